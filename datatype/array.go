@@ -31,8 +31,9 @@ func fastestFirst(dims int, o Order) []int {
 	return all
 }
 
-// Subarray is a part of an array of elements: sizes of the array, of the part, and where that starts in each dimension. Its extent is that of
-// the whole array (MPI-3.1 §4.1.3).
+// Subarray is a part of an array of elements: sizes of the array, of the part,
+// and where that starts in each dimension. Its extent is that of the whole
+// array (MPI-3.1 §4.1.3).
 func Subarray(sizes, subsizes, starts []int, o Order, t *Type) (*Type, error) {
 	const c = CombinerSubarray
 	dims := len(sizes)
@@ -89,7 +90,8 @@ const (
 	DistributeCyclic                     // blocks go round
 )
 
-// DefaultDistribution is the argument of a distribution that lets MPI choose: blocks as equal as possible, or of one element that go round.
+// DefaultDistribution is the argument of a distribution that lets MPI choose:
+// blocks as equal as possible, or of one element that go round.
 const DefaultDistribution = -1
 
 // Dimension of an array that is dealt out.
@@ -100,7 +102,8 @@ type Dimension struct {
 	Processes    int
 }
 
-// Darray is the part of an array that a process has, of size in a grid in C's order. Its extent is that of the whole array (MPI-3.1 §4.1.4).
+// Darray is the part of an array that a process has, of size in a grid in C's
+// order. Its extent is that of the whole array (MPI-3.1 §4.1.4).
 func Darray(size, rank int, dims []Dimension, o Order, t *Type) (*Type, error) {
 	const c = CombinerDarray
 	if err := first(present(c, t), ordered(c, o), grid(c, size, rank, dims)); err != nil {
@@ -170,7 +173,8 @@ func grid(c Combiner, size, rank int, dims []Dimension) error {
 	return nil
 }
 
-// deal is what a process has of a dimension whose elements are stride bytes apart, and its first element.
+// deal is what a process has of a dimension whose elements are stride bytes
+// apart, and its first element.
 func (d Dimension) deal(process int, stride int64, of *Type) (first int, dealt *Type, err error) {
 	length := d.Argument
 	switch {
@@ -191,7 +195,8 @@ func (d Dimension) deal(process int, stride int64, of *Type) (first int, dealt *
 		return 0, dealt, err
 	}
 	var a arithmetic
-	turn := a.mul(int64(length), int64(d.Processes)) // elements from one block of the process to the next
+	// elements from one block of the process to the next
+	turn := a.mul(int64(length), int64(d.Processes))
 	begin := a.mul(int64(length), int64(process))
 	if a.over || begin >= int64(d.Elements) {
 		dealt, err = Contiguous(0, of)

@@ -120,7 +120,8 @@ func TestBadUses(t *testing.T) {
 	require.EqualError(t, err, "datatype: whether a type overlaps itself would take 33554432 comparisons, more than 16777216")
 }
 
-// Loops stay loops: what a constructor says in a few numbers takes a few nodes, and a place far in the stream is found at once.
+// Loops stay loops: what a constructor says in a few numbers takes a few nodes,
+// and a place far in the stream is found at once.
 func TestLargeTypes(t *testing.T) {
 	row, err := datatype.Vector(1<<20, 3, 5, datatype.Float64)
 	require.NoError(t, err)

@@ -6,10 +6,12 @@ import (
 	"math/bits"
 )
 
-// most is how far bounds, sizes and places may be from 0: differences of two of them fit into 64 bits.
+// most is how far bounds, sizes and places may be from 0: differences of two of
+// them fit into 64 bits.
 const most = math.MaxInt64 / 4
 
-// arithmetic computes with numbers of at most most, and remembers that one did not fit; it is 0 then.
+// arithmetic computes with numbers of at most most, and remembers that one did
+// not fit; it is 0 then.
 type arithmetic struct{ over bool }
 
 func (a *arithmetic) in(v int64) int64 {

@@ -89,7 +89,8 @@ func Contiguous(count int, t *Type) (*Type, error) {
 	return a.done()
 }
 
-// Vector is count blocks of length elements, from the start of one block to that of the next stride extents.
+// Vector is count blocks of length elements, from the start of one block to
+// that of the next stride extents.
 func Vector(count, length, stride int, t *Type) (*Type, error) {
 	const c = CombinerVector
 	if err := first(present(c, t), nonnegative(c, "count", count), nonnegative(c, "block length", length)); err != nil {
@@ -178,7 +179,8 @@ func Struct(lengths []int, displacements []int64, types []*Type) (*Type, error) 
 	return a.done()
 }
 
-// Resized is the type with other bounds, the upper one extent behind the lower. An extent may be negative.
+// Resized is the type with other bounds, the upper one extent behind the lower.
+// An extent may be negative.
 func Resized(t *Type, lb, extent int64) (*Type, error) {
 	const c = CombinerResized
 	if err := present(c, t); err != nil {

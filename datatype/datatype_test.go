@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/internal/typetest"
 )
 
-// Sizes, bounds, packing, unpacking, any part of the stream, and overlap are those of MPI's definition taken literally.
+// Sizes, bounds, packing, unpacking, any part of the stream, and overlap are
+// those of MPI's definition taken literally.
 func TestAgainstDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := typetest.Draw(t, 3)

@@ -11,8 +11,9 @@ const (
 	List               // Parts at Places
 )
 
-// Node is part of where the bytes of a type lie, in the order in which they are packed: a tree, of which types may share parts. It is not to
-// be changed. Where it begins its user says.
+// Node is part of where the bytes of a type lie, in the order in which they are
+// packed: a tree, of which types may share parts. It is not to be changed.
+// Where it begins its user says.
 type Node struct {
 	Kind   Kind
 	Size   int64   // bytes of data, at least 1

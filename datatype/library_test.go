@@ -88,8 +88,10 @@ func hash(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// Types are what Open MPI makes of them: the program scripts/mpi-datatypes/reference.c with the library that mpicc.openmpi, or $MPICC, stands
-// for. MPICH 4.0 differs in one type of a hundred: to it a bound that was set hides no other (MPI-3.1 §4.1.7), and an empty part of an array
+// Types are what Open MPI makes of them: the program
+// scripts/mpi-datatypes/reference.c with the library that mpicc.openmpi, or
+// $MPICC, stands for. MPICH 4.0 differs in one type of a hundred: to it a bound
+// that was set hides no other (MPI-3.1 §4.1.7), and an empty part of an array
 // is data.
 func TestAgainstLibrary(t *testing.T) {
 	compiler := os.Getenv("MPICC")

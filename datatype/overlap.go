@@ -8,8 +8,10 @@ import (
 // mostRuns is how many runs Overlaps looks at one by one.
 const mostRuns = 1 << 24
 
-// Overlaps tells whether count elements have a byte of memory more than once: MPI forbids to receive into them (MPI-3.1 §4.1.11). Parts whose
-// spans are apart are compared as spans; of others every run is, up to 2^24 of them: an error above.
+// Overlaps tells whether count elements have a byte of memory more than once:
+// MPI forbids to receive into them (MPI-3.1 §4.1.11). Parts whose spans are
+// apart are compared as spans; of others every run is, up to 2^24 of them: an
+// error above.
 func (t *Type) Overlaps(count int) (bool, error) {
 	p, err := t.Layout(count)
 	if err != nil || p.Root == nil {

@@ -5,14 +5,17 @@ import (
 	"math/bits"
 )
 
-// Signature stands for the basic types of elements in their order (MPI-4.1 §5.1, the type signature). Two that differ are of different basic types, or of
-// others in order or number; two that are equal are the same but for a chance of some 2^-60.
+// Signature stands for the basic types of elements in their order (MPI-4.1
+// §5.1, the type signature). Two that differ are of different basic types, or
+// of others in order or number; two that are equal are the same but for a
+// chance of some 2^-60.
 type Signature struct {
 	Elements int64  // basic ones
 	Sum      uint64 // of their numbers
 }
 
-// A signature is a polynomial modulo a prime whose coefficients are the numbers of the basic types: what follows something else is added to a multiple of it.
+// A signature is a polynomial modulo a prime whose coefficients are the numbers
+// of the basic types: what follows something else is added to a multiple of it.
 const (
 	signaturePrime = 1<<61 - 1
 	signatureBase  = 0x0f2c9d6a1b3e5847

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/internal/typetest"
 )
 
-// basics lists the basic types of an element by the definition of each constructor, one after the other.
+// basics lists the basic types of an element by the definition of each
+// constructor, one after the other.
 func basics(t require.TestingT, d *datatype.Type) (list []string) {
 	c, _, _, _ := d.Envelope()
 	if c == datatype.Named {

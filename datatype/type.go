@@ -12,9 +12,11 @@ type Type struct {
 	args     Contents
 
 	size   int64
-	bounds span  // lower and upper bound
-	data   span  // from the first byte to behind the last one
-	marked bool  // the bounds were set by Resized or an array, here or in what the type is made of (MPI-3.1 §4.1.7: lb_marker, ub_marker)
+	bounds span // lower and upper bound
+	data   span // from the first byte to behind the last one
+	// the bounds were set by Resized or an array, here or in what the type is
+	// made of (MPI-3.1 §4.1.7: lb_marker, ub_marker)
+	marked bool
 	align  int64 // that of the elements with the largest one, bytes; 0: no type
 	layout Layout
 }
@@ -32,7 +34,8 @@ func (s span) covers(other span) span { return span{min(s.from, other.from), max
 // Size is the number of bytes of data.
 func (t *Type) Size() int64 { return t.size }
 
-// Extent returns the lower bound and the distance to the upper one, which is how far elements of the type are apart.
+// Extent returns the lower bound and the distance to the upper one, which is
+// how far elements of the type are apart.
 func (t *Type) Extent() (lb, extent int64) { return t.bounds.from, t.bounds.length() }
 
 // TrueExtent returns where the data begins and how far it reaches, whatever bounds were set.
@@ -98,19 +101,22 @@ func (c Combiner) String() string {
 	}[c]
 }
 
-// Contents are the arguments of a constructor, in MPI's order: numbers, addresses and types (MPI-3.1 §4.1.13, MPI_TYPE_GET_CONTENTS).
+// Contents are the arguments of a constructor, in MPI's order: numbers,
+// addresses and types (MPI-3.1 §4.1.13, MPI_TYPE_GET_CONTENTS).
 type Contents struct {
 	Integers  []int
 	Addresses []int64
 	Types     []*Type
 }
 
-// Envelope returns which constructor has made the type, and how many arguments of each kind it was given.
+// Envelope returns which constructor has made the type, and how many arguments
+// of each kind it was given.
 func (t *Type) Envelope() (c Combiner, integers, addresses, types int) {
 	return t.combiner, len(t.args.Integers), len(t.args.Addresses), len(t.args.Types)
 }
 
-// Contents returns the constructor's arguments. They are not to be changed. A named type has none: an error, as in MPI.
+// Contents returns the constructor's arguments. They are not to be changed. A
+// named type has none: an error, as in MPI.
 func (t *Type) Contents() (Contents, error) {
 	if t.combiner == Named {
 		return Contents{}, fmt.Errorf("datatype: %s is a named type: no constructor has made it", t)

@@ -22,8 +22,9 @@ func (t *Type) Layout(count int) (Layout, error) {
 	return listed(a.parts), nil
 }
 
-// Runs calls f for the bytes from `from` to `to` of the stream that count elements make: n bytes in sequence at a displacement, in the order of
-// the stream. It takes O(depth · log) to find the first.
+// Runs calls f for the bytes from `from` to `to` of the stream that count
+// elements make: n bytes in sequence at a displacement, in the order of the
+// stream. It takes O(depth · log) to find the first.
 func (t *Type) Runs(count int, from, to int64, f func(at, n int64)) error {
 	p, err := t.Layout(count)
 	if err != nil {
@@ -66,12 +67,14 @@ func (n *Node) runs(at, from, to int64, f func(at, n int64)) {
 	}
 }
 
-// Pack copies count elements, of which the first is at memory[at], into a stream of as many bytes as they have.
+// Pack copies count elements, of which the first is at memory[at], into a
+// stream of as many bytes as they have.
 func (t *Type) Pack(stream, memory []byte, at, count int) error {
 	return t.move(stream, memory, at, count, func(stream, memory []byte) { copy(stream, memory) })
 }
 
-// Unpack copies a stream into memory. Bytes that the type has several times are those that come last.
+// Unpack copies a stream into memory. Bytes that the type has several times are
+// those that come last.
 func (t *Type) Unpack(memory []byte, at int, stream []byte, count int) error {
 	return t.move(stream, memory, at, count, func(stream, memory []byte) { copy(memory, stream) })
 }
@@ -98,8 +101,10 @@ func (t *Type) move(stream, memory []byte, at, count int, move func(stream, memo
 	return nil
 }
 
-// Lines is how many lines of memory, of so many bytes each, a core goes to that reads or writes count elements in the order of the stream, the first at
-// the beginning of a line: what it comes to again, when it has been to another one in between, counts again.
+// Lines is how many lines of memory, of so many bytes each, a core goes to that
+// reads or writes count elements in the order of the stream, the first at the
+// beginning of a line: what it comes to again, when it has been to another one
+// in between, counts again.
 func (t *Type) Lines(count, line int) (lines int64, err error) {
 	last := int64(0)
 	err = t.Runs(count, 0, t.size*int64(count), func(at, n int64) {
@@ -121,7 +126,8 @@ func floor(a, b int64) int64 {
 	return q
 }
 
-// Blocks is how many runs of bytes in sequence count elements are: those that Runs gives out. The error is that of Layout.
+// Blocks is how many runs of bytes in sequence count elements are: those that
+// Runs gives out. The error is that of Layout.
 func (t *Type) Blocks(count int) (int64, error) {
 	p, err := t.Layout(count)
 	if err != nil || p.Root == nil {
@@ -130,7 +136,8 @@ func (t *Type) Blocks(count int) (int64, error) {
 	return p.Root.blocks(map[*Node]int64{}), nil
 }
 
-// blocks is how many runs of bytes a node is; types may share parts, so those that are known are kept.
+// blocks is how many runs of bytes a node is; types may share parts, so those
+// that are known are kept.
 func (n *Node) blocks(known map[*Node]int64) int64 {
 	switch n.Kind {
 	case Leaf:

@@ -13,9 +13,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An attacker makes cells by hand, with plain puts whose match bits name whatever domain it likes. It
-// gets into mailboxes of its own domain, and into no other: the device writes the domain in which
-// the system has put its process. A process in no domain gets nowhere.
+// An attacker makes cells by hand, with plain puts whose match bits name
+// whatever domain it likes. It gets into mailboxes of its own domain, and into
+// no other: the device writes the domain in which the system has put its
+// process. A process in no domain gets nowhere.
 func TestForgedCells(t *testing.T) {
 	for name, a := range map[string]struct {
 		rank   int

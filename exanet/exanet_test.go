@@ -33,7 +33,8 @@ func (c *cluster) idle(rank int, pdid gvas.PDID, o exanet.Options) **exanet.Inte
 	return &page
 }
 
-// Messages that cannot come say why, at the process that has sent them, and the channel is free for others.
+// Messages that cannot come say why, at the process that has sent them, and the
+// channel is free for others.
 func TestFailures(t *testing.T) {
 	c := newCluster(t, 4, nil, "fabric.faults.down=[{node: 3, from: 0ns, to: 1s}]")
 	fast := exanet.Options{State: map[string]any{"timeout": 10000, "retries": 3}}
@@ -68,7 +69,8 @@ func TestFailures(t *testing.T) {
 	require.Equal(t, []uint64{3 * 3, 3, 4, 6}, []uint64{sent.Retransmitted, sent.TimedOut, sent.Acked, sent.Nacked})
 }
 
-// What a process stores into its channels does not change its protection domain, and the channels of others are not its own.
+// What a process stores into its channels does not change its protection
+// domain, and the channels of others are not its own.
 func TestForgedDomain(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	victim := c.idle(1, 7, exanet.Options{})
@@ -84,7 +86,8 @@ func TestForgedDomain(t *testing.T) {
 		p.SleepUntil(sim.Microsecond)
 		to := (*victim).Address()
 		h := mailbox.Header{Kind: mailbox.KindLaunch, PDID: 7, Length: 64}
-		for _, packetizer := range []exanet.Address{forger.Address(), to} { // by its own, and by the victim's
+		// by its own, and by the victim's
+		for _, packetizer := range []exanet.Address{forger.Address(), to} {
 			if err := forger.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(packetizer.NID, packetizer.PID), PT: packetizer.PT - 1, MatchBits: h.Bits(), HdrData: mailbox.Destination(to.NID, to.PID, to.PT)}); err != nil {
 				return err
 			}
@@ -99,7 +102,8 @@ func TestForgedDomain(t *testing.T) {
 	require.EqualValues(t, 1, forger.Counts().Sent.Nacked)
 }
 
-// A mailbox that is full refuses messages; who sends waits until there is room, and nothing is lost.
+// A mailbox that is full refuses messages; who sends waits until there is room,
+// and nothing is lost.
 func TestFullMailbox(t *testing.T) {
 	const messages = 40
 	c := newCluster(t, 2, nil)
@@ -186,7 +190,8 @@ func TestSystem(t *testing.T) {
 	c.run()
 }
 
-// What a program does with channels that there are not, or opens too late or twice, is an error or nothing.
+// What a program does with channels that there are not, or opens too late or
+// twice, is an error or nothing.
 func TestMisuse(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	engine, err := rdma.Load(c.Cluster)
@@ -219,7 +224,8 @@ func TestMisuse(t *testing.T) {
 	c.run()
 }
 
-// Who has sent a message to a mailbox that nobody looks after learns that it is full for good, and not before.
+// Who has sent a message to a mailbox that nobody looks after learns that it is
+// full for good, and not before.
 func TestLeftMailbox(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	var to *exanet.Interface

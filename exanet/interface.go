@@ -14,8 +14,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Address names a mailbox: the interface PT of a process of a node. In a global virtual address (package gvas) the node is the same, and 3 bits of rank tell eight
-// local ports; how the 64 interfaces of a node are told apart TR-488 does not say.
+// Address names a mailbox: the interface PT of a process of a node. In a global
+// virtual address (package gvas) the node is the same, and 3 bits of rank tell
+// eight local ports; how the 64 interfaces of a node are told apart TR-488 does
+// not say.
 type Address struct{ NID, PID, PT uint32 }
 
 // String is node:process:entry.
@@ -26,14 +28,15 @@ type State uint8
 
 // States of a channel (TR-488 §4.4).
 const (
-	Idle         State = mailbox.Idle     // it was never used
-	Ongoing      State = mailbox.Ongoing  // its message has no answer yet
-	Acknowledged State = mailbox.Acked    // the mailbox has it
-	Refused      State = mailbox.Nacked   // negatively acknowledged: the mailbox does not have it; Reason says why
-	TimedOut     State = mailbox.TimedOut // nobody has answered in all retries: it may have it or not
-	maxBackOff         = 6                // doublings of the pause
-	codeOffset         = unsafe.Offsetof(mailbox.Channel{}.Code)
-	channelSize        = unsafe.Sizeof(mailbox.Channel{})
+	Idle         State = mailbox.Idle    // it was never used
+	Ongoing      State = mailbox.Ongoing // its message has no answer yet
+	Acknowledged State = mailbox.Acked   // the mailbox has it
+	// negatively acknowledged: the mailbox does not have it; Reason says why
+	Refused     State = mailbox.Nacked
+	TimedOut    State = mailbox.TimedOut // nobody has answered in all retries: it may have it or not
+	maxBackOff        = 6                // doublings of the pause
+	codeOffset        = unsafe.Offsetof(mailbox.Channel{}.Code)
+	channelSize       = unsafe.Sizeof(mailbox.Channel{})
 )
 
 // String is the state in TR-488's words.
@@ -72,7 +75,8 @@ type Interface struct {
 // Address is that of the interface's mailbox.
 func (i *Interface) Address() Address { return i.self }
 
-// Launch stores a message of up to 64 bytes into a channel, the destination last, which sends it. It takes nic.overhead on the core. ErrBusy: the
+// Launch stores a message of up to 64 bytes into a channel, the destination
+// last, which sends it. It takes nic.overhead on the core. ErrBusy: the
 // channel's last message was under way when the program looked last.
 func (i *Interface) Launch(channel int, to Address, payload []byte) error {
 	if err := isChannel(channel); err != nil {
@@ -90,7 +94,8 @@ func (i *Interface) Launch(channel int, to Address, payload []byte) error {
 	return i.store(channel, &h, uint64(at), uint64(len(payload)), mailbox.Destination(to.NID, to.PID, to.PT))
 }
 
-// Again has the message of a channel sent once more that was refused or has timed out. It takes nic.overhead.
+// Again has the message of a channel sent once more that was refused or has
+// timed out. It takes nic.overhead.
 func (i *Interface) Again(channel int) error {
 	if channel < 0 || channel >= Channels || i.state[channel] != Refused && i.state[channel] != TimedOut {
 		return fmt.Errorf("exanet: channel %d has no message that was refused or has timed out", channel)
@@ -109,7 +114,8 @@ func (i *Interface) store(channel int, h *mailbox.Header, at, n, destination uin
 	return nil
 }
 
-// Look loads the status bits of all channels: a load from the interface, to it and back (dma.latency).
+// Look loads the status bits of all channels: a load from the interface, to it
+// and back (dma.latency).
 func (i *Interface) Look() {
 	i.proc.Compute(2 * i.proc.Cluster().Profile().DMA.Latency)
 	first := unsafe.Offsetof(mailbox.State{}.Channels)
@@ -140,7 +146,8 @@ func isChannel(channel int) error {
 	return nil
 }
 
-// Reason says why the message of a channel was refused, or that nobody has answered; nil if neither is so.
+// Reason says why the message of a channel was refused, or that nobody has
+// answered; nil if neither is so.
 func (i *Interface) Reason(channel int) error {
 	if err := isChannel(channel); err != nil {
 		return err
@@ -165,7 +172,8 @@ func (i *Interface) Reason(channel int) error {
 	}
 }
 
-// Free returns a channel that can be launched, as far as the program knows; false: it knows of none.
+// Free returns a channel that can be launched, as far as the program knows;
+// false: it knows of none.
 func (i *Interface) Free() (channel int, found bool) {
 	for c, s := range i.state {
 		if s == Idle || s == Acknowledged {
@@ -201,11 +209,13 @@ func (i *Interface) wait(ct portals.Handle, test uint64) error {
 	return err
 }
 
-// Pause is the time after which a message should be sent again that was refused so many times for want of room, at least once.
+// Pause is the time after which a message should be sent again that was refused
+// so many times for want of room, at least once.
 func (i *Interface) Pause(times int) sim.Time { return i.pause << min(max(times, 1)-1, maxBackOff) }
 
-// Send sends a message and returns when the mailbox has it, or nil did not come of it: ErrForeign, ErrTimedOut, ErrIllegal or ErrNoSpace, with more
-// words. While the mailbox is full it is sent again.
+// Send sends a message and returns when the mailbox has it, or nil did not come
+// of it: ErrForeign, ErrTimedOut, ErrIllegal or ErrNoSpace, with more words.
+// While the mailbox is full it is sent again.
 func (i *Interface) Send(to Address, payload []byte) error {
 	channel, found := i.Free()
 	for !found {
@@ -233,7 +243,8 @@ func (i *Interface) Send(to Address, payload []byte) error {
 	}
 }
 
-// any waits until some channel's message was answered. Those of messages that were refused belong to who has launched them.
+// any waits until some channel's message was answered. Those of messages that
+// were refused belong to who has launched them.
 func (i *Interface) any() error {
 	for c, s := range i.state {
 		if s == Ongoing {
@@ -244,7 +255,8 @@ func (i *Interface) any() error {
 	return ErrBusy
 }
 
-// Forget gives a channel back whose message was refused or has timed out, and is not to be sent again.
+// Forget gives a channel back whose message was refused or has timed out, and
+// is not to be sent again.
 func (i *Interface) Forget(channel int) {
 	if s := i.State(channel); s == Refused || s == TimedOut {
 		i.state[channel] = Idle
@@ -257,7 +269,9 @@ type Message struct {
 	Bytes    int
 }
 
-// Poll looks for a message and copies it to the beginning of a buffer, as far as that goes; false: there is none. The look takes host.poll_cached, or host.poll without that.
+// Poll looks for a message and copies it to the beginning of a buffer, as far
+// as that goes; false: there is none. The look takes host.poll_cached, or
+// host.poll without that.
 func (i *Interface) Poll(into []byte) (m Message, found bool, err error) {
 	i.proc.Look(i.proc.Cluster().Profile().Host.LookCached())
 	at := int(i.head&(i.depth-1)) * mailbox.EntrySize
@@ -299,9 +313,11 @@ func (i *Interface) Receive(into []byte) (Message, error) {
 	}
 }
 
-// Leave is the end of the program: the mailbox takes messages as long as it has room, and whoever sends more learns that nobody will make any (ErrLeft).
+// Leave is the end of the program: the mailbox takes messages as long as it has
+// room, and whoever sends more learns that nobody will make any (ErrLeft).
 func (i *Interface) Leave() {
-	binary.LittleEndian.PutUint32(i.in.HPU.Bytes()[unsafe.Offsetof(mailbox.State{}.Left):], 1) // a posted store
+	// a posted store
+	binary.LittleEndian.PutUint32(i.in.HPU.Bytes()[unsafe.Offsetof(mailbox.State{}.Left):], 1)
 }
 
 // Counts are what an interface has done.
@@ -319,8 +335,9 @@ func (i *Interface) Counts() Counts {
 	return Counts{s.Sent, s.Received}
 }
 
-// Signals are counters of the interface of Portals NI, for programs that wait for several things: messages in the mailbox, and answers to the
-// messages of channels.
+// Signals are counters of the interface of Portals NI, for programs that wait
+// for several things: messages in the mailbox, and answers to the messages of
+// channels.
 func (i *Interface) Signals() (arrived, answered portals.Handle) { return i.arrived, i.changed }
 
 // Taken is how many messages the program has taken out of the mailbox.

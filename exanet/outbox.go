@@ -8,9 +8,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Outbox sends messages of a program that does not wait for each: they go by the channels as these become free, in the order of Post as far as channels keep it, and
-// again while a mailbox is full. The program calls Act whenever something may have happened, and waits with Await. An interface has one outbox
-// or none, and its channels are the outbox's.
+// Outbox sends messages of a program that does not wait for each: they go by
+// the channels as these become free, in the order of Post as far as channels
+// keep it, and again while a mailbox is full. The program calls Act whenever
+// something may have happened, and waits with Await. An interface has one
+// outbox or none, and its channels are the outbox's.
 type Outbox struct {
 	i        *Interface
 	queue    []posted
@@ -32,13 +34,15 @@ type posted struct {
 	payload [MaxPayload]byte
 }
 
-// Outbox makes the outbox of an interface. dropped is told of each message that will not be delivered, with the tag given to Post: ErrForeign, ErrTimedOut (it may have
-// been delivered), ErrIllegal, ErrLeft or ErrNoSpace.
+// Outbox makes the outbox of an interface. dropped is told of each message that
+// will not be delivered, with the tag given to Post: ErrForeign, ErrTimedOut
+// (it may have been delivered), ErrIllegal, ErrLeft or ErrNoSpace.
 func (i *Interface) Outbox(dropped func(tag uint64, to Address, err error)) *Outbox {
 	return &Outbox{i: i, dropped: dropped}
 }
 
-// Post sends a message of up to 64 bytes, of which it makes a copy, as soon as there is a channel. What it takes is that of Launch, now or in a later Act.
+// Post sends a message of up to 64 bytes, of which it makes a copy, as soon as
+// there is a channel. What it takes is that of Launch, now or in a later Act.
 func (o *Outbox) Post(to Address, payload []byte, tag uint64) error {
 	p := posted{to: to, tag: tag, length: len(payload)}
 	if len(payload) <= MaxPayload { // otherwise Launch says so
@@ -65,7 +69,8 @@ func (o *Outbox) launch(p *posted, payload []byte) error {
 	return nil
 }
 
-// Act deals with one thing that has happened, if there is any: answers, messages to be sent again, channels that have become free.
+// Act deals with one thing that has happened, if there is any: answers,
+// messages to be sent again, channels that have become free.
 func (o *Outbox) Act() (acted bool, err error) {
 	if n, err := o.answered(); err != nil {
 		return false, err
@@ -135,8 +140,10 @@ func (o *Outbox) Idle() bool {
 	return true
 }
 
-// Await waits until there is a message in the mailbox, until the outbox has something to act on, until one of further counters of NI has reached its test, or for a time
-// (runtime.Forever: without end). A look at what it was takes no time here: whoever acts looks.
+// Await waits until there is a message in the mailbox, until the outbox has
+// something to act on, until one of further counters of NI has reached its
+// test, or for a time (runtime.Forever: without end). A look at what it was
+// takes no time here: whoever acts looks.
 func (o *Outbox) Await(cts []portals.Handle, tests []uint64, timeout sim.Time) error {
 	i := o.i
 	i.handles, i.tests = append(i.handles[:0], i.arrived), append(i.tests[:0], uint64(i.head)+1)

@@ -21,8 +21,10 @@ var (
 	stormSeed     = flag.Uint64("storm.seed", 1, "seed of the first network of TestStorm")
 )
 
-// Random traffic through small mailboxes, on networks that lose, damage, double and delay cells, with processes of other protection domains among
-// the receivers: every message that was acknowledged is in its mailbox, once and whole, in the order of its channel; none that was refused is.
+// Random traffic through small mailboxes, on networks that lose, damage, double
+// and delay cells, with processes of other protection domains among the
+// receivers: every message that was acknowledged is in its mailbox, once and
+// whole, in the order of its channel; none that was refused is.
 func TestStorm(t *testing.T) {
 	var sent mailbox.Sent
 	var got mailbox.Received
@@ -64,7 +66,8 @@ type stormProc struct {
 	page     *exanet.Interface
 	plan     []int // receivers, in the order of launching
 	expected int
-	launched [][exanet.Channels][]uint32 // for each receiver and channel: what was sent through it, in order
+	// for each receiver and channel: what was sent through it, in order
+	launched [][exanet.Channels][]uint32
 	arrived  [][exanet.Channels][]uint32 // for each sender and channel
 	now      [exanet.Channels]int        // receiver of the channel's message
 	pauses   [exanet.Channels]sim.Time   // not before that it is sent again
@@ -137,7 +140,8 @@ func (s *stormProc) program(p *runtime.Proc, o exanet.Options) (err error) {
 	return nil
 }
 
-// launch sends a message that says who it is from, by which channel, and how many of that were before.
+// launch sends a message that says who it is from, by which channel, and how
+// many of that were before.
 func (s *stormProc) launch(c, to int) error {
 	n := uint32(len(s.launched[to][c]))
 	s.launched[to][c] = append(s.launched[to][c], n)

@@ -27,7 +27,8 @@ var (
 	ErrQueue       = errors.New("exanet: the memory of the mailbox is not there any more")
 )
 
-// System is the system software of a cluster's nodes, as far as it has to do with interfaces: it alone says which protection domain a process is in.
+// System is the system software of a cluster's nodes, as far as it has to do
+// with interfaces: it alone says which protection domain a process is in.
 type System struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module
@@ -47,7 +48,8 @@ type domain struct {
 	used uint32 // interfaces of the process
 }
 
-// landed is the value of hpu.dma_write with which a handler knows that what it has written is there.
+// landed is the value of hpu.dma_write with which a handler knows that what it
+// has written is there.
 const landed = "landed"
 
 // Load makes the interface ready for the processes of a cluster.
@@ -62,8 +64,9 @@ func Load(c *runtime.Cluster) (*System, error) {
 	return &System{c, m, make([]node, c.Nodes())}, nil
 }
 
-// Admit puts a process into a protection domain, 1 to 65535, in which it stays: all its messages carry
-// it, by whichever way the process sends them. It takes no virtual time: the system does it when it starts the process.
+// Admit puts a process into a protection domain, 1 to 65535, in which it stays:
+// all its messages carry it, by whichever way the process sends them. It takes
+// no virtual time: the system does it when it starts the process.
 func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 	if pdid == 0 {
 		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), gvas.PDIDs-1)
@@ -100,9 +103,11 @@ func (s *System) domain(p *runtime.Proc) *domain {
 type Options struct {
 	// Depth is how many messages the mailbox holds, a power of two up to 65,536; 0: 256.
 	Depth int
-	// State are fields of the library's state, by their names, such as timeout (ns), retries and pause (spinsim handler inspect mailbox).
+	// State are fields of the library's state, by their names, such as timeout
+	// (ns), retries and pause (spinsim handler inspect mailbox).
 	State map[string]any
-	// Memory is HPU memory at least, bytes; 0: what the defaults need. Peers beyond those need mailbox.PeerSize each.
+	// Memory is HPU memory at least, bytes; 0: what the defaults need. Peers
+	// beyond those need mailbox.PeerSize each.
 	Memory int64
 }
 
@@ -112,11 +117,14 @@ const defaultDepth = 256
 // First is the mailbox of the first interface that a process opens.
 func First(nid, pid uint32) Address { return Address{NID: nid, PID: pid, PT: firstPT + 1} }
 
-// Portal table entries: the packetizer of the first interface of a process, its mailbox, the packetizer of the second, …; those before are RDMA's.
+// Portal table entries: the packetizer of the first interface of a process, its
+// mailbox, the packetizer of the second, …; those before are RDMA's.
 const firstPT = 2
 
-// Open gives a process a packetizer and a mailbox, as their driver does (TR-488 §4.4): the mailbox is tied to the protection domain of the process, and its queue stays in
-// memory. It takes no virtual time, before the process first waits. ErrNoInterface: the node's are all in use.
+// Open gives a process a packetizer and a mailbox, as their driver does (TR-488
+// §4.4): the mailbox is tied to the protection domain of the process, and its
+// queue stays in memory. It takes no virtual time, before the process first
+// waits. ErrNoInterface: the node's are all in use.
 func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 	d, n := s.domain(p), &s.nodes[p.Rank()]
 	if err := p.SettingUp(); err != nil {

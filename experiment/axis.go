@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Axis is a parameter of an experiment. Everything about it is text as a user writes it, with units: "64KiB", "1.5us".
+// Axis is a parameter of an experiment. Everything about it is text as a user
+// writes it, with units: "64KiB", "1.5us".
 type Axis struct {
 	Name   string      // what users call it, --size: a-z, 0-9 and -, a letter first
 	Column string      // of its values in tables; "": Name with _ for -
@@ -30,7 +31,9 @@ type Axis struct {
 	Default string // list of values unless others are asked for; "": Of, or Least
 	Field   string // of the profile, which the axis sets to its value, such as "hpu.cores"; "": none
 	Terms   []Term // of Of, one each in that order: what a value changes elsewhere; nil: nothing
-	State   string // number of the handlers' state that makes the difference: a user's module without it runs at one value of the axis; "": none
+	// number of the handlers' state that makes the difference: a user's module
+	// without it runs at one value of the axis; "": none
+	State string
 }
 
 // column describes the values of the axis in tables.
@@ -184,7 +187,8 @@ func (a *Axis) check(v any) error {
 	return nil
 }
 
-// remainder is that of a value divided by the unit that it must be a multiple of; both are given as numbers, too.
+// remainder is that of a value divided by the unit that it must be a multiple
+// of; both are given as numbers, too.
 func remainder(v, unit any, x, m float64) float64 {
 	switch v := v.(type) {
 	case int:
@@ -276,7 +280,8 @@ func (a *Axis) span() string {
 	return end(a.Least) + " to " + end(a.Most)
 }
 
-// Parse reads a list of values: see ParseList for what it may say. Each is checked, and none may stand there twice.
+// Parse reads a list of values: see ParseList for what it may say. Each is
+// checked, and none may stand there twice.
 func (a *Axis) Parse(list string) ([]any, error) {
 	values, err := a.list(list)
 	if err != nil {
@@ -329,7 +334,8 @@ func (a *Axis) list(list string) (values []any, err error) {
 	return values, nil
 }
 
-// texts are the values of a list of texts. Numbers behind a value with a colon belong to it: inter-mezz:3,1,2 is one.
+// texts are the values of a list of texts. Numbers behind a value with a colon
+// belong to it: inter-mezz:3,1,2 is one.
 func texts(list string) (parts []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		last := len(parts) - 1

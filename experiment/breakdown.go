@@ -88,8 +88,9 @@ func breakdownParts() (names []string) {
 	return names
 }
 
-// Broken returns the experiment with columns that say where the time of its operations went, in which order people see them, and a Run that follows them. It
-// is an error if the experiment follows none.
+// Broken returns the experiment with columns that say where the time of its
+// operations went, in which order people see them, and a Run that follows them.
+// It is an error if the experiment follows none.
 func (e *Experiment) Broken() (*Experiment, error) {
 	if e.Divided != nil {
 		return e.Divided().Broken()
@@ -185,7 +186,8 @@ type followed struct {
 	alone  bool // nobody else draws a timeline
 }
 
-// divide gives values the parts of the mean operation. They add up to it to the picosecond: each ends where the sum of those before and it would.
+// divide gives values the parts of the mean operation. They add up to it to the
+// picosecond: each ends where the sum of those before and it would.
 func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) error {
 	var all breakdown.Times
 	for i := range p.done.list {
@@ -235,7 +237,9 @@ func (p *Point) used(record *breakdown.Record, values Values) {
 	}
 }
 
-// broke says for each profile and each of the values that stand side by side, where the most has gone at the last point of them; in the course of a time, at the point where it was most.
+// broke says for each profile and each of the values that stand side by side,
+// where the most has gone at the last point of them; in the course of a time,
+// at the point where it was most.
 func (e *Experiment) broke(results []*Result, course bool) (lines []string) {
 	last := map[string]*Result{}
 	var keys []string
@@ -261,7 +265,8 @@ func (e *Experiment) broke(results []*Result, course bool) (lines []string) {
 	return lines
 }
 
-// told are the axes that a sentence names: those that stand side by side or vary, and those that nobody has said to be quiet.
+// told are the axes that a sentence names: those that stand side by side or
+// vary, and those that nobody has said to be quiet.
 func (e *Experiment) told(results []*Result) (axes []int) {
 	for i := range e.Axes {
 		a := &e.Axes[i]

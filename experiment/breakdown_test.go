@@ -38,7 +38,8 @@ func sumOf(r *Result) (sum sim.Time) {
 	return sum
 }
 
-// Whatever is measured on whatever device, each picosecond of it is in one part, nothing that is measured changes by it, and nearly nothing is nobody's.
+// Whatever is measured on whatever device, each picosecond of it is in one
+// part, nothing that is measured changes by it, and nearly nothing is nobody's.
 func TestPartsAddUp(t *testing.T) {
 	small := map[string]Values{ // of axes by which a point would take long
 		"bcast": {"ranks": 13}, "allreduce": {"ranks": 16, "calls": 2}, "kv": {"clients": 3, "ops": 6, "records": 50}, "datatype": {"size": 64 << 10}, "raid5": {"size": 20000},
@@ -97,8 +98,9 @@ func TestPartsAddUp(t *testing.T) {
 	})
 }
 
-// The parts of a ping-pong of one packet between hosts are what the profile says: LogGP with DMA (sPIN'17 §4, table of parameters). Half of a round trip has each
-// of them once.
+// The parts of a ping-pong of one packet between hosts are what the profile
+// says: LogGP with DMA (sPIN'17 §4, table of parameters). Half of a round trip
+// has each of them once.
 func TestPartsOfPingpong(t *testing.T) {
 	const size = 2048
 	r := broken(t, "pingpong", "spin-dis", Values{"mode": ModeRDMA, "size": size})
@@ -114,7 +116,8 @@ func TestPartsOfPingpong(t *testing.T) {
 	require.Equal(t, r.Time(LatencyColumn)-p.NIC.Overhead-dma-p.DMA.Latency-p.DMA.Bandwidth.Time(size)-p.NIC.MatchHeader-p.Host.Poll-p.Host.Match, r.Time("in_wire"))
 }
 
-// In a broadcast down a binomial tree over 8 ranks the last of them is three messages from the root: its path has three of each.
+// In a broadcast down a binomial tree over 8 ranks the last of them is three
+// messages from the root: its path has three of each.
 func TestPartsOfBroadcast(t *testing.T) {
 	r := broken(t, "bcast", "spin-int", Values{"mode": ModeRDMA, "ranks": 8, "size": 8})
 	p := r.Point.Profile
@@ -128,7 +131,8 @@ func TestPartsOfBroadcast(t *testing.T) {
 	require.Equal(t, 2*p.DMA.Latency+p.DMA.Bandwidth.Time(8), handlers.Time("in_fetch"), "from the device")
 }
 
-// A device that is busy all the time says so: handlers that need twice the HPUs there are keep them busy, wait for them and leave the link half idle.
+// A device that is busy all the time says so: handlers that need twice the HPUs
+// there are keep them busy, wait for them and leave the link half idle.
 func TestUseOfBusyHPUs(t *testing.T) {
 	r := broken(t, "hpus", "spin-int", Values{"handler-time": 400 * sim.Nanosecond, "hpus": 4, "size": 2048})
 	interval := r.Point.Profile.Fabric.Rate.Time(2048)
@@ -150,7 +154,8 @@ func TestPercentile(t *testing.T) {
 	require.Zero(t, Percentile(nil, 50))
 }
 
-// Samples are the operations one by one, whose mean is the latency; a result with a breakdown is repeated with it.
+// Samples are the operations one by one, whose mean is the latency; a result
+// with a breakdown is repeated with it.
 func TestSamplesAndRepetition(t *testing.T) {
 	e, err := Find("kv")
 	require.NoError(t, err)
@@ -192,7 +197,8 @@ func TestSamplesAndRepetition(t *testing.T) {
 	require.Equal(t, document(s, results), document(again, repeated))
 }
 
-// An experiment of a user's own is followed as those of spinsim; one that notes nothing says so, and one whose value is no mean of what it notes, too.
+// An experiment of a user's own is followed as those of spinsim; one that notes
+// nothing says so, and one whose value is no mean of what it notes, too.
 func TestOwnExperimentIsFollowed(t *testing.T) {
 	run := func(what int) func(context.Context, *Point) (Values, error) {
 		return func(ctx context.Context, p *Point) (Values, error) {
@@ -235,7 +241,9 @@ func TestOwnExperimentIsFollowed(t *testing.T) {
 	require.ErrorContains(t, err, "none follows no operation; those that do are pingpong, accumulate")
 }
 
-// Every experiment of spinsim is divided, or says why not. At a point of each the parts add up to the picosecond, nearly all of it is known, and what is measured is the same as without.
+// Every experiment of spinsim is divided, or says why not. At a point of each
+// the parts add up to the picosecond, nearly all of it is known, and what is
+// measured is the same as without.
 func TestEveryExperimentAddsUp(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {

@@ -21,7 +21,9 @@ func zero(t *testing.T, r *Result, parts ...string) {
 	}
 }
 
-// ExaNeSt: a message of the mailbox is posted once, matched as a store to the packetizer and as a cell, and takes the mailbox its latency; a look finds it in the cache.
+// ExaNeSt: a message of the mailbox is posted once, matched as a store to the
+// packetizer and as a cell, and takes the mailbox its latency; a look finds it
+// in the cache.
 func TestPartsOfExaNeStMessages(t *testing.T) {
 	add := broken(t, "gsas", "exanest-qfdb", Values{"op": "fetch-add", "path": "intra-fpga", "size": 8})
 	p := add.Point.Profile
@@ -96,7 +98,8 @@ func TestPartsOfEthernet(t *testing.T) {
 	require.Greater(t, sleeps.Time("in_timer"), sleeps.Time(meanColumn)/2)
 }
 
-// Accesses one behind the other take what posting takes. A search begins with one message of the root's host, whose end every host sees.
+// Accesses one behind the other take what posting takes. A search begins with
+// one message of the root's host, whose end every host sees.
 func TestPartsOfTransactionsAndGraphs(t *testing.T) {
 	r := broken(t, "txlog", "spin-int", Values{"mode": ModeRDMA, "op": "read", "ranks": 2, "size": 8, "count": 50})
 	require.Equal(t, r.Point.Profile.NIC.Overhead, r.Time("in_post"))
@@ -107,7 +110,9 @@ func TestPartsOfTransactionsAndGraphs(t *testing.T) {
 	zero(t, g, "compute", "os", "disk", "timer")
 }
 
-// A run whose rank waits for nobody is what its core does: both sides of matching post and look whole numbers of times, and copy with one of them only.
+// A run whose rank waits for nobody is what its core does: both sides of
+// matching post and look whole numbers of times, and copy with one of them
+// only.
 func TestPartsOfMatching(t *testing.T) {
 	for _, side := range []string{"host", "offload"} {
 		r := broken(t, "matching", "spin-int", Values{"ranks": 64, "app": "milc", "iterations": 1, "matched-by": side})
@@ -131,8 +136,9 @@ func TestPartsOfPageFaults(t *testing.T) {
 	zero(t, batched, "disk", "timer", "other")
 }
 
-// The receiver of a write to absent memory has it wait for the time of an RNR NACK, 240 us with code 9 (InfiniBand, table 45), once if all pages come, or for each of 16. PART's engine
-// waits for its time-out of 1 ms.
+// The receiver of a write to absent memory has it wait for the time of an RNR
+// NACK, 240 us with code 9 (InfiniBand, table 45), once if all pages come, or
+// for each of 16. PART's engine waits for its time-out of 1 ms.
 func TestPartsOfPauses(t *testing.T) {
 	const pause = 240 * sim.Microsecond
 	for mode, times := range map[string]sim.Time{"npf": 1, "npf-one-page": 16} { //lint:maporder each stands for itself
@@ -156,7 +162,9 @@ func TestPartsOfPauses(t *testing.T) {
 	require.InEpsilon(t, float64(pauses)*float64(pause)/50, float64(stream.Time("in_timer")), 0.02)
 }
 
-// A lost SYN is sent again behind 1 s, and what is lost of the connection that it opens behind 3 s (RFC 6298 §5.7), less what the kernel works for pages meanwhile.
+// A lost SYN is sent again behind 1 s, and what is lost of the connection that
+// it opens behind 3 s (RFC 6298 §5.7), less what the kernel works for pages
+// meanwhile.
 func TestPartsOfTimeouts(t *testing.T) {
 	drop := broken(t, "npf-ring-size", "eth-npf", Values{"mode": "drop", "ring": 16, "operations": 1000})
 	require.InEpsilon(t, (4 * sim.Second).Seconds(), drop.Time("in_timer").Seconds(), 1e-3)
@@ -167,7 +175,8 @@ func TestPartsOfTimeouts(t *testing.T) {
 	require.InEpsilon(t, 8*30000/calm.Float("throughput"), calm.Time(meanColumn).Nanoseconds(), 1e-6)
 }
 
-// The answer is about the last size, and in the course of a time about when it took longest: that is what one wants to know of a server that begins.
+// The answer is about the last size, and in the course of a time about when it
+// took longest: that is what one wants to know of a server that begins.
 func TestAnswerOfBreakdown(t *testing.T) {
 	answer := func(name, axis string, list ...sim.Time) string {
 		e, err := Find(name)
@@ -201,7 +210,8 @@ func TestAnswerOfBreakdown(t *testing.T) {
 	require.Contains(t, answer("npf-cold-ring", "at", 0, 30*sim.Second, 10*sim.Second), "10 s: 30.00 s, of which 100% timer.")
 }
 
-// With c connections that have one operation under way each, an operation takes c / throughput: Little's law.
+// With c connections that have one operation under way each, an operation takes
+// c / throughput: Little's law.
 func TestMeanOperationIsLittlesLaw(t *testing.T) {
 	cold := broken(t, "npf-cold-ring", "eth-npf", Values{"mode": "pinned", "connections": 3, "ring": 16, "at": sim.Second, "window": sim.Second})
 	require.InEpsilon(t, 3/cold.Float("throughput"), cold.Time(meanColumn).Seconds(), 0.01)
@@ -211,7 +221,8 @@ func TestMeanOperationIsLittlesLaw(t *testing.T) {
 	require.InEpsilon(t, 4/(1000*set.Float("operations")), set.Time(meanColumn).Seconds(), 0.02)
 }
 
-// A request whose block is not in the cache waits for the disk, one at a time. Frames behind an absent buffer wait for the kernel to bring it in.
+// A request whose block is not in the cache waits for the disk, one at a time.
+// Frames behind an absent buffer wait for the kernel to bring it in.
 func TestPartsOfStorageAndRings(t *testing.T) {
 	r := broken(t, "npf-storage", "ib-npf", Values{"strategy": pinning.StaticKind, "depth": 1, "requests": 30, "pool": 1 << 20, "disk": 256 << 20, "memory": 160 << 20, "size": 64 << 10})
 	s := &r.Point.Profile.Storage

@@ -18,8 +18,9 @@ var taken = []string{
 	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
 }
 
-// Check says everything that is wrong with the definition of an experiment. Those of spinsim are right, and must not be changed but in a copy: every command asks, and
-// looking takes longer than all else that it begins with.
+// Check says everything that is wrong with the definition of an experiment.
+// Those of spinsim are right, and must not be changed but in a copy: every
+// command asks, and looking takes longer than all else that it begins with.
 func (e *Experiment) Check() error {
 	if slices.Contains(All(), e) {
 		return nil // TestExperimentsAreRight
@@ -74,7 +75,8 @@ func (c *checker) fail(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// isName reports whether s can be the name of an experiment or of an axis: a word of a command line.
+// isName reports whether s can be the name of an experiment or of an axis: a
+// word of a command line.
 func isName(s string) bool {
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z'

@@ -126,7 +126,8 @@ var wrongDefinitions = []struct {
 	}, "its place is a column latency_published_ns, but there is one of that name"},
 }
 
-// A definition that is wrong is refused by every way to use it, with an error that names the experiment, the thing and what was expected.
+// A definition that is wrong is refused by every way to use it, with an error
+// that names the experiment, the thing and what was expected.
 func TestWrongDefinitions(t *testing.T) {
 	for _, tc := range wrongDefinitions {
 		e := definition()
@@ -174,7 +175,8 @@ func TestValuesFitTheColumns(t *testing.T) {
 	}
 }
 
-// listsOfAxes are lists of values of the axes of variety, with what they are or what is wrong with them.
+// listsOfAxes are lists of values of the axes of variety, with what they are or
+// what is wrong with them.
 var listsOfAxes = []struct {
 	axis, list string
 	want       []any
@@ -232,7 +234,8 @@ func variety() *Experiment {
 	return e
 }
 
-// A wrong value of an axis is an error that says what was expected; a wrong name is a programmer's mistake and says which there are.
+// A wrong value of an axis is an error that says what was expected; a wrong
+// name is a programmer's mistake and says which there are.
 func TestValuesOfAxes(t *testing.T) {
 	e := variety()
 	s, err := New(e)

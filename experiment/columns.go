@@ -14,7 +14,8 @@ type commonColumns struct {
 	Columns     []report.Column
 }
 
-// Sections sort columns of experiments by which of them have them with the same meaning. Which columns of an experiment, of tells.
+// Sections sort columns of experiments by which of them have them with the same
+// meaning. Which columns of an experiment, of tells.
 func commonSections(list []*Experiment, of func(e *Experiment) []report.Column) []commonColumns {
 	type known struct {
 		column report.Column

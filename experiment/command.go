@@ -25,8 +25,9 @@ type CommandOptions struct {
 	Command string           // what makes them, for their record
 	Columns string           // what explains the columns, for the notes of tables: a command
 
-	// Input makes the experiment of a file that the command has as its argument: one with the axes of that which the command was made of. nil: the command has no
-	// argument.
+	// Input makes the experiment of a file that the command has as its
+	// argument: one with the axes of that which the command was made of. nil:
+	// the command has no argument.
 	Input func(c *cobra.Command, name string) (*Experiment, []provenance.Input, error)
 	// Use is the command with its argument, if it has one, instead of the name of the experiment.
 	Use string
@@ -60,8 +61,9 @@ const listHelp = `
 A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step; 8..64KiB*4 is multiplied, and
 0..1+0.25 is added to.`
 
-// Command makes the command that runs an experiment, with a flag for each of its axes. It panics if the definition of the experiment is
-// wrong, which Check says: a programmer's mistake.
+// Command makes the command that runs an experiment, with a flag for each of
+// its axes. It panics if the definition of the experiment is wrong, which Check
+// says: a programmer's mistake.
 func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if err := e.Check(); err != nil {
 		panic("experiment: " + err.Error()) //lint:panic programmer's mistake
@@ -335,8 +337,9 @@ func (f *compareFlags) missing(s *Sweep, points []*Point) error {
 	return f.resume.Missing(names, len(points), "point", "points")
 }
 
-// Finished shows what was measured of a sweep that a signal or a limit has ended, or of which some points have failed, if that is what an error is, and returns
-// the error.
+// Finished shows what was measured of a sweep that a signal or a limit has
+// ended, or of which some points have failed, if that is what an error is, and
+// returns the error.
 func Finished(err error, show func(u *Unfinished) error) error {
 	u := (*Unfinished)(nil)
 	if !errors.As(err, &u) || len(u.Measured()) == 0 {

@@ -164,7 +164,8 @@ func TestMust(t *testing.T) {
 	require.Equal(t, "no such policy\n", errs.String())
 }
 
-// A sweep that a signal ends shows what it has measured, in every format, says how much of all that is, and ends as an interrupted command does.
+// A sweep that a signal ends shows what it has measured, in every format, says
+// how much of all that is, and ends as an interrupted command does.
 func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 	var measured atomic.Int32
 	e := &Experiment{
@@ -187,7 +188,9 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 				require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 			}
 			<-ctx.Done()
-			<-cli.Showing(ctx) // a simulation may take longer to end than a command has that has nothing to show: it is not ended before
+			// a simulation may take longer to end than a command has that has
+			// nothing to show: it is not ended before
+			<-cli.Showing(ctx)
 			return nil, context.Cause(ctx)
 		},
 	}
@@ -216,8 +219,9 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 	require.Contains(t, out, "3 of 6 points", errs)
 }
 
-// A point that fails does not end the others: they are shown, marked as a part, with what went wrong behind, of many failures the first, and the document of it
-// makes itself again. Where all fail there is nothing to show.
+// A point that fails does not end the others: they are shown, marked as a part,
+// with what went wrong behind, of many failures the first, and the document of
+// it makes itself again. Where all fail there is nothing to show.
 func TestPointsThatFail(t *testing.T) {
 	e := &Experiment{
 		Name: "odd", Profiles: []string{"spin-int"},
@@ -298,7 +302,8 @@ type narrow struct{ bytes.Buffer }
 
 func (*narrow) Columns() int { return 40 }
 
-// On a terminal a table is folded to its width, with all that it says. What programs read does not depend on it.
+// On a terminal a table is folded to its width, with all that it says. What
+// programs read does not depend on it.
 func TestTablesFitTheTerminal(t *testing.T) {
 	shown := func(args ...string) (pipe, terminal string) {
 		_, pipe, _ = call([]*Experiment{named("one")}, args...)
@@ -326,7 +331,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	require.Equal(t, pipe, terminal)
 }
 
-// On a terminal help has lines that fit, with the same words in the same order; into a pipe goes what was written.
+// On a terminal help has lines that fit, with the same words in the same order;
+// into a pipe goes what was written.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	for _, list := range [][]*Experiment{{named("one")}, {named("one"), named("two")}} {
 		_, pipe, _ := call(list, "--help")

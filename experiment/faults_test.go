@@ -21,8 +21,9 @@ type campaign struct {
 	faults, late int
 }
 
-// Every experiment in every mode where memory is absent and tarries: the device tries again, also for handlers that wait, and that costs time and
-// nothing else. Experiments compare every byte; none hangs.
+// Every experiment in every mode where memory is absent and tarries: the device
+// tries again, also for handlers that wait, and that costs time and nothing
+// else. Experiments compare every byte; none hangs.
 func TestExperimentsOnFaultyMemory(t *testing.T) {
 	var c campaign
 	for _, e := range All() {
@@ -44,7 +45,8 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 				}
 			}
 		case "datatype-apps":
-			c.measure(t, e, Values{"mode": ModeSpin, "app": "LAMMPS_atomic", "input": 3}) // the rest is that of datatype
+			// the rest is that of datatype
+			c.measure(t, e, Values{"mode": ModeSpin, "app": "LAMMPS_atomic", "input": 3})
 		case "txlog":
 			for _, mode := range []string{ModeHost, ModeSpin} {
 				c.measure(t, e, Values{"mode": mode, "op": "transaction", "ranks": 4, "size": 9000, "count": 5, "items": 6})
@@ -70,7 +72,9 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "selectivity": 0.5})
 			}
-		case "kv": // its table is memory that is there: handlers of several clients' messages rely on the order of their accesses
+		// its table is memory that is there: handlers of several clients'
+		// messages rely on the order of their accesses
+		case "kv":
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
 		default:
@@ -122,7 +126,8 @@ func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
 	}
 }
 
-// Memory that is denied, or absent for good, is reported: with the rank, the message, the address and the cause, in one line.
+// Memory that is denied, or absent for good, is reported: with the rank, the
+// message, the address and the cause, in one line.
 func TestExperimentsReportWhatFails(t *testing.T) {
 	failed, ended := 0, 0
 	for _, e := range []*Experiment{builtin("pingpong"), builtin("accumulate"), builtin("bcast")} {

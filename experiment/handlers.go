@@ -13,15 +13,23 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Role is what handlers have to do at some points of an experiment: what the experiment's own do, and what a user's module must have to
-// do it in their place.
+// Role is what handlers have to do at some points of an experiment: what the
+// experiment's own do, and what a user's module must have to do it in their
+// place.
 type Role struct {
-	Axis, Is string           // the points at which the axis has this value, as a user writes it; "": all
-	Exports  handlers.Exports // of the experiment's own module; a user's may be called so, or header, payload and completion
-	Needs    []manifest.Kind  // kinds of handlers without which there is nothing to measure; of the others those run that are there
-	Alone    bool             // handlers of other kinds than those of Exports do not run
-	Sets     []string         // numbers of the state, by their names, that the experiment sets, and that must be there
-	May      []string         // numbers that it sets if they are there
+	// the points at which the axis has this value, as a user writes it; "": all
+	Axis, Is string
+	// of the experiment's own module; a user's may be called so, or header,
+	// payload and completion
+	Exports handlers.Exports
+	// kinds of handlers without which there is nothing to measure; of the
+	// others those run that are there
+	Needs []manifest.Kind
+	Alone bool // handlers of other kinds than those of Exports do not run
+	// numbers of the state, by their names, that the experiment sets, and that
+	// must be there
+	Sets []string
+	May  []string // numbers that it sets if they are there
 }
 
 // role is what the handlers of the point have to do; without any it is whatever they do.
@@ -43,8 +51,8 @@ func (r *Role) String() string {
 	return r.Axis + " " + r.Is
 }
 
-// called are the names under which a handler of a kind is looked for: that of the experiment's own, and that of the kind; none: it does not
-// run.
+// called are the names under which a handler of a kind is looked for: that of
+// the experiment's own, and that of the kind; none: it does not run.
 func (r *Role) called(i int) []string {
 	if r.Alone && r.Exports[i] == "" {
 		return nil
@@ -133,10 +141,12 @@ type Handlers struct {
 	own  *handlers.Plan // of the experiment's module, if the user's does not describe its state
 }
 
-// spare is HPU memory that a user's handlers get behind the state if they do not say what they need, bytes.
+// spare is HPU memory that a user's handlers get behind the state if they do
+// not say what they need, bytes.
 const spare = 16 << 10
 
-// Load makes the module of the point, the user's or the experiment's, ready for a cluster of the point's device; nil if no module runs.
+// Load makes the module of the point, the user's or the experiment's, ready for
+// a cluster of the point's device; nil if no module runs.
 func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
 	list := p.Modules()
 	if len(list) == 0 {
@@ -162,8 +172,10 @@ func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
 	return &h, err
 }
 
-// Install gives a process HPU memory with the handlers. values are numbers of the state by name: those that the role sets; others of the
-// state begin as the module says. A module that does not describe its state finds it where the experiment's own has it.
+// Install gives a process HPU memory with the handlers. values are numbers of
+// the state by name: those that the role sets; others of the state begin as the
+// module says. A module that does not describe its state finds it where the
+// experiment's own has it.
 func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers.Installed, error) {
 	if h.plan.State != nil {
 		known := make(map[string]any, len(values))
@@ -190,7 +202,8 @@ func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers
 	return h.plan.Install(proc, o)
 }
 
-// narrow leaves axes one value that make no difference to the user's module, whose state lacks the number that they would set.
+// narrow leaves axes one value that make no difference to the user's module,
+// whose state lacks the number that they would set.
 func (s *Sweep) narrow(base *profile.Profile) error {
 	if s.Handler == nil {
 		return nil
@@ -251,7 +264,8 @@ func (s *Sweep) checkHandler(points []*Point) error {
 	return errors.Join(errs...)
 }
 
-// HandlersHelp says what a user's module must have, "" if none may take the place of the experiment's own.
+// HandlersHelp says what a user's module must have, "" if none may take the
+// place of the experiment's own.
 func (e *Experiment) HandlersHelp() string {
 	if !e.Replaceable {
 		return ""
@@ -285,7 +299,8 @@ func (e *Experiment) HandlersHelp() string {
 	return b.String()
 }
 
-// stateHelp says which numbers of the state the experiment sets, with what the experiment's own module says of them.
+// stateHelp says which numbers of the state the experiment sets, with what the
+// experiment's own module says of them.
 func (e *Experiment) stateHelp(b *strings.Builder) {
 	var sets, may []string
 	for i := range e.Roles {
@@ -323,7 +338,8 @@ func (e *Experiment) stateHelp(b *strings.Builder) {
 	}
 }
 
-// ownState is the state of the experiment's own module at the first combination of values at which one runs, nil if it does not say.
+// ownState is the state of the experiment's own module at the first combination
+// of values at which one runs, nil if it does not say.
 func (e *Experiment) ownState() (state *manifest.State) {
 	s, err := New(e)
 	if err != nil {

@@ -46,8 +46,9 @@ func sweepOf(t *testing.T, e *Experiment, l *handlers.Library, choices ...string
 	return s
 }
 
-// A user's module takes the role of the built-in one, whether it has the same names, handlers that only its manifest knows, or no manifest:
-// with the same code everything measured is the same.
+// A user's module takes the role of the built-in one, whether it has the same
+// names, handlers that only its manifest knows, or no manifest: with the same
+// code everything measured is the same.
 func TestUsersModule(t *testing.T) {
 	renamed := saying(t, "pingpong", func(m *manifest.Manifest) {
 		for i := range m.Handlers {
@@ -86,7 +87,8 @@ func TestUsersModule(t *testing.T) {
 	}
 }
 
-// The state of a user's module has what the benchmark sets where its manifest has it, and nothing that it does not have.
+// The state of a user's module has what the benchmark sets where its manifest
+// has it, and nothing that it does not have.
 func TestUsersState(t *testing.T) {
 	moved := saying(t, "pingpong", func(m *manifest.Manifest) {
 		m.States[0].Size = 40
@@ -160,7 +162,8 @@ func TestUsersColumnsAreMarked(t *testing.T) {
 	require.Equal(t, all.Title, s.Plot().Title)
 }
 
-// The help of a benchmark is what the test above is about, in words, with types and meanings from the library's manifest.
+// The help of a benchmark is what the test above is about, in words, with types
+// and meanings from the library's manifest.
 func TestHandlersHelp(t *testing.T) {
 	help := builtin("pingpong").HandlersHelp()
 	for _, want := range []string{
@@ -185,7 +188,8 @@ func TestHandlersHelp(t *testing.T) {
 	}
 }
 
-// An axis that a user's module cannot follow has one point: its rows would be the same. Who asks for several values is told.
+// An axis that a user's module cannot follow has one point: its rows would be
+// the same. Who asks for several values is told.
 func TestUsersModuleThatKnowsNoAxis(t *testing.T) {
 	for module, points := range map[*handlers.Library]int{handlers.Must("count"): 1, silent(t, "work"): 3, handlers.Must("work"): 3} {
 		s := sweepOf(t, builtin("hpus"), handlers.New("mine.wasm", module.Wasm), "size", "512", "hpus", "2")

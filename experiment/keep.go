@@ -49,7 +49,8 @@ func (k *keeper) key(p *Point) (string, error) {
 	return k.s.Checkpoint.Key(id)
 }
 
-// kept are the keys of points, and which results there are: nil elsewhere. Without a checkpoint there is neither.
+// kept are the keys of points, and which results there are: nil elsewhere.
+// Without a checkpoint there is neither.
 func (s *Sweep) kept(points []*Point) (keys []string, results []*Result, err error) {
 	results = make([]*Result, len(points))
 	if s.Checkpoint == nil {

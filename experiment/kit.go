@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What a user's experiment needs most: an entry with handlers at one rank, a message from another. Everything else is package runtime.
+// What a user's experiment needs most: an entry with handlers at one rank, a
+// message from another. Everything else is package runtime.
 
 // Inbox is an entry that accepts messages of Send.
 type Inbox struct {
@@ -19,9 +20,12 @@ type Inbox struct {
 	installed *handlers.Installed
 }
 
-// Receive makes a process ready for messages of Send up to a length, bytes: it appends a match entry with memory of that length and, if a
-// module runs at the point, with its handlers. These are the only ones of their kinds, or the exports header, payload and completion; their
-// state begins as the module says, else with zeros. It takes no virtual time. It is to be called once by a process.
+// Receive makes a process ready for messages of Send up to a length, bytes: it
+// appends a match entry with memory of that length and, if a module runs at the
+// point, with its handlers. These are the only ones of their kinds, or the
+// exports header, payload and completion; their state begins as the module
+// says, else with zeros. It takes no virtual time. It is to be called once by a
+// process.
 func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 	var installed *handlers.Installed
 	h, err := p.Load(proc.Cluster())
@@ -36,8 +40,9 @@ func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 	return &Inbox{proc, in, memory, installed}, err
 }
 
-// Wait returns when the host has seen that a message of the whole length has been dealt with, and the time: its bytes are in the memory, if its
-// handlers leave them there, and its handlers are done.
+// Wait returns when the host has seen that a message of the whole length has
+// been dealt with, and the time: its bytes are in the memory, if its handlers
+// leave them there, and its handlers are done.
 func (in *Inbox) Wait() (sim.Time, error) {
 	err := in.in.Wait(in.memory.Len())
 	return in.proc.Now(), err
@@ -49,7 +54,8 @@ func (in *Inbox) Handlers() *handlers.Installed { return in.installed }
 // Memory is the memory of the entry.
 func (in *Inbox) Memory() runtime.View { return in.memory }
 
-// Send puts a message to a rank that has called Receive. It returns when the put is posted, which takes the overhead of the host.
+// Send puts a message to a rank that has called Receive. It returns when the
+// put is posted, which takes the overhead of the host.
 func Send(proc *runtime.Proc, rank int, message []byte) error {
 	memory := proc.Alloc(len(message))
 	memory.CopyFrom(message)

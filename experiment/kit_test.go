@@ -48,7 +48,8 @@ func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) 
 	}
 }
 
-// What Send sends is what Receive receives, of any length, at the time that the model of a put says; with handlers they run instead.
+// What Send sends is what Receive receives, of any length, at the time that the
+// model of a put says; with handlers they run instead.
 func TestSendAndReceive(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -73,8 +74,9 @@ func TestSendAndReceive(t *testing.T) {
 	}
 }
 
-// Receive installs handlers as everybody does: with the state that the module describes, which can be read by name, the host memory and the
-// options that it needs.
+// Receive installs handlers as everybody does: with the state that the module
+// describes, which can be read by name, the host memory and the options that it
+// needs.
 func TestReceiveInstallsLibraries(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)

@@ -51,7 +51,8 @@ func (p *Point) AtLineRate(c *runtime.Cluster, values Values, line func(node int
 	}
 }
 
-// linkTimes tell how long the link of a node needs at least for the packets that it has carried, in the direction that needs longer.
+// linkTimes tell how long the link of a node needs at least for the packets
+// that it has carried, in the direction that needs longer.
 func linkTimes(c *runtime.Cluster) func(node int) sim.Time {
 	f, nodes := c.Fabric(), c.Nodes()
 	carried := map[string]fabric.LinkStats{}

@@ -17,8 +17,10 @@ var errLong = fmt.Errorf("more than %d values", MaxList)
 // listed is what lists can go on with.
 type listed interface{ int | sim.Time | float64 }
 
-// ParseList reads values separated by commas. "2,4,..,1024" goes on as it began, doubling here, up to the last value; "8,..,64" and "8..64" double;
-// "1,2,3,..,8", with equal steps, goes on with the step. "8..64KiB*4" multiplies by a number, "1us..10us+1us" adds a value. parse reads one value.
+// ParseList reads values separated by commas. "2,4,..,1024" goes on as it
+// began, doubling here, up to the last value; "8,..,64" and "8..64" double;
+// "1,2,3,..,8", with equal steps, goes on with the step. "8..64KiB*4"
+// multiplies by a number, "1us..10us+1us" adds a value. parse reads one value.
 func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
 	var list []T
 	open := false
@@ -65,7 +67,8 @@ func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
 	return list, nil
 }
 
-// near is how far apart, as a part of them, numbers with a point are equal: sums and products of decimal fractions are rounded.
+// near is how far apart, as a part of them, numbers with a point are equal:
+// sums and products of decimal fractions are rounded.
 const near = 1e-9
 
 // alike reports whether two values are equal but for rounding.
@@ -117,7 +120,8 @@ func wholeRatio[T listed](a, b T) bool {
 	return int64(a)%int64(b) == 0
 }
 
-// cutStep cuts a text before the last "*" or "+" that is no part of a number such as 1e+3. by begins with it.
+// cutStep cuts a text before the last "*" or "+" that is no part of a number
+// such as 1e+3. by begins with it.
 func cutStep(text string) (last, by string, is bool) {
 	i := strings.LastIndexAny(text, "*+")
 	if i < 1 || text[i] == '+' && (text[i-1] == 'e' || text[i-1] == 'E') {

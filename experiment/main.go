@@ -13,13 +13,17 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Main is the function main of a program with experiments of its own: it runs the one that there is, or that the first argument names, with
-// the flags of spinsim compare. "rerun RESULTS.json" makes a result again, "columns" explains the columns of tables. It does not return.
+// Main is the function main of a program with experiments of its own: it runs
+// the one that there is, or that the first argument names, with the flags of
+// spinsim compare. "rerun RESULTS.json" makes a result again, "columns"
+// explains the columns of tables. It does not return.
 func Main(list ...*Experiment) {
 	os.Exit(RunMain(list, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Must is the experiment that a function has made. If there is none it says why on standard error and ends the program, as Main does about a definition that is wrong.
+// Must is the experiment that a function has made. If there is none it says why
+// on standard error and ends the program, as Main does about a definition that
+// is wrong.
 func Must(e *Experiment, err error) *Experiment {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -28,7 +32,8 @@ func Must(e *Experiment, err error) *Experiment {
 	return e
 }
 
-// RunMain is Main without the process: it returns the exit code. A definition that is wrong is an error on errs.
+// RunMain is Main without the process: it returns the exit code. A definition
+// that is wrong is an error on errs.
 func RunMain(list []*Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
 	if err := check(list); err != nil {
 		fmt.Fprintln(errs, err)
@@ -100,7 +105,8 @@ type HelpSection struct {
 	Columns []report.Column
 }
 
-// ColumnSections are the columns of experiments, those that several have in common together; each title begins with prefix.
+// ColumnSections are the columns of experiments, those that several have in
+// common together; each title begins with prefix.
 func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) {
 	published := false
 	for _, e := range list {

@@ -31,8 +31,10 @@ func (e *MemoryError) What() string {
 	return "--" + strings.Join(e.Axes, ", --") + ": " + e.Point
 }
 
-// Footprint estimates the memory that a cluster of the point's device takes, bytes: so many nodes with a process each, on instances of which
-// handlers are installed. It is for Experiment.Memory; what processes allocate comes on top of it.
+// Footprint estimates the memory that a cluster of the point's device takes,
+// bytes: so many nodes with a process each, on instances of which handlers are
+// installed. It is for Experiment.Memory; what processes allocate comes on top
+// of it.
 func (p *Point) Footprint(nodes, instances int) int64 {
 	return device.Footprint(p.Profile, nodes, nodes, instances)
 }
@@ -79,13 +81,15 @@ func (s *Sweep) checkMemory(points []*Point) error {
 	return nil
 }
 
-// leastRoom is the memory that the steps of a point may take in any case, bytes, and programMemory what the program takes itself.
+// leastRoom is the memory that the steps of a point may take in any case,
+// bytes, and programMemory what the program takes itself.
 const (
 	leastRoom     = 16 << 20
 	programMemory = 64 << 20
 )
 
-// share gives each of the points, of which so many run at once, its part of the memory that is left beside them: that of what Broken follows.
+// share gives each of the points, of which so many run at once, its part of the
+// memory that is left beside them: that of what Broken follows.
 func (s *Sweep) share(points []*Point, workers int) {
 	if s.MemoryLimit <= 0 || !s.Experiment.broken {
 		return
@@ -110,7 +114,8 @@ func needs(points []*Point) []int64 {
 	return list
 }
 
-// atOnce is how many of the points run at the same time, at least one: as many as Workers says, if there is memory for any so many.
+// atOnce is how many of the points run at the same time, at least one: as many
+// as Workers says, if there is memory for any so many.
 func (s *Sweep) atOnce(points []*Point) int {
 	n := s.Workers
 	if n < 1 {

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// What takes more memory than it may ends, also if nothing was known of it before; what was refused before has not run.
+// What takes more memory than it may ends, also if nothing was known of it
+// before; what was refused before has not run.
 func TestMemoryLimit(t *testing.T) {
 	const most = 2 << 30
 	ran := 0

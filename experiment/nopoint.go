@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// NoPoint is what Points of an experiment may return for a combination that it does not have, with why not: those are passed over, but a user who has
-// asked for a value that no point has is told.
+// NoPoint is what Points of an experiment may return for a combination that it
+// does not have, with why not: those are passed over, but a user who has asked
+// for a value that no point has is told.
 type NoPoint struct{ Why error }
 
 // Error is that of the reason.
@@ -15,7 +16,8 @@ func (n *NoPoint) Error() string { return n.Why.Error() }
 // Unwrap returns the reason.
 func (n *NoPoint) Unwrap() error { return n.Why }
 
-// passedOver are the values of axes that combinations had which are no points, each with a reason if there is one.
+// passedOver are the values of axes that combinations had which are no points,
+// each with a reason if there is one.
 type passedOver []map[any]error
 
 // add notes a combination that is no point.

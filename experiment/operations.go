@@ -100,7 +100,8 @@ func (p *Point) OperationOf(n int) {
 	}
 }
 
-// Percentile is the nearest rank: the least of sorted times that so many percent of them, 1 to 100, are not above. Without any it is 0.
+// Percentile is the nearest rank: the least of sorted times that so many
+// percent of them, 1 to 100, are not above. Without any it is 0.
 func Percentile(sorted []sim.Time, percent int) sim.Time {
 	if len(sorted) == 0 {
 		return 0

@@ -57,7 +57,8 @@ func TestTheLastPointBeginsAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever the workers do when: the error is that of the first point that fails, and every point before it was measured.
+// Whatever the workers do when: the error is that of the first point that
+// fails, and every point before it was measured.
 func TestTheFirstErrorInOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, workers := rapid.IntRange(1, 20).Draw(r, "points"), rapid.IntRange(1, 4).Draw(r, "workers")

@@ -16,8 +16,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// The tests of this file compute the zero-load latency of every mode from the parameters of a profile, by hand, and compare it with
-// the simulation to the picosecond. The cycles of handlers are taken from package hpu alone, without a simulation.
+// The tests of this file compute the zero-load latency of every mode from the
+// parameters of a profile, by hand, and compare it with the simulation to the
+// picosecond. The cycles of handlers are taken from package hpu alone, without
+// a simulation.
 
 // params are the parameters of a profile under the names of sPIN'17 §4.
 type params struct {
@@ -44,15 +46,19 @@ func load(t *testing.T, name string) *params {
 func (q *params) G(bytes int) sim.Time { return q.p.Fabric.Rate.Time(int64(bytes)) }
 func (q *params) D(bytes int) sim.Time { return q.p.DMA.Bandwidth.Time(int64(bytes)) }
 
-// fetched is the time from an operation reaching the NIC to its first packet being on the wire's edge.
+// fetched is the time from an operation reaching the NIC to its first packet
+// being on the wire's edge.
 func (q *params) fetched(packet int) sim.Time { return 2*q.L + q.D(packet) }
 
-// across is the time from the first byte of the first packet entering the wire to the last byte of the last packet having arrived:
-// packets follow each other without a gap, since the wire is slower than the DMA and a full packet takes longer than g.
+// across is the time from the first byte of the first packet entering the wire
+// to the last byte of the last packet having arrived: packets follow each other
+// without a gap, since the wire is slower than the DMA and a full packet takes
+// longer than g.
 func (q *params) across(packet, packets int) sim.Time { return sim.Time(packets)*q.G(packet) + q.net }
 
-// found is the time from the arrival of a message's last packet to the bus taking it. The bus may be busy until then: the first packet is
-// found last, and every one after it takes the bus for less time than it takes the link.
+// found is the time from the arrival of a message's last packet to the bus
+// taking it. The bus may be busy until then: the first packet is found last,
+// and every one after it takes the bus for less time than it takes the link.
 func (q *params) found(packet, packets int) sim.Time {
 	if packets == 1 {
 		return q.mH
@@ -63,7 +69,8 @@ func (q *params) found(packet, packets int) sim.Time {
 // landed is the deposit of one packet.
 func (q *params) landed(packet int) sim.Time { return q.D(packet) + q.L }
 
-// delivered is the time from an operation reaching the NIC to its message being in the memory of the other host.
+// delivered is the time from an operation reaching the NIC to its message being
+// in the memory of the other host.
 func (q *params) delivered(packet, packets int) sim.Time {
 	return q.fetched(packet) + q.across(packet, packets) + q.found(packet, packets) + q.landed(packet)
 }
@@ -100,8 +107,10 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 			// The counter reaches the threshold when the ping has landed; nobody at rank 1 does anything.
 			require.Equal(q, (ping+q.delivered(packet, n)+q.poll)/2, q.measure(builtin("pingpong"), ModeP4, 2, bytes), "p4 %d B", bytes)
 
-			// Every packet is put as soon as the handler has come to it. The first waits longest, for the search of the list; by
-			// then the others catch up, so they follow at the pace of the wire. Each pong is a message of one packet.
+			// Every packet is put as soon as the handler has come to it. The
+			// first waits longest, for the search of the list; by then the
+			// others catch up, so they follow at the pace of the wire. Each
+			// pong is a message of one packet.
 			state := pphandler.State{MatchBits: ReplyBits, PT: ReplyPT, MaxPayload: uint32(q.mtu)}
 			put := q.handler(pphandler.Library.Wasm, pphandler.StreamPayload, spin.EncodeState(&state), packet, bytes).at(hpu.OpPutFromDevice)
 			arrived := q.o + q.fetched(packet) + q.across(packet, 1)
@@ -113,8 +122,9 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 	})
 }
 
-// storePingpong answers a single packet from the device, and a larger message from host memory when the handler of the last packet
-// has deposited it and the completion handler has run.
+// storePingpong answers a single packet from the device, and a larger message
+// from host memory when the handler of the last packet has deposited it and the
+// completion handler has run.
 func (q *params) storePingpong(state *pphandler.State, packet, n int) sim.Time {
 	bytes := packet * n
 	payload := q.handler(pphandler.Library.Wasm, pphandler.StorePayload, spin.EncodeState(state), packet, bytes)
@@ -141,8 +151,9 @@ func TestAccumulateIsTheClosedForm(t *testing.T) {
 			}
 			require.Equal(q, q.o+q.delivered(packet, n)+q.poll+q.scan+host, q.measure(builtin("accumulate"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
 
-			// Three packets run on three HPUs; the last to arrive ends last. Its record crosses the bus behind its data, which the handler
-			// has only waited to begin.
+			// Three packets run on three HPUs; the last to arrive ends last.
+			// Its record crosses the bus behind its data, which the handler has
+			// only waited to begin.
 			buffers := min(q.p.HPU.Cores*q.p.HPU.Contexts, acchandler.MaxBuffers)
 			state, memory := acchandler.NewState(buffers, q.mtu)
 			initial := append(spin.EncodeState(&state), make([]byte, memory-16)...)

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What tables and pictures of ExaNeSt say first is in their rows; pictures have a line for each value of the series, and their axes have names and units.
+// What tables and pictures of ExaNeSt say first is in their rows; pictures have
+// a line for each value of the series, and their axes have names and units.
 func TestAnswersAndPictures(t *testing.T) {
 	for _, x := range []struct {
 		e       *Experiment

@@ -7,8 +7,9 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Plot says how to draw a sweep: the value that answers against the axis that varies most. A published value relative to another point
-// is drawn as the value that it would be next to ours there.
+// Plot says how to draw a sweep: the value that answers against the axis that
+// varies most. A published value relative to another point is drawn as the
+// value that it would be next to ours there.
 func (s *Sweep) Plot() report.Plot {
 	e := s.Experiment
 	value := e.value()
@@ -66,7 +67,8 @@ func anyNegative(values []any) bool {
 	})
 }
 
-// along is the axis that a plot goes along: that of View.X, or the one of numbers with the most values; -1 if there is none.
+// along is the axis that a plot goes along: that of View.X, or the one of
+// numbers with the most values; -1 if there is none.
 func (s *Sweep) along() int {
 	e := s.Experiment
 	best := -1
@@ -86,8 +88,9 @@ func (s *Sweep) along() int {
 	return best
 }
 
-// byName is the axis of texts along which a plot has points side by side, in place of one of numbers that has one value: one that Set has added, then others, then that
-// of the series. -1: there is none.
+// byName is the axis of texts along which a plot has points side by side, in
+// place of one of numbers that has one value: one that Set has added, then
+// others, then that of the series. -1: there is none.
 func (s *Sweep) byName(numbers int) int {
 	e := s.Experiment
 	if e.View.Course || e.View.X != "" && numbers < 0 || len(e.View.Parts) > 0 || numbers >= 0 && len(s.values[numbers]) > 1 {

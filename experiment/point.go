@@ -22,9 +22,12 @@ type Point struct {
 	Tracer  sim.Tracer        // nil: none
 	Limits  sim.Limits        // of each simulation
 
-	Links      runtime.WatchLinks     // told what links did, by every simulation of the point; nil: nobody
-	Capture    runtime.Capture        // given the network of every simulation of the point; nil: nobody
-	Translator runtime.MakeTranslator // between the buses and memory; nil: every page is present to NICs
+	// told what links did, by every simulation of the point; nil: nobody
+	Links runtime.WatchLinks
+	// given the network of every simulation of the point; nil: nobody
+	Capture runtime.Capture
+	// between the buses and memory; nil: every page is present to NICs
+	Translator runtime.MakeTranslator
 
 	experiment *Experiment
 	device     int   // which of the sweep's profiles it is of
@@ -52,7 +55,8 @@ func valueOf[T any](p *Point, axis string) T {
 	return v
 }
 
-// Text returns the value of an axis of texts. This and the following panic if there is no such axis: a programmer's mistake.
+// Text returns the value of an axis of texts. This and the following panic if
+// there is no such axis: a programmer's mistake.
 func (p *Point) Text(axis string) string { return valueOf[string](p, axis) }
 
 // Int returns the value of an axis of counts or sizes.
@@ -154,8 +158,8 @@ func (p *Point) Modules() []*handlers.Library {
 	return list
 }
 
-// Module returns the handler library that runs at the point: the user's, or the first of the experiment's. It panics if none does: a
-// programmer's mistake.
+// Module returns the handler library that runs at the point: the user's, or the
+// first of the experiment's. It panics if none does: a programmer's mistake.
 func (p *Point) Module() *handlers.Library {
 	list := p.Modules()
 	if len(list) == 0 {
@@ -172,7 +176,8 @@ func (p *Point) handlers() (list []provenance.Handler) {
 	return list
 }
 
-// key identifies the point among those of a sweep; other, if not negative, is an axis with another value.
+// key identifies the point among those of a sweep; other, if not negative, is
+// an axis with another value.
 func (p *Point) key(other int, value any) string {
 	parts := make([]string, len(p.values)+1)
 	parts[0] = fmt.Sprint(p.device)
@@ -197,7 +202,8 @@ func WithFields(p *profile.Profile, overrides []string) (*profile.Profile, error
 	return recorded.Load(overrides...)
 }
 
-// combinations calls f with every combination of values of axes, the first axis varying fastest, until f returns an error.
+// combinations calls f with every combination of values of axes, the first axis
+// varying fastest, until f returns an error.
 func combinations(values [][]any, f func(combination []any) error) error {
 	at := make([]int, len(values))
 	for {
@@ -237,7 +243,8 @@ func combined(values [][]any) int {
 	return n
 }
 
-// largest is the index of the last of an axis' values: the largest number, of others the last in the list.
+// largest is the index of the last of an axis' values: the largest number, of
+// others the last in the list.
 func largest(values []any) int {
 	best := len(values) - 1
 	for i, v := range values {

@@ -12,9 +12,10 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Help promises values of each axis: a list, or a least and a most. Each must have a point, with the other
-// axes at their defaults or one of them changed; or its error must name the flag or the profile field
-// to change. Otherwise a user types what help promises and is refused for good.
+// Help promises values of each axis: a list, or a least and a most. Each must
+// have a point, with the other axes at their defaults or one of them changed;
+// or its error must name the flag or the profile field to change. Otherwise a
+// user types what help promises and is refused for good.
 func TestHelpPromisesWhatThereIs(t *testing.T) {
 	for _, e := range All() {
 		device, err := profile.Load(e.DefaultProfiles()[0])

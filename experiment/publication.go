@@ -11,10 +11,12 @@ import (
 
 // Publication is a publication with the experiments that measure what it has.
 type Publication struct {
-	Name        string        // what commands call it
-	Title       string        // what people do
-	Sources     []string      // how the sources of its numbers begin
-	Minutes     int           // how long all of it took on one processor, which other programs used as well; most of it is simulation and depends on no disk or network
+	Name    string   // what commands call it
+	Title   string   // what people do
+	Sources []string // how the sources of its numbers begin
+	// how long all of it took on one processor, which other programs used as
+	// well; most of it is simulation and depends on no disk or network
+	Minutes     int
 	Experiments []*Experiment // in the order of the publication
 	Runs        []PublicationRun
 }
@@ -115,7 +117,8 @@ func (r *PublicationRun) Sweep(full bool) (*Sweep, error) {
 	return s, nil
 }
 
-// Numbers are the published numbers of a sweep's experiment for which there is a point among those given, and those for which there is none.
+// Numbers are the published numbers of a sweep's experiment for which there is
+// a point among those given, and those for which there is none.
 func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
 	for _, p := range s.Experiment.Published {
 		if slices.ContainsFunc(points, func(at *Point) bool { return at.fits(p.At) && at.fits(p.With) }) {
@@ -130,7 +133,8 @@ func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
 	return there, missing
 }
 
-// sameNumber reports whether two are one number of a publication, which stands beside runs of several kinds.
+// sameNumber reports whether two are one number of a publication, which stands
+// beside runs of several kinds.
 func sameNumber(a, b *report.Published) bool {
 	return a.Column == b.Column && a.Value == b.Value && slices.Equal(a.At, b.At)
 }

@@ -10,12 +10,14 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// firstOf is where the number stands among those of an experiment, the first of runs of several kinds.
+// firstOf is where the number stands among those of an experiment, the first of
+// runs of several kinds.
 func firstOf(e *Experiment, number *report.Published) int {
 	return slices.IndexFunc(e.Published, func(o report.Published) bool { return sameNumber(&o, number) })
 }
 
-// Every published number of the repository is of one publication, whose full runs measure it; a quick run measures nothing else than there is.
+// Every published number of the repository is of one publication, whose full
+// runs measure it; a quick run measures nothing else than there is.
 func TestPublicationsAreComplete(t *testing.T) {
 	of := map[string]string{} // publication by experiment
 	measured := map[string]map[int]bool{}

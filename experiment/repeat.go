@@ -12,10 +12,11 @@ import (
 
 // sweepArguments are what a sweep is made from besides profiles, seed and handlers.
 type sweepArguments struct {
-	Axes      map[string][]string `json:"axes"`          // values of every axis that has several
-	Set       []string            `json:"set,omitempty"` // fields of the profiles with several values, "path=LIST"
-	Waterfall bool                `json:"waterfall,omitempty"`
-	Breakdown bool                `json:"breakdown,omitempty"`
+	Axes map[string][]string `json:"axes"` // values of every axis that has several
+	// fields of the profiles with several values, "path=LIST"
+	Set       []string `json:"set,omitempty"`
+	Waterfall bool     `json:"waterfall,omitempty"`
+	Breakdown bool     `json:"breakdown,omitempty"`
 }
 
 // profile loads a profile of the sweep: that of the record if there is one.
@@ -29,8 +30,9 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
 }
 
-// base loads a profile as it is but for Overrides. Where it is none without the fields that have several values, such as the lengths of a torus, it has the first
-// of each, and so has every point before its own.
+// base loads a profile as it is but for Overrides. Where it is none without the
+// fields that have several values, such as the lengths of a torus, it has the
+// first of each, and so has every point before its own.
 func (s *Sweep) base(name string) (*profile.Profile, error) {
 	p, err := s.profile(name)
 	if err == nil || s.varied == 0 {
@@ -49,7 +51,8 @@ func (s *Sweep) base(name string) (*profile.Profile, error) {
 	return p, err
 }
 
-// remember notes what the results are made from. It refuses profiles whose rows could not be told apart.
+// remember notes what the results are made from. It refuses profiles whose rows
+// could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine, Inputs: s.Inputs}
 	for _, p := range profiles {
@@ -85,8 +88,9 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 // Record is what the results are made from; Points must have been called.
 func (s *Sweep) Record() *provenance.Record { return s.record }
 
-// Repeat makes the sweep of an experiment that a record is of. read reads a user's handler module. A module of the program that is another one now is
-// a note, a user's is an error.
+// Repeat makes the sweep of an experiment that a record is of. read reads a
+// user's handler module. A module of the program that is another one now is a
+// note, a user's is an error.
 func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
 	var a sweepArguments
 	if err := r.Parse(&a); err != nil {

@@ -21,11 +21,13 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Again makes the document of a record anew. folder is that of the old document: files that are not where they were may be there. Notes are
-// what a reader should know though nothing failed.
+// Again makes the document of a record anew. folder is that of the old
+// document: files that are not where they were may be there. Notes are what a
+// reader should know though nothing failed.
 type Again func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error)
 
-// Rerun makes the command that makes a result again and compares. long says of which results; build is this program.
+// Rerun makes the command that makes a result again and compares. long says of
+// which results; build is this program.
 func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 	var output string
 	c := &cobra.Command{
@@ -152,7 +154,8 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 	return compareDocuments(out, name, was, is)
 }
 
-// older says what the profiles of a result lack because the spinsim that wrote it had no such thing.
+// older says what the profiles of a result lack because the spinsim that wrote
+// it had no such thing.
 func older(r *provenance.Record, build provenance.Build) error {
 	var errs []error
 	for i := range r.Profiles {

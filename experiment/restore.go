@@ -14,8 +14,10 @@ import (
 // Row is a row of a document: values by the keys of their columns.
 type Row map[string]json.RawMessage
 
-// Restore makes the results of a sweep of a document's rows. Rows may be fewer than the points, if the sweep was ended before all were measured, but must
-// be in their order. What else stands in a row is not looked at: relative values and published numbers are made again. Points must work.
+// Restore makes the results of a sweep of a document's rows. Rows may be fewer
+// than the points, if the sweep was ended before all were measured, but must be
+// in their order. What else stands in a row is not looked at: relative values
+// and published numbers are made again. Points must work.
 func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
 	all, err := s.Points()
 	if err != nil {
@@ -101,7 +103,8 @@ func (w *Waterfall) Restore(rows []Row) error {
 	return w.compare()
 }
 
-// Line is the command that makes a result, as words: of what its record has, what is not so by default.
+// Line is the command that makes a result, as words: of what its record has,
+// what is not so by default.
 func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	var a sweepArguments
 	if err := r.Parse(&a); err != nil {

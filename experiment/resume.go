@@ -68,7 +68,8 @@ func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 // shownMissing is how many missing points are named; the others are counted.
 const shownMissing = 20
 
-// Missing is the error of a command that is to measure nothing: what of all the folder lacks, by name; nil: nothing, or it is measured.
+// Missing is the error of a command that is to measure nothing: what of all the
+// folder lacks, by name; nil: nothing, or it is measured.
 func (f *ResumeFlags) Missing(names []string, all int, one, many string) error {
 	if f.measure || len(names) == 0 {
 		return nil

@@ -20,7 +20,8 @@ func (f *SamplesFlag) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "samples", "", "write the time of every operation that was measured, one by one: `FILE.csv` or .json")
 }
 
-// Check says why there is no such file. kept: there may be results whose operations are not known any more.
+// Check says why there is no such file. kept: there may be results whose
+// operations are not known any more.
 func (f *SamplesFlag) Check(kept bool) error {
 	if f.name == "" {
 		return nil

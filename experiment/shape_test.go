@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The tests of this file hold the predictions to every order between modes and profiles that sPIN'17 states (spec/spin.md §4).
+// The tests of this file hold the predictions to every order between modes and
+// profiles that sPIN'17 states (spec/spin.md §4).
 
 // latencies measures modes of an experiment at one point, all of them if none is named.
 func latencies(t *testing.T, e *Experiment, name string, ranks, bytes int, modes ...string) map[string]sim.Time {
@@ -34,7 +35,8 @@ func latencies(t *testing.T, e *Experiment, name string, ranks, bytes int, modes
 	return times
 }
 
-// sPIN'17 §4.4.1: small messages take least with sPIN and most with RDMA, large ones least with a stream, and the gap is larger for dis.
+// sPIN'17 §4.4.1: small messages take least with sPIN and most with RDMA, large
+// ones least with a stream, and the gap is larger for dis.
 func TestPingpongShape(t *testing.T) {
 	for _, bytes := range []int{4, 64, 1024, 4096} {
 		gap := map[string]sim.Time{}
@@ -55,7 +57,8 @@ func TestPingpongShape(t *testing.T) {
 	}
 }
 
-// sPIN'17 §4.4.2: small messages are slower with sPIN than with RDMA, most of all for dis, and large ones faster.
+// sPIN'17 §4.4.2: small messages are slower with sPIN than with RDMA, most of
+// all for dis, and large ones faster.
 func TestAccumulateShape(t *testing.T) {
 	loss := map[string]sim.Time{}
 	for _, name := range []string{"spin-dis", "spin-int"} {
@@ -68,7 +71,8 @@ func TestAccumulateShape(t *testing.T) {
 	require.Greater(t, loss["spin-dis"], loss["spin-int"])
 }
 
-// sPIN'17 §4.4.3: the handlers are the fastest, and dis gains more. The table of README.md has the same for 64 KiB on 1,024 ranks.
+// sPIN'17 §4.4.3: the handlers are the fastest, and dis gains more. The table
+// of README.md has the same for 64 KiB on 1,024 ranks.
 func TestBroadcastShape(t *testing.T) {
 	for _, ranks := range []int{4, 16, 64, 256, 1024} {
 		for _, bytes := range []int{8, 64 << 10} {
@@ -87,8 +91,9 @@ func TestBroadcastShape(t *testing.T) {
 	}
 }
 
-// sPIN'17 §4.4.2: saturation follows Little's law; with 8 HPUs a handler may take 53 ns at any packet size, and about 650 ns with packets of
-// 4 KiB; from 335 B on the link is the limit.
+// sPIN'17 §4.4.2: saturation follows Little's law; with 8 HPUs a handler may
+// take 53 ns at any packet size, and about 650 ns with packets of 4 KiB; from
+// 335 B on the link is the limit.
 func TestHPUsShape(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)

@@ -22,8 +22,10 @@ var faultChoices = [][]string{
 	{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
 }
 
-// With an operating system that gives out a page when it is first touched, by a core or by the NIC, every experiment gives the same bytes in every mode, and no
-// translation is stale, whatever the SMMU does about a fault. With more than one seed each mode meets all that an SMMU may do, else two of five, in turn.
+// With an operating system that gives out a page when it is first touched, by a
+// core or by the NIC, every experiment gives the same bytes in every mode, and
+// no translation is stale, whatever the SMMU does about a fault. With more than
+// one seed each mode meets all that an SMMU may do, else two of five, in turn.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	turn := 0
 	for _, e := range All() {
@@ -35,7 +37,9 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
 		case "matching", "datatype-apps", "kv", "scan", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
-			continue // their worlds are those of package internal/goal/nodes and mpi; the tables of kv and scan are always there
+			// their worlds are those of package internal/goal/nodes and mpi;
+			// the tables of kv and scan are always there
+			continue
 		case "hpus":
 			values = Values{"hpus": 4, "size": 256}
 		case "ip":
@@ -81,13 +85,18 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Behind an SMMU every experiment gives the same bytes in every mode, later or at the same time, whatever the size of its TLBs; and none of its
-// translations is stale.
+// Behind an SMMU every experiment gives the same bytes in every mode, later or
+// at the same time, whatever the size of its TLBs; and none of its translations
+// is stale.
 func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
 	for _, e := range All() {
 		if slices.Contains([]string{"matching", "datatype-apps", "pagefault", "isend", "apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) || strings.HasPrefix(e.Name, "npf-") {
-			continue // its worlds are those of package internal/goal/nodes; it is datatype with other types; they need an operating system; the queue of a mailbox is in the first TLB, and what a call uses was used by the ones before
+			// its worlds are those of package internal/goal/nodes; it is
+			// datatype with other types; they need an operating system; the
+			// queue of a mailbox is in the first TLB, and what a call uses was
+			// used by the ones before
+			continue
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
 		if e.Name == "hpus" {

@@ -24,14 +24,20 @@ type Sweep struct {
 	Seed       uint64
 	Engine     string
 	Handler    *handlers.Library // of the user, in place of the experiment's
-	Traced     bool              // a timeline or the loads of links are wanted: there must be exactly one point, whose Tracer or Links are then set
-	Limits     sim.Limits        // of each simulation
-	Workers    int               // how many points are measured at once, at most; 0: as many as there are processors
-	// MemoryLimit is what points may take of the machine's memory, bytes; 0: any. Points refuses one that needs more by itself, and Run
-	// runs no more at the same time than fit. No result depends on it.
+	// a timeline or the loads of links are wanted: there must be exactly one
+	// point, whose Tracer or Links are then set
+	Traced bool
+	Limits sim.Limits // of each simulation
+	// how many points are measured at once, at most; 0: as many as there are
+	// processors
+	Workers int
+	// MemoryLimit is what points may take of the machine's memory, bytes; 0:
+	// any. Points refuses one that needs more by itself, and Run runs no more
+	// at the same time than fit. No result depends on it.
 	MemoryLimit int64
 	Held        int64 // bytes that what follows a run takes besides, such as a timeline
-	// Checkpoint keeps what is measured as it comes, and what it has is not measured again; nil: nothing is kept.
+	// Checkpoint keeps what is measured as it comes, and what it has is not
+	// measured again; nil: nothing is kept.
 	Checkpoint *checkpoint.Folder
 
 	Hint string // where the columns are explained, for the notes of a table; "": nowhere
@@ -45,13 +51,15 @@ type Sweep struct {
 	chosen []bool             // whether the user has asked for them
 	record *provenance.Record // what the results are made from; Points sets it
 	more   []string           // overrides that are a step of a waterfall
-	idle   []string           // notes on processors that were chosen for handlers which do not run; Points sets it
-	falls  bool               // the two profiles are the ends of a waterfall
-	varied int                // how many axes, the last ones, Set has added
+	// notes on processors that were chosen for handlers which do not run;
+	// Points sets it
+	idle   []string
+	falls  bool // the two profiles are the ends of a waterfall
+	varied int  // how many axes, the last ones, Set has added
 }
 
-// New returns a sweep of an experiment over the profiles and values that it has by default, with seed 1. It is an error if the
-// definition is wrong.
+// New returns a sweep of an experiment over the profiles and values that it has
+// by default, with seed 1. It is an error if the definition is wrong.
 func New(e *Experiment) (*Sweep, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -93,7 +101,8 @@ func (s *Sweep) Values(axis string) []any {
 	return nil
 }
 
-// Points lists the measurements in the order of the table, or says everything that is wrong with the parameters.
+// Points lists the measurements in the order of the table, or says everything
+// that is wrong with the parameters.
 func (s *Sweep) Points() ([]*Point, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -136,7 +145,8 @@ func (s *Sweep) Points() ([]*Point, error) {
 	return points, s.remember(profiles, points)
 }
 
-// checkServe refuses overrides that choose processors for handlers which do not run, and notes profiles that do.
+// checkServe refuses overrides that choose processors for handlers which do not
+// run, and notes profiles that do.
 func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 	names := running(points)
 	s.idle = nil
@@ -151,7 +161,8 @@ func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 	return profile.CheckServe(s.Overrides, names)
 }
 
-// running are the libraries whose handlers run at points, as the section serve of a profile calls them.
+// running are the libraries whose handlers run at points, as the section serve
+// of a profile calls them.
 func running(points []*Point) (libraries []string) {
 	for _, p := range points {
 		for _, l := range p.Modules() {
@@ -191,7 +202,8 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 	return points, err
 }
 
-// blame names the axis whose value a device does not take, if one by itself is to blame for an error.
+// blame names the axis whose value a device does not take, if one by itself is
+// to blame for an error.
 func (s *Sweep) blame(number int, p *Point, err error) error {
 	for i := range p.values {
 		one := p.field(i)
@@ -283,7 +295,8 @@ func (a *Axis) texts(values []any) []string {
 	return list
 }
 
-// Unfinished is the error of a sweep whose context has ended before all points were measured, or of which some points have failed and others have not.
+// Unfinished is the error of a sweep whose context has ended before all points
+// were measured, or of which some points have failed and others have not.
 type Unfinished struct {
 	// Results are in the order of the points; nil: not measured.
 	Results []*Result
@@ -315,9 +328,11 @@ func (u *Unfinished) Measured() (list []*Result) {
 	return list
 }
 
-// Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
-// each, from any goroutine. A point that fails does not end the others. If the context ends before, or some points fail, the error is *Unfinished; if all
-// fail, it says why.
+// Run makes the measurements, several at a time, and returns their results in
+// the order of Points. done, if not nil, is called after each, from any
+// goroutine. A point that fails does not end the others. If the context ends
+// before, or some points fail, the error is *Unfinished; if all fail, it says
+// why.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
 	keys, results, err := s.kept(points)
 	if err != nil {
@@ -368,10 +383,12 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 	return results, nil
 }
 
-// mostFailures is how many failures of points are told: what is wrong with many is mostly one thing.
+// mostFailures is how many failures of points are told: what is wrong with many
+// is mostly one thing.
 const mostFailures = 5
 
-// Failed joins the errors of points, of which nil are none. Of many there are the first and how many more.
+// Failed joins the errors of points, of which nil are none. Of many there are
+// the first and how many more.
 func Failed(failures []error) error {
 	var list []error
 	said := make(map[string]bool)
@@ -387,8 +404,10 @@ func Failed(failures []error) error {
 	return errors.Join(list...)
 }
 
-// remaining are the points that nobody measures yet. One worker takes them from the last on: where points grow along an axis, as with sizes of messages,
-// the largest would else be begun when all others are done, and all processors but one would wait for it.
+// remaining are the points that nobody measures yet. One worker takes them from
+// the last on: where points grow along an axis, as with sizes of messages, the
+// largest would else be begun when all others are done, and all processors but
+// one would wait for it.
 type remaining struct {
 	mu         sync.Mutex
 	begin, end int

@@ -105,9 +105,10 @@ func drawExperiment(t *rapid.T) *Experiment {
 	return e
 }
 
-// Whatever the experiment: no two rows of its CSV have the same key (name, profile, axes, and what produced them), every row says what
-// produced it, the same sweep gives the same bytes on any number of goroutines, and its record makes it again. Tables for people, plots
-// and waterfalls can be made of it.
+// Whatever the experiment: no two rows of its CSV have the same key (name,
+// profile, axes, and what produced them), every row says what produced it, the
+// same sweep gives the same bytes on any number of goroutines, and its record
+// makes it again. Tables for people, plots and waterfalls can be made of it.
 func TestAnyExperiment(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, []byte("base: spin-int\nname: own\nnic: {match_header: 10ns}\n"), 0o600))
@@ -202,7 +203,8 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 	}
 }
 
-// A plot of one number along nothing but names has the names side by side; two of several kinds are told apart by lines.
+// A plot of one number along nothing but names has the names side by side; two
+// of several kinds are told apart by lines.
 func TestPlotAlongNames(t *testing.T) {
 	s, err := New(builtin("pingpong"))
 	require.NoError(t, err)
@@ -305,7 +307,9 @@ func TestWrongSweeps(t *testing.T) {
 		_, err = s.Points()
 		require.ErrorContains(t, err, want)
 	}
-	some := definition() // what nobody has asked for need not be there, and one combination that is there is enough
+	// what nobody has asked for need not be there, and one combination that is
+	// there is enough
+	some := definition()
 	some.Points = func(p *Point) (bool, error) { return p.Int("size") == 8 || p.Text("mode") == "a", nil }
 	s, err := New(some)
 	require.NoError(t, err)
@@ -398,7 +402,8 @@ func TestRelativeValues(t *testing.T) {
 	}
 }
 
-// The profile of a point is loaded with what axes set, whatever its origin; At says the same as a sweep.
+// The profile of a point is loaded with what axes set, whatever its origin; At
+// says the same as a sweep.
 func TestAxesSetFields(t *testing.T) {
 	device, err := profile.Load("spin-int", "hpu.contexts=1")
 	require.NoError(t, err)
@@ -440,7 +445,8 @@ func TestRowsCanBeToldApart(t *testing.T) {
 	}
 }
 
-// Handlers that a device has no packets for are refused before anything runs, whatever else is asked for.
+// Handlers that a device has no packets for are refused before anything runs,
+// whatever else is asked for.
 func TestDevicesOfShortPackets(t *testing.T) {
 	for name, expected := range map[string]string{
 		"kv":   "profile exanest: fabric.mtu: 256 B, expected at least 512 for handlers of kv; other values of --mode need no handlers",

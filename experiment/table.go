@@ -18,7 +18,8 @@ const (
 	ProfileColumn = "profile"
 )
 
-// TableColumns are the columns of a table of the experiment, but for published numbers and what produced it.
+// TableColumns are the columns of a table of the experiment, but for published
+// numbers and what produced it.
 func (e *Experiment) TableColumns() []report.Column {
 	columns := []report.Column{
 		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
@@ -34,8 +35,8 @@ func (e *Experiment) TableColumns() []report.Column {
 	return columns
 }
 
-// Table makes the table of a sweep's results: a row for each point, with all columns, published numbers beside them, and what produced
-// it.
+// Table makes the table of a sweep's results: a row for each point, with all
+// columns, published numbers beside them, and what produced it.
 func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	e := s.Experiment
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
@@ -67,7 +68,8 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	return t, t.SetPublished(s.published())
 }
 
-// relative is the value of a relative column for a result, nil without one. at has the results by the keys of their points.
+// relative is the value of a relative column for a result, nil without one. at
+// has the results by the keys of their points.
 func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any {
 	axis := e.axis(c.Axis)
 	base, err := e.Axes[axis].parse(c.Base)
@@ -111,10 +113,12 @@ func Magnitude(v any) (float64, bool) {
 	return number(v)
 }
 
-// notMeasured is the name of no profile: published numbers of it stand in no row, but their columns are there.
+// notMeasured is the name of no profile: published numbers of it stand in no
+// row, but their columns are there.
 const notMeasured = ""
 
-// published are the numbers of publications for what the sweep measures: none for a profile that was changed or for other handlers.
+// published are the numbers of publications for what the sweep measures: none
+// for a profile that was changed or for other handlers.
 func (s *Sweep) published() (list []report.Published) {
 	for _, p := range s.Experiment.Published {
 		if p.Source == "" {
@@ -134,7 +138,8 @@ func (s *Sweep) published() (list []report.Published) {
 	return list
 }
 
-// asPublished are the rows of profiles that run as they are: of that of the name, without a name of all; of notMeasured if there is none.
+// asPublished are the rows of profiles that run as they are: of that of the
+// name, without a name of all; of notMeasured if there is none.
 func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
@@ -148,8 +153,9 @@ func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	return rows
 }
 
-// Summary lays a table out for reading: a line for each point of the axes that are no series, a column for each value of the series; or
-// the columns that the experiment names.
+// Summary lays a table out for reading: a line for each point of the axes that
+// are no series, a column for each value of the series; or the columns that the
+// experiment names.
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	e := s.Experiment
 	if len(e.View.Summary) > 0 {
@@ -183,7 +189,8 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	return t.Pivot(p)
 }
 
-// named are the columns that the experiment names for reading: without axes that are quiet, but with all that vary, else rows could not be told apart.
+// named are the columns that the experiment names for reading: without axes
+// that are quiet, but with all that vary, else rows could not be told apart.
 func (s *Sweep) named() []string {
 	e := s.Experiment
 	names := slices.Clone(e.View.Summary)
@@ -228,7 +235,8 @@ func (s *Sweep) title() string {
 	return s.Experiment.Title() + ", handlers of " + s.Handler.Name
 }
 
-// marked is what the column of a value of an axis is called where the user's handlers run, "" elsewhere.
+// marked is what the column of a value of an axis is called where the user's
+// handlers run, "" elsewhere.
 func (s *Sweep) marked(axis int, value any) (name string) {
 	if s.Handler == nil {
 		return ""
@@ -311,8 +319,8 @@ func (s *Sweep) found(results []*Result) []string {
 	return lines
 }
 
-// ends are the combinations of values that an answer speaks of: the largest of every axis that is no series, but of the last both
-// ends.
+// ends are the combinations of values that an answer speaks of: the largest of
+// every axis that is no series, but of the last both ends.
 func (s *Sweep) ends() (list [][]any) {
 	e := s.Experiment
 	series := e.axis(e.View.Series[0])

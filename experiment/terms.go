@@ -9,8 +9,10 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Term is a step of the way from what is measured to a published number: a value of an axis that changes values of other axes, and fields of the profile, besides what the terms before it in Axis.Terms change.
-// What an axis with terms has as its first value is to change nothing.
+// Term is a step of the way from what is measured to a published number: a
+// value of an axis that changes values of other axes, and fields of the
+// profile, besides what the terms before it in Axis.Terms change. What an axis
+// with terms has as its first value is to change nothing.
 type Term struct {
 	Values map[string]string // one value each, by the name of the axis
 	Set    []string          // "path=value"
@@ -56,7 +58,8 @@ func (t *Term) said() string {
 	return t.Help + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// stepping reports whether a term that was chosen changes the axis, so that its value is not that of every row.
+// stepping reports whether a term that was chosen changes the axis, so that its
+// value is not that of every row.
 func (s *Sweep) stepping(axis int) bool {
 	name := s.Experiment.Axes[axis].Name
 	for i := range s.Experiment.Axes {
@@ -94,7 +97,8 @@ func (s *Sweep) told() (notes []string) {
 	return notes
 }
 
-// ofTerms are the rows of a published number among those of terms, where some were measured: for what-ifs it was made for them.
+// ofTerms are the rows of a published number among those of terms, where some
+// were measured: for what-ifs it was made for them.
 func (s *Sweep) ofTerms(p report.Published) (list []report.Published) {
 	list = []report.Published{p}
 	for i := range s.Experiment.Axes {
@@ -118,8 +122,9 @@ func (s *Sweep) ofTerms(p report.Published) (list []report.Published) {
 	return list
 }
 
-// stepped returns a combination of values as its terms change them. lists are the values of each axis, nil: one each; of several values that a term replaces the first stands for all, and first says whether it is
-// that.
+// stepped returns a combination of values as its terms change them. lists are
+// the values of each axis, nil: one each; of several values that a term
+// replaces the first stands for all, and first says whether it is that.
 func (e *Experiment) stepped(values []any, lists [][]any) (changed []any, first bool) {
 	changed, first = values, true
 	for i := range e.Axes {

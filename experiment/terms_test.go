@@ -30,8 +30,10 @@ func stepping() *Experiment {
 	}
 }
 
-// Each term changes what it names besides what the terms before it change, values of axes and fields of the profile; of several values that one replaces one point is left. A point by itself and a sweep that is done
-// again from its record have the same.
+// Each term changes what it names besides what the terms before it change,
+// values of axes and fields of the profile; of several values that one replaces
+// one point is left. A point by itself and a sweep that is done again from its
+// record have the same.
 func TestTermsComeOnTopOfEachOther(t *testing.T) {
 	s, err := New(stepping())
 	require.NoError(t, err)
@@ -94,7 +96,10 @@ func TestWrongTerms(t *testing.T) {
 	}
 }
 
-// The ways that npf publishes meet what they go to: at the last term a published number is met to 6%, that of a tail to 10%, and before it is not. (That of the storage target, and that of 4 MiB, take minutes of a core: docs/npf.md.)
+// The ways that npf publishes meet what they go to: at the last term a
+// published number is met to 6%, that of a tail to 10%, and before it is not.
+// (That of the storage target, and that of 4 MiB, take minutes of a core:
+// docs/npf.md.)
 func TestWaysOfNPFMeet(t *testing.T) {
 	for _, way := range []struct {
 		of     *Experiment
@@ -137,7 +142,9 @@ func TestWaysOfNPFMeet(t *testing.T) {
 	}
 }
 
-// A table says what the terms are that it has, which of them are what-ifs, and of which term a number stands beside the published one; nothing of that where no term was chosen.
+// A table says what the terms are that it has, which of them are what-ifs, and
+// of which term a number stands beside the published one; nothing of that where
+// no term was chosen.
 func TestTermsAreExplained(t *testing.T) {
 	e := stepping()
 	e.Published = []report.Published{{At: []report.Is{{Column: "b", Value: 9}}, Column: "sum", Value: 16, Source: "Nobody'01", Note: "checks"}, {At: []report.Is{{Column: "b", Value: 3}}, Column: "sum", Value: 4, Source: "Nobody'01", Note: "checks"}}

@@ -12,9 +12,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Set changes a field of every profile, "path=value". Of several values, "path=LIST", each is measured with every combination of the axes: the
-// experiment has an axis more, named as the path. Lists are those of Axis.Parse; numbers may have units of bytes or times. Of fields that are
-// themselves lists the brackets belong to a value: "fabric.dims=[4,4,2],[8,4,4]".
+// Set changes a field of every profile, "path=value". Of several values,
+// "path=LIST", each is measured with every combination of the axes: the
+// experiment has an axis more, named as the path. Lists are those of
+// Axis.Parse; numbers may have units of bytes or times. Of fields that are
+// themselves lists the brackets belong to a value:
+// "fabric.dims=[4,4,2],[8,4,4]".
 func (s *Sweep) Set(assignment string) error {
 	path, list, given := strings.Cut(assignment, "=")
 	path = strings.TrimSpace(path)
@@ -46,8 +49,10 @@ type List struct {
 	Texts  []string // as people write them
 }
 
-// NewList reads a list of values of something that has a name: those of Sweep.Set. several says whether the text is a list of more than one value, and not
-// itself the value. Texts are as they stand in the list, but those of a range.
+// NewList reads a list of values of something that has a name: those of
+// Sweep.Set. several says whether the text is a list of more than one value,
+// and not itself the value. Texts are as they stand in the list, but those of a
+// range.
 func NewList(name, text string) (list *List, several bool, err error) {
 	a := Axis{Name: name, Column: columnName(name)}
 	parts := split(text)
@@ -99,12 +104,14 @@ func columnName(path string) string {
 	}, path)
 }
 
-// isSeveral reports whether a text is a list of values: it has a comma outside brackets and quotes, or a range.
+// isSeveral reports whether a text is a list of values: it has a comma outside
+// brackets and quotes, or a range.
 func isSeveral(text string) bool {
 	return len(split(text)) > 1 || slices.ContainsFunc(split(text), isRange)
 }
 
-// isRange reports whether a part of a list goes on: it is "..", or has that between two numbers with or without units. The path "../net.yaml" is none.
+// isRange reports whether a part of a list goes on: it is "..", or has that
+// between two numbers with or without units. The path "../net.yaml" is none.
 func isRange(part string) bool {
 	first, last, is := strings.Cut(strings.TrimSpace(part), "..")
 	if first == "" {
@@ -136,8 +143,9 @@ func split(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// values reads a list of values of a field, and gives the axis the kind that all of them have: plain numbers before those with units, and text
-// if nothing else fits.
+// values reads a list of values of a field, and gives the axis the kind that
+// all of them have: plain numbers before those with units, and text if nothing
+// else fits.
 func (a *Axis) values(list string) (values []any, err error) {
 	for _, a.Kind = range []report.Kind{report.Count, report.Number, report.Size, report.Duration, report.Flag} {
 		values, err := a.list(list)
@@ -206,7 +214,8 @@ func (s *Sweep) own() []int {
 	return list
 }
 
-// unchanged says where numbers of publications stand among several values of fields: at those that profiles have by themselves. false: nowhere.
+// unchanged says where numbers of publications stand among several values of
+// fields: at those that profiles have by themselves. false: nowhere.
 func (s *Sweep) unchanged(base *provenance.Profile) (at []report.Is, ok bool) {
 	for _, axis := range s.own() {
 		a := &s.Experiment.Axes[axis]
@@ -228,8 +237,9 @@ func (s *Sweep) unchanged(base *provenance.Profile) (at []report.Is, ok bool) {
 	return at, true
 }
 
-// parts are the results apart by the values of fields, with what a sentence about them begins with. Of many combinations there are the first and
-// the last.
+// parts are the results apart by the values of fields, with what a sentence
+// about them begins with. Of many combinations there are the first and the
+// last.
 func (s *Sweep) parts(results []*Result, each func(of *Sweep, where string, results []*Result)) {
 	if s.varied == 0 {
 		each(s, "", results)

@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// tallying is an experiment whose value tells the profile and the axes apart, and that counts its measurements.
+// tallying is an experiment whose value tells the profile and the axes apart,
+// and that counts its measurements.
 func tallying(t *testing.T, runs *int, set ...string) *Sweep {
 	t.Helper()
 	e := definition()
@@ -46,8 +47,9 @@ func written(t *testing.T, s *Sweep, format report.Format) string {
 	return b.String()
 }
 
-// Several values of fields are measured with every combination of the axes, on the profile that each says; a published number stands beside the
-// values that the profile has by itself; and the document makes itself anew.
+// Several values of fields are measured with every combination of the axes, on
+// the profile that each says; a published number stands beside the values that
+// the profile has by itself; and the document makes itself anew.
 func TestSeveralValuesOfFields(t *testing.T) {
 	var runs int
 	s := tallying(t, &runs, "hpu.cores=2..8*2", "hpu.contexts=1, 2")
@@ -118,7 +120,8 @@ func TestListsOfFields(t *testing.T) {
 	require.ErrorContains(t, s.Set("hpu.cores=4,8"), "hpu.cores is given several values twice")
 }
 
-// A profile that is none without one of the values of a field, such as a torus without lengths, is measured with each, and again from its document.
+// A profile that is none without one of the values of a field, such as a torus
+// without lengths, is measured with each, and again from its document.
 func TestValuesThatAProfileNeeds(t *testing.T) {
 	var runs int
 	s := tallying(t, &runs, "fabric.kind=torus", "fabric.dims=[4,2],[2,2,2]")
@@ -143,7 +146,8 @@ func TestValuesThatAProfileNeeds(t *testing.T) {
 	require.ErrorContains(t, err, "got [0]")
 }
 
-// A sweep that goes on with what is kept measures what is missing only, and its table is the same, whatever was measured before and in which parts.
+// A sweep that goes on with what is kept measures what is missing only, and its
+// table is the same, whatever was measured before and in which parts.
 func TestCheckpoint(t *testing.T) {
 	var runs int
 	set := []string{"hpu.cores=1,4"}

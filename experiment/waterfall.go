@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Waterfall is the way from one profile to another, one group of parameters at a time: what is each worth?
+// Waterfall is the way from one profile to another, one group of parameters at
+// a time: what is each worth?
 type Waterfall struct {
 	From, To string // profiles, by name or file
 	Steps    []WaterfallStep
@@ -28,7 +29,8 @@ type Waterfall struct {
 	cut       bool     // the last steps were not measured; set by Run
 }
 
-// WaterfallStep is the device after one more group of parameters has been changed. The first step is the device before any.
+// WaterfallStep is the device after one more group of parameters has been
+// changed. The first step is the device before any.
 type WaterfallStep struct {
 	Group   string
 	Changes []profile.Difference
@@ -36,8 +38,9 @@ type WaterfallStep struct {
 	Results []*Result // in the order of Points, set by Run
 }
 
-// groups are parameters that are changed together, in the order of a message's way: fields, or with a final dot all of a section. A
-// field that none of them names is a group of its own.
+// groups are parameters that are changed together, in the order of a message's
+// way: fields, or with a final dot all of a section. A field that none of them
+// names is a group of its own.
 var groups = []struct {
 	name   string
 	fields []string
@@ -59,8 +62,10 @@ var groups = []struct {
 	{"time of handlers", []string{"hpu.charge", "hpu.clock", "hpu.costs", "hpu.dispatch"}},
 }
 
-// Waterfall plans the way between two profiles for the experiment and values of s, whose own profiles are not used. Overrides of s hold
-// on the whole way. Of the axes that nobody has chosen values of, those that are no series and not the last have their largest.
+// Waterfall plans the way between two profiles for the experiment and values of
+// s, whose own profiles are not used. Overrides of s hold on the whole way. Of
+// the axes that nobody has chosen values of, those that are no series and not
+// the last have their largest.
 func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if s.Traced {
 		return nil, errors.New("a trace follows one run, a waterfall has many")
@@ -141,7 +146,8 @@ func (s *Sweep) fixes(d profile.Difference) bool {
 	})
 }
 
-// plan lists the points of every step. Groups that make no device without the next are changed together with it.
+// plan lists the points of every step. Groups that make no device without the
+// next are changed together with it.
 func (w *Waterfall) plan() error {
 	at := *w.sweep
 	at.Profiles = []string{w.From}
@@ -180,8 +186,9 @@ func (w *Waterfall) Keep(folder *checkpoint.Folder) { w.sweep.Checkpoint = folde
 // Points is how many measurements Run makes.
 func (w *Waterfall) Points() int { return len(w.Steps) * len(w.Steps[0].Points) }
 
-// Run makes the measurements; done is as that of Sweep.Run. If the context ends before, the error is *Unfinished, and the steps of which all points were measured
-// are left.
+// Run makes the measurements; done is as that of Sweep.Run. If the context ends
+// before, the error is *Unfinished, and the steps of which all points were
+// measured are left.
 func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	var all []*Point
 	for _, s := range w.Steps {
@@ -238,7 +245,8 @@ func (w *Waterfall) column() report.Column {
 	return c
 }
 
-// measured returns the value of the i-th point after a step, and its change by the step; nil if there is none.
+// measured returns the value of the i-th point after a step, and its change by
+// the step; nil if there is none.
 func (w *Waterfall) measured(step, i int) (value, change any) {
 	name := w.column().Name
 	value = w.Steps[step].Results[i].Values[name]
@@ -299,7 +307,8 @@ func (w *Waterfall) Table() (*report.Table, error) {
 	return t, nil
 }
 
-// WaterfallColumns are the columns of the table of a waterfall of the experiment, but for what produced it.
+// WaterfallColumns are the columns of the table of a waterfall of the
+// experiment, but for what produced it.
 func (e *Experiment) WaterfallColumns() []report.Column {
 	value := e.value()
 	value.Scale = "waterfall"
@@ -324,7 +333,8 @@ func (e *Experiment) WaterfallColumns() []report.Column {
 	return columns
 }
 
-// series names what is followed from step to step at one combination of the axes that are no series.
+// series names what is followed from step to step at one combination of the
+// axes that are no series.
 func (p *Point) series() string {
 	if len(p.experiment.View.Series) == 0 {
 		return p.experiment.value().Name
@@ -340,7 +350,8 @@ func (s *WaterfallStep) changes() string {
 	return strings.Join(list, "; ")
 }
 
-// Summary is the form for people: a line for each step, for every series its value and what the step has changed.
+// Summary is the form for people: a line for each step, for every series its
+// value and what the step has changed.
 func (w *Waterfall) Summary() *report.Table {
 	rows, series, places := w.layout()
 	value := w.column()
@@ -376,8 +387,8 @@ func (w *Waterfall) Summary() *report.Table {
 	return t
 }
 
-// layout says which axes have a column of the summary, which series there are, and at which points of a step they are, in each place of
-// the table.
+// layout says which axes have a column of the summary, which series there are,
+// and at which points of a step they are, in each place of the table.
 func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
 	e := w.sweep.Experiment
 	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() || w.sweep.quiet(i) })

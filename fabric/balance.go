@@ -15,16 +15,18 @@ func (t Tally) Plus(o Tally) Tally { return Tally{t.Packets + o.Packets, t.Bytes
 // Minus is the difference of two tallies.
 func (t Tally) Minus(o Tally) Tally { return Tally{t.Packets - o.Packets, t.Bytes - o.Bytes} }
 
-// Balance is what a fabric has made of the packets that it was given, besides bringing each to its node once: when no event is left,
-// sent + Doubled = arrived + Lost + Waiting.
+// Balance is what a fabric has made of the packets that it was given, besides
+// bringing each to its node once: when no event is left, sent + Doubled =
+// arrived + Lost + Waiting.
 type Balance struct {
 	Lost    Tally // that have not arrived and never will
 	Doubled Tally // second copies
 	Waiting Tally // that wait for room in a buffer
 }
 
-// BalanceOf returns the balance of a fabric and of what decorates it. A fabric of somebody else's has lost what its Losses say; of more than they
-// list only the number of packets is known, and exact is false.
+// BalanceOf returns the balance of a fabric and of what decorates it. A fabric
+// of somebody else's has lost what its Losses say; of more than they list only
+// the number of packets is known, and exact is false.
 func BalanceOf(f Fabric) (b Balance, exact bool) {
 	exact = true
 	for {

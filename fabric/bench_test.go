@@ -98,8 +98,9 @@ func BenchmarkPacket(b *testing.B) {
 	}
 }
 
-// BenchmarkCellHop is a cell's way over one link on ExaNeSt's network with credits, its share of what the ends cost included: every node sends
-// cells of 256 B to random nodes, at about half of what the rings carry.
+// BenchmarkCellHop is a cell's way over one link on ExaNeSt's network with
+// credits, its share of what the ends cost included: every node sends cells of
+// 256 B to random nodes, at about half of what the rings carry.
 func BenchmarkCellHop(b *testing.B) {
 	for _, c := range []struct {
 		dims  []int
@@ -127,7 +128,8 @@ func (p *pump) hops() (n int64) {
 	return n
 }
 
-// BenchmarkNewExanest is what a system costs before the first cell: bytes of memory, and time. Of the largest four MPSoCs are used.
+// BenchmarkNewExanest is what a system costs before the first cell: bytes of
+// memory, and time. Of the largest four MPSoCs are used.
 func BenchmarkNewExanest(b *testing.B) {
 	for _, c := range []struct {
 		dims  []int

@@ -10,8 +10,10 @@ type Line struct {
 
 // Capturer is a Fabric that shows what passes its links.
 type Capturer interface {
-	// Capture tells f of every packet that passes one of the lines that want chooses: from when to when its bytes are put onto the line, which may be
-	// later than now. It must be called before the first packet, and f must not change what is simulated.
+	// Capture tells f of every packet that passes one of the lines that want
+	// chooses: from when to when its bytes are put onto the line, which may be
+	// later than now. It must be called before the first packet, and f must not
+	// change what is simulated.
 	Capture(want func(l Line) bool, f func(l *Line, p Packet, from, to sim.Time))
 }
 

@@ -7,12 +7,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounded buffers. Each link has, at its far end, a buffer of its own for every class and virtual channel: a lane. Its sender knows how many
-// bytes are free there, its credit; a packet whose next buffer has no room for all of it stays in the one it is in, and what comes behind
-// it on the same lane of the same link stays behind it. When the tail of a packet has left the buffer, the credit travels back: one event at
-// the sender, the wire's time later.
+// Bounded buffers. Each link has, at its far end, a buffer of its own for every
+// class and virtual channel: a lane. Its sender knows how many bytes are free
+// there, its credit; a packet whose next buffer has no room for all of it stays
+// in the one it is in, and what comes behind it on the same lane of the same
+// link stays behind it. When the tail of a packet has left the buffer, the
+// credit travels back: one event at the sender, the wire's time later.
 
-// lane is what the sender of a link knows of one buffer at its end. Those of a link stand side by side, in one cache line or little more.
+// lane is what the sender of a link knows of one buffer at its end. Those of a
+// link stand side by side, in one cache line or little more.
 type lane struct {
 	used  int32 // bytes that are taken
 	most  int32 // the most that were
@@ -35,7 +38,8 @@ type waiting struct {
 	src  sim.ID   // its sender
 }
 
-// kindReturn brings a switch the credit of a packet that has left the buffer at the end of one of its links: A is the lane, B bytes.
+// kindReturn brings a switch the credit of a packet that has left the buffer at
+// the end of one of its links: A is the lane, B bytes.
 const kindReturn = sim.KindShared - 1
 
 // bound gives every link its lanes: channels of the first class, then of the second.
@@ -145,7 +149,8 @@ func classOf(b uint64) Class { return Class(b >> classShift & 1) }
 
 func (n *network) bytesOf(b uint64) int64 { return int64(b>>32&lengthMask) + int64(n.spec.Header) }
 
-// cross sends a packet on, for which there is room at the end of lane k, and returns the credit of the buffer it leaves.
+// cross sends a packet on, for which there is room at the end of lane k, and
+// returns the credit of the buffer it leaves.
 func (n *network) cross(at sim.ID, k int, w waiting) {
 	out := k >> n.shift
 	l, bytes, now := &n.links[out], n.bytesOf(w.b), n.eng.Now()

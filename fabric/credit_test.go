@@ -25,8 +25,10 @@ func bounded(n int64) Spec {
 	return spec
 }
 
-// 64 nodes send 20 packets each to one: none is lost, no buffer has more than it holds, and the receiver's link is busy 99% of the time from
-// the first packet on. A packet of 81.9 ns leaves room for the next when its credit is back: 81.92 + 33.4 + 50 + 33.4 ns, so three fill the link.
+// 64 nodes send 20 packets each to one: none is lost, no buffer has more than
+// it holds, and the receiver's link is busy 99% of the time from the first
+// packet on. A packet of 81.9 ns leaves room for the next when its credit is
+// back: 81.92 + 33.4 + 50 + 33.4 ns, so three fill the link.
 func TestIncastOverCredits(t *testing.T) {
 	for _, n := range []int64{4, 16} {
 		const senders, each = 64, 20
@@ -45,8 +47,9 @@ func TestIncastOverCredits(t *testing.T) {
 	}
 }
 
-// One packet fits: the next leaves when the credit of the one before is back. The switch's head start is wire + switch; the tail leaves it a
-// packet's time later, and the credit takes the wire back.
+// One packet fits: the next leaves when the credit of the one before is back.
+// The switch's head start is wire + switch; the tail leaves it a packet's time
+// later, and the credit takes the wire back.
 func TestCreditsRoundTrip(t *testing.T) {
 	s := build(t, bounded(1), 2, nil)
 	s.held = make([][Classes][]Packet, 2)
@@ -62,8 +65,9 @@ func TestCreditsRoundTrip(t *testing.T) {
 	require.Equal(t, int64(4096), s.f.Links()[0].MaxBuffer)
 }
 
-// A receiver that takes nothing stops its senders, back to the source: of one class what fits the buffers on the way leaves, the other class
-// goes on, and everything arrives once the receiver takes packets again.
+// A receiver that takes nothing stops its senders, back to the source: of one
+// class what fits the buffers on the way leaves, the other class goes on, and
+// everything arrives once the receiver takes packets again.
 func TestReceiverPushesBack(t *testing.T) {
 	s := build(t, bounded(2), 2, nil)
 	s.keep = true
@@ -107,7 +111,8 @@ func TestBothClassesWaitForTheInjectBuffer(t *testing.T) {
 	require.Len(t, s.run(t), 10)
 }
 
-// With bounded buffers a packet on its way over a switch costs two events: its own and the one that returns the credit.
+// With bounded buffers a packet on its way over a switch costs two events: its
+// own and the one that returns the credit.
 func TestEventsOfACreditHop(t *testing.T) {
 	for _, dims := range [][]int{{2}, {9}, {4, 4}} {
 		spec := torusSpec(dims...)

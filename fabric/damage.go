@@ -34,7 +34,8 @@ func (d *damage) record(link int, l Loss) {
 	}
 }
 
-// counts counts a loss of so many bytes and reports whether it is among the first, which are remembered.
+// counts counts a loss of so many bytes and reports whether it is among the
+// first, which are remembered.
 func (d *damage) counts(link int, damaged, repeated bool, bytes int64) bool {
 	r := &d.links[link]
 	if damaged {
@@ -115,7 +116,8 @@ func (n *network) pathNames() (names string) {
 	return names
 }
 
-// pass decides what becomes of a packet that occupies a link from start to end: it is lost, or goes on with the A returned.
+// pass decides what becomes of a packet that occupies a link from start to end:
+// it is lost, or goes on with the A returned.
 func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim.Time) (uint64, bool) {
 	if d == nil {
 		return a, false

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// exanestSpec has round numbers: 100 ns for a router, 50 ns for a link with the switch behind it, 10 ns inside an MPSoC.
+// exanestSpec has round numbers: 100 ns for a router, 50 ns for a link with the
+// switch behind it, 10 ns inside an MPSoC.
 func exanestSpec(dims ...int) Spec {
 	return Spec{
 		Kind: ExaNeSt, Dims: dims, Rate: sim.NewRate(400, 1), SwitchRate: sim.NewRate(500, 1), Wire: 2000, SwitchWire: 44000, Switch: 6000,
@@ -108,14 +109,16 @@ func TestNamesOutOfRange(t *testing.T) {
 	require.Equal(t, MaxNodes, largest.Nodes())
 }
 
-// boardHop is one of the ways a packet takes between boards, found without the topology: a dimension, a direction, and the board it leaves.
+// boardHop is one of the ways a packet takes between boards, found without the
+// topology: a dimension, a direction, and the board it leaves.
 type boardHop struct {
 	from Place
 	k    int
 	up   bool
 }
 
-// waysOf is routing by hand: dimension after dimension, one step at a time towards where fewer steps are left.
+// waysOf is routing by hand: dimension after dimension, one step at a time
+// towards where fewer steps are left.
 func waysOf(s *Spec, src, dst Place) (list []boardHop) {
 	at := src
 	at.F = 0
@@ -190,8 +193,10 @@ func hopsOf(f Fabric, src, dst int) (names []string) {
 	return names
 }
 
-// Every pair's path is the one found by hand, in all orders and ties, and takes what the report's check says: the way inside an MPSoC, 50 ns for each link
-// between MPSoCs and 100 ns for each router, and the cell's bytes at the slowest rate with what faster links wait for slower ones.
+// Every pair's path is the one found by hand, in all orders and ties, and takes
+// what the report's check says: the way inside an MPSoC, 50 ns for each link
+// between MPSoCs and 100 ns for each router, and the cell's bytes at the
+// slowest rate with what faster links wait for slower ones.
 func TestExanestRoutesAreTheReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawExanest(t, 5)
@@ -213,7 +218,8 @@ func TestExanestRoutesAreTheReports(t *testing.T) {
 	})
 }
 
-// bytesOn is what the bytes of a packet add to the time of its head: the last link's, and every time that a faster link waits for a slower one.
+// bytesOn is what the bytes of a packet add to the time of its head: the last
+// link's, and every time that a faster link waits for a slower one.
 func bytesOn(path []Hop, bytes int64) (t sim.Time) {
 	for i, h := range path[1:] {
 		t += max(0, path[i].Rate.Time(bytes)-h.Rate.Time(bytes))
@@ -221,8 +227,10 @@ func bytesOn(path []Hop, bytes int64) (t sim.Time) {
 	return t + path[len(path)-1].Rate.Time(bytes)
 }
 
-// Every switch's links lead where they say and back, none is there twice, and the topology is sound by the checks that one of a user's own goes through,
-// which look for circles, too. With one channel there is a circle exactly where the profile is refused.
+// Every switch's links lead where they say and back, none is there twice, and
+// the topology is sound by the checks that one of a user's own goes through,
+// which look for circles, too. With one channel there is a circle exactly where
+// the profile is refused.
 func TestExanestHasNoCircle(t *testing.T) {
 	refused := 0
 	for _, dims := range [][]int{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {5, 1, 1}, {6, 1, 1}, {4, 4, 2}, {2, 2, 2}, {1, 5, 1}, {1, 1, 4}, {3, 2, 4}, {3, 3, 3}} {
@@ -279,7 +287,8 @@ func TestExanestInPart(t *testing.T) {
 	require.EqualError(t, err, "fabric: dims: 4x1x1 QFDBs have 16 MPSoCs, too few for 17 nodes")
 }
 
-// Control data behind a packet takes the link's time and not the packet's: a full link carries 256 of 256 + 32 + 112 bytes.
+// Control data behind a packet takes the link's time and not the packet's: a
+// full link carries 256 of 256 + 32 + 112 bytes.
 func TestControlDataTakesBandwidthOnly(t *testing.T) {
 	for _, bounded := range []bool{true, false} {
 		spec := exanestSpec(2, 1, 1)
@@ -344,7 +353,8 @@ func TestExanestNamesTheField(t *testing.T) {
 	require.False(t, is)
 }
 
-// Way says of every network what the network itself says, and of the largest system what no machine could hold.
+// Way says of every network what the network itself says, and of the largest
+// system what no machine could hold.
 func TestWayNeedsNoNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, nodes := drawSpec(t)

@@ -46,8 +46,10 @@ var adversaries = map[string]pattern{
 	},
 }
 
-// storm makes every node of a system send each cells of random lengths by a pattern, as fast as it can, and checks that all arrive, in order for each
-// pair, that no buffer overflows, that all credits come back, and that every link carried what routing by hand predicts.
+// storm makes every node of a system send each cells of random lengths by a
+// pattern, as fast as it can, and checks that all arrive, in order for each
+// pair, that no buffer overflows, that all credits come back, and that every
+// link carried what routing by hand predicts.
 func storm(t require.TestingT, spec Spec, p pattern, each int, seed uint64) {
 	q := spec.qfdbs()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -78,7 +80,8 @@ func storm(t require.TestingT, spec Spec, p pattern, each int, seed uint64) {
 	require.Equal(t, predicted, carried)
 }
 
-// The prototype and rings on which cells could go round, with buffers of one cell and of 4 KiB, survive all patterns.
+// The prototype and rings on which cells could go round, with buffers of one
+// cell and of 4 KiB, survive all patterns.
 func TestStormsOnExanest(t *testing.T) {
 	for name, p := range adversaries {
 		for _, dims := range [][]int{{4, 4, 2}, {7, 1, 1}, {2, 5, 3}} {
@@ -115,7 +118,8 @@ func TestDrawnStormsOnExanest(t *testing.T) {
 	})
 }
 
-// The storms can fail: on a ring of seven with all cells on one channel, nodes that send three boards further wait for each other.
+// The storms can fail: on a ring of seven with all cells on one channel, nodes
+// that send three boards further wait for each other.
 func TestStormWithoutChannelsDeadlocks(t *testing.T) {
 	spec := exanestSpec(7, 1, 1)
 	spec.Buffer, spec.Exanest.Channels = Buffers{288}, 1

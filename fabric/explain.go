@@ -6,8 +6,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Way returns the links that a packet takes from one of nodes nodes to another, and how long it takes when nothing is in its way, without making the
-// network: also where that would not fit into memory.
+// Way returns the links that a packet takes from one of nodes nodes to another,
+// and how long it takes when nothing is in its way, without making the network:
+// also where that would not fit into memory.
 func Way(spec Spec, nodes, src, dst int, bytes int32) (path []Hop, latency sim.Time, err error) {
 	topo, err := spec.checked(nodes)
 	if err != nil {

@@ -8,24 +8,29 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// FaultSpec says how often what goes wrong. The chances are of one packet on its whole way, each
-// from 0 to 1 and together at most 1: a packet suffers one fault at most. It is lost or damaged on one of the links of its path, any of them
-// with the same chance (of paths of more than 1024 links: of the first 1024).
+// FaultSpec says how often what goes wrong. The chances are of one packet on
+// its whole way, each from 0 to 1 and together at most 1: a packet suffers one
+// fault at most. It is lost or damaged on one of the links of its path, any of
+// them with the same chance (of paths of more than 1024 links: of the first
+// 1024).
 type FaultSpec struct {
-	Loss      float64 `yaml:"loss,omitempty"`      // the chance that it does not arrive
-	Corrupt   float64 `yaml:"corrupt,omitempty"`   // that it arrives damaged, which its receiver sees
-	Duplicate float64 `yaml:"duplicate,omitempty"` // that it arrives twice, the second time later by up to MaxDelay
-	Delay     float64 `yaml:"delay,omitempty"`     // that it arrives later by up to MaxDelay
+	Loss    float64 `yaml:"loss,omitempty"`    // the chance that it does not arrive
+	Corrupt float64 `yaml:"corrupt,omitempty"` // that it arrives damaged, which its receiver sees
+	// that it arrives twice, the second time later by up to MaxDelay
+	Duplicate float64 `yaml:"duplicate,omitempty"`
+	Delay     float64 `yaml:"delay,omitempty"` // that it arrives later by up to MaxDelay
 	// MaxDelay bounds how much later a delayed packet, or the second copy of a
 	// duplicated one, arrives: evenly from 1 ps to MaxDelay, at most 1 s.
 	MaxDelay sim.Time `yaml:"max_delay,omitempty"`
-	// Down are the times in which a link or a node carries nothing: packets that pass it then are lost.
+	// Down are the times in which a link or a node carries nothing: packets
+	// that pass it then are lost.
 	Down []Down `yaml:"down,omitempty"`
 	// Only, if set, spares the packets for which it is false; not from what is down.
 	Only func(Packet) bool `yaml:"-"`
 }
 
-// Down is a time in which a link, by its name, or a node, with its links in both directions, is down.
+// Down is a time in which a link, by its name, or a node, with its links in
+// both directions, is down.
 type Down struct {
 	Link string   `yaml:"link,omitempty"`
 	Node *int     `yaml:"node,omitempty"`
@@ -85,14 +90,18 @@ type FaultCounts struct {
 	DuplicatedBytes                      int64 // of the second copies
 }
 
-// Faulty is a fabric that spoils packets. What becomes of a packet follows from the engine's seed and, for each node, from the packets
-// that it sends and that arrive there: nodes share nothing. A lost packet has taken its time on every link before the one on which it is
-// lost, and on that one; the others arrive as they would have, or later.
+// Faulty is a fabric that spoils packets. What becomes of a packet follows from
+// the engine's seed and, for each node, from the packets that it sends and that
+// arrive there: nodes share nothing. A lost packet has taken its time on every
+// link before the one on which it is lost, and on that one; the others arrive
+// as they would have, or later.
 type Faulty struct {
 	Fabric
-	eng    *sim.Engine
-	spec   FaultSpec
-	net    *network // nil: a fabric of somebody else's, whose packets are lost and damaged as they arrive
+	eng  *sim.Engine
+	spec FaultSpec
+	// nil: a fabric of somebody else's, whose packets are lost and damaged as
+	// they arrive
+	net    *network
 	damage *damage
 	counts []FaultCounts // of those that arrived, per node
 }
@@ -186,7 +195,8 @@ func (f *Faulty) Attach(node int, id sim.ID) Port {
 	return &faultyPort{s.port, f, f.eng.Rand("fabric.faults", node)}
 }
 
-// fate is what becomes of a packet: in the lower bits the number of the link of its path at which it does, above them what.
+// fate is what becomes of a packet: in the lower bits the number of the link of
+// its path at which it does, above them what.
 type fate uint32
 
 const (

@@ -6,34 +6,42 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// network gives a topology time: it is all switches, and the ports of all nodes. A packet that crosses a switch is one event there, when its
-// head is at the output port; with bounded buffers another one returns the credit (see credit.go).
+// network gives a topology time: it is all switches, and the ports of all
+// nodes. A packet that crosses a switch is one event there, when its head is at
+// the output port; with bounded buffers another one returns the credit (see
+// credit.go).
 type network struct {
-	eng      *sim.Engine
-	spec     Spec
-	topo     Topology
-	tree     *tree  // topo, if it is one
-	first    sim.ID // of the switches
-	ports    []port // of the nodes
-	absent   int    // nodes that are not attached
-	links    []link // that leave switches
-	plain    bool   // links have one rate and wire, buffers no end, and there are no simplifications: the fast path
-	header   int64  // of Spec, as all that packets need on the fast path
-	rate     sim.Rate
-	wire     sim.Time
-	hop      sim.Time // wire and switch
-	wirings  []wiring // that occur: 0 is that of the nodes' links
-	kinds    []uint8  // wiring of each link
-	wraps    []uint16 // of each link's packets, then of each node's
-	uniform  bool     // links have one rate and wire
-	pending  []pending
-	slack    sim.Time // backlog at which a node is still ready
-	sourceID sim.ID   // first of the IDs in whose name ports post KindSent, before all that a node posts for the same time
+	eng    *sim.Engine
+	spec   Spec
+	topo   Topology
+	tree   *tree  // topo, if it is one
+	first  sim.ID // of the switches
+	ports  []port // of the nodes
+	absent int    // nodes that are not attached
+	links  []link // that leave switches
+	// links have one rate and wire, buffers no end, and there are no
+	// simplifications: the fast path
+	plain   bool
+	header  int64 // of Spec, as all that packets need on the fast path
+	rate    sim.Rate
+	wire    sim.Time
+	hop     sim.Time // wire and switch
+	wirings []wiring // that occur: 0 is that of the nodes' links
+	kinds   []uint8  // wiring of each link
+	wraps   []uint16 // of each link's packets, then of each node's
+	uniform bool     // links have one rate and wire
+	pending []pending
+	slack   sim.Time // backlog at which a node is still ready
+	// first of the IDs in whose name ports post KindSent, before all that a
+	// node posts for the same time
+	sourceID sim.ID
 	watch    func(p Packet, from, to sim.Time)
 	capture  *capture // nil: nobody looks at links
 
-	bounded  bool
-	lanes    []lane  // with bounded buffers: of each link in order, then of each node's, one for every class and channel
+	bounded bool
+	// with bounded buffers: of each link in order, then of each node's, one for
+	// every class and channel
+	lanes    []lane
 	queues   []queue // of lanes on which packets have waited; the first is nobody's
 	shift    int     // a link has 1<<shift lanes, the last ones perhaps unused
 	channels int
@@ -50,14 +58,17 @@ type wiring struct {
 	idle    sim.Time // in which they pass
 }
 
-// link is the sending side of a link: half a cache line, since a large network is hundreds of thousands of them. It belongs to the switch
-// that it leaves, or to the node.
+// link is the sending side of a link: half a cache line, since a large network
+// is hundreds of thousands of them. It belongs to the switch that it leaves, or
+// to the node.
 type link struct {
 	free    sim.Time
 	maxWait sim.Time
 	bytes   int64
 	packets uint32 // beyond network.wraps times 2^32
-	to      uint32 // number of a switch or, with lastBit, of a node; with brokenBit it is down at times
+	// number of a switch or, with lastBit, of a node; with brokenBit it is down
+	// at times
+	to uint32
 }
 
 const (
@@ -196,7 +207,8 @@ func (n *network) Attach(node int, id sim.ID) Port {
 	return p
 }
 
-// Ready reports whether the node's buffer and, with bounded buffers, the one at the first switch have room for a packet.
+// Ready reports whether the node's buffer and, with bounded buffers, the one at
+// the first switch have room for a packet.
 func (p *port) Ready(c Class) bool {
 	n := p.net
 	if n.bounded && !n.laneOf(p, c).room(n.spec.full(), n.sizes[c]) {
@@ -264,12 +276,14 @@ func (p *port) Send(pk Packet) {
 	n.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
 }
 
-// reaches reports whether a node is attached; if all are, without a look at the port, which another node has in its cache.
+// reaches reports whether a node is attached; if all are, without a look at the
+// port, which another node has in its cache.
 func (n *network) reaches(node int32) bool {
 	return uint(node) < uint(len(n.ports)) && (n.absent == 0 || n.ports[node].attached)
 }
 
-// begin puts a packet on a node's link where there are simplifications, and returns when the head leaves and from when it travels.
+// begin puts a packet on a node's link where there are simplifications, and
+// returns when the head leaves and from when it travels.
 func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Time) {
 	n := p.net
 	length, earliest := n.spec.bits(n.rate, bytes), now
@@ -302,7 +316,8 @@ func (n *network) route(at sim.ID, a uint64) (out, channel int) {
 	return n.topo.Route(s, src, dst)
 }
 
-// Handle passes a packet on whose head is at the output port: Kind is the wiring of the link it came by or, with bounded buffers, its lane.
+// Handle passes a packet on whose head is at the output port: Kind is the
+// wiring of the link it came by or, with bounded buffers, its lane.
 func (n *network) Handle(e *sim.Event) {
 	if n.bounded {
 		n.handleBounded(e)
@@ -347,8 +362,9 @@ func (n *network) Handle(e *sim.Event) {
 	}
 }
 
-// pace returns how long a packet that came by a link of wiring in, with its head at the port at at, takes on a link, and the earliest time at
-// which it may begin: a faster link waits, lest it run out of bytes.
+// pace returns how long a packet that came by a link of wiring in, with its
+// head at the port at at, takes on a link, and the earliest time at which it
+// may begin: a faster link waits, lest it run out of bytes.
 func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, earliest sim.Time) {
 	if n.uniform {
 		return n.spec.bits(n.rate, bytes), at
@@ -360,7 +376,8 @@ func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, ea
 	return length, at + max(0, n.spec.bits(n.wirings[in].rate, bytes)-length)
 }
 
-// forward posts the event at the end of a link of a packet whose head leaves switch at at leave and whose tail just before the link is free.
+// forward posts the event at the end of a link of a packet whose head leaves
+// switch at at leave and whose tail just before the link is free.
 func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
 	l, w := &n.links[link], &n.wirings[n.kinds[link]]
 	if l.last() {

@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// Path returns the two nodes of a path. On networks of kind exanest text is one of those of TR-488's Table 1,
+// Path returns the two nodes of a path. On networks of kind exanest text is one
+// of those of TR-488's Table 1,
 //
 //	intra-fpga        within an MPSoC
 //	intra-qfdb        a: between two of a board
 //	intra-mezz:N      b, c and d: N links, 1 to 3, one of them to the next board of the mezzanine, the others from and to its network MPSoCs
 //	inter-mezz:I,J,K  e: I links between mezzanines, J between boards of one, K in boards, at most one at each end
 //
-// On any network it may be two nodes such as 0-5, or their names such as M1QAF2-M1QBF3 if they have any. Nodes that a network of another kind has
-// not are not found out.
+// On any network it may be two nodes such as 0-5, or their names such as
+// M1QAF2-M1QBF3 if they have any. Nodes that a network of another kind has not
+// are not found out.
 func (s *Spec) Path(text string) (src, dst int, err error) {
 	q, boards := s.QFDBs()
 	if a, b, is := strings.Cut(text, "-"); is && !strings.HasPrefix(text, "intra-") && !strings.HasPrefix(text, "inter-") {
@@ -84,9 +86,11 @@ func (s *Spec) end(q QFDBs, boards bool, text string) (node int, err error) {
 	return 0, fmt.Errorf("%q: want a node from 0 to %d", text, MaxNodes-1)
 }
 
-// Path returns the ends of a way, the first as near to node 0 as there is one, that takes so many links between boards of different mezzanines, so
-// many between those of one, and so many in boards: TR-488's (i,j,k). Without links between boards it is within a board, else it begins at F1, or with
-// two links in boards at F2.
+// Path returns the ends of a way, the first as near to node 0 as there is one,
+// that takes so many links between boards of different mezzanines, so many
+// between those of one, and so many in boards: TR-488's (i,j,k). Without links
+// between boards it is within a board, else it begins at F1, or with two links
+// in boards at F2.
 func (q QFDBs) Path(between, within, inside int) (src, dst int, err error) {
 	most := q.Y/2 + q.Z/2
 	switch {

@@ -29,7 +29,8 @@ func TestPathsOfTable1(t *testing.T) {
 	}
 }
 
-// A path (i,j,k) has i + j links of 10 Gb/s, k of 16 Gb/s, and passes i + j + 1 routers, on systems of any shape.
+// A path (i,j,k) has i + j links of 10 Gb/s, k of 16 Gb/s, and passes i + j + 1
+// routers, on systems of any shape.
 func TestPathHasItsLinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(1, 7)

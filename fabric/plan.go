@@ -8,8 +8,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Plan is a network of one's own: switches, the nodes at them, and cables. Packets take shortest paths, counted in links; where several
-// links lead on equally shortly, packets to one node all take the same one, and packets to different nodes different ones in turn.
+// Plan is a network of one's own: switches, the nodes at them, and cables.
+// Packets take shortest paths, counted in links; where several links lead on
+// equally shortly, packets to one node all take the same one, and packets to
+// different nodes different ones in turn.
 type Plan struct {
 	Switches []PlanSwitch `yaml:"switches"`
 	// Nodes says where the nodes are: the first node is at the first switch named, and so on.
@@ -132,7 +134,8 @@ type planned struct {
 	out    [][]int32 // links to switches that leave each switch
 	in     [][]int32
 
-	// next[at*switches+to] and the one behind it bound the links in ways that lead from a switch towards another.
+	// next[at*switches+to] and the one behind it bound the links in ways that
+	// lead from a switch towards another.
 	next []int32
 	ways []int32
 
@@ -192,7 +195,8 @@ func (t *planned) distances(to int) []int32 {
 	return far
 }
 
-// newPlanned makes the topology of the first nodes of a valid plan; with bounded buffers its routes get the virtual channels that they need.
+// newPlanned makes the topology of the first nodes of a valid plan; with
+// bounded buffers its routes get the virtual channels that they need.
 func newPlanned(p *Plan, nodes int, bounded bool) (*planned, error) {
 	t := p.graph()
 	for _, n := range p.Nodes {
@@ -257,8 +261,10 @@ func (t *planned) Route(at, src, dst int) (link, channel int) {
 	return int(t.ways[int(first)+dst%int(behind-first)]), channel
 }
 
-// assign gives every path a virtual channel such that the paths of one channel cannot wait for each other in a circle: the first channel in
-// which it closes none (LASH: Skeie, Lysne, Theiss, "Layered shortest path (LASH) routing in irregular system area networks", 2002).
+// assign gives every path a virtual channel such that the paths of one channel
+// cannot wait for each other in a circle: the first channel in which it closes
+// none (LASH: Skeie, Lysne, Theiss, "Layered shortest path (LASH) routing in
+// irregular system area networks", 2002).
 func (t *planned) assign() error {
 	layers := []*waits{newWaits(len(t.links))}
 	layer := make([]uint8, len(t.out)*len(t.home))

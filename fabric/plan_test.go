@@ -25,7 +25,8 @@ func planSpec(p Plan) Spec {
 	return spec
 }
 
-// Shortest paths; of equal ones each destination has its own; every cable has its own rate and length.
+// Shortest paths; of equal ones each destination has its own; every cable has
+// its own rate and length.
 func TestPlanTakesShortestPaths(t *testing.T) {
 	s := build(t, planSpec(square()), 8, nil)
 	for _, c := range []struct {
@@ -36,7 +37,8 @@ func TestPlanTakesShortestPaths(t *testing.T) {
 		{0, 1, []string{"a->Node[1]"}, 20000},
 		{0, 2, []string{"a->b", "b->Node[2]"}, 33400 + 20000},
 		{0, 3, []string{"a->b[1]", "b->Node[3]"}, 33400 + 20000},
-		{2, 4, []string{"b->c", "c->Node[4]"}, 33400 + 20000 + 20000}, // the last link waits until the slow one before has sent enough
+		// the last link waits until the slow one before has sent enough
+		{2, 4, []string{"b->c", "c->Node[4]"}, 33400 + 20000 + 20000},
 		{5, 7, []string{"c->d", "d->Node[7]"}, 10000 + 20000},
 		{0, 4, []string{"a->b[1]", "b->c", "c->Node[4]"}, 2*33400 + 20000 + 20000},
 		{0, 5, []string{"a->d", "d->c", "c->Node[5]"}, 33400 + 10000 + 20000},
@@ -52,7 +54,8 @@ func TestPlanTakesShortestPaths(t *testing.T) {
 	}
 }
 
-// A ring of five switches needs a second channel with bounded buffers, and gets it; without, and on trees, one is enough.
+// A ring of five switches needs a second channel with bounded buffers, and gets
+// it; without, and on trees, one is enough.
 func TestPlanHasTheChannelsItNeeds(t *testing.T) {
 	ring := Plan{}
 	names := []string{"a", "b", "c", "d", "e"}

@@ -10,17 +10,21 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// QFDBs says how many quad-FPGA daughter boards an ExaNeSt system has: X on a mezzanine (blade), Y blades in a group, Z groups (TR-488 §4.1). Each
-// is at least 1, and all have at most [MaxNodes] MPSoCs together.
+// QFDBs says how many quad-FPGA daughter boards an ExaNeSt system has: X on a
+// mezzanine (blade), Y blades in a group, Z groups (TR-488 §4.1). Each is at
+// least 1, and all have at most [MaxNodes] MPSoCs together.
 //
-// MPSoCs are nodes. Their numbers go first through a board, then through a mezzanine, then through the blades of a group: node 4((zY+y)X+x)+f is
-// MPSoC F(f+1) of board x of blade y of group z. Names are the report's: M3QBF4 is F4 of the second board of the third mezzanine.
+// MPSoCs are nodes. Their numbers go first through a board, then through a
+// mezzanine, then through the blades of a group: node 4((zY+y)X+x)+f is MPSoC
+// F(f+1) of board x of blade y of group z. Names are the report's: M3QBF4 is F4
+// of the second board of the third mezzanine.
 type QFDBs struct{ X, Y, Z int }
 
 // perBoard is the number of MPSoCs of a QFDB.
 const perBoard = 4
 
-// Place is where an MPSoC is: the coordinates of its board and, from 0, its number on it. F 0 is the network MPSoC, F1 in the report.
+// Place is where an MPSoC is: the coordinates of its board and, from 0, its
+// number on it. F 0 is the network MPSoC, F1 in the report.
 type Place struct{ X, Y, Z, F int }
 
 // Validate says why there is no such system.
@@ -36,7 +40,8 @@ func (q QFDBs) Validate() error {
 	return nil
 }
 
-// ParseQFDBs reads three numbers such as 4x4x2: boards on a mezzanine, mezzanines in a group, groups.
+// ParseQFDBs reads three numbers such as 4x4x2: boards on a mezzanine,
+// mezzanines in a group, groups.
 func ParseQFDBs(text string) (QFDBs, error) {
 	parts := strings.Split(text, "x")
 	var d [3]int
@@ -74,7 +79,8 @@ func (q QFDBs) Place(node int) Place {
 // Node returns the number of the MPSoC at a place of the system.
 func (q QFDBs) Node(p Place) int { return perBoard*((p.Z*q.Y+p.Y)*q.X+p.X) + p.F }
 
-// Board returns the name of the board at a place, such as M3QB: mezzanines count from 1 through all groups, boards have letters, AA behind Z.
+// Board returns the name of the board at a place, such as M3QB: mezzanines
+// count from 1 through all groups, boards have letters, AA behind Z.
 func (q QFDBs) Board(p Place) string {
 	letters := ""
 	for n := p.X + 1; n > 0; n = (n - 1) / 26 {
@@ -124,7 +130,8 @@ func (q QFDBs) Find(name string) (node int, err error) {
 	return q.Node(Place{x - 1, int(m-1) % q.Y, int(m-1) / q.Y, int(f) - 1}), nil
 }
 
-// RouterF is the number that stands for the router of a board, beside those of its MPSoCs, in the ends of a [BoardLink].
+// RouterF is the number that stands for the router of a board, beside those of
+// its MPSoCs, in the ends of a [BoardLink].
 const RouterF = perBoard
 
 // BoardLink is a link of a network of kind exanest between MPSoCs and routers.
@@ -143,7 +150,8 @@ type BoardLink struct {
 // Name is what --links, faults and paths call the link, M1QAF2->M1QAF1.
 func (l *BoardLink) Name() string { return l.of.LinkName(l.number) }
 
-// BoardLinks are all links between MPSoCs and routers of a network of kind exanest that is valid; those of nodes are not among them.
+// BoardLinks are all links between MPSoCs and routers of a network of kind
+// exanest that is valid; those of nodes are not among them.
 func (s *Spec) BoardLinks() iter.Seq[BoardLink] {
 	return func(yield func(BoardLink) bool) {
 		q, is := s.QFDBs()

@@ -37,8 +37,9 @@ func (s *sink) senders() map[string]sim.ID {
 	return ids
 }
 
-// recompute is the dumb model: of all packets the one whose head is first at its next link, of those of one time in the order of events, takes
-// that link when it is there and the link is free.
+// recompute is the dumb model: of all packets the one whose head is first at
+// its next link, of those of one time in the order of events, takes that link
+// when it is there and the link is free.
 func recompute(s *sink, spec Spec, all []*journey) {
 	senders, free, posted := s.senders(), map[string]sim.Time{}, map[sim.ID]int{}
 	before := func(a, b *journey) bool {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// waits says which buffer waits for which: a packet in the one at the end of a link waits for room in the one at the end of the next.
+// waits says which buffer waits for which: a packet in the one at the end of a
+// link waits for room in the one at the end of the next.
 type waits struct {
 	next [][]int32
 	mark []int32 // the search that has seen it last
@@ -17,7 +18,8 @@ func newWaits(buffers int) *waits {
 	return &waits{next: make([][]int32, buffers), mark: make([]int32, buffers)}
 }
 
-// add adds what the buffers of a path wait for and reports whether no circle has come about; if one has, it adds nothing.
+// add adds what the buffers of a path wait for and reports whether no circle
+// has come about; if one has, it adds nothing.
 func (w *waits) add(path []int32) bool {
 	var added []int32
 	for i := 0; i+1 < len(path); i++ {
@@ -95,8 +97,10 @@ func (w *waits) circle() []int32 {
 	return nil
 }
 
-// CheckRoutes follows the route from every node to every other and reports the first that does not end there. If bounded, it also looks for
-// buffers that could wait for each other in a circle: a topology with none cannot deadlock. It takes about a second for 4,000 nodes.
+// CheckRoutes follows the route from every node to every other and reports the
+// first that does not end there. If bounded, it also looks for buffers that
+// could wait for each other in a circle: a topology with none cannot deadlock.
+// It takes about a second for 4,000 nodes.
 func CheckRoutes(topo Topology, nodes int, bounded bool) error {
 	switches, links := topo.Size()
 	channels := topo.Channels()

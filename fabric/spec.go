@@ -30,19 +30,22 @@ const (
 
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
-	// Kind is "fat-tree", "crossbar" (one switch with a port for every node), "torus", "exanest" (boards of four MPSoCs in a torus) or "file"
-	// (what Topology says).
+	// Kind is "fat-tree", "crossbar" (one switch with a port for every node),
+	// "torus", "exanest" (boards of four MPSoCs in a torus) or "file" (what
+	// Topology says).
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and does not look at it.
 	Radix int `yaml:"radix,omitempty"`
-	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32 switches with a node each. Of kind exanest they are three
-	// numbers of QFDBs: on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128 nodes. Other kinds have none.
+	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32
+	// switches with a node each. Of kind exanest they are three numbers of
+	// QFDBs: on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128
+	// nodes. Other kinds have none.
 	Dims []int `yaml:"dims,omitempty,flow"`
 	// Exanest is what kind exanest has in addition. Other kinds have none.
 	Exanest ExanestSpec `yaml:"exanest,omitempty"`
-	// Topology is the shape of a network of kind file. A profile has the name of a YAML file here, or the shape itself. Other
-	// kinds have none.
+	// Topology is the shape of a network of kind file. A profile has the name
+	// of a YAML file here, or the shape itself. Other kinds have none.
 	Topology Plan `yaml:"topology,omitempty"`
 	// Rate is how fast a node's links are in each direction: the G of LogGP, as in
 	// "20ps/B" or "400Gb/s". One packet's time is rounded to the nearest
@@ -51,7 +54,8 @@ type Spec struct {
 	Rate sim.Rate `yaml:"rate"`
 	// SwitchRate is how fast links between switches are. Absent: as Rate.
 	SwitchRate sim.Rate `yaml:"switch_rate,omitempty"`
-	// Gap is the least time between the beginnings of two packets of one node, at most 1 s: the g of LogGP.
+	// Gap is the least time between the beginnings of two packets of one node,
+	// at most 1 s: the g of LogGP.
 	Gap sim.Time `yaml:"gap,omitempty"`
 	// Wire is the propagation time of every link whose length nothing else says, 1 ps to 1 s.
 	Wire sim.Time `yaml:"wire"`
@@ -66,9 +70,11 @@ type Spec struct {
 	Header int32 `yaml:"header,omitempty" unit:"B"`
 	// MTU is the most bytes of a packet, Header not included, 1 to 65,536.
 	MTU int32 `yaml:"mtu" unit:"B"`
-	// Buffer is how many bytes, headers included, the buffer at the end of every link has for each class of packets and each virtual
-	// channel: one number, or one for requests and one for answers, MTU + Header to 1 GiB. A packet stays where it is until there is room
-	// for all of it in the next buffer. Absent: buffers have no end.
+	// Buffer is how many bytes, headers included, the buffer at the end of
+	// every link has for each class of packets and each virtual channel: one
+	// number, or one for requests and one for answers, MTU + Header to 1 GiB. A
+	// packet stays where it is until there is room for all of it in the next
+	// buffer. Absent: buffers have no end.
 	Buffer Buffers `yaml:"buffer,omitempty"`
 	// Faults is what goes wrong; see FaultSpec.
 	Faults FaultSpec `yaml:"faults,omitempty"`
@@ -76,16 +82,20 @@ type Spec struct {
 	// and not yet sent: MTU + Header to 1 GiB; 0 is no limit.
 	InjectBuffer int64 `yaml:"inject_buffer,omitempty" unit:"B"`
 
-	// What follows are simplifications of message-level simulators (sPIN'17: LogGOPSim2), each of which can be measured by itself.
+	// What follows are simplifications of message-level simulators (sPIN'17:
+	// LogGOPSim2), each of which can be measured by itself.
 
 	// SwitchPerLink counts the traversal of a switch with every link of a path, the last one too.
 	SwitchPerLink bool `yaml:"switch_per_link,omitempty"`
-	// WholePackets makes a packet arrive as late as one of MTU bytes; links are occupied for its own bytes only.
+	// WholePackets makes a packet arrive as late as one of MTU bytes; links are
+	// occupied for its own bytes only.
 	WholePackets bool `yaml:"whole_packets,omitempty"`
-	// AddGap makes a message of s bytes occupy its node's link for g + (s-1)G, the formula of LogGP, instead of each packet for the longer
-	// of Gap and its bytes; s bytes on any link take (s-1)G.
+	// AddGap makes a message of s bytes occupy its node's link for g + (s-1)G,
+	// the formula of LogGP, instead of each packet for the longer of Gap and
+	// its bytes; s bytes on any link take (s-1)G.
 	AddGap bool `yaml:"add_gap,omitempty"`
-	// NoContention lets any number of packets pass a link at once, but for a node's own into the fabric.
+	// NoContention lets any number of packets pass a link at once, but for a
+	// node's own into the fabric.
 	NoContention bool `yaml:"no_contention,omitempty"`
 }
 
@@ -97,7 +107,8 @@ func (s *Spec) bits(r sim.Rate, bytes int64) sim.Time {
 	return r.Time(bytes)
 }
 
-// Serial returns the time that a packet of bytes bytes, the header not included, takes to pass a node's link.
+// Serial returns the time that a packet of bytes bytes, the header not
+// included, takes to pass a node's link.
 func (s *Spec) Serial(bytes int) sim.Time { return s.bits(s.Rate, int64(bytes)+int64(s.Header)) }
 
 // Occupied returns how long a packet of bytes bytes occupies the link of the node that injects it.
@@ -111,7 +122,8 @@ func (s *Spec) Occupied(bytes int) sim.Time {
 // full is the bytes that the longest packet takes.
 func (s *Spec) full() int64 { return int64(s.MTU) + int64(s.Header) }
 
-// Buffers are bytes by class; the last number is for the other classes, too. In YAML a single number, or a list; each may have a unit.
+// Buffers are bytes by class; the last number is for the other classes, too. In
+// YAML a single number, or a list; each may have a unit.
 type Buffers []int64
 
 // UnmarshalYAML reads one size or a list of them.

@@ -7,10 +7,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Topology is the shape of a network as data: switches and links by number, and a routing function. Every node has a link into the fabric,
-// to its Home, and one out of it, which is a link of its Home's. [NewNetwork] gives it time.
+// Topology is the shape of a network as data: switches and links by number, and
+// a routing function. Every node has a link into the fabric, to its Home, and
+// one out of it, which is a link of its Home's. [NewNetwork] gives it time.
 //
-// All methods are functions of their arguments alone, and Route allocates nothing.
+// All methods are functions of their arguments alone, and Route allocates
+// nothing.
 type Topology interface {
 	// Size returns the numbers of switches and of links that leave them.
 	Size() (switches, links int)
@@ -21,12 +23,15 @@ type Topology interface {
 	// Link describes a link that leaves a switch.
 	Link(link int) Link
 
-	// Route returns the link by which a packet from node src to node dst leaves switch at, and the virtual channel that it uses there,
-	// from 0. A packet that comes from its source was on channel 0. Channels matter with bounded buffers only.
+	// Route returns the link by which a packet from node src to node dst leaves
+	// switch at, and the virtual channel that it uses there, from 0. A packet
+	// that comes from its source was on channel 0. Channels matter with bounded
+	// buffers only.
 	Route(at, src, dst int) (link, channel int)
 
-	// Channels returns how many virtual channels each link has, 1 to MaxChannels: as many as Route needs in order that packets that
-	// wait for room never wait in a circle.
+	// Channels returns how many virtual channels each link has, 1 to
+	// MaxChannels: as many as Route needs in order that packets that wait for
+	// room never wait in a circle.
 	Channels() int
 
 	// SwitchName and LinkName name them for people: "Switch[1][0]", "Switch[1][0].Up[3]".
@@ -52,12 +57,14 @@ const nowhere = -1
 // MaxChannels is the largest number of virtual channels of a link.
 const MaxChannels = 8
 
-// maxLinks bounds the links of a network, so that each with its channels has a number that fits an event.
+// maxLinks bounds the links of a network, so that each with its channels has a
+// number that fits an event.
 const maxLinks = 1 << 26
 
-// NewNetwork makes a network of a shape, with the times of spec, whose Kind, Radix, Dims and Topology it does not look at, and registers its
-// switches with eng. A shape with a link to nowhere is an error; so is, with bounded buffers, one in which packets could wait for each
-// other in a circle.
+// NewNetwork makes a network of a shape, with the times of spec, whose Kind,
+// Radix, Dims and Topology it does not look at, and registers its switches with
+// eng. A shape with a link to nowhere is an error; so is, with bounded buffers,
+// one in which packets could wait for each other in a circle.
 func NewNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, error) {
 	if err := errors.Join(spec.times()...); err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)

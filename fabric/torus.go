@@ -5,15 +5,22 @@ import (
 	"strings"
 )
 
-// torus is a grid whose rows are rings, in any number of dimensions, with a switch and a node at each point. Node x is at the point
-// (x mod d[0], x/d[0] mod d[1], …). A packet goes along the first dimension to the coordinate of its destination, then along the second
-// and so on (dimension order), each time the shorter way round; halfway round, from even coordinates towards higher ones and from odd ones
-// towards lower ones. A ring of two has one cable, whose two directions are the Plus links.
+// torus is a grid whose rows are rings, in any number of dimensions, with a
+// switch and a node at each point. Node x is at the point (x mod d[0], x/d[0]
+// mod d[1], …). A packet goes along the first dimension to the coordinate of
+// its destination, then along the second and so on (dimension order), each time
+// the shorter way round; halfway round, from even coordinates towards higher
+// ones and from odd ones towards lower ones. A ring of two has one cable, whose
+// two directions are the Plus links.
 //
-// Packets on one ring could wait for each other in a circle, so links have two virtual channels (Dally and Seitz, "Deadlock-free message
-// routing in multiprocessor interconnection networks", 1987): a packet begins each ring on channel 0 and changes to channel 1 with the link
-// that leads round, between the last coordinate and 0. On channel 0 nobody uses that link, and on channel 1 nobody passes it twice, as no
-// way is longer than half the ring. Dimensions follow each other in one order, so circles over several dimensions cannot be, either.
+// Packets on one ring could wait for each other in a circle, so links have two
+// virtual channels (Dally and Seitz, "Deadlock-free message routing in
+// multiprocessor interconnection networks", 1987): a packet begins each ring on
+// channel 0 and changes to channel 1 with the link that leads round, between
+// the last coordinate and 0. On channel 0 nobody uses that link, and on channel
+// 1 nobody passes it twice, as no way is longer than half the ring. Dimensions
+// follow each other in one order, so circles over several dimensions cannot be,
+// either.
 type torus struct {
 	dims   []int
 	stride []int // of the nodes' numbers, by dimension

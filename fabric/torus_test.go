@@ -24,7 +24,8 @@ func ringDistance(a, b, length int) int {
 
 var tori = [][]int{{1}, {2}, {3}, {4}, {5}, {6}, {9}, {1, 1}, {2, 2}, {2, 3}, {4, 5}, {2, 2, 2}, {3, 4, 2}, {5, 1, 3}, {2, 2, 2, 2}}
 
-// A lone packet passes one switch more than the sum of the distances in each dimension: (h+1)·switch + (h+2)·wire + bytes·G.
+// A lone packet passes one switch more than the sum of the distances in each
+// dimension: (h+1)·switch + (h+2)·wire + bytes·G.
 func TestTorusLatencyIsTheClosedForm(t *testing.T) {
 	for _, dims := range tori {
 		nodes := newTorus(dims, 1).count
@@ -46,8 +47,9 @@ func TestTorusLatencyIsTheClosedForm(t *testing.T) {
 	}
 }
 
-// On a ring of n every node sends one packet to every other. By symmetry links in one direction carry the same: the sum of the distances of
-// one node's packets that way. Halfway round, even coordinates go up and odd ones down.
+// On a ring of n every node sends one packet to every other. By symmetry links
+// in one direction carry the same: the sum of the distances of one node's
+// packets that way. Halfway round, even coordinates go up and odd ones down.
 func TestTorusLoads(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 5, 8} {
 		s := build(t, torusSpec(n), n, nil)
@@ -67,7 +69,9 @@ func TestTorusLoads(t *testing.T) {
 		}
 		for c := range n {
 			plus, minus := short, short
-			if n%2 == 0 && n > 2 { // half the nodes, every second one, send half the ring up: over each link a quarter of the ring
+			// half the nodes, every second one, send half the ring up: over
+			// each link a quarter of the ring
+			if n%2 == 0 && n > 2 {
 				for from := range n {
 					if up := (c - from + n) % n; from%2 == 0 && up < n/2 {
 						plus++
@@ -87,8 +91,9 @@ func TestTorusLoads(t *testing.T) {
 	}
 }
 
-// No buffer waits for itself, over any number of others; with one channel less, rings from five on would (ways on shorter ones do not follow each other
-// all round).
+// No buffer waits for itself, over any number of others; with one channel less,
+// rings from five on would (ways on shorter ones do not follow each other all
+// round).
 func TestTorusRoutesHaveNoCircle(t *testing.T) {
 	for _, dims := range append(tori, []int{8, 8}, []int{16}, []int{5, 5, 5}) {
 		topo := newTorus(dims, newTorus(dims, 1).count)
@@ -120,8 +125,9 @@ func (o oneChannel) Route(at, src, dst int) (link, channel int) {
 	return link, 0
 }
 
-// flood makes every node send rounds packets to every node, with buffers that hold one packet or little more, and checks that all arrive,
-// in order for each pair, that no buffer overflows, and that links carried what routing predicts.
+// flood makes every node send rounds packets to every node, with buffers that
+// hold one packet or little more, and checks that all arrive, in order for each
+// pair, that no buffer overflows, and that links carried what routing predicts.
 func flood(t require.TestingT, spec Spec, nodes, rounds int) {
 	s := build(t, spec, nodes, nil)
 	s.held = make([][Classes][]Packet, nodes)
@@ -171,7 +177,8 @@ func checkFlood(t require.TestingT, s *sink, spec Spec, packets int) {
 	}
 }
 
-// All to all with buffers of one packet: rings of every length, grids, trees, drawn networks. A circle of buffers would leave packets behind.
+// All to all with buffers of one packet: rings of every length, grids, trees,
+// drawn networks. A circle of buffers would leave packets behind.
 func TestFloodsDoNotDeadlock(t *testing.T) {
 	spec := torusSpec(1)
 	spec.MTU, spec.Header = 1100, 16
@@ -189,7 +196,8 @@ func TestFloodsDoNotDeadlock(t *testing.T) {
 	flood(t, spec, 20, 6)
 }
 
-// The test above can fail: with all packets of a ring on one channel, nodes that send three switches further end up waiting for each other.
+// The test above can fail: with all packets of a ring on one channel, nodes
+// that send three switches further end up waiting for each other.
 func TestFloodWithoutChannelsDeadlocks(t *testing.T) {
 	for _, one := range []bool{false, true} {
 		const nodes, each = 8, 20

@@ -15,9 +15,11 @@ import (
 // packets to different nodes below one edge switch come down different ones.
 // Paths go up, then down, so that packets cannot wait for each other in a circle.
 type tree struct {
-	nodes  int
-	half   uint32   // m; for a crossbar without meaning
-	span   []uint32 // [l] is the number of nodes below a switch of level l-1, and of ways up to a switch of level l
+	nodes int
+	half  uint32 // m; for a crossbar without meaning
+	// [l] is the number of nodes below a switch of level l-1, and of ways up to
+	// a switch of level l
+	span   []uint32
 	levels []level
 }
 

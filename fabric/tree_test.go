@@ -134,8 +134,9 @@ func TestStoreAndForward(t *testing.T) {
 	}
 }
 
-// The gap keeps a node's packets apart and delays none: of n small packets, each 20 ns long and sent 100 ns after the one before,
-// the i-th arrives i gaps after the first, and the first as on an empty network.
+// The gap keeps a node's packets apart and delays none: of n small packets,
+// each 20 ns long and sent 100 ns after the one before, the i-th arrives i gaps
+// after the first, and the first as on an empty network.
 func TestStoreAndForwardDoesNotAddTheGap(t *testing.T) {
 	for _, gap := range []sim.Time{0, 10000, 20000, 100000} {
 		spec := spinDis()
@@ -344,7 +345,8 @@ func TestPacketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// Simplifications of message-level simulators, one at a time. Four nodes at one switch: two links, one switch.
+// Simplifications of message-level simulators, one at a time. Four nodes at one
+// switch: two links, one switch.
 func TestMessageLevelSimplifications(t *testing.T) {
 	arrivals := func(change func(*Spec), packets ...Packet) (times []sim.Time) {
 		spec := spinDis()
@@ -374,7 +376,8 @@ func TestMessageLevelSimplifications(t *testing.T) {
 	require.Equal(t, []sim.Time{net + 81_920}, arrivals(func(s *Spec) { s.WholePackets = true }, short), "4,096 B of 20 ps")
 	require.Equal(t, []sim.Time{net + 140}, arrivals(func(s *Spec) { s.AddGap = true }, short), "7 B of 20 ps")
 
-	// Two messages of one packet: the second begins g = 6.7 ns after the first has begun, or has ended.
+	// Two messages of one packet: the second begins g = 6.7 ns after the first
+	// has begun, or has ended.
 	require.Equal(t, []sim.Time{net + 160, net + 6700 + 160}, arrivals(func(*Spec) {}, short, short))
 	require.Equal(t, []sim.Time{net + 140, net + 140 + 6700 + 140}, arrivals(func(s *Spec) { s.AddGap = true }, short, short))
 	// Padding delays, it does not occupy.

@@ -13,8 +13,9 @@ func generate(t testing.TB, pattern string, p GenParams) *Schedule {
 	return s
 }
 
-// Known answers with L 2500, o 1500, g 1000, G 6, O 0, S 65535 (LogGOPS'10 simulator). A message of 8 bytes takes
-// o + L + o + 7 G = 5542 ns from send to end of receive; 6 levels take 33252 ns.
+// Known answers with L 2500, o 1500, g 1000, G 6, O 0, S 65535 (LogGOPS'10
+// simulator). A message of 8 bytes takes o + L + o + 7 G = 5542 ns from send to
+// end of receive; 6 levels take 33252 ns.
 func TestKnownAnswers(t *testing.T) {
 	t.Parallel()
 	run := func(pattern string, p GenParams) Result {

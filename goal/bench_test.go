@@ -54,7 +54,8 @@ func benchmarkSchedule(b *testing.B, s *Schedule) {
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds()/1e6, "Mevents/s")
 }
 
-// BenchmarkGatherShuffled gathers messages that come in another order than their receives were posted in.
+// BenchmarkGatherShuffled gathers messages that come in another order than
+// their receives were posted in.
 func BenchmarkGatherShuffled(b *testing.B) {
 	const ranks = 16384
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -98,7 +99,8 @@ func benchmarkRead(b *testing.B, in []byte, opt ReadOptions) {
 	}
 }
 
-// BenchmarkLoadAndRun reads a binomial broadcast over a million ranks in text form, prepares and runs it.
+// BenchmarkLoadAndRun reads a binomial broadcast over a million ranks in text
+// form, prepares and runs it.
 func BenchmarkLoadAndRun(b *testing.B) {
 	var text bytes.Buffer
 	require.NoError(b, WriteText(&text, generate(b, "bcast-binomial", GenParams{Ranks: 1 << 20, Size: 8})))

@@ -21,10 +21,12 @@ const (
 	readBufferLen = 1 << 16
 )
 
-// ReadBinary reads a schedule in binary form. Ranks must follow each other without gaps, as must the lists of the
-// appendix, which is how the format's own converter writes them; where a list is empty its index is not looked at.
+// ReadBinary reads a schedule in binary form. Ranks must follow each other
+// without gaps, as must the lists of the appendix, which is how the format's
+// own converter writes them; where a list is empty its index is not looked at.
 //
-// What is not a schedule gives a *FormatError. Memory grows with what was read, not with what the file announces.
+// What is not a schedule gives a *FormatError. Memory grows with what was read,
+// not with what the file announces.
 func ReadBinary(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	b := binaryReader{src: bufio.NewReaderSize(r, readBufferLen), file: opt.File, buf: make([]byte, chunkBytes)}
 	if err := b.header(); err != nil {
@@ -220,7 +222,8 @@ func (b *binaryReader) checkNode(at int64, p packed) error {
 	return nil
 }
 
-// appendix reads the successor lists of a rank and checks that they agree with the numbers of dependencies.
+// appendix reads the successor lists of a rank and checks that they agree with
+// the numbers of dependencies.
 func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
 	base := len(b.s.succ)
 	if err := b.records(int(entries), 4, "the appendix", func(at2 int64, rec []byte) error {

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallText and smallBinary are the same schedule. The bytes are those that the format's own converter wrote; the
-// lines are header, table, then per rank: counts and roots, operations, appendix.
+// smallText and smallBinary are the same schedule. The bytes are those that the
+// format's own converter wrote; the lines are header, table, then per rank:
+// counts and roots, operations, appendix.
 const smallText = `num_ranks 2
 
 rank 0 {

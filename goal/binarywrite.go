@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// WriteBinary writes a schedule in binary form, byte for byte as the format's own converter lays it out.
+// WriteBinary writes a schedule in binary form, byte for byte as the format's
+// own converter lays it out.
 func WriteBinary(w io.Writer, s *Schedule) error {
 	out := bufio.NewWriterSize(w, chunkBytes)
 	le := binary.LittleEndian

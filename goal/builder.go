@@ -42,8 +42,8 @@ type edge struct {
 // NewBuilder returns a builder without ranks.
 func NewBuilder() *Builder { return &Builder{} }
 
-// Rank starts the operations of rank r. Each rank from 0 to the largest must be started exactly once, in any order;
-// in ascending order is cheapest.
+// Rank starts the operations of rank r. Each rank from 0 to the largest must be
+// started exactly once, in any order; in ascending order is cheapest.
 func (b *Builder) Rank(r int) {
 	if b.count != nil {
 		b.count.first = b.count.ops
@@ -115,7 +115,8 @@ func (b *Builder) Send(size uint64, to int, tag uint32) int {
 	return b.Add(Op{Kind: Send, Size: size, Peer: b.peer(to), Tag: tag})
 }
 
-// Recv appends a receive of size bytes from rank from, on processor and network interface 0; -1 is any rank.
+// Recv appends a receive of size bytes from rank from, on processor and network
+// interface 0; -1 is any rank.
 func (b *Builder) Recv(size uint64, from int, tag uint32) int {
 	return b.Add(Op{Kind: Recv, Size: size, Peer: b.peer(from), Tag: tag})
 }
@@ -151,8 +152,8 @@ func (b *Builder) depend(x, y int, start bool) {
 	b.edges = append(b.edges, edge{from: uint32(y), to: uint32(x), start: start})
 }
 
-// double makes room for n more elements by doubling. Large slices otherwise grow by a quarter, and copying them takes
-// longer than filling them.
+// double makes room for n more elements by doubling. Large slices otherwise
+// grow by a quarter, and copying them takes longer than filling them.
 func double[T any](s []T, n int) []T {
 	if len(s)+n > cap(s) {
 		return slices.Grow(s, max(n, len(s)))
@@ -166,8 +167,8 @@ func (b *Builder) fail(format string, args ...any) {
 	}
 }
 
-// endRank sorts the dependencies of the current rank into the successor lists. The order of the lists is that of the
-// calls, as the binary format wants it.
+// endRank sorts the dependencies of the current rank into the successor lists.
+// The order of the lists is that of the calls, as the binary format wants it.
 func (b *Builder) endRank() {
 	if !b.open {
 		return
@@ -181,7 +182,8 @@ func (b *Builder) endRank() {
 		b.fail("more than %d dependencies", uint32(math.MaxUint32))
 		b.edges = b.edges[:0]
 	}
-	// counts[2i] and counts[2i+1] are first the lengths of the two lists of operation i, then where they are filled.
+	// counts[2i] and counts[2i+1] are first the lengths of the two lists of
+	// operation i, then where they are filled.
 	b.counts = append(b.counts[:0], make([]uint32, 2*len(ops))...)
 	for _, e := range b.edges {
 		b.counts[e.list()]++

@@ -17,8 +17,8 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// ReadFile reads a schedule from a file, text or binary, and unpacks it if its name ends in .gz, .xz or .zst.
-// opt.File is not used.
+// ReadFile reads a schedule from a file, text or binary, and unpacks it if its
+// name ends in .gz, .xz or .zst. opt.File is not used.
 func ReadFile(path string, opt ReadOptions) (s *Schedule, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,8 +48,9 @@ func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	return ReadText(in, opt)
 }
 
-// WriteFile writes a schedule to a file: in binary form if its name ends in .bin, else as text, and packed if .gz, .xz
-// or .zst follows that. If that fails an older file of that name stays as it was.
+// WriteFile writes a schedule to a file: in binary form if its name ends in
+// .bin, else as text, and packed if .gz, .xz or .zst follows that. If that
+// fails an older file of that name stays as it was.
 func WriteFile(path string, s *Schedule) error {
 	f, err := file.Create(path)
 	if err != nil {
@@ -70,7 +71,8 @@ const (
 	Binary Form = "binary"
 )
 
-// FormOf is the form that the name of a file asks for: binary if it ends in .bin, whether it is packed or not, else text.
+// FormOf is the form that the name of a file asks for: binary if it ends in
+// .bin, whether it is packed or not, else text.
 func FormOf(path string) Form {
 	ext := filepath.Ext(path)
 	if packs(ext) {
@@ -93,7 +95,8 @@ func Write(w io.Writer, s *Schedule, form Form) error {
 	return fmt.Errorf("goal: form %q, expected %s or %s", form, Text, Binary)
 }
 
-// WritePacked writes a schedule in a form, packed if the name of the file it goes to ends in .gz, .xz or .zst.
+// WritePacked writes a schedule in a form, packed if the name of the file it
+// goes to ends in .gz, .xz or .zst.
 func WritePacked(f io.Writer, name string, s *Schedule, form Form) error {
 	buffer := bufio.NewWriterSize(f, readBufferLen)
 	out, err := pack(buffer, filepath.Ext(name))

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever the text reader accepts can be written and read again as the same schedule; whatever it rejects has a
-// position.
+// Whatever the text reader accepts can be written and read again as the same
+// schedule; whatever it rejects has a position.
 func FuzzReadText(f *testing.F) {
 	f.Add([]byte(smallText))
 	f.Add([]byte("num_ranks 2 rank 1 {\n}\nrank 0 { a: calc 1 /* x\n*/ cpu 7 // y\n a requires a }"))
@@ -30,7 +30,8 @@ func FuzzReadText(f *testing.F) {
 	})
 }
 
-// What the binary reader accepts comes out byte for byte, unless the index of an empty list was another.
+// What the binary reader accepts comes out byte for byte, unless the index of
+// an empty list was another.
 func FuzzReadBinary(f *testing.F) {
 	f.Add(smallBinary)
 	f.Add(smallBinary[:100])

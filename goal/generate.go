@@ -13,7 +13,8 @@ import (
 type GenParams struct {
 	// Ranks is the number of ranks, at least 1.
 	Ranks int
-	// Size is the size of the message of the pattern in bytes: of the whole vector where a pattern splits it.
+	// Size is the size of the message of the pattern in bytes: of the whole
+	// vector where a pattern splits it.
 	Size uint64
 	// Root is the rank at which broadcasts, gathers and the like begin or end.
 	Root int
@@ -23,8 +24,9 @@ type GenParams struct {
 	Segment uint64
 	// Iterations is how often an exchange is repeated; 0 counts as 1.
 	Iterations int
-	// CalcNS is the time of a computation in ns: after each message that a reduction receives, after each iteration of
-	// an exchange. With 0 there is none.
+	// CalcNS is the time of a computation in ns: after each message that a
+	// reduction receives, after each iteration of an exchange. With 0 there is
+	// none.
 	CalcNS uint64
 	// Seed chooses among random patterns.
 	Seed uint64
@@ -46,7 +48,8 @@ const (
 // MaxGenerated is how many operations a generator makes at most.
 const MaxGenerated = 1 << 28
 
-// ErrTooLarge is wrapped by errors about schedules that would have more than MaxGenerated operations.
+// ErrTooLarge is wrapped by errors about schedules that would have more than
+// MaxGenerated operations.
 var ErrTooLarge = fmt.Errorf("the schedule would have more than %d operations, the most that is generated", MaxGenerated)
 
 // Pattern describes a generator.
@@ -87,13 +90,16 @@ var patterns = []Pattern{
 // Patterns returns all generators, sorted by name.
 func Patterns() []Pattern { return slices.Clone(patterns) }
 
-// OperationFootprint is what an operation of a schedule takes of the machine's memory while the schedule is made or run, bytes, about: measured
+// OperationFootprint is what an operation of a schedule takes of the machine's
+// memory while the schedule is made or run, bytes, about: measured
 // (TestMemoryNeeded of cmd/spinsim).
 const OperationFootprint = 100
 
-// Generate makes the schedule of a pattern. A send waits for the receives, or the computation, whose data it passes on;
-// receives are posted at the start, but in dissemination, recursive doubling, pairwise and halo exchange when the
-// round before is over. A schedule of more than MaxGenerated operations is an error, found before it is made.
+// Generate makes the schedule of a pattern. A send waits for the receives, or
+// the computation, whose data it passes on; receives are posted at the start,
+// but in dissemination, recursive doubling, pairwise and halo exchange when the
+// round before is over. A schedule of more than MaxGenerated operations is an
+// error, found before it is made.
 func Generate(pattern string, p GenParams) (*Schedule, error) {
 	_, emit, err := p.plan(pattern)
 	if err != nil {
@@ -104,7 +110,8 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 	return b.Schedule()
 }
 
-// Operations returns how many operations the schedule of a pattern has, without making it, or what Generate would find wrong.
+// Operations returns how many operations the schedule of a pattern has, without
+// making it, or what Generate would find wrong.
 func Operations(pattern string, p GenParams) (int, error) {
 	n, _, err := p.plan(pattern)
 	return n, err
@@ -173,8 +180,9 @@ func (q *Pattern) repeats() bool {
 	return slices.Contains(q.Uses, ParamIterations) || slices.Contains(q.Uses, ParamSegment)
 }
 
-// calc adds a computation that requires the given operation, and returns what further operations require: the
-// computation, or the given operation if there is none.
+// calc adds a computation that requires the given operation, and returns what
+// further operations require: the computation, or the given operation if there
+// is none.
 func (p *GenParams) calc(b *Builder, after int) int {
 	if p.CalcNS == 0 {
 		return after
@@ -225,8 +233,10 @@ func disseminationBarrier(p *GenParams) emitter {
 	return dissemination(p)
 }
 
-// recursiveDoubling follows the usual form for any number of ranks: with 2^k the largest power of two not above it,
-// each even rank of the first 2*(ranks-2^k) hands its data to the odd one after it and gets the result from it.
+// recursiveDoubling follows the usual form for any number of ranks: with 2^k
+// the largest power of two not above it, each even rank of the first
+// 2*(ranks-2^k) hands its data to the odd one after it and gets the result from
+// it.
 func recursiveDoubling(p *GenParams) emitter {
 	pow := 1
 	for pow*2 <= p.Ranks {
@@ -290,7 +300,8 @@ func linearAlltoall(p *GenParams) emitter {
 	}
 }
 
-// pairwiseAlltoall is a sequence of blocking exchanges: both operations of one wait for both of the one before.
+// pairwiseAlltoall is a sequence of blocking exchanges: both operations of one
+// wait for both of the one before.
 func pairwiseAlltoall(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		for d := 1; d < p.Ranks; d++ {

@@ -16,8 +16,9 @@ type channel struct {
 	tag      uint32
 }
 
-// knowledge returns for each rank from which ranks data has reached it, if each send passes on what its rank started
-// with and what the operations before it have received. It fails if sends and receives do not pair up by sizes, or
+// knowledge returns for each rank from which ranks data has reached it, if each
+// send passes on what its rank started with and what the operations before it
+// have received. It fails if sends and receives do not pair up by sizes, or
 // wait for each other in a circle even if no message is eager.
 func knowledge(t require.TestingT, s *Schedule) []*big.Int {
 	next := map[node][]node{}
@@ -79,7 +80,8 @@ func knowledge(t require.TestingT, s *Schedule) []*big.Int {
 	return rank
 }
 
-// Data must get where the name of the pattern says, for any number of ranks, any root, and in rendezvous as well.
+// Data must get where the name of the pattern says, for any number of ranks,
+// any root, and in rendezvous as well.
 func TestPatternsDeliver(t *testing.T) {
 	t.Parallel()
 	const (
@@ -131,7 +133,8 @@ func TestPatternsDeliver(t *testing.T) {
 	}
 }
 
-// The number of messages and bytes is known for each pattern. Catches a pattern that delivers but is not the one named.
+// The number of messages and bytes is known for each pattern. Catches a pattern
+// that delivers but is not the one named.
 func TestPatternVolumes(t *testing.T) {
 	t.Parallel()
 	const n, size = 11, 1000
@@ -149,7 +152,8 @@ func TestPatternVolumes(t *testing.T) {
 		{"barrier-linear", GenParams{}, 2 * (n - 1), 2 * (n - 1) * size},
 		{"bcast-binary", GenParams{}, n - 1, (n - 1) * size},
 		{"bcast-binomial", GenParams{}, n - 1, (n - 1) * size},
-		{"dissemination", GenParams{Ways: 3}, n * (3 + 2), n * (3 + 2) * size}, // distances 1, 2, 3 and 4, 8
+		// distances 1, 2, 3 and 4, 8
+		{"dissemination", GenParams{Ways: 3}, n * (3 + 2), n * (3 + 2) * size},
 		{"gather", GenParams{}, n - 1, (n - 1) * size},
 		{"halo2d", GenParams{Iterations: 3}, 3 * 2 * 10, 3 * 2 * 10 * size}, // 11 x 1
 		{"reduce-binomial", GenParams{}, n - 1, (n - 1) * size},

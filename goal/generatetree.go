@@ -4,7 +4,8 @@ import "math/bits"
 
 // The trees number the ranks from the root: v = (rank-root) mod ranks.
 
-// binomialParent returns the parent of v > 0, whose highest bit is taken away; children have a higher bit more.
+// binomialParent returns the parent of v > 0, whose highest bit is taken away;
+// children have a higher bit more.
 func binomialParent(v int) int { return v &^ (1 << (bits.Len(uint(v)) - 1)) }
 
 // eachBinomialChild calls f for the children of v below n, nearest first.
@@ -123,8 +124,9 @@ func pipelinedRing(p *GenParams) emitter {
 	}
 }
 
-// doubleRing passes the message in both directions until it is back at the root. The tag is the direction, because
-// in a ring of 2 the two neighbours are one.
+// doubleRing passes the message in both directions until it is back at the
+// root. The tag is the direction, because in a ring of 2 the two neighbours are
+// one.
 func doubleRing(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		if p.Ranks == 1 {
@@ -140,8 +142,8 @@ func doubleRing(p *GenParams) emitter {
 	}
 }
 
-// halo exchanges with the neighbours in a grid that is as square as the number of ranks allows, without wrapping
-// around. The first dimension varies fastest.
+// halo exchanges with the neighbours in a grid that is as square as the number
+// of ranks allows, without wrapping around. The first dimension varies fastest.
 func halo(dims int) func(p *GenParams) emitter {
 	return func(p *GenParams) emitter {
 		size := gridSize(p.Ranks, dims)

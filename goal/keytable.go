@@ -1,7 +1,7 @@
 package goal
 
-// keyTable numbers keys from 0 in the order in which they are first asked for. It forgets none, so that it allocates
-// nothing once it has seen all keys.
+// keyTable numbers keys from 0 in the order in which they are first asked for.
+// It forgets none, so that it allocates nothing once it has seen all keys.
 type keyTable struct {
 	keys  []tableKey
 	table []uint32 // a power of two; numbers of keys plus 1, or 0

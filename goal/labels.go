@@ -2,8 +2,8 @@ package goal
 
 import "hash/maphash"
 
-// labelTable finds the operations of one rank by their labels. It is emptied in no time, because a large schedule has
-// a million ranks of a few labels each.
+// labelTable finds the operations of one rank by their labels. It is emptied in
+// no time, because a large schedule has a million ranks of a few labels each.
 type labelTable struct {
 	slots []labelSlot // a power of two
 	bytes []byte      // the labels one after the other

@@ -196,7 +196,8 @@ func (m *Simulator) countSizes(recv, send *simOp) {
 	}
 }
 
-// raise moves the clocks of the sender of a rendezvous message up to the time of the match, which event by made.
+// raise moves the clocks of the sender of a rendezvous message up to the time
+// of the match, which event by made.
 func (m *Simulator) raise(rank uint32, cpu, nic uint8, by uint32, t int64) {
 	c := m.clocks(rank)
 	gs := m.cpus + m.nics + int(nic)
@@ -212,7 +213,8 @@ func (m *Simulator) succEnd(id uint32) uint32 {
 	return m.ops[id+1].start
 }
 
-// release counts a release of each operation of a part of succ, and collects those that wait for no other.
+// release counts a release of each operation of a part of succ, and collects
+// those that wait for no other.
 func (m *Simulator) release(from, to uint32) {
 	for _, x := range m.succ[from:to] {
 		st := &m.ops[x].opState
@@ -222,8 +224,8 @@ func (m *Simulator) release(from, to uint32) {
 	}
 }
 
-// schedule puts the released operations, which are all of one rank, into the event queue: sends, receives,
-// computations, each in order of release.
+// schedule puts the released operations, which are all of one rank, into the
+// event queue: sends, receives, computations, each in order of release.
 func (m *Simulator) schedule() {
 	switch len(m.released) {
 	case 0:

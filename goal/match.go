@@ -1,15 +1,19 @@
 package goal
 
-// Posted receives and unexpected messages wait in a list per rank, oldest first, and the first that matches is taken.
-// It nearly always stands near the front. When a search goes too far, the list also gets an index by source and tag,
-// so that many messages in another order than their receives do not cost their square.
+// Posted receives and unexpected messages wait in a list per rank, oldest
+// first, and the first that matches is taken. It nearly always stands near the
+// front. When a search goes too far, the list also gets an index by source and
+// tag, so that many messages in another order than their receives do not cost
+// their square.
 
 // scanLimit is how many entries are looked at before a list is indexed.
 const scanLimit = 8
 
-// matchList is a list of receives or of sends. While an entry is in it, its opState.link is the next entry, its stamp
-// is above 0 and grows along the list, and if the list is indexed its child is the next of the same source and tag.
-// Taken entries have stamp 0; in an indexed list they stay until a search comes by.
+// matchList is a list of receives or of sends. While an entry is in it, its
+// opState.link is the next entry, its stamp is above 0 and grows along the
+// list, and if the list is indexed its child is the next of the same source and
+// tag. Taken entries have stamp 0; in an indexed list they stay until a search
+// comes by.
 type matchList struct {
 	first, last uint32
 	n           uint32 // entries that have not been taken; indexedBit
@@ -129,8 +133,8 @@ func (m *Simulator) taken(l *matchList, id uint32) {
 	}
 }
 
-// takeFar takes the first match with the help of the index. What asks for any source or tag may find it under many
-// keys and searches the list instead.
+// takeFar takes the first match with the help of the index. What asks for any
+// source or tag may find it under many keys and searches the list instead.
 func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
 	if op.tag == Any || op.kind == Recv && op.peer == Any {
 		id, _ := m.scan(l, op, len(m.ops))

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// model is the endpoint model to the letter: one event queue, into which an event that must wait is put back. It shares
-// nothing with the simulator but the schedule.
+// model is the endpoint model to the letter: one event queue, into which an
+// event that must wait is put back. It shares nothing with the simulator but
+// the schedule.
 type model struct {
 	s       *Schedule
 	p       Params
@@ -49,8 +50,8 @@ func (q *modelQueue) Pop() any {
 	return e
 }
 
-// runModel returns the finishing times and whether all operations ran and all messages were received. noise returns
-// when work that begins at t is done.
+// runModel returns the finishing times and whether all operations ran and all
+// messages were received. noise returns when work that begins at t is done.
 func runModel(s *Schedule, p Params, noise func(r int, t, work int64) int64) (finish []int64, complete bool) {
 	m := &model{s: s, p: p, noise: noise}
 	n := s.Ranks()

@@ -16,14 +16,16 @@ import (
 // Detour is a time in which the operating system keeps a processor from the application, in ns.
 type Detour struct{ Start, Duration int64 }
 
-// NoiseTrace is a sequence of detours that repeats itself: behind the end of the last detour it begins anew.
+// NoiseTrace is a sequence of detours that repeats itself: behind the end of
+// the last detour it begins anew.
 type NoiseTrace struct {
 	start []int64 // of each detour
 	sum   []int64 // durations of the detours before each, and of all
 	work  []int64 // start less sum: the time for work before each
 }
 
-// NewNoiseTrace returns the trace of some detours. They must not overlap, and must leave some time for work.
+// NewNoiseTrace returns the trace of some detours. They must not overlap, and
+// must leave some time for work.
 func NewNoiseTrace(detours []Detour) (*NoiseTrace, error) {
 	t := &NoiseTrace{sum: []int64{0}}
 	end, free := int64(0), int64(0)
@@ -44,8 +46,9 @@ func NewNoiseTrace(detours []Detour) (*NoiseTrace, error) {
 	return t, nil
 }
 
-// ReadNoise reads a trace: a line per detour with its start and its duration, in ns from the beginning of the trace.
-// Empty lines and lines that begin with # do not count. Fractions are rounded.
+// ReadNoise reads a trace: a line per detour with its start and its duration,
+// in ns from the beginning of the trace. Empty lines and lines that begin with
+// # do not count. Fractions are rounded.
 func ReadNoise(r io.Reader, file string) (*NoiseTrace, error) {
 	var detours []Detour
 	in := bufio.NewScanner(r)
@@ -94,7 +97,8 @@ type Noise struct {
 	offset []int64
 }
 
-// Noise draws the place at which each of the ranks begins; it is the same for all if they are co-scheduled.
+// Noise draws the place at which each of the ranks begins; it is the same for
+// all if they are co-scheduled.
 func (t *NoiseTrace) Noise(ranks int, seed uint64, coscheduled bool) *Noise {
 	n := &Noise{trace: t, period: t.Period(), offset: make([]int64, ranks)}
 	n.free = n.period - t.sum[len(t.sum)-1]
@@ -109,9 +113,11 @@ func (t *NoiseTrace) Noise(ranks int, seed uint64, coscheduled bool) *Noise {
 	return n
 }
 
-// WithNoise makes the processors of every rank pause during the detours of a trace: a computation or an overhead that
-// a detour interrupts goes on behind it, and one that would begin within a detour begins behind it. A message leaves
-// when its sender has done the overhead o. Network interfaces do not pause.
+// WithNoise makes the processors of every rank pause during the detours of a
+// trace: a computation or an overhead that a detour interrupts goes on behind
+// it, and one that would begin within a detour begins behind it. A message
+// leaves when its sender has done the overhead o. Network interfaces do not
+// pause.
 func WithNoise(n *Noise) Option { return func(m *Simulator) { m.noise = n } }
 
 func (n *Noise) fits(ranks int) error {
@@ -128,7 +134,8 @@ func (n *Noise) end(rank uint32, t, work int64) int64 {
 	}
 	tr := n.trace
 	at := (t%n.period + n.offset[rank]) % n.period
-	// The last detour that began by now: at counts from its end if it is over, and its start otherwise.
+	// The last detour that began by now: at counts from its end if it is over,
+	// and its start otherwise.
 	i, begins := slices.BinarySearch(tr.start, at)
 	if !begins {
 		i--

@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// Params are the parameters of the LogGOPS model (LogGOPS'10, section 2). All times are in nanoseconds.
+// Params are the parameters of the LogGOPS model (LogGOPS'10, section 2). All
+// times are in nanoseconds.
 type Params struct {
 	// L is the latency: from the end of the sender's overhead to the arrival at the receiver.
 	L int64 `json:"L"`
@@ -34,7 +35,8 @@ var ErrOverflow = errors.New("time exceeds 2^62 ns")
 
 const (
 	maxTime = int64(1) << 62
-	// maxCost bounds each term of a cost, so that a clock cannot wrap around before maxTime is noticed.
+	// maxCost bounds each term of a cost, so that a clock cannot wrap around
+	// before maxTime is noticed.
 	maxCost = int64(1) << 59
 )
 

@@ -4,15 +4,18 @@ import "slices"
 
 // Step is a part of a critical path.
 type Step struct {
-	// Op is the operation: a computation, a send, or for a step at its target the send whose message arrives there.
+	// Op is the operation: a computation, a send, or for a step at its target
+	// the send whose message arrives there.
 	Op OpRef
 	// Rank is where the step takes place.
 	Rank int
-	// Kind is Calc, Send, or Recv for a message at its target. A step of a receive operation itself takes no time: it is
-	// a rendezvous that releases the sender.
+	// Kind is Calc, Send, or Recv for a message at its target. A step of a
+	// receive operation itself takes no time: it is a rendezvous that releases
+	// the sender.
 	Kind Kind
-	// Start and End are times in ns. From the end of a send to the start of its message passes the latency L; otherwise
-	// a step starts when the one before ends.
+	// Start and End are times in ns. From the end of a send to the start of its
+	// message passes the latency L; otherwise a step starts when the one before
+	// ends.
 	Start, End int64
 }
 
@@ -24,9 +27,10 @@ type CriticalPath struct {
 	CalcNS, SendNS, RecvNS, LatencyNS int64
 }
 
-// CriticalPath runs the schedule and follows the clocks back from the end: each operation starts when the clock of its
-// processor or network interface says, which an earlier one has set, or for a message when it arrives. WithTrace has no
-// effect here.
+// CriticalPath runs the schedule and follows the clocks back from the end: each
+// operation starts when the clock of its processor or network interface says,
+// which an earlier one has set, or for a message when it arrives. WithTrace has
+// no effect here.
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {
@@ -45,8 +49,9 @@ func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Res
 	return rec.path(res), res, nil
 }
 
-// recorder is the watcher that notes which event set each clock, and for each event the one that let it start. Event
-// 2i is operation i, event 2i+1 its message.
+// recorder is the watcher that notes which event set each clock, and for each
+// event the one that let it start. Event 2i is operation i, event 2i+1 its
+// message.
 type recorder struct {
 	m     *Simulator
 	start []int64

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// event is an entry of the event queue. Its key holds, from the highest bit: the unique number that orders events of
-// the same time (32 bits), what it is (2 bits), and the operation or wait queue it is about (30 bits).
+// event is an entry of the event queue. Its key holds, from the highest bit:
+// the unique number that orders events of the same time (32 bits), what it is
+// (2 bits), and the operation or wait queue it is about (30 bits).
 type event struct {
 	time int64
 	key  uint64
@@ -37,13 +38,16 @@ const (
 
 // queue orders events by time and key.
 //
-// It is a wheel of levels of 256 slots. An event stands at the level of the highest byte in which its time differs
-// from now, in the slot that this byte names; so a slot of level 0 holds events of one time, and an event sinks at
-// most once per level. Events mostly come in the order of their keys, and slots keep the order in which events came;
-// only a slot into which an older key was put is sorted when its time has come.
+// It is a wheel of levels of 256 slots. An event stands at the level of the
+// highest byte in which its time differs from now, in the slot that this byte
+// names; so a slot of level 0 holds events of one time, and an event sinks at
+// most once per level. Events mostly come in the order of their keys, and slots
+// keep the order in which events came; only a slot into which an older key was
+// put is sorted when its time has come.
 //
-// What would belong in front of what was taken already goes to a heap: events before now (an operation on a processor
-// that lags behind those it depended on) and old keys at this very time.
+// What would belong in front of what was taken already goes to a heap: events
+// before now (an operation on a processor that lags behind those it depended
+// on) and old keys at this very time.
 type queue struct {
 	now   int64
 	read  int32 // next event of the first chunk of the slot of now

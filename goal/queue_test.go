@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The wheel gives out events in the order of time and key, whatever the steps of time, also if events come before those
-// already taken or with older keys. Times reach up to maxTime, so that every level takes part.
+// The wheel gives out events in the order of time and key, whatever the steps
+// of time, also if events come before those already taken or with older keys.
+// Times reach up to maxTime, so that every level takes part.
 func TestQueueSorts(t *testing.T) {
 	t.Parallel()
 	var q queue

@@ -12,8 +12,9 @@ import (
 
 var randomSchedules = flag.Int("model.schedules", 5000, "random schedules of TestAgreesWithLiteralModel; the promise is 25,000")
 
-// randomizer makes schedules of few operations on few ranks. A tame one can be completed unless a wildcard takes what
-// another receive needs; in a wild one messages lack a receive, receives come in any order, and dependencies have
+// randomizer makes schedules of few operations on few ranks. A tame one can be
+// completed unless a wildcard takes what another receive needs; in a wild one
+// messages lack a receive, receives come in any order, and dependencies have
 // cycles.
 type randomizer struct {
 	*rand.Rand
@@ -120,8 +121,8 @@ func randomParams(rng *rand.Rand) Params {
 	}
 }
 
-// The simulator and the literal model must agree on every rank. Catches any shortcut of wait queues, event queue or
-// release order that changes a result.
+// The simulator and the literal model must agree on every rank. Catches any
+// shortcut of wait queues, event queue or release order that changes a result.
 func TestAgreesWithLiteralModel(t *testing.T) {
 	t.Parallel()
 	schedules := *randomSchedules

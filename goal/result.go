@@ -31,7 +31,8 @@ func (r Result) Distribution() Distribution { return distribute(slices.Clone(r.F
 // WriteJSON writes the result as one JSON object on a line.
 func (r Result) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
-// WriteTable writes the result as a table: sums, the maximum and the distribution of the finishing times.
+// WriteTable writes the result as a table: sums, the maximum and the
+// distribution of the finishing times.
 func (r Result) WriteTable(w io.Writer) error {
 	d := r.Distribution()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

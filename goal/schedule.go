@@ -5,12 +5,12 @@ import (
 	"iter"
 )
 
-// Any is the wildcard: as the peer of a receive it matches every source, as a tag every tag. The text format writes
-// it as -1.
+// Any is the wildcard: as the peer of a receive it matches every source, as a
+// tag every tag. The text format writes it as -1.
 const Any = ^uint32(0)
 
-// MaxOps is the largest number of operations a schedule can hold: the event key of the simulator has 30 bits for
-// them.
+// MaxOps is the largest number of operations a schedule can hold: the event key
+// of the simulator has 30 bits for them.
 const MaxOps = 1<<30 - 1
 
 // Kind tells the operations of a schedule apart. The values are those of the binary format.
@@ -52,8 +52,9 @@ type Op struct {
 	Size uint64
 }
 
-// packed is how a schedule stores an operation. Its successors stand in Schedule.succ: those it releases when it is
-// done from done to start, those it releases when it starts from start to the done of the next operation.
+// packed is how a schedule stores an operation. Its successors stand in
+// Schedule.succ: those it releases when it is done from done to start, those it
+// releases when it starts from start to the done of the next operation.
 type packed struct {
 	size  uint64
 	peer  uint32
@@ -69,7 +70,8 @@ type packed struct {
 // span is where the operations of a rank stand in Schedule.ops.
 type span struct{ first, n uint32 }
 
-// Schedule holds the operations of all ranks. It does not change once it is built, and may be shared.
+// Schedule holds the operations of all ranks. It does not change once it is
+// built, and may be shared.
 type Schedule struct {
 	ops    []packed
 	succ   []uint32 // indices within the rank
@@ -81,11 +83,15 @@ type Schedule struct {
 
 // names holds what an operation was called in its text, for error reports.
 type names struct {
-	bytes  []byte
-	base   []uint64 // per span, in order of the operations: where the labels of the rank start in bytes
+	bytes []byte
+	// per span, in order of the operations: where the labels of the rank start
+	// in bytes
+	base   []uint64
 	origin []uint32 // per span: its first operation
-	end    []uint32 // per operation: end of its label, relative to base; it starts where the previous one ends
-	line   []uint32
+	// per operation: end of its label, relative to base; it starts where the
+	// previous one ends
+	end  []uint32
+	line []uint32
 }
 
 // Ranks returns the number of ranks.
@@ -117,7 +123,8 @@ func (s *Schedule) All() iter.Seq2[int, Rank] {
 	}
 }
 
-// Rank is a view of the operations of one rank. Operations are numbered from 0 in order of declaration.
+// Rank is a view of the operations of one rank. Operations are numbered from 0
+// in order of declaration.
 type Rank struct {
 	s  *Schedule
 	at span
@@ -135,8 +142,9 @@ func (r Rank) Op(i int) Op {
 // Deps returns how many releases operation i waits for; one without is ready at the start.
 func (r Rank) Deps(i int) int { return int(r.packed(i).deps) }
 
-// AfterDone returns the operations that operation i releases when it is done, in the order in which the schedule
-// lists them. An operation stands there as often as it names the dependency. The slice must not be changed.
+// AfterDone returns the operations that operation i releases when it is done,
+// in the order in which the schedule lists them. An operation stands there as
+// often as it names the dependency. The slice must not be changed.
 func (r Rank) AfterDone(i int) []uint32 {
 	p := r.packed(i)
 	return r.s.succ[p.done:p.start]

@@ -10,17 +10,21 @@ import (
 // none ends a list of operations.
 const none = ^uint32(0)
 
-// Simulator runs one schedule on the LogGOPS model (LogGOPS'10), as often and with as many parameters as wanted. It
-// keeps all memory between runs. It is not safe for concurrent use; several simulators may share a schedule.
+// Simulator runs one schedule on the LogGOPS model (LogGOPS'10), as often and
+// with as many parameters as wanted. It keeps all memory between runs. It is
+// not safe for concurrent use; several simulators may share a schedule.
 //
-// The operations of a simulator are sorted by their depth in the dependencies of their rank and then by rank. Ranks
-// of one program are in about the same depth at about the same time, so a run walks through memory mostly forwards.
+// The operations of a simulator are sorted by their depth in the dependencies
+// of their rank and then by rank. Ranks of one program are in about the same
+// depth at about the same time, so a run walks through memory mostly forwards.
 type Simulator struct {
 	s *Schedule
 
 	// Constant per schedule.
-	ops    []simOp  // with one more at the end, whose start ends the lists of the last
-	succ   []uint32 // per operation: what it releases when it starts, then what it releases when it is done
+	ops []simOp // with one more at the end, whose start ends the lists of the last
+	// per operation: what it releases when it starts, then what it releases
+	// when it is done
+	succ   []uint32
 	origin []uint32 // per operation: its number in the schedule
 	roots  int      // operations of depth 0
 	cpus   int
@@ -50,8 +54,8 @@ type Simulator struct {
 	ctx    context.Context // of the run
 }
 
-// simOp is an operation as the loop wants it, with what changes in a run beside what does not: large runs are bound by
-// the number of cache lines they touch.
+// simOp is an operation as the loop wants it, with what changes in a run beside
+// what does not: large runs are bound by the number of cache lines they touch.
 type simOp struct {
 	size  uint64
 	peer  uint32
@@ -66,18 +70,20 @@ type simOp struct {
 	opState
 }
 
-// opState is the changing part of an operation. An operation is in at most one queue at a time: a send first in a wait
-// queue of its rank, then, as a message, in one of its target, then among the unexpected messages.
+// opState is the changing part of an operation. An operation is in at most one
+// queue at a time: a send first in a wait queue of its rank, then, as a
+// message, in one of its target, then among the unexpected messages.
 type opState struct {
 	link  uint32 // before release: missing releases; after it: pointer of the queue it is in
 	child uint32 // further pointer
 	stamp uint32 // what orders the queue
 }
 
-// rankState is what a rank has of its own: one cache line, because a large run meets its ranks in no order.
+// rankState is what a rank has of its own: one cache line, because a large run
+// meets its ranks in no order.
 type rankState struct {
-	// The clocks, if the schedule has one processor and one network interface per rank; else they are in
-	// Simulator.clock.
+	// The clocks, if the schedule has one processor and one network interface
+	// per rank; else they are in Simulator.clock.
 	clock [3]int64
 	// Posted receives and unexpected messages.
 	recvs, msgs matchList
@@ -86,9 +92,10 @@ type rankState struct {
 	_    uint32
 }
 
-// NewSimulator prepares a schedule for running. It takes about 52 bytes per operation, 4 per dependency and 64 per rank,
-// and if the schedule uses several processors or network interfaces 8 bytes more per rank for each processor and 16
-// for each network interface.
+// NewSimulator prepares a schedule for running. It takes about 52 bytes per
+// operation, 4 per dependency and 64 per rank, and if the schedule uses several
+// processors or network interfaces 8 bytes more per rank for each processor and
+// 16 for each network interface.
 func NewSimulator(s *Schedule) *Simulator {
 	m := &Simulator{s: s, scanLimit: scanLimit}
 	for i := range s.ops {
@@ -153,8 +160,9 @@ func (m *Simulator) sortOps() {
 	m.ops[len(s.ops)].start = uint32(len(m.succ))
 }
 
-// depths returns the depth of each operation in the dependencies of its rank, and how many there are of each. Those
-// that a cycle keeps from running get the largest depth.
+// depths returns the depth of each operation in the dependencies of its rank,
+// and how many there are of each. Those that a cycle keeps from running get the
+// largest depth.
 func depths(s *Schedule) (depth, counts []uint32) {
 	depth = make([]uint32, len(s.ops))
 	var left, ready []uint32
@@ -201,11 +209,12 @@ func depths(s *Schedule) (depth, counts []uint32) {
 // Option changes how a run is done.
 type Option func(*Simulator)
 
-// Run runs the schedule from the start and returns when each rank finishes. The slice in the result is valid until
-// the next run.
+// Run runs the schedule from the start and returns when each rank finishes. The
+// slice in the result is valid until the next run.
 //
-// If some operations never run or a message is never received, the error is an *UnfinishedError; the result is then
-// still what the model says about the others.
+// If some operations never run or a message is never received, the error is an
+// *UnfinishedError; the result is then still what the model says about the
+// others.
 func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 	if err := p.Validate(); err != nil {
 		return Result{}, err

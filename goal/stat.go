@@ -44,7 +44,8 @@ func Stat(s *Schedule) Stats {
 	return st
 }
 
-// Distribution describes some numbers. A percentile is the smallest of them that is not below the given share.
+// Distribution describes some numbers. A percentile is the smallest of them
+// that is not below the given share.
 type Distribution struct {
 	Min  int64   `json:"min"`
 	P25  int64   `json:"p25"`

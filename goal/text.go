@@ -12,28 +12,35 @@ import (
 // maxLine bounds the memory that a line of text may take, in bytes.
 const maxLine = 1 << 20
 
-// MaxText is how many bytes of text, unpacked, a schedule may have. An operation takes up to a hundred bytes of memory while it is read: a
-// text that never ends is found before it has taken more than any machine has. The binary form of a schedule may be longer.
+// MaxText is how many bytes of text, unpacked, a schedule may have. An
+// operation takes up to a hundred bytes of memory while it is read: a text that
+// never ends is found before it has taken more than any machine has. The binary
+// form of a schedule may be longer.
 const MaxText = 1 << 30
 
-// maxIdle bounds comments, empty lines and dependencies between one operation and the next, in bytes: an input that never ends is
-// found.
+// maxIdle bounds comments, empty lines and dependencies between one operation
+// and the next, in bytes: an input that never ends is found.
 const maxIdle = 1 << 28
 
 // ReadOptions says how a schedule is read.
 type ReadOptions struct {
 	// File is the name that errors show; "" shows none.
 	File string
-	// DropNames leaves out the labels and line numbers of the text. They serve only reports about the schedule and
-	// take about 8 bytes an operation and the labels themselves.
+	// DropNames leaves out the labels and line numbers of the text. They serve
+	// only reports about the schedule and take about 8 bytes an operation and
+	// the labels themselves.
 	DropNames bool
 }
 
-// ReadText reads a schedule in text form. Beyond the grammar it accepts white space anywhere between words, comments
-// anywhere, and a closing brace at the end of a statement. A cpu or nic index is at most 255, which is what the binary
-// format has room for: LogGOPSim's converter keeps the low 8 bits of a larger one and says nothing. Every rank must have its block; the blocks may come in any order.
+// ReadText reads a schedule in text form. Beyond the grammar it accepts white
+// space anywhere between words, comments anywhere, and a closing brace at the
+// end of a statement. A cpu or nic index is at most 255, which is what the
+// binary format has room for: LogGOPSim's converter keeps the low 8 bits of a
+// larger one and says nothing. Every rank must have its block; the blocks may
+// come in any order.
 //
-// What is not a schedule gives a *SyntaxError. Memory grows with what was read, not with what the text announces.
+// What is not a schedule gives a *SyntaxError. Memory grows with what was read,
+// not with what the text announces.
 func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) { return readText(r, opt, MaxText) }
 
 func readText(r io.Reader, opt ReadOptions, most int) (*Schedule, error) {
@@ -179,7 +186,8 @@ var isWord = func() (set [256]bool) {
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// space skips white space and comments and returns the byte after them, or 0 at the end of the line.
+// space skips white space and comments and returns the byte after them, or 0 at
+// the end of the line.
 func (t *textReader) space() byte {
 	for t.pos < len(t.text) {
 		c := t.text[t.pos]

@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// WriteText writes a schedule in text form. Operations keep the labels of the text they were read from; those that
-// take part in a dependency and have none are called l and their number, from 1, with as many underscores as make it
+// WriteText writes a schedule in text form. Operations keep the labels of the
+// text they were read from; those that take part in a dependency and have none
+// are called l and their number, from 1, with as many underscores as make it
 // unique.
 func WriteText(w io.Writer, s *Schedule) error {
 	t := textWriter{out: bufio.NewWriterSize(w, 1<<16), s: s}

@@ -49,7 +49,8 @@ func TestCriticalPathAddsUp(t *testing.T) {
 	}
 }
 
-// Spans of one unit never overlap, flows have two ends, and the last span of each rank's processors is its finish.
+// Spans of one unit never overlap, flows have two ends, and the last span of
+// each rank's processors is its finish.
 func TestTraceSpans(t *testing.T) {
 	t.Parallel()
 	type unit struct {
@@ -128,7 +129,8 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A deadlock of many operations is explained in about the time of a run, also if every receive could take any message.
+// A deadlock of many operations is explained in about the time of a run, also
+// if every receive could take any message.
 func TestLargeDeadlock(t *testing.T) {
 	t.Parallel()
 	const ranks = 400

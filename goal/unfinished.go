@@ -12,11 +12,13 @@ const maxListed = 20
 
 // UnfinishedError says why a schedule did not come to its end.
 type UnfinishedError struct {
-	// Cycle is a circle of operations: each waits for the next and the last for the first. It is empty if there is none.
+	// Cycle is a circle of operations: each waits for the next and the last for
+	// the first. It is empty if there is none.
 	Cycle []OpRef
 	// Receives have found no message, Sends no receive; both in order of the receiving ranks.
 	Receives, Sends []OpRef
-	// Truncated are sends above the eager limit whose receive was not: nothing tells their rank that they are done.
+	// Truncated are sends above the eager limit whose receive was not: nothing
+	// tells their rank that they are done.
 	Truncated []OpRef
 	// NumReceives, NumSends and NumTruncated count them all; at most 20 of each are listed.
 	NumReceives, NumSends, NumTruncated int
@@ -204,7 +206,8 @@ func (p *postMortem) predecessors() {
 	}
 }
 
-// meeting returns the rank at which the message of a send or receive is received and, below it, the one it comes from.
+// meeting returns the rank at which the message of a send or receive is
+// received and, below it, the one it comes from.
 func (p *postMortem) meeting(i uint32) uint64 {
 	op := &p.m.ops[i]
 	if op.kind == Recv {
@@ -215,7 +218,8 @@ func (p *postMortem) meeting(i uint32) uint64 {
 
 func meeting(at, from uint32) uint64 { return uint64(at)<<32 | uint64(from) }
 
-// partner returns the first operation of a sorted list with a meeting in the given range and a tag that fits, or none.
+// partner returns the first operation of a sorted list with a meeting in the
+// given range and a tag that fits, or none.
 func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint32 {
 	at, _ := slices.BinarySearchFunc(list, first, func(i uint32, m uint64) int { return cmp.Compare(p.meeting(i), m) })
 	for _, i := range list[at:] {
@@ -229,8 +233,8 @@ func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint
 	return none
 }
 
-// edge returns the nth operation that an operation waits for, or none. What is in a match list waits for the first
-// blocked operation that would match.
+// edge returns the nth operation that an operation waits for, or none. What is
+// in a match list waits for the first blocked operation that would match.
 func (p *postMortem) edge(i uint32, n int) uint32 {
 	op := &p.m.ops[i]
 	pred := p.pred[p.first[i]:p.first[i+1]]

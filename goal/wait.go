@@ -1,10 +1,13 @@
 package goal
 
-// Wait queues hold the operations and messages that found their processor or network interface busy. The model puts
-// such an event back with the time at which both are free, again and again, and thereby tries all that wait whenever
-// one gets its turn. Here all events of a rank that wait for the same clocks form a queue ordered by event number,
-// and only its first is in the event queue. That gives the same result: an attempt that fails changes nothing, clocks
-// never go back, and so of two events that wait for the same clocks the older can always run when the younger could.
+// Wait queues hold the operations and messages that found their processor or
+// network interface busy. The model puts such an event back with the time at
+// which both are free, again and again, and thereby tries all that wait
+// whenever one gets its turn. Here all events of a rank that wait for the same
+// clocks form a queue ordered by event number, and only its first is in the
+// event queue. That gives the same result: an attempt that fails changes
+// nothing, clocks never go back, and so of two events that wait for the same
+// clocks the older can always run when the younger could.
 
 // Classes of wait queues.
 const (
@@ -13,15 +16,17 @@ const (
 	waitMsg
 )
 
-// waitQueue is a pairing heap of operations ordered by stamp; opState.link and child are its pointers.
+// waitQueue is a pairing heap of operations ordered by stamp; opState.link and
+// child are its pointers.
 type waitQueue struct {
 	armed int64 // time of the event that wakes the first of the queue
 	first uint32
 	class uint32
 }
 
-// waitQueues holds the queues. They are made when they are first needed and stay. The table numbers them by rank,
-// class, processor and network interface, unless rankState.wait does.
+// waitQueues holds the queues. They are made when they are first needed and
+// stay. The table numbers them by rank, class, processor and network interface,
+// unless rankState.wait does.
 type waitQueues struct {
 	table  keyTable
 	queues []waitQueue
@@ -88,8 +93,8 @@ func (m *Simulator) arm(n uint32, q *waitQueue, t int64) {
 	m.queue.push(event{t, uint64(m.ops[q.first].stamp)<<32 | evWake | uint64(n)})
 }
 
-// wake runs the first of a queue if its clocks are free. A wake-up whose queue has another first since, or a later
-// time, counts for nothing.
+// wake runs the first of a queue if its clocks are free. A wake-up whose queue
+// has another first since, or a later time, counts for nothing.
 func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 	q := &m.wait.queues[n]
 	id := q.first

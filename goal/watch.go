@@ -10,8 +10,8 @@ type watcher interface {
 	message(op uint32, t, end, gap int64)
 	// recv: the receive is released, to be posted at t, the time of its processor's clock.
 	recv(op uint32, t int64)
-	// raised: the clocks of the sender of a rendezvous message go up to t, because of event by: a receive, or with evMsg
-	// the message of a send.
+	// raised: the clocks of the sender of a rendezvous message go up to t,
+	// because of event by: a receive, or with evMsg the message of a send.
 	raised(rank uint32, cpu, nic uint8, by uint32, t int64)
 }
 
@@ -40,10 +40,11 @@ type Span struct {
 	Kind Kind
 	// Start and End are times in ns.
 	Start, End int64
-	// Flow is the number of the message, from 1; the spans at both ends have the same. It is 0 for Calc.
+	// Flow is the number of the message, from 1; the spans at both ends have
+	// the same. It is 0 for Calc.
 	Flow uint64
-	// OpRank and Op name the operation as Schedule.Ref knows it: the computation or the send of the message, also for
-	// the spans of its target.
+	// OpRank and Op name the operation as Schedule.Ref knows it: the
+	// computation or the send of the message, also for the spans of its target.
 	OpRank, Op int
 }
 

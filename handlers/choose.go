@@ -21,9 +21,11 @@ func (e Exports) String() string {
 // None as the name of an export stands for no handler where an empty one asks for a choice.
 const None = "-"
 
-// Choose returns the exports of a module for an entry. Names that are given must be handlers of their kind. With all three empty, each
-// kind takes the one handler that the manifest has of it or, among several and where it does not say, the one that is called like its
-// kind. With all of them left open and nothing to choose, the error says what there is.
+// Choose returns the exports of a module for an entry. Names that are given
+// must be handlers of their kind. With all three empty, each kind takes the one
+// handler that the manifest has of it or, among several and where it does not
+// say, the one that is called like its kind. With all of them left open and
+// nothing to choose, the error says what there is.
 func Choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
 	if wanted != (Exports{}) {
 		var errs []error
@@ -86,7 +88,8 @@ func Named(m *hpu.Module, kind manifest.Kind) string {
 	return name
 }
 
-// only returns the handler that is taken for a kind if no handler at all is named, "" if there is none. The error names several.
+// only returns the handler that is taken for a kind if no handler at all is
+// named, "" if there is none. The error names several.
 func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 	if name := Named(m, kind); name != "" {
 		return name, nil
@@ -104,7 +107,8 @@ func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 	}
 }
 
-// StateOf returns the layout of the state that handlers of an entry share, nil if the module does not describe it.
+// StateOf returns the layout of the state that handlers of an entry share, nil
+// if the module does not describe it.
 func StateOf(m *hpu.Module, of Exports) (*manifest.State, error) {
 	if m.Manifest() == nil {
 		return nil, nil

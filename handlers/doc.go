@@ -1,7 +1,10 @@
-// Package handlers knows the built-in handler libraries and installs handlers, theirs and a user's own.
+// Package handlers knows the built-in handler libraries and installs handlers,
+// theirs and a user's own.
 //
-// A library is a module with a manifest (package internal/manifest): its handlers, the layout of its state and what it needs of a
-// device. Whoever installs one names fields of the state, not bytes, and what is not said the manifest knows:
+// A library is a module with a manifest (package internal/manifest): its
+// handlers, the layout of its state and what it needs of a device. Whoever
+// installs one names fields of the state, not bytes, and what is not said the
+// manifest knows:
 //
 //	count, err := handlers.Open("count")                  // or a file, or handlers.New(name, wasm)
 //	module, err := count.Load(cluster)                    // once for each cluster
@@ -17,5 +20,6 @@
 //	choose.go    which exports handle header, packets and end of a message
 //	install.go   HPU memory, state and the handler part of an entry
 //
-// The sub-packages are the built-in libraries, one folder each: compiled module, source and the types that hosts share with it.
+// The sub-packages are the built-in libraries, one folder each: compiled
+// module, source and the types that hosts share with it.
 package handlers

@@ -17,17 +17,22 @@ import (
 
 // Options say how handlers are installed.
 type Options struct {
-	// Header, Payload and Completion are exports; all empty: those that Choose finds; if any is given, an empty one is none.
+	// Header, Payload and Completion are exports; all empty: those that Choose
+	// finds; if any is given, an empty one is none.
 	Header, Payload, Completion string
-	// State is what HPU memory begins with: nil for the defaults of the manifest, what manifest.State.Bytes takes, or bytes.
+	// State is what HPU memory begins with: nil for the defaults of the
+	// manifest, what manifest.State.Bytes takes, or bytes.
 	State any
 	// Memory is HPU memory at least, bytes; 0: what state and manifest need.
 	Memory int64
-	// HostMemory is handler host memory, of the process; the zero value: allocated, if the manifest needs any.
+	// HostMemory is handler host memory, of the process; the zero value:
+	// allocated, if the manifest needs any.
 	HostMemory portals.Region
-	// UserHeader is how many bytes of a message are its user header, which only a header handler sees; 0: what the manifest says.
+	// UserHeader is how many bytes of a message are its user header, which only
+	// a header handler sees; 0: what the manifest says.
 	UserHeader int64
-	// Shared: several entries share the state, which is written once, by Install, and not again with every entry.
+	// Shared: several entries share the state, which is written once, by
+	// Install, and not again with every entry.
 	Shared bool
 }
 
@@ -36,7 +41,8 @@ type Plan struct {
 	Exports    Exports
 	State      *manifest.State // nil: not described
 	UserHeader int64           // bytes
-	// EntryOptions and PTOptions are what the library needs of the match entry and of its portal table entry.
+	// EntryOptions and PTOptions are what the library needs of the match entry
+	// and of its portal table entry.
 	EntryOptions portals.EntryOptions
 	PTOptions    portals.PTOptions
 	module       *hpu.Module
@@ -65,8 +71,8 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 	return p, nil
 }
 
-// OptionsOf returns the options that needs name. The error names one that there is not, or that no module
-// can ask for.
+// OptionsOf returns the options that needs name. The error names one that there
+// is not, or that no module can ask for.
 func OptionsOf(n *manifest.Needs) (portals.EntryOptions, portals.PTOptions, error) {
 	entry, wrong := bits(n.EntryOptions, portals.EntryNames)
 	table, also := bits(n.PTOptions, portals.PTNames)
@@ -76,8 +82,8 @@ func OptionsOf(n *manifest.Needs) (portals.EntryOptions, portals.PTOptions, erro
 	return portals.EntryOptions(entry), portals.PTOptions(table), errors.Join(wrong, also)
 }
 
-// memoryOptions describe the memory of an entry. If a module asked for them, the device would read a piece of
-// memory as a list of vectors.
+// memoryOptions describe the memory of an entry. If a module asked for them,
+// the device would read a piece of memory as a list of vectors.
 const memoryOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec
 
 // DeviceOf is what expressions of a manifest see of the device of a node.
@@ -99,7 +105,8 @@ func (p *Plan) CheckUserHeader(n int64) error {
 	return nil
 }
 
-// Memory returns the HPU memory that the handlers need on a device, bytes: the state, what lies behind it, and the memories of clusters and messages.
+// Memory returns the HPU memory that the handlers need on a device, bytes: the
+// state, what lies behind it, and the memories of clusters and messages.
 func (p *Plan) Memory(d *manifest.Device) (int64, error) {
 	own, err := p.own(d)
 	if err != nil {
@@ -139,7 +146,8 @@ func (p *Plan) HostMemory(d *manifest.Device) (int64, error) {
 	return n, nil
 }
 
-// Initial returns the first bytes of HPU memory: bytes as they are, else the state that v changes from its defaults.
+// Initial returns the first bytes of HPU memory: bytes as they are, else the
+// state that v changes from its defaults.
 func (p *Plan) Initial(v any, d *manifest.Device) ([]byte, error) {
 	if b, are := v.([]byte); are {
 		return bytes.Clone(b), nil
@@ -198,8 +206,9 @@ type Installed struct {
 	device *manifest.Device
 }
 
-// Install gives a process HPU memory with the library. It takes no virtual time. Errors name the module, and the field of the profile
-// or of the state that does not allow it.
+// Install gives a process HPU memory with the library. It takes no virtual
+// time. Errors name the module, and the field of the profile or of the state
+// that does not allow it.
 func (m *Module) Install(p *runtime.Proc, o Options) (*Installed, error) {
 	plan, err := m.Plan(o.Header, o.Payload, o.Completion)
 	if err != nil {
@@ -244,8 +253,9 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	return in, nil
 }
 
-// Share makes another set of handlers of the module for an entry that has the HPU memory, the state and the handler host memory of one that was
-// installed before, which must have as much of each as they need.
+// Share makes another set of handlers of the module for an entry that has the
+// HPU memory, the state and the handler host memory of one that was installed
+// before, which must have as much of each as they need.
 func (p *Plan) Share(with *Installed) (*Installed, error) {
 	if with.module != p.module {
 		return nil, fmt.Errorf("module %s cannot share HPU memory of module %s", p.module.Name(), with.module.Name())
@@ -310,7 +320,8 @@ func (in *Installed) showPackets() {
 	in.Spin.LastPacket = slices.Contains(in.needs.Packets, manifest.LastPacket)
 }
 
-// Store writes a number of the state while handlers work on it, as the process that has installed them does (runtime.Proc.HPUWrite).
+// Store writes a number of the state while handlers work on it, as the process
+// that has installed them does (runtime.Proc.HPUWrite).
 func (in *Installed) Store(p *runtime.Proc, name string, v any) error {
 	n, err := in.lookup(name)
 	if err != nil {
@@ -323,8 +334,8 @@ func (in *Installed) Store(p *runtime.Proc, name string, v any) error {
 	return p.HPUWrite(in.HPU, in.Spin.HPUMemOffset+uint64(n.Offset), state[n.Offset:])
 }
 
-// Await reads a number of the state, a uint64, an int64 or a float64, again and again until it is what is waited for, and returns it
-// (runtime.Proc.HPUWait).
+// Await reads a number of the state, a uint64, an int64 or a float64, again and
+// again until it is what is waited for, and returns it (runtime.Proc.HPUWait).
 func (in *Installed) Await(p *runtime.Proc, name string, until func(v any) bool) (any, error) {
 	n, err := in.lookup(name)
 	if err != nil {
@@ -342,7 +353,8 @@ func (in *Installed) Await(p *runtime.Proc, name string, until func(v any) bool)
 	return get(b), nil
 }
 
-// allocate gives the process HPU memory of so many bytes at least, which begins with the state, and makes the handler part of an entry.
+// allocate gives the process HPU memory of so many bytes at least, which begins
+// with the state, and makes the handler part of an entry.
 func (in *Installed) allocate(proc *runtime.Proc, size, state int64) error {
 	own, err := in.own(in.device)
 	if err != nil {
@@ -377,7 +389,8 @@ func (in *Installed) size(wanted, limit int64) (int64, error) {
 	return max(wanted, needed), nil
 }
 
-// hostMemory is the handler host memory: that which was given, if it is enough, else what the manifest needs.
+// hostMemory is the handler host memory: that which was given, if it is enough,
+// else what the manifest needs.
 func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.Region, error) {
 	needed, err := in.HostMemory(in.device)
 	have := given.Length

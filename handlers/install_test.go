@@ -34,7 +34,8 @@ func load(t *testing.T, p *runtime.Proc, l *handlers.Library) *handlers.Module {
 	return m
 }
 
-// A state may be given in every form that a host has it in; what is not said is what the manifest says on this device.
+// A state may be given in every form that a host has it in; what is not said is
+// what the manifest says on this device.
 func TestInstallState(t *testing.T) {
 	onNode(t, func(p *runtime.Proc) {
 		m := load(t, p, handlers.Must("bcast"))
@@ -70,13 +71,15 @@ func TestInstallState(t *testing.T) {
 	})
 }
 
-// An installed library runs: what it needs of memory, user header and options comes from its manifest.
+// An installed library runs: what it needs of memory, user header and options
+// comes from its manifest.
 func TestInstallRuns(t *testing.T) {
 	require.Equal(t, count.State{Messages: 1, Packets: 103, Bytes: 9000}, counted(t, handlers.Must("count"), handlers.Options{State: map[string]any{"packets": 100}}))
 }
 
-// A user header that a whole library needs, as all were once, is one of entries with a header handler: an entry without one has none, and
-// its handlers see all bytes.
+// A user header that a whole library needs, as all were once, is one of entries
+// with a header handler: an entry without one has none, and its handlers see
+// all bytes.
 func TestNoUserHeaderForNobody(t *testing.T) {
 	l := with(t, handlers.Must("count"), func(m *manifest.Manifest) { m.Needs.UserHeader = 64 })
 	require.Equal(t, count.State{Messages: 1, Packets: 3, Bytes: 9000}, counted(t, l, handlers.Options{}))
@@ -99,7 +102,8 @@ func TestNoUserHeaderForNobody(t *testing.T) {
 	})
 }
 
-// Handlers of another entry with the same HPU memory have needs of their own, and no more room than there is.
+// Handlers of another entry with the same HPU memory have needs of their own,
+// and no more room than there is.
 func TestShareNeeds(t *testing.T) {
 	l := with(t, handlers.Must("matching"), func(m *manifest.Manifest) {
 		m.Needs = manifest.Needs{Spaces: []manifest.Space{manifest.HandlerMemory}, HostMemory: manifest.Const(8), Scratchpad: manifest.Const(16)}
@@ -209,7 +213,8 @@ func TestInstallPieces(t *testing.T) {
 	})
 	onNode(t, func(p *runtime.Proc) {
 		addr := p.Alloc(100).Addr()
-		for room, want := range map[uint64]string{16: "module count: handler host memory of 56 bytes, its handlers need 64", 24: ""} { // beside the 40 of the first piece
+		// beside the 40 of the first piece
+		for room, want := range map[uint64]string{16: "module count: handler host memory of 56 bytes, its handlers need 64", 24: ""} {
 			pieces := []portals.IOVec{{Base: addr, Length: 40}, {Base: addr + 50, Length: room}}
 			in, err := load(t, p, needy).Install(p, handlers.Options{HostMemory: portals.Region{Length: 40 + room, IOVec: pieces}})
 			if want != "" {

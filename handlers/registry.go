@@ -16,7 +16,9 @@ import (
 
 // Library is a handler module with what it says of itself. It is read-only.
 type Library struct {
-	Name     string // of a built-in library, else of the file without its folder: for messages and results
+	// of a built-in library, else of the file without its folder: for messages
+	// and results
+	Name     string
 	Path     string // of the file; "": built in, or of no file
 	Wasm     []byte
 	once     sync.Once
@@ -26,8 +28,10 @@ type Library struct {
 // New makes a library of a module.
 func New(name string, wasm []byte) *Library { return &Library{Name: name, Wasm: wasm} }
 
-// Manifest is what the module says of itself, nil if that is nothing, or nothing that can be read: loading it tells. It is read when it is asked for the
-// first time: those of all built-in libraries would take a third of the time in which spinsim starts.
+// Manifest is what the module says of itself, nil if that is nothing, or
+// nothing that can be read: loading it tells. It is read when it is asked for
+// the first time: those of all built-in libraries would take a third of the
+// time in which spinsim starts.
 func (l *Library) Manifest() *manifest.Manifest {
 	l.once.Do(func() {
 		if m, err := manifest.Read(l.Wasm); err == nil {
@@ -80,7 +84,8 @@ func Builtin(name string) (*Library, error) {
 	return nil, fmt.Errorf("no built-in library %q, expected one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 }
 
-// Must returns the built-in library of that name. It panics if there is none: the name is a constant.
+// Must returns the built-in library of that name. It panics if there is none:
+// the name is a constant.
 func Must(name string) *Library {
 	l, err := Builtin(name)
 	if err != nil {

@@ -40,7 +40,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// A library that is not listed could not be named, and one without a manifest not be used by the names of its fields.
+// A library that is not listed could not be named, and one without a manifest
+// not be used by the names of its fields.
 func TestRegistry(t *testing.T) {
 	files, err := filepath.Glob("*/*.wasm")
 	require.NoError(t, err)
@@ -94,8 +95,8 @@ func TestOpenFile(t *testing.T) {
 	require.Nil(t, handlers.New("x", []byte("no module")).Manifest(), "loading it says why")
 }
 
-// Every committed module passes the loader of the devices and is small. A handler that may not suspend costs no coroutine: sum and
-// work promise that.
+// Every committed module passes the loader of the devices and is small. A
+// handler that may not suspend costs no coroutine: sum and work promise that.
 func TestModulesLoad(t *testing.T) {
 	spec := &hpu.Spec{
 		Cores: 4, Contexts: 4, PacketBytes: 4096, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
@@ -165,7 +166,8 @@ func states() map[string]any {
 	}
 }
 
-// The layout of a state is written once: what hosts take for a state has the fields of the manifest, where the manifest has them.
+// The layout of a state is written once: what hosts take for a state has the
+// fields of the manifest, where the manifest has them.
 func TestStatesAreThoseOfManifests(t *testing.T) {
 	device := &manifest.Device{MTU: 4096, HPUs: 4, Contexts: 2, Ranks: 4}
 	for _, name := range handlers.Names() {
@@ -246,8 +248,8 @@ func TestAnnouncementIsTheUserHeader(t *testing.T) {
 	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest().Handler(matching.Header).Needs.UserHeader)
 }
 
-// What only handlers of one kind see is a need of those that read it, and not of the library: else each entry with one of its header
-// handlers loses bytes.
+// What only handlers of one kind see is a need of those that read it, and not
+// of the library: else each entry with one of its header handlers loses bytes.
 func TestUserHeadersAreNeedsOfHandlers(t *testing.T) {
 	reads := 0
 	for _, name := range handlers.Names() {
@@ -282,7 +284,8 @@ func inRange(raw, defaults []byte, fields []manifest.Field, base int64) {
 	}
 }
 
-// What accumulate begins with on a device is said in its source, and once more where its handlers are tested without one.
+// What accumulate begins with on a device is said in its source, and once more
+// where its handlers are tested without one.
 func TestAccumulateState(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := &manifest.Device{

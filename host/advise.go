@@ -6,8 +6,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Discard takes the pages of n bytes at addr, a multiple of 4 KiB, away, but not their addresses (madvise, MADV_DONTNEED): anonymous memory is zeros when it is next used, and a private
-// mapping of a file what the file has; shared memory is as it was. It returns when no device uses them any more, and costs what Unmap costs. Errors: ErrLocked, memory that is locked; ErrNoMapping.
+// Discard takes the pages of n bytes at addr, a multiple of 4 KiB, away, but
+// not their addresses (madvise, MADV_DONTNEED): anonymous memory is zeros when
+// it is next used, and a private mapping of a file what the file has; shared
+// memory is as it was. It returns when no device uses them any more, and costs
+// what Unmap costs. Errors: ErrLocked, memory that is locked; ErrNoMapping.
 func (p *Process) Discard(t *Thread, addr, n uint64) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: madvise of %#x, expected a multiple of %d", p.name, addr, PageBytes)
@@ -54,7 +57,8 @@ type hole struct {
 	frame frame
 }
 
-// hollow clears entries. Who wants a page where one was waits: the next would have the same bytes, to which a device may still be writing.
+// hollow clears entries. Who wants a page where one was waits: the next would
+// have the same bytes, to which a device may still be writing.
 func (p *Process) hollow(start, end uint64) (holes []hole) {
 	p.hollowed = true
 	p.each(start, end, func(va uint64, e pte) {
@@ -72,8 +76,10 @@ func (p *Process) hollow(start, end uint64) (holes []hole) {
 	return holes
 }
 
-// PageOut writes the pages of n bytes at addr to storage and frees them, as reclaim does (madvise, MADV_PAGEOUT), but for those that are pinned, locked, under way, or others' too, and those for which
-// there is no room. It costs what reclaim costs.
+// PageOut writes the pages of n bytes at addr to storage and frees them, as
+// reclaim does (madvise, MADV_PAGEOUT), but for those that are pinned, locked,
+// under way, or others' too, and those for which there is no room. It costs
+// what reclaim costs.
 func (p *Process) PageOut(t *Thread, addr, n uint64) error {
 	if _, _, err := p.span("madvise", addr, n); err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Discard costs what munmap costs, 6 us and 0.8 us a page, and leaves addresses that read as zeros; a pinned frame stays its owner's. It returns when no device
-// uses the pages, and nobody gets another at these addresses before.
+// Discard costs what munmap costs, 6 us and 0.8 us a page, and leaves addresses
+// that read as zeros; a pinned frame stays its owner's. It returns when no
+// device uses the pages, and nobody gets another at these addresses before.
 func TestDiscard(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -40,7 +41,8 @@ func TestDiscard(t *testing.T) {
 	})
 }
 
-// Shared memory is as it was, and so is what others have after fork; a private mapping of a file has what the file has.
+// Shared memory is as it was, and so is what others have after fork; a private
+// mapping of a file has what the file has.
 func TestDiscardLeavesWhatIsOthers(t *testing.T) {
 	stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("file", page)

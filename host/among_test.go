@@ -8,9 +8,11 @@ import (
 
 // line is what an Order has seen.
 type line struct {
-	landed   int          // when the last of its writes did
-	streamed map[bool]int // when the last of its streams ended, of those that are Among others and those that are not
-	streams  []*use       // Among its accesses
+	landed int // when the last of its writes did
+	// when the last of its streams ended, of those that are Among others and
+	// those that are not
+	streamed map[bool]int
+	streams  []*use // Among its accesses
 }
 
 func lineOf(lines map[*host.Order]*line, o *host.Order) *line {
@@ -30,7 +32,8 @@ func (l *line) among(t require.TestingT, u *use) {
 	l.streams = append(l.streams, u)
 }
 
-// unchanged sees that what a write or an atomic has changed at a moment had been read by the streams before it that had it to read.
+// unchanged sees that what a write or an atomic has changed at a moment had
+// been read by the streams before it that had it to read.
 func (l *line) unchanged(t require.TestingT, u *use, moment int) {
 	changes := u.addresses(0, u.Length)
 	for _, s := range l.streams {

@@ -2,8 +2,10 @@ package host
 
 import "fmt"
 
-// Audit compares the kernel's books with each other: every frame is either free or known by all the entries that map it and by nobody else, and what is
-// counted is what there is. It returns the first thing that does not fit, for tests.
+// Audit compares the kernel's books with each other: every frame is either free
+// or known by all the entries that map it and by nobody else, and what is
+// counted is what there is. It returns the first thing that does not fit, for
+// tests.
 func (k *Kernel) Audit() error {
 	used, free := map[frame]int{}, 0
 	for b := range k.memory.blocks {

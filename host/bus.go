@@ -5,11 +5,14 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Bus is the path between a device and the memory of its host (sPIN'17 §4): transfers share the bandwidth of one bus, or of one in each
-// direction, and every crossing takes the latency. Its events go to the actor that owns it, which passes those of kinds from KindBus up
-// to KindBusEnd to Handle. Nobody but the bus computes when an access will have ended.
+// Bus is the path between a device and the memory of its host (sPIN'17 §4):
+// transfers share the bandwidth of one bus, or of one in each direction, and
+// every crossing takes the latency. Its events go to the actor that owns it,
+// which passes those of kinds from KindBus up to KindBusEnd to Handle. Nobody
+// but the bus computes when an access will have ended.
 type Bus struct {
-	// What a transfer touches is in three lines of the processor's cache, what the end of one touches in the first.
+	// What a transfer touches is in three lines of the processor's cache, what
+	// the end of one touches in the first.
 
 	engine     *sim.Engine
 	iommu      *IOMMU // the translator, if it is one
@@ -32,17 +35,21 @@ type Bus struct {
 
 // Kinds of events of a bus.
 const (
-	KindBus        sim.Kind = 0x100 + iota // A: not 0: it is ignored, B: piece, *Access: a write has landed, or what a read has asked for is at the device
-	kindBegun                              // *Access: the bus takes the first byte of a write
-	kindMemory                             // *Access: a read or an atomic has reached memory
-	kindRequest                            // *Access: the request for a stream has reached memory
-	kindTurn                               // a piece of a stream has passed the bus, the next may
-	kindFailed                             // A: status, B: piece, *Access: the device learns that an access has failed
-	kindTranslated                         // A: status, *Access: a translator has answered
+	// A: not 0: it is ignored, B: piece, *Access: a write has landed, or what a
+	// read has asked for is at the device
+	KindBus     sim.Kind = 0x100 + iota
+	kindBegun            // *Access: the bus takes the first byte of a write
+	kindMemory           // *Access: a read or an atomic has reached memory
+	kindRequest          // *Access: the request for a stream has reached memory
+	kindTurn             // a piece of a stream has passed the bus, the next may
+	// A: status, B: piece, *Access: the device learns that an access has failed
+	kindFailed
+	kindTranslated // A: status, *Access: a translator has answered
 	KindBusEnd
 )
 
-// Init makes b the bus of the actor id. memory is the controller that the cores use: transfers take part of its rate if spec says so.
+// Init makes b the bus of the actor id. memory is the controller that the cores
+// use: transfers take part of its rate if spec says so.
 func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	b.engine, b.id = eng, id
 	b.latency, b.rate = spec.Latency, spec.Bandwidth
@@ -56,7 +63,8 @@ func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	}
 }
 
-// Translate puts t between the bus and memory; nil: every page is present, at no cost. It is for the time before the first access.
+// Translate puts t between the bus and memory; nil: every page is present, at
+// no cost. It is for the time before the first access.
 func (b *Bus) Translate(t Translator) {
 	b.translator = t
 	b.iommu, _ = t.(*IOMMU)
@@ -65,7 +73,8 @@ func (b *Bus) Translate(t Translator) {
 // Paged reports whether accesses may fail or be late: there is a Translator.
 func (b *Bus) Paged() bool { return b.translator != nil }
 
-// Watch tells f of the time in which the bytes of an access with a Flow take the bus, for a timeline.
+// Watch tells f of the time in which the bytes of an access with a Flow take
+// the bus, for a timeline.
 func (b *Bus) Watch(f func(a *Access, toMemory bool, from, to sim.Time, bytes int)) { b.watch = f }
 
 // Bytes is how many bytes have crossed so far, in both directions.
@@ -75,9 +84,10 @@ func (b *Bus) post(at sim.Time, kind sim.Kind, x, y uint64, a *Access) {
 	b.engine.Post(at, b.id, b.id, kind, x, y, a)
 }
 
-// Write sends the bytes of an access to memory. Writes land in the order in which they are made, those of one Order whatever the
-// translator says, others when their translation is known. It reports whether the bus has taken the first byte; if not, Client.Begun is told
-// when it does.
+// Write sends the bytes of an access to memory. Writes land in the order in
+// which they are made, those of one Order whatever the translator says, others
+// when their translation is known. It reports whether the bus has taken the
+// first byte; if not, Client.Begun is told when it does.
 func (b *Bus) Write(a *Access) (begun bool) {
 	a.way, a.state, a.let = aWrite, launched, false
 	s := b.ask(a, 0, a.Length)
@@ -92,7 +102,8 @@ func (b *Bus) Write(a *Access) (begun bool) {
 	return false
 }
 
-// write is the data phase of a write; tell: Client.Begun is told even if the bus takes the first byte at once.
+// write is the data phase of a write; tell: Client.Begun is told even if the
+// bus takes the first byte at once.
 func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	now := b.engine.Now()
 	before := b.landed
@@ -115,7 +126,8 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	return begun
 }
 
-// request is when a read request that the device makes now reaches memory: it does not overtake writes made before.
+// request is when a read request that the device makes now reaches memory: it
+// does not overtake writes made before.
 func (b *Bus) request() sim.Time {
 	now := b.engine.Now()
 	if !b.bare && b.reads != b.writes {
@@ -130,7 +142,8 @@ func (b *Bus) Read(a *Access) {
 	b.fetchLater(a)
 }
 
-// Atomic has Client.Reached change the bytes of an access at memory; the access ends when the answer, of as many bytes, is at the device.
+// Atomic has Client.Reached change the bytes of an access at memory; the access
+// ends when the answer, of as many bytes, is at the device.
 func (b *Bus) Atomic(a *Access) {
 	a.way = anAtomic
 	b.fetchLater(a)
@@ -166,7 +179,8 @@ func (b *Bus) launch(a *Access) {
 func (b *Bus) reached(a *Access) {
 	now := b.engine.Now()
 	if a.way == anAtomic && now < a.follows {
-		// Where reads share the bus with writes, the request is at memory before the writes it follows. The answer of an atomic cannot leave
+		// Where reads share the bus with writes, the request is at memory
+		// before the writes it follows. The answer of an atomic cannot leave
 		// before they have landed.
 		b.post(a.follows, kindMemory, 0, 0, a)
 		return
@@ -191,7 +205,8 @@ func (b *Bus) answer(a *Access) {
 	b.post(sent+b.latency, KindBus, uint64(a.flight), 0, a)
 }
 
-// asked reports whether a translator is to be asked about an access: there is one, and the memory is that of a process.
+// asked reports whether a translator is to be asked about an access: there is
+// one, and the memory is that of a process.
 func (b *Bus) asked(a *Access) bool { return b.translator != nil && a.Space != nil && a.Length > 0 }
 
 // ask asks the translator about n bytes of an access.
@@ -211,8 +226,9 @@ func (b *Bus) ask(a *Access, off, n int) Status {
 	return pending
 }
 
-// Translated answers what Translator.Translate has left open, at the present time. It may be called from any actor's event. An answer that
-// nobody waits for is a mistake of the translator and panics.
+// Translated answers what Translator.Translate has left open, at the present
+// time. It may be called from any actor's event. An answer that nobody waits
+// for is a mistake of the translator and panics.
 func (b *Bus) Translated(a *Access, s Status) {
 	if a.state != waits || s >= pending {
 		panic("host: a translator answers " + s.String() + " for an access that waits for no answer") //lint:panic a bug of the translator
@@ -221,8 +237,9 @@ func (b *Bus) Translated(a *Access, s Status) {
 	b.post(b.engine.Now(), kindTranslated, uint64(s), 0, a)
 }
 
-// known is the translation of an access or of a piece of a stream: it goes on, waits, or the device learns that it has failed. The answer crosses
-// the bus; in front of a write its question has done so, too.
+// known is the translation of an access or of a piece of a stream: it goes on,
+// waits, or the device learns that it has failed. The answer crosses the bus;
+// in front of a write its question has done so, too.
 func (b *Bus) known(a *Access, s Status) {
 	if s == Ignored {
 		a.flight = lost

@@ -17,7 +17,8 @@ const (
 	pause   = 3 * sim.Microsecond
 )
 
-// buses are the kinds there are: each direction its own, one for both, that of the memory controller, and no charge for bytes.
+// buses are the kinds there are: each direction its own, one for both, that of
+// the memory controller, and no charge for bytes.
 func buses() map[string]host.BusSpec {
 	b := host.BusSpec{Latency: latency, Bandwidth: sim.NewRate(15, 1), Charge: host.ChargeFull, FullDuplex: true}
 	half, shared, bare := b, b, b
@@ -56,7 +57,8 @@ func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
 	return u
 }
 
-// Whatever accesses are made and however memory fails or tarries: each ends once, those of an Order keep it, an atomic happens once, a write that has
+// Whatever accesses are made and however memory fails or tarries: each ends
+// once, those of an Order keep it, an atomic happens once, a write that has
 // begun ends well, and pieces come in order. Nothing waits for ever.
 func TestEveryAccessEnds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -191,8 +193,10 @@ func faulting(times int, s host.Status) func(*device) host.Translator {
 	}
 }
 
-// A fault costs the round trip after which the device knows of it, and the pause: a write is asked about before it crosses, 2L; a read, an atomic or a
-// piece of a stream at memory, where its request arrives L after it was made, and its answer L later.
+// A fault costs the round trip after which the device knows of it, and the
+// pause: a write is asked about before it crosses, 2L; a read, an atomic or a
+// piece of a stream at memory, where its request arrives L after it was made,
+// and its answer L later.
 func TestAFaultCostsARoundTrip(t *testing.T) {
 	const bytes, piece = 20000, 4096
 	for name, spec := range buses() { //lint:maporder each by itself
@@ -252,7 +256,8 @@ func TestDeniedEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A late answer costs what it is late, whatever is asked for; a fault that is told late costs that, too.
+// A late answer costs what it is late, whatever is asked for; a fault that is
+// told late costs that, too.
 func TestALateAnswerCostsItsTime(t *testing.T) {
 	const late = 700 * sim.Nanosecond
 	spec := buses()["full duplex"]
@@ -296,7 +301,8 @@ func (s *tardy) Done(*host.Access, int, int) {}
 
 func (s *tardy) Handle(e *sim.Event) { s.bus.Translated(e.P.(*host.Access), s.status) }
 
-// The translations of a line are asked for at the same time: what waits for a fault has its own behind it, and follows at the bus's pace.
+// The translations of a line are asked for at the same time: what waits for a
+// fault has its own behind it, and follows at the bus's pace.
 func TestALineFaultsAsOne(t *testing.T) {
 	const n, bytes = 5, 4096
 	spec := buses()["full duplex"]
@@ -353,7 +359,8 @@ func (s scattered) Place(_ *host.Access, off int) (addr uint64, n int) {
 	return 0, 0
 }
 
-// A translator learns where every byte lies: of what is contiguous, and of scattered pieces, which need not end where the pieces of a stream do.
+// A translator learns where every byte lies: of what is contiguous, and of
+// scattered pieces, which need not end where the pieces of a stream do.
 func TestTheTranslatorSeesEveryPlace(t *testing.T) {
 	r := &hosttest.Recorder{}
 	d := newDevice(buses()["full duplex"], func(d *device) host.Translator { r.Engine = d.engine; return r })
@@ -398,7 +405,8 @@ func TestStrayEventsAndAnswersPanic(t *testing.T) {
 	require.Panics(t, func() { d.bus.Translated(&u.Access, host.OK) }, "it has answered before")
 }
 
-// The hot path of the bus allocates nothing, with and without a translator, not even where memory faults.
+// The hot path of the bus allocates nothing, with and without a translator, not
+// even where memory faults.
 func TestAccessesAllocateNothing(t *testing.T) {
 	for _, faults := range []int{-1, 0, 1} {
 		var translator func(*device) host.Translator
@@ -430,7 +438,8 @@ func TestAccessesAllocateNothing(t *testing.T) {
 				u.pieces, u.ended, u.when, u.failures, u.at = u.pieces[:0], u.ended[:0], u.when[:0], u.failures[:0], u.at[:0]
 				d.engine.Post(d.engine.Now(), d.id, d.id, kindMake, 0, 0, u)
 			}
-			if err := d.engine.RunUntil(d.engine.Now() + sim.Millisecond); err != nil { // Run looks for what waits, and allocates
+			// Run looks for what waits, and allocates
+			if err := d.engine.RunUntil(d.engine.Now() + sim.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,7 +6,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Level is how urgent work on a core is: a higher one takes the core from a lower one, which goes on where it was.
+// Level is how urgent work on a core is: a higher one takes the core from a
+// lower one, which goes on where it was.
 type Level uint8
 
 // Levels.
@@ -20,10 +21,12 @@ const (
 // String names a level as tables do.
 func (l Level) String() string { return [...]string{"threads", "softirq", "interrupt"}[l] }
 
-// CPUSpec is what an operating system's cores pay for going from one thing to the next. With zeros they pay nothing.
+// CPUSpec is what an operating system's cores pay for going from one thing to
+// the next. With zeros they pay nothing.
 type CPUSpec struct {
-	// Interrupt is from the line's rise to the handler and from its return back to what ran before, in all, at most 1 s. PART'22 counts it as part of
-	// a handler's 1 us.
+	// Interrupt is from the line's rise to the handler and from its return back
+	// to what ran before, in all, at most 1 s. PART'22 counts it as part of a
+	// handler's 1 us.
 	Interrupt sim.Time `yaml:"interrupt"`
 	// Softirq is what a core needs to get to a tasklet, at most 1 s.
 	Softirq sim.Time `yaml:"softirq"`
@@ -35,12 +38,15 @@ type CPUSpec struct {
 	// SoftirqTime is how long it does so at most, a round that has begun not counted, up to 1 s; of
 	// no consequence without SoftirqRounds. Linux: 2 ms (MAX_SOFTIRQ_TIME).
 	SoftirqTime sim.Time `yaml:"softirq_time,omitempty"`
-	// ContextSwitch is what a thread that was woken needs to be on its core again, at most 1 s. One that waits busily pays none.
+	// ContextSwitch is what a thread that was woken needs to be on its core
+	// again, at most 1 s. One that waits busily pays none.
 	ContextSwitch sim.Time `yaml:"context_switch"`
 }
 
-// CPU is the cores of a node. A core does one thing at a time; what it is given at a level it does in that order, and each is done
-// before the next begins, unless a higher level takes the core meanwhile: then it ends later by what was taken.
+// CPU is the cores of a node. A core does one thing at a time; what it is given
+// at a level it does in that order, and each is done before the next begins,
+// unless a higher level takes the core meanwhile: then it ends later by what
+// was taken.
 type CPU struct {
 	engine *sim.Engine
 	owner  sim.ID
@@ -71,7 +77,8 @@ type Work struct {
 	Count int64    // how many times
 }
 
-// Init makes c n idle cores of the actor id. group names them in a timeline, where they are called "CPU 0" and so on.
+// Init makes c n idle cores of the actor id. group names them in a timeline,
+// where they are called "CPU 0" and so on.
 func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec CPUSpec, group string, rank int) {
 	*c = CPU{engine: eng, owner: id, spec: spec, cores: make([]Core, n), group: group, rank: rank}
 	for i := range c.cores {
@@ -101,7 +108,8 @@ func (c *CPU) Busy() sim.Time {
 // BusyAt is the part of Busy of a level.
 func (c *CPU) BusyAt(l Level) sim.Time { return c.busy[l] }
 
-// Work lists what the cores have done, in the order in which each kind came first. Their times add up to Busy. It is valid until the cores work on.
+// Work lists what the cores have done, in the order in which each kind came
+// first. Their times add up to Busy. It is valid until the cores work on.
 func (c *CPU) Work() []Work { return c.work }
 
 // charge notes that a core is busy with something for d.
@@ -130,8 +138,9 @@ func (c *CPU) span(t *Thread, what string, from, to sim.Time) {
 	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, process)
 }
 
-// hold gives the core to t for d, as soon as what the same level was given before and all higher levels are done, and notes when that begins and
-// ends. What is on the core at a lower level stops for so long.
+// hold gives the core to t for d, as soon as what the same level was given
+// before and all higher levels are done, and notes when that begins and ends.
+// What is on the core at a lower level stops for so long.
 func (c *Core) hold(t *Thread, now, d sim.Time) {
 	start := now
 	for l := t.level; l < levels; l++ {

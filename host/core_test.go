@@ -55,8 +55,9 @@ func (m *machine) run(t *Thread, d sim.Time) {
 	m.ran = append(m.ran, ran{core: t.Core(), level: t.Level(), asked: asked, d: d, start: t.start, end: t.end, stolen: t.stolen})
 }
 
-// An interrupt at 3 of 1, with a tasklet of 2 behind it, in which there is another interrupt at 5 of 4: a thread that computes 10 from 0 on ends at
-// 17, one behind it of 5 at 22.
+// An interrupt at 3 of 1, with a tasklet of 2 behind it, in which there is
+// another interrupt at 5 of 4: a thread that computes 10 from 0 on ends at 17,
+// one behind it of 5 at 22.
 func TestInterruptsTakeTheCore(t *testing.T) {
 	m := newMachine(1, CPUSpec{})
 	ends := map[string]sim.Time{}
@@ -79,8 +80,9 @@ func TestInterruptsTakeTheCore(t *testing.T) {
 	m.eng.Close()
 }
 
-// What the operating system pays for: entering a handler and a tasklet, and coming back to a thread that has waited, not to one that has spun or that
-// did not have to wait.
+// What the operating system pays for: entering a handler and a tasklet, and
+// coming back to a thread that has waited, not to one that has spun or that did
+// not have to wait.
 func TestSwitchesCost(t *testing.T) {
 	m := newMachine(1, CPUSpec{Interrupt: 2, Softirq: 3, ContextSwitch: 7})
 	var at []sim.Time
@@ -105,8 +107,9 @@ func TestSwitchesCost(t *testing.T) {
 	m.eng.Close()
 }
 
-// A tasklet that waits lets the next one run, and goes on when it was woken and that one waits or ends; it never runs twice at once, and once more if
-// it was scheduled while it ran.
+// A tasklet that waits lets the next one run, and goes on when it was woken and
+// that one waits or ends; it never runs twice at once, and once more if it was
+// scheduled while it ran.
 func TestTaskletsWait(t *testing.T) {
 	m := newMachine(2, CPUSpec{})
 	var log []string
@@ -149,7 +152,8 @@ func TestInterruptHandlersDoNotWait(t *testing.T) {
 	m.eng.Close()
 }
 
-// Whatever comes when: a piece of work takes its time and what higher levels take from it, begins when the core has nothing as urgent to do that came
+// Whatever comes when: a piece of work takes its time and what higher levels
+// take from it, begins when the core has nothing as urgent to do that came
 // before it, and all time of the cores is somebody's.
 func TestCoresAgainstTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,7 +211,8 @@ func TestCoresAgainstTheRule(t *testing.T) {
 	})
 }
 
-// took is how much of a time the core of r did anything else of a level or above. At its own level that is what was asked for before it.
+// took is how much of a time the core of r did anything else of a level or
+// above. At its own level that is what was asked for before it.
 func (m *machine) took(r ran, from, to sim.Time, least Level) sim.Time {
 	var pieces [][2]sim.Time
 	for _, o := range m.ran {

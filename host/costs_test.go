@@ -27,7 +27,8 @@ type world struct {
 	disk *host.Storage
 }
 
-// program runs a program on a node with some fields of the system changed, and looks at the books behind it.
+// program runs a program on a node with some fields of the system changed, and
+// looks at the books behind it.
 func program(t *testing.T, f func(w *world), overrides ...string) *host.Kernel {
 	t.Helper()
 	spec, err := hosttest.Spec(overrides...)
@@ -72,8 +73,9 @@ func (w *world) walk(addr uint64, write bool) bool {
 	return ok
 }
 
-// The first touch of a page is 3 us for a write; for a read 2 us, and then 4 us for the write, which copies the page of zeros. A page that is there
-// costs nothing.
+// The first touch of a page is 3 us for a write; for a read 2 us, and then 4 us
+// for the write, which copies the page of zeros. A page that is there costs
+// nothing.
 func TestFirstTouch(t *testing.T) {
 	k := program(t, func(w *world) {
 		a := w.mmap(5*page + 17)
@@ -101,8 +103,9 @@ func TestFirstTouch(t *testing.T) {
 	require.Equal(t, 16<<30/page-1-3, s.FreePages)
 }
 
-// What T has measured for one buffer, and what the calibrated costs make of it: mmap 2 us; munmap 6 + 0.8 a page; mlock 3 + 3 a page; munlock 1.2 +
-// 0.8 a page; touching 3 a page.
+// What T has measured for one buffer, and what the calibrated costs make of it:
+// mmap 2 us; munmap 6 + 0.8 a page; mlock 3 + 3 a page; munlock 1.2 + 0.8 a
+// page; touching 3 a page.
 func TestCalibration(t *testing.T) {
 	for _, c := range []struct {
 		pages                    int
@@ -136,7 +139,8 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
-// get_user_pages is 6 us and 3 us for each absent page; each page can be used when it is there, and not before.
+// get_user_pages is 6 us and 3 us for each absent page; each page can be used
+// when it is there, and not before.
 func TestGetUserPages(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -171,7 +175,8 @@ func TestGetUserPages(t *testing.T) {
 	})
 }
 
-// A device with tables of its own is told once in a call that has brought something, before the first page can be used.
+// A device with tables of its own is told once in a call that has brought
+// something, before the first page can be used.
 func TestGetUserPagesTellsTheDevice(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -229,7 +234,8 @@ func (f *flights) Sync(t *host.Thread) {
 	}
 }
 
-// A page is given away when no device uses it any more, and devices are told at the moment at which the tables change.
+// A page is given away when no device uses it any more, and devices are told at
+// the moment at which the tables change.
 func TestNotifiers(t *testing.T) {
 	program(t, func(w *world) {
 		f := &flights{w: w}

@@ -2,10 +2,12 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// A core reaches memory of a device across the bus: its stores cross it like the data of the device's reads, and what it loads like the data of the device's
-// writes.
+// A core reaches memory of a device across the bus: its stores cross it like
+// the data of the device's reads, and what it loads like the data of the
+// device's writes.
 
-// Store is a core's store of n bytes to the device, which it makes now. It returns when they have left the core and when they are there.
+// Store is a core's store of n bytes to the device, which it makes now. It
+// returns when they have left the core and when they are there.
 func (b *Bus) Store(n int64) (left, there sim.Time) {
 	now := b.engine.Now()
 	b.bytes += n
@@ -17,7 +19,8 @@ func (b *Bus) Store(n int64) (left, there sim.Time) {
 	return left, left + b.latency
 }
 
-// LoadAsked is when the request of a core's load that it makes now is at the device: it does not overtake stores made before.
+// LoadAsked is when the request of a core's load that it makes now is at the
+// device: it does not overtake stores made before.
 func (b *Bus) LoadAsked() sim.Time {
 	now := b.engine.Now()
 	if !b.bare {

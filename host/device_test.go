@@ -5,7 +5,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// device is a client that tries what has faulted again, pause later, up to so many times, and keeps a record.
+// device is a client that tries what has faulted again, pause later, up to so
+// many times, and keeps a record.
 type device struct {
 	engine *sim.Engine
 	id     sim.ID

@@ -48,8 +48,9 @@ func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
 	return absent
 }
 
-// Fault implements PageTable. What it has brought stays until the next Touch that finds all that it asks for, so that a program can have all of a
-// range at once; one that asks for more than there is memory gets an error.
+// Fault implements PageTable. What it has brought stays until the next Touch
+// that finds all that it asks for, so that a program can have all of a range at
+// once; one that asks for more than there is memory gets an error.
 func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 	s := p.kernel.spec
 	w := want{write: write, absent: s.FaultAbsent, zero: s.FaultZero, what: "page fault"}
@@ -67,8 +68,10 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 	return nil
 }
 
-// prepare gives pages that are to be there, and may be written, when the program begins, as far as there is room: what was prepared before goes to storage for them, which takes no time. Its bytes may be set all
-// the same until the program begins. Devices have them.
+// prepare gives pages that are to be there, and may be written, when the
+// program begins, as far as there is room: what was prepared before goes to
+// storage for them, which takes no time. Its bytes may be set all the same
+// until the program begins. Devices have them.
 func (p *Process) prepare(addr, n uint64) error {
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		if err := p.resolve(nil, va, want{write: true}); err != nil {
@@ -118,7 +121,8 @@ func (e *FaultError) Error() string {
 // Unwrap returns the reason.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// resolve gives a page: when it returns without an error, the page can be used as wanted at this moment.
+// resolve gives a page: when it returns without an error, the page can be used
+// as wanted at this moment.
 func (p *Process) resolve(t *Thread, va uint64, w want) error {
 	for {
 		if err := p.check(va, w.write); err != nil {
@@ -198,15 +202,19 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 // zeros is a page that nobody has written to.
 var zeros [PageBytes]byte
 
-// blank makes the bytes of a page that comes for the first time zeros. As long as the process has not given pages back they are: nobody writes to a
-// page before it is there. Not to look saves the computer that simulates two page faults of its own: one for the look, and one when the page is written after it.
+// blank makes the bytes of a page that comes for the first time zeros. As long
+// as the process has not given pages back they are: nobody writes to a page
+// before it is there. Not to look saves the computer that simulates two page
+// faults of its own: one for the look, and one when the page is written after
+// it.
 func (p *Process) blank(va uint64) {
 	if p.hollowed || poison.On {
 		blank(p.bytes(va))
 	}
 }
 
-// blank makes bytes zeros. Those that are, as those of memory that nobody has written to, it leaves alone: they take none of the computer that simulates.
+// blank makes bytes zeros. Those that are, as those of memory that nobody has
+// written to, it leaves alone: they take none of the computer that simulates.
 func blank(b []byte) {
 	if !bytes.Equal(b, zeros[:len(b)]) {
 		clear(b)
@@ -245,7 +253,8 @@ func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 	return nil
 }
 
-// owns reports whether the page of an entry needs no copy before it is written: it is shared on purpose, or nobody else has it.
+// owns reports whether the page of an entry needs no copy before it is written:
+// it is shared on purpose, or nobody else has it.
 func (p *Process) owns(va uint64, e pte, g *page) bool {
 	if m := p.mapping(va); m != nil && m.shared {
 		return true
@@ -274,7 +283,8 @@ func (p *Process) change(va uint64, flags pteFlags) {
 	p.invalidate(va, va+PageBytes, false)
 }
 
-// clear takes the page of an address away and reports whether its frame is no longer mapped anywhere. Whoever has borrowed the bytes has them then.
+// clear takes the page of an address away and reports whether its frame is no
+// longer mapped anywhere. Whoever has borrowed the bytes has them then.
 func (p *Process) clear(va uint64, e pte) (last bool) {
 	if e.flags&pteLent != 0 { // a device may still be reading it
 		p.materialise(va, 1)
@@ -291,7 +301,8 @@ func (p *Process) clear(va uint64, e pte) (last bool) {
 	return p.kernel.detach(e.frame, p, va)
 }
 
-// detach notes that a page is no longer mapped at a place, and reports whether it is mapped nowhere any more.
+// detach notes that a page is no longer mapped at a place, and reports whether
+// it is mapped nowhere any more.
 func (k *Kernel) detach(f frame, p *Process, va uint64) (last bool) {
 	g := k.memory.page(f)
 	i := g.find(p, va)

@@ -8,8 +8,10 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// File is bytes on storage, and those of its pages that are in memory: the page cache. Mappings of it that are shared have the cache for their backing,
-// private ones copies of its pages as they were when they were first used. Memory that processes share without a file is one, too, whose storage is
+// File is bytes on storage, and those of its pages that are in memory: the page
+// cache. Mappings of it that are shared have the cache for their backing,
+// private ones copies of its pages as they were when they were first used.
+// Memory that processes share without a file is one, too, whose storage is
 // swap.
 type File struct {
 	kernel    *Kernel
@@ -25,7 +27,8 @@ type File struct {
 	generate  func(at int, into []byte) (zeros bool) // nil: disk and cache have the bytes
 }
 
-// Create makes a file of n bytes, zeros, on the node's storage. Its content can be set before anybody uses it.
+// Create makes a file of n bytes, zeros, on the node's storage. Its content can
+// be set before anybody uses it.
 func (k *Kernel) Create(name string, n int) (f *File, content []byte, err error) {
 	if k.storage == nil {
 		return nil, nil, fmt.Errorf("file %s: %w", name, errNoStorage)
@@ -36,8 +39,11 @@ func (k *Kernel) Create(name string, n int) (f *File, content []byte, err error)
 	return f, f.disk, nil
 }
 
-// Generate makes a file of n bytes, at least 1, that can only be read (File.Read), and whose bytes follow from their place: it takes no memory of the simulator's for them. content fills
-// into with those from at on, a page or what the file has of its last one; or it says that they are zeros, and fills nothing.
+// Generate makes a file of n bytes, at least 1, that can only be read
+// (File.Read), and whose bytes follow from their place: it takes no memory of
+// the simulator's for them. content fills into with those from at on, a page or
+// what the file has of its last one; or it says that they are zeros, and fills
+// nothing.
 func (k *Kernel) Generate(name string, n int, content func(at int, into []byte) (zeros bool)) (*File, error) {
 	if k.storage == nil {
 		return nil, fmt.Errorf("file %s: %w", name, errNoStorage)
@@ -83,7 +89,8 @@ func (f *File) bytes(i uint32) []byte {
 	return f.cache[from:to:to]
 }
 
-// MapFile maps n bytes, at least 1, of a file from an offset on, a multiple of 4 KiB (mmap). Shared: what is written is the file's.
+// MapFile maps n bytes, at least 1, of a file from an offset on, a multiple of
+// 4 KiB (mmap). Shared: what is written is the file's.
 func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr uint64, err error) {
 	if f.generate != nil {
 		return 0, fmt.Errorf("process %s: mmap of file %s, which can only be read", p.name, f.name)
@@ -99,7 +106,8 @@ func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr 
 	return p.mapFile(f, offset, n, shared)
 }
 
-// MapShared makes a mapping of n bytes, at least 1, of zeros that children of the process share with it (mmap, MAP_SHARED|MAP_ANONYMOUS).
+// MapShared makes a mapping of n bytes, at least 1, of zeros that children of
+// the process share with it (mmap, MAP_SHARED|MAP_ANONYMOUS).
 func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
 	if n < 1 {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
@@ -132,7 +140,8 @@ func (p *Process) mapFile(f *File, offset, n int, shared bool) (addr uint64, err
 	return addr, nil
 }
 
-// read returns the frame of a page of the file, which is there and nobody's business at this moment.
+// read returns the frame of a page of the file, which is there and nobody's
+// business at this moment.
 func (f *File) read(t *Thread, p *Process, i uint32, w want) (frame, error) {
 	for {
 		fr, is := f.pages[i]
@@ -250,8 +259,9 @@ func (k *Kernel) loosen(f frame) {
 	k.unused(f)
 }
 
-// Sync writes what was changed of a file to storage and returns when it is there (fsync). Meanwhile programs and devices go on; what they write again
-// is for the next one.
+// Sync writes what was changed of a file to storage and returns when it is
+// there (fsync). Meanwhile programs and devices go on; what they write again is
+// for the next one.
 func (f *File) Sync(t *Thread) error {
 	k := f.kernel
 	if k.storage == nil || f.anonymous {

@@ -6,8 +6,9 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Flat are the page tables of a process without an operating system that pages: all of its memory is there, may be written, and has its virtual
-// addresses as physical ones. They cost no memory of the simulator.
+// Flat are the page tables of a process without an operating system that pages:
+// all of its memory is there, may be written, and has its virtual addresses as
+// physical ones. They cost no memory of the simulator.
 type Flat struct{ Space *AddressSpace }
 
 const (

@@ -2,10 +2,12 @@ package host
 
 import "fmt"
 
-// Fork makes a process with the same memory (fork). Private pages are shared until one of the two writes: copy on write. Pinned pages are copied now, so
-// that devices go on with those of the parent. What is mapped shared is shared. What DontFork was called for is not the child's: there it has no
-// memory. The child has no notifiers and no locks. What a device writes to the parent meanwhile may or may not be the child's, byte by byte, until
-// Fork returns.
+// Fork makes a process with the same memory (fork). Private pages are shared
+// until one of the two writes: copy on write. Pinned pages are copied now, so
+// that devices go on with those of the parent. What is mapped shared is shared.
+// What DontFork was called for is not the child's: there it has no memory. The
+// child has no notifiers and no locks. What a device writes to the parent
+// meanwhile may or may not be the child's, byte by byte, until Fork returns.
 func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	if err := p.begin(t, "fork"); err != nil {
 		return nil, err
@@ -47,7 +49,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// inherit gives a child its parent's mappings, with bytes of its own, or the same if they are mapped shared.
+// inherit gives a child its parent's mappings, with bytes of its own, or the
+// same if they are mapped shared.
 func (p *Process) inherit(parent *Process) {
 	for i := range parent.space.ranges {
 		r := &parent.space.ranges[i]
@@ -79,9 +82,11 @@ func (p *Process) forked(r *region) (n int) {
 	return n
 }
 
-// DontFork keeps the pages of n bytes at addr from children of a later Fork (madvise, MADV_DONTFORK), as drivers do with memory that they share with
-// a device: a page of it that became copy on write would go away under the device, or from under a thread of the kernel's that writes to it. All
-// must be mapped. It takes no time of its own; t may be nil before the program begins.
+// DontFork keeps the pages of n bytes at addr from children of a later Fork
+// (madvise, MADV_DONTFORK), as drivers do with memory that they share with a
+// device: a page of it that became copy on write would go away under the
+// device, or from under a thread of the kernel's that writes to it. All must be
+// mapped. It takes no time of its own; t may be nil before the program begins.
 func (p *Process) DontFork(t *Thread, addr, n uint64) error {
 	start, end, err := p.span("madvise", addr, n)
 	if err != nil {
@@ -142,8 +147,9 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 	return nil
 }
 
-// Protect changes what a program may do with n bytes at addr, a multiple of 4 KiB (mprotect). All must be mapped. It returns when no device does any
-// more what it may no longer.
+// Protect changes what a program may do with n bytes at addr, a multiple of 4
+// KiB (mprotect). All must be mapped. It returns when no device does any more
+// what it may no longer.
 func (p *Process) Protect(t *Thread, addr, n uint64, prot Prot) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: mprotect of %#x, expected a multiple of %d", p.name, addr, PageBytes)

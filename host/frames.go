@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// frame is the number of a page of physical memory: its address is that times 4 KiB. Frame 0 is the page of zeros that all absent pages of
-// anonymous memory that were only read share.
+// frame is the number of a page of physical memory: its address is that times 4
+// KiB. Frame 0 is the page of zeros that all absent pages of anonymous memory
+// that were only read share.
 type frame uint32
 
 const zeroFrame frame = 0
@@ -113,7 +114,8 @@ func (m *physical) take() frame {
 	return frame(n)*hugePages + frame(i)
 }
 
-// takeHuge gives out the 512 frames of a block, the first of which it returns; false: there is no empty one.
+// takeHuge gives out the 512 frames of a block, the first of which it returns;
+// false: there is no empty one.
 func (m *physical) takeHuge() (f frame, ok bool) {
 	n := m.block()
 	if n < 0 {
@@ -183,7 +185,8 @@ func (g *page) wake() {
 	g.waiters = g.waiters[:0]
 }
 
-// wait waits until the page has changed, or perhaps nothing has. Before the program begins nobody can.
+// wait waits until the page has changed, or perhaps nothing has. Before the
+// program begins nobody can.
 func (g *page) wait(t *Thread, what string) error {
 	if t == nil {
 		return fmt.Errorf("%s: %w", what, errBusy)

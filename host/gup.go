@@ -6,8 +6,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Pin is pages that get_user_pages has pinned: they stay in memory, and are nobody else's, until Put. The zero value has none and can be used again
-// after Put.
+// Pin is pages that get_user_pages has pinned: they stay in memory, and are
+// nobody else's, until Put. The zero value has none and can be used again after
+// Put.
 type Pin struct {
 	kernel *Kernel
 	frames []frame
@@ -25,9 +26,12 @@ func (n *Pin) Split(pages int, into *Pin) {
 	n.frames = append(n.frames[:0], n.frames[pages:]...)
 }
 
-// GetUserPages brings the pages of n bytes at addr into memory, one after the other, and pins each when it is there; with write they can be written
-// (get_user_pages). An error ends it at the first page that cannot be had; those before stay pinned in pin. Absent pages of anonymous memory that
-// are only read are not pinned: they are the page of zeros. Devices have the pages from then on: this is what drivers call for them.
+// GetUserPages brings the pages of n bytes at addr into memory, one after the
+// other, and pins each when it is there; with write they can be written
+// (get_user_pages). An error ends it at the first page that cannot be had;
+// those before stay pinned in pin. Absent pages of anonymous memory that are
+// only read are not pinned: they are the page of zeros. Devices have the pages
+// from then on: this is what drivers call for them.
 func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) error {
 	if _, _, err := p.span("get_user_pages", addr, n); err != nil {
 		return err
@@ -78,8 +82,9 @@ func (n *Pin) Put(t *Thread) {
 	n.frames = n.frames[:0]
 }
 
-// Lock brings n bytes at addr into memory and keeps them there until Unlock (mlock), for devices, too. Pages may still move. An error leaves locked what was there
-// before the page that cannot be had.
+// Lock brings n bytes at addr into memory and keeps them there until Unlock
+// (mlock), for devices, too. Pages may still move. An error leaves locked what
+// was there before the page that cannot be had.
 func (p *Process) Lock(t *Thread, addr, n uint64) error {
 	first, end, err := p.span("mlock", addr, n)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An address resolves to the bytes of the range it lies in, and nothing reaches across the end of a range.
+// An address resolves to the bytes of the range it lies in, and nothing reaches
+// across the end of a range.
 func TestAddressesResolveWithinTheirRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAddressSpace(nil)
@@ -53,7 +54,8 @@ func TestAddressesResolveWithinTheirRange(t *testing.T) {
 	})
 }
 
-// A server never serves two requests at once, serves in order, is never idle while something waits, and counts what it did.
+// A server never serves two requests at once, serves in order, is never idle
+// while something waits, and counts what it did.
 func TestServerIsFirstComeFirstServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Server{Rate: sim.NewRate(20, 1)}

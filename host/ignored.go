@@ -9,7 +9,8 @@ func (b *Bus) reach(a *Access) {
 	b.aside(a, 0, a.Length, func() { a.Client.Reached(a) })
 }
 
-// pretend is the end of an access, or of piece i of a stream, that is Ignored: the device finds zeros, and leaves nothing behind.
+// pretend is the end of an access, or of piece i of a stream, that is Ignored:
+// the device finds zeros, and leaves nothing behind.
 func (b *Bus) pretend(a *Access, i int) {
 	from, to := a.part(i)
 	if a.way == anAtomic { // its bytes have moved at memory

@@ -7,8 +7,9 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// IOMMU binds an SMMU to the bus of a node: it is the Translator there, and gives processes PDIDs and banks. What a fault means is its driver's
-// matter; without one a page that the tables have not is Denied.
+// IOMMU binds an SMMU to the bus of a node: it is the Translator there, and
+// gives processes PDIDs and banks. What a fault means is its driver's matter;
+// without one a page that the tables have not is Denied.
 type IOMMU struct {
 	smmu   smmu.SMMU // what it needs for a hit comes first
 	engine *sim.Engine
@@ -26,14 +27,16 @@ type IOMMU struct {
 type IOMMUDriver interface {
 	// Interrupt is the rising interrupt line of a bank, see smmu.Interrupts.
 	Interrupt(bank int)
-	// Unbound is an access to the memory of a process that has no bank: it waits until IOMMU.Take gives it one.
+	// Unbound is an access to the memory of a process that has no bank: it
+	// waits until IOMMU.Take gives it one.
 	Unbound(space *AddressSpace)
-	// Unresolvable reports whether the driver knows that it will not bring the page of a fault, and forgets it: the access ends with Denied.
+	// Unresolvable reports whether the driver knows that it will not bring the
+	// page of a fault, and forgets it: the access ends with Denied.
 	Unresolvable(space *AddressSpace, addr uint64, write bool) bool
 }
 
-// StaleAccess is an access that used a translation which was no longer that of the tables: somebody has forgotten to invalidate
-// (smmu.Spec.Stale "poison").
+// StaleAccess is an access that used a translation which was no longer that of
+// the tables: somebody has forgotten to invalidate (smmu.Spec.Stale "poison").
 type StaleAccess struct {
 	Rank int
 	smmu.StaleInfo
@@ -119,8 +122,9 @@ func (w *walker) Access(_ uint64, n int) sim.Time {
 // Most processes whose memory devices can name: PDIDs have 16 bits, and 0 is nobody's.
 const maxPDID = 1<<16 - 1
 
-// Admit gives a process the next PDID and, if there is one, a vacant bank. It is an error if there are no more PDIDs or, without a driver that
-// shares them, no more banks.
+// Admit gives a process the next PDID and, if there is one, a vacant bank. It
+// is an error if there are no more PDIDs or, without a driver that shares them,
+// no more banks.
 func (m *IOMMU) Admit(space *AddressSpace, tables smmu.Tables) error {
 	if len(m.spaces) > maxPDID {
 		return fmt.Errorf("host: more than %d processes whose memory devices may reach", maxPDID)
@@ -145,7 +149,8 @@ func (m *IOMMU) assign(bank int, space *AddressSpace) {
 	m.unpark(space)
 }
 
-// Take takes a bank from whoever has it, who is invalidated there, and gives it to a process. No access may be in flight there (smmu.Sync).
+// Take takes a bank from whoever has it, who is invalidated there, and gives it
+// to a process. No access may be in flight there (smmu.Sync).
 func (m *IOMMU) Take(bank int, space *AddressSpace) {
 	m.smmu.Release(bank)
 	m.smmu.InvalidateBank(bank)
@@ -158,9 +163,11 @@ func (m *IOMMU) BankOf(space *AddressSpace) int { return m.smmu.BankOf(space.pdi
 // At is the process that has a bank, nil: nobody.
 func (m *IOMMU) At(bank int) *AddressSpace { return m.banks[bank] }
 
-// Victim is the bank whose process has been idle for longest, among those that have had it for a time and have no access in flight; -1: there
-// is none. The time lets a process come back for what has faulted for want of a bank; without it processes that take banks from each other may never
-// get anything done.
+// Victim is the bank whose process has been idle for longest, among those that
+// have had it for a time and have no access in flight; -1: there is none. The
+// time lets a process come back for what has faulted for want of a bank;
+// without it processes that take banks from each other may never get anything
+// done.
 func (m *IOMMU) Victim(hold sim.Time) int {
 	victim := -1
 	for i, space := range m.banks {

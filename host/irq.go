@@ -34,14 +34,17 @@ type IRQ struct {
 	missed  bool // raised while it was off
 }
 
-// RequestIRQ connects a line to a core. Its handler runs there, above all else; those of several lines one after the other in the order in which they
-// were raised. It may work (Thread.Run), wake threads and schedule tasklets, but not wait.
+// RequestIRQ connects a line to a core. Its handler runs there, above all else;
+// those of several lines one after the other in the order in which they were
+// raised. It may work (Thread.Run), wake threads and schedule tasklets, but not
+// wait.
 func (c *CPU) RequestIRQ(core int, name string, handler func(t *Thread)) *IRQ {
 	return &IRQ{on: c.systemOf(core), name: "interrupt " + name, handler: handler}
 }
 
-// Raise interrupts the core, at the present time. A line that is up and whose handler has not begun stays up; while its handler runs it makes it run
-// once more.
+// Raise interrupts the core, at the present time. A line that is up and whose
+// handler has not begun stays up; while its handler runs it makes it run once
+// more.
 func (q *IRQ) Raise() {
 	if q.off {
 		q.missed = true
@@ -94,9 +97,11 @@ func (s *system) interrupts(t *Thread) {
 	}
 }
 
-// Tasklet is work that an interrupt handler leaves for later: it runs on the core on which it was scheduled when no interrupt is handled there,
-// before all threads, but for what CPUSpec.SoftirqRounds and SoftirqTime bound. It never runs twice at once. What has much to do does a part of it
-// and schedules itself.
+// Tasklet is work that an interrupt handler leaves for later: it runs on the
+// core on which it was scheduled when no interrupt is handled there, before all
+// threads, but for what CPUSpec.SoftirqRounds and SoftirqTime bound. It never
+// runs twice at once. What has much to do does a part of it and schedules
+// itself.
 type Tasklet struct {
 	cpu       *CPU
 	name      string
@@ -106,14 +111,17 @@ type Tasklet struct {
 	running   bool
 }
 
-// NewTasklet returns a tasklet that nobody has scheduled. It may wait: the core then goes on with what comes next, and with the tasklet when it was
-// woken and the tasklet that runs, if any, waits or ends. (Tasklets of Linux may not; what has to wait is a work queue there.)
+// NewTasklet returns a tasklet that nobody has scheduled. It may wait: the core
+// then goes on with what comes next, and with the tasklet when it was woken and
+// the tasklet that runs, if any, waits or ends. (Tasklets of Linux may not;
+// what has to wait is a work queue there.)
 func (c *CPU) NewTasklet(name string, f func(t *Thread)) *Tasklet {
 	return &Tasklet{cpu: c, name: "tasklet " + name, f: f}
 }
 
-// Schedule makes the tasklet run once more on a core, now or later. While it is scheduled already that changes nothing; while it runs it will run
-// once more when it has ended.
+// Schedule makes the tasklet run once more on a core, now or later. While it is
+// scheduled already that changes nothing; while it runs it will run once more
+// when it has ended.
 func (k *Tasklet) Schedule(core int) {
 	if k.scheduled {
 		return
@@ -130,7 +138,8 @@ func (k *Tasklet) enqueue() {
 	s.next(nil)
 }
 
-// next gives the core to the next tasklet if it is free for one. self is who asks, and need not be woken; nil: no tasklet.
+// next gives the core to the next tasklet if it is free for one. self is who
+// asks, and need not be woken; nil: no tasklet.
 func (s *system) next(self *Thread) {
 	switch {
 	case s.owner != nil || s.handling:

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Reasons for which a process cannot have a page or a call fails; what an operation returns says more and is one of them (errors.Is).
+// Reasons for which a process cannot have a page or a call fails; what an
+// operation returns says more and is one of them (errors.Is).
 var (
 	ErrNoMapping  = errors.New("no mapping")
 	ErrPermission = errors.New("no permission")
@@ -17,7 +18,8 @@ var (
 	ErrLocked     = errors.New("the memory is locked")
 )
 
-// Kernel is the operating system of a node: its memory, the address spaces of its processes, and what it does on its own.
+// Kernel is the operating system of a node: its memory, the address spaces of
+// its processes, and what it does on its own.
 type Kernel struct {
 	spec      *OSSpec
 	engine    *sim.Engine
@@ -72,7 +74,8 @@ type KernelStats struct {
 	TablePages int // of tables, now
 }
 
-// NewKernel returns a kernel without a process, that of the cores cpu. The spec must be valid and On.
+// NewKernel returns a kernel without a process, that of the cores cpu. The spec
+// must be valid and On.
 func NewKernel(eng *sim.Engine, cpu *CPU, spec *OSSpec) *Kernel {
 	k := &Kernel{spec: spec, engine: eng, cpu: cpu}
 	k.memory.init(int(spec.Memory / PageBytes))
@@ -117,13 +120,15 @@ func pagesSize(n int) sim.Size { return sim.Size(n) * PageBytes }
 // mmapLock is what waits for Process.lock are called.
 const mmapLock = "the lock of an address space"
 
-// Mutex lets one thread at a time in, in the order in which they come, as mmap_lock does. Its zero value is free.
+// Mutex lets one thread at a time in, in the order in which they come, as
+// mmap_lock does. Its zero value is free.
 type Mutex struct {
 	owner   *Thread
 	waiting []*Thread
 }
 
-// Lock waits until the thread is the one, and says for what meanwhile; nil: before programs begin, when nobody waits.
+// Lock waits until the thread is the one, and says for what meanwhile; nil:
+// before programs begin, when nobody waits.
 func (m *Mutex) Lock(t *Thread, what string) {
 	if t == nil {
 		return

@@ -47,7 +47,8 @@ func (w *world) first(p *host.Process, addr uint64) byte {
 	return *w.byteOf(p, addr, false)
 }
 
-// Fork is 100 us and 0.5 us a page; then pages are shared until they are written: 4 us for who copies, 1 us for the last who has one. A pinned page is
+// Fork is 100 us and 0.5 us a page; then pages are shared until they are
+// written: 4 us for who copies, 1 us for the last who has one. A pinned page is
 // copied at once. The absent stay absent.
 func TestFork(t *testing.T) {
 	program(t, func(w *world) {
@@ -114,7 +115,8 @@ func TestForkOfFork(t *testing.T) {
 	})
 }
 
-// mprotect takes 2 us and 0.8 us a page; what is no longer allowed is an error for programs and a fault for devices, in a part of a mapping, too; what is
+// mprotect takes 2 us and 0.8 us a page; what is no longer allowed is an error
+// for programs and a fault for devices, in a part of a mapping, too; what is
 // allowed again has its bytes.
 func TestProtect(t *testing.T) {
 	program(t, func(w *world) {
@@ -141,8 +143,10 @@ func TestProtect(t *testing.T) {
 	})
 }
 
-// Memory for 512 pages, of which 32 are the kernel's; the program writes 600: the rest is on storage, and comes back byte by byte. A major fault is 6 us, the
-// device's 80 us and a page at 1.5 GB/s, the interrupt's 2 us, and the way back to the thread.
+// Memory for 512 pages, of which 32 are the kernel's; the program writes 600:
+// the rest is on storage, and comes back byte by byte. A major fault is 6 us,
+// the device's 80 us and a page at 1.5 GB/s, the interrupt's 2 us, and the way
+// back to the thread.
 func TestSwap(t *testing.T) {
 	k := stored(t, func(w *world) {
 		a := w.mmap(600 * page)
@@ -171,7 +175,8 @@ func TestSwap(t *testing.T) {
 	require.Greater(t, s.Reclaimed, s.SwappedOut, "what came back and was only read is not written again")
 }
 
-// Without storage, or with all of it used, memory that is short is an error that says whose and how much, not a wait for ever; locked and pinned pages do
+// Without storage, or with all of it used, memory that is short is an error
+// that says whose and how much, not a wait for ever; locked and pinned pages do
 // not go to storage.
 func TestOutOfMemory(t *testing.T) {
 	small := []string{"memory=2MiB", "watermark_min=128KiB", "watermark_low=256KiB", "watermark_high=512KiB"}
@@ -219,7 +224,8 @@ func TestOutOfMemory(t *testing.T) {
 	require.Positive(t, k.Stats().SwapFull)
 }
 
-// Commands of the storage: two at a time, each 80 us and then its bytes in turn; what waits begins when one ends.
+// Commands of the storage: two at a time, each 80 us and then its bytes in
+// turn; what waits begins when one ends.
 func TestStorageQueue(t *testing.T) {
 	stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("data", 5*page)
@@ -247,7 +253,9 @@ func TestStorageQueue(t *testing.T) {
 	}, []string{"queue_depth=2", "bandwidth=409.6MB/s", "completion=0ns"}, "context_switch=0ns", "fault_major=0ns", "fault_map=0ns")
 }
 
-// A program that writes the device itself: an extent is there when its command has ended, 20 us and its bytes behind those before, two at a time; not before.
+// A program that writes the device itself: an extent is there when its command
+// has ended, 20 us and its bytes behind those before, two at a time; not
+// before.
 func TestDisk(t *testing.T) {
 	stored(t, func(w *world) {
 		d := w.disk.Disk(5 * page)
@@ -276,7 +284,8 @@ func TestDisk(t *testing.T) {
 	}, []string{"queue_depth=2", "write_latency=20us", "bandwidth=409.6MB/s", "completion=0ns"}, "context_switch=0ns")
 }
 
-// A file that is mapped shared gets what was written when it is synced, once; a private mapping keeps its writes to itself.
+// A file that is mapped shared gets what was written when it is synced, once; a
+// private mapping keeps its writes to itself.
 func TestFiles(t *testing.T) {
 	stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("data", 2*page+10)
@@ -312,7 +321,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// A first write to 2 MiB that nobody has touched is one fault and one entry; unmapping a part of it makes 512 of it.
+// A first write to 2 MiB that nobody has touched is one fault and one entry;
+// unmapping a part of it makes 512 of it.
 func TestHugePages(t *testing.T) {
 	k := program(t, func(w *world) {
 		a := w.mmap(5 << 20)
@@ -340,8 +350,9 @@ func TestHugePages(t *testing.T) {
 	require.Equal(t, []int64{1, 1, 0}, []int64{s.Huge, s.Splits, s.Collapsed})
 }
 
-// khugepaged makes one page of 2 MiB with enough pages, 1 ms after that: nobody reaches any of them meanwhile, devices are told, and the bytes are the
-// same. Pinned pages keep it away.
+// khugepaged makes one page of 2 MiB with enough pages, 1 ms after that: nobody
+// reaches any of them meanwhile, devices are told, and the bytes are the same.
+// Pinned pages keep it away.
 func TestCollapse(t *testing.T) {
 	k := program(t, func(w *world) {
 		f := &flights{w: w}
@@ -385,7 +396,8 @@ func TestCollapse(t *testing.T) {
 	require.Equal(t, []int64{0, 1}, []int64{s.Huge, s.Collapsed})
 }
 
-// Migration gives pages other frames, 3 us each, and leaves bytes, and pages that are pinned, where they are.
+// Migration gives pages other frames, 3 us each, and leaves bytes, and pages
+// that are pinned, where they are.
 func TestMigrate(t *testing.T) {
 	k := program(t, func(w *world) {
 		a := w.mmap(4 * page)

@@ -1,6 +1,7 @@
 package host
 
-// lru is a list of pages, those used longest ago at its tail. Frame 0, the page of zeros, is in none and means the end.
+// lru is a list of pages, those used longest ago at its tail. Frame 0, the page
+// of zeros, is in none and means the end.
 type lru struct {
 	head, tail frame
 	n          int

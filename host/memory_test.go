@@ -32,7 +32,8 @@ func (a *asked) Fault(*Thread, Pages, bool) error {
 	return nil
 }
 
-// A touch is the page table's to answer; what is no memory is a programmer's mistake; devices ask nobody.
+// A touch is the page table's to answer; what is no memory is a programmer's
+// mistake; devices ask nobody.
 func TestTouchAsksThePageTable(t *testing.T) {
 	table := &asked{absent: Pages{1 << 16, 2}}
 	a := NewAddressSpace(table)

@@ -6,8 +6,9 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Migrate gives the pages of n bytes at addr that are in memory other frames (migrate_pages): their addresses and bytes stay. A page that is pinned
-// or under way stays where it is.
+// Migrate gives the pages of n bytes at addr that are in memory other frames
+// (migrate_pages): their addresses and bytes stay. A page that is pinned or
+// under way stays where it is.
 func (p *Process) Migrate(t *Thread, addr, n uint64) error {
 	if _, _, err := p.span("migrate_pages", addr, n); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 
 var modelOps = flag.Int("model.ops", 40_000, "operations of the seeded run against the model of memory")
 
-// model is programs and a device on a node whose memory is far too small for them, and beside it a reference: what every byte must be.
+// model is programs and a device on a node whose memory is far too small for
+// them, and beside it a reference: what every byte must be.
 type model struct {
 	*hosttest.Node
 	rng      *rand.Rand
@@ -233,7 +234,8 @@ func runModel(seed uint64, ops int) (*model, error) {
 	return m, m.finish()
 }
 
-// Random programs, a device and memory that is too small: no wrong byte, no page used twice, no page given away under a device, and the books fit.
+// Random programs, a device and memory that is too small: no wrong byte, no
+// page used twice, no page given away under a device, and the books fit.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, err := runModel(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 300).Draw(t, "operations"))

@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// nicModel is a device that reads and writes the memory of programs: it finds pages by the tables, remembers them until it is told not to, and is not done with
-// an access for some time.
+// nicModel is a device that reads and writes the memory of programs: it finds
+// pages by the tables, remembers them until it is told not to, and is not done
+// with an access for some time.
 type nicModel struct {
 	m       *model
 	tlbs    map[*host.Process]map[uint64]translation
@@ -38,7 +39,8 @@ type flight struct {
 	doubtful bool
 }
 
-// InvalidateRange implements host.Notifier. The device has one for all processes, and forgets more than it must.
+// InvalidateRange implements host.Notifier. The device has one for all
+// processes, and forgets more than it must.
 func (d *nicModel) InvalidateRange(start, end uint64, _ bool) {
 	for _, g := range d.m.programs {
 		tlb := d.tlbs[g.p]
@@ -98,7 +100,8 @@ func (d *nicModel) try(f *flight) {
 	}
 	tlb[f.va] = translation{frame, write}
 	f.frame = frame
-	if at := f.x.pages[(f.va-f.x.addr)/page]; at != nil { // another one, if that was discarded which it was to reach
+	// another one, if that was discarded which it was to reach
+	if at := f.x.pages[(f.va-f.x.addr)/page]; at != nil {
 		f.at = at
 	}
 	f.doubtful = f.g.discarding

@@ -296,7 +296,8 @@ func (g *job) unpin() {
 			continue
 		}
 		f, ok := hosttest.Walk(g.p, g.m.Kernel.Spec().AddressBits, addr, false)
-		own := g.m.Kernel.Spec().DeviceTables == host.OwnTables // a page whose rights were changed meanwhile is in the device's no more
+		// a page whose rights were changed meanwhile is in the device's no more
+		own := g.m.Kernel.Spec().DeviceTables == host.OwnTables
 		g.m.check(ok || own || !g.readable(addr), "pinned page %#x is not there", addr)
 		if ok {
 			g.m.check(f == h.pin.Frame(i), "pinned page %#x has moved from %#x to %#x", addr, h.pin.Frame(i), f)

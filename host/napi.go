@@ -2,9 +2,15 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// NAPI is how a device that interrupts for each of many frames is served without the core's threads starving (Linux, Documentation/networking/napi.rst and net/core/dev.c; Salim, Olsson and Kuznetsov, "Beyond
-// Softnet", ALS'01; Mogul and Ramakrishnan, "Eliminating Receive Livelock in an Interrupt-driven Kernel", TOCS 1997, is why). An interrupt switches the line off and schedules a tasklet, which takes frames, a
-// batch (OSSpec.PollWeight) at a time, until there are none: then the line is on again, after a time (PollRest) in which frames gather. After PollBudget frames in one go a thread of the core (ksoftirqd) takes over, which gets the core in turn with other threads.
+// NAPI is how a device that interrupts for each of many frames is served
+// without the core's threads starving (Linux, Documentation/networking/napi.rst
+// and net/core/dev.c; Salim, Olsson and Kuznetsov, "Beyond Softnet", ALS'01;
+// Mogul and Ramakrishnan, "Eliminating Receive Livelock in an Interrupt-driven
+// Kernel", TOCS 1997, is why). An interrupt switches the line off and schedules
+// a tasklet, which takes frames, a batch (OSSpec.PollWeight) at a time, until
+// there are none: then the line is on again, after a time (PollRest) in which
+// frames gather. After PollBudget frames in one go a thread of the core
+// (ksoftirqd) takes over, which gets the core in turn with other threads.
 type NAPI struct {
 	Stats NAPIStats
 
@@ -26,8 +32,9 @@ type NAPIStats struct {
 	Late       int64 // of them, those of the thread
 }
 
-// NewNAPI connects a device to a core. poll takes at most so many frames, and returns how many there were. With a PollBudget of 0 there are no tasklet and no thread: the interrupt handler takes frames as long as
-// there are any.
+// NewNAPI connects a device to a core. poll takes at most so many frames, and
+// returns how many there were. With a PollBudget of 0 there are no tasklet and
+// no thread: the interrupt handler takes frames as long as there are any.
 func (c *CPU) NewNAPI(core int, name string, s *OSSpec, poll func(t *Thread, most int) (done int)) *NAPI {
 	n := &NAPI{spec: s, poll: poll}
 	n.line = c.RequestIRQ(core, name, n.interrupt)

@@ -22,8 +22,11 @@ func (f *backlog) poll(t *Thread, most int) int {
 	return n
 }
 
-// A tasklet takes a budget of frames, in batches; then a thread goes on, in turn with another one, which gets nothing before if there is no budget: after 100 frames in a go it has its turn behind the thread's
-// first batch of 40. Frames that come while the line is off interrupt when it is on again, once, and not before it has rested.
+// A tasklet takes a budget of frames, in batches; then a thread goes on, in
+// turn with another one, which gets nothing before if there is no budget: after
+// 100 frames in a go it has its turn behind the thread's first batch of 40.
+// Frames that come while the line is off interrupt when it is on again, once,
+// and not before it has rested.
 func TestNAPI(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -32,7 +35,9 @@ func TestNAPI(t *testing.T) {
 		most             []int
 		interrupts, late int64
 		worked           sim.Time // when the other thread has
-		again            sim.Time // when the last of four frames that come at 1,000 and four at 1,001 is taken
+		// when the last of four frames that come at 1,000 and four at 1,001 is
+		// taken
+		again sim.Time
 	}{
 		{"all in the interrupt", 0, 0, 0, []int{64, 64, 64, 64, 64, 64, 64}, 3, 0, 257, 1004},
 		{"a budget", 100, 40, 0, []int{40, 40, 20, 40, 40, 40, 40, 40, 40}, 2, 4, 101, 1004},

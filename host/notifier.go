@@ -2,12 +2,16 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// Notifier is told of changes of a process's tables by whoever keeps translations of them: the driver of an SMMU (mmu_notifier).
+// Notifier is told of changes of a process's tables by whoever keeps
+// translations of them: the driver of an SMMU (mmu_notifier).
 type Notifier interface {
-	// InvalidateRange is told at the moment at which the entries of the addresses from start to end have changed: what a device has kept of them
-	// must not be used any more. tables says that the way there may have changed, too. Pages that come where there were none are not told.
+	// InvalidateRange is told at the moment at which the entries of the
+	// addresses from start to end have changed: what a device has kept of them
+	// must not be used any more. tables says that the way there may have
+	// changed, too. Pages that come where there were none are not told.
 	InvalidateRange(start, end uint64, tables bool)
-	// Sync returns when no device does an access any more whose translation it had before. Only then are pages given away. t may wait.
+	// Sync returns when no device does an access any more whose translation it
+	// had before. Only then are pages given away. t may wait.
 	Sync(t *Thread)
 }
 
@@ -31,7 +35,8 @@ func (p *Process) invalidate(start, end uint64, tables bool) {
 	}
 }
 
-// drain pays for ranges that have been told, and waits until no device uses what was there. Without a thread there are no devices yet.
+// drain pays for ranges that have been told, and waits until no device uses
+// what was there. Without a thread there are no devices yet.
 func (p *Process) drain(t *Thread, ranges int) {
 	if t == nil {
 		p.expelled = 0

@@ -2,8 +2,10 @@ package host
 
 import "bytes"
 
-// Observe returns a copy of the n bytes at addr as a program would read them now, wherever they lie, or false if they are not within one range. It is for an
-// observer who is no part of the simulation: it takes no time and touches nothing.
+// Observe returns a copy of the n bytes at addr as a program would read them
+// now, wherever they lie, or false if they are not within one range. It is for
+// an observer who is no part of the simulation: it takes no time and touches
+// nothing.
 func (a *AddressSpace) Observe(addr, n uint64) ([]byte, bool) {
 	b, ok := a.Bytes(addr, n)
 	if !ok {
@@ -20,7 +22,8 @@ func (a *AddressSpace) Observe(addr, n uint64) ([]byte, bool) {
 	return all, true
 }
 
-// observe fills into with the bytes of a page from off on, unless they are in the process's own backing.
+// observe fills into with the bytes of a page from off on, unless they are in
+// the process's own backing.
 func (p *Process) observe(va uint64, off int, into []byte) {
 	k, e := p.kernel, p.pte(va)
 	var from []byte // behind its end: zeros

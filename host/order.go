@@ -1,15 +1,22 @@
 package host
 
-// Order is a line of accesses that keep their places: they reach memory in the order in which they were made, although a translation is late or
-// fails. A write whose translation is not known yet, or that has failed and is not settled, holds up the writes, reads and atomics made after
-// it; their own translations are asked for meanwhile. What needs none waits, too: the record of a message's end stays behind the message. Accesses
-// of other Orders, and those of none, go past. The zero value is an empty line.
+// Order is a line of accesses that keep their places: they reach memory in the
+// order in which they were made, although a translation is late or fails. A
+// write whose translation is not known yet, or that has failed and is not
+// settled, holds up the writes, reads and atomics made after it; their own
+// translations are asked for meanwhile. What needs none waits, too: the record
+// of a message's end stays behind the message. Accesses of other Orders, and
+// those of none, go past. The zero value is an empty line.
 //
-// Streams of an Order are a line of their own: each begins when the one before has ended.
+// Streams of an Order are a line of their own: each begins when the one before
+// has ended.
 //
-// A stream Among the accesses of an Order has its place between them: what it reads has been changed by all writes and atomics made before it, and by
-// none made after. It waits for those that wait. One made after it, of bytes of it that are not at the device yet, waits until they are, and holds up
-// what is made after it: where there is no Translator nothing else ever waits in an Order.
+// A stream Among the accesses of an Order has its place between them: what it
+// reads has been changed by all writes and atomics made before it, and by none
+// made after. It waits for those that wait. One made after it, of bytes of it
+// that are not at the device yet, waits until they are, and holds up what is
+// made after it: where there is no Translator nothing else ever waits in an
+// Order.
 type Order struct {
 	first                   *Access
 	reading                 *Access // streams Among these accesses of which not all is at the device
@@ -108,11 +115,15 @@ const (
 	waits                 // a translator is asked
 	answered              // it has answered later, at this very time
 	failed                // the device is told, and settles it
-	ready                 // nothing is in its way but others of its Order; a stream: but others that are older
+	// nothing is in its way but others of its Order; a stream: but others that
+	// are older
+	ready
 )
 
-// admit lets a write cross the bus whose translation is known, or makes it wait for those before it. One that waits gives its translation back, and
-// asks again when its turn comes: what it waits for may be memory that somebody has to find, and nobody could take its page away.
+// admit lets a write cross the bus whose translation is known, or makes it wait
+// for those before it. One that waits gives its translation back, and asks
+// again when its turn comes: what it waits for may be memory that somebody has
+// to find, and nobody could take its page away.
 func (b *Bus) admit(a *Access) {
 	a.state = ready
 	o := a.Order
@@ -143,8 +154,9 @@ func (b *Bus) proceed(o *Order) {
 	}
 }
 
-// Again makes an access, or a stream from piece i on, that has failed be tried once more: the device asks again. It keeps its place in its Order
-// and, by its age, among the streams.
+// Again makes an access, or a stream from piece i on, that has failed be tried
+// once more: the device asks again. It keeps its place in its Order and, by its
+// age, among the streams.
 func (b *Bus) Again(a *Access, i int) {
 	switch a.way {
 	case aStream:

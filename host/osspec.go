@@ -39,14 +39,18 @@ const (
 	addressBits4 = 48
 )
 
-// OSSpec describes the operating system of a node: its memory, and what its work costs. It is the os section of a profile, where each value's source
-// stands; there are no defaults. All times are of a core and at most 1 s. P is PART'22, T Psistakis'19.
+// OSSpec describes the operating system of a node: its memory, and what its
+// work costs. It is the os section of a profile, where each value's source
+// stands; there are no defaults. All times are of a core and at most 1 s. P is
+// PART'22, T Psistakis'19.
 type OSSpec struct {
-	// Kind is NoOS, as is an empty text, or Linux. With NoOS every page is there, and nothing below means anything.
+	// Kind is NoOS, as is an empty text, or Linux. With NoOS every page is
+	// there, and nothing below means anything.
 	Kind string `yaml:"kind"`
 	// Memory is the physical memory for pages, a multiple of 2 MiB up to 16 TiB. P: 16 GiB.
 	Memory sim.Size `yaml:"memory"`
-	// WatermarkMin is how much free memory is kept for the kernel: whoever wants a page when there is less has to free some itself.
+	// WatermarkMin is how much free memory is kept for the kernel: whoever
+	// wants a page when there is less has to free some itself.
 	WatermarkMin sim.Size `yaml:"watermark_min"`
 	// WatermarkLow is the free memory at which kswapd begins to free some, at least WatermarkMin.
 	WatermarkLow sim.Size `yaml:"watermark_low"`
@@ -56,12 +60,17 @@ type OSSpec struct {
 	AddressBits int `yaml:"address_bits"`
 	// InterruptCore is the core of the SMMU's interrupt, and of the tasklets it schedules. T: 0.
 	InterruptCore int `yaml:"interrupt_core"`
-	// PollBudget is how many frames the kernel takes of a network device in one go before its threads have a turn, 0 to 2^20 (NAPI; Linux: net.core.netdev_budget, 300). 0, or absent: no polling, the interrupt
+	// PollBudget is how many frames the kernel takes of a network device in one
+	// go before its threads have a turn, 0 to 2^20 (NAPI; Linux:
+	// net.core.netdev_budget, 300). 0, or absent: no polling, the interrupt
 	// handler takes frames as long as there are any.
 	PollBudget int `yaml:"poll_budget,omitempty"`
-	// PollWeight is how many of them at a time, 1 to 2^20 with a PollBudget, else of no consequence (Linux: NAPI_POLL_WEIGHT, 64).
+	// PollWeight is how many of them at a time, 1 to 2^20 with a PollBudget,
+	// else of no consequence (Linux: NAPI_POLL_WEIGHT, 64).
 	PollWeight int `yaml:"poll_weight,omitempty"`
-	// PollRest is how long a network device that is polled does not interrupt behind a go that has taken all frames, so that frames gather (interrupt moderation; mlx4: rx-usecs, 16 us). Absent: 0.
+	// PollRest is how long a network device that is polled does not interrupt
+	// behind a go that has taken all frames, so that frames gather (interrupt
+	// moderation; mlx4: rx-usecs, 16 us). Absent: 0.
 	PollRest sim.Time `yaml:"poll_rest,omitempty"`
 	// KernelCore is the core of kernel threads (kswapd, khugepaged) and of the storage's interrupt.
 	KernelCore int `yaml:"kernel_core"`
@@ -73,30 +82,41 @@ type OSSpec struct {
 	FaultAbsent sim.Time `yaml:"fault_absent"`
 	// FaultZero is the first read of an anonymous page: it gets the page of zeros that all share.
 	FaultZero sim.Time `yaml:"fault_zero"`
-	// FaultCopy is the first write to a page that is shared until then, after fork or of a file: copy on write.
+	// FaultCopy is the first write to a page that is shared until then, after
+	// fork or of a file: copy on write.
 	FaultCopy sim.Time `yaml:"fault_copy"`
-	// FaultDirty is the first write to a clean page that is nobody else's: cores and devices have no hardware for dirty pages.
+	// FaultDirty is the first write to a clean page that is nobody else's:
+	// cores and devices have no hardware for dirty pages.
 	FaultDirty sim.Time `yaml:"fault_dirty"`
 
 	// GupCall is get_user_pages, for each call. P: 6 us.
 	GupCall sim.Time `yaml:"gup_call"`
-	// GupAbsent is what it needs for an absent anonymous page, in the place of FaultAbsent and FaultZero. P: 3 us.
+	// GupAbsent is what it needs for an absent anonymous page, in the place of
+	// FaultAbsent and FaultZero. P: 3 us.
 	GupAbsent sim.Time `yaml:"gup_absent"`
-	// GupFault is what a call needs besides, once, if a page of it was absent: a device with tables of its own is told. NPF'17: 198 us of firmware. Absent: 0.
+	// GupFault is what a call needs besides, once, if a page of it was absent:
+	// a device with tables of its own is told. NPF'17: 198 us of firmware.
+	// Absent: 0.
 	GupFault sim.Time `yaml:"gup_fault,omitempty"`
 	// GupPresent is what it needs for a page that is there.
 	GupPresent sim.Time `yaml:"gup_present"`
-	// DeviceTables says what devices find pages by: ProcessTables, as is an empty text, walks the tables of the process, so that what a program has touched is there for them; OwnTables are the device's own, into
-	// which a page comes by get_user_pages for a fault or to be pinned, by mlock, or because it was prepared before the program began, and out of which it goes with an invalidation, which costs nothing for others.
+	// DeviceTables says what devices find pages by: ProcessTables, as is an
+	// empty text, walks the tables of the process, so that what a program has
+	// touched is there for them; OwnTables are the device's own, into which a
+	// page comes by get_user_pages for a fault or to be pinned, by mlock, or
+	// because it was prepared before the program began, and out of which it
+	// goes with an invalidation, which costs nothing for others.
 	DeviceTables string `yaml:"device_tables,omitempty"`
 	// PutPage is put_page, for each page.
 	PutPage sim.Time `yaml:"put_page"`
-	// DeviceMapCall is what the driver needs to give pinned pages to a device that has tables of its own, for each call; absent: the device walks those of the
-	// process, and there is nothing to do.
+	// DeviceMapCall is what the driver needs to give pinned pages to a device
+	// that has tables of its own, for each call; absent: the device walks those
+	// of the process, and there is nothing to do.
 	DeviceMapCall sim.Time `yaml:"device_map_call,omitempty"`
 	// DeviceMapPage is what it needs for each page; absent likewise.
 	DeviceMapPage sim.Time `yaml:"device_map_page,omitempty"`
-	// DeviceUnmapCall is what it needs to take them back, for each call, beside Invalidate; absent likewise.
+	// DeviceUnmapCall is what it needs to take them back, for each call, beside
+	// Invalidate; absent likewise.
 	DeviceUnmapCall sim.Time `yaml:"device_unmap_call,omitempty"`
 	// DeviceUnmapPage is what it needs for each page; absent likewise.
 	DeviceUnmapPage sim.Time `yaml:"device_unmap_page,omitempty"`
@@ -130,16 +150,18 @@ type OSSpec struct {
 	SyncPage sim.Time `yaml:"sync_page"`
 	// FaultMap is the first access to a page of a file, or of shared memory, that is in memory.
 	FaultMap sim.Time `yaml:"fault_map"`
-	// FaultMajor is what a core does for a page that has to be read from storage, beside the wait for that.
+	// FaultMajor is what a core does for a page that has to be read from
+	// storage, beside the wait for that.
 	FaultMajor sim.Time `yaml:"fault_major"`
 	// ReclaimScan is what it takes to look at a page to see whether it was used.
 	ReclaimScan sim.Time `yaml:"reclaim_scan"`
 	// ReclaimPage is what it takes to take a page away, beside storage.
 	ReclaimPage sim.Time `yaml:"reclaim_page"`
-	// HugePages says whether anonymous memory gets pages of 2 MiB: HugeNever, as is an empty text, or HugeAlways
-	// (transparent_hugepage).
+	// HugePages says whether anonymous memory gets pages of 2 MiB: HugeNever,
+	// as is an empty text, or HugeAlways (transparent_hugepage).
 	HugePages string `yaml:"huge_pages"`
-	// CollapseMin is how many pages of 2 MiB have to be there for khugepaged to make them one, 1 to 512 (512 less max_ptes_none).
+	// CollapseMin is how many pages of 2 MiB have to be there for khugepaged to
+	// make them one, 1 to 512 (512 less max_ptes_none).
 	CollapseMin int `yaml:"collapse_min"`
 	// CollapseDelay is how long khugepaged waits when there is something for it.
 	CollapseDelay sim.Time `yaml:"collapse_delay"`
@@ -155,8 +177,9 @@ type OSSpec struct {
 	CopyPage sim.Time `yaml:"copy_page"`
 	// FaultInterrupt is the handler of the SMMU's interrupt, beside Interrupt. P: 1 us in all.
 	FaultInterrupt sim.Time `yaml:"fault_interrupt"`
-	// FaultTasklet is what a tasklet that resolves faults of devices needs for each run, beside what it reads from the device, brings in and sends. P: 4 us
-	// with up to 16 reads of the FIFO.
+	// FaultTasklet is what a tasklet that resolves faults of devices needs for
+	// each run, beside what it reads from the device, brings in and sends. P: 4
+	// us with up to 16 reads of the FIFO.
 	FaultTasklet sim.Time `yaml:"fault_tasklet"`
 	// FaultBatch is how many absent pages such a tasklet deals with in a run, 0 to 2^20; if there are
 	// more it schedules itself. P: it reads the FIFO up to 16 times, two reads for each page. 0, or
@@ -164,22 +187,29 @@ type OSSpec struct {
 	FaultBatch int `yaml:"fault_batch,omitempty"`
 	// NetlinkSend is what the kernel needs to give a message to a process (netlink). P: 7 us.
 	NetlinkSend sim.Time `yaml:"netlink_send"`
-	// NetlinkReceive is what a thread that waits for it busily needs to read and decode a message. P: the explicit request to send again, in user space,
-	// takes 1 us in all.
+	// NetlinkReceive is what a thread that waits for it busily needs to read
+	// and decode a message. P: the explicit request to send again, in user
+	// space, takes 1 us in all.
 	NetlinkReceive sim.Time `yaml:"netlink_receive"`
-	// NetlinkQueue is how many messages a process may have that it has not read; the kernel drops others. 0 to 2^20.
+	// NetlinkQueue is how many messages a process may have that it has not
+	// read; the kernel drops others. 0 to 2^20.
 	NetlinkQueue int `yaml:"netlink_queue"`
 	// ClearFault says when the driver of the SMMU clears a bank's FSR: ClearEarly or ClearLate.
 	ClearFault string `yaml:"clear_fault"`
-	// BankHold is how long a process keeps a bank of the SMMU at least that it has taken from another, if there are more processes than banks; at least 1 us. Less than
-	// nic.fault_pause and a page-in let processes take banks from each other in vain.
+	// BankHold is how long a process keeps a bank of the SMMU at least that it
+	// has taken from another, if there are more processes than banks; at least
+	// 1 us. Less than nic.fault_pause and a page-in let processes take banks
+	// from each other in vain.
 	BankHold sim.Time `yaml:"bank_hold"`
-	// InvalidatePages is how many pages are invalidated one by one, 0 to 2^20; for more of them the bank forgets all.
+	// InvalidatePages is how many pages are invalidated one by one, 0 to 2^20;
+	// for more of them the bank forgets all.
 	InvalidatePages int `yaml:"invalidate_pages"`
-	// Invalidate is what it costs to tell a device that a range of addresses has changed, for each range.
+	// Invalidate is what it costs to tell a device that a range of addresses
+	// has changed, for each range.
 	Invalidate sim.Time `yaml:"invalidate"`
-	// Acknowledge is how long the driver then waits on its core until the device says that it uses the range no more, for each range; what is on its way at the device may take longer. Absent: it is
-	// part of Invalidate.
+	// Acknowledge is how long the driver then waits on its core until the
+	// device says that it uses the range no more, for each range; what is on
+	// its way at the device may take longer. Absent: it is part of Invalidate.
 	Acknowledge sim.Time `yaml:"acknowledge,omitempty"`
 }
 
@@ -197,7 +227,8 @@ func (s *OSSpec) Batch() int {
 // On reports whether there is an operating system.
 func (s *OSSpec) On() bool { return s.Kind != "" && s.Kind != NoOS }
 
-// Validate returns every violation, each with the field's name in a profile. cores is how many the node has.
+// Validate returns every violation, each with the field's name in a profile.
+// cores is how many the node has.
 func (s *OSSpec) Validate(cores int) error {
 	var wrong fields.Errors
 	if s.Kind != "" {

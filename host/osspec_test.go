@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What a system cannot be is one error that names the field and what was expected; absent, nothing is wrong.
+// What a system cannot be is one error that names the field and what was
+// expected; absent, nothing is wrong.
 func TestSpecs(t *testing.T) {
 	for override, want := range map[string]string{
 		"kind=windows":        `kind: "windows", expected none or linux`,
@@ -61,7 +62,8 @@ func (s *spans) Instant(sim.TrackID, string, sim.Time, uint64, ...sim.Arg) {}
 
 func (s *spans) Counter(sim.TrackID, string, sim.Time, float64) {}
 
-// The timeline shows an interrupt, the tasklet behind it and what it does, and the program that they interrupt.
+// The timeline shows an interrupt, the tasklet behind it and what it does, and
+// the program that they interrupt.
 func TestTimelineOfACore(t *testing.T) {
 	tracer := &spans{}
 	eng := sim.New(1)

@@ -9,8 +9,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Work that is owed takes the core with what follows it: everything ends when it would have ended with a wait for each, whatever interrupts and tasklets
-// take meanwhile and whoever else is on the core, and cores have been busy with the same. (Work of no length may be before an interrupt of its moment or behind.)
+// Work that is owed takes the core with what follows it: everything ends when
+// it would have ended with a wait for each, whatever interrupts and tasklets
+// take meanwhile and whoever else is on the core, and cores have been busy with
+// the same. (Work of no length may be before an interrupt of its moment or
+// behind.)
 func TestOwedWorkTakesTheSameTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type part struct{ owed, run sim.Time }

@@ -9,8 +9,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A device with tables of its own has no page because a program has touched it (NPF'17 §4: "mapping is done lazily via NPFs"): it has what get_user_pages or mlock has brought, and what was prepared. It is told of a
-// page once for each call, whether it was absent or only not in its tables.
+// A device with tables of its own has no page because a program has touched it
+// (NPF'17 §4: "mapping is done lazily via NPFs"): it has what get_user_pages or
+// mlock has brought, and what was prepared. It is told of a page once for each
+// call, whether it was absent or only not in its tables.
 func TestOwnTables(t *testing.T) {
 	program(t, func(w *world) {
 		prepared := w.p.Space().Alloc(page)
@@ -38,7 +40,9 @@ func TestOwnTables(t *testing.T) {
 	}, "device_tables=own", "gup_fault=50us", "put_page=0ns")
 }
 
-// What a device has no entry of goes away without it: an invalidation costs nothing then. Else it costs what it costs with the tables of the process, and the page that comes next is not in the device's tables.
+// What a device has no entry of goes away without it: an invalidation costs
+// nothing then. Else it costs what it costs with the tables of the process, and
+// the page that comes next is not in the device's tables.
 func TestOwnTablesAreInvalidated(t *testing.T) {
 	discard := func(tables string, device bool) (took sim.Time) {
 		program(t, func(w *world) {
@@ -70,7 +74,9 @@ func (told) InvalidateRange(_, _ uint64, _ bool) {}
 
 func (told) Sync(*host.Thread) {}
 
-// A huge page is one entry: a device that a part of it was brought for has all of it, and loses what goes away of it, which costs what an invalidation costs. The rest it keeps, a page each.
+// A huge page is one entry: a device that a part of it was brought for has all
+// of it, and loses what goes away of it, which costs what an invalidation
+// costs. The rest it keeps, a page each.
 func TestOwnTablesOfHugePages(t *testing.T) {
 	program(t, func(w *world) {
 		w.p.Register(told{})
@@ -94,7 +100,8 @@ func TestOwnTablesOfHugePages(t *testing.T) {
 	}, "device_tables=own", "huge_pages=always", "memory=256MiB", "gup_fault=50us", "put_page=0ns", "invalidate=3us", "acknowledge=4us")
 }
 
-// What went away before anybody was to be told, or before the program began, is nobody's debt: the next that a device has nothing of costs nothing.
+// What went away before anybody was to be told, or before the program began, is
+// nobody's debt: the next that a device has nothing of costs nothing.
 func TestOwnTablesOweNothing(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(2 * page)

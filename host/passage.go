@@ -2,8 +2,9 @@ package host
 
 import "github.com/spinsim/spinsim/smmu"
 
-// passage is what a bus has asked an IOMMU at a time: an access, or a piece of a stream, as one request for each contiguous range. What most
-// are, one range that hits, needs none.
+// passage is what a bus has asked an IOMMU at a time: an access, or a piece of
+// a stream, as one request for each contiguous range. What most are, one range
+// that hits, needs none.
 type passage struct {
 	iommu    *IOMMU
 	access   *Access
@@ -29,7 +30,8 @@ func (m *IOMMU) release(p *passage) {
 	p.next, m.free = m.free, p
 }
 
-// hit is Translate without a passage. It is for the bus only, which keeps the flight until the end; not so, nothing has happened.
+// hit is Translate without a passage. It is for the bus only, which keeps the
+// flight until the end; not so, nothing has happened.
 func (m *IOMMU) hit(a *Access, off, n int) bool {
 	addr, k := a.At(off)
 	if k < n {
@@ -61,7 +63,8 @@ func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
 	return p.settle(), true
 }
 
-// unbound reports whether the process has no bank, and who shares them will give it one: the question waits for that.
+// unbound reports whether the process has no bank, and who shares them will
+// give it one: the question waits for that.
 func (p *passage) unbound() bool {
 	m, a := p.iommu, p.access
 	if p.result != smmu.Denied || m.driver == nil || m.smmu.BankOf(a.Space.pdid) >= 0 {
@@ -114,7 +117,8 @@ func (p *passage) Translated(r *smmu.Request, res smmu.Result) {
 		return
 	}
 	m, a := p.iommu, p.access
-	if p.result == smmu.Denied && m.driver != nil { // it had no bank when that was found, and has one now
+	// it had no bank when that was found, and has one now
+	if p.result == smmu.Denied && m.driver != nil {
 		p.land()
 		m.again(p)
 		return
@@ -154,7 +158,9 @@ func (m *IOMMU) status(a *Access, p *passage) Status {
 	switch p.result {
 	case smmu.Ignored:
 		return Ignored
-	case smmu.Terminated: // for another access's fault, or because the driver has not resolved that of this one
+	// for another access's fault, or because the driver has not resolved that
+	// of this one
+	case smmu.Terminated:
 		if m.driver != nil && m.driver.Unresolvable(a.Space, p.failed.Failed(), p.failed.Write) {
 			return Denied
 		}

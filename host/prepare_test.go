@@ -23,8 +23,10 @@ func prepare(w *world) (a uint64, raw []byte, err error) {
 	return a, raw, s.Prepare(a, preparedPages*page)
 }
 
-// Memory that is prepared beyond what there is lies on storage when programs begin, those pages first that were prepared first, and takes no time until then; what the program has set, also when a page was away
-// already, comes back, to it and to a child that shares what is on storage.
+// Memory that is prepared beyond what there is lies on storage when programs
+// begin, those pages first that were prepared first, and takes no time until
+// then; what the program has set, also when a page was away already, comes
+// back, to it and to a child that shares what is on storage.
 func TestPreparedBeyondMemory(t *testing.T) {
 	var majors [2]int64
 	for i := range majors {

@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Process is the kernel's view of a process: its mappings, and the state of each page beside its bytes (mm_struct). It is the page table of its
+// Process is the kernel's view of a process: its mappings, and the state of
+// each page beside its bytes (mm_struct). It is the page table of its
 // AddressSpace and, for devices, its smmu.Tables.
 type Process struct {
 	kernel      *Kernel
@@ -20,15 +21,17 @@ type Process struct {
 	latest      *region // of the latest access
 	root        uint64  // physical address of the first table
 	notifiers   []Notifier
-	lock        Mutex   // of mappings
-	expelled    int     // pages that devices with tables of their own have lost, and nobody has paid for
-	resident    int     // entries with a page of their own or shared
-	held        []frame // of the fault that is being resolved
-	large       [][]byte
-	splits      int // of huge pages that nobody has paid for
-	gone        bool
-	exits       []func() // what drivers do when it ends
-	hollowed    bool     // pages were given back whose addresses remain: they have bytes
+	lock        Mutex // of mappings
+	// pages that devices with tables of their own have lost, and nobody has
+	// paid for
+	expelled int
+	resident int     // entries with a page of their own or shared
+	held     []frame // of the fault that is being resolved
+	large    [][]byte
+	splits   int // of huge pages that nobody has paid for
+	gone     bool
+	exits    []func() // what drivers do when it ends
+	hollowed bool     // pages were given back whose addresses remain: they have bytes
 }
 
 // mapping is neighbouring pages that were mapped together and are alike (vm_area_struct).
@@ -88,7 +91,8 @@ func (p *Process) Resident() int { return p.resident }
 func (p *Process) alloc(n int) uint64 {
 	addr, err := p.mapAnonymous(n)
 	if err != nil {
-		panic(fmt.Sprintf("host: allocation of %d bytes: %v", n, err)) // programmer's mistake: sizes are checked where they are read
+		// programmer's mistake: sizes are checked where they are read
+		panic(fmt.Sprintf("host: allocation of %d bytes: %v", n, err))
 	}
 	return addr
 }
@@ -114,7 +118,8 @@ func (p *Process) begin(t *Thread, what string) error {
 	return nil
 }
 
-// Map makes a mapping of n bytes, at least 1, that is private and anonymous: zeros, of which a page takes memory when it is first written (mmap).
+// Map makes a mapping of n bytes, at least 1, that is private and anonymous:
+// zeros, of which a page takes memory when it is first written (mmap).
 func (p *Process) Map(t *Thread, n int) (addr uint64, err error) {
 	if n < 1 {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
@@ -167,7 +172,8 @@ func (p *Process) place(n int) (uint64, error) {
 func pageOf(addr uint64) uint64  { return addr &^ (PageBytes - 1) }
 func pageEnd(addr uint64) uint64 { return (addr + PageBytes - 1) &^ (PageBytes - 1) }
 
-// mapping returns the mapping of an address, nil if there is none. It is valid until mappings change.
+// mapping returns the mapping of an address, nil if there is none. It is valid
+// until mappings change.
 func (p *Process) mapping(va uint64) *mapping {
 	i, _ := slices.BinarySearchFunc(p.mappings, va, func(m mapping, va uint64) int {
 		if m.end <= va {
@@ -181,7 +187,8 @@ func (p *Process) mapping(va uint64) *mapping {
 	return nil
 }
 
-// Mapping returns where the mapping of an address begins and ends, multiples of 4 KiB; ok is false if there is none.
+// Mapping returns where the mapping of an address begins and ends, multiples of
+// 4 KiB; ok is false if there is none.
 func (p *Process) Mapping(addr uint64) (start, end uint64, ok bool) {
 	m := p.mapping(addr)
 	if m == nil {
@@ -212,7 +219,8 @@ func (p *Process) split(va uint64) {
 	p.mappings = slices.Insert(p.mappings, i, behind)
 }
 
-// bytes returns the bytes of a page in the process's backing: the last of a mapping may have fewer than others.
+// bytes returns the bytes of a page in the process's backing: the last of a
+// mapping may have fewer than others.
 func (p *Process) bytes(va uint64) []byte {
 	i := p.space.rangeOf(va)
 	if i < 0 {
@@ -224,8 +232,9 @@ func (p *Process) bytes(va uint64) []byte {
 	return r.data[off:end:end]
 }
 
-// Unmap takes n bytes at addr, a multiple of 4 KiB, away: pages and addresses (munmap). Holes in them do not matter. It returns when no device
-// uses them any more.
+// Unmap takes n bytes at addr, a multiple of 4 KiB, away: pages and addresses
+// (munmap). Holes in them do not matter. It returns when no device uses them
+// any more.
 func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: munmap of %#x, expected a multiple of %d", p.name, addr, PageBytes)
@@ -246,8 +255,9 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	return nil
 }
 
-// AtExit has f called when the process ends, behind all else: drivers close what they have opened for
-// it (Linux: release of a file). A child of Fork has nothing of it.
+// AtExit has f called when the process ends, behind all else: drivers close
+// what they have opened for it (Linux: release of a file). A child of Fork has
+// nothing of it.
 func (p *Process) AtExit(f func()) { p.exits = append(p.exits, f) }
 
 // Exit ends the process: all its memory is given back.

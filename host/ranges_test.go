@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// Calls with any range: what reaches beyond the address space, also by way of 2^64, is one error that says so, takes no time and changes nothing; no other
+// Calls with any range: what reaches beyond the address space, also by way of
+// 2^64, is one error that says so, takes no time and changes nothing; no other
 // range is called that.
 func TestRangesBeyondTheAddressSpace(t *testing.T) {
 	program(t, func(w *world) {

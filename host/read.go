@@ -2,12 +2,17 @@ package host
 
 import "fmt"
 
-// maxCommand is how many pages a read asks of storage at a time: 1 MiB, which is what Linux lets a command to a disk have (max_sectors_kb 1280, less what is no power of two).
+// maxCommand is how many pages a read asks of storage at a time: 1 MiB, which
+// is what Linux lets a command to a disk have (max_sectors_kb 1280, less what
+// is no power of two).
 const maxCommand = 256
 
-// Read is pread: it brings the n bytes of the file from at on into the page cache, as far as they are not there, and hands each piece of a page to use, which may wait and keeps none of it; page is nil
-// if the file was made by Generate and it is zeros. Neighbouring pages that are absent are one command to storage, for which the thread pays as for one fault that waits. What use does
-// with the bytes, such as a copy, is for the caller to charge.
+// Read is pread: it brings the n bytes of the file from at on into the page
+// cache, as far as they are not there, and hands each piece of a page to use,
+// which may wait and keeps none of it; page is nil if the file was made by
+// Generate and it is zeros. Neighbouring pages that are absent are one command
+// to storage, for which the thread pays as for one fault that waits. What use
+// does with the bytes, such as a copy, is for the caller to charge.
 func (f *File) Read(t *Thread, p *Process, at, n int, use func(at int, page []byte) error) error {
 	if at < 0 || n < 0 || at > f.size-n {
 		return fmt.Errorf("process %s: read of %d bytes at %d of file %s, which has %d", p.name, n, at, f.name, f.size)
@@ -70,7 +75,8 @@ func (f *File) load(i uint32) {
 	}
 }
 
-// ahead brings page i, which is absent, and those behind it that are, up to the last, with one command. It returns how many.
+// ahead brings page i, which is absent, and those behind it that are, up to the
+// last, with one command. It returns how many.
 func (f *File) ahead(t *Thread, p *Process, i, last uint32) (brought int, err error) {
 	k := f.kernel
 	var frames []frame

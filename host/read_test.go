@@ -13,13 +13,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// command is the time of a command of pages: 6 us of a fault that waits, then the device, 80 us and 1.5 GB/s, 2 us of its interrupt and the context switch.
+// command is the time of a command of pages: 6 us of a fault that waits, then
+// the device, 80 us and 1.5 GB/s, 2 us of its interrupt and the context switch.
 func command(pages int) sim.Time {
 	bandwidth, _ := sim.ParseRate("1.5GB/s")
 	return 6*us + 80*us + bandwidth.Time(int64(pages)*page) + 2*us + us
 }
 
-// A read brings neighbours that are absent with one command, and each hole between pages that are there with one; what is there costs nothing.
+// A read brings neighbours that are absent with one command, and each hole
+// between pages that are there with one; what is there costs nothing.
 func TestRead(t *testing.T) {
 	k := stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("file", 20*page-50)
@@ -74,7 +76,8 @@ func counted(at int, into []byte) bool {
 	return false
 }
 
-// A file that is generated reads as generated, however often memory was too small to keep it, and takes none for its bytes: this one has a terabyte.
+// A file that is generated reads as generated, however often memory was too
+// small to keep it, and takes none for its bytes: this one has a terabyte.
 func TestGenerated(t *testing.T) {
 	k := stored(t, func(w *world) {
 		f, err := w.Kernel.Generate("disk", 1<<40, counted)
@@ -125,7 +128,9 @@ func TestReadTogether(t *testing.T) {
 	}, nil)
 }
 
-// A page that is read again stays longer than those that are read once (two lists, as mapped pages have): page 0 is there after as many others as memory has.
+// A page that is read again stays longer than those that are read once (two
+// lists, as mapped pages have): page 0 is there after as many others as memory
+// has.
 func TestReadAgain(t *testing.T) {
 	stored(t, func(w *world) {
 		f, err := w.Kernel.Generate("disk", 4096*page, counted)

@@ -10,12 +10,15 @@ import (
 // batch is how many pages are evicted together (SWAP_CLUSTER_MAX).
 const batch = 32
 
-// maxFailures is how many times in a row somebody looks at all pages in vain before there is no memory for him; kswapd is left alone then until somebody gives
-// some back (MAX_RECLAIM_RETRIES). A tasklet, which cannot wait for who has pinned it all, looks once.
+// maxFailures is how many times in a row somebody looks at all pages in vain
+// before there is no memory for him; kswapd is left alone then until somebody
+// gives some back (MAX_RECLAIM_RETRIES). A tasklet, which cannot wait for who
+// has pinned it all, looks once.
 const maxFailures = 16
 
-// alloc returns a frame for a process, which is nobody's until it is mapped. It wakes kswapd when memory is low, and frees some itself when there is
-// next to none.
+// alloc returns a frame for a process, which is nobody's until it is mapped. It
+// wakes kswapd when memory is low, and frees some itself when there is next to
+// none.
 func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
 	for tries := maxFailures; k.memory.free <= int(k.spec.WatermarkMin/PageBytes); {
 		k.stats.Shortages++
@@ -59,7 +62,8 @@ func (k *Kernel) balance(t *Thread) {
 	}
 }
 
-// reclaim has a thread free memory, or wait for those who do. It reports whether there may be some now.
+// reclaim has a thread free memory, or wait for those who do. It reports
+// whether there may be some now.
 func (k *Kernel) reclaim(t *Thread) bool {
 	if t == nil {
 		return k.early()
@@ -75,7 +79,9 @@ func (k *Kernel) reclaim(t *Thread) bool {
 	return true
 }
 
-// early frees memory for a program that is being prepared, of what programs that have not begun were given: that is on storage when they begin. It reports whether there is some now.
+// early frees memory for a program that is being prepared, of what programs
+// that have not begun were given: that is on storage when they begin. It
+// reports whether there is some now.
 func (k *Kernel) early() bool {
 	before := k.stats
 	n := k.shrink(nil)
@@ -84,7 +90,8 @@ func (k *Kernel) early() bool {
 	return n > 0
 }
 
-// shrink evicts some of the pages that were not used for long, and returns how many are free because of that.
+// shrink evicts some of the pages that were not used for long, and returns how
+// many are free because of that.
 func (k *Kernel) shrink(t *Thread) int {
 	spec := k.spec
 	for left := 2*(k.active.n+k.inactive.n) + batch; left > 0; {
@@ -134,8 +141,9 @@ func (k *Kernel) hurry() {
 	k.short = k.short[:0]
 }
 
-// refill moves pages from the active list to the inactive one until that is as long: those that were not used since they were last looked at, the others
-// get another turn.
+// refill moves pages from the active list to the inactive one until that is as
+// long: those that were not used since they were last looked at, the others get
+// another turn.
 func (k *Kernel) refill() {
 	for n := k.active.n; n > 0 && k.inactive.n < k.active.n; n-- {
 		f := k.active.tail
@@ -150,7 +158,8 @@ func (k *Kernel) refill() {
 
 // look reports whether a page was used since it was last looked at, and whether it has to stay.
 func (k *Kernel) look(g *page) (used, stays bool) {
-	stays = k.homeless(g) || g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil // the last is about to be free
+	// the last is about to be free
+	stays = k.homeless(g) || g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil
 	used, g.read = g.read, false
 	for _, at := range g.maps {
 		e := &at.p.region(at.va).pte[at.va>>pageBits%hugePages]
@@ -182,7 +191,8 @@ func (k *Kernel) isolate(g *page) {
 	}
 }
 
-// evict writes pages that were isolated and frees them; those for which there is no room on storage stay. It returns how many were freed.
+// evict writes pages that were isolated and frees them; those for which there
+// is no room on storage stay. It returns how many were freed.
 func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
 	k.settle(t, victims)
 	run(t, k.spec.ReclaimPage*sim.Time(len(victims)), "reclaim")
@@ -265,7 +275,8 @@ func (k *Kernel) restore(f frame) {
 	g.wake()
 }
 
-// farewell frees a page whose content is on storage. Early: whoever has it may still write the bytes.
+// farewell frees a page whose content is on storage. Early: whoever has it may
+// still write the bytes.
 func (k *Kernel) farewell(f frame, early bool) {
 	g := k.memory.page(f)
 	k.stats.Reclaimed++

@@ -28,8 +28,9 @@ func (r *reuser) Ended(a *host.Access, i int, _ host.Status) {
 	}
 }
 
-// An access is its client's again when it has ended: the streams behind it come all the same, also on a bus that charges nothing for bytes,
-// where the end of one stream and the beginning of the next are at the same moment.
+// An access is its client's again when it has ended: the streams behind it come
+// all the same, also on a bus that charges nothing for bytes, where the end of
+// one stream and the beginning of the next are at the same moment.
 func TestAccessIsTheClientsAgain(t *testing.T) {
 	for _, charge := range []string{host.ChargeFull, host.ChargeLatency} {
 		eng := sim.New(1)

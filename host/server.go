@@ -2,8 +2,9 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// Server is a resource that serves one request at a time in the order they come: a bus, a memory controller, a core.
-// The zero value is idle and has no bandwidth limit.
+// Server is a resource that serves one request at a time in the order they
+// come: a bus, a memory controller, a core. The zero value is idle and has no
+// bandwidth limit.
 type Server struct {
 	free  sim.Time
 	busy  sim.Time
@@ -13,7 +14,8 @@ type Server struct {
 	Rate sim.Rate
 }
 
-// Reserve takes the server for n bytes as soon after now as it is free and returns when service begins and ends.
+// Reserve takes the server for n bytes as soon after now as it is free and
+// returns when service begins and ends.
 func (s *Server) Reserve(now sim.Time, n int64) (start, end sim.Time) {
 	s.bytes += n
 	return s.Hold(now, s.Rate.Time(n))

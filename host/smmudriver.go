@@ -6,7 +6,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// SMMUDriver is the kernel's driver of an IOMMU: it gives processes banks, tells the SMMU what has changed in their tables, and serves its faults. What
+// SMMUDriver is the kernel's driver of an IOMMU: it gives processes banks,
+// tells the SMMU what has changed in their tables, and serves its faults. What
 // is done about a fault is its FaultHandler's matter.
 type SMMUDriver struct {
 	kernel  *Kernel
@@ -44,8 +45,8 @@ type DeviceFault struct {
 	Flow       uint64 // of the access, for timelines
 }
 
-// FaultHandler is what a node does about faults of its devices. It is called by the driver's interrupt handler, which may not wait: it schedules a
-// tasklet.
+// FaultHandler is what a node does about faults of its devices. It is called by
+// the driver's interrupt handler, which may not wait: it schedules a tasklet.
 type FaultHandler interface {
 	Fault(t *Thread, f DeviceFault)
 }
@@ -57,8 +58,10 @@ type refusal struct {
 	write bool
 }
 
-// NewSMMUDriver makes a kernel serve an IOMMU. Faults bring the page that is in the registers, and nothing else, until Serve says otherwise. FSR is
-// cleared when it has come: a NIC that tries again by itself would else interrupt the core for ever.
+// NewSMMUDriver makes a kernel serve an IOMMU. Faults bring the page that is in
+// the registers, and nothing else, until Serve says otherwise. FSR is cleared
+// when it has come: a NIC that tries again by itself would else interrupt the
+// core for ever.
 func NewSMMUDriver(k *Kernel, m *IOMMU) *SMMUDriver {
 	d := &SMMUDriver{kernel: k, iommu: m, spec: k.spec, refused: map[refusal]struct{}{}}
 	d.line = k.cpu.RequestIRQ(k.spec.InterruptCore, "SMMU", d.contextFaults)
@@ -72,7 +75,8 @@ func NewSMMUDriver(k *Kernel, m *IOMMU) *SMMUDriver {
 // Serve gives the faults of devices to h. FSR is cleared as OSSpec.ClearFault says.
 func (d *SMMUDriver) Serve(h FaultHandler) { d.handler, d.early = h, d.spec.ClearFault == ClearEarly }
 
-// PageIn is what a FaultHandler may do with a fault that is not its own: it brings the page in as on a node without one.
+// PageIn is what a FaultHandler may do with a fault that is not its own: it
+// brings the page in as on a node without one.
 func (d *SMMUDriver) PageIn(t *Thread, f DeviceFault) { d.pageIn.Fault(t, f) }
 
 // Stats returns the counts.
@@ -93,7 +97,8 @@ func (d *SMMUDriver) Interrupt(bank int) {
 	d.line.Raise()
 }
 
-// contextFaults is the interrupt handler: it reads the registers of each bank that has a fault, and clears FSR, as that of Linux does
+// contextFaults is the interrupt handler: it reads the registers of each bank
+// that has a fault, and clears FSR, as that of Linux does
 // (arm_smmu_context_fault).
 func (d *SMMUDriver) contextFaults(t *Thread) {
 	s := &d.iommu.smmu
@@ -131,16 +136,19 @@ func (d *SMMUDriver) Clear(bank int) {
 	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
 }
 
-// Resolved is to be called for a fault whose page has come: what the bank has stalled is tried again.
+// Resolved is to be called for a fault whose page has come: what the bank has
+// stalled is tried again.
 func (d *SMMUDriver) Resolved(f *DeviceFault) { d.resume(f, 0) }
 
-// Refuse is to be called for a fault whose page will not come: the access ends with DENIED when it is tried next, or at once if it is stalled.
+// Refuse is to be called for a fault whose page will not come: the access ends
+// with DENIED when it is tried next, or at once if it is stalled.
 func (d *SMMUDriver) Refuse(f *DeviceFault) {
 	d.Deny(f.Process, f.Addr, f.Write)
 	d.resume(f, 1)
 }
 
-// Deny lets accesses to a page that a process cannot have end with DENIED, until it may have the page.
+// Deny lets accesses to a page that a process cannot have end with DENIED,
+// until it may have the page.
 func (d *SMMUDriver) Deny(p *Process, addr uint64, write bool) {
 	d.stats.Unresolvable++
 	d.refused[refusal{p.space, pageOf(addr), write}] = struct{}{}
@@ -150,7 +158,9 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	if d.iommu.banks[f.Bank] != f.Process.space {
 		return // another process has the bank now
 	}
-	if !d.early || f.Stalled { // while something is stalled, FSR.SS, others are noted in FSR.MULTI only, and try again with it
+	// while something is stalled, FSR.SS, others are noted in FSR.MULTI only,
+	// and try again with it
+	if !d.early || f.Stalled {
 		d.Clear(f.Bank)
 	}
 	s := &d.iommu.smmu
@@ -159,7 +169,8 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	}
 }
 
-// Unresolvable implements IOMMUDriver. What was refused stays so until the process may have the page.
+// Unresolvable implements IOMMUDriver. What was refused stays so until the
+// process may have the page.
 func (d *SMMUDriver) Unresolvable(space *AddressSpace, addr uint64, write bool) bool {
 	r := refusal{space, pageOf(addr), write}
 	if _, known := d.refused[r]; !known {
@@ -183,8 +194,9 @@ func (d *SMMUDriver) Unbound(space *AddressSpace) {
 	d.binder.Schedule(d.spec.InterruptCore)
 }
 
-// bind is the tasklet that gives banks to processes which have none, and takes them from those that have not used theirs for longest (ours: T and P
-// have no more processes than banks).
+// bind is the tasklet that gives banks to processes which have none, and takes
+// them from those that have not used theirs for longest (ours: T and P have no
+// more processes than banks).
 func (d *SMMUDriver) bind(t *Thread) {
 	for len(d.unbound) > 0 {
 		bank := d.iommu.smmu.Vacant()
@@ -203,7 +215,8 @@ func (d *SMMUDriver) bind(t *Thread) {
 	}
 }
 
-// pageIn is the FaultHandler of a node whose libraries have none: it brings the page in the registers.
+// pageIn is the FaultHandler of a node whose libraries have none: it brings the
+// page in the registers.
 type pageIn struct {
 	driver *SMMUDriver
 	queue  []DeviceFault
@@ -245,7 +258,8 @@ type watch struct {
 	space  *AddressSpace
 }
 
-// InvalidateRange implements Notifier. Ranges that have more pages than the first TLB has entries are not worth a command for each: the bank forgets all.
+// InvalidateRange implements Notifier. Ranges that have more pages than the
+// first TLB has entries are not worth a command for each: the bank forgets all.
 func (w *watch) InvalidateRange(start, end uint64, tables bool) {
 	d := w.driver
 	bank := d.iommu.BankOf(w.space)

@@ -24,10 +24,11 @@ func (m *machine) busy(name string, d sim.Time, times int, done *sim.Time) *Task
 	return k
 }
 
-// A tasklet of 10 has 20 rounds from 5 on. A program that computes 100 from 0 on goes on when a
-// bound is met: after four rounds, or, with 25 of time, after the third. Then ksoftirqd switches, 7,
-// and each of its passes has as many rounds. A program that wakes at 32 on an idle core has it at
-// the end of that round, 35, and ksoftirqd behind it.
+// A tasklet of 10 has 20 rounds from 5 on. A program that computes 100 from 0
+// on goes on when a bound is met: after four rounds, or, with 25 of time, after
+// the third. Then ksoftirqd switches, 7, and each of its passes has as many
+// rounds. A program that wakes at 32 on an idle core has it at the end of that
+// round, 35, and ksoftirqd behind it.
 func TestTaskletsLeaveTheCore(t *testing.T) {
 	for _, c := range []struct {
 		name           string

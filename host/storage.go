@@ -17,7 +17,8 @@ const (
 // Bounds of a StorageSpec.
 const maxQueueDepth = 1 << 16
 
-// StorageSpec describes the storage device of a node, for files and swap. It is the storage section of a profile, where each value's source stands; there are
+// StorageSpec describes the storage device of a node, for files and swap. It is
+// the storage section of a profile, where each value's source stands; there are
 // no defaults.
 type StorageSpec struct {
 	// Kind is NoStorage, as is an empty text, or NVMe.
@@ -28,9 +29,11 @@ type StorageSpec struct {
 	WriteLatency sim.Time `yaml:"write_latency"`
 	// Bandwidth is what all commands share. A byte takes at most 1 ms.
 	Bandwidth sim.Rate `yaml:"bandwidth"`
-	// QueueDepth is how many commands the device has at a time, 1 to 65,536; others wait in the order in which they came.
+	// QueueDepth is how many commands the device has at a time, 1 to 65,536;
+	// others wait in the order in which they came.
 	QueueDepth int `yaml:"queue_depth"`
-	// Completion is what the core of the device's interrupt does for a command that has ended, at most 1 s.
+	// Completion is what the core of the device's interrupt does for a command
+	// that has ended, at most 1 s.
 	Completion sim.Time `yaml:"completion"`
 	// Swap is the part of it for pages of anonymous memory, up to 16 TiB; 0: none.
 	Swap sim.Size `yaml:"swap"`
@@ -61,13 +64,15 @@ func (s *StorageSpec) Validate() error {
 // errNoStorage is what needs storage on a node that has none.
 var errNoStorage = errors.New("the node has no storage")
 
-// NewStorage makes a storage device of a node without an operating system, for programs that drive it themselves; its interrupt goes to a core.
+// NewStorage makes a storage device of a node without an operating system, for
+// programs that drive it themselves; its interrupt goes to a core.
 func NewStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageSpec) *Storage {
 	return newStorage(eng, name, cpu, core, spec)
 }
 
-// Storage is the storage device of a node. A command waits until the device has fewer than its queue's depth; its latency is its own, then its bytes
-// take the bandwidth in the order in which commands were begun. Its end is an interrupt.
+// Storage is the storage device of a node. A command waits until the device has
+// fewer than its queue's depth; its latency is its own, then its bytes take the
+// bandwidth in the order in which commands were begun. Its end is an interrupt.
 type Storage struct {
 	spec    *StorageSpec
 	engine  *sim.Engine
@@ -153,7 +158,8 @@ func (s *Storage) Handle(e *sim.Event) {
 	s.draw(c)
 }
 
-// draw draws a command that has ended, from the moment at which a thread has given it to the device.
+// draw draws a command that has ended, from the moment at which a thread has
+// given it to the device.
 func (s *Storage) draw(c *command) {
 	if s.tracer == nil {
 		return
@@ -192,7 +198,8 @@ func (s *Storage) transfer(t *Thread, bytes int, write bool) {
 	s.wait(t, []*command{c})
 }
 
-// Disk is room on a storage device for a program that writes it by itself, around the page cache: what is there when power is lost.
+// Disk is room on a storage device for a program that writes it by itself,
+// around the page cache: what is there when power is lost.
 type Disk struct {
 	storage *Storage
 	content []byte
@@ -207,8 +214,10 @@ func (s *Storage) Disk(n int) *Disk { return &Disk{s, lazy.Bytes(n)} }
 // Content is what is there: for setting it up, and for observers.
 func (d *Disk) Content() []byte { return d.content }
 
-// Store has the device write extents, a command each, and returns when all are there. memory copies the bytes of an extent, as they are when the device has had them
-// all: whoever changes them meanwhile does not know whether that is there.
+// Store has the device write extents, a command each, and returns when all are
+// there. memory copies the bytes of an extent, as they are when the device has
+// had them all: whoever changes them meanwhile does not know whether that is
+// there.
 func (d *Disk) Store(t *Thread, list []Extent, memory func(e Extent, into []byte)) {
 	all := make([]*command, len(list))
 	for i, e := range list {

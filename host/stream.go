@@ -1,17 +1,21 @@
 package host
 
-// streams are the streams of a bus. It has one turn at a time: the next piece of the oldest stream that can go on. So they come one after the other
-// (LogGP: a NIC sends one message at a time) as long as memory is there; while a translation of one is late, or its device decides about a fault,
-// younger ones of other lines use the bus, and it goes on with the next turn.
+// streams are the streams of a bus. It has one turn at a time: the next piece
+// of the oldest stream that can go on. So they come one after the other (LogGP:
+// a NIC sends one message at a time) as long as memory is there; while a
+// translation of one is late, or its device decides about a fault, younger ones
+// of other lines use the bus, and it goes on with the next turn.
 type streams struct {
 	first, last *Access // that want a turn, by age
 	unfinished  int32
 	passing     bool // a piece is passing the bus, and the next turn comes when it has
 }
 
-// Stream asks for the bytes of an access in pieces. Streams come one after the other, in the order in which they were asked for. One that waits for
-// a translation, or that has failed and is not settled, lets others go past, but none of its Order. One that waits for the writes Among which it is
-// counts as asked for when they have gone.
+// Stream asks for the bytes of an access in pieces. Streams come one after the
+// other, in the order in which they were asked for. One that waits for a
+// translation, or that has failed and is not settled, lets others go past, but
+// none of its Order. One that waits for the writes Among which it is counts as
+// asked for when they have gone.
 func (b *Bus) Stream(a *Access) {
 	a.way, a.piece = aStream, 0
 	if o := a.Among; o != nil && o.first != nil {
@@ -136,7 +140,8 @@ func (b *Bus) fetch(a *Access) {
 	}
 }
 
-// streamEnded takes a stream that has had its last turn, or is given up, out of its line; the next one of it may have its own.
+// streamEnded takes a stream that has had its last turn, or is given up, out of
+// its line; the next one of it may have its own.
 func (b *Bus) streamEnded(a *Access) {
 	b.streams.unfinished--
 	o := a.Order

@@ -17,7 +17,8 @@ type said struct {
 	late  sim.Time
 }
 
-// scripted is a translator that says of each piece of a stream what was written down for it, and then OK.
+// scripted is a translator that says of each piece of a stream what was written
+// down for it, and then OK.
 type scripted struct {
 	bus    *host.Bus
 	engine *sim.Engine
@@ -58,8 +59,9 @@ type streamer struct {
 	at     []sim.Time // when its pieces are at the device
 }
 
-// turns gives the bus, turn by turn, to the oldest stream that wants one and is the first of its line. It reports whether two things happen at one
-// time, which it does not order.
+// turns gives the bus, turn by turn, to the oldest stream that wants one and is
+// the first of its line. It reports whether two things happen at one time,
+// which it does not order.
 func turns(all []*streamer, took, pause sim.Time) (tie bool) {
 	var free, busy sim.Time // when the next turn may come, and the last piece has passed
 	var last *streamer
@@ -104,8 +106,9 @@ func turns(all []*streamer, took, pause sim.Time) (tie bool) {
 	}
 }
 
-// The bus is the reference's: whatever translations are late or fail, each turn is that of the oldest stream that wants one and that no older one of its
-// line holds up; to the picosecond.
+// The bus is the reference's: whatever translations are late or fail, each turn
+// is that of the oldest stream that wants one and that no older one of its line
+// holds up; to the picosecond.
 func TestStreamsTakeTurnsByAge(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -156,8 +159,8 @@ func TestStreamsTakeTurnsByAge(t *testing.T) {
 	require.Greater(t, compared, 10)
 }
 
-// A stream whose second piece is absent, or whose translation is late, holds up nobody but its own line; those that have gone past cost it one piece
-// at most.
+// A stream whose second piece is absent, or whose translation is late, holds up
+// nobody but its own line; those that have gone past cost it one piece at most.
 func TestStreamsGoPastOneThatWaits(t *testing.T) {
 	const piece, n = 1024, 8
 	spec := buses()["full duplex"]

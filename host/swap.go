@@ -2,8 +2,9 @@ package host
 
 import "bytes"
 
-// swapSpace is the slots of the storage for pages of anonymous memory. A slot has its bytes here as long as somebody refers to it: entries of
-// tables, shared memory, or a page in memory that is still the same. Slot 0 is none.
+// swapSpace is the slots of the storage for pages of anonymous memory. A slot
+// has its bytes here as long as somebody refers to it: entries of tables,
+// shared memory, or a page in memory that is still the same. Slot 0 is none.
 type swapSpace struct {
 	slots []slot
 	free  []frame
@@ -12,9 +13,11 @@ type swapSpace struct {
 }
 
 type slot struct {
-	refs  int32
-	data  []byte // nil: zeros
-	early []byte // not nil: where its bytes still are, since whoever has them prepares a program, and may write them until that begins
+	refs int32
+	data []byte // nil: zeros
+	// not nil: where its bytes still are, since whoever has them prepares a
+	// program, and may write them until that begins
+	early []byte
 }
 
 // take returns a slot with one reference; false: all are in use.
@@ -118,7 +121,8 @@ func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	g.held--
 	p.set(va, pte{})
 	p.attach(va, f, e.flags&pteNone|pteYoung)
-	if k.swap.slots[e.frame].refs > 1 || w.write { // else it stays there as long as the page is the same
+	// else it stays there as long as the page is the same
+	if k.swap.slots[e.frame].refs > 1 || w.write {
 		k.dirty(g)
 	}
 	if w.write {

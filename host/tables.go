@@ -2,8 +2,8 @@ package host
 
 import "github.com/spinsim/spinsim/smmu"
 
-// pte is the entry of a page in the tables of a process, and what Linux keeps of it elsewhere. The zero value is that of a page that nobody has
-// touched.
+// pte is the entry of a page in the tables of a process, and what Linux keeps
+// of it elsewhere. The zero value is that of a page that nobody has touched.
 type pte struct {
 	frame frame // mapped: the page; swapped: the slot
 	flags pteFlags
@@ -20,7 +20,9 @@ const (
 	pteNone                        // its mapping allows no access
 	pteBusy                        // it is on its way out or elsewhere: who wants it waits
 	pteSwap                        // its content is in a slot
-	pteDevice                      // devices with tables of their own (OSSpec.DeviceTables) have it; see Process.admit
+	// devices with tables of their own (OSSpec.DeviceTables) have it; see
+	// Process.admit
+	pteDevice
 )
 
 // there reports whether programs and devices can read the page.
@@ -47,8 +49,9 @@ type directory struct {
 	used  int // tables below
 }
 
-// firstTable is the physical address of the first page of tables: they are not among the frames. freedPage is where every entry of a table leads
-// that is no longer one.
+// firstTable is the physical address of the first page of tables: they are not
+// among the frames. freedPage is where every entry of a table leads that is no
+// longer one.
 const (
 	firstTable = 1 << 45
 	freedPage  = 1<<46 - PageBytes
@@ -60,7 +63,8 @@ type tablePage struct {
 	r *region  // of level 3
 }
 
-// newTable returns the address of a new table. Addresses of freed ones do not come again, so that what still reads them is found.
+// newTable returns the address of a new table. Addresses of freed ones do not
+// come again, so that what still reads them is found.
 func (k *Kernel) newTable(p *Process, r *region) uint64 {
 	k.tables = append(k.tables, tablePage{p, r})
 	k.tablePages++
@@ -115,7 +119,9 @@ func (p *Process) leaf(e pte) smmu.Entry {
 // admitted reports whether devices have a page that is there.
 func (p *Process) admitted(e pte) bool { return !p.kernel.spec.ownTables() || e.flags&pteDevice != 0 }
 
-// admit gives devices a page that is there: what has tables of its own gets an entry. It is one for all of a huge page; the pages of one that is split later keep it.
+// admit gives devices a page that is there: what has tables of its own gets an
+// entry. It is one for all of a huge page; the pages of one that is split later
+// keep it.
 func (p *Process) admit(va uint64) {
 	r := p.region(va)
 	e := &r.pte[va>>pageBits%hugePages]
@@ -130,7 +136,9 @@ func (p *Process) admit(va uint64) {
 	}
 }
 
-// expel is what is left of a new entry in the place of an old one: devices keep a page that stays where it is, and loses no rights. Others are no longer theirs, which drain pays for.
+// expel is what is left of a new entry in the place of an old one: devices keep
+// a page that stays where it is, and loses no rights. Others are no longer
+// theirs, which drain pays for.
 func (p *Process) expel(old, e pte) pte {
 	if old.flags&pteDevice != 0 && e.there() && e.frame == old.frame && old.flags&^e.flags&(pteDevice|pteWrite) == 0 {
 		return e

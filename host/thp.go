@@ -14,7 +14,8 @@ type job struct {
 	base uint64
 }
 
-// hugeMapping reports whether a region can be one page: it lies within one mapping, of anonymous private memory that may be written.
+// hugeMapping reports whether a region can be one page: it lies within one
+// mapping, of anonymous private memory that may be written.
 func (p *Process) hugeMapping(base uint64) bool {
 	m := p.mapping(base)
 	return p.kernel.spec.HugePages == HugeAlways && m != nil && m.start <= base && base+HugeBytes <= m.end && m.file == nil && m.prot == ProtWrite
@@ -41,7 +42,8 @@ func (k *Kernel) giveHuge(f frame) {
 	}
 }
 
-// firstHuge gives a region that nobody has touched a huge page, if there is one; false: there is not.
+// firstHuge gives a region that nobody has touched a huge page, if there is
+// one; false: there is not.
 func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	k, base := p.kernel, va&^(HugeBytes-1)
 	if !p.hugeMapping(base) || !p.empty(base) {
@@ -88,7 +90,8 @@ func (p *Process) fillHuge(r *region, f frame) {
 	p.resident += hugePages
 }
 
-// splitHuge gives the pages of a huge one entries of their own. It is done before anything happens to one of them.
+// splitHuge gives the pages of a huge one entries of their own. It is done
+// before anything happens to one of them.
 func (p *Process) splitHuge(r *region) {
 	r.huge = false
 	r.table = p.kernel.newTable(p, r)
@@ -150,7 +153,8 @@ func (p *Process) collapsible(base uint64) *region {
 	return r
 }
 
-// collapse makes the pages of a region a huge one: while they are copied nobody can reach them, and those that were absent come.
+// collapse makes the pages of a region a huge one: while they are copied nobody
+// can reach them, and those that were absent come.
 func (p *Process) collapse(t *Thread, base uint64) {
 	p.lock.Lock(t, mmapLock)
 	defer p.lock.Unlock(t)

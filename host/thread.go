@@ -2,8 +2,10 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// Thread is an execution context: sequential code in virtual time that has a core and a level. Programs have one, and the kernel has one for
-// each thing it does on its own: the interrupts of a core, tasklets, kernel threads. Its methods other than Wake are for its own code.
+// Thread is an execution context: sequential code in virtual time that has a
+// core and a level. Programs have one, and the kernel has one for each thing it
+// does on its own: the interrupts of a core, tasklets, kernel threads. Its
+// methods other than Wake are for its own code.
 type Thread struct {
 	cpu     *CPU
 	core    *Core
@@ -19,8 +21,9 @@ type Thread struct {
 	owed       sim.Time // of Owe
 }
 
-// Spawn makes t a thread of a core that begins with f at the present time, as an event. An error of f ends the run. leaves, if it is not nil, is
-// called whenever the thread is about to wait or to work.
+// Spawn makes t a thread of a core that begins with f at the present time, as
+// an event. An error of f ends the run. leaves, if it is not nil, is called
+// whenever the thread is about to wait or to work.
 func (c *CPU) Spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
 	c.cores[core].threads++
 	return c.spawn(t, core, name, leaves, f)
@@ -74,8 +77,9 @@ func (t *Thread) Now() sim.Time { return t.process.Now() }
 // Process is the coroutine it is.
 func (t *Thread) Process() *sim.Process { return t.process }
 
-// Run occupies the core for d, at least 0, as soon as it is free for the thread. It returns when that is done: later than d by what was before it
-// and by what higher levels took meanwhile.
+// Run occupies the core for d, at least 0, as soon as it is free for the
+// thread. It returns when that is done: later than d by what was before it and
+// by what higher levels took meanwhile.
 func (t *Thread) Run(d sim.Time, what string) {
 	t.occupy(d)
 	t.cpu.charge(t.level, what, t.end-t.start)
@@ -83,8 +87,10 @@ func (t *Thread) Run(d sim.Time, what string) {
 	t.cpu.span(t, what, t.start, t.end)
 }
 
-// Owe is Run of work that the thread does at once with what it does next on its core: it returns before, and one wait is enough for both. Until then
-// the thread may neither look at what others change, nor change what others see, nor ask for the time. Where somebody could tell, it is Run.
+// Owe is Run of work that the thread does at once with what it does next on its
+// core: it returns before, and one wait is enough for both. Until then the
+// thread may neither look at what others change, nor change what others see,
+// nor ask for the time. Where somebody could tell, it is Run.
 func (t *Thread) Owe(d sim.Time, what string) {
 	if t.core.threads > 1 || t.level != Threads || t.cpu.tracks != nil {
 		t.Run(d, what)
@@ -116,8 +122,10 @@ func (t *Thread) finish() {
 	}
 }
 
-// Stream occupies the core while it reads and writes bytes in sequence: pieces take the memory controller in turn with other cores and, where it
-// shares the memory, with the DMA; a core cannot have more than a few cache lines under way, which bounds its rate (Spec.StreamTime).
+// Stream occupies the core while it reads and writes bytes in sequence: pieces
+// take the memory controller in turn with other cores and, where it shares the
+// memory, with the DMA; a core cannot have more than a few cache lines under
+// way, which bounds its rate (Spec.StreamTime).
 func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
 	t.occupy(0)
 	t.finish()
@@ -135,8 +143,10 @@ func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
 	t.cpu.span(t, what, start, t.Now())
 }
 
-// Wait gives the core away until somebody calls Wake; if somebody has since the last wait, it does not wait. Callers loop on the condition they
-// wait for. Whoever was woken pays for the context switch. what says, for the diagnosis of a stuck run, what it waits for.
+// Wait gives the core away until somebody calls Wake; if somebody has since the
+// last wait, it does not wait. Callers loop on the condition they wait for.
+// Whoever was woken pays for the context switch. what says, for the diagnosis
+// of a stuck run, what it waits for.
 func (t *Thread) Wait(what string) {
 	before := t.cpu.engine.Handled()
 	t.Spin(what)
@@ -151,7 +161,8 @@ func (t *Thread) WaitUntil(what string, deadline sim.Time) bool {
 	return woken
 }
 
-// Spin waits busily until somebody calls Wake: on the core, but whoever else wants it gets it, and it costs nothing to be back.
+// Spin waits busily until somebody calls Wake: on the core, but whoever else
+// wants it gets it, and it costs nothing to be back.
 func (t *Thread) Spin(what string) {
 	t.suspend()
 	t.process.Park(what)
@@ -169,7 +180,8 @@ func (t *Thread) SpinUntil(what string, deadline sim.Time) bool {
 	return woken
 }
 
-// Sleep gives the core away until a time that is not in the past. It pays for the context switch behind it.
+// Sleep gives the core away until a time that is not in the past. It pays for
+// the context switch behind it.
 func (t *Thread) Sleep(until sim.Time) {
 	before := t.cpu.engine.Handled()
 	t.suspend()
@@ -199,7 +211,8 @@ func (t *Thread) suspend() {
 	}
 	switch t.level {
 	case Interrupt:
-		panic("host: an interrupt handler waits") // programmer's mistake: there is nobody who could go on in its place
+		// programmer's mistake: there is nobody who could go on in its place
+		panic("host: an interrupt handler waits")
 	case Softirq:
 		t.core.system.release(t)
 	}
@@ -212,7 +225,8 @@ func (t *Thread) resume() {
 	}
 }
 
-// switched pays for the way back to the core, if the thread has given it away: something has happened since so many events.
+// switched pays for the way back to the core, if the thread has given it away:
+// something has happened since so many events.
 func (t *Thread) switched(before uint64) {
 	if d := t.cpu.spec.ContextSwitch; d > 0 && t.cpu.engine.Handled() != before {
 		t.Run(d, "context switch")

@@ -86,7 +86,8 @@ var codeNames = map[Code]string{
 // Name is what docs/abi.md calls the code, "" if it is none of these.
 func (c Code) Name() string { return codeNames[c] }
 
-// TellFaults in the space of a DMA call asks for a FAULT at once; without it the device tries again by itself.
+// TellFaults in the space of a DMA call asks for a FAULT at once; without it
+// the device tries again by itself.
 const TellFaults uint32 = 1 << 8
 
 // Sizes of the records of the ABI, bytes.
@@ -97,7 +98,8 @@ const (
 	OperationSize  = 112
 )
 
-// Operation is the decoded operation record of a put, get, atomic or timer (docs/abi.md, Operation record).
+// Operation is the decoded operation record of a put, get, atomic or timer
+// (docs/abi.md, Operation record).
 type Operation struct {
 	Local        uint32 // HPU memory address
 	Space        uint32 // host memory of Offset: 0 entry's range, 1 handler host memory
@@ -129,18 +131,31 @@ type Action struct {
 	Cycles int64  // charged to the handler since it started, this call's own cost included
 	Space  uint32 // DMA: host memory, and TellFaults; atomic32: the operation
 	Offset uint64 // DMA: bytes in the host memory
-	Local  uint32 // DMA, cas, fadd, atomic32, wait32, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
-	Len    uint32 // DMA: bytes, of dma_fadd_typed 0 if there is no such number; log: bytes of the line, at most MaxLogBytes
-	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32); value (host_write) or not yet another (wait32); cluster (scratchpad); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
-	B      uint64 // swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc); datatype (dma_fadd_typed)
-	CT     uint32 // counter handle
-	Desc   Operation
+	// DMA, cas, fadd, atomic32, wait32, ct_get, log: HPU memory address
+	// (dma_cas, dma_fadd: where the value found goes)
+	Local uint32
+	// DMA: bytes, of dma_fadd_typed 0 if there is no such number; log: bytes of
+	// the line, at most MaxLogBytes
+	Len uint32
+	// compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32);
+	// value (host_write) or not yet another (wait32); cluster (scratchpad);
+	// success (ct_set, ct_inc); delay in ns (timer); status (ack); handle
+	// (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
+	A uint64
+	// swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc);
+	// datatype (dma_fadd_typed)
+	B    uint64
+	CT   uint32 // counter handle
+	Desc Operation
 }
 
-// Device carries out the actions of handlers. Package runtime implements it; so do tests and `spinsim handler run`.
+// Device carries out the actions of handlers. Package runtime implements it; so
+// do tests and `spinsim handler run`.
 type Device interface {
-	// Act performs a for the handler that runs in c. With blocked the handler is suspended until
-	// Context.Resume; the result given there is then the result of the call. Only actions whose Op.MayBlock
-	// may block. OpCAS, OpFAdd and OpAtomic32 are executed by package hpu on the program's memory when Act returns or, blocked, at Resume.
+	// Act performs a for the handler that runs in c. With blocked the handler
+	// is suspended until Context.Resume; the result given there is then the
+	// result of the call. Only actions whose Op.MayBlock may block. OpCAS,
+	// OpFAdd and OpAtomic32 are executed by package hpu on the program's memory
+	// when Act returns or, blocked, at Resume.
 	Act(c *Context, a *Action) (result int64, blocked bool)
 }

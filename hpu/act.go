@@ -5,26 +5,33 @@ import (
 	"fmt"
 )
 
-// What an import takes from the budget besides its cycles. It does not take the handler's time: it pays for the work that the
-// simulator has with the call, so that a budget bounds that as well (README.md, "What the budget bounds").
+// What an import takes from the budget besides its cycles. It does not take the
+// handler's time: it pays for the work that the simulator has with the call, so
+// that a budget bounds that as well (README.md, "What the budget bounds").
 const (
-	// importEffort is for anything that is asked of the device: an event or two, and a suspension perhaps.
+	// importEffort is for anything that is asked of the device: an event or
+	// two, and a suspension perhaps.
 	importEffort = 100
-	// messageEffort is for an import that makes a message, instead: what its way through the network takes.
+	// messageEffort is for an import that makes a message, instead: what its
+	// way through the network takes.
 	messageEffort = 300
-	// movedBytes is how many bytes an import reads or writes in HPU memory for one cycle of the budget. A cycle for log is one byte.
+	// movedBytes is how many bytes an import reads or writes in HPU memory for
+	// one cycle of the budget. A cycle for log is one byte.
 	movedBytes = 64
-	// MaxLogBytes is how many bytes of a line OpLog gives to the device; the rest of a longer one is left out.
+	// MaxLogBytes is how many bytes of a line OpLog gives to the device; the
+	// rest of a longer one is left out.
 	MaxLogBytes = 1024
 )
 
-// endsHandler as what is left of the budget makes the rewritten module end the handler where the import returns: there both
-// engines know the function. It is -2^62: nothing that a block costs makes it positive.
+// endsHandler as what is left of the budget makes the rewritten module end the
+// handler where the import returns: there both engines know the function. It is
+// -2^62: nothing that a block costs makes it positive.
 const endsHandler uint64 = 0xC000_0000_0000_0000
 
-// host carries out the import call op of the handler that runs in c. In stack are the arguments as the module gave them, and behind them the cycles
-// left; instead, result and cycles left are there afterwards. If the handler has to end, c.abort says why, and the module ends it when the import
-// returns.
+// host carries out the import call op of the handler that runs in c. In stack
+// are the arguments as the module gave them, and behind them the cycles left;
+// instead, result and cycles left are there afterwards. If the handler has to
+// end, c.abort says why, and the module ends it when the import returns.
 func (c *Context) host(op *hostOp, stack []uint64) {
 	c.left = int64(stack[op.params])
 	result, blocked, ok := c.carryOut(op.Op, stack)
@@ -106,7 +113,8 @@ func (c *Context) atomic(op Op, args []uint64) (result uint64) {
 	return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3]))
 }
 
-// pay takes from the budget what the simulator does for an action, and reports whether there was enough.
+// pay takes from the budget what the simulator does for an action, and reports
+// whether there was enough.
 func (c *Context) pay(a *Action) bool {
 	effort := int64(importEffort)
 	switch a.Op {
@@ -163,7 +171,8 @@ func (c *Context) aligned(op Op, addr, size uint32) bool {
 	return c.fail(TrapMisaligned, op, fmt.Sprintf("0x%x is not a multiple of %d", addr, size))
 }
 
-// numberBytes are the sizes of the datatypes that are one number of at most 64 bits, bytes (docs/abi.md, Atomic operations and types).
+// numberBytes are the sizes of the datatypes that are one number of at most 64
+// bits, bytes (docs/abi.md, Atomic operations and types).
 var numberBytes = [...]uint32{1, 1, 2, 2, 4, 4, 4, 8, 8, 8}
 
 // decode fills in the action from the arguments (docs/abi.md, Imports) and checks every address.
@@ -223,7 +232,8 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	return true
 }
 
-// operation reads the operation record at addr and checks the addresses in it that the operation uses.
+// operation reads the operation record at addr and checks the addresses in it
+// that the operation uses.
 func (c *Context) operation(a *Action, addr uint32) bool {
 	if !c.within(a.Op, "op", addr, OperationSize) {
 		return false

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// importProgram has every import as a handler; its device remembers the action, answers with result and blocks as told.
+// importProgram has every import as a handler; its device remembers the action,
+// answers with result and blocks as told.
 type importProgram struct {
 	p      *Program
 	got    Action
@@ -80,7 +81,8 @@ func TestActions(t *testing.T) {
 	})
 }
 
-// operationFields has every field of the operation record filled with other bytes, at the offsets of docs/abi.md.
+// operationFields has every field of the operation record filled with other
+// bytes, at the offsets of docs/abi.md.
 func operationFields(b []byte) Operation {
 	le.PutUint32(b[0:], 0x1000)
 	le.PutUint32(b[4:], 0x11)
@@ -137,8 +139,9 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// TestAddresses gives every import every address at the edge of the memory, over it, and where address and length wrap round:
-// the handler ends with SEGV and the device is not asked.
+// TestAddresses gives every import every address at the edge of the memory,
+// over it, and where address and length wrap round: the handler ends with SEGV
+// and the device is not asked.
 func TestAddresses(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		x := newImportProgram(t, e)
@@ -193,8 +196,8 @@ func TestAddresses(t *testing.T) {
 	})
 }
 
-// TestOperationAddresses does the same with the addresses within an operation record; those that an operation does not use may
-// hold anything.
+// TestOperationAddresses does the same with the addresses within an operation
+// record; those that an operation does not use may hold anything.
 func TestOperationAddresses(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		x := newImportProgram(t, e)
@@ -238,7 +241,8 @@ func contains(ops []Op, op Op) bool {
 	return false
 }
 
-// TestAtomics executes cas and fadd on the memory as it is when the handler goes on, not when it asked.
+// TestAtomics executes cas and fadd on the memory as it is when the handler
+// goes on, not when it asked.
 func TestAtomics(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		x := newImportProgram(t, e)

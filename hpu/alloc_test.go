@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoAllocations holds for calls, calls of imports, suspension and resumption, with other contexts in between.
+// TestNoAllocations holds for calls, calls of imports, suspension and
+// resumption, with other contexts in between.
 func TestNoAllocations(t *testing.T) {
 	p := newProgramOf(t, handlersWasm, testSpec(), answering)
 	c, other := p.Context(0), p.Context(1)
@@ -31,8 +32,9 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestManyPrograms instantiates a module 16,384 times, as on as many nodes. Their memories are 2 GiB together, of which almost
-// nothing is backed; what the engines keep for each stays below 12 KiB.
+// TestManyPrograms instantiates a module 16,384 times, as on as many nodes.
+// Their memories are 2 GiB together, of which almost nothing is backed; what
+// the engines keep for each stays below 12 KiB.
 func TestManyPrograms(t *testing.T) {
 	const programs = 16_384
 	m, err := Load("test", handlersWasm, testSpec())

@@ -2,10 +2,12 @@ package hpu
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// arena gives out the linear memories of an engine. Memory is reserved in large pieces of address space and backed by the
-// operating system page by page when it is first touched; a memory that is given back is handed out again as zeros, and made so only then:
-// most engines end with all their programs. Until then its pages stay.
-// It implements experimental.MemoryAllocator for programs of one size.
+// arena gives out the linear memories of an engine. Memory is reserved in large
+// pieces of address space and backed by the operating system page by page when
+// it is first touched; a memory that is given back is handed out again as
+// zeros, and made so only then: most engines end with all their programs. Until
+// then its pages stay. It implements experimental.MemoryAllocator for programs
+// of one size.
 type arena struct {
 	space []byte           // not yet given out
 	all   [][]byte         // pieces, to unmap
@@ -54,7 +56,8 @@ func (a *arena) close() error {
 	return first
 }
 
-// slot is the memory of one program: an experimental.LinearMemory that has its full size from the beginning.
+// slot is the memory of one program: an experimental.LinearMemory that has its
+// full size from the beginning.
 type slot struct{ mem []byte }
 
 var _ experimental.LinearMemory = (*slot)(nil)
@@ -67,5 +70,6 @@ func (s *slot) Reallocate(size uint64) []byte {
 	return s.mem[:size]
 }
 
-// Free does nothing: the instance gives the memory back to the arena, where an error can be reported.
+// Free does nothing: the instance gives the memory back to the arena, where an
+// error can be reported.
 func (s *slot) Free() {}

@@ -18,7 +18,8 @@ func reserve(n int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
 	}
-	if err := syscall.Madvise(b, madvNoHugePage); err != nil && err != syscall.EINVAL { // EINVAL: a kernel without huge pages
+	// EINVAL: a kernel without huge pages
+	if err := syscall.Madvise(b, madvNoHugePage); err != nil && err != syscall.EINVAL {
 		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
 	}
 	return b, nil

@@ -9,8 +9,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// The operations of atomic32 against the table of RISC-V's extension A (The RISC-V Instruction Set Manual, volume I, 8.4), and against what
-// handlers do that run natively. What a module gets is tested by handlerlab's handlers for PsPIN, which use them all.
+// The operations of atomic32 against the table of RISC-V's extension A (The
+// RISC-V Instruction Set Manual, volume I, 8.4), and against what handlers do
+// that run natively. What a module gets is tested by handlerlab's handlers for
+// PsPIN, which use them all.
 func TestAtomic32(t *testing.T) {
 	const before, operand = 0x8000_00f0, 0x0000_0fff
 	for op, want := range map[Atomic32]uint32{

@@ -47,8 +47,9 @@ func BenchmarkCallXor256(b *testing.B) { benchmarkCall(b, "xor", 256) }
 // BenchmarkCallEmpty is what a call costs without a handler in it.
 func BenchmarkCallEmpty(b *testing.B) { benchmarkCall(b, "sum", 0) }
 
-// BenchmarkMetering runs the tightest loop, 64 KiB byte by byte, with and without metering in turn, and reports the median of
-// the ratios: other programs on the machine disturb both alike.
+// BenchmarkMetering runs the tightest loop, 64 KiB byte by byte, with and
+// without metering in turn, and reports the median of the ratios: other
+// programs on the machine disturb both alike.
 func BenchmarkMetering(b *testing.B) {
 	const n = 65536
 	spec := testSpec()
@@ -72,7 +73,8 @@ func BenchmarkMetering(b *testing.B) {
 	b.ReportMetric(ratios[len(ratios)/2], "x-unmetered")
 }
 
-// plainHandler returns a handler of the module as it was before the loader rewrote it, with n bytes to work on.
+// plainHandler returns a handler of the module as it was before the loader
+// rewrote it, with n bytes to work on.
 func plainHandler(b *testing.B, name string, n int) func() {
 	ctx := context.Background()
 	rt := wazero.NewRuntime(ctx)

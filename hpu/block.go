@@ -6,8 +6,10 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// block adds up what the instructions of a basic block cost on a core (README.md, "What a block costs"). It sees them one by one,
-// in order, and follows values through the operand stack and the locals where the cost depends on them.
+// block adds up what the instructions of a basic block cost on a core
+// (README.md, "What a block costs"). It sees them one by one, in order, and
+// follows values through the operand stack and the locals where the cost
+// depends on them.
 type block struct {
 	p      *prices
 	used   [numUnits]int64 // cycles of each kind of unit; instructions fetched
@@ -38,8 +40,8 @@ type localValue struct {
 	start int64 // scratch: when the value at the beginning of the block can be used
 }
 
-// value is where an operand comes from: a node (0 and more), or one of the following, or below firstLocal a local that holds it
-// since before the block.
+// value is where an operand comes from: a node (0 and more), or one of the
+// following, or below firstLocal a local that holds it since before the block.
 type value int32
 
 const (
@@ -227,7 +229,8 @@ func takesShift(op wasm.Opcode) bool {
 	return op == wasm.OpI32Add || op == wasm.OpI32Sub || op >= wasm.OpI32And && op <= wasm.OpI32Xor || op > wasm.OpI32Eqz && op <= wasm.OpI32GeU
 }
 
-// cost returns what the block costs, in parts of a cycle, once. again: the block ends with a branch to its own beginning.
+// cost returns what the block costs, in parts of a cycle, once. again: the
+// block ends with a branch to its own beginning.
 func (b *block) cost(again bool) int64 {
 	p := b.p
 	if p.moveFree {
@@ -251,8 +254,8 @@ func (b *block) cost(again bool) int64 {
 	return most + b.serial*p.parts
 }
 
-// chain returns the length of the longest chain of instructions that wait for each other, in cycles, if all locals of the block
-// before are known.
+// chain returns the length of the longest chain of instructions that wait for
+// each other, in cycles, if all locals of the block before are known.
 func (b *block) chain() (longest int64) {
 	for i := range b.nodes {
 		n := &b.nodes[i]
@@ -274,11 +277,14 @@ func (b *block) ready(v value) int64 {
 	return 0
 }
 
-// recurrenceRounds is a multiple of the periods, in rounds of a loop, that recurrences may have if they are to count exactly.
+// recurrenceRounds is a multiple of the periods, in rounds of a loop, that
+// recurrences may have if they are to count exactly.
 const recurrenceRounds = 12
 
-// recurrence returns the time by which one round of the block follows the one before if nothing but the values in locals is
-// waited for, in parts of a cycle, rounded up: the block is executed in thought until its rounds have become regular.
+// recurrence returns the time by which one round of the block follows the one
+// before if nothing but the values in locals is waited for, in parts of a
+// cycle, rounded up: the block is executed in thought until its rounds have
+// become regular.
 func (b *block) recurrence() (most int64) {
 	for _, i := range b.sets {
 		b.locals[i].start = 0

@@ -11,8 +11,9 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// threeWide is a core that fetches three instructions a cycle: 2 integer units, 1 multiplier, 1 load, 1 store and 2
-// floating-point units; branches take an integer unit. Costs are counted in sixths.
+// threeWide is a core that fetches three instructions a cycle: 2 integer units,
+// 1 multiplier, 1 load, 1 store and 2 floating-point units; branches take an
+// integer unit. Costs are counted in sixths.
 func threeWide() CostTable {
 	return CostTable{
 		Int: 1, IntMul: 1, IntDiv: 12, Float: 1, FloatMul: 1, FloatDiv: 9, FloatSqrt: 33, Convert: 1, Load: 1, Store: 1, Select: 1,
@@ -57,8 +58,10 @@ func TestBlockOfAScalarCore(t *testing.T) {
 	scalar := threeWide()
 	scalar.Core = Core{}
 	require.Equal(t, "5", blockCost(t, scalar, true, sumLoop))
-	// In order, with loads whose result is there a cycle later: 1 + 1 and, with a compiler that puts the other two additions
-	// behind the load, nothing. A chain of two loads and an addition takes 2 + 2 + 1 though it is three instructions.
+	// In order, with loads whose result is there a cycle later: 1 + 1 and, with
+	// a compiler that puts the other two additions behind the load, nothing. A
+	// chain of two loads and an addition takes 2 + 2 + 1 though it is three
+	// instructions.
 	scalar.Core = Core{Chain: ChainBlock, Latency: Latency{Load: 2}}
 	require.Equal(t, "5", blockCost(t, scalar, true, sumLoop))
 	require.Equal(t, "5", blockCost(t, scalar, false, "local.get 0; i32.load; i32.load; i32.const 1; i32.add; local.set 3"))
@@ -77,19 +80,23 @@ func TestBlockOfAWideCore(t *testing.T) {
 		again      bool
 		cost, code string
 	}{
-		// Three additions and the branch take two integer units 4/2 cycles; five instructions would be fetched in 5/3.
+		// Three additions and the branch take two integer units 4/2 cycles;
+		// five instructions would be fetched in 5/3.
 		{true, "2", sumLoop},
 		{false, "2", sumLoop},
 		// Two instructions on a core of three are two thirds of a cycle, not one.
 		{false, "4/6", "local.get 0; i32.const 1; i32.or; local.set 1; local.get 2; local.get 3; f32.add; local.set 2"},
 		{false, "3/6", "local.get 0; i32.const 1; i32.or; local.set 1"},
-		// Loads have one unit, as have multiplications; a division keeps one of two units for nine cycles.
+		// Loads have one unit, as have multiplications; a division keeps one of
+		// two units for nine cycles.
 		{false, "2", "local.get 0; i32.load; local.set 1; local.get 0; i32.load 4; local.set 2"},
 		{false, "2", "local.get 0; local.get 1; i32.mul; local.get 2; i32.mul; local.set 1"},
 		{false, "27/6", "local.get 0; local.get 1; f32.div; local.set 1"},
-		{false, "9/6", "local.get 0; local.get 1; i64.add; local.set 0; br 0"}, // two instructions and the branch
-		// Base plus index costs nothing beside a load; with an offset it does, unless one of them is a constant; so it does for
-		// floating point, and if a local keeps it.
+		// two instructions and the branch
+		{false, "9/6", "local.get 0; local.get 1; i64.add; local.set 0; br 0"},
+		// Base plus index costs nothing beside a load; with an offset it does,
+		// unless one of them is a constant; so it does for floating point, and
+		// if a local keeps it.
 		{false, "1", "local.get 0; local.get 1; i32.add; i32.load 0;" + ors},
 		{false, "9/6", "local.get 0; local.get 1; i32.add; i32.load 4;" + ors},
 		{false, "1", "local.get 0; i32.const 8; i32.add; i32.load 4;" + ors},
@@ -97,7 +104,8 @@ func TestBlockOfAWideCore(t *testing.T) {
 		{false, "1", "local.get 0; i32.const 8; i32.add; f32.load 0;" + ors},
 		{false, "9/6", "local.get 0; local.get 1; i32.add; local.tee 2; i32.load 0;" + ors},
 		{false, "1", "local.get 0; local.get 1; i32.add; local.get 2; i32.store 0; local.get 2;" + ors},
-		// A shift by a constant costs nothing beside what uses it; one by a variable does, and the second one.
+		// A shift by a constant costs nothing beside what uses it; one by a
+		// variable does, and the second one.
 		{false, "1", "local.get 0; local.get 1; i32.const 2; i32.shl; i32.add; i32.load 0;" + ors},
 		{false, "9/6", "local.get 0; local.get 1; local.get 2; i32.shl; i32.add; i32.load 0;" + ors},
 		// Of two products one becomes a part of their sum: 3/2, and two of two.
@@ -114,7 +122,8 @@ func TestRecurrences(t *testing.T) {
 	const chase = "local.get 0; i32.load; local.set 0; br 0"
 	for _, c := range []struct{ cost, code string }{
 		{"2", chase},
-		// Two locals that exchange their values, one by a multiplication (3), one by an addition (1): 4 in two rounds.
+		// Two locals that exchange their values, one by a multiplication (3),
+		// one by an addition (1): 4 in two rounds.
 		{"2", "local.get 0; local.get 2; i32.mul; local.get 1; local.get 2; i32.add; local.set 0; local.set 1; br 0"},
 		// Three of them: 7 in three rounds.
 		{"14/6", "local.get 0; local.get 3; i32.mul; local.get 1; local.get 3; i32.mul; local.get 2; local.get 3; i32.or;" +
@@ -131,7 +140,8 @@ func TestRecurrences(t *testing.T) {
 	require.Equal(t, "1", blockCost(t, threeWide(), false, chase))
 }
 
-// A block of 20,000 moves costs: 20,001 names and a constant, of which 16 and 4 for the addition are free.
+// A block of 20,000 moves costs: 20,001 names and a constant, of which 16 and 4
+// for the addition are free.
 func TestMovesAreNotFreeWithoutLimit(t *testing.T) {
 	const n = 20_000
 	code := wasm.AppendIndexed(nil, wasm.OpLocalGet, 0)
@@ -175,8 +185,9 @@ func TestFractionsOfCycles(t *testing.T) {
 	table.Core.Chain = ChainNone
 	spec := testSpec()
 	spec.Costs = table
-	// A loop of one subtraction and one branch: two of two integer units, 1 a round; the float addition makes no difference but
-	// to fetch, 3/3; with another one it is 4/3.
+	// A loop of one subtraction and one branch: two of two integer units, 1 a
+	// round; the float addition makes no difference but to fetch, 3/3; with
+	// another one it is 4/3.
 	loop := func(additions int) []byte {
 		code := []byte{byte(wasm.OpLoop), 0x40}
 		for range additions {
@@ -188,7 +199,8 @@ func TestFractionsOfCycles(t *testing.T) {
 		code = wasm.AppendIndexed(wasm.AppendIndexed(code, wasm.OpLocalTee, 0), wasm.OpBrIf, 0)
 		return append(code, byte(wasm.OpEnd), byte(wasm.OpI32Const), 0)
 	}
-	for additions, want := range []int64{10, 10, 14, 17, 20} { // ceil(10 rounds of 1, 1, 4/3, 5/3, 6/3)
+	// ceil(10 rounds of 1, 1, 4/3, 5/3, 6/3)
+	for additions, want := range []int64{10, 10, 14, 17, 20} {
 		m := handlerModule()
 		m.bodies[0] = append([]byte{1, 1, byte(wasm.F32)}, loop(additions)...)
 		p := newProgramOf(t, m.bytes(), spec, answering)
@@ -199,7 +211,8 @@ func TestFractionsOfCycles(t *testing.T) {
 		require.Nil(t, x.Outcome().Err)
 		x.Start(handler(t, p, "h"), 10, 0, want-2)
 		require.Equal(t, TrapBudget, x.Outcome().Err.Kind)
-		x.Start(handler(t, p, "h"), 10, 0, math.MaxInt64) // parts of a cycle would not fit into a register
+		// parts of a cycle would not fit into a register
+		x.Start(handler(t, p, "h"), 10, 0, math.MaxInt64)
 		require.Nil(t, x.Outcome().Err)
 		require.Equal(t, want, x.Outcome().Cycles)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// acting is a module whose handler calls op with the arguments, of which n bytes at the address 0 are meant, again and again.
+// acting is a module whose handler calls op with the arguments, of which n
+// bytes at the address 0 are meant, again and again.
 func acting(op Op, args ...int64) []byte {
 	code := []byte{byte(wasm.OpLoop), 0x40}
 	for i, p := range op.signature().Params {
@@ -30,8 +31,10 @@ func acting(op Op, args ...int64) []byte {
 	return m.bytes()
 }
 
-// TestImportsPay has handlers ask for the same thing for ever, with as many bytes as the memory has: the budget ends them after
-// as many calls as the work of one allows, before the device is asked once too often, and their time contains the calls only.
+// TestImportsPay has handlers ask for the same thing for ever, with as many
+// bytes as the memory has: the budget ends them after as many calls as the work
+// of one allows, before the device is asked once too often, and their time
+// contains the calls only.
 func TestImportsPay(t *testing.T) {
 	const budget, bytesOf = 100_000, 60_000
 	for _, x := range []struct {
@@ -84,14 +87,18 @@ func TestImportsPay(t *testing.T) {
 	}
 }
 
-// TestStraightLine runs code without loops and calls far over its budget. It ends within MaxUnchecked instructions.
+// TestStraightLine runs code without loops and calls far over its budget. It
+// ends within MaxUnchecked instructions.
 func TestStraightLine(t *testing.T) {
-	work := []byte{byte(wasm.OpI32Const), 3, byte(wasm.OpI32Const), 5, 0x6D, byte(wasm.OpDrop)} // 17 cycles, 4 instructions
-	branch := []byte{byte(wasm.OpLocalGet), 0, byte(wasm.OpBrIf), 0}                            // 9 cycles, 2 instructions
+	// 17 cycles, 4 instructions
+	work := []byte{byte(wasm.OpI32Const), 3, byte(wasm.OpI32Const), 5, 0x6D, byte(wasm.OpDrop)}
+	// 9 cycles, 2 instructions
+	branch := []byte{byte(wasm.OpLocalGet), 0, byte(wasm.OpBrIf), 0}
 	arms := append(append([]byte{byte(wasm.OpLocalGet), 1, byte(wasm.OpIf), 0x40}, bytes.Repeat([]byte{byte(wasm.OpNop)}, MaxUnchecked)...),
 		byte(wasm.OpElse))
 	arms = append(append(arms, work...), byte(wasm.OpEnd))
-	fill := []byte{byte(wasm.OpI32Const), 0, byte(wasm.OpI32Const), 0, byte(wasm.OpLocalGet), 0, 0xFC, 0x0B, 0} // 29 + n/8 cycles
+	// 29 + n/8 cycles
+	fill := []byte{byte(wasm.OpI32Const), 0, byte(wasm.OpI32Const), 0, byte(wasm.OpLocalGet), 0, 0xFC, 0x0B, 0}
 	const budget = 1000
 	for _, x := range []struct {
 		name  string
@@ -122,8 +129,9 @@ func TestStraightLine(t *testing.T) {
 	}
 }
 
-// TestCheckPlacement compares generated modules that check the budget at almost every block with the same as they are loaded: where
-// the budget suffices nothing differs; where it does not, no more is charged.
+// TestCheckPlacement compares generated modules that check the budget at almost
+// every block with the same as they are loaded: where the budget suffices
+// nothing differs; where it does not, no more is charged.
 func TestCheckPlacement(t *testing.T) {
 	e, err := NewEngine("wazero")
 	require.NoError(t, err)

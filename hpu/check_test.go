@@ -8,14 +8,16 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// troubled is a module with three bad imports, a memory that is not exported, and two of three functions invalid.
+// troubled is a module with three bad imports, a memory that is not exported,
+// and two of three functions invalid.
 func troubled() []byte {
 	types := wasm.AppendU32(nil, 2)
 	types = wasm.AppendTypes(wasm.AppendTypes(append(types, 0x60), handlerType.Params), handlerType.Results)
 	types = wasm.AppendTypes(wasm.AppendTypes(append(types, 0x60), nil), nil)
 	imports := wasm.AppendU32(nil, 3)
 	for _, name := range [][2]string{{"env", "puts"}, {"spin", "teleport"}, {"spin", "yield"}} {
-		imports = append(wasm.AppendName(wasm.AppendName(imports, name[0]), name[1]), 0, 0) // a function of type 0
+		// a function of type 0
+		imports = append(wasm.AppendName(wasm.AppendName(imports, name[0]), name[1]), 0, 0)
 	}
 	bodies := [][]byte{
 		{0, byte(wasm.OpI64Const), 0, byte(wasm.OpEnd)}, // i64 for i32

@@ -23,7 +23,9 @@ func (s Status) String() string { return statusNames[s] }
 
 // Outcome is how a handler ended.
 type Outcome struct {
-	Code   Code  // what the handler returned, or Err.Kind.Code(). Whether its kind may return it is for the caller to judge
+	// what the handler returned, or Err.Kind.Code(). Whether its kind may
+	// return it is for the caller to judge
+	Code   Code
 	Cycles int64 // charged
 	Err    *Trap // nil if the handler returned
 }
@@ -68,14 +70,16 @@ func (c *Context) HPU() int { return int(c.number) }
 // ArgsAddr returns the address of the context's argument record, 256 bytes, 16-byte aligned.
 func (c *Context) ArgsAddr() uint32 { return c.record }
 
-// PacketAddr returns the address of the context's packet buffer, Spec.PacketBytes long, 16-byte aligned.
+// PacketAddr returns the address of the context's packet buffer,
+// Spec.PacketBytes long, 16-byte aligned.
 func (c *Context) PacketAddr() uint32 { return c.record + argsBytes }
 
 // Status returns what the context is doing.
 func (c *Context) Status() Status { return c.status }
 
-// Cycles returns the cycles charged to the present or last handler so far. While the handler executes the count is that of
-// its present import call. A cycle that has begun counts.
+// Cycles returns the cycles charged to the present or last handler so far.
+// While the handler executes the count is that of its present import call. A
+// cycle that has begun counts.
 func (c *Context) Cycles() int64 {
 	if c.status == Done {
 		return c.outcome.Cycles
@@ -89,22 +93,27 @@ func (c *Context) charged() int64 {
 	return (c.budget - c.left + parts - 1) / parts
 }
 
-// Used returns what the present or last handler has used of its budget so far, cycles: those charged to it and what imports take
-// besides (docs/abi.md, Metering).
+// Used returns what the present or last handler has used of its budget so far,
+// cycles: those charged to it and what imports take besides (docs/abi.md,
+// Metering).
 func (c *Context) Used() int64 { return c.Cycles() + c.effort }
 
 // allow sets the budget, cycles.
 func (c *Context) allow(cycles int64) {
 	parts := c.program.module.prices.parts
-	c.budget = min(cycles, math.MaxInt64/2/parts) * parts // a handler that may run for so long is never killed
+	// a handler that may run for so long is never killed
+	c.budget = min(cycles, math.MaxInt64/2/parts) * parts
 	c.left = c.budget
 }
 
-// Outcome returns how the last handler ended. It is valid when Start or Resume returned Done, and after Kill.
+// Outcome returns how the last handler ended. It is valid when Start or Resume
+// returned Done, and after Kill.
 func (c *Context) Outcome() Outcome { return c.outcome }
 
-// Start runs handler f with the arguments args and state (docs/abi.md, Handlers) until it ends or blocks. It is killed when, where
-// the budget is checked (docs/abi.md, Metering), more cycles than budget have been charged, with what imports take besides. The context must not be blocked, and no
+// Start runs handler f with the arguments args and state (docs/abi.md,
+// Handlers) until it ends or blocks. It is killed when, where the budget is
+// checked (docs/abi.md, Metering), more cycles than budget have been charged,
+// with what imports take besides. The context must not be blocked, and no
 // handler of the program may be executing.
 func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	p := c.program

@@ -10,57 +10,75 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// CostTable describes the core of a device's HPU by what its instructions cost, in cycles. The loader knows no defaults.
+// CostTable describes the core of a device's HPU by what its instructions cost,
+// in cycles. The loader knows no defaults.
 //
-// A class of instructions costs what its field says; Instructions says it for single ones. Without [Core.Fetch] the core
-// executes one instruction after the other, and a basic block costs the sum. With it the core is wide: a block costs the most
-// that one of its parts needs: fetch, or a kind of execution unit. Fractions of a cycle count; see [Module.CycleParts].
+// A class of instructions costs what its field says; Instructions says it for
+// single ones. Without [Core.Fetch] the core executes one instruction after the
+// other, and a basic block costs the sum. With it the core is wide: a block
+// costs the most that one of its parts needs: fetch, or a kind of execution
+// unit. Fractions of a cycle count; see [Module.CycleParts].
 type CostTable struct {
-	Move         int64 `yaml:"move"`          // local.get, local.set, local.tee, constants, drop, nop, block, loop, else, end, reinterpret, memory.size
-	Int          int64 `yaml:"int"`           // integer addition, logic, shifts, comparisons, bit counts, wrap and extension
-	IntMul       int64 `yaml:"int_mul"`       // integer multiplication
-	IntDiv       int64 `yaml:"int_div"`       // integer division and remainder
-	Float        int64 `yaml:"float"`         // addition, subtraction, comparison, min, max, abs, neg, copysign, rounding
-	FloatMul     int64 `yaml:"float_mul"`     // multiplication
-	FloatDiv     int64 `yaml:"float_div"`     // division
-	FloatSqrt    int64 `yaml:"float_sqrt"`    // square root
-	Convert      int64 `yaml:"convert"`       // between integers and floating point, promote, demote
-	Load         int64 `yaml:"load"`          // of any width
-	Store        int64 `yaml:"store"`         // of any width
-	Select       int64 `yaml:"select"`        // select
-	Branch       int64 `yaml:"branch"`        // br, br_if, br_table, if, return, unreachable; at least 1
-	LoopBranch   int64 `yaml:"loop_branch"`   // br_if to the head of a loop, which is nearly always taken; 0: as any other
+	// local.get, local.set, local.tee, constants, drop, nop, block, loop, else,
+	// end, reinterpret, memory.size
+	Move int64 `yaml:"move"`
+	// integer addition, logic, shifts, comparisons, bit counts, wrap and
+	// extension
+	Int    int64 `yaml:"int"`
+	IntMul int64 `yaml:"int_mul"` // integer multiplication
+	IntDiv int64 `yaml:"int_div"` // integer division and remainder
+	// addition, subtraction, comparison, min, max, abs, neg, copysign, rounding
+	Float     int64 `yaml:"float"`
+	FloatMul  int64 `yaml:"float_mul"`  // multiplication
+	FloatDiv  int64 `yaml:"float_div"`  // division
+	FloatSqrt int64 `yaml:"float_sqrt"` // square root
+	Convert   int64 `yaml:"convert"`    // between integers and floating point, promote, demote
+	Load      int64 `yaml:"load"`       // of any width
+	Store     int64 `yaml:"store"`      // of any width
+	Select    int64 `yaml:"select"`     // select
+	// br, br_if, br_table, if, return, unreachable; at least 1
+	Branch int64 `yaml:"branch"`
+	// br_if to the head of a loop, which is nearly always taken; 0: as any
+	// other
+	LoopBranch   int64 `yaml:"loop_branch"`
 	Call         int64 `yaml:"call"`          // call; at least 1. An import's own cost comes on top
 	CallIndirect int64 `yaml:"call_indirect"` // call_indirect; at least 1
 	Global       int64 `yaml:"global"`        // global.get and global.set
 	Bulk         int64 `yaml:"bulk"`          // memory.copy, memory.fill, memory.init, data.drop, each
-	// BulkBytesPerCycle is the bytes that memory.copy, memory.fill and memory.init move per cycle, rounded up to whole
-	// cycles and charged on top of Bulk, 1 to 64: a machine that simulates must be able to keep up.
+	// BulkBytesPerCycle is the bytes that memory.copy, memory.fill and
+	// memory.init move per cycle, rounded up to whole cycles and charged on top
+	// of Bulk, 1 to 64: a machine that simulates must be able to keep up.
 	BulkBytesPerCycle int64            `yaml:"bulk_bytes_per_cycle"`
 	Import            int64            `yaml:"import"`  // an import that Imports does not list
 	Imports           map[string]int64 `yaml:"imports"` // by name of the import, such as dma_to_host
 
-	// Where Move is 0, a block may name as many values (local.get, local.set, local.tee, constants) as the core has registers
-	// and its instructions have operands, for nothing: Registers plus Operands for each instruction that is none of class
-	// move. Each name beyond that is a move between registers or to memory and costs Spill, which must then be 1 at least.
+	// Where Move is 0, a block may name as many values (local.get, local.set,
+	// local.tee, constants) as the core has registers and its instructions have
+	// operands, for nothing: Registers plus Operands for each instruction that
+	// is none of class move. Each name beyond that is a move between registers
+	// or to memory and costs Spill, which must then be 1 at least.
 	Registers int64 `yaml:"registers"`
 	Operands  int64 `yaml:"operands"`
 	Spill     int64 `yaml:"spill"`
 
 	Core Core `yaml:"core,omitempty"`
-	// Instructions is what single instructions cost, in place of their classes. A key is a WebAssembly name such as i64.add,
-	// or several of them with spaces between.
+	// Instructions is what single instructions cost, in place of their classes.
+	// A key is a WebAssembly name such as i64.add, or several of them with
+	// spaces between.
 	Instructions map[string]InstrCost `yaml:"instructions,omitempty"`
 }
 
 // Core is how the instructions of a block share a core.
 type Core struct {
-	// Fetch is the machine instructions that the core fetches and decodes in a cycle. 0: one instruction after the other, and
-	// the numbers of units must be 0.
+	// Fetch is the machine instructions that the core fetches and decodes in a
+	// cycle. 0: one instruction after the other, and the numbers of units must
+	// be 0.
 	Fetch int64 `yaml:"fetch"`
-	// Units by kind, each of which begins an instruction as soon as it has finished the one before. Int executes Int, Select
-	// and moves, Mul multiplications and divisions of integers, Load and Store also globals, Float everything of floating
-	// point, Branch branches and calls. Mul and Branch may be 0: Int executes theirs, too.
+	// Units by kind, each of which begins an instruction as soon as it has
+	// finished the one before. Int executes Int, Select and moves, Mul
+	// multiplications and divisions of integers, Load and Store also globals,
+	// Float everything of floating point, Branch branches and calls. Mul and
+	// Branch may be 0: Int executes theirs, too.
 	Int    int64 `yaml:"int"`
 	Mul    int64 `yaml:"mul"`
 	Load   int64 `yaml:"load"`
@@ -68,17 +86,24 @@ type Core struct {
 	Float  int64 `yaml:"float"`
 	Branch int64 `yaml:"branch"`
 
-	// Chain says which chains of instructions that wait for each other's results bound the cost of a block from below.
+	// Chain says which chains of instructions that wait for each other's
+	// results bound the cost of a block from below.
 	Chain Chain `yaml:"chain"`
-	// Latency is the cycles from the beginning of an instruction until another can use its result, by class. A class that
-	// is 0 here has a result when it has left its unit.
+	// Latency is the cycles from the beginning of an instruction until another
+	// can use its result, by class. A class that is 0 here has a result when it
+	// has left its unit.
 	Latency Latency `yaml:"latency"`
 
 	// Fold… name instructions that become a part of the one that uses their result, and cost nothing.
-	FoldAddress  Address `yaml:"fold_address"`  // a 32-bit addition that gives an address
-	FoldShift    bool    `yaml:"fold_shift"`    // a 32-bit shift by a constant that an addition, subtraction, logic or comparison uses
-	FoldCompare  bool    `yaml:"fold_compare"`  // a 32-bit comparison that decides an if or br_if: compare and branch
-	FoldMultiply bool    `yaml:"fold_multiply"` // a multiplication of floating point that an addition or subtraction uses: multiply and accumulate
+	FoldAddress Address `yaml:"fold_address"` // a 32-bit addition that gives an address
+	// a 32-bit shift by a constant that an addition, subtraction, logic or
+	// comparison uses
+	FoldShift bool `yaml:"fold_shift"`
+	// a 32-bit comparison that decides an if or br_if: compare and branch
+	FoldCompare bool `yaml:"fold_compare"`
+	// a multiplication of floating point that an addition or subtraction uses:
+	// multiply and accumulate
+	FoldMultiply bool `yaml:"fold_multiply"`
 }
 
 // Chain names the chains of dependent instructions that count.
@@ -86,9 +111,13 @@ type Chain string
 
 // Kinds of chains.
 const (
-	ChainNone  Chain = ""      // none
-	ChainBlock Chain = "block" // within a block: in-order cores, where a compiler has put what is independent in between
-	ChainLoop  Chain = "loop"  // from one round to the next of a loop that is a single block: out-of-order cores, which overlap rounds
+	ChainNone Chain = "" // none
+	// within a block: in-order cores, where a compiler has put what is
+	// independent in between
+	ChainBlock Chain = "block"
+	// from one round to the next of a loop that is a single block: out-of-order
+	// cores, which overlap rounds
+	ChainLoop Chain = "loop"
 )
 
 // Address says what an address of a load or store may consist of.
@@ -98,7 +127,8 @@ type Address string
 const (
 	AddressBase   Address = ""       // a register and the instruction's own constant
 	AddressOffset Address = "offset" // also an addition of a constant
-	AddressIndex  Address = "index"  // also, for integers and in place of a constant, an addition of a register
+	// also, for integers and in place of a constant, an addition of a register
+	AddressIndex Address = "index"
 )
 
 // Latency is cycles until a result can be used, by class of instructions.
@@ -253,7 +283,8 @@ func (p *problems) instruction(field string, c InstrCost, names string) {
 	p.check(field+".latency", c.Latency, 0, MaxCost)
 }
 
-// ends reports whether instructions of a class may lead back to code that has been executed: they must cost something.
+// ends reports whether instructions of a class may lead back to code that has
+// been executed: they must cost something.
 func ends(class wasm.Class) bool {
 	return class == wasm.ClassBranch || class == wasm.ClassCall || class == wasm.ClassCallIndirect
 }

@@ -16,16 +16,19 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// nanosecondsPerCycle is what a cycle of a handler's budget may take on the machine of README.md, whatever the handler does. So a
-// budget bounds how long a handler holds the simulator up.
+// nanosecondsPerCycle is what a cycle of a handler's budget may take on the
+// machine of README.md, whatever the handler does. So a budget bounds how long
+// a handler holds the simulator up.
 const nanosecondsPerCycle = 20
 
-// chainHere is what a link of chain takes on that machine, in nanoseconds: a multiplication and a shift that wait for each other.
+// chainHere is what a link of chain takes on that machine, in nanoseconds: a
+// multiplication and a shift that wait for each other.
 const chainHere = 1.3
 
 var chainSink uint64
 
-// slower says how much longer than on the machine of README.md instructions take on this one, at least 1: the least of several runs of a chain of
+// slower says how much longer than on the machine of README.md instructions
+// take on this one, at least 1: the least of several runs of a chain of
 // instructions of known length, which has nothing to do with handlers.
 func slower() float64 {
 	const links = 1 << 20
@@ -81,8 +84,9 @@ func (w *probeWriter) i32(v int32) *probeWriter {
 	return w
 }
 
-// instructions are probes of all instructions of the table that have a signature: x = x op y where the types allow it, so that
-// each waits for the one before; else the bits of the result go into a sum.
+// instructions are probes of all instructions of the table that have a
+// signature: x = x op y where the types allow it, so that each waits for the
+// one before; else the bits of the result go into a sum.
 func instructions() (list []probe) {
 	for op := wasm.Opcode(0); op <= 0xFC0B; op++ {
 		if op == 0x100 {
@@ -162,7 +166,8 @@ func sum(w *probeWriter, in, out string) {
 	w.op(wasm.OpLocalGet, l).op(xor).op(wasm.OpLocalSet, l)
 }
 
-// random writes the next of a sequence of numbers that no processor predicts into local 2, and pushes bits of it.
+// random writes the next of a sequence of numbers that no processor predicts
+// into local 2, and pushes bits of it.
 func random(w *probeWriter, mask int32) {
 	w.op(wasm.OpLocalGet, 2).i32(1664525).op(0x6C).i32(1013904223).op(0x6A).op(wasm.OpLocalTee, 2)
 	w.i32(8).op(0x76).i32(mask).op(0x71)
@@ -170,7 +175,8 @@ func random(w *probeWriter, mask int32) {
 
 const block = uint32(0x40)
 
-// structures are probes of what has no signature, at its worst: branches that cannot be predicted, memory that is in no cache.
+// structures are probes of what has no signature, at its worst: branches that
+// cannot be predicted, memory that is in no cache.
 func structures() []probe {
 	return slices.Concat(branches(), accesses(), calls())
 }
@@ -259,7 +265,8 @@ func calls() []probe {
 	}
 }
 
-// imports are probes of all imports, with a device that does nothing, and of those that may block with one that blocks each.
+// imports are probes of all imports, with a device that does nothing, and of
+// those that may block with one that blocks each.
 func imports() (list []probe) {
 	for op := hpu.OpNone + 1; op < hpu.NumOps; op++ {
 		w := &probeWriter{}
@@ -283,7 +290,8 @@ func imports() (list []probe) {
 	return list
 }
 
-// module writes the module of a probe. Import 0 is what it calls; function 1 is the handler, 2 the first of the others.
+// module writes the module of a probe. Import 0 is what it calls; function 1 is
+// the handler, 2 the first of the others.
 func (p *probe) module() []byte {
 	handler := wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Results: []wasm.ValueType{wasm.I32}}
 	op := p.op
@@ -349,8 +357,9 @@ type nothing struct{ block bool }
 
 func (n nothing) Act(*hpu.Context, *hpu.Action) (int64, bool) { return 0, n.block }
 
-// took runs a probe for a while and returns the nanoseconds of a cycle of its budget: the least of several runs, since other
-// programs on the machine disturb some.
+// took runs a probe for a while and returns the nanoseconds of a cycle of its
+// budget: the least of several runs, since other programs on the machine
+// disturb some.
 func (p *probe) took(tb testing.TB, e hpu.Engine, spec *hpu.Spec) float64 {
 	m, err := hpu.Load(p.name, p.module(), spec)
 	require.NoError(tb, err, p.name)
@@ -391,8 +400,9 @@ func (p *probe) took(tb testing.TB, e hpu.Engine, spec *hpu.Spec) float64 {
 	return best
 }
 
-// BenchmarkCycle measures what a cycle of a budget takes for every instruction and every import, with each cost table of the
-// simulator, and reports the worst. With -v it lists the ten worst of each table.
+// BenchmarkCycle measures what a cycle of a budget takes for every instruction
+// and every import, with each cost table of the simulator, and reports the
+// worst. With -v it lists the ten worst of each table.
 func BenchmarkCycle(b *testing.B) {
 	e, err := hpu.NewEngine("wazero")
 	require.NoError(b, err)

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// deepShapes are functions that call themselves without end, with as much on an engine's stack as their code allows: values that
-// live at once, or one after the other, locals, and arguments.
+// deepShapes are functions that call themselves without end, with as much on an
+// engine's stack as their code allows: values that live at once, or one after
+// the other, locals, and arguments.
 func deepShapes() map[string]*moduleOf {
 	get := func(b []byte, l int) []byte { return wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(l)) }
 	load := func(b []byte, at int) []byte { // a value that is not known before
@@ -69,7 +70,8 @@ func deepShapes() map[string]*moduleOf {
 	return shapes
 }
 
-// TestDeepFrames has all engines end endless recursion at the same call, as deep as a device may allow: none uses up its own stack.
+// TestDeepFrames has all engines end endless recursion at the same call, as
+// deep as a device may allow: none uses up its own stack.
 func TestDeepFrames(t *testing.T) {
 	spec := testSpec()
 	spec.MaxCallDepth, spec.MaxCodeBytes = maxCallDepth, 1<<20
@@ -86,10 +88,11 @@ func TestDeepFrames(t *testing.T) {
 	}
 }
 
-// TestDroppedSegments drops a data segment in one context and reads it in another: contexts share the segments of a program, on
-// every engine.
+// TestDroppedSegments drops a data segment in one context and reads it in
+// another: contexts share the segments of a program, on every engine.
 func TestDroppedSegments(t *testing.T) {
-	read := func(length byte) []byte { // memory.init of the whole segment, or of nothing, then what is there
+	// memory.init of the whole segment, or of nothing, then what is there
+	read := func(length byte) []byte {
 		return []byte{0, byte(wasm.OpI32Const), 8, byte(wasm.OpI32Const), 0, byte(wasm.OpI32Const), length, 0xFC, 8, 0, 0, byte(wasm.OpI32Const), 8, 0x28, 2, 0}
 	}
 	m := handlerModule()

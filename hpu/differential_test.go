@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// recorder is a device that answers by what it is asked, and remembers it. Whether it blocks depends on the question too.
+// recorder is a device that answers by what it is asked, and remembers it.
+// Whether it blocks depends on the question too.
 type recorder struct {
 	log  []string
 	next [4]int64 // answer to the blocked call of each context
@@ -43,7 +44,8 @@ type refDevice struct {
 	context int
 }
 
-// pay takes from the budget what docs/abi.md says of the work of an import; n bytes are moved for one of the budget each.
+// pay takes from the budget what docs/abi.md says of the work of an import; n
+// bytes are moved for one of the budget each.
 func (d *refDevice) pay(n uint64) {
 	d.r.budget -= 100 + int64(n)
 	if d.r.used > d.r.budget*d.r.parts {
@@ -149,8 +151,9 @@ type outcome struct {
 	at     refPlace // of a trap
 }
 
-// comparison runs the handlers of a generated module on an engine and on the reference, several contexts at a time, and
-// compares everything that can be observed: results, cycles, traps, actions with their times, memory.
+// comparison runs the handlers of a generated module on an engine and on the
+// reference, several contexts at a time, and compares everything that can be
+// observed: results, cycles, traps, actions with their times, memory.
 type comparison struct {
 	t    require.TestingT
 	pick func(int) int
@@ -202,7 +205,8 @@ func (s *sums) Block(c *Context, b *WatchedBlock) {
 	}
 }
 
-// drawCosts makes a core of any kind of the table: one instruction after the other or wide, with and without chains and folding.
+// drawCosts makes a core of any kind of the table: one instruction after the
+// other or wide, with and without chains and folding.
 func drawCosts(t *CostTable, pick func(int) int) {
 	t.BulkBytesPerCycle = 1 + int64(pick(3))
 	if pick(3) == 0 {
@@ -281,8 +285,8 @@ func (x *comparison) close() {
 	require.NoError(x.t, x.p.image.Close())
 }
 
-// differential compares an engine with the reference on generated modules, on a device of that many cores with as many
-// contexts each, 1 or 2.
+// differential compares an engine with the reference on generated modules, on a
+// device of that many cores with as many contexts each, 1 or 2.
 func differential(t *testing.T, engine string, modules uint64, steps, cores int) {
 	shards := uint64(runtime.GOMAXPROCS(0)) // which of them a module is in changes nothing for it
 	for shard := range min(shards, modules) {
@@ -310,8 +314,10 @@ func compareModule(t *testing.T, e Engine, seed uint64, steps, cores int) {
 
 var differentialModules = flag.Uint64("differential.modules", 150, "generated modules that TestDifferential compares; the promise is 500")
 
-// TestDifferential runs 3,000 handlers or parts of handlers of 150 generated modules; of 500 in .ci/run deep. It would catch a block that is charged
-// twice or not at all, a check at the wrong place, a NaN that differs, a register that is not switched.
+// TestDifferential runs 3,000 handlers or parts of handlers of 150 generated
+// modules; of 500 in .ci/run deep. It would catch a block that is charged twice
+// or not at all, a check at the wrong place, a NaN that differs, a register
+// that is not switched.
 func TestDifferential(t *testing.T) { //nolint:tparallel // its subtests are all there is
 	differential(t, "wazero", *differentialModules, 20, 2)
 }

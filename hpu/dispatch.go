@@ -2,14 +2,17 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// dispatchFunc is what the module of dispatch exports, entryGlobal names the references that a rewritten module exports for it.
+// dispatchFunc is what the module of dispatch exports, entryGlobal names the
+// references that a rewritten module exports for it.
 const dispatchFunc = "d"
 
 func entryGlobal(fn uint32) string { return "x" + entryOf(fn) }
 
-// dispatch is a module with one function, which calls the entry of a handler of any other module by its reference, with the arguments behind. A
-// function that wazero calls from outside has a machine stack and records of its own, 12 KB; those of this one serve all programs of an engine in
-// turn, so that a call finds them in the processor's cache.
+// dispatch is a module with one function, which calls the entry of a handler of
+// any other module by its reference, with the arguments behind. A function that
+// wazero calls from outside has a machine stack and records of its own, 12 KB;
+// those of this one serve all programs of an engine in turn, so that a call
+// finds them in the processor's cache.
 var dispatch = func() []byte {
 	t := wasm.FuncType{Params: append([]wasm.ValueType{wasm.FuncRef}, entryType.Params...), Results: entryType.Results}
 	types := []byte{2}

@@ -1,7 +1,8 @@
 //go:build !race
 
-// Under the race detector the loader and the compiler take 5 to 20 times as long and three times the memory: what is measured here would be
-// the detector's.
+// Under the race detector the loader and the compiler take 5 to 20 times as
+// long and three times the memory: what is measured here would be the
+// detector's.
 
 package hpu
 
@@ -24,15 +25,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The search for modules that are slow to load. A chromosome stands for a module; what it costs is measured in a process of its own,
-// which knows its own memory (linux); the worst are changed and measured again.
+// The search for modules that are slow to load. A chromosome stands for a
+// module; what it costs is measured in a process of its own, which knows its
+// own memory (linux); the worst are changed and measured again.
 var (
 	effortCount = flag.Int("effort.count", 0, "modules that TestEffort measures besides those of testdata/effort")
 	effortSeed  = flag.Uint64("effort.seed", 0, "where the search begins")
 	effortKeep  = flag.String("effort.keep", "", "folder for the worst modules that TestEffort finds")
 )
 
-// What the loader promises for every module within the limits of the built-in profiles (README.md, "The way of a module").
+// What the loader promises for every module within the limits of the built-in
+// profiles (README.md, "The way of a module").
 const (
 	effortTime   = 2 * time.Second
 	effortMemory = 256 << 20
@@ -61,8 +64,9 @@ func (e effort) String() string {
 	return fmt.Sprintf("%v, %d MiB", e.Time.Round(time.Millisecond), e.Memory>>20)
 }
 
-// used is the time of all processors and the most memory that the process has used so far. Getrusage knows the memory as well, but
-// takes that of the process which has started this one for its own.
+// used is the time of all processors and the most memory that the process has
+// used so far. Getrusage knows the memory as well, but takes that of the
+// process which has started this one for its own.
 func used() (cpu time.Duration, memory int64, err error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -79,10 +83,12 @@ func used() (cpu time.Duration, memory int64, err error) {
 
 func init() { child = effortMain }
 
-// What TestEffort holds the loader to is said for the machine of README.md. On another one, or beside other programs, everything takes
-// longer, and so does a piece of work that is no concern of the loader's: pace. It is measured in the same run, in processes of the same
-// kind; the least of several counts, of the pace as of the modules, because other programs can only add to it. A loader that has become
-// slower does not change the pace.
+// What TestEffort holds the loader to is said for the machine of README.md. On
+// another one, or beside other programs, everything takes longer, and so does a
+// piece of work that is no concern of the loader's: pace. It is measured in the
+// same run, in processes of the same kind; the least of several counts, of the
+// pace as of the modules, because other programs can only add to it. A loader
+// that has become slower does not change the pace.
 const (
 	paceFile = "pace" // what the child is given instead of a module
 	paceHere = 60 * time.Millisecond
@@ -136,7 +142,8 @@ func paceMain() error {
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(effort{Time: after - before}))
 }
 
-// slowness says how much longer than on the machine of README.md things take here and now, at least 1.
+// slowness says how much longer than on the machine of README.md things take
+// here and now, at least 1.
 type slowness struct{ least time.Duration }
 
 func (s *slowness) measure(t *testing.T) float64 {
@@ -186,7 +193,8 @@ func measure(t *testing.T, dir string, module []byte) (e effort) {
 func run(t *testing.T, file string) (e effort) {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*effortTime) // of a clock, on a machine that may be busy
+	// of a clock, on a machine that may be busy
+	ctx, cancel := context.WithTimeout(t.Context(), 30*effortTime)
 	defer cancel()
 	c := exec.CommandContext(ctx, program)
 	c.Env = append(os.Environ(), effortChild+"="+file)
@@ -264,8 +272,8 @@ type found struct {
 	e effort
 }
 
-// seeds are chromosomes to begin with: every kind of gene alone, and behind accesses to memory at many addresses, which compilers
-// remember.
+// seeds are chromosomes to begin with: every kind of gene alone, and behind
+// accesses to memory at many addresses, which compilers remember.
 func seeds() (list []*chromosome) {
 	for _, kind := range geneNames {
 		g := gene{Kind: kind, Count: 16, Arg: 10, Inner: []gene{{Kind: "move", Count: 2}}}
@@ -276,7 +284,8 @@ func seeds() (list []*chromosome) {
 	return list
 }
 
-// committed are the worst modules that long searches have found, for this loader or for earlier ones.
+// committed are the worst modules that long searches have found, for this
+// loader or for earlier ones.
 func committed(t *testing.T) (list []*chromosome) {
 	files, err := filepath.Glob("testdata/effort/*.json")
 	require.NoError(t, err)
@@ -291,8 +300,9 @@ func committed(t *testing.T) (list []*chromosome) {
 	return list
 }
 
-// TestEffort looks for a module that takes the loader and the engine longer, or more memory, than is promised. The short form
-// measures the worst that were found so far; with -effort.count it goes on from them.
+// TestEffort looks for a module that takes the loader and the engine longer, or
+// more memory, than is promised. The short form measures the worst that were
+// found so far; with -effort.count it goes on from them.
 func TestEffort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*effortSeed, 3))
 	dir := t.TempDir()

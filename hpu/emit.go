@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// Names under which a rewritten module exports what the engine needs. The module's own export names do not appear in it.
+// Names under which a rewritten module exports what the engine needs. The
+// module's own export names do not appear in it.
 const exportMemory = "m"
 
 var exportOfReg = [numRegs]string{regRemaining: "r", regStack: "s", regLimit: "l", regDepth: "d", regHPU: "h"}
@@ -52,7 +53,8 @@ func exportOf(fn uint32) string { return "f" + strconv.FormatUint(uint64(fn), 10
 // entryOf names the function that enters a handler.
 func entryOf(fn uint32) string { return "e" + strconv.FormatUint(uint64(fn), 10) }
 
-// entryType is the signature of functions that enter handlers: arguments, state and registers; return code and cycles left.
+// entryType is the signature of functions that enter handlers: arguments, state
+// and registers; return code and cycles left.
 var entryType = func() wasm.FuncType {
 	t := wasm.FuncType{Params: slices.Clone(handlerType.Params), Results: []wasm.ValueType{wasm.I32, wasm.I64}}
 	for r := range numRegs {
@@ -61,14 +63,17 @@ var entryType = func() wasm.FuncType {
 	return t
 }()
 
-// globalExport names a mutable global that the module itself defines, or one that tells of a dropped data segment.
+// globalExport names a mutable global that the module itself defines, or one
+// that tells of a dropped data segment.
 func globalExport(i int) string { return "g" + strconv.Itoa(i) }
 
 // maxPages lets the loader enlarge the memory; rewritten code cannot.
 const maxPages = maxTotalMemory / wasm.PageSize
 
-// emit writes the rewritten module: the same functions, indices, data and table, with exports, globals, charges and entries of handlers added
-// and without start function, custom sections and code that cannot be reached. exported are the functions to export, handlers those to enter.
+// emit writes the rewritten module: the same functions, indices, data and
+// table, with exports, globals, charges and entries of handlers added and
+// without start function, custom sections and code that cannot be reached.
+// exported are the functions to export, handlers those to enter.
 func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers []uint32) []byte {
 	m := r.m
 	wrapper := make(map[uint32]uint32) // of imports that are in the table
@@ -122,8 +127,9 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 	return offsetSections(wasm.AppendSection(b, 11, r.data()))
 }
 
-// wrapper is a function that charges for an import and calls it: what the table holds in place of the import, so that a call
-// through the table costs the same.
+// wrapper is a function that charges for an import and calls it: what the table
+// holds in place of the import, so that a call through the table costs the
+// same.
 func (r *rewriter) wrapper(fn uint32) []byte {
 	params := uint32(len(r.m.TypeOf(fn).Params))
 	r.temps, r.cached = temporaries{next: params}, false
@@ -144,8 +150,10 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 	return append(r.temps.declare(nil, nil), b...)
 }
 
-// callImport calls an import, whose arguments are on the stack, with the cycles left, which it gives back behind its own result. Where another
-// handler may run meanwhile the other registers are kept: so nobody reaches them from outside, which costs an engine more than all of this.
+// callImport calls an import, whose arguments are on the stack, with the cycles
+// left, which it gives back behind its own result. Where another handler may
+// run meanwhile the other registers are kept: so nobody reaches them from
+// outside, which costs an engine more than all of this.
 func (r *rewriter) callImport(b []byte, fn uint32) []byte {
 	registers := r.globals.registers()
 	var kept []reg
@@ -166,8 +174,8 @@ func (r *rewriter) callImport(b []byte, fn uint32) []byte {
 	return b
 }
 
-// entry is a function that fills the registers and calls a handler: for an engine that costs less than to reach globals from outside, each by
-// itself.
+// entry is a function that fills the registers and calls a handler: for an
+// engine that costs less than to reach globals from outside, each by itself.
 func (r *rewriter) entry(fn uint32) []byte {
 	b, arguments := []byte{0}, uint32(len(handlerType.Params))
 	for reg, g := range r.globals.registers() {

@@ -10,8 +10,10 @@ import (
 type Engine interface {
 	// Name returns "wazero" or "wasmtime".
 	Name() string
-	// Compile prepares a module for execution with that much HPU memory per program, bytes. Machine code is shared by all
-	// engines of the process, whatever the size of the HPU memory. The error names the module and the limit it exceeds.
+	// Compile prepares a module for execution with that much HPU memory per
+	// program, bytes. Machine code is shared by all engines of the process,
+	// whatever the size of the HPU memory. The error names the module and the
+	// limit it exceeds.
 	Compile(m *Module, hpuMemory uint32) (Image, error)
 	// Close closes all programs and gives back their memory, which must not be used any more.
 	Close() error
@@ -23,14 +25,16 @@ type Image interface {
 	Module() *Module
 	// Layout returns the memory map of the programs.
 	Layout() Layout
-	// Instantiate makes a program for an owner, which is a name for messages, and runs the start function and _initialize.
-	// Device carries out what its handlers ask for. The error is a *Trap if the module's own code failed.
+	// Instantiate makes a program for an owner, which is a name for messages,
+	// and runs the start function and _initialize. Device carries out what its
+	// handlers ask for. The error is a *Trap if the module's own code failed.
 	Instantiate(owner string, dev Device) (*Program, error)
 	// Close closes the programs made from the image and releases it.
 	Close() error
 }
 
-// NewEngine returns the engine of that name: "wazero", or "wasmtime" in programs that scripts/with-wasmtime.sh has built.
+// NewEngine returns the engine of that name: "wazero", or "wasmtime" in
+// programs that scripts/with-wasmtime.sh has built.
 func NewEngine(name string) (Engine, error) {
 	switch name {
 	case "wazero":
@@ -60,28 +64,34 @@ type registers [numRegs]uint64
 type instance interface {
 	// memory returns the linear memory; it does not move.
 	memory() []byte
-	// call runs a handler in c, with the registers c.begin. Without an error it returns what is left in regRemaining, too.
+	// call runs a handler in c, with the registers c.begin. Without an error it
+	// returns what is left in regRemaining, too.
 	call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error)
 	// prepare runs an exported function without parameters in c.
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
 	set(c *Context, r reg, v uint64)
-	// fault translates an error of call. kind is TrapNone if the engine does not know it; stack are the functions of the module that were running,
+	// fault translates an error of call. kind is TrapNone if the engine does
+	// not know it; stack are the functions of the module that were running,
 	// innermost first.
 	fault(err error) (kind TrapKind, stack []level)
 	close() error
 }
 
-// level is a function that was running, and the place of its present instruction in the contents of the rewritten module's code section, -1 if unknown.
+// level is a function that was running, and the place of its present
+// instruction in the contents of the rewritten module's code section, -1 if
+// unknown.
 type level struct{ fn, at int }
 
-// initCycles bounds the start function and _initialize. They take no simulated time; the bound keeps a broken module from
-// holding up the simulator.
+// initCycles bounds the start function and _initialize. They take no simulated
+// time; the bound keeps a broken module from holding up the simulator.
 const initCycles = 1 << 24
 
-// Program is an instance of a module with its memory: what PtlHPUAllocMem gives out. Several match entries may share it.
+// Program is an instance of a module with its memory: what PtlHPUAllocMem gives
+// out. Several match entries may share it.
 type Program struct {
-	// What every call of a handler needs, in two lines of the processor's cache: in the first what its suspension and its end need as well.
+	// What every call of a handler needs, in two lines of the processor's
+	// cache: in the first what its suspension and its end need as well.
 	running *Context // the context whose handler is executing now
 	module  *Module
 	inst    instance
@@ -163,7 +173,8 @@ func (p *Program) Word(addr uint32) uint32 { return binary.LittleEndian.Uint32(p
 // HPUMemory returns the address and the size in bytes of the HPU memory that the host allocated.
 func (p *Program) HPUMemory() (addr, size uint32) { return p.layout.HPU, p.layout.HPUBytes }
 
-// Context returns context i, from 0: those of the HPUs first, where context i belongs to HPU i/Spec.Contexts, then those of Spec.Others.
+// Context returns context i, from 0: those of the HPUs first, where context i
+// belongs to HPU i/Spec.Contexts, then those of Spec.Others.
 func (p *Program) Context(i int) *Context {
 	if p.contexts == nil {
 		p.contexts = make([]*Context, p.layout.Contexts)

@@ -32,25 +32,32 @@ func at(module, function string, offset int) string {
 // TrapKind is why a handler ended before it returned.
 type TrapKind uint8
 
-// Kinds of traps. The count of cycles at a trap includes the whole basic block in which it happened.
+// Kinds of traps. The count of cycles at a trap includes the whole basic block
+// in which it happened.
 const (
-	TrapNone              TrapKind = iota
-	TrapBudget                     // more cycles than the budget, found where it is checked (docs/abi.md, Metering)
-	TrapKilled                     // Context.Kill
-	TrapOutOfBounds                // a memory access, or an address given to an import, outside the memory
-	TrapMisaligned                 // an address given to cas, fadd or atomic32 is not a multiple of the operand's size
-	TrapUnreachable                // the instruction unreachable: a panic of TinyGo, an abort of C
-	TrapDivideByZero               // integer division or remainder
-	TrapIntegerOverflow            // integer division or conversion
-	TrapInvalidConversion          // NaN to integer
-	TrapIndirectCall               // no function at the index of the table
-	TrapCallDepth                  // more active calls than Spec.MaxCallDepth, or fewer with large frames
-	TrapStackOverflow              // the shadow stack is used up
-	TrapForbidden                  // an action in _initialize or the start function
-	TrapEngine                     // the engine's own stack is used up
-	TrapArgument                   // an operation that atomic32 does not know
-	TrapNull                       // an access below NullBytes, where the module is watched for them
-	TrapSignature                  // a function of another type at the index of the table
+	TrapNone TrapKind = iota
+	// more cycles than the budget, found where it is checked (docs/abi.md,
+	// Metering)
+	TrapBudget
+	TrapKilled // Context.Kill
+	// a memory access, or an address given to an import, outside the memory
+	TrapOutOfBounds
+	// an address given to cas, fadd or atomic32 is not a multiple of the
+	// operand's size
+	TrapMisaligned
+	TrapUnreachable       // the instruction unreachable: a panic of TinyGo, an abort of C
+	TrapDivideByZero      // integer division or remainder
+	TrapIntegerOverflow   // integer division or conversion
+	TrapInvalidConversion // NaN to integer
+	TrapIndirectCall      // no function at the index of the table
+	// more active calls than Spec.MaxCallDepth, or fewer with large frames
+	TrapCallDepth
+	TrapStackOverflow // the shadow stack is used up
+	TrapForbidden     // an action in _initialize or the start function
+	TrapEngine        // the engine's own stack is used up
+	TrapArgument      // an operation that atomic32 does not know
+	TrapNull          // an access below NullBytes, where the module is watched for them
+	TrapSignature     // a function of another type at the index of the table
 )
 
 var trapNames = [...]string{
@@ -68,7 +75,8 @@ func (k TrapKind) String() string {
 	return fmt.Sprintf("trap %d", uint8(k))
 }
 
-// Code returns the return code that a trap counts as: SEGV for bad addresses, else FAIL (docs/abi.md, Handlers).
+// Code returns the return code that a trap counts as: SEGV for bad addresses,
+// else FAIL (docs/abi.md, Handlers).
 func (k TrapKind) Code() Code {
 	if k == TrapOutOfBounds || k == TrapMisaligned || k == TrapStackOverflow || k == TrapNull {
 		return Segv
@@ -93,8 +101,9 @@ var trapLimits = map[TrapKind]string{
 	TrapBudget: "hpu.max_cycles, hpu.max_cycles_per_byte", TrapCallDepth: "hpu.max_call_depth", TrapStackOverflow: "hpu.stack_bytes",
 }
 
-// Error names the cause and its place: module, function and line of the source, or without debugging information the offset in the module; and
-// the limit of the profile if that is the cause.
+// Error names the cause and its place: module, function and line of the source,
+// or without debugging information the offset in the module; and the limit of
+// the profile if that is the cause.
 func (t *Trap) Error() string {
 	s := at(t.Module, t.Func, t.Offset) + ": "
 	if t.Source.Line > 0 {

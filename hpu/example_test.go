@@ -14,8 +14,9 @@ type silent struct{}
 
 func (silent) Act(*hpu.Context, *hpu.Action) (result int64, blocked bool) { return 0, false }
 
-// A module is checked for a device, compiled, and instantiated for an owner; a context runs one of its handlers on a packet. The handler adds
-// up its bytes, and every instruction is charged from the cost table of the device.
+// A module is checked for a device, compiled, and instantiated for an owner; a
+// context runs one of its handlers on a packet. The handler adds up its bytes,
+// and every instruction is charged from the cost table of the device.
 func ExampleContext() {
 	device, err := profile.Load("spin-int", "hpu.costs=scalar")
 	check(err)

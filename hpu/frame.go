@@ -2,8 +2,9 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// frame follows how compilers make a frame on the shadow stack: global.get of its pointer, i32.const, i32.sub, local.tee or
-// local.set, and global.set, which they leave out in functions that call none.
+// frame follows how compilers make a frame on the shadow stack: global.get of
+// its pointer, i32.const, i32.sub, local.tee or local.set, and global.set,
+// which they leave out in functions that call none.
 type frame uint8
 
 const (
@@ -31,7 +32,8 @@ func (r *rewriter) watchFrame(in *wasm.Instr) {
 		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.limit)
 		b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack) // so that the trap can be told from others
+		// so that the trap can be told from others
+		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack)
 		r.block = append(b, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	case in.Op == wasm.OpLocalTee && before == frameChecked:
 		r.frame = frameChecked

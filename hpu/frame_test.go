@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// TestFrames has handlers with frames on the shadow stack as compilers make them: a function that calls none does not store the
-// pointer, and its frame is checked nonetheless. Nothing behind the stack is touched.
+// TestFrames has handlers with frames on the shadow stack as compilers make
+// them: a function that calls none does not store the pointer, and its frame is
+// checked nonetheless. Nothing behind the stack is touched.
 func TestFrames(t *testing.T) {
 	for _, x := range []struct {
 		name  string

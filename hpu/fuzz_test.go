@@ -9,8 +9,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// FuzzLoad feeds the loader with anything: no panic; what it accepts, wazero accepts before and after rewriting, and it runs to
-// an end within its budget.
+// FuzzLoad feeds the loader with anything: no panic; what it accepts, wazero
+// accepts before and after rewriting, and it runs to an end within its budget.
 func FuzzLoad(f *testing.F) {
 	f.Add(handlersWasm)
 	f.Add(importsWasm)
@@ -61,8 +61,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzRewrite makes valid modules and inputs from the fuzzer's bytes and compares the rewritten module on wazero with the
-// original on the reference.
+// FuzzRewrite makes valid modules and inputs from the fuzzer's bytes and
+// compares the rewritten module on wazero with the original on the reference.
 func FuzzRewrite(f *testing.F) {
 	f.Add([]byte("spin"))
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f0123456789abcdefghijklmnopqrstuvwxyz"))

@@ -2,9 +2,11 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// generator writes random valid modules: loops, branches, calls direct, indirect and recursive, imports, all of memory, bulk
-// operations and floating point, code that cannot be reached, and addresses that are sometimes out of bounds. pick(n) chooses
-// from 0 to n-1; the module is a function of the choices.
+// generator writes random valid modules: loops, branches, calls direct,
+// indirect and recursive, imports, all of memory, bulk operations and floating
+// point, code that cannot be reached, and addresses that are sometimes out of
+// bounds. pick(n) chooses from 0 to n-1; the module is a function of the
+// choices.
 type generator struct {
 	pick func(n int) int
 	b    []byte
@@ -110,7 +112,8 @@ func (g *generator) module() []byte {
 		g.b = append(wasm.AppendName(g.b, "b"), wasm.ExportFunc, byte(len(genOps)+5))
 	}))
 	g.section(9, g.part(1, func() {
-		g.b = append(g.b, 0, byte(wasm.OpI32Const), 2, byte(wasm.OpEnd), genTable-4) // two elements at either end stay empty
+		// two elements at either end stay empty
+		g.b = append(g.b, 0, byte(wasm.OpI32Const), 2, byte(wasm.OpEnd), genTable-4)
 		for range genTable - 4 {
 			g.elem = append(g.elem, g.pick(len(genOps)+len(genHelpers)))
 			g.u(uint32(g.elem[len(g.elem)-1]))
@@ -251,7 +254,8 @@ func (g *generator) arm(typ wasm.ValueType) {
 	}
 }
 
-// loop writes a loop that runs a few times, or one that goes back under some condition and is ended by the budget if need be.
+// loop writes a loop that runs a few times, or one that goes back under some
+// condition and is ended by the budget if need be.
 func (g *generator) loop() {
 	if g.counts == genCounters {
 		return
@@ -277,7 +281,8 @@ func (g *generator) loop() {
 	g.counts--
 }
 
-// branch writes a br, br_if, br_table or return, and sometimes code behind it that cannot be reached.
+// branch writes a br, br_if, br_table or return, and sometimes code behind it
+// that cannot be reached.
 func (g *generator) branch() {
 	label := g.pick(len(g.labels))
 	l := g.labels[len(g.labels)-1-label]

@@ -69,8 +69,8 @@ func (g *generator) length() {
 	}
 }
 
-// call writes a call of a function or import with the result type of t, direct or through the table; a result is dropped if
-// t has none.
+// call writes a call of a function or import with the result type of t, direct
+// or through the table; a result is dropped if t has none.
 func (g *generator) call(t wasm.FuncType) {
 	candidates := make([]int, 0, len(genOps)+len(genHelpers))
 	sigs := make([]wasm.FuncType, 0, cap(candidates))
@@ -115,7 +115,8 @@ func (g *generator) element(fn int) {
 	g.i32(int32(start))
 }
 
-// arguments writes the arguments of an import: addresses where addresses are meant, mostly good ones.
+// arguments writes the arguments of an import: addresses where addresses are
+// meant, mostly good ones.
 func (g *generator) arguments(op Op) {
 	switch op {
 	case OpCAS, OpFAdd:

@@ -2,8 +2,9 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// callGraph is what may call what. Its nodes are the functions of the module and, behind them, one node for each type that
-// stands for "any function of the table with this type"; so the graph stays linear in the size of the module.
+// callGraph is what may call what. Its nodes are the functions of the module
+// and, behind them, one node for each type that stands for "any function of the
+// table with this type"; so the graph stays linear in the size of the module.
 type callGraph struct {
 	edges [][]uint32
 	funcs int
@@ -70,8 +71,9 @@ func (g *callGraph) reaching(targets []uint32) []bool {
 	return reach[:g.funcs]
 }
 
-// components is Tarjan's algorithm without recursion. It returns for each node whether it lies on a cycle, and for each the
-// length of the longest chain of calls that begins there, functions on cycles not counted.
+// components is Tarjan's algorithm without recursion. It returns for each node
+// whether it lies on a cycle, and for each the length of the longest chain of
+// calls that begins there, functions on cycles not counted.
 type components struct {
 	g        *callGraph
 	weights  []int64
@@ -92,7 +94,8 @@ type visit struct {
 	edge int
 }
 
-// recursion returns which functions may recurse, and the greatest weight of active calls of functions that may not.
+// recursion returns which functions may recurse, and the greatest weight of
+// active calls of functions that may not.
 func (g *callGraph) recursion(weights []int64) (recursive []bool, depth int) {
 	n := len(g.edges)
 	c := &components{

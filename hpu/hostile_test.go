@@ -198,7 +198,8 @@ func TestRejected(t *testing.T) {
 // TestTruncated cuts a good module off at every byte, and changes every byte, and looks for panics.
 func TestTruncated(t *testing.T) {
 	for i := range handlersWasm {
-		if _, err := Load("cut", handlersWasm[:i], testSpec()); i < len(handlersWasm)-20 { // the data section may be missing
+		// the data section may be missing
+		if _, err := Load("cut", handlersWasm[:i], testSpec()); i < len(handlersWasm)-20 {
 			require.Error(t, err, i)
 		}
 		for _, flip := range []byte{0x01, 0x80, 0xFF} {
@@ -295,7 +296,8 @@ func TestLongChain(t *testing.T) {
 	})
 }
 
-// References to functions are for what the rewriter adds: engines have them switched on, and so Load has to refuse them wherever a module could have one.
+// References to functions are for what the rewriter adds: engines have them
+// switched on, and so Load has to refuse them wherever a module could have one.
 func TestReferencesAreRefused(t *testing.T) {
 	global := func(g ...byte) func(m *moduleOf) {
 		return func(m *moduleOf) { m.globals = append([]byte{1}, g...) }

@@ -19,7 +19,8 @@ var importsWasm []byte
 
 var le = binary.LittleEndian
 
-// effortChild is the environment variable that makes the test program load and compile one module, as child does.
+// effortChild is the environment variable that makes the test program load and
+// compile one module, as child does.
 const effortChild = "SPINSIM_EFFORT_MODULE"
 
 var child func(file string) error
@@ -100,8 +101,9 @@ func end(t testing.TB, c *Context, name string, args, state uint32, budget int64
 	return c.Outcome()
 }
 
-// TestSum adds up the cycles by hand: the entry with two loads (2+2), three additions or comparisons and a branch; 256 rounds
-// of a load, two additions, a comparison and a branch.
+// TestSum adds up the cycles by hand: the entry with two loads (2+2), three
+// additions or comparisons and a branch; 256 rounds of a load, two additions, a
+// comparison and a branch.
 func TestSum(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		c := programOn(t, e, handlersWasm, testSpec(), answering).Context(0)
@@ -112,7 +114,8 @@ func TestSum(t *testing.T) {
 	})
 }
 
-// TestEnds runs handlers into every kind of trap: code, cycles and message are the same on all engines.
+// TestEnds runs handlers into every kind of trap: code, cycles and message are
+// the same on all engines.
 func TestEnds(t *testing.T) {
 	const far = 0xFFFFF0
 	for _, x := range []struct {
@@ -151,7 +154,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestSuspension has four handlers of one program wait, each with values in its own stack frame, and end in another order.
+// TestSuspension has four handlers of one program wait, each with values in its
+// own stack frame, and end in another order.
 func TestSuspension(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		p := programOn(t, e, handlersWasm, testSpec(), answering)
@@ -214,7 +218,8 @@ func TestBudgetAcrossSuspension(t *testing.T) {
 	})
 }
 
-// TestMemory checks the map of docs/abi.md: own memory, HPU memory, contexts; and that a reused memory is zero.
+// TestMemory checks the map of docs/abi.md: own memory, HPU memory, contexts;
+// and that a reused memory is zero.
 func TestMemory(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		m, err := Load("test", handlersWasm, testSpec())

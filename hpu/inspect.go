@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// rewrite analyses who calls whom, adds the metering and fills in what is known about each function.
+// rewrite analyses who calls whom, adds the metering and fills in what is known
+// about each function.
 func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	w := m.wasm
 	graph := newCallGraph(w, facts)
@@ -21,7 +22,9 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	suspends := graph.reaching(blocking)
 	m.weights = weights(w, facts, m.spec.MaxCallDepth)
 	recursive, depth := graph.recursion(m.weights)
-	all := depth > maxCallDepth // so long a chain of different functions would use up an engine's stack as recursion does
+	// so long a chain of different functions would use up an engine's stack as
+	// recursion does
+	all := depth > maxCallDepth
 	counted := make([]int64, len(recursive))
 	for i := len(w.Imports); i < len(counted); i++ {
 		if recursive[i] || all {
@@ -38,7 +41,8 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted, facts)
 	if m.spec.Watch.Null {
-		m.null = m.nullBytes(r.globals.hasStack || m.manifest != nil) // what internal/build has compiled begins its data at NullBytes
+		// what internal/build has compiled begins its data at NullBytes
+		m.null = m.nullBytes(r.globals.hasStack || m.manifest != nil)
 		r.null = m.null
 	}
 	m.describe(facts, suspends, recursive)
@@ -53,9 +57,11 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.sites
 }
 
-// weights returns as how many calls an active call of each function counts: what its frame on an engine's stack may take, by
-// what lives at once, parameters, locals, operands and arguments of calls. An engine that gives every value a place of its own, as wazero
-// does when it spills, has a larger stack; so instructions weigh less.
+// weights returns as how many calls an active call of each function counts:
+// what its frame on an engine's stack may take, by what lives at once,
+// parameters, locals, operands and arguments of calls. An engine that gives
+// every value a place of its own, as wazero does when it spills, has a larger
+// stack; so instructions weigh less.
 func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
 	out := make([]int64, w.FuncCount())
 	for i := range w.Imports {
@@ -75,7 +81,8 @@ func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
 			arguments = max(arguments, len(w.Types[t].Params))
 		}
 		bytes := 8*(values+int64(arguments)) + int64(f.Instructions)/4
-		out[fn] = min(max(1, (bytes+frameBytes-1)/frameBytes), int64(most)) // one call is possible in any case
+		// one call is possible in any case
+		out[fn] = min(max(1, (bytes+frameBytes-1)/frameBytes), int64(most))
 	}
 	return out
 }
@@ -181,8 +188,9 @@ func (m *Module) Imports() []ImportInfo {
 	return out
 }
 
-// CycleParts returns how many parts of a cycle the module counts in: the costs of blocks and imports are multiples of one part.
-// It is 1 on a core that executes one instruction after the other.
+// CycleParts returns how many parts of a cycle the module counts in: the costs
+// of blocks and imports are multiples of one part. It is 1 on a core that
+// executes one instruction after the other.
 func (m *Module) CycleParts() int64 { return m.prices.parts }
 
 // Exports returns the handlers of the module, in its order.
@@ -194,8 +202,8 @@ func (m *Module) Exports() []Func {
 	return out
 }
 
-// Layout returns the memory map of a program of the module with that much HPU memory, bytes. The error says which limit of the
-// device does not allow it.
+// Layout returns the memory map of a program of the module with that much HPU
+// memory, bytes. The error says which limit of the device does not allow it.
 func (m *Module) Layout(hpuMemory uint32) (Layout, error) {
 	l, err := layoutOf(int64(m.wasm.Memory)*wasm.PageSize, hpuMemory, &m.spec)
 	if err != nil {

@@ -63,7 +63,8 @@ func TestInspect(t *testing.T) {
 	sum := byName["sum"]
 	require.Equal(t, []string{"sum"}, sum.Exports)
 	require.Equal(t, "(i32, i32) -> i32", sum.Signature)
-	require.Equal(t, []int{2, 1, 0}, []int{sum.Blocks, sum.Loops, sum.Calls}) // entry to br_if; the loop
+	// entry to br_if; the loop
+	require.Equal(t, []int{2, 1, 0}, []int{sum.Blocks, sum.Loops, sum.Calls})
 	require.Equal(t, int64(2+2+1+1+9), sum.WorstBlock.Cost)
 	require.Equal(t, int64(2+2+1+1+9)+int64(2+1+1+1+9), sum.Cost)
 	require.False(t, sum.MaySuspend || sum.Recursive)
@@ -77,7 +78,8 @@ func TestInspect(t *testing.T) {
 	require.Zero(t, global)
 }
 
-// TestFindStack looks for the shadow stack pointer in the order of docs/abi.md. A counter in global 0 is not taken for one.
+// TestFindStack looks for the shadow stack pointer in the order of docs/abi.md.
+// A counter in global 0 is not taken for one.
 func TestFindStack(t *testing.T) {
 	type global struct {
 		mutable byte
@@ -110,7 +112,8 @@ func TestFindStack(t *testing.T) {
 	require.Equal(t, 1, index(build(true, "", global{1, 4096}, global{1, 8192})))
 	require.Equal(t, 1, index(build(false, named, global{1, 4096}, global{1, 8192})))
 	require.Equal(t, 0, index(build(false, "", global{1, 4096}, global{1, 8192})))
-	require.Equal(t, 0, index(build(false, "\x07\x12\x01\x01\xff\xff", global{1, 65536}))) // a broken name section
+	// a broken name section
+	require.Equal(t, 0, index(build(false, "\x07\x12\x01\x01\xff\xff", global{1, 65536})))
 	require.Equal(t, -1, index(build(false, "", global{0, 4096}, global{1, 8192})))
 	require.Equal(t, -1, index(build(false, "", global{1, 0})))
 	require.Equal(t, -1, index(build(false, "", global{1, 17})))
@@ -128,7 +131,8 @@ func TestLoadKeepsNothing(t *testing.T) {
 	require.Equal(t, "sum", m.Functions()[8].Name)
 }
 
-// TestSharedCode compiles a module once for all engines and sizes of HPU memory, and closes codes in any order.
+// TestSharedCode compiles a module once for all engines and sizes of HPU
+// memory, and closes codes in any order.
 func TestSharedCode(t *testing.T) {
 	shared, err := sharedWazero()
 	require.NoError(t, err)

@@ -2,7 +2,8 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// rewriter turns a checked module into the one that engines compile: see README.md, "How a module is rewritten".
+// rewriter turns a checked module into the one that engines compile: see
+// README.md, "How a module is rewritten".
 type rewriter struct {
 	m         *wasm.Module
 	ops       []Op // of each imported function
@@ -26,20 +27,24 @@ type rewriter struct {
 	shares  []int64 // what each would cost alone
 
 	// Of the function being rewritten.
-	out     []byte  // finished blocks
-	block   []byte  // the block being read
-	places  []place // of out
-	marks   []place // of block
-	cost    block   // of the block
-	locals  int     // of the function, parameters included
-	first   int     // offset of the block in the file
-	loop    int     // the loop whose head the block begins with, as an index of nest, -1: none
-	again   bool    // the block ends with a branch to that head
-	head    bool    // the block begins with a check: at a loop head, at a function entry, behind an import
-	count   int     // instructions of the block
-	since   int     // instructions that may have run since the last check
-	dead    bool    // cannot be reached
-	nan     byte    // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
+	out    []byte  // finished blocks
+	block  []byte  // the block being read
+	places []place // of out
+	marks  []place // of block
+	cost   block   // of the block
+	locals int     // of the function, parameters included
+	first  int     // offset of the block in the file
+	loop   int     // the loop whose head the block begins with, as an index of nest, -1: none
+	again  bool    // the block ends with a branch to that head
+	// the block begins with a check: at a loop head, at a function entry,
+	// behind an import
+	head  bool
+	count int  // instructions of the block
+	since int  // instructions that may have run since the last check
+	dead  bool // cannot be reached
+	// the value on top of the stack is a float whose NaN is not yet canonical:
+	// 'f' or 'F'
+	nan     byte
 	frame   frame
 	nest    []opened
 	wrapped int64  // as how many calls the function counts
@@ -59,8 +64,9 @@ type globalSet struct {
 	hasStack  bool
 	hasDepth  bool
 	hasHPU    bool
-	// dropped has for each data segment that code drops an i32 that tells whether it has: the contexts of a program share segments, but
-	// on an engine each may have an instance of its own.
+	// dropped has for each data segment that code drops an i32 that tells
+	// whether it has: the contexts of a program share segments, but on an
+	// engine each may have an instance of its own.
 	dropped map[uint32]uint32
 }
 
@@ -71,7 +77,9 @@ type opened struct {
 	targeted bool // a branch leads to its end
 	thenLive bool // the end of its first arm can be reached
 	since    int  // of an if: instructions since the last check where its arms begin
-	most     int  // the same at the end of its first arm and where branches leave for its end, the greatest
+	// the same at the end of its first arm and where branches leave for its
+	// end, the greatest
+	most int
 }
 
 // temporaries are locals that the rewriter adds to a function, -1 where not used.
@@ -106,9 +114,10 @@ func (t *temporaries) declare(b []byte, own []wasm.LocalGroup) []byte {
 	return b
 }
 
-// function rewrites function i of those that the module defines and returns its new body, local declarations included. A
-// function with loops keeps the cycles left in a local as well as in the global: the processor then need not wait for what the
-// round before has stored.
+// function rewrites function i of those that the module defines and returns its
+// new body, local declarations included. A function with loops keeps the cycles
+// left in a local as well as in the global: the processor then need not wait
+// for what the round before has stored.
 func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	code, typ := &r.m.Codes[i], r.m.Types[r.m.Funcs[i]]
 	locals := uint32(len(typ.Params))
@@ -143,7 +152,8 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	return append(r.temps.declare(nil, code.Locals), r.out...)
 }
 
-// enter counts a call and puts the body into a block, so that it has one end, where leave counts the return.
+// enter counts a call and puts the body into a block, so that it has one end,
+// where leave counts the return.
 func (r *rewriter) enter(typ wasm.FuncType) {
 	d := r.globals.depth
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, d)
@@ -198,8 +208,8 @@ func (r *rewriter) checkBudget(b []byte) []byte {
 	return append(append(r.getRemaining(b), byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS)), trapIf...)
 }
 
-// flush finishes the present block: its charge, the check of the budget if it is a head or would be too long without, and its
-// instructions.
+// flush finishes the present block: its charge, the check of the budget if it
+// is a head or would be too long without, and its instructions.
 func (r *rewriter) flush(next int) {
 	r.places = mark(r.places, len(r.out), r.first)
 	cost := r.cost.cost(r.again)
@@ -255,7 +265,8 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		if r.cached {
 			r.reload()
 		}
-		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports)) // it may have ended the handler
+		// it may have ended the handler
+		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports))
 	case wasm.OpGlobalSet:
 		r.setGlobal(in)
 	case wasm.OpMemorySize:
@@ -282,7 +293,8 @@ func (r *rewriter) instr(in *wasm.Instr) {
 	r.watchFrame(in)
 }
 
-// myHPU answers a call of the import my_hpu from a global, without leaving the module; where it is not allowed the import is called and says so.
+// myHPU answers a call of the import my_hpu from a global, without leaving the
+// module; where it is not allowed the import is called and says so.
 func (r *rewriter) myHPU(call *wasm.Instr) {
 	r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalGet, r.globals.hpu)
 	r.block = append(r.block, byte(wasm.OpI32Const), 0, byte(wasm.OpI32LtS), byte(wasm.OpIf), byte(wasm.I32))
@@ -295,7 +307,8 @@ func (r *rewriter) copy(in *wasm.Instr) {
 	r.block = append(r.block, r.m.Bytes[in.Offset:in.End]...)
 }
 
-// skip passes over an instruction that cannot be reached. It is left out; only the nesting is followed.
+// skip passes over an instruction that cannot be reached. It is left out; only
+// the nesting is followed.
 func (r *rewriter) skip(in *wasm.Instr) {
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpLoop, wasm.OpIf:
@@ -346,8 +359,9 @@ func (r *rewriter) forget() {
 	r.offsets, r.shares = r.offsets[:0], r.shares[:0]
 }
 
-// boundary ends the present block before in, an else or end, which it writes behind it. The cost of in belongs to the block
-// that it ends; where that block cannot be reached, nobody is charged for it.
+// boundary ends the present block before in, an else or end, which it writes
+// behind it. The cost of in belongs to the block that it ends; where that block
+// cannot be reached, nobody is charged for it.
 func (r *rewriter) boundary(in *wasm.Instr) {
 	if r.dead {
 		r.forget()
@@ -439,8 +453,10 @@ func (r *rewriter) left(in *wasm.Instr) {
 	}
 }
 
-// chargeBytes charges for the bytes that a bulk operation is about to move, whose number is on top of the stack, and checks the
-// budget. Bytes for which there is no time are not moved, and their time is not taken: else an instruction would hold an HPU for 4 GiB.
+// chargeBytes charges for the bytes that a bulk operation is about to move,
+// whose number is on top of the stack, and checks the budget. Bytes for which
+// there is no time are not moved, and their time is not taken: else an
+// instruction would hold an HPU for 4 GiB.
 func (r *rewriter) chargeBytes() {
 	t := r.temps.get('i', wasm.I32)
 	b := r.checkBudget(wasm.AppendIndexed(r.block, wasm.OpLocalSet, t))
@@ -458,13 +474,15 @@ func (r *rewriter) chargeBytes() {
 	}
 	b = r.getRemaining(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
 	b = append(b, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS), byte(wasm.OpIf), 0x40)
-	b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), -r.prices.parts) // killed in the cycle behind its budget
+	// killed in the cycle behind its budget
+	b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), -r.prices.parts)
 	b = append(r.setRemaining(b), byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 
-// missDropped moves the source of a memory.init out of the segment if that has been dropped, unless there is nothing to copy from its
-// beginning. On the stack are destination, source and length.
+// missDropped moves the source of a memory.init out of the segment if that has
+// been dropped, unless there is nothing to copy from its beginning. On the
+// stack are destination, source and length.
 func (r *rewriter) missDropped(dropped uint32) {
 	n, src := r.temps.get('i', wasm.I32), r.temps.get('s', wasm.I32)
 	b := wasm.AppendIndexed(wasm.AppendIndexed(r.block, wasm.OpLocalSet, n), wasm.OpLocalSet, src)

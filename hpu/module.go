@@ -56,7 +56,8 @@ func (f Func) Name() string { return f.x.name }
 // Module returns the module that exports f.
 func (f Func) Module() *Module { return f.x.module }
 
-// MaySuspend reports whether a call of f may be suspended: whether it can reach an import whose Op.MayBlock.
+// MaySuspend reports whether a call of f may be suspended: whether it can reach
+// an import whose Op.MayBlock.
 func (f Func) MaySuspend() bool { return f.x.suspends }
 
 // Block is a run of instructions that is charged at once.
@@ -87,8 +88,10 @@ type FuncInfo struct {
 // ImportInfo describes an import that a module uses.
 type ImportInfo struct {
 	Op    Op
-	Calls int   // call instructions that name it
-	Cost  int64 // of a call, that of the call instruction included, parts of a cycle (Module.CycleParts)
+	Calls int // call instructions that name it
+	// of a call, that of the call instruction included, parts of a cycle
+	// (Module.CycleParts)
+	Cost int64
 }
 
 // exportedMemory and initializer are names that the ABI gives a meaning (docs/abi.md, Module).
@@ -100,9 +103,11 @@ const (
 
 var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Results: []wasm.ValueType{wasm.I32}}
 
-// Load checks a module against the ABI and against what a device allows, and rewrites it so that it counts cycles. The name
-// is for messages. The error, a *LoadError, names module, function, offset and cause. Load is safe for hostile input: time
-// and memory are linear in the length of the module. The module keeps no reference to binary.
+// Load checks a module against the ABI and against what a device allows, and
+// rewrites it so that it counts cycles. The name is for messages. The error, a
+// *LoadError, names module, function, offset and cause. Load is safe for
+// hostile input: time and memory are linear in the length of the module. The
+// module keeps no reference to binary.
 func Load(name string, binary []byte, spec *Spec) (*Module, error) {
 	return load(name, binary, spec, MaxUnchecked, remByDivision)
 }
@@ -137,14 +142,16 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 	return m, nil
 }
 
-// maxEffort is what compiling a module may take by the estimate of package wasm, so that no module takes what README.md promises
-// that none does. A quarter of a mebibyte of ordinary code is half of it.
+// maxEffort is what compiling a module may take by the estimate of package
+// wasm, so that no module takes what README.md promises that none does. A
+// quarter of a mebibyte of ordinary code is half of it.
 var maxEffort = wasm.Effort{Nanoseconds: 12e8, Bytes: 256 << 20}
 
 // watchEffort is as many times that for a module that is watched.
 const watchEffort = 4
 
-// checkEffort refuses a module that would take an engine long, or much memory. What counts is the module that the engine sees.
+// checkEffort refuses a module that would take an engine long, or much memory.
+// What counts is the module that the engine sees.
 func (m *Module) checkEffort() error {
 	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
 	rewritten, err := wasm.Decode(m.binary, everything)
@@ -194,7 +201,8 @@ func (m *Module) functionName(fn int) string {
 	return fmt.Sprintf("#%d", fn)
 }
 
-// checkABI checks imports and memory and returns everything that is wrong (docs/abi.md, Module and Imports).
+// checkABI checks imports and memory and returns everything that is wrong
+// (docs/abi.md, Module and Imports).
 func (m *Module) checkABI() (wrong []*wasm.Error) {
 	fail := func(offset int, format string, args ...any) {
 		wrong = append(wrong, &wasm.Error{Func: -1, Offset: offset, Cause: fmt.Sprintf(format, args...)})
@@ -253,7 +261,8 @@ func (m *Module) findHandlers() error {
 	return nil
 }
 
-// readManifest reads what the module says of itself, if it does. What it says of its handlers must be true.
+// readManifest reads what the module says of itself, if it does. What it says
+// of its handlers must be true.
 func (m *Module) readManifest() error {
 	c := m.wasm.Custom
 	if c == nil {
@@ -281,7 +290,8 @@ func (m *Module) readManifest() error {
 // Manifest is what the module says of itself, nil if it says nothing.
 func (m *Module) Manifest() *manifest.Manifest { return m.manifest }
 
-// Library is the name of the library that the module is: that of its manifest, else the one given to Load.
+// Library is the name of the library that the module is: that of its manifest,
+// else the one given to Load.
 func (m *Module) Library() string {
 	if m.manifest != nil && m.manifest.Name != "" {
 		return m.manifest.Name
@@ -303,7 +313,8 @@ func (m *Module) findStack() (uint32, bool) {
 	if len(m.wasm.Globals) == 0 || !isPointer(0) {
 		return 0, false
 	}
-	// Linkers let the stack end at a multiple of 16 within the memory; a counter or a flag begins with another value.
+	// Linkers let the stack end at a multiple of 16 within the memory; a
+	// counter or a flag begins with another value.
 	top := m.wasm.Globals[0].Value
 	return 0, top != 0 && top%16 == 0 && top <= uint64(m.wasm.Memory)*wasm.PageSize
 }

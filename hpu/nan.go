@@ -6,7 +6,8 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// settle makes a NaN on top of the stack canonical unless in, the next instruction, consumes it without looking at its bits.
+// settle makes a NaN on top of the stack canonical unless in, the next
+// instruction, consumes it without looking at its bits.
 func (r *rewriter) settle(in *wasm.Instr) {
 	kind := r.nan
 	r.nan = 0

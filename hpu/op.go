@@ -79,7 +79,8 @@ func (op Op) String() string {
 	return opTable[op].name
 }
 
-// MayBlock reports whether a device may suspend the handler that makes this call (docs/abi.md, Imports, column S).
+// MayBlock reports whether a device may suspend the handler that makes this
+// call (docs/abi.md, Imports, column S).
 func (op Op) MayBlock() bool { return op < NumOps && opTable[op].block }
 
 // signature returns the type of the import.
@@ -88,7 +89,8 @@ func (op Op) signature() wasm.FuncType {
 	return wasm.FuncType{Params: valueTypes(info.params), Results: valueTypes(info.result)}
 }
 
-// imported returns its type in a rewritten module: the cycles left come and go behind everything else.
+// imported returns its type in a rewritten module: the cycles left come and go
+// behind everything else.
 func (op Op) imported() wasm.FuncType {
 	t := op.signature()
 	return wasm.FuncType{Params: append(t.Params, wasm.I64), Results: append(t.Results, wasm.I64)}

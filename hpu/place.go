@@ -8,8 +8,10 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// place says what a stretch of a rewritten function stands for: from at on, as far as the next place, in the contents of the code section of the
-// rewritten module, code belongs to the instruction at offset in the module as it was loaded.
+// place says what a stretch of a rewritten function stands for: from at on, as
+// far as the next place, in the contents of the code section of the rewritten
+// module, code belongs to the instruction at offset in the module as it was
+// loaded.
 type place struct{ at, offset uint32 }
 
 // mark begins a place at the end of out or block, for the instruction at offset.
@@ -29,8 +31,10 @@ func (r *rewriter) settlePlaces(places []place, end, shift int) {
 	r.all, r.allEnd = places, end+shift
 }
 
-// original returns the offset, in the module as it was loaded, of the instruction that rewritten code stands for, -1 if there is none: the code
-// was added round an import or a handler. at counts from the beginning of the contents of the code section.
+// original returns the offset, in the module as it was loaded, of the
+// instruction that rewritten code stands for, -1 if there is none: the code was
+// added round an import or a handler. at counts from the beginning of the
+// contents of the code section.
 func (m *Module) original(at int) int {
 	i, found := slices.BinarySearchFunc(m.places, uint32(at), func(p place, at uint32) int { return cmp.Compare(p.at, at) })
 	if !found {
@@ -42,8 +46,9 @@ func (m *Module) original(at int) int {
 	return int(m.places[i].offset)
 }
 
-// whence returns the offset of the instruction of function fn that has caused a trap, which an engine has found at at: at the instruction, or
-// behind the call of an import that has asked for the handler's end.
+// whence returns the offset of the instruction of function fn that has caused a
+// trap, which an engine has found at at: at the instruction, or behind the call
+// of an import that has asked for the handler's end.
 func (m *Module) whence(fn, at int, t *Trap) int {
 	offset := m.original(at)
 	if offset < 0 || fn < len(m.ops) {
@@ -78,8 +83,9 @@ func (m *Module) callers(s *Source, stack []level) {
 	}
 }
 
-// offsetSections are sections of debugging information (DWARF 4) that make wazero say in its stack traces where in the code section an
-// instruction is: one unit that covers all code, all of it one line of a file.
+// offsetSections are sections of debugging information (DWARF 4) that make
+// wazero say in its stack traces where in the code section an instruction is:
+// one unit that covers all code, all of it one line of a file.
 func offsetSections(b []byte) []byte {
 	const low, high = 1, 1<<31 - 1 // of the unit: where code can be
 	le := binary.LittleEndian
@@ -91,9 +97,12 @@ func offsetSections(b []byte) []byte {
 		0x12, 0x06, // DW_AT_high_pc, DW_FORM_data4
 		0, 0, 0,
 	}
-	info := []byte{4, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0} // version, abbreviations at 0, addresses of 4 bytes; abbreviation 1, lines at 0
+	// version, abbreviations at 0, addresses of 4 bytes; abbreviation 1, lines
+	// at 0
+	info := []byte{4, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0}
 	info = le.AppendUint32(le.AppendUint32(info, low), high-low)
-	header := []byte{1, 1, 1, 0xFB, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 'w', 0, 0, 0, 0, 0} // of a program of lines; no folders, one file
+	// of a program of lines; no folders, one file
+	header := []byte{1, 1, 1, 0xFB, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 'w', 0, 0, 0, 0, 0}
 	line := append([]byte{4, 0}, lengthOf(header)...)
 	line = le.AppendUint32(append(line, 0, 5, 2), low)  // DW_LNE_set_address
 	line = wasm.AppendU32(append(line, 1, 2), high-low) // DW_LNS_copy, DW_LNS_advance_pc

@@ -20,7 +20,8 @@ const (
 	numUnits
 )
 
-// unitOf is the unit that executes a class of instructions on a wide core. Globals are loads and stores.
+// unitOf is the unit that executes a class of instructions on a wide core.
+// Globals are loads and stores.
 var unitOf = [...]unit{
 	wasm.ClassMove: unitInt, wasm.ClassInt: unitInt, wasm.ClassIntMul: unitMul, wasm.ClassIntDiv: unitMul,
 	wasm.ClassFloat: unitFloat, wasm.ClassFloatMul: unitFloat, wasm.ClassFloatDiv: unitFloat, wasm.ClassFloatSqrt: unitFloat,

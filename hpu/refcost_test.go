@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// refBlock computes what a block costs from its instructions as a whole, in parts of a cycle: a second reading of CostTable and
-// of README.md, "What a block costs", with values as trees and times as fractions.
+// refBlock computes what a block costs from its instructions as a whole, in
+// parts of a cycle: a second reading of CostTable and of README.md, "What a
+// block costs", with values as trees and times as fractions.
 type refBlock struct {
 	t      *CostTable
 	costs  map[string]InstrCost // by name of the instruction

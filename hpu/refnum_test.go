@@ -55,7 +55,8 @@ func refFloatCompare(i int, a, b float64) uint64 {
 	return truth([]bool{a == b, a != b, a < b, a > b, a <= b, a >= b}[i])
 }
 
-// integer executes clz, ctz, popcnt, add, sub, mul, div_s, div_u, rem_s, rem_u, and, or, xor, shl, shr_s, shr_u, rotl, rotr.
+// integer executes clz, ctz, popcnt, add, sub, mul, div_s, div_u, rem_s, rem_u,
+// and, or, xor, shl, shr_s, shr_u, rotl, rotr.
 func (x *refFrame) integer(i int, width uint, a, b uint64) uint64 {
 	mask := ^uint64(0) >> (64 - width)
 	a, b = a&mask, b&mask
@@ -158,7 +159,8 @@ func refF64(i int, a, b uint64) uint64 {
 	return canonical64(refFloat(i, x, y))
 }
 
-// refFloat executes what is exact, or rounds the same, in both widths: ceil, floor, trunc, nearest, sqrt, min, max.
+// refFloat executes what is exact, or rounds the same, in both widths: ceil,
+// floor, trunc, nearest, sqrt, min, max.
 func refFloat(i int, x, y float64) float64 {
 	switch i {
 	case 2:

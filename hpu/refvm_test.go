@@ -4,8 +4,10 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// reference executes a module as it was before rewriting, instruction by instruction, and charges each block where it begins. It
-// shares with the package only the decoder; the blocks come from a search of the control flow graph, their costs from refBlock.
+// reference executes a module as it was before rewriting, instruction by
+// instruction, and charges each block where it begins. It shares with the
+// package only the decoder; the blocks come from a search of the control flow
+// graph, their costs from refBlock.
 type reference struct {
 	m       *wasm.Module
 	spec    *Spec
@@ -344,7 +346,8 @@ func (x *refFrame) run() {
 	}
 }
 
-// frame checks the difference of the shadow stack pointer and a constant, which is the lowest address of a frame.
+// frame checks the difference of the shadow stack pointer and a constant, which
+// is the lowest address of a frame.
 func (x *refFrame) frame(in *refInstr) {
 	if in.Op != wasm.OpI32Sub || !x.r.hasSP || x.pc < 2 {
 		return
@@ -378,7 +381,9 @@ func (x *refFrame) invoke(in *refInstr) {
 	x.stack = x.stack[:len(x.stack)-n]
 	v := x.r.call(fn, args)
 	x.r.at = refPlace{x.fn, in.Offset}
-	if fn < len(x.r.ops) { // the budget is checked behind imports: of a direct call, with the block that follows
+	// the budget is checked behind imports: of a direct call, with the block
+	// that follows
+	if fn < len(x.r.ops) {
 		if in.Op == wasm.OpCall {
 			x.head(x.pc)
 		} else if x.r.used > x.r.budget*x.r.parts {

@@ -29,7 +29,8 @@ func (r *rewriter) remainder(in *wasm.Instr) {
 	divide := in.Op - (wasm.OpI32RemS - wasm.OpI32DivS)
 	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, y)
 	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, x), wasm.OpLocalGet, x)
-	if in.Op == wasm.OpI32RemS || in.Op == wasm.OpI64RemS { // by 1 instead of -1: 0 as well, and no overflow
+	// by 1 instead of -1: 0 as well, and no overflow
+	if in.Op == wasm.OpI32RemS || in.Op == wasm.OpI64RemS {
 		b = wasm.AppendIndexed(append(b, byte(constant), 1), wasm.OpLocalGet, y)
 		b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, y), byte(constant), 0x7F, byte(equal), byte(wasm.OpSelect))
 		b = wasm.AppendIndexed(b, wasm.OpLocalTee, y)

@@ -10,9 +10,11 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// secondEngine is an independent check of wazero: slow, with a runtime that keeps the state of suspended calls of one store on one thread, in
-// the order of the calls, as wasmtime does. So each context has an instance of its own, and memory and globals are copied whenever control
-// passes between a handler and its device.
+// secondEngine is an independent check of wazero: slow, with a runtime that
+// keeps the state of suspended calls of one store on one thread, in the order
+// of the calls, as wasmtime does. So each context has an instance of its own,
+// and memory and globals are copied whenever control passes between a handler
+// and its device.
 type secondEngine struct {
 	name    string
 	runtime second.Runtime
@@ -263,7 +265,8 @@ func (i *secondInstance) close() error {
 	return nil
 }
 
-// thread is a fiber that is a goroutine: a call from C back into Go cannot be left by switching coroutines.
+// thread is a fiber that is a goroutine: a call from C back into Go cannot be
+// left by switching coroutines.
 type thread struct {
 	jobs   chan func()
 	resume chan struct{}

@@ -11,8 +11,9 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// climber returns a module whose handler recurses args deep, yields there through the table or directly, comes back, recurses state deep.
-// extra makes it another module.
+// climber returns a module whose handler recurses args deep, yields there
+// through the table or directly, comes back, recurses state deep. extra makes
+// it another module.
 func climber(indirect bool, extra byte) []byte {
 	m := handlerModule(0x20, 0, 0x10, 2, 0x20, 1, 0x10, 3, 0x6A)
 	m.imports = []Op{OpYield}
@@ -51,7 +52,8 @@ func endingOf(o Outcome) ending {
 // climbs are arguments and states of climbers.
 var climbs = [][2]uint32{{0, 0}, {5, 3}, {90, 90}, {90, 200}, {200, 0}, {40, 99}, {98, 98}, {99, 0}}
 
-// climbAlone returns images of climbers, how the handlers of each end, and what they have taken when they wait: by image and climb.
+// climbAlone returns images of climbers, how the handlers of each end, and what
+// they have taken when they wait: by image and climb.
 func climbAlone(t *testing.T, e Engine) (images []Image, alone map[[3]uint32]ending, waiting map[[3]uint32]int64) {
 	alone, waiting = map[[3]uint32]ending{}, map[[3]uint32]int64{}
 	for i, code := range [][]byte{climber(false, 1), climber(true, 2), climber(true, 3)} {
@@ -80,8 +82,10 @@ func climbAlone(t *testing.T, e Engine) (images []Image, alone map[[3]uint32]end
 	return images, alone, waiting
 }
 
-// Programs of different modules take turns on the machine stacks, workers and the function that calls their handlers: how each handler ends is how it
-// ends alone, while others are suspended deep in their recursion, trap, are killed or closed, and what is closed is garbage.
+// Programs of different modules take turns on the machine stacks, workers and
+// the function that calls their handlers: how each handler ends is how it ends
+// alone, while others are suspended deep in their recursion, trap, are killed
+// or closed, and what is closed is garbage.
 func TestProgramsTakeTurns(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		images, alone, waiting := climbAlone(t, e)
@@ -136,7 +140,8 @@ func TestProgramsTakeTurns(t *testing.T) {
 // blocking suspends whoever yields.
 var blocking = &testDevice{act: func(*Context, *Action) (int64, bool) { return 0, true }}
 
-// While a device carries out what one handler asks for it may start, resume, kill and close those of other programs: an action, a worker or a machine
+// While a device carries out what one handler asks for it may start, resume,
+// kill and close those of other programs: an action, a worker or a machine
 // stack that is in use is nobody else's.
 func TestDevicesNestHandlers(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
@@ -185,8 +190,9 @@ func TestDevicesNestHandlers(t *testing.T) {
 	})
 }
 
-// A module may have hundreds of handlers, some under several names, in any order of use, and next to imports that are exported or in the table twice: each
-// name enters its own.
+// A module may have hundreds of handlers, some under several names, in any
+// order of use, and next to imports that are exported or in the table twice:
+// each name enters its own.
 func TestManyHandlers(t *testing.T) {
 	const number = 300
 	m := handlerModule(0x41, 0)

@@ -18,7 +18,8 @@ type Source struct {
 	Path string // of the file, as the compiler has noted it
 	Line int    // from 1
 	Func string // function of the source that has the line
-	// Callers are the calls that the compiler has put the function into, innermost first: the last is within the function of the module.
+	// Callers are the calls that the compiler has put the function into,
+	// innermost first: the last is within the function of the module.
 	Callers []Call
 }
 
@@ -40,7 +41,8 @@ func short(file string) string {
 	return strings.TrimPrefix(path.Clean(file), "./")
 }
 
-// String writes file, line and function: "filter.c:12 (payload)", with the calls that the function was put into.
+// String writes file, line and function: "filter.c:12 (payload)", with the
+// calls that the function was put into.
 func (s Source) String() string {
 	if s.Line == 0 {
 		return ""
@@ -66,8 +68,9 @@ type source struct {
 	scopes []scope
 }
 
-// row says that code from addr on, as far as the next row, comes from a line; line 0: from none. Addresses count from the beginning of the
-// contents of the code section.
+// row says that code from addr on, as far as the next row, comes from a line;
+// line 0: from none. Addresses count from the beginning of the contents of the
+// code section.
 type row struct {
 	addr uint64
 	file string
@@ -84,13 +87,15 @@ type scope struct {
 	inlined  bool
 }
 
-// HasSource reports whether the module has debugging information that says which lines its code comes from.
+// HasSource reports whether the module has debugging information that says
+// which lines its code comes from.
 func (m *Module) HasSource() bool {
 	m.source.once.Do(m.readSource)
 	return len(m.source.rows) > 0
 }
 
-// Source returns where in the source the instruction at offset of the module comes from, none if the module does not say.
+// Source returns where in the source the instruction at offset of the module
+// comes from, none if the module does not say.
 func (m *Module) Source(offset int) (at Source) {
 	if offset < m.wasm.CodeAt || !m.HasSource() {
 		return at
@@ -109,7 +114,8 @@ func (m *Module) Source(offset int) (at Source) {
 	if len(chain) == 0 {
 		return at
 	}
-	for i >= 0 && i+1 < len(s.rows) && s.rows[i].line == 0 && s.rows[i+1].addr < chain[0].to { // of no line: what it has been made for follows
+	// of no line: what it has been made for follows
+	for i >= 0 && i+1 < len(s.rows) && s.rows[i].line == 0 && s.rows[i+1].addr < chain[0].to {
 		i++
 	}
 	for i > 0 && s.rows[i].line == 0 && s.rows[i].addr > chain[0].from {
@@ -127,8 +133,9 @@ func (m *Module) Source(offset int) (at Source) {
 	return at
 }
 
-// Place names the place of the instruction at offset of the module for people: file, line and function, or without debugging information the
-// function and the offset.
+// Place names the place of the instruction at offset of the module for people:
+// file, line and function, or without debugging information the function and
+// the offset.
 func (m *Module) Place(offset int) string {
 	if s := m.Source(offset); s.Line > 0 {
 		return s.String()
@@ -139,7 +146,8 @@ func (m *Module) Place(offset int) string {
 	return fmt.Sprintf("offset 0x%x", offset)
 }
 
-// FunctionAt returns the name of the function whose code is at offset of the module, "" if there is none.
+// FunctionAt returns the name of the function whose code is at offset of the
+// module, "" if there is none.
 func (m *Module) FunctionAt(offset int) string {
 	i, found := slices.BinarySearchFunc(m.wasm.Codes, offset, func(c wasm.Code, at int) int { return cmp.Compare(c.Offset, at) })
 	if !found {
@@ -151,7 +159,8 @@ func (m *Module) FunctionAt(offset int) string {
 	return m.functions[i+len(m.ops)].Name
 }
 
-// readSource reads what compilers have written. It is for people: what cannot be read is as if it were not there.
+// readSource reads what compilers have written. It is for people: what cannot
+// be read is as if it were not there.
 func (m *Module) readSource() {
 	if len(m.wasm.Debug) == 0 {
 		return
@@ -173,7 +182,8 @@ func (m *Module) readSource() {
 	if err != nil {
 		return
 	}
-	for _, name := range []string{".debug_addr", ".debug_line_str", ".debug_str_offsets", ".debug_rnglists"} { // of version 5
+	// of version 5
+	for _, name := range []string{".debug_addr", ".debug_line_str", ".debug_str_offsets", ".debug_rnglists"} {
 		if contents := sections[name]; contents != nil && data.AddSection(name, contents) != nil {
 			return
 		}
@@ -184,7 +194,8 @@ func (m *Module) readSource() {
 	slices.SortStableFunc(m.source.scopes, func(a, b scope) int { return cmp.Compare(a.depth, b.depth) })
 }
 
-// readLines reads what internal/build has made of a source map: lines, but not which functions were put into others.
+// readLines reads what internal/build has made of a source map: lines, but not
+// which functions were put into others.
 func (m *Module) readLines(section []byte) {
 	files, lines, err := manifest.DecodeLines(section)
 	if err != nil {
@@ -197,7 +208,8 @@ func (m *Module) readLines(section []byte) {
 		c := &m.wasm.Codes[i]
 		from, to := uint64(c.Offset-m.wasm.CodeAt), uint64(c.End-m.wasm.CodeAt)
 		m.source.scopes = append(m.source.scopes, scope{from: from, to: to, name: m.functions[i+len(m.ops)].Name})
-		m.source.rows = append(m.source.rows, row{addr: from}) // what lies before the first line of a function is of none
+		// what lies before the first line of a function is of none
+		m.source.rows = append(m.source.rows, row{addr: from})
 	}
 	slices.SortStableFunc(m.source.rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.line, b.line)) })
 }
@@ -234,7 +246,8 @@ func (u *unitReader) units() {
 	}
 }
 
-// lines reads the rows of a unit. The linker leaves code that it has thrown away at address 0 or beyond the end.
+// lines reads the rows of a unit. The linker leaves code that it has thrown
+// away at address 0 or beyond the end.
 func (u *unitReader) lines(unit *dwarf.Entry) {
 	u.files = nil
 	lines, err := u.data.LineReader(unit)

@@ -7,18 +7,22 @@ import (
 
 // Spec is what a device offers to handlers and allows them: plain data, part of a device profile.
 type Spec struct {
-	Cores             int       // HPUs, 1 to 4096
-	Clusters          int       // of HPUs, each of as many: 0 and 1 are one; divides Cores
-	Contexts          int       // contexts of each HPU, 1 to 4096; Cores times Contexts at most 65,536
-	PacketBytes       int       // packet buffer of a context, bytes: the MTU plus the longest user header
-	StackBytes        int       // shadow stack of a context, bytes
-	MaxCodeBytes      int       // code section of a module, bytes
-	MaxFunctions      int       // functions a module defines
-	MaxMemoryBytes    int64     // memory a module declares, bytes
-	MaxHPUMemoryBytes int64     // HPU memory of one program, bytes
-	MaxCallDepth      int       // active calls of functions that may recurse, 1 to 1024; large ones count several times (frameBytes)
-	Costs             CostTable // cycles by class of instruction and by import
-	// Others are processors of other kinds, pool by pool, which run the same handlers: their contexts follow those of the HPUs.
+	Cores    int // HPUs, 1 to 4096
+	Clusters int // of HPUs, each of as many: 0 and 1 are one; divides Cores
+	Contexts int // contexts of each HPU, 1 to 4096; Cores times Contexts at most 65,536
+	// packet buffer of a context, bytes: the MTU plus the longest user header
+	PacketBytes       int
+	StackBytes        int   // shadow stack of a context, bytes
+	MaxCodeBytes      int   // code section of a module, bytes
+	MaxFunctions      int   // functions a module defines
+	MaxMemoryBytes    int64 // memory a module declares, bytes
+	MaxHPUMemoryBytes int64 // HPU memory of one program, bytes
+	// active calls of functions that may recurse, 1 to 1024; large ones count
+	// several times (frameBytes)
+	MaxCallDepth int
+	Costs        CostTable // cycles by class of instruction and by import
+	// Others are processors of other kinds, pool by pool, which run the same
+	// handlers: their contexts follow those of the HPUs.
 	Others []Processors
 	// Watch is for tools that look on; a device has none.
 	Watch Watch
@@ -56,7 +60,8 @@ func (s *Spec) processor(i int) (number, of int) {
 // clusters is how many clusters the HPUs form.
 func (s *Spec) clusters() int { return max(1, s.Clusters) }
 
-// cluster returns the number of the cluster of context i, and of how many. Processors of other pools form one.
+// cluster returns the number of the cluster of context i, and of how many.
+// Processors of other pools form one.
 func (s *Spec) cluster(i int) (number, of int) {
 	if i >= s.Cores*s.Contexts {
 		return 0, 1
@@ -64,22 +69,27 @@ func (s *Spec) cluster(i int) (number, of int) {
 	return i / s.Contexts / (s.Cores / s.clusters()), s.clusters()
 }
 
-// MaxUnchecked is how many instructions of a function may run between two checks of the budget: a block of instructions that would
-// exceed it is charged and checked before it begins.
+// MaxUnchecked is how many instructions of a function may run between two
+// checks of the budget: a block of instructions that would exceed it is charged
+// and checked before it begins.
 const MaxUnchecked = 1024
 
-// maxCallDepth is the most active calls that a device may allow, frameBytes what a call may take of an engine's own stack to count
-// as one. Together they stay within the smallest stack of an engine, two mebibytes of wasmtime, so that none is ever used up:
-// what a module does then does not depend on the engine.
+// maxCallDepth is the most active calls that a device may allow, frameBytes
+// what a call may take of an engine's own stack to count as one. Together they
+// stay within the smallest stack of an engine, two mebibytes of wasmtime, so
+// that none is ever used up: what a module does then does not depend on the
+// engine.
 const (
 	maxCallDepth = 1024
 	frameBytes   = 512
 )
 
-// argsBytes is the size of a context's argument record: the largest of the ABI, with room for later versions.
+// argsBytes is the size of a context's argument record: the largest of the ABI,
+// with room for later versions.
 const argsBytes = 256
 
-// Validate reports everything that is wrong with the specification, each with the path of the field.
+// Validate reports everything that is wrong with the specification, each with
+// the path of the field.
 func (s *Spec) Validate() error {
 	var errs []error
 	check := func(field string, v, least, most int64) {

@@ -2,8 +2,10 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// Stack returns the bytes of shadow stack that a handler may need: those of the longest chain of calls that begins with it, by the frames that
-// compilers make (docs/abi.md, Module). They are bounded if no function of the chain recurses or makes a frame of a size that it computes.
+// Stack returns the bytes of shadow stack that a handler may need: those of the
+// longest chain of calls that begins with it, by the frames that compilers make
+// (docs/abi.md, Module). They are bounded if no function of the chain recurses
+// or makes a frame of a size that it computes.
 func (m *Module) Stack(f Func) (bytes int64, bounded bool) {
 	if !m.globals.hasStack {
 		return 0, true
@@ -48,7 +50,8 @@ func (m *Module) stacks() *stacks {
 	return s
 }
 
-// upwards lists the nodes so that what a node calls comes before it; of those on a cycle the order is any.
+// upwards lists the nodes so that what a node calls comes before it; of those
+// on a cycle the order is any.
 func (g *callGraph) upwards() (order []uint32) {
 	seen := make([]bool, len(g.edges))
 	var work []visit
@@ -75,7 +78,8 @@ func (g *callGraph) upwards() (order []uint32) {
 	return order
 }
 
-// frameOf returns the bytes of the largest frame that a function makes, -1 if it computes the size of one, and notes whom it calls.
+// frameOf returns the bytes of the largest frame that a function makes, -1 if
+// it computes the size of one, and notes whom it calls.
 func (m *Module) frameOf(code int, facts *wasm.Facts) (bytes int64) {
 	var before, in wasm.Instr
 	var pointer bool // the instruction before the one before has read the stack pointer

@@ -44,8 +44,9 @@ func (c *Context) spent() string {
 	return fmt.Sprintf("%d cycles charged and %d for the work of imports, %d allowed", c.Cycles(), c.effort, allowed)
 }
 
-// unreachable tells apart what the rewritten code expresses by the instruction unreachable: its own checks, in the order in
-// which they can hold at once, and the module's.
+// unreachable tells apart what the rewritten code expresses by the instruction
+// unreachable: its own checks, in the order in which they can hold at once, and
+// the module's.
 func (c *Context) unreachable() TrapKind {
 	p := c.program
 	g := &p.module.globals

@@ -102,13 +102,15 @@ func TestPlaceOfTrap(t *testing.T) {
 	})
 }
 
-// An indirect call that finds no function, behind the end of the table, too, and one that finds a function of another type
-// are told apart, in the same words on all engines.
+// An indirect call that finds no function, behind the end of the table, too,
+// and one that finds a function of another type are told apart, in the same
+// words on all engines.
 func TestIndirectCallsThatFail(t *testing.T) {
 	m := handlerModule(0x20, 0, 0x11, 1, 0) // the element args, called with no argument
 	m.types = append(m.types, wasm.FuncType{Results: []wasm.ValueType{wasm.I32}})
 	m.funcs, m.bodies = append(m.funcs, 1), append(m.bodies, []byte{0, 0x41, 7})
-	m.table, m.elements = []byte{1, 0x70, 0, 3}, []byte{1, 0, 0x41, 0, 0x0B, 2, 1, 0} // the function of no argument, the handler, nothing
+	// the function of no argument, the handler, nothing
+	m.table, m.elements = []byte{1, 0x70, 0, 3}, []byte{1, 0, 0x41, 0, 0x0B, 2, 1, 0}
 	onEngines(t, func(t *testing.T, e Engine) {
 		p := programOn(t, e, m.bytes(), testSpec(), answering)
 		require.Equal(t, Code(7), end(t, p.Context(0), "h", 0, 0, 1e6).Code)

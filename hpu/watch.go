@@ -2,39 +2,49 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// Watch says what a module does besides what it was written to do, for tools that look on. What handlers compute and what they are charged does not
-// depend on it. The zero value is nothing.
+// Watch says what a module does besides what it was written to do, for tools
+// that look on. What handlers compute and what they are charged does not depend
+// on it. The zero value is nothing.
 type Watch struct {
 	// Null ends a handler that reads or writes below NullBytes, which is what a NULL pointer leads to.
 	Null bool
-	// Accesses tells Observer of every load and store, Blocks of every block of instructions and of every call within the module. The Observer
-	// must not be nil then.
+	// Accesses tells Observer of every load and store, Blocks of every block of
+	// instructions and of every call within the module. The Observer must not
+	// be nil then.
 	Accesses, Blocks bool
 	Observer         Observer
 }
 
-// NullBytes is where, at most, the addresses end that no compiler gives to anything: NULL and what lies behind it. In a module with data below it
-// ends where the data begins; a module without a shadow stack pointer and without data may use all its memory, and has none.
+// NullBytes is where, at most, the addresses end that no compiler gives to
+// anything: NULL and what lies behind it. In a module with data below it ends
+// where the data begins; a module without a shadow stack pointer and without
+// data may use all its memory, and has none.
 const NullBytes = 1024
 
 // Observer is told what handlers do while they do it. It must not touch the program.
 type Observer interface {
-	// Access tells of a load or store, not one of imports: n bytes from addr on, by the instruction at offset of the module.
+	// Access tells of a load or store, not one of imports: n bytes from addr
+	// on, by the instruction at offset of the module.
 	Access(c *Context, offset int, addr, n uint32, store bool)
 	// Block tells that b begins to execute.
 	Block(c *Context, b *WatchedBlock)
-	// Charge tells what is charged besides blocks, parts of a cycle (Module.CycleParts): for the bytes of the bulk operation at offset, or with
-	// offset -1 for an import that has been called through the table, by the call entered last.
+	// Charge tells what is charged besides blocks, parts of a cycle
+	// (Module.CycleParts): for the bytes of the bulk operation at offset, or
+	// with offset -1 for an import that has been called through the table, by
+	// the call entered last.
 	Charge(c *Context, offset int, cost int64)
-	// Enter tells of a call, by the instruction at offset, of a function of the module, and Leave of its return. A trap leaves nothing.
+	// Enter tells of a call, by the instruction at offset, of a function of the
+	// module, and Leave of its return. A trap leaves nothing.
 	Enter(c *Context, offset int)
 	Leave(c *Context)
 }
 
 // WatchedBlock is a run of instructions that is charged at once.
 type WatchedBlock struct {
-	Offsets []int   // of the instructions
-	Costs   []int64 // what each is charged, parts of a cycle: the block's cost, shared out by what each would cost alone
+	Offsets []int // of the instructions
+	// what each is charged, parts of a cycle: the block's cost, shared out by
+	// what each would cost alone
+	Costs []int64
 }
 
 // siteKind is what a site in rewritten code tells.
@@ -60,7 +70,8 @@ type site struct {
 	cost   int64 // of an import, parts of a cycle
 }
 
-// watchImport is the name of the import that tells the Observer, behind those of the module: the number of a site, an address, a number of bytes.
+// watchImport is the name of the import that tells the Observer, behind those
+// of the module: the number of a site, an address, a number of bytes.
 const watchImport = "watch"
 
 var watchType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}}
@@ -77,7 +88,8 @@ func (c *Context) watched(id, addr, n uint32) {
 		if s.size > 0 {
 			n = uint32(s.size)
 		}
-		if at := uint64(addr) + uint64(s.add); n > 0 && at+uint64(n) <= uint64(len(c.program.mem)) { // else it traps
+		// else it traps
+		if at := uint64(addr) + uint64(s.add); n > 0 && at+uint64(n) <= uint64(len(c.program.mem)) {
 			o.Access(c, s.offset, uint32(at), n, s.kind == siteStore)
 		}
 	case siteMoved:
@@ -94,8 +106,8 @@ func (c *Context) watched(id, addr, n uint32) {
 	}
 }
 
-// nullBytes is where the addresses end that a NULL pointer may lead to, 0: there are none (NullBytes).
-// compiled: the module has a shadow stack pointer.
+// nullBytes is where the addresses end that a NULL pointer may lead to, 0:
+// there are none (NullBytes). compiled: the module has a shadow stack pointer.
 func (m *Module) nullBytes(compiled bool) uint32 {
 	end := uint32(NullBytes)
 	for i := range m.wasm.Data {
@@ -109,8 +121,9 @@ func (m *Module) nullBytes(compiled bool) uint32 {
 	return end
 }
 
-// refusesNull reports whether the instruction at offset of a function reads or writes memory, so that what has ended the handler there is the check
-// of its address.
+// refusesNull reports whether the instruction at offset of a function reads or
+// writes memory, so that what has ended the handler there is the check of its
+// address.
 func (m *Module) refusesNull(fn, offset int) bool {
 	if m.null == 0 || offset < 0 {
 		return false
@@ -127,7 +140,8 @@ func (m *Module) refusesNull(fn, offset int) bool {
 	return false
 }
 
-// tell appends a call that tells of a site; operands are locals with the address and the number of bytes, -1: 0.
+// tell appends a call that tells of a site; operands are locals with the
+// address and the number of bytes, -1: 0.
 func (r *rewriter) tell(b []byte, s site, addr, n int64) []byte {
 	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), int64(len(r.sites)))
 	for _, local := range []int64{addr, n} {
@@ -167,7 +181,8 @@ func (r *rewriter) look(in *wasm.Instr) {
 	}
 }
 
-// refuseNull ends the handler if the address in a local, with add, is one that a NULL pointer leads to.
+// refuseNull ends the handler if the address in a local, with add, is one that
+// a NULL pointer leads to.
 func (r *rewriter) refuseNull(b []byte, addr uint32, add uint64) []byte {
 	if add >= uint64(r.null) {
 		return b
@@ -176,7 +191,8 @@ func (r *rewriter) refuseNull(b []byte, addr uint32, add uint64) []byte {
 	return append(append(b, byte(wasm.OpI32LtU)), trapIf...)
 }
 
-// lookBulk appends what watches a bulk operation: destination, source or value, and length are on the stack.
+// lookBulk appends what watches a bulk operation: destination, source or value,
+// and length are on the stack.
 func (r *rewriter) lookBulk(in *wasm.Instr) {
 	if !r.watch.tells() && r.null == 0 {
 		return
@@ -223,8 +239,8 @@ func (r *rewriter) call(in *wasm.Instr) {
 	}
 }
 
-// moved is the number that a function has in the rewritten module, where the import that tells the Observer stands before those that the module
-// defines.
+// moved is the number that a function has in the rewritten module, where the
+// import that tells the Observer stands before those that the module defines.
 func (r *rewriter) moved(fn uint32) uint32 {
 	if r.watch.tells() && int(fn) >= len(r.m.Imports) {
 		return fn + 1
@@ -232,7 +248,8 @@ func (r *rewriter) moved(fn uint32) uint32 {
 	return fn
 }
 
-// originalFunc is the number of a function of the rewritten module in the module as it was loaded, -1: it is not there.
+// originalFunc is the number of a function of the rewritten module in the
+// module as it was loaded, -1: it is not there.
 func (m *Module) originalFunc(fn int) int {
 	if m.spec.Watch.tells() && fn >= len(m.ops) {
 		fn--

@@ -28,8 +28,10 @@ func TestAccesses(t *testing.T) {
 	code := []byte{
 		byte(wasm.OpI32Const), 8, 0x20, 0, 0x20, 1, 0x6A, 0x36, 2, 4, // i32.store offset=4 at 8
 		byte(wasm.OpI32Const), 16, 0x29, 3, 0, 0x1A, // i64.load at 16
-		byte(wasm.OpI32Const), 24, byte(wasm.OpI32Const), 32, byte(wasm.OpI32Const), 5, 0xFC, 10, 0, 0, // memory.copy
-		byte(wasm.OpI32Const), 40, byte(wasm.OpI32Const), 1, byte(wasm.OpI32Const), 7, 0xFC, 11, 0, // memory.fill
+		// memory.copy
+		byte(wasm.OpI32Const), 24, byte(wasm.OpI32Const), 32, byte(wasm.OpI32Const), 5, 0xFC, 10, 0, 0,
+		// memory.fill
+		byte(wasm.OpI32Const), 40, byte(wasm.OpI32Const), 1, byte(wasm.OpI32Const), 7, 0xFC, 11, 0,
 		0x20, 0,
 	}
 	onEngines(t, func(t *testing.T, e Engine) {
@@ -49,7 +51,8 @@ func TestAccesses(t *testing.T) {
 	})
 }
 
-// TestNull reads and writes where NULL leads to: from a field at NULL too, in every width, by bulk operations, and by an import.
+// TestNull reads and writes where NULL leads to: from a field at NULL too, in
+// every width, by bulk operations, and by an import.
 func TestNull(t *testing.T) {
 	data := wasm.AppendU32([]byte{1, 0, byte(wasm.OpI32Const)}, 0)
 	data[3] = 0x80 // 1024, as a compiler would begin

@@ -18,7 +18,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// wazeroShared is the part of wazero that all engines of the process use: the runtime with the imports, and machine code.
+// wazeroShared is the part of wazero that all engines of the process use: the
+// runtime with the imports, and machine code.
 type wazeroShared struct {
 	runtime  wazero.Runtime
 	dispatch wazero.CompiledModule // see there
@@ -34,12 +35,14 @@ type sharedCode struct {
 	users    int
 }
 
-// idleCodes is how many modules stay compiled when nobody uses them: a sweep of simulations compiles its handlers once.
+// idleCodes is how many modules stay compiled when nobody uses them: a sweep of
+// simulations compiles its handlers once.
 const idleCodes = 64
 
 var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	ctx := context.Background()
-	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue | // of what the rewriter adds: Load lets modules have no multiple values
+	// of what the rewriter adds: Load lets modules have no multiple values
+	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue |
 		api.CoreFeatureReferenceTypes | // likewise
 		api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
 		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
@@ -226,8 +229,10 @@ type wazeroInstance struct {
 	regs    [numRegs]api.MutableGlobal
 }
 
-// wazeroCall is what a call of a handler needs: the function of dispatch, which has a machine stack, so that each suspended call has its own, and
-// room for parameters and results. It is the context that tells imports, without a look-up, whose handler calls them.
+// wazeroCall is what a call of a handler needs: the function of dispatch, which
+// has a machine stack, so that each suspended call has its own, and room for
+// parameters and results. It is the context that tells imports, without a
+// look-up, whose handler calls them.
 type wazeroCall struct {
 	context.Context
 	c     *Context
@@ -268,8 +273,9 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	return i, nil
 }
 
-// anonymous lets any number of instances be in the runtime, runs no start function and has no source of random numbers, which wazero would
-// otherwise seed for each: 5 KB and as much time as all the rest.
+// anonymous lets any number of instances be in the runtime, runs no start
+// function and has no source of random numbers, which wazero would otherwise
+// seed for each: 5 KB and as much time as all the rest.
 var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(noBytes{})
 
 // noBytes is a source that is at its end: handlers have no import that reads it.
@@ -327,8 +333,10 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, stack []level) {
 			break
 		}
 	}
-	// The stack trace names functions without names as .$N, innermost first, each with its place (offsetSections) in the line below. What is not a
-	// function of the module is a wrapper that the rewriter put round an import.
+	// The stack trace names functions without names as .$N, innermost first,
+	// each with its place (offsetSections) in the line below. What is not a
+	// function of the module is a wrapper that the rewriter put round an
+	// import.
 	for _, frame := range strings.Split(text, "\n\t.$")[1:] {
 		n, _, _ := strings.Cut(frame, "(")
 		fn, err := strconv.Atoi(n)

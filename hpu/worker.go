@@ -16,8 +16,9 @@ type worker struct {
 	run func()   // runs that; made once, so that starting allocates nothing
 }
 
-// workers are shared by all programs of an engine, and so is what a call of an import is decoded into. What was used last is used next: then the
-// processor still has it at hand, which of a thousand programs it may have been.
+// workers are shared by all programs of an engine, and so is what a call of an
+// import is decoded into. What was used last is used next: then the processor
+// still has it at hand, which of a thousand programs it may have been.
 type workers struct {
 	idle    []*worker
 	actions []*Action // that no call uses

@@ -2,7 +2,9 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// acknowledged is the fifth check of RFC 9293 §3.10.7.4: what the segment says of bytes that were sent, and of the window. False: the segment is to be dropped.
+// acknowledged is the fifth check of RFC 9293 §3.10.7.4: what the segment says
+// of bytes that were sent, and of the window. False: the segment is to be
+// dropped.
 func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
 	wnd := uint32(s.Window) << x.shift
 	age := after(s.Ack, x.una)
@@ -90,7 +92,8 @@ func (x *Conn) advance(now sim.Time, ack, n uint32) {
 // duplicateThreshold is that of RFC 5681 §3.2 and RFC 6675 §2.
 const duplicateThreshold = 3
 
-// duplicate is an acknowledgement of nothing new (RFC 5681 §3.2), or one that says what came behind a hole (RFC 6675 §5).
+// duplicate is an acknowledgement of nothing new (RFC 5681 §3.2), or one that
+// says what came behind a hole (RFC 6675 §5).
 func (x *Conn) duplicate() {
 	mss := uint32(x.mss)
 	x.duplicates++
@@ -99,7 +102,9 @@ func (x *Conn) duplicate() {
 		if !x.sack.on {
 			x.cwnd += mss
 		}
-	case after(x.una, x.recover) < 0, x.una == x.recover && !x.sack.on: // losses before the last recovery or time-out (RFC 6675 §5.1), or what was sent twice (RFC 6582 §4.1)
+	// losses before the last recovery or time-out (RFC 6675 §5.1), or what was
+	// sent twice (RFC 6582 §4.1)
+	case after(x.una, x.recover) < 0, x.una == x.recover && !x.sack.on:
 	case x.sack.on && (x.duplicates >= duplicateThreshold || x.sack.lost(x.una, mss)):
 		x.loses()
 	case !x.sack.on && x.duplicates == duplicateThreshold:

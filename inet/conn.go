@@ -8,7 +8,8 @@ const maxScale = 14
 // defaultMSS is that of a peer that says nothing (RFC 9293 §3.7.1).
 const defaultMSS = 536
 
-// leastMSS is the least that is believed, so that a hostile option does not make segments of nothing (Linux: TCP_MIN_SND_MSS).
+// leastMSS is the least that is believed, so that a hostile option does not
+// make segments of nothing (Linux: TCP_MIN_SND_MSS).
 const leastMSS = 48
 
 // Config is what a connection is made with.
@@ -30,14 +31,17 @@ type Stats struct {
 	TailProbes    int64 // of the last segments (RFC 8985 §7)
 	Challenges    int64 // acknowledgements that RFC 5961 has sent instead of believing a segment
 	Dropped       int64 // segments that came and were not acceptable (RFC 9293 §3.10.7.4, first)
-	Unanswered    int64 // of them, those that another had been answered shortly before (Spec.LimitUnacceptable)
-	Resets        int64 // sent
+	// of them, those that another had been answered shortly before
+	// (Spec.LimitUnacceptable)
+	Unanswered int64
+	Resets     int64 // sent
 }
 
 // Never is the deadline of a connection that waits for nothing.
 const Never = sim.MaxTime
 
-// Conn is an end of a connection. Numbers are those of RFC 9293 §3.3.1: una and wnd of SND, top its NXT, rcv of RCV.
+// Conn is an end of a connection. Numbers are those of RFC 9293 §3.3.1: una and
+// wnd of SND, top its NXT, rcv of RCV.
 type Conn struct {
 	Local, Remote uint16 // ports
 	Peer          Addr
@@ -96,20 +100,21 @@ type congestion struct {
 type timers struct {
 	rto, srtt, rttvar sim.Time
 	sa, sv            int64 // estimator in ticks: eight times the mean, four times the deviation
-	timed             bool  // a segment is being measured (RFC 6298 §3, Karn: none that was sent again)
-	timedEnd          uint32
-	timedAt           sim.Time
-	expires           sim.Time // time-out, Never: none
-	armed             sim.Time // when it was started
-	retries           int      // time-outs since something was acknowledged
-	since             sim.Time // when what timed out first was sent
-	synLost           bool
-	persist           sim.Time // until the next probe; 0: the window is open
-	probe             bool     // a byte is to be sent whatever the window is
-	probes            int      // that were not answered
-	ackAt             sim.Time // Never: no acknowledgement is held back
-	linger            sim.Time // end of TIME-WAIT, of FIN-WAIT-2 or of SYN-RECEIVED; Never: none
-	challenged        sim.Time // when the next challenge may be sent
+	// a segment is being measured (RFC 6298 §3, Karn: none that was sent again)
+	timed      bool
+	timedEnd   uint32
+	timedAt    sim.Time
+	expires    sim.Time // time-out, Never: none
+	armed      sim.Time // when it was started
+	retries    int      // time-outs since something was acknowledged
+	since      sim.Time // when what timed out first was sent
+	synLost    bool
+	persist    sim.Time // until the next probe; 0: the window is open
+	probe      bool     // a byte is to be sent whatever the window is
+	probes     int      // that were not answered
+	ackAt      sim.Time // Never: no acknowledgement is held back
+	linger     sim.Time // end of TIME-WAIT, of FIN-WAIT-2 or of SYN-RECEIVED; Never: none
+	challenged sim.Time // when the next challenge may be sent
 }
 
 func newConn(c *Config, iss uint32) *Conn {
@@ -188,15 +193,18 @@ func (x *Conn) Room() int {
 // Unacknowledged is how many bytes were written that the other side has not acknowledged.
 func (x *Conn) Unacknowledged() int { return x.data.len() }
 
-// Close says that no more bytes will be written (CLOSE of RFC 9293 §3.10.4): a FIN follows what was written, also before the connection is established. Bytes still come and can be
-// read.
+// Close says that no more bytes will be written (CLOSE of RFC 9293 §3.10.4): a
+// FIN follows what was written, also before the connection is established.
+// Bytes still come and can be read.
 func (x *Conn) Close() {
 	x.closed = true
 	x.touch()
 }
 
-// Release is Close for a program that will not read either, as close(2): bytes that it has not read, or that come, reset the connection (RFC 9293 §3.6.1), and FIN-WAIT-2 ends
-// after Spec.FinWait2. A connection in SYN-SENT is forgotten.
+// Release is Close for a program that will not read either, as close(2): bytes
+// that it has not read, or that come, reset the connection (RFC 9293 §3.6.1),
+// and FIN-WAIT-2 ends after Spec.FinWait2. A connection in SYN-SENT is
+// forgotten.
 func (x *Conn) Release(now sim.Time) {
 	x.released = true
 	x.touch()
@@ -253,7 +261,8 @@ func after(a, b uint32) int32 { return int32(a - b) }
 // MSS is the most bytes of a segment to the other side.
 func (x *Conn) MSS() int { return x.mss }
 
-// Window returns the congestion window, the slow start threshold and the other side's window in bytes.
+// Window returns the congestion window, the slow start threshold and the other
+// side's window in bytes.
 func (x *Conn) Window() (congestion, threshold, told uint32) { return x.cwnd, x.ssthresh, x.wnd }
 
 // queue is a queue of bytes. It keeps its memory: in a stream that flows nothing is allocated.
@@ -267,7 +276,8 @@ func (q *queue) len() int { return len(q.b) - q.from }
 func (q *queue) bytes() []byte { return q.b[q.from:] }
 
 func (q *queue) append(b []byte) {
-	if len(q.b)+len(b) > cap(q.b) && q.from >= q.len() && q.from > 0 { // what is moved is less than what was taken out since the last time
+	// what is moved is less than what was taken out since the last time
+	if len(q.b)+len(b) > cap(q.b) && q.from >= q.len() && q.from > 0 {
 		q.b = q.b[:copy(q.b, q.b[q.from:])]
 		q.from = 0
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A device that takes one packet at a time: what answers a segment to a closed port uses the first place up, and the SYN goes with the next.
+// A device that takes one packet at a time: what answers a segment to a closed
+// port uses the first place up, and the SYN goes with the next.
 func TestOutputOneByOne(t *testing.T) {
 	l := newLAN(t, "linux", 2)
 	a := l.order[0]
@@ -33,7 +34,9 @@ func TestOutputOneByOne(t *testing.T) {
 	require.Equal(t, sim.Second, a.Deadline())
 }
 
-// RFC 6582 §3.2: what is compared with the last recovery are numbers modulo 2^32. A stream that has lost nothing for 2 GiB sends again by duplicates, as a young one does.
+// RFC 6582 §3.2: what is compared with the last recovery are numbers modulo
+// 2^32. A stream that has lost nothing for 2 GiB sends again by duplicates, as
+// a young one does.
 func TestRecoveryOfOldStreams(t *testing.T) {
 	for _, sack := range []bool{false, true} {
 		const mss = 65000
@@ -79,7 +82,9 @@ func TestRecoveryOfOldStreams(t *testing.T) {
 	}
 }
 
-// A program that reads whenever something comes, on hosts with a buffer of a byte: reading nothing opens no window, and the two do not tell each other so for ever.
+// A program that reads whenever something comes, on hosts with a buffer of a
+// byte: reading nothing opens no window, and the two do not tell each other so
+// for ever.
 func TestReadingNothing(t *testing.T) {
 	l := newLAN(t, "linux", 2, "receive_buffer=1B")
 	listener, err := l.order[1].Listen(80, 1)
@@ -102,7 +107,9 @@ func TestReadingNothing(t *testing.T) {
 	require.True(t, x.Established())
 }
 
-// RFC 9293 §3.8.6.1: a window that is closed is asked about for as long as there are answers, also if there is nothing but a FIN to send: who has filled the window and closed does not give up.
+// RFC 9293 §3.8.6.1: a window that is closed is asked about for as long as
+// there are answers, also if there is nothing but a FIN to send: who has filled
+// the window and closed does not give up.
 func TestCloseIntoClosedWindow(t *testing.T) {
 	for _, set := range inet.Sets() {
 		l := newLAN(t, set, 2, "receive_buffer=3000B", "time_wait=1s")
@@ -127,7 +134,9 @@ func TestCloseIntoClosedWindow(t *testing.T) {
 	}
 }
 
-// Next has no connection that the program does not know: neither one that waits to be accepted nor one whose handshake has failed. What has happened before is news when it is accepted.
+// Next has no connection that the program does not know: neither one that waits
+// to be accepted nor one whose handshake has failed. What has happened before
+// is news when it is accepted.
 func TestNextBeforeAccept(t *testing.T) {
 	l := newLAN(t, "linux", 2, "syn_ack_retries=1")
 	a, b := l.order[0], l.order[1]
@@ -150,7 +159,8 @@ func TestNextBeforeAccept(t *testing.T) {
 	require.Equal(t, 5, y.Read(read[:]))
 }
 
-// What nobody takes does not grow without end: datagrams without bytes, those that a device has no room for, and answers to segments of no connection.
+// What nobody takes does not grow without end: datagrams without bytes, those
+// that a device has no room for, and answers to segments of no connection.
 func TestQueuesHaveEnds(t *testing.T) {
 	l := newLAN(t, "linux", 1, "receive_buffer=1000B", "send_buffer=1000B")
 	h := l.order[0]
@@ -186,7 +196,8 @@ func TestQueuesHaveEnds(t *testing.T) {
 	require.True(t, is, "there is room again")
 }
 
-// A backlog is for connections whose handshake is under way and those that wait to be accepted; one whose handshake fails gives its place back.
+// A backlog is for connections whose handshake is under way and those that wait
+// to be accepted; one whose handshake fails gives its place back.
 func TestBacklog(t *testing.T) {
 	l := newLAN(t, "linux", 2, "syn_ack_retries=1")
 	a, b := l.order[0], l.order[1]
@@ -302,7 +313,8 @@ func TestCloseTwice(t *testing.T) {
 	require.ErrorIs(t, err, inet.ErrInUse)
 }
 
-// Nothing acknowledges a SYN that was not sent (RFC 9293 §3.10.7.3, §3.10.7.4): who knows the number beforehand is reset, on both sides.
+// Nothing acknowledges a SYN that was not sent (RFC 9293 §3.10.7.3, §3.10.7.4):
+// who knows the number beforehand is reset, on both sides.
 func TestAcknowledgedBeforeItIsSent(t *testing.T) {
 	ack := inet.Segment{Seq: 7000, Ack: 101, Flags: inet.SYN | inet.ACK, Window: 65535}
 	x := inet.Dial(config(mss), 1, there, 2, 100)
@@ -319,8 +331,10 @@ func TestAcknowledgedBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// Early single bytes take no more memory than the window does twice, whichever way they come: every other one is kept as long as there is room for the piece that it is, those that follow each other are one
-// piece. What was refused was not told, so that the stream is whole when it has come again.
+// Early single bytes take no more memory than the window does twice, whichever
+// way they come: every other one is kept as long as there is room for the piece
+// that it is, those that follow each other are one piece. What was refused was
+// not told, so that the stream is whole when it has come again.
 func TestEarlyBytes(t *testing.T) {
 	const window = 65535
 	segment := func(at int) *inet.Segment {
@@ -371,7 +385,8 @@ func TestFINKeptOnce(t *testing.T) {
 	require.LessOrEqual(t, s.x.Early(), 2)
 }
 
-// The handshake's end and what both SYNs have said come in one go, before anything is sent: the other side's SYN is acknowledged all the same.
+// The handshake's end and what both SYNs have said come in one go, before
+// anything is sent: the other side's SYN is acknowledged all the same.
 func TestSimultaneousOpenAtOnce(t *testing.T) {
 	x := inet.Dial(config(mss), 1, there, 2, 100)
 	var last inet.Segment

@@ -2,7 +2,8 @@ package inet
 
 import "fmt"
 
-// Check returns what is wrong with the state of a connection: what must hold whatever segments have come.
+// Check returns what is wrong with the state of a connection: what must hold
+// whatever segments have come.
 func (x *Conn) Check() error {
 	switch {
 	case after(x.nxt, x.una) < 0 || after(x.top, x.nxt) < 0:

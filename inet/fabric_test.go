@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// ether are hosts on a simulated network: packets take their time on links and in the switch, and some are lost, damaged, doubled or late.
+// ether are hosts on a simulated network: packets take their time on links and
+// in the switch, and some are lost, damaged, doubled or late.
 type ether struct {
 	t     *testing.T
 	eng   *sim.Engine
@@ -65,7 +66,8 @@ func (e *ether) Handle(ev *sim.Event) {
 	e.output(node)
 }
 
-// output sends what the host wants to send, as long as its interface has room, and looks after its deadline.
+// output sends what the host wants to send, as long as its interface has room,
+// and looks after its deadline.
 func (e *ether) output(node int) {
 	h, now := e.hosts[node], e.eng.Now()
 	for more := true; more && e.ports[node].Ready(fabric.Requests); {
@@ -123,7 +125,8 @@ func (s *server) serve() {
 	}
 }
 
-// transfer has clients send streams to a server, and returns when the last byte was read, and what the first client has done.
+// transfer has clients send streams to a server, and returns when the last byte
+// was read, and what the first client has done.
 func transfer(t *testing.T, set string, clients, bytes int, faults fabric.FaultSpec) (sim.Time, inet.Stats) {
 	s := &server{ether: newEther(t, set, 1+clients, faults), calls: make([]*inet.Conn, clients), written: make([]int, clients), read: map[*inet.Conn]int{}, bytes: bytes}
 	defer s.eng.Close()
@@ -155,8 +158,11 @@ func transfer(t *testing.T, set string, clients, bytes int, faults fabric.FaultS
 	return s.end, s.calls[0].Stats
 }
 
-// TCP over lossy fabric: three clients send a stream each to a server that reads them, on a network of the simulator that loses 5% of the packets, damages 1%, doubles 1% and holds 2%
-// back. Every byte comes, in order; nobody fails; and no host has a connection at the end. The same seed gives the same times.
+// TCP over lossy fabric: three clients send a stream each to a server that
+// reads them, on a network of the simulator that loses 5% of the packets,
+// damages 1%, doubles 1% and holds 2% back. Every byte comes, in order; nobody
+// fails; and no host has a connection at the end. The same seed gives the same
+// times.
 func TestOverLossyFabric(t *testing.T) {
 	faults := fabric.FaultSpec{Loss: 0.05, Corrupt: 0.01, Duplicate: 0.01, Delay: 0.02, MaxDelay: 300 * sim.Microsecond}
 	for _, set := range inet.Sets() {

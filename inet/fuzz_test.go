@@ -10,7 +10,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// hostile runs an end of a connection against whoever likes: each twelve bytes are a segment near what is expected, or something that the program does, or time.
+// hostile runs an end of a connection against whoever likes: each twelve bytes
+// are a segment near what is expected, or something that the program does, or
+// time.
 func hostile(t require.TestingT, b []byte) {
 	if len(b) < 2 {
 		return
@@ -88,13 +90,15 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { hostile(t, b) })
 }
 
-// Whatever packets come to a host with a listener and a socket, it stays sane, and all that it has ends.
+// Whatever packets come to a host with a listener and a socket, it stays sane,
+// and all that it has ends.
 func FuzzHost(f *testing.F) {
 	f.Add([]byte{0, 2, 0, 0, 0, 0, 0, 0, 1, 16, 1, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) { hostilePackets(t, b) })
 }
 
-// hostilePackets are what comes to a host: each eight bytes are a packet of a few peers, near what is expected.
+// hostilePackets are what comes to a host: each eight bytes are a packet of a
+// few peers, near what is expected.
 func hostilePackets(t require.TestingT, b []byte) {
 	spec, err := inet.Load("linux")
 	require.NoError(t, err)

@@ -46,7 +46,8 @@ type Packet struct {
 	Payload  []byte
 }
 
-// Append appends the packet to b. It panics if it is longer than MaxPacket, which is its sender's mistake.
+// Append appends the packet to b. It panics if it is longer than MaxPacket,
+// which is its sender's mistake.
 func (p *Packet) Append(b []byte) []byte {
 	n := HeaderBytes + len(p.Payload)
 	if n > MaxPacket {
@@ -89,7 +90,8 @@ func Parse(b []byte) (p Packet, err error) {
 	return p, nil
 }
 
-// Destination reads the address that a packet goes to, as a router does; false: it is no packet of IPv4.
+// Destination reads the address that a packet goes to, as a router does; false:
+// it is no packet of IPv4.
 func Destination(b []byte) (a Addr, ok bool) {
 	if len(b) < HeaderBytes || b[0]>>4 != 4 {
 		return a, false

@@ -28,8 +28,10 @@ const (
 // HostConfig is what a Host is made with.
 type HostConfig struct {
 	Spec
-	MTU    int    // most bytes of a packet, 576 to MaxPacket
-	Secret uint64 // from which first sequence numbers are made (RFC 9293 §3.4.1): the same one, the same numbers
+	MTU int // most bytes of a packet, 576 to MaxPacket
+	// from which first sequence numbers are made (RFC 9293 §3.4.1): the same
+	// one, the same numbers
+	Secret uint64
 }
 
 // HostStats is what a host has seen beside its connections.
@@ -40,8 +42,10 @@ type HostStats struct {
 	Unreachable int64 // datagrams to ports that nobody has
 }
 
-// Host is an address with its connections, listeners and sockets: a state machine as they are. What it sends are packets of IPv4. After each call of its own, or of one of its connections,
-// Output has what it sends, and Deadline is right after Output.
+// Host is an address with its connections, listeners and sockets: a state
+// machine as they are. What it sends are packets of IPv4. After each call of
+// its own, or of one of its connections, Output has what it sends, and Deadline
+// is right after Output.
 type Host struct {
 	Addr  Addr
 	Stats HostStats
@@ -67,7 +71,8 @@ type Host struct {
 	forward  func(*Segment) // from current to emit
 }
 
-// mostAnswers is how many answers to segments of no connection wait for Output at most; there are no more.
+// mostAnswers is how many answers to segments of no connection wait for Output
+// at most; there are no more.
 const mostAnswers = 1000
 
 // connID is the other side's address and both ports.
@@ -108,7 +113,8 @@ func NewHost(addr Addr, c HostConfig) *Host {
 // Conns is how many connections there are, those in TIME-WAIT included.
 func (h *Host) Conns() int { return len(h.conns) }
 
-// first is a first sequence number (RFC 9293 §3.4.1): a clock with a step of 4 µs, and a function of the connection and the secret.
+// first is a first sequence number (RFC 9293 §3.4.1): a clock with a step of 4
+// µs, and a function of the connection and the secret.
 func (h *Host) first(now sim.Time, id connID) uint32 {
 	const step = 4_000_000 // ps
 	x := h.c.Secret
@@ -148,7 +154,9 @@ func (h *Host) Dial(now sim.Time, to Addr, port uint16) (*Conn, error) {
 	return nil, fmt.Errorf("%w: all of %d to port %d of %v", ErrInUse, ports, port, to)
 }
 
-// Close ends all: ports are given back, and connections reset, in the order in which they were made. Resets and datagrams that are still to be sent are what Output has afterwards.
+// Close ends all: ports are given back, and connections reset, in the order in
+// which they were made. Resets and datagrams that are still to be sent are what
+// Output has afterwards.
 func (h *Host) Close(now sim.Time) {
 	for _, port := range slices.Sorted(maps.Keys(h.listeners)) {
 		h.listeners[port].Close(now)
@@ -178,7 +186,8 @@ func (h *Host) Listen(port uint16, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// Accept returns a connection that others have begun and that is established; nil: there is none now.
+// Accept returns a connection that others have begun and that is established;
+// nil: there is none now.
 func (l *Listener) Accept() *Conn {
 	if len(l.ready) == 0 {
 		return nil
@@ -201,8 +210,10 @@ func (l *Listener) Close(now sim.Time) {
 	l.ready = nil
 }
 
-// Next returns a connection on which something has happened since it was returned last: something came, was acknowledged, or timed out. nil: there is none. Those that nobody has accepted are
-// not returned; what has happened on them is news when they are.
+// Next returns a connection on which something has happened since it was
+// returned last: something came, was acknowledged, or timed out. nil: there is
+// none. Those that nobody has accepted are not returned; what has happened on
+// them is news when they are.
 func (h *Host) Next() *Conn {
 	if len(h.news) == 0 {
 		return nil
@@ -213,7 +224,9 @@ func (h *Host) Next() *Conn {
 	return x
 }
 
-// happened notes that something has happened on a connection: news for the program, if it has the connection, or the end of the handshake for the listener.
+// happened notes that something has happened on a connection: news for the
+// program, if it has the connection, or the end of the handshake for the
+// listener.
 func (h *Host) happened(x *Conn) {
 	l := x.hosted.listener
 	switch {
@@ -244,7 +257,8 @@ func (x *Conn) touch() {
 	}
 }
 
-// Input takes a packet that has come. Its error says why it was none for this host, which Stats has counted.
+// Input takes a packet that has come. Its error says why it was none for this
+// host, which Stats has counted.
 func (h *Host) Input(now sim.Time, packet []byte) error {
 	p, err := Parse(packet)
 	switch {
@@ -314,7 +328,8 @@ func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
 	}
 }
 
-// Output gives packets that the host may send now to emit, which must not keep them: so many at most. It reports whether there may be more.
+// Output gives packets that the host may send now to emit, which must not keep
+// them: so many at most. It reports whether there may be more.
 func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
 	for ; len(h.answers) > 0; most-- {
 		if most <= 0 {
@@ -349,7 +364,8 @@ func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
 	return false
 }
 
-// settle is after a connection has sent all that it may: its deadline is known, and one that is closed is forgotten.
+// settle is after a connection has sent all that it may: its deadline is known,
+// and one that is closed is forgotten.
 func (h *Host) settle(x *Conn) {
 	if x.state == Closed {
 		if id := (connID{x.Peer, x.Local, x.Remote}); h.conns[id] == x {
@@ -383,7 +399,8 @@ func (h *Host) sendPacket(to Addr, protocol uint8, emit func([]byte)) {
 	emit(h.packet)
 }
 
-// Deadline is when Expire should be called at the latest; Never: there is no need. It is right after Output.
+// Deadline is when Expire should be called at the latest; Never: there is no
+// need. It is right after Output.
 func (h *Host) Deadline() sim.Time {
 	if len(h.timers) == 0 {
 		return Never

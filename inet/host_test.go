@@ -87,7 +87,9 @@ func (l *lan) run(until sim.Time) {
 	l.now = max(l.now, until)
 }
 
-// A server takes connections of several hosts at once and sends back what it reads, on a network that loses packets: every byte comes back, and at the end no host has a connection left.
+// A server takes connections of several hosts at once and sends back what it
+// reads, on a network that loses packets: every byte comes back, and at the end
+// no host has a connection left.
 func TestHostsServe(t *testing.T) {
 	for _, set := range inet.Sets() {
 		t.Run(set, func(t *testing.T) {
@@ -155,7 +157,8 @@ func serve(t *testing.T, h *inet.Host) {
 	}
 }
 
-// A port that nobody listens on refuses; a listener whose backlog is full drops, and takes the SYN that comes again; a port may be listened on once.
+// A port that nobody listens on refuses; a listener whose backlog is full
+// drops, and takes the SYN that comes again; a port may be listened on once.
 func TestListen(t *testing.T) {
 	l := newLAN(t, "linux", 2)
 	a, b := l.order[0], l.order[1]
@@ -188,7 +191,8 @@ func TestListen(t *testing.T) {
 	require.ErrorIs(t, calls[2].Err(), inet.ErrReset)
 }
 
-// A host that does not answer: the connection fails after as long as the set says, and says for what it has waited. Nothing is left.
+// A host that does not answer: the connection fails after as long as the set
+// says, and says for what it has waited. Nothing is left.
 func TestNobodyAnswers(t *testing.T) {
 	for set, after := range map[string]sim.Time{"linux": 127 * sim.Second, "lwip": 18500 * sim.Millisecond, "rfc": 183 * sim.Second} {
 		l := newLAN(t, set, 1)
@@ -207,7 +211,8 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.6.1: a SYN beyond what the last connection of these ports had begins a new one although the last is in TIME-WAIT.
+// RFC 9293 §3.6.1: a SYN beyond what the last connection of these ports had
+// begins a new one although the last is in TIME-WAIT.
 func TestTimeWaitFollowed(t *testing.T) {
 	l := newLAN(t, "linux", 2)
 	server := l.order[1]
@@ -284,7 +289,8 @@ func TestDatagrams(t *testing.T) {
 	require.EqualValues(t, 1, b.Stats.Malformed)
 }
 
-// A dial has another port each time, and fails when all are taken; first numbers differ by connection and by time, and are the same in each run.
+// A dial has another port each time, and fails when all are taken; first
+// numbers differ by connection and by time, and are the same in each run.
 func TestPorts(t *testing.T) {
 	h := newLAN(t, "linux", 1).order[0]
 	to := inet.Addr{10, 0, 0, 2}
@@ -310,7 +316,8 @@ func TestHostAllocations(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, p.packet))
 }
 
-// BenchmarkHost is a packet of a stream between hosts, from the write to the read, with its acknowledgement and all checksums.
+// BenchmarkHost is a packet of a stream between hosts, from the write to the
+// read, with its acknowledgement and all checksums.
 func BenchmarkHost(b *testing.B) {
 	p := newHosts(b)
 	b.ReportAllocs()

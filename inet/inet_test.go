@@ -21,7 +21,8 @@ var (
 	there = inet.Addr{10, 0, 0, 2}
 )
 
-// Another implementation reads what is written, and makes the same bytes of the same fields, checksums included.
+// Another implementation reads what is written, and makes the same bytes of the
+// same fields, checksums included.
 func TestHeadersAreThoseOfOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "data")

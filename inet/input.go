@@ -16,10 +16,14 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	case SynReceived:
 		if s.Flags&(SYN|RST) == SYN && s.Seq == x.irs {
 			if s.Flags&ACK == 0 {
-				x.nxt, x.timed = x.iss, false // our answer was lost, perhaps: its acknowledgement measures nothing (Karn)
+				// our answer was lost, perhaps: its acknowledgement measures
+				// nothing (Karn)
+				x.nxt, x.timed = x.iss, false
 				return
 			}
-			stripped := *s // both have opened at once: this is the acknowledgement of our SYN (RFC 9293 §3.5, figure 7)
+			// both have opened at once: this is the acknowledgement of our SYN
+			// (RFC 9293 §3.5, figure 7)
+			stripped := *s
 			stripped.Seq, stripped.Flags = s.Seq+1, s.Flags&^SYN
 			s = &stripped
 		}
@@ -36,7 +40,8 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	x.text(now, s)
 }
 
-// checked are the first to the fourth check of RFC 9293 §3.10.7.4: sequence number, RST, SYN. False: the segment is dealt with.
+// checked are the first to the fourth check of RFC 9293 §3.10.7.4: sequence
+// number, RST, SYN. False: the segment is dealt with.
 func (x *Conn) checked(now sim.Time, s *Segment) bool {
 	if !x.acceptable(s) {
 		x.unacceptable(now, s)
@@ -93,7 +98,8 @@ func (x *Conn) unacceptable(now sim.Time, s *Segment) {
 	if x.state == TimeWait && s.Flags&FIN != 0 {
 		x.timeWait(now)
 	}
-	if x.room() == 0 && s.Seq == x.rcv && s.Flags&ACK != 0 && x.state >= Established && x.acknowledged(now, s) { // a closed window is none for acknowledgements
+	// a closed window is none for acknowledgements
+	if x.room() == 0 && s.Seq == x.rcv && s.Flags&ACK != 0 && x.state >= Established && x.acknowledged(now, s) {
 		if x.una == x.dataEnd()+1 && !x.finAcked {
 			x.finAcknowledged(now)
 		}
@@ -114,7 +120,8 @@ func (x *Conn) resetReceived(now sim.Time, s *Segment) {
 	}
 }
 
-// challenge has who sent a segment that may be forged say so once more (RFC 5961 §3.2, §4.2, §5.2), not more often than the Spec allows (§7).
+// challenge has who sent a segment that may be forged say so once more (RFC
+// 5961 §3.2, §4.2, §5.2), not more often than the Spec allows (§7).
 func (x *Conn) challenge(now sim.Time) {
 	if now < x.challenged {
 		return
@@ -186,7 +193,8 @@ func (x *Conn) establish(now sim.Time, s *Segment) {
 func (x *Conn) text(now sim.Time, s *Segment) {
 	switch x.state {
 	case Established, FinWait1, FinWait2:
-		if x.released && len(s.Data) > 0 && after(s.Seq+uint32(len(s.Data)), x.rcv) > 0 { // RFC 9293 §3.6.1: nobody will read it
+		// RFC 9293 §3.6.1: nobody will read it
+		if x.released && len(s.Data) > 0 && after(s.Seq+uint32(len(s.Data)), x.rcv) > 0 {
 			x.sendReset(x.top, true)
 			x.fail(now, ErrAborted)
 			return
@@ -200,7 +208,8 @@ func (x *Conn) text(now sim.Time, s *Segment) {
 	}
 }
 
-// Refuse is what answers a segment of no connection (RFC 9293 §3.10.7.1, and §3.10.7.2 for one that is no SYN): false, nothing does.
+// Refuse is what answers a segment of no connection (RFC 9293 §3.10.7.1, and
+// §3.10.7.2 for one that is no SYN): false, nothing does.
 func Refuse(s *Segment) (answer Segment, due bool) {
 	if s.Flags&RST != 0 {
 		return answer, false

@@ -6,7 +6,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Output gives segments that the connection may send now to emit, which must not keep them or what they refer to: so many at most. It reports whether there may be more.
+// Output gives segments that the connection may send now to emit, which must
+// not keep them or what they refer to: so many at most. It reports whether
+// there may be more.
 func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
 	last := x.Stats.Segments + min(int64(most), math.MaxInt64-x.Stats.Segments)
 	if x.reset.due && most > 0 {
@@ -52,7 +54,9 @@ func (x *Conn) acknowledge(emit func(*Segment)) {
 	x.send(emit)
 }
 
-// begin is Output until the connection is established: the SYN, and in SYN-RECEIVED what answers a segment that was not acceptable, or is challenged.
+// begin is Output until the connection is established: the SYN, and in
+// SYN-RECEIVED what answers a segment that was not acceptable, or is
+// challenged.
 func (x *Conn) begin(now sim.Time, last int64, emit func(*Segment)) (more bool) {
 	switch {
 	case x.nxt != x.iss && (x.state != SynReceived || !x.ackNow):
@@ -86,7 +90,8 @@ func (x *Conn) synchronize(now sim.Time, emit func(*Segment)) {
 	x.sent(now, x.iss, 1)
 }
 
-// acknowledging is the sequence number of a segment without data: what would come next, unless the other side's window ends before.
+// acknowledging is the sequence number of a segment without data: what would
+// come next, unless the other side's window ends before.
 func (x *Conn) acknowledging() uint32 {
 	if edge := x.una + x.wnd; after(x.top, edge) > 0 {
 		return edge
@@ -126,7 +131,8 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 		return false
 	}
 	flight := int(x.nxt - x.una)
-	if flight == 0 && x.top == x.una && x.c.RestartAfterIdle && now-x.lastData > x.rto { // RFC 5681 §4.1
+	// RFC 5681 §4.1
+	if flight == 0 && x.top == x.una && x.c.RestartAfterIdle && now-x.lastData > x.rto {
 		x.cwnd = min(x.cwnd, x.initialWindow())
 	}
 	n := min(x.mss, left, int(x.allowed())-flight, int(x.wnd)-flight)
@@ -136,7 +142,9 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	}
 	if x.probe {
 		n = max(n, min(left, 1))
-	} else if left == 0 && int(x.wnd) <= flight { // a FIN, too, waits for a window, so that it is asked about for as long as there are answers
+	} else if left == 0 && int(x.wnd) <= flight {
+		// a FIN, too, waits for a window, so that it is asked about for as long
+		// as there are answers
 		return false
 	}
 	if left > 0 && n < 1 || n < x.mss && !x.probe && x.holdsBack(n, left, flight) {
@@ -147,7 +155,8 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	return true
 }
 
-// allowed is the congestion window, with what limited transmit adds (RFC 3042, RFC 5681 §3.2, step 1; RFC 6675 §5, (3)).
+// allowed is the congestion window, with what limited transmit adds (RFC 3042,
+// RFC 5681 §3.2, step 1; RFC 6675 §5, (3)).
 func (x *Conn) allowed() uint32 {
 	if x.c.LimitedTransmit && !x.recovering && x.duplicates > 0 && x.nxt == x.top {
 		return x.cwnd + uint32(min(x.duplicates, duplicateThreshold-1)*x.mss)
@@ -155,12 +164,14 @@ func (x *Conn) allowed() uint32 {
 	return x.cwnd
 }
 
-// holdsBack reports whether a segment that is not full waits (RFC 9293 §3.8.6.2.1 and, for Nagle, §3.7.4).
+// holdsBack reports whether a segment that is not full waits (RFC 9293
+// §3.8.6.2.1 and, for Nagle, §3.7.4).
 func (x *Conn) holdsBack(n, left, flight int) bool {
 	if n == left { // all there is: (2)
 		return x.c.Nagle && flight > 0 && !x.closed
 	}
-	return flight > 0 || n < int(x.maxWnd/2) && !x.sack.on || n < int(x.maxWnd/2) && x.sack.gap(x.nxt, x.mss) == x.mss // (3)
+	// (3)
+	return flight > 0 || n < int(x.maxWnd/2) && !x.sack.on || n < int(x.maxWnd/2) && x.sack.gap(x.nxt, x.mss) == x.mss
 }
 
 // nextSelective is NextSeg and step (C) of RFC 6675.
@@ -210,7 +221,8 @@ func (x *Conn) fill(now sim.Time, emit func(*Segment), hole Block) {
 	x.emitData(now, emit, hole.From, n)
 }
 
-// repeated notes that n bytes from a sequence number on are sent again, with the FIN if they are the last.
+// repeated notes that n bytes from a sequence number on are sent again, with
+// the FIN if they are the last.
 func (x *Conn) repeated(seq uint32, n int) {
 	x.sack.again = seq + uint32(n)
 	if x.sack.again == x.dataEnd() && x.closed {
@@ -243,7 +255,8 @@ func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 		x.Stats.Retransmitted++
 	}
 	apart := false
-	if len(x.out.Data)+8*min(len(x.blocks), mostTold)+4 <= x.mss { // options take of the MSS (RFC 9293 §3.7.1)
+	// options take of the MSS (RFC 9293 §3.7.1)
+	if len(x.out.Data)+8*min(len(x.blocks), mostTold)+4 <= x.mss {
 		x.tellBlocks()
 	} else if x.sack.on && len(x.blocks) > 0 {
 		apart = x.ackNow // blocks that are to be told go in a segment of their own

@@ -2,8 +2,9 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// tail is the state of tail loss probes (RFC 8985 §7.1): when the last segments of a window are lost
-// nothing comes behind them that would say so. A probe does.
+// tail is the state of tail loss probes (RFC 8985 §7.1): when the last segments
+// of a window are lost nothing comes behind them that would say so. A probe
+// does.
 type tail struct {
 	at      sim.Time // when the next probe is due, PTO; Never: none
 	due     bool     // it is to be sent
@@ -40,8 +41,9 @@ func (x *Conn) probeTimedOut(now sim.Time) {
 	x.arm(now)
 }
 
-// probeTail sends the probe (RFC 8985 §7.3): the next segment, whatever the congestion window is, or if
-// there is none, or no window for it, the last one once more.
+// probeTail sends the probe (RFC 8985 §7.3): the next segment, whatever the
+// congestion window is, or if there is none, or no window for it, the last one
+// once more.
 func (x *Conn) probeTail(now sim.Time, emit func(*Segment)) {
 	x.tail.due = false
 	x.tail.out, x.tail.resent = true, false
@@ -62,10 +64,12 @@ func (x *Conn) probeTail(now sim.Time, emit func(*Segment)) {
 	x.tail.end = x.top
 }
 
-// probeAnswered looks at an acknowledgement for what it says of a probe (RFC 8985 §7.4): that it has
-// come, with a hole before it, which was sent so much sooner that it is lost (§6.2, RACK: by more than
-// any reordering); or that it has made up for the last segment, which was lost, then, and is
-// congestion like any other. It has acknowledged so many bytes, and told news in blocks or not.
+// probeAnswered looks at an acknowledgement for what it says of a probe (RFC
+// 8985 §7.4): that it has come, with a hole before it, which was sent so much
+// sooner that it is lost (§6.2, RACK: by more than any reordering); or that it
+// has made up for the last segment, which was lost, then, and is congestion
+// like any other. It has acknowledged so many bytes, and told news in blocks or
+// not.
 func (x *Conn) probeAnswered(s *Segment, gone uint32, news bool) {
 	if !x.tail.out {
 		return

@@ -16,7 +16,8 @@ type piece struct {
 // end is the sequence number behind the data.
 func (p *piece) end() uint32 { return p.seq + uint32(len(p.data)) }
 
-// pieceBytes is what a piece takes of memory beside its data: the piece itself, and what an allocation is rounded up by.
+// pieceBytes is what a piece takes of memory beside its data: the piece itself,
+// and what an allocation is rounded up by.
 const pieceBytes = 64
 
 // dropEarly forgets a piece.
@@ -52,7 +53,8 @@ func (x *Conn) take(now sim.Time, s *Segment) {
 	if len(x.blocks) > 0 {
 		x.blocks = slices.DeleteFunc(x.blocks, func(b Block) bool { return after(b.To, x.rcv) <= 0 })
 	}
-	if x.unacked++; hole || x.unacked > 1 || s.Flags&FIN != 0 || x.c.AckPushed && s.Flags&PSH != 0 { // RFC 5681 §4.2
+	// RFC 5681 §4.2
+	if x.unacked++; hole || x.unacked > 1 || s.Flags&FIN != 0 || x.c.AckPushed && s.Flags&PSH != 0 {
 		x.ackNow = true
 	} else if x.ackAt == Never {
 		if x.ackAt = now.Later(x.c.DelayedAck); x.c.DelayedAckTick > 0 {
@@ -61,7 +63,8 @@ func (x *Conn) take(now sim.Time, s *Segment) {
 	}
 }
 
-// append takes a piece that begins at rcv or before, as far as there is room; false: there was nothing new in it.
+// append takes a piece that begins at rcv or before, as far as there is room;
+// false: there was nothing new in it.
 func (x *Conn) append(now sim.Time, p piece) bool {
 	old := int(-after(p.seq, x.rcv))
 	if old > len(p.data) || old == len(p.data) && !p.fin || x.finished {
@@ -84,9 +87,12 @@ func (x *Conn) append(now sim.Time, p piece) bool {
 	return true
 }
 
-// keep keeps a piece that has come before its turn, as far as it lies within the window and was not there: pieces do not overlap, so their data is no more than the window. Small ones that follow each
-// other are joined, and there is room for no more of them than take as much memory again as the window: what is refused is not told, and comes again (Linux charges a segment's memory to the buffer, too:
-// tcp_try_rmem_schedule).
+// keep keeps a piece that has come before its turn, as far as it lies within
+// the window and was not there: pieces do not overlap, so their data is no more
+// than the window. Small ones that follow each other are joined, and there is
+// room for no more of them than take as much memory again as the window: what
+// is refused is not told, and comes again (Linux charges a segment's memory to
+// the buffer, too: tcp_try_rmem_schedule).
 func (x *Conn) keep(p piece, age int) {
 	x.Stats.Reordered++
 	if most := x.room() - age; len(p.data) > most {
@@ -97,7 +103,9 @@ func (x *Conn) keep(p piece, age int) {
 		e := &x.early[i]
 		if old := int(after(e.end(), p.seq)); old > 0 {
 			cut := min(old, len(p.data))
-			p.seq, p.data, p.fin = p.seq+uint32(cut), p.data[cut:], p.fin && cut == old // what lies behind an end that is said now came before: the other side breaks its word
+			// what lies behind an end that is said now came before: the other
+			// side breaks its word
+			p.seq, p.data, p.fin = p.seq+uint32(cut), p.data[cut:], p.fin && cut == old
 		}
 		p.fin = p.fin && !e.fin
 	}
@@ -150,7 +158,8 @@ func (x *Conn) note(b Block) {
 // room is how many bytes more may come.
 func (x *Conn) room() int { return max(0, x.c.ReceiveBuffer-x.came.len()) }
 
-// window is what is told of the room for data, shifted. Its right edge moves by a segment, or by half of the buffer, at least (RFC 9293 §3.8.6.2.2).
+// window is what is told of the room for data, shifted. Its right edge moves by
+// a segment, or by half of the buffer, at least (RFC 9293 §3.8.6.2.2).
 func (x *Conn) window() uint32 {
 	room := uint32(x.room())
 	if old := after(x.told, x.rcv); old >= 0 && int(room)-int(old) < min(x.c.MSS, x.c.ReceiveBuffer/2) && uint32(old) < room {

@@ -5,10 +5,12 @@ import "slices"
 // Block is a range of sequence numbers, To excluded (RFC 2018 §3).
 type Block struct{ From, To uint32 }
 
-// maxBlocks is the most ranges that are remembered of what came behind holes: a hostile receiver could tell one for each byte.
+// maxBlocks is the most ranges that are remembered of what came behind holes: a
+// hostile receiver could tell one for each byte.
 const maxBlocks = 256
 
-// scoreboard is what the other side has told of bytes that came behind holes, and what was sent again (RFC 6675 §2, §4).
+// scoreboard is what the other side has told of bytes that came behind holes,
+// and what was sent again (RFC 6675 §2, §4).
 type scoreboard struct {
 	on     bool
 	got    []Block // in order, apart, beyond una
@@ -18,7 +20,8 @@ type scoreboard struct {
 	before uint32  // what was not told before this is lost (RFC 8985 §6.2)
 }
 
-// update takes the blocks of an acknowledgement and reports whether they have told anything new. Blocks of what was never sent are passed over.
+// update takes the blocks of an acknowledgement and reports whether they have
+// told anything new. Blocks of what was never sent are passed over.
 func (b *scoreboard) update(s *Segment, una, top uint32) (news bool) {
 	for _, k := range s.Blocks[:s.Told] {
 		if after(k.From, una) < 0 {
@@ -100,7 +103,8 @@ func (b *scoreboard) pipe(una, top, mss uint32) (bytes uint32) {
 		if i > 0 {
 			from = b.got[i-1].To
 		}
-		if ranges < duplicateThreshold && told <= (duplicateThreshold-1)*mss && !(b.late && after(b.before, from) > 0) { // it is not lost
+		// it is not lost
+		if ranges < duplicateThreshold && told <= (duplicateThreshold-1)*mss && !(b.late && after(b.before, from) > 0) {
 			bytes += to - from
 		}
 		if after(b.again, from) > 0 {
@@ -115,8 +119,9 @@ func (b *scoreboard) pipe(una, top, mss uint32) (bytes uint32) {
 	return bytes
 }
 
-// hole is (1) and (3) of NextSeg: the first range beyond those that were sent again, before the highest one that was told, that is lost, or any. What lies before a hole that is not
-// lost may be, what lies behind it is not.
+// hole is (1) and (3) of NextSeg: the first range beyond those that were sent
+// again, before the highest one that was told, that is lost, or any. What lies
+// before a hole that is not lost may be, what lies behind it is not.
 func (b *scoreboard) hole(una, mss uint32, whatever bool) (found Block, is bool) {
 	at := una
 	for _, k := range b.got {

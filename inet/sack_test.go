@@ -67,7 +67,8 @@ func (o *octets) last() int {
 	return -1
 }
 
-// The scoreboard keeps ranges and counts from one end; it says what a mark for each byte says, whatever was told in whatever order, and acknowledged.
+// The scoreboard keeps ranges and counts from one end; it says what a mark for
+// each byte says, whatever was told in whatever order, and acknowledged.
 func TestScoreboardAgainstOctets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const first = 1<<32 - 40 // sequence numbers wrap

@@ -14,48 +14,64 @@ import (
 //go:embed sets/*.yaml
 var sets embed.FS
 
-// Spec is how a host's TCP behaves where RFCs leave a choice, and where hosts leave the RFCs. Folder sets has those of known hosts, each value with where it comes from. A zero that is
-// allowed means that there is no such limit or rule.
+// Spec is how a host's TCP behaves where RFCs leave a choice, and where hosts
+// leave the RFCs. Folder sets has those of known hosts, each value with where
+// it comes from. A zero that is allowed means that there is no such limit or
+// rule.
 type Spec struct {
 	// RTOInitial is the time-out before there is a measurement (RFC 6298 §2.1), RTOLeast to 100 s.
 	RTOInitial sim.Time `yaml:"rto_initial"`
-	// RTOAfterSYN is what it becomes when the handshake is done and had to repeat its SYN, if RTOInitial is less (RFC 6298 §5.7), at most 100 s; 0: what it is.
+	// RTOAfterSYN is what it becomes when the handshake is done and had to
+	// repeat its SYN, if RTOInitial is less (RFC 6298 §5.7), at most 100 s; 0:
+	// what it is.
 	RTOAfterSYN sim.Time `yaml:"rto_after_syn"`
 	// RTOLeast is the least time-out (RFC 6298 §2.4), 1 ps to 100 s.
 	RTOLeast sim.Time `yaml:"rto_least"`
-	// RTOLeastOfVariance: it is the least of the term with the deviation instead: the round trip is added.
+	// RTOLeastOfVariance: it is the least of the term with the deviation
+	// instead: the round trip is added.
 	RTOLeastOfVariance bool `yaml:"rto_least_of_variance"`
 	// RTOMost is to what time-outs double (RFC 6298 §5.5), RTOInitial to 100,000 s.
 	RTOMost sim.Time `yaml:"rto_most"`
 	// RTODoublings is how often a time-out doubles at most, 0 to 100; 0: there is no limit.
 	RTODoublings int `yaml:"rto_doublings"`
-	// RTOResets: an acknowledgement of anything new ends the back-off, not only one that is a measurement (RFC 6298 §5.7, Karn).
+	// RTOResets: an acknowledgement of anything new ends the back-off, not only
+	// one that is a measurement (RFC 6298 §5.7, Karn).
 	RTOResets bool `yaml:"rto_resets"`
-	// Tick is that of coarse timers: time-outs end at a tick, and measurements are whole ticks, estimated in integers (Jacobson 1988). At most 10 s; 0: timers are exact.
+	// Tick is that of coarse timers: time-outs end at a tick, and measurements
+	// are whole ticks, estimated in integers (Jacobson 1988). At most 10 s; 0:
+	// timers are exact.
 	Tick sim.Time `yaml:"tick"`
-	// DelayedAck is the most that an acknowledgement is held back for another segment (RFC 5681 §4.2: below 500 ms), 1 ps to 100 s.
+	// DelayedAck is the most that an acknowledgement is held back for another
+	// segment (RFC 5681 §4.2: below 500 ms), 1 ps to 100 s.
 	DelayedAck sim.Time `yaml:"delayed_ack"`
-	// DelayedAckTick: acknowledgements that are held back are sent at the next multiple of it. At most 10 s; 0: after DelayedAck.
+	// DelayedAckTick: acknowledgements that are held back are sent at the next
+	// multiple of it. At most 10 s; 0: after DelayedAck.
 	DelayedAckTick sim.Time `yaml:"delayed_ack_tick"`
 	// AckPushed: a segment with PSH is acknowledged at once.
 	AckPushed bool `yaml:"ack_pushed"`
 
-	// InitialWindow is the congestion window at the beginning, in segments, but at most InitialWindowBytes, or two segments (RFC 3390, 6928), 0 to 1,000; 0: RFC 5681 §3.1.
+	// InitialWindow is the congestion window at the beginning, in segments, but
+	// at most InitialWindowBytes, or two segments (RFC 3390, 6928), 0 to 1,000;
+	// 0: RFC 5681 §3.1.
 	InitialWindow int `yaml:"initial_window"`
 	// InitialWindowBytes is at most 1 GiB.
 	InitialWindowBytes int `yaml:"initial_window_bytes" unit:"B"`
-	// RestartAfterIdle: who has sent nothing for a time-out begins with the initial window (RFC 5681 §4.1).
+	// RestartAfterIdle: who has sent nothing for a time-out begins with the
+	// initial window (RFC 5681 §4.1).
 	RestartAfterIdle bool `yaml:"restart_after_idle"`
 	// LimitedTransmit: the first two duplicate acknowledgements have new segments sent (RFC 3042).
 	LimitedTransmit bool `yaml:"limited_transmit"`
 	// SACK: selective acknowledgements are offered (RFC 2018), and used for recovery (RFC 6675).
 	SACK bool `yaml:"sack"`
-	// TailLossProbe: when nothing comes, a segment is sent before the time-out, so that something does (RFC 8985 §7, and of §6 what follows from a
-	// probe that has come). It needs SACK.
+	// TailLossProbe: when nothing comes, a segment is sent before the time-out,
+	// so that something does (RFC 8985 §7, and of §6 what follows from a probe
+	// that has come). It needs SACK.
 	TailLossProbe bool `yaml:"tail_loss_probe,omitempty"`
 	// TailLossLeast is the least time until then, which else is two round trips, at most 100 s.
 	TailLossLeast sim.Time `yaml:"tail_loss_least,omitempty"`
-	// TailLossAckDelay is what a flight of one segment waits beside it, since its acknowledgement may be held back (RFC 8985 §7.2, TLP.max_ack_delay), at most 100 s.
+	// TailLossAckDelay is what a flight of one segment waits beside it, since
+	// its acknowledgement may be held back (RFC 8985 §7.2, TLP.max_ack_delay),
+	// at most 100 s.
 	TailLossAckDelay sim.Time `yaml:"tail_loss_ack_delay,omitempty"`
 	// WindowScale is offered (RFC 7323 §2).
 	WindowScale bool `yaml:"window_scale"`
@@ -63,10 +79,14 @@ type Spec struct {
 	Nagle bool `yaml:"nagle"`
 	// Challenge: resets, SYNs and acknowledgements that may be forged are challenged (RFC 5961).
 	Challenge bool `yaml:"challenge"`
-	// ChallengeInterval is the least time between challenges of a connection (RFC 5961 §7), at most 100 s; 0: none.
+	// ChallengeInterval is the least time between challenges of a connection
+	// (RFC 5961 §7), at most 100 s; 0: none.
 	ChallengeInterval sim.Time `yaml:"challenge_interval"`
-	// LimitUnacceptable: answers to segments that are not acceptable have this least time between them, and between them and challenges, too, unless they have data or a FIN and no SYN: those are no answers
-	// to ours. Else two sides that do not agree on where they are would answer each other for ever.
+	// LimitUnacceptable: answers to segments that are not acceptable have this
+	// least time between them, and between them and challenges, too, unless
+	// they have data or a FIN and no SYN: those are no answers to ours. Else
+	// two sides that do not agree on where they are would answer each other for
+	// ever.
 	LimitUnacceptable bool `yaml:"limit_unacceptable"`
 
 	// SynLinear is how many time-outs of a SYN do not double the next, 0 to 100.
@@ -79,11 +99,14 @@ type Spec struct {
 	SynReceivedMost sim.Time `yaml:"syn_received_most"`
 	// Retries is how often other segments are sent again, 0 to 100; 0: for ever.
 	Retries int `yaml:"retries"`
-	// RetriesAsTime: it stands for a time, that for which a connection whose time-out is RTOLeast would send again so often.
+	// RetriesAsTime: it stands for a time, that for which a connection whose
+	// time-out is RTOLeast would send again so often.
 	RetriesAsTime bool `yaml:"retries_as_time"`
-	// LastWait is how long an answer to the last retry is waited for, at most 100,000 s; 0: a time-out.
+	// LastWait is how long an answer to the last retry is waited for, at most
+	// 100,000 s; 0: a time-out.
 	LastWait sim.Time `yaml:"last_wait"`
-	// PersistFirst is the time to the first probe of a closed window (RFC 9293 §3.8.6.1), at most 100,000 s; 0: a time-out.
+	// PersistFirst is the time to the first probe of a closed window (RFC 9293
+	// §3.8.6.1), at most 100,000 s; 0: a time-out.
 	PersistFirst sim.Time `yaml:"persist_first"`
 	// PersistMost is to what it doubles, at most 100,000 s; 0: RTOMost.
 	PersistMost sim.Time `yaml:"persist_most"`
@@ -91,7 +114,8 @@ type Spec struct {
 	PersistRetries int `yaml:"persist_retries"`
 	// FinWait2 is how long FIN-WAIT-2 lasts when the program has gone, at most 100,000 s; 0: for ever.
 	FinWait2 sim.Time `yaml:"fin_wait_2"`
-	// TimeWait is how long TIME-WAIT lasts, two maximum segment lifetimes (RFC 9293 §3.4.2), at most 100,000 s; 0: for ever.
+	// TimeWait is how long TIME-WAIT lasts, two maximum segment lifetimes (RFC
+	// 9293 §3.4.2), at most 100,000 s; 0: for ever.
 	TimeWait sim.Time `yaml:"time_wait"`
 
 	// SendBuffer is how many bytes a program may be ahead of acknowledgements, 1 B to 1 GiB.
@@ -113,7 +137,8 @@ func Sets() []string {
 	return names
 }
 
-// Load returns a set of parameters by its name (Sets) with overrides such as "retries=5". The error says everything that is wrong.
+// Load returns a set of parameters by its name (Sets) with overrides such as
+// "retries=5". The error says everything that is wrong.
 func Load(name string, overrides ...string) (*Spec, error) {
 	if names := Sets(); !slices.Contains(names, name) {
 		return nil, fmt.Errorf("inet: set of parameters %q, expected one of %s", name, strings.Join(names, ", "))

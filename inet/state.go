@@ -42,7 +42,8 @@ var (
 	ErrRefused = errors.New("connection refused")
 	// ErrReset: the other side reset the connection, as ECONNRESET.
 	ErrReset = errors.New("connection reset by peer")
-	// ErrTimeout: the other side has not answered for as often, or as long, as the Spec allows, as ETIMEDOUT.
+	// ErrTimeout: the other side has not answered for as often, or as long, as
+	// the Spec allows, as ETIMEDOUT.
 	ErrTimeout = errors.New("connection timed out")
 	// ErrAborted: the own program has called Abort, or Release with bytes that it had not read.
 	ErrAborted = errors.New("connection aborted")

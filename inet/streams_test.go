@@ -26,8 +26,11 @@ func load(t require.TestingT, name string, mss int, overrides ...string) inet.Co
 	return inet.Config{Spec: *s, MSS: mss}
 }
 
-// streams sends bytes in both directions until both ends have read all and nothing happens any more: they are closed, without a failure. (The acknowledgement of a FIN may be lost until the
-// other side's TIME-WAIT is over, which then resets.) Programs read and write pieces of different lengths, and close in any order.
+// streams sends bytes in both directions until both ends have read all and
+// nothing happens any more: they are closed, without a failure. (The
+// acknowledgement of a FIN may be lost until the other side's TIME-WAIT is
+// over, which then resets.) Programs read and write pieces of different
+// lengths, and close in any order.
 func (w *wire) streams(bytes [2]int, lazy int) {
 	var written, read [2]int
 	w.output(0)
@@ -54,7 +57,8 @@ func (w *wire) streams(bytes [2]int, lazy int) {
 	}
 }
 
-// program writes what there is room for, and reads what has come: byte k of a stream is a function of k.
+// program writes what there is room for, and reads what has come: byte k of a
+// stream is a function of k.
 func (w *wire) program(side int, x *inet.Conn, bytes [2]int, written, read *[2]int) {
 	var b [5000]byte
 	for written[side] < bytes[side] {
@@ -80,7 +84,9 @@ func (w *wire) program(side int, x *inet.Conn, bytes [2]int, written, read *[2]i
 	w.output(side)
 }
 
-// TCP over lossy fabric: every byte in order, in both directions, and both ends closed, under 5% loss, 5% duplicates and reordering; each set of parameters, with its limits, against each.
+// TCP over lossy fabric: every byte in order, in both directions, and both ends
+// closed, under 5% loss, 5% duplicates and reordering; each set of parameters,
+// with its limits, against each.
 func TestLossyFabric(t *testing.T) {
 	for _, a := range inet.Sets() {
 		for _, b := range inet.Sets() {
@@ -96,7 +102,8 @@ func TestLossyFabric(t *testing.T) {
 	}
 }
 
-// Streams arrive whatever the parameters, the network and the programs are. Limits are off: with losses of 30% some connection would reach them.
+// Streams arrive whatever the parameters, the network and the programs are.
+// Limits are off: with losses of 30% some connection would reach them.
 func TestAnyStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		end := func(name string) inet.Config {
@@ -118,7 +125,8 @@ func TestAnyStreams(t *testing.T) {
 	})
 }
 
-// Both open at once, and lose segments: there is one connection (RFC 9293 §3.5), and its streams arrive.
+// Both open at once, and lose segments: there is one connection (RFC 9293
+// §3.5), and its streams arrive.
 func TestSimultaneousOpen(t *testing.T) {
 	for seed := range uint64(20) {
 		c := load(t, "rfc", 1460)

@@ -84,7 +84,8 @@ func (x *Conn) limit() int {
 	return x.c.Retries
 }
 
-// hopeless reports whether a segment has been sent again for as often, or as long, as the Spec allows.
+// hopeless reports whether a segment has been sent again for as often, or as
+// long, as the Spec allows.
 func (x *Conn) hopeless(now sim.Time) bool {
 	n := x.limit()
 	if n > 0 && x.synchronized() && x.c.RetriesAsTime {
@@ -93,7 +94,8 @@ func (x *Conn) hopeless(now sim.Time) bool {
 	return n > 0 && x.retries >= n
 }
 
-// patience is how long a connection whose time-out is the least one, and doubles, would wait through its retries (Linux: tcp_retries2).
+// patience is how long a connection whose time-out is the least one, and
+// doubles, would wait through its retries (Linux: tcp_retries2).
 func (s *Spec) patience() (all sim.Time) {
 	rto := s.RTOLeast
 	for range s.Retries + 1 {
@@ -121,7 +123,8 @@ func (x *Conn) later(now, d sim.Time) sim.Time {
 	return (now - now%t).Later((d + t - 1) / t * t)
 }
 
-// askLater starts the timer of probes: the window is closed, or too small for a segment that would not be silly (RFC 9293 §3.8.6.1, §3.8.6.2.1).
+// askLater starts the timer of probes: the window is closed, or too small for a
+// segment that would not be silly (RFC 9293 §3.8.6.1, §3.8.6.2.1).
 func (x *Conn) askLater(now sim.Time) {
 	x.tail.at = Never
 	switch {
@@ -153,7 +156,8 @@ func (x *Conn) ask(now sim.Time) {
 	}
 }
 
-// measured takes a measurement of the round trip, if the segment that is timed was acknowledged (RFC 6298 §2).
+// measured takes a measurement of the round trip, if the segment that is timed
+// was acknowledged (RFC 6298 §2).
 func (x *Conn) measured(now sim.Time, ack uint32) {
 	if !x.timed || after(ack, x.timedEnd) < 0 {
 		return
@@ -161,7 +165,9 @@ func (x *Conn) measured(now sim.Time, ack uint32) {
 	x.timed = false
 	r := now - x.timedAt
 	switch {
-	case x.c.Tick > 0: // Jacobson 1988, appendix A: whole ticks, eight times the mean and four times the deviation
+	// Jacobson 1988, appendix A: whole ticks, eight times the mean and four
+	// times the deviation
+	case x.c.Tick > 0:
 		m := int64(now/x.c.Tick-x.timedAt/x.c.Tick) - x.sa>>3
 		x.sa += m
 		x.sv += max(m, -m) - x.sv>>2

@@ -30,7 +30,8 @@ type Received struct {
 	Data []byte
 }
 
-// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes, of which a datagram takes its own and eight for its header.
+// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes, of
+// which a datagram takes its own and eight for its header.
 func (h *Host) UDP(port uint16) (*Socket, error) {
 	if h.sockets[port] != nil {
 		return nil, fmt.Errorf("%w: %d", ErrInUse, port)
@@ -50,7 +51,9 @@ func (u *Socket) Close() {
 // MaxDatagram is the most bytes of a datagram.
 func (h *Host) MaxDatagram() int { return h.c.MTU - HeaderBytes - UDPHeaderBytes }
 
-// Send sends a datagram at the next Output of the host; it may get lost. Datagrams that wait for Output take Spec.SendBuffer bytes of the host, or are one.
+// Send sends a datagram at the next Output of the host; it may get lost.
+// Datagrams that wait for Output take Spec.SendBuffer bytes of the host, or are
+// one.
 func (u *Socket) Send(to Addr, port uint16, data []byte) error {
 	if most := u.h.MaxDatagram(); len(data) > most {
 		return fmt.Errorf("%w: %d bytes to %v, expected at most %d", ErrTooLong, len(data), to, most)

@@ -7,7 +7,8 @@ type Algorithms string
 
 // The choices. Both are algorithms of MPICH 3.2.1; they differ in Bcast and Allreduce.
 const (
-	// ExaNetMPI is what ExaNet-MPI does (TR-488 §5.2.1, §6.3): a binomial tree for every broadcast, and recursive doubling for every allreduce, in
+	// ExaNetMPI is what ExaNet-MPI does (TR-488 §5.2.1, §6.3): a binomial tree
+	// for every broadcast, and recursive doubling for every allreduce, in
 	// temporary memory, with a copy before and one after.
 	ExaNetMPI Algorithms = "exanet"
 	// MPICH switches by size and by number of ranks, as MPICH 3.2.1 does.
@@ -96,8 +97,9 @@ func (s *schedule) bcast(v runtime.View, root int) {
 	}
 }
 
-// binomialBcast: a rank, counted from the root, receives from the one without its lowest bit, then sends to those with one more, the farthest
-// first and one after the other.
+// binomialBcast: a rank, counted from the root, receives from the one without
+// its lowest bit, then sends to those with one more, the farthest first and one
+// after the other.
 func (s *schedule) binomialBcast(v runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
@@ -140,7 +142,8 @@ func (s *schedule) binomialScatter(p parts, root int) {
 	}
 }
 
-// doublingAllgather is recursive doubling among a power of two of ranks, counted from the root: groups of 1, 2, 4, ... swap what they have.
+// doublingAllgather is recursive doubling among a power of two of ranks,
+// counted from the root: groups of 1, 2, 4, ... swap what they have.
 func (s *schedule) doublingAllgather(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
@@ -152,7 +155,8 @@ func (s *schedule) doublingAllgather(p parts, root int) {
 	}
 }
 
-// ringAllgather: size-1 times each rank passes the piece that it got last to the right. Pieces are counted from the root.
+// ringAllgather: size-1 times each rank passes the piece that it got last to
+// the right. Pieces are counted from the root.
 func (s *schedule) ringAllgather(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	left, right := (me-1+size)%size, (me+1)%size

@@ -71,7 +71,8 @@ func BenchmarkCollectives(b *testing.B) {
 	}
 }
 
-// After a warm-up collective operations allocate nothing, but for what Portals needs for the descriptor of an announcement that carries data.
+// After a warm-up collective operations allocate nothing, but for what Portals
+// needs for the descriptor of an announcement that carries data.
 func TestCollectivesAllocateNothing(t *testing.T) {
 	const ranks, rounds = 13, 50
 	if poison.On {
@@ -115,7 +116,9 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkModules: 4,096 MPSoCs of ExaNeSt's torus, four times as many as the accelerator takes, combine 256 B; the system is made and given back each time.
+// BenchmarkModules: 4,096 MPSoCs of ExaNeSt's torus, four times as many as the
+// accelerator takes, combine 256 B; the system is made and given back each
+// time.
 func BenchmarkModules(b *testing.B) {
 	p, err := profile.Load("exanest", "fabric.dims=[16, 16, 4]")
 	require.NoError(b, err)
@@ -144,7 +147,8 @@ func BenchmarkModules(b *testing.B) {
 	}
 }
 
-// BenchmarkNear: as many cells, in all, of messages that stay on their MPSoCs, on 1 to 128 of those at once. What a cell takes longer on many is the time in
+// BenchmarkNear: as many cells, in all, of messages that stay on their MPSoCs,
+// on 1 to 128 of those at once. What a cell takes longer on many is the time in
 // which the state of its node comes back into the cache.
 func BenchmarkNear(b *testing.B) {
 	const bytes, perNode = 16 << 20, 4
@@ -178,7 +182,8 @@ func BenchmarkNear(b *testing.B) {
 	}
 }
 
-// toNeighbour sends n bytes from a rank of even number to the next, from and to pages that are there.
+// toNeighbour sends n bytes from a rank of even number to the next, from and to
+// pages that are there.
 func toNeighbour(r *mpi.Rank, n int) error {
 	v, err := r.Alloc(n)
 	if err != nil {

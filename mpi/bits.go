@@ -15,8 +15,9 @@ const (
 // maxRanks is how many ranks a world has at most.
 const maxRanks = 1 << 20
 
-// Match bits hold the context (12 bits), the source (20 bits) and the tag (32 bits) of a message; a receive ignores those for which it has
-// a wildcard. Contexts have 16 bits, of which communicators use no more (maxComms).
+// Match bits hold the context (12 bits), the source (20 bits) and the tag (32
+// bits) of a message; a receive ignores those for which it has a wildcard.
+// Contexts have 16 bits, of which communicators use no more (maxComms).
 const (
 	sourceShift         = 32
 	contextShift        = 52
@@ -45,8 +46,9 @@ func envelopeOf(match uint64) envelope {
 	return envelope{source: int(match & sourceMask >> sourceShift), tag: uint32(match & tagMask), context: uint16(match >> contextShift)}
 }
 
-// Header data hold the length of the message (31 bits), whether its sender waits until it is received, and its number among those of its sender
-// to its receiver (31 bits); the bit above tells an announcement (matching.Large).
+// Header data hold the length of the message (31 bits), whether its sender
+// waits until it is received, and its number among those of its sender to its
+// receiver (31 bits); the bit above tells an announcement (matching.Large).
 const (
 	lengthShift  = 32
 	maxMessage   = 1<<31 - 1

@@ -35,8 +35,8 @@ func (a *attached) release(s span) {
 	a.used = slices.Delete(a.used, i, i+1)
 }
 
-// AttachBuffer gives memory of Alloc to Bsend and Ibsend. A message takes as many bytes of it as it is
-// long, at least 1 (MPI_BSEND_OVERHEAD is 0).
+// AttachBuffer gives memory of Alloc to Bsend and Ibsend. A message takes as
+// many bytes of it as it is long, at least 1 (MPI_BSEND_OVERHEAD is 0).
 func (r *Rank) AttachBuffer(v runtime.View) error {
 	if r.attached.memory.Proc() != nil {
 		return fmt.Errorf("mpi: rank %d: a buffer of %d B is attached while one of %d B is", r.rank, v.Len(), r.attached.memory.Len())
@@ -65,8 +65,9 @@ func (r *Rank) DetachBuffer() (runtime.View, error) {
 	return v, nil
 }
 
-// Bsend copies the bytes of v into the attached buffer, on the process's core, and starts to send them. It does not wait. Without room in the
-// buffer it is an error (MPI_ERR_BUFFER).
+// Bsend copies the bytes of v into the attached buffer, on the process's core,
+// and starts to send them. It does not wait. Without room in the buffer it is
+// an error (MPI_ERR_BUFFER).
 func (c *Comm) Bsend(v runtime.View, target int, tag uint32) error {
 	if err := c.message("buffered send", v, target, 0, tag, false); err != nil || target == ProcNull {
 		return err

@@ -99,7 +99,8 @@ func (k call) hash() uint64 {
 	return h
 }
 
-// callLog is what a rank has called on a communicator: a chain of all calls and the last ones themselves.
+// callLog is what a rank has called on a communicator: a chain of all calls and
+// the last ones themselves.
 type callLog struct {
 	calls  int
 	recent [recentCalls]call
@@ -107,7 +108,8 @@ type callLog struct {
 
 const recentCalls = 8
 
-// add notes a call and returns the tag of its messages: its number, and a sign of what it is, so that those of another call never match.
+// add notes a call and returns the tag of its messages: its number, and a sign
+// of what it is, so that those of another call never match.
 func (l *callLog) add(k call) (tag uint32) {
 	l.recent[l.calls%recentCalls] = k
 	tag = uint32(l.calls)<<16 | uint32(uint16(k.hash()>>32))
@@ -125,7 +127,8 @@ func (l *callLog) at(i int) (call, bool) {
 	return l.recent[i%recentCalls], true
 }
 
-// mismatch is an error if two ranks of a communicator have called different things at the same place in the order of their calls.
+// mismatch is an error if two ranks of a communicator have called different
+// things at the same place in the order of their calls.
 func (w *World) mismatch() error {
 	seen := map[string]*Comm{}
 	for _, r := range w.ranks {
@@ -159,7 +162,8 @@ func differ(a, b *Comm) error {
 	return nil
 }
 
-// waiting says what a rank that has not ended is in; its program may have, with messages under way that it has not waited for.
+// waiting says what a rank that has not ended is in; its program may have, with
+// messages under way that it has not waited for.
 func (r *Rank) waiting() string {
 	switch q := r.blocked; {
 	case r.call != "":

@@ -40,7 +40,8 @@ func options(m mpi.Matching) mpi.Options {
 	return mpi.Options{Matching: m, Eager: 1000, Buffers: 3, BufferBytes: 4096}
 }
 
-// fill makes the payload of a message, which differs from that of any other in every byte or nearly so.
+// fill makes the payload of a message, which differs from that of any other in
+// every byte or nearly so.
 func fill(b []byte, s mpi.Status) {
 	x := uint64(s.Source)*0x9e3779b97f4a7c15 ^ uint64(s.Tag)*0xbf58476d1ce4e5b9 ^ uint64(s.Sequence)*0x94d049bb133111eb
 	for i := range b {
@@ -88,7 +89,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// exchange sends one message from rank 0 to rank 1, which posts its receive before or long after the message comes.
+// exchange sends one message from rank 0 to rank 1, which posts its receive
+// before or long after the message comes.
 func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint32) {
 	sent := mpi.Status{Source: 0, Tag: 7, Bytes: n}
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
@@ -114,7 +116,8 @@ func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint
 		}
 		if late {
 			r.Compute(20 * sim.Microsecond)
-			if q, err := r.Test(); q != nil || err != nil { // with Host the message becomes an unexpected one
+			// with Host the message becomes an unexpected one
+			if q, err := r.Test(); q != nil || err != nil {
 				return fmt.Errorf("something is over that never began: %v, %w", q, err)
 			}
 		}
@@ -226,7 +229,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A message that a NIC has no room for ends the run with an error that names it, whether a rank learns of it or waits for ever.
+// A message that a NIC has no room for ends the run with an error that names
+// it, whether a rank learns of it or waits for ever.
 func TestLostMessagesAreNamed(t *testing.T) {
 	const senders, large = 8, 5000
 	w := newWorld(t, senders+1, options(mpi.Offload), runtime.Config{}, "hpu.cores=1", "hpu.contexts=1", "hpu.clock=10MHz", "hpu.waiting_handlers=1")
@@ -258,7 +262,8 @@ func TestLostMessagesAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "too many handlers waited for an HPU (hpu.waiting_handlers, 1)")
 }
 
-// A bound saves buffers, and those that are left hold what it promises: here 9 messages, of which a buffer holds 4.
+// A bound saves buffers, and those that are left hold what it promises: here 9
+// messages, of which a buffer holds 4.
 func TestBound(t *testing.T) {
 	for sent, dropped := range map[int]string{9: "", 12: "", 13: "refused 1 messages for good: its program has ended, and its 3 buffers"} {
 		o := options(mpi.Offload)

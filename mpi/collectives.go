@@ -7,13 +7,15 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// InPlace is the zero View. It stands in place of what a rank sends where it lies in the memory for the result (MPI_IN_PLACE), and of arguments that mean
+// InPlace is the zero View. It stands in place of what a rank sends where it
+// lies in the memory for the result (MPI_IN_PLACE), and of arguments that mean
 // nothing at a rank. At the root of Scatter it stands in place of the result.
 var InPlace runtime.View
 
-// The collective operations of a communicator must be called by all its ranks in the same order. All memory is that of Rank.Alloc, lengths and places
-// are in bytes. Each has a form that begins with I and returns a request; the operation then proceeds while the program is in a call that
-// waits or tests.
+// The collective operations of a communicator must be called by all its ranks
+// in the same order. All memory is that of Rank.Alloc, lengths and places are
+// in bytes. Each has a form that begins with I and returns a request; the
+// operation then proceeds while the program is in a call that waits or tests.
 
 // wrong is the error of an argument of a collective operation.
 func (c *Comm) wrong(k callKind, format string, args ...any) error {
@@ -67,7 +69,8 @@ func (c *Comm) apart(what string, a, b runtime.View) error {
 	return nil
 }
 
-// layout checks the lengths and places of the blocks of v, one for each rank. Without places the blocks follow each other.
+// layout checks the lengths and places of the blocks of v, one for each rank.
+// Without places the blocks follow each other.
 func (c *Comm) layout(k callKind, v runtime.View, counts, places []int) (vector, error) {
 	if len(counts) != c.Size() || places != nil && len(places) != c.Size() {
 		return vector{}, c.wrong(k, "%d lengths and %d places, expected one for each of %d ranks", len(counts), len(places), c.Size())
@@ -89,7 +92,8 @@ func (c *Comm) layout(k callKind, v runtime.View, counts, places []int) (vector,
 	return b, nil
 }
 
-// rooted checks the arguments of a call in which the root has the memory of all ranks, whole, and each rank has a part.
+// rooted checks the arguments of a call in which the root has the memory of all
+// ranks, whole, and each rank has a part.
 func (c *Comm) rooted(k callKind, root int, whole, part runtime.View) error {
 	if err := c.owned(k, root, whole, part); err != nil {
 		return err
@@ -156,7 +160,8 @@ func (c *Comm) bcast(v runtime.View, root int) (*schedule, error) {
 	return s, nil
 }
 
-// Scatter gives each rank its block of the root's send, which has one of the length of recv for each rank. At the root recv may be InPlace.
+// Scatter gives each rank its block of the root's send, which has one of the
+// length of recv for each rank. At the root recv may be InPlace.
 func (c *Comm) Scatter(send, recv runtime.View, root int) error {
 	return blocking(c.scatter(send, recv, root))
 }
@@ -187,7 +192,8 @@ func (c *Comm) scatter(send, recv runtime.View, root int) (*schedule, error) {
 	return s, nil
 }
 
-// Scatterv is Scatter with blocks of their own lengths and places in send, which only the root says; places may be nil if they follow each other. The
+// Scatterv is Scatter with blocks of their own lengths and places in send,
+// which only the root says; places may be nil if they follow each other. The
 // root sends to one rank after the other.
 func (c *Comm) Scatterv(send runtime.View, counts, places []int, recv runtime.View, root int) error {
 	return blocking(c.scatterv(send, counts, places, recv, root))
@@ -219,7 +225,8 @@ func (c *Comm) scatterv(send runtime.View, counts, places []int, recv runtime.Vi
 	return s, nil
 }
 
-// Gather collects the bytes of send of all ranks in the root's recv, which has a block of that length for each. At the root send may be InPlace.
+// Gather collects the bytes of send of all ranks in the root's recv, which has
+// a block of that length for each. At the root send may be InPlace.
 func (c *Comm) Gather(send, recv runtime.View, root int) error {
 	return blocking(c.gather(send, recv, root))
 }
@@ -250,7 +257,8 @@ func (c *Comm) gather(send, recv runtime.View, root int) (*schedule, error) {
 	return s, nil
 }
 
-// Gatherv is Gather with blocks of their own lengths and places in recv, which only the root says; places may be nil if they follow each other. All ranks
+// Gatherv is Gather with blocks of their own lengths and places in recv, which
+// only the root says; places may be nil if they follow each other. All ranks
 // send to the root, synchronously if they are at least 32.
 func (c *Comm) Gatherv(send, recv runtime.View, counts, places []int, root int) error {
 	return blocking(c.gatherv(send, recv, counts, places, root))

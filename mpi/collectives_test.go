@@ -210,8 +210,9 @@ func attempt(c *mpi.Comm, t trial, want *expectation) error {
 	return recv.holds(out)
 }
 
-// Every collective operation, with random lengths, roots, types and operations, in place and not, blocking and not, on the world and on a part
-// of it, leaves at every rank what a loop over all ranks says, and nothing else.
+// Every collective operation, with random lengths, roots, types and operations,
+// in place and not, blocking and not, on the world and on a part of it, leaves
+// at every rank what a loop over all ranks says, and nothing else.
 func TestCollectives(t *testing.T) {
 	ranks := []int{1, 2, 5, 8, 13}
 	large := []int{37}
@@ -244,7 +245,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// transports are the transports and forms that a profile can have. TestExaNetCollectives has that of ExaNet in the runs that are not deep.
+// transports are the transports and forms that a profile can have.
+// TestExaNetCollectives has that of ExaNet in the runs that are not deep.
 func transports(name string) []mpi.Options {
 	list := []mpi.Options{{Transport: mpi.Portals, Matching: mpi.Host}, {Transport: mpi.Portals, Matching: mpi.Offload}}
 	if name == "exanest-qfdb" && *stormRanks {
@@ -253,13 +255,15 @@ func transports(name string) []mpi.Options {
 	return list
 }
 
-// With messages on both sides of every size at which MPICH 3.2.1 takes another algorithm, with numbers of ranks that are a power of two and not.
+// With messages on both sides of every size at which MPICH 3.2.1 takes another
+// algorithm, with numbers of ranks that are a power of two and not.
 func TestSwitchPoints(t *testing.T) {
 	var list []trial
 	add := func(tr trial, sizes ...int) {
 		for _, n := range sizes {
 			tr.n, tr.seed, tr.later = n, uint64(len(list)), !tr.later
-			tr.inPlace, tr.root = !tr.inPlace, 1+len(list)%2*2 // both odd: some of their vectors are with a neighbour first
+			// both odd: some of their vectors are with a neighbour first
+			tr.inPlace, tr.root = !tr.inPlace, 1+len(list)%2*2
 			list = append(list, tr)
 		}
 	}
@@ -277,7 +281,8 @@ func TestSwitchPoints(t *testing.T) {
 	add(with("reduce"), 2048, 2052, 65540)
 	add(with("allreduce"), 2048, 2052, 65540)
 	add(with("scan"), 4096)
-	for _, n := range []int{6800, 10240, 40000, 65536, 90000} { // a quarter of them at rank 2, none at rank 4
+	// a quarter of them at rank 2, none at rank 4
+	for _, n := range []int{6800, 10240, 40000, 65536, 90000} {
 		for _, what := range []string{"allgatherv", "reducescatter"} {
 			for _, inPlace := range []bool{false, true} {
 				tr := with(what)
@@ -329,7 +334,8 @@ func switchPoints(t *testing.T, ranks int, algorithms mpi.Algorithms, list []tri
 
 // worldOf is a world on a profile as it is. The caller closes its cluster.
 func worldOf(t *testing.T, name string, o mpi.Options) *mpi.World {
-	return worldWith(t, func(func()) {}, name, o.Ranks, o, runtime.Config{}) // whoever uses it closes its cluster
+	// whoever uses it closes its cluster
+	return worldWith(t, func(func()) {}, name, o.Ranks, o, runtime.Config{})
 }
 
 func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {

@@ -77,7 +77,8 @@ func (c *Comm) Iscan(send, recv runtime.View, t Type, op *Op) (*Request, error) 
 	return started(c.alike(callScan, send, recv, t, op))
 }
 
-// Exscan gives each rank the vectors of the ranks below it combined; recv of rank 0 stays as it is. send may be InPlace.
+// Exscan gives each rank the vectors of the ranks below it combined; recv of
+// rank 0 stays as it is. send may be InPlace.
 func (c *Comm) Exscan(send, recv runtime.View, t Type, op *Op) error {
 	return blocking(c.alike(callExscan, send, recv, t, op))
 }
@@ -107,8 +108,9 @@ func (c *Comm) alike(k callKind, send, recv runtime.View, t Type, op *Op) (*sche
 	return s, nil
 }
 
-// ReduceScatter combines the vectors of all ranks and gives each rank its piece, of counts[rank] bytes, in recv. If send is InPlace the vector lies in recv, and
-// the piece comes to its beginning.
+// ReduceScatter combines the vectors of all ranks and gives each rank its
+// piece, of counts[rank] bytes, in recv. If send is InPlace the vector lies in
+// recv, and the piece comes to its beginning.
 func (c *Comm) ReduceScatter(send, recv runtime.View, counts []int, t Type, op *Op) error {
 	return blocking(c.reduceScatter(send, recv, counts, t, op))
 }

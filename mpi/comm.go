@@ -14,8 +14,9 @@ const ProcNull = -2
 // Undefined is the colour of a rank that gets no communicator, and the index of no request.
 const Undefined = -1
 
-// Comm is a communicator: a group of ranks with numbers of their own, whose messages match those of no other (MPI 4.1 §7). It belongs to one
-// rank and is for its program only.
+// Comm is a communicator: a group of ranks with numbers of their own, whose
+// messages match those of no other (MPI 4.1 §7). It belongs to one rank and is
+// for its program only.
 type Comm struct {
 	r       *Rank
 	id      uint16  // of its two contexts, of point to point and of collective operations
@@ -29,8 +30,9 @@ type Comm struct {
 	module  *module // that computes Allreduce; nil: none does
 }
 
-// maxComms is how many communicators a rank has at most at a time. MPICH 3.2.1, whose contexts of 16 bits ExaNet-MPI takes over, has a mask of
-// 64 words of 32 bits for them.
+// maxComms is how many communicators a rank has at most at a time. MPICH 3.2.1,
+// whose contexts of 16 bits ExaNet-MPI takes over, has a mask of 64 words of 32
+// bits for them.
 const maxComms = 2048
 
 // World is the communicator of all ranks.
@@ -59,7 +61,8 @@ func (c *Comm) Size() int {
 // Owner is the process whose communicator it is.
 func (c *Comm) Owner() *Rank { return c.r }
 
-// Translate returns the rank of the world that has a number in the communicator, or Undefined if none has it; AnySource and ProcNull stay.
+// Translate returns the rank of the world that has a number in the
+// communicator, or Undefined if none has it; AnySource and ProcNull stay.
 func (c *Comm) Translate(rank int) int {
 	if rank >= c.Size() {
 		return Undefined
@@ -90,9 +93,11 @@ func (c *Comm) usable() error {
 	return nil
 }
 
-// Split makes a communicator of all ranks that give the same color (0 to 2^31-1), numbered by key and, where keys are equal, by their number in c.
-// A rank with color Undefined gets nil. All ranks of c must call it (MPI 4.1 §7.4.2). As in MPICH 3.2.1, colors and keys are gathered by all, 8 B a
-// rank, and an allreduce of 256 B finds a context that is free everywhere.
+// Split makes a communicator of all ranks that give the same color (0 to
+// 2^31-1), numbered by key and, where keys are equal, by their number in c. A
+// rank with color Undefined gets nil. All ranks of c must call it (MPI 4.1
+// §7.4.2). As in MPICH 3.2.1, colors and keys are gathered by all, 8 B a rank,
+// and an allreduce of 256 B finds a context that is free everywhere.
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	if color < Undefined || color > maxMessage || key < -maxMessage || key > maxMessage {
 		return nil, fmt.Errorf("mpi: rank %d: color %d and key %d, expected a color of 0 to %d or Undefined, %d, and a key of up to 31 bits", c.r.rank, color, key, maxMessage, Undefined)
@@ -145,7 +150,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	return n, n.openModule(true)
 }
 
-// fresh agrees on the lowest context that no rank of c has in use; a rank that is no member takes part and gets nil.
+// fresh agrees on the lowest context that no rank of c has in use; a rank that
+// is no member takes part and gets nil.
 func (c *Comm) fresh(member bool) (*Comm, error) {
 	r := c.r
 	c.split++

@@ -25,7 +25,9 @@ func every(t *testing.T, ranks int, program func(r *mpi.Rank) error) {
 	}
 }
 
-// A part is numbered by key, then by rank; a rank of no color has none. Parts of parts know the world's ranks, and a status names the rank in its communicator.
+// A part is numbered by key, then by rank; a rank of no color has none. Parts
+// of parts know the world's ranks, and a status names the rank in its
+// communicator.
 func TestSplit(t *testing.T) {
 	every(t, 7, func(r *mpi.Rank) error {
 		color, key := r.Rank()%2, []int{5, 0, -3, 0, 5, 7, 0}[r.Rank()]
@@ -65,8 +67,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// The same ranks and tags in several communicators: a receive takes the message of its own, in whatever order they come, and none of a
-// collective operation.
+// The same ranks and tags in several communicators: a receive takes the message
+// of its own, in whatever order they come, and none of a collective operation.
 func TestCommunicatorsDoNotMix(t *testing.T) {
 	const comms = 6
 	every(t, 3, func(r *mpi.Rank) error {
@@ -246,7 +248,8 @@ func TestLongMessages(t *testing.T) {
 	require.ErrorContains(t, w.Run(context.Background()), "mpi: rank 0: Bcast of 65537 B, root 0, on world: a message of 65537 B, expected at most 65536 B (limits.max_msg_size)")
 }
 
-// Ranks that do not agree on a call are told so, with both calls, whether the run would hang or not.
+// Ranks that do not agree on a call are told so, with both calls, whether the
+// run would hang or not.
 func TestMismatch(t *testing.T) {
 	bcast := func(root int) part { return func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, root) } }
 	reduce := func(op *mpi.Op, t mpi.Type, n int) part {

@@ -16,9 +16,10 @@ import (
 const room = 1 << 20
 
 // Numbers of messages.
-func log(n int) int       { return bits.Len(uint(n - 1)) }                   // rounded up
-func power(n int) int     { return 1 << (bits.Len(uint(n)) - 1) }            // not above n
-func exchanges(n int) int { return power(n)*log(power(n)) + 2*(n-power(n)) } // exchanges of whole vectors, fold and unfold
+func log(n int) int   { return bits.Len(uint(n - 1)) }        // rounded up
+func power(n int) int { return 1 << (bits.Len(uint(n)) - 1) } // not above n
+// exchanges of whole vectors, fold and unfold
+func exchanges(n int) int { return power(n)*log(power(n)) + 2*(n-power(n)) }
 
 func callBcast(v runtime.View, c *mpi.Comm, n int) error { return c.Bcast(v.Slice(0, n), 1) }
 
@@ -48,7 +49,8 @@ func callAllgatherv(v runtime.View, c *mpi.Comm, n int) error {
 	return c.Allgatherv(v.Slice(0, counts[c.Rank()]), v.Slice(room, room+n+4), counts, nil)
 }
 
-// Each call takes the algorithm of docs/mpi.md: as many messages and bytes as that has, on both sides of where MPICH 3.2.1 switches.
+// Each call takes the algorithm of docs/mpi.md: as many messages and bytes as
+// that has, on both sides of where MPICH 3.2.1 switches.
 func TestAlgorithms(t *testing.T) {
 	for _, test := range []struct {
 		name       string

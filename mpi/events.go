@@ -160,7 +160,8 @@ func (t *overPortals) copied(q *Request, from uint64, n int) error {
 	return nil
 }
 
-// fetch lets the process get what is left of a large message, whose announcement lies at an address. REPLY ends the receive.
+// fetch lets the process get what is left of a large message, whose
+// announcement lies at an address. REPLY ends the receive.
 func (t *overPortals) fetch(q *Request, announced uint64) error {
 	v, err := t.r.p.View(announced, matching.AnnouncementSize)
 	if err != nil {
@@ -182,7 +183,8 @@ func (t *overPortals) fetch(q *Request, announced uint64) error {
 	})
 }
 
-// link appends the entry of a buffer: behind all receives with Offload, for every message with Host.
+// link appends the entry of a buffer: behind all receives with Offload, for
+// every message with Host.
 func (t *overPortals) link(b *buffer) error {
 	b.full = false
 	t.linked++

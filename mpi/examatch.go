@@ -66,7 +66,8 @@ func (t *overExaNet) take() error {
 	return nil
 }
 
-// searched charges the process for the elements of a list that it has looked at; more: a copy follows at once.
+// searched charges the process for the elements of a list that it has looked
+// at; more: a copy follows at once.
 func (t *overExaNet) searched(elements int, more bool) {
 	d := sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match
 	if more {
@@ -76,8 +77,9 @@ func (t *overExaNet) searched(elements int, more bool) {
 	}
 }
 
-// arrives searches the receives for a message and else keeps it, for which the process copies it out of the mailbox. The receives are its own: the
-// code of a message and the search are one piece of work, and the copy begins with it.
+// arrives searches the receives for a message and else keeps it, for which the
+// process copies it out of the mailbox. The receives are its own: the code of a
+// message and the search are one piece of work, and the copy begins with it.
 func (t *overExaNet) arrives(p packet) error {
 	if t.observe != nil {
 		t.observe(p.env, p.status())
@@ -96,7 +98,8 @@ func (t *overExaNet) arrives(p packet) error {
 	return nil
 }
 
-// copied charges the process for a copy between mailbox and memory: a look at memory, and the bytes.
+// copied charges the process for a copy between mailbox and memory: a look at
+// memory, and the bytes.
 func (t *overExaNet) copied(n int) {
 	if n > 0 {
 		t.r.p.Owe(t.r.p.Cluster().Profile().Host.MemoryLatency)
@@ -198,7 +201,8 @@ func (t *overExaNet) start() error {
 	return nil
 }
 
-// clearToSend sends the CTS of a transfer: to the RDMA unit where the data is, which is what a request to read is, or to the process.
+// clearToSend sends the CTS of a transfer: to the RDMA unit where the data is,
+// which is what a request to read is, or to the process.
 func (t *overExaNet) clearToSend(i int) (err error) {
 	x := &t.transfers[i]
 	flag := t.flags.Addr() + 8*uint64(i)
@@ -213,7 +217,8 @@ func (t *overExaNet) clearToSend(i int) (err error) {
 	return err
 }
 
-// notifications looks for notifications that have been written, and acknowledges what has been received.
+// notifications looks for notifications that have been written, and
+// acknowledges what has been received.
 func (t *overExaNet) notifications() error {
 	for i := range t.transfers {
 		x := &t.transfers[i]
@@ -234,7 +239,8 @@ func (t *overExaNet) notifications() error {
 	return t.start()
 }
 
-// release gives the place of a transfer back when it is over: its data is there, and its channel is free.
+// release gives the place of a transfer back when it is over: its data is
+// there, and its channel is free.
 func (t *overExaNet) release(x *exaTransfer) {
 	if x.read != nil && x.read.Done() {
 		x.read = nil

@@ -14,13 +14,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// ExaNet-MPI (TR-488 §5.2.1). A message of up to 32 B is one message of the packetizer, with its envelope. A larger one is announced (RTS); when the receiver has a
-// receive for it a CTS goes to the RDMA unit of the sender, or to the sender, that writes the data and then a notification, which the
-// receiver polls; it acknowledges to the sender. The process matches, in all calls that wait or test.
+// ExaNet-MPI (TR-488 §5.2.1). A message of up to 32 B is one message of the
+// packetizer, with its envelope. A larger one is announced (RTS); when the
+// receiver has a receive for it a CTS goes to the RDMA unit of the sender, or
+// to the sender, that writes the data and then a notification, which the
+// receiver polls; it acknowledges to the sender. The process matches, in all
+// calls that wait or test.
 //
-// Messages between two ranks may overtake each other, since four channels send them and one may be refused: they are numbered, and the receiver
-// takes them in order. An eager send is over when it has been stored into a channel; what the packetizer does not get through by itself
-// (a full mailbox) the library has it send again.
+// Messages between two ranks may overtake each other, since four channels send
+// them and one may be refused: they are numbered, and the receiver takes them
+// in order. An eager send is over when it has been stored into a channel; what
+// the packetizer does not get through by itself (a full mailbox) the library
+// has it send again.
 
 // exanetCarrier is what the ranks have in common.
 type exanetCarrier struct {
@@ -79,7 +84,8 @@ func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 	return t, nil
 }
 
-// maxTransfers is how many large messages a rank receives at a time: each of them has a channel for reads.
+// maxTransfers is how many large messages a rank receives at a time: each of
+// them has a channel for reads.
 const maxTransfers = rdma.Reads
 
 // overExaNet is the transport of a rank.
@@ -88,18 +94,20 @@ type overExaNet struct {
 	r                                      *Rank
 	page                                   *exanet.Interface
 	arrived, answered, completed, notified portals.Handle
-	seen                                   struct{ answered, completed, notified uint64 } // what the program has looked after
-	tests                                  [5]uint64
-	handles                                [5]portals.Handle
-	queue                                  []outgoing // messages that wait for a channel, in order
+	// what the program has looked after
+	seen    struct{ answered, completed, notified uint64 }
+	tests   [5]uint64
+	handles [5]portals.Handle
+	queue   []outgoing // messages that wait for a channel, in order
 
 	// And every message:
-	lists    matcher[packet]
-	peers    map[int]*exaPeer
-	early    []packet               // messages that wait for earlier ones of their source
-	observe  func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
-	o        *Options
-	sends    map[uint32]*Request // that wait for an acknowledgement of their receiver, by their numbers
+	lists   matcher[packet]
+	peers   map[int]*exaPeer
+	early   []packet               // messages that wait for earlier ones of their source
+	observe func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
+	o       *Options
+	// that wait for an acknowledgement of their receiver, by their numbers
+	sends    map[uint32]*Request
 	channels [exanet.Channels]exaChannel
 
 	rdma      *rdma.Page
@@ -148,7 +156,8 @@ func (t *overExaNet) peer(rank int) *exaPeer {
 	return p
 }
 
-// send starts to send a message. The code of a message that goes into a channel at once is one piece of work with the store.
+// send starts to send a message. The code of a message that goes into a channel
+// at once is one piece of work with the store.
 func (t *overExaNet) send(q *Request) error {
 	if _, free := t.page.Free(); free && len(t.queue) == 0 {
 		t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
@@ -281,7 +290,8 @@ func (t *overExaNet) ongoing() bool {
 	return false
 }
 
-// due returns a channel whose message was refused and should be sent again, below 0 if there is none.
+// due returns a channel whose message was refused and should be sent again,
+// below 0 if there is none.
 func (t *overExaNet) due() int {
 	for c := range t.channels {
 		if t.page.State(c) == exanet.Refused && t.r.Now() >= t.channels[c].again {
@@ -291,7 +301,8 @@ func (t *overExaNet) due() int {
 	return -1
 }
 
-// await waits until there is something to act on. A look at what has happened is charged to whoever acts.
+// await waits until there is something to act on. A look at what has happened
+// is charged to whoever acts.
 func (t *overExaNet) await() error {
 	t.handles = [5]portals.Handle{t.arrived, t.notified, t.completed}
 	t.tests = [5]uint64{uint64(t.page.Taken()) + 1, t.seen.notified + 1, t.seen.completed + 1}

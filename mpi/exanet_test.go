@@ -22,14 +22,16 @@ func exanetWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Opti
 	return worldWith(t, cleanup, "exanest-qfdb", ranks, o, cfg, overrides...)
 }
 
-var allThere = []string{"os.kind=none", "smmu.kind=none"} // all memory is there, and no look-up of addresses
+// all memory is there, and no look-up of addresses
+var allThere = []string{"os.kind=none", "smmu.kind=none"}
 
 // withPART has page faults of transfers resolved by PART's driver.
 func withPART(c *runtime.Cluster) (mpi.PageOpener, error) {
 	return faulting.Load(c, faulting.Options{})
 }
 
-// pingPong is half of the mean round trip of messages of n bytes between ranks 0 and 1 behind one of warm-up, as osu_latency measures it.
+// pingPong is half of the mean round trip of messages of n bytes between ranks
+// 0 and 1 behind one of warm-up, as osu_latency measures it.
 func pingPong(t *testing.T, n, rounds int, o mpi.Options, overrides ...string) sim.Time {
 	w := exanetWorld(t, t.Cleanup, 2, o, runtime.Config{}, overrides...)
 	var took sim.Time
@@ -66,8 +68,10 @@ func pingPong(t *testing.T, n, rounds int, o mpi.Options, overrides ...string) s
 	return took
 }
 
-// An eager message is one of the packetizer's, in words of 16 B with 24 B of control, and the library's code on both sides, a look at the list of receives, and a copy of what there is
-// out of the mailbox. 1.293 us for 0 B are the calibration of host.message; 1.17 us within an MPSoC is a check.
+// An eager message is one of the packetizer's, in words of 16 B with 24 B of
+// control, and the library's code on both sides, a look at the list of
+// receives, and a copy of what there is out of the mailbox. 1.293 us for 0 B
+// are the calibration of host.message; 1.17 us within an MPSoC is a check.
 func TestExaNetEagerLatency(t *testing.T) {
 	for _, n := range []int{0, 1, 8, 9, 24, 25, 32} {
 		words := float64((24 + n + 15) / 16 * 16)
@@ -88,8 +92,9 @@ func TestExaNetEagerLatency(t *testing.T) {
 	require.InEpsilon(t, 1170, pingPong(t, 0, 10, o, allThere...).Seconds()*1e9, 0.002, "TR-488")
 }
 
-// A large message is an announcement, then a request to read, the RDMA write that it makes (handlers/rdma), and a notification; the receiver's acknowledgement is
-// stored before it sends the answer. All of it is predicted.
+// A large message is an announcement, then a request to read, the RDMA write
+// that it makes (handlers/rdma), and a notification; the receiver's
+// acknowledgement is stored before it sends the answer. All of it is predicted.
 func TestExaNetRendezvousLatency(t *testing.T) {
 	const axi, link, memory, cycles = 19.2 / 8, 16.0 / 8, 60.0, 13.333
 	crossing := func(n float64) float64 { return (n+32)/link + 2*6.667 + 106.667 + 2*cycles }
@@ -140,7 +145,8 @@ func drawExaNet(rt *rapid.T, ranks int) *mpi.World {
 	return exanetWorld(rt, rt.Cleanup, ranks, o, cfg, overrides...)
 }
 
-// matches runs drawn programs: every message arrives once and whole, and the pairs are those of the dumb matcher.
+// matches runs drawn programs: every message arrives once and whole, and the
+// pairs are those of the dumb matcher.
 func matches(rt *rapid.T, w *mpi.World, ranks int) {
 	seen, programs := make([]observed, ranks), make([][]operation, ranks)
 	expected := make([][2]int, ranks)
@@ -172,8 +178,10 @@ func matches(rt *rapid.T, w *mpi.World, ranks int) {
 	}
 }
 
-// Whatever ranks send and receive, on networks that lose, damage, double and delay cells, through mailboxes of a few places, with memory that comes
-// when it is touched, and whoever starts transfers: every message arrives once and whole, and the pairs are those of the dumb matcher.
+// Whatever ranks send and receive, on networks that lose, damage, double and
+// delay cells, through mailboxes of a few places, with memory that comes when
+// it is touched, and whoever starts transfers: every message arrives once and
+// whole, and the pairs are those of the dumb matcher.
 func TestExaNetMatching(t *testing.T) {
 	var all mpi.Stats
 	worlds := 0
@@ -194,7 +202,8 @@ func TestExaNetMatching(t *testing.T) {
 	}
 }
 
-// A storm on a rank with a mailbox of one place, which computes first and then receives in the order in which the messages can least be kept.
+// A storm on a rank with a mailbox of one place, which computes first and then
+// receives in the order in which the messages can least be kept.
 func TestExaNetStorm(t *testing.T) {
 	const senders, each = 12, 20
 	for _, start := range mpi.Starters() {
@@ -288,7 +297,8 @@ func TestExaNetTooManyRanks(t *testing.T) {
 	require.ErrorContains(t, w.Run(context.Background()), "rank 16: rdma: the node has no more than 16 pages of channels")
 }
 
-// Touching costs what absent pages cost, and a look at memory for each that is there; then no transfer meets a fault.
+// Touching costs what absent pages cost, and a look at memory for each that is
+// there; then no transfer meets a fault.
 func TestExaNetTouch(t *testing.T) {
 	const n = 64 << 10
 	o := mpi.DefaultExaNetOptions()
@@ -297,7 +307,8 @@ func TestExaNetTouch(t *testing.T) {
 	require.Equal(t, 2*n/4096*100*sim.Nanosecond, pingPong(t, n, 2, o, allThere...)-plain)
 }
 
-// Collective operations over ExaNet leave what a loop over all ranks says, with both ways to start transfers, and with PART.
+// Collective operations over ExaNet leave what a loop over all ranks says, with
+// both ways to start transfers, and with PART.
 func TestExaNetCollectives(t *testing.T) {
 	ranks := []int{1, 2, 3, 5, 8, 13, 32}
 	if testing.Short() {
@@ -339,7 +350,8 @@ func TestExaNetProbe(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// After a warm-up messages over ExaNet allocate nothing, but for what channels of RDMA hand out for a transfer.
+// After a warm-up messages over ExaNet allocate nothing, but for what channels
+// of RDMA hand out for a transfer.
 func TestExaNetAllocatesNothing(t *testing.T) {
 	if poison.On {
 		t.Skip("nothing is used again") //lint:skip the tag invariants forgets what is given back

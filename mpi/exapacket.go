@@ -2,7 +2,8 @@ package mpi
 
 import "encoding/binary"
 
-// Messages of the packetizer: 24 B of control, and what is their own. With 32 B of user data they are the 56 B of TR-488 §5.2.1.
+// Messages of the packetizer: 24 B of control, and what is their own. With 32 B
+// of user data they are the 56 B of TR-488 §5.2.1.
 const (
 	controlBytes = 24
 	exanetEager  = 32
@@ -52,7 +53,8 @@ func (p *packet) bytes() int {
 	return controlBytes
 }
 
-// encode writes the packet: kind 1 B, flags 1, context 2, source 4, tag 4, length 4, sequence 4, request 4.
+// encode writes the packet: kind 1 B, flags 1, context 2, source 4, tag 4,
+// length 4, sequence 4, request 4.
 func (p *packet) encode(b *[packetBytes]byte) []byte {
 	le := binary.LittleEndian
 	b[0], b[1] = p.kind, 0

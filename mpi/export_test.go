@@ -12,7 +12,8 @@ func StatusOf(match, data uint64) Status { return statusOf(envelopeOf(match), da
 // ProcOf is the process below a rank, whose memory is not all the library's.
 func ProcOf(r *Rank) *runtime.Proc { return r.p }
 
-// Observe has a rank of transport ExaNet or InfiniBand tell of each message and its context as its turn comes.
+// Observe has a rank of transport ExaNet or InfiniBand tell of each message and
+// its context as its turn comes.
 func Observe(r *Rank, f func(s Status, context int)) {
 	observe := func(e envelope, s Status) { f(s, int(e.context)) }
 	switch t := r.transport.(type) {

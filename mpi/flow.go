@@ -8,26 +8,33 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// When the buffers of a rank are full its portal table entry is disabled (PTL_PT_FLOWCTRL): every message that comes then is refused,
-// and its sender learns it from the acknowledgement. As Open MPI's MTL over Portals 4 does, senders keep what was refused, in
-// order, and send it again when the receiver has room: each first waits until nothing of it is under way to the receiver, then
-// says how many of its messages were refused; the receiver counts what it has refused, so it knows when nothing that could
-// overtake is under way any more, enables the entry and calls the senders back. If all buffers still hold messages without a
-// receive, it adds buffers: what MPI has accepted for sending may not depend on the order of receives.
+// When the buffers of a rank are full its portal table entry is disabled
+// (PTL_PT_FLOWCTRL): every message that comes then is refused, and its sender
+// learns it from the acknowledgement. As Open MPI's MTL over Portals 4 does,
+// senders keep what was refused, in order, and send it again when the receiver
+// has room: each first waits until nothing of it is under way to the receiver,
+// then says how many of its messages were refused; the receiver counts what it
+// has refused, so it knows when nothing that could overtake is under way any
+// more, enables the entry and calls the senders back. If all buffers still hold
+// messages without a receive, it adds buffers: what MPI has accepted for
+// sending may not depend on the order of receives.
 
-// letter is a message, or the announcement of a large one, until it is acknowledged. The send of an eager message is over before
-// that, and its memory may be used again: the letter has its bytes.
+// letter is a message, or the announcement of a large one, until it is
+// acknowledged. The send of an eager message is over before that, and its
+// memory may be used again: the letter has its bytes.
 type letter struct {
-	id       uint32
-	q        *Request // whose message it is; nil when the send is over
-	target   int
-	status   Status
-	env      envelope
-	large    bool
-	wait     bool           // the sender waits until it is received
-	data     []byte         // of an eager message
-	md       portals.Handle // of an announcement that carries data
-	own      runtime.View   // registered memory of the letter, to send the data again; the zero View: it has none yet
+	id     uint32
+	q      *Request // whose message it is; nil when the send is over
+	target int
+	status Status
+	env    envelope
+	large  bool
+	wait   bool           // the sender waits until it is received
+	data   []byte         // of an eager message
+	md     portals.Handle // of an announcement that carries data
+	// registered memory of the letter, to send the data again; the zero View:
+	// it has none yet
+	own      runtime.View
 	underway bool
 }
 
@@ -127,7 +134,8 @@ func (t *overPortals) delivered(l *letter) error {
 	return t.ni.Objects().MDRelease(l.md)
 }
 
-// read ends the send of an eager message, whose memory the NIC has read. The announcement of a large one ends nothing.
+// read ends the send of an eager message, whose memory the NIC has read. The
+// announcement of a large one ends nothing.
 func (t *overPortals) read(l *letter) {
 	if q := l.q; q != nil && !l.large {
 		l.q = nil
@@ -185,9 +193,12 @@ func (t *overPortals) controlled(ev *portals.Event) error {
 	return nil
 }
 
-// recover enables the entry again if everything that was refused is known, nothing can overtake it, and there is room. Without
-// progress since it was enabled last there is none: the device's unexpected headers are used up. The process then takes the messages off the
-// device: a receive that would free a header may be one that the program posts only when a message has come that is refused.
+// recover enables the entry again if everything that was refused is known,
+// nothing can overtake it, and there is room. Without progress since it was
+// enabled last there is none: the device's unexpected headers are used up. The
+// process then takes the messages off the device: a receive that would free a
+// header may be one that the program posts only when a message has come that is
+// refused.
 func (t *overPortals) recover() error {
 	all, err := t.allKnown()
 	if !all || err != nil || t.unloading {

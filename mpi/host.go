@@ -16,8 +16,10 @@ type hostForm struct {
 	posted     requestList
 	unexpected arrivalList
 	free       *arrival
-	next       map[int]uint32 // number of the next message of each source; nil where memory is never late: they come in order
-	early      []arrival      // messages that wait for earlier ones of their source
+	// number of the next message of each source; nil where memory is never
+	// late: they come in order
+	next  map[int]uint32
+	early []arrival // messages that wait for earlier ones of their source
 }
 
 func newHostForm(t *overPortals) *hostForm {
@@ -123,8 +125,10 @@ func (h *hostForm) give(a *arrival) {
 	a.next, h.free = h.free, a
 }
 
-// arrived takes a message, and those that have waited for it. Messages of one source do not overtake each other, but their events may: each
-// buffer posts its own in order, so that a message whose memory was late holds up what lies behind it, and nothing in the next buffer.
+// arrived takes a message, and those that have waited for it. Messages of one
+// source do not overtake each other, but their events may: each buffer posts
+// its own in order, so that a message whose memory was late holds up what lies
+// behind it, and nothing in the next buffer.
 func (h *hostForm) arrived(ev *portals.Event) error {
 	b := h.t.buffers[uint32(ev.UserPtr)]
 	b.held++

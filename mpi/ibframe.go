@@ -35,7 +35,8 @@ func (f *frame) status() Status {
 	return Status{Source: f.env.source, Tag: f.env.tag, Bytes: f.length, Sequence: f.sequence & sequenceMask}
 }
 
-// encode writes the frame: kind 1 B, flags 1, context 2, source 4, tag 4, length 4, sequence 4, request 4, ticket 4, place 8, address 8; 4 B are spare.
+// encode writes the frame: kind 1 B, flags 1, context 2, source 4, tag 4,
+// length 4, sequence 4, request 4, ticket 4, place 8, address 8; 4 B are spare.
 func (f *frame) encode(b []byte) {
 	le := binary.LittleEndian
 	clear(b[:frameBytes])

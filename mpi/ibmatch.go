@@ -8,7 +8,9 @@ import (
 // ibMessage is a message that has no receive yet.
 type ibMessage struct {
 	frame
-	data runtime.View // of an eager one: memory of the library; of the rank's own large one: the program's
+	// of an eager one: memory of the library; of the rank's own large one: the
+	// program's
+	data runtime.View
 }
 
 // ibSend is a send that waits for its receiver.
@@ -38,7 +40,8 @@ type ibPiece struct {
 	lease *pinning.Lease
 }
 
-// arrives searches the receives for a message and else keeps it; what has come with it lies in a buffer of a connection, or where the rank itself has it.
+// arrives searches the receives for a message and else keeps it; what has come
+// with it lies in a buffer of a connection, or where the rank itself has it.
 func (t *overInfiniBand) arrives(f frame, payload runtime.View) error {
 	if t.observe != nil {
 		t.observe(f.env, f.status())
@@ -150,7 +153,8 @@ func (t *overInfiniBand) done(m *ibMessage) error {
 	return nil
 }
 
-// advance asks for pieces of messages and writes those that were asked for, as far as there are leases.
+// advance asks for pieces of messages and writes those that were asked for, as
+// far as there are leases.
 func (t *overInfiniBand) advance() error {
 	for len(t.transfers) > 0 && len(t.tickets) < t.leases {
 		if err := t.ask(t.transfers[0]); err != nil {

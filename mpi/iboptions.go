@@ -10,13 +10,19 @@ import (
 	"github.com/spinsim/spinsim/host/pinning"
 )
 
-// InfiniBandOptions are the options of transport InfiniBand. With the zero value no memory of programs is pinned: the interface has page faults.
+// InfiniBandOptions are the options of transport InfiniBand. With the zero
+// value no memory of programs is pinned: the interface has page faults.
 type InfiniBandOptions struct {
-	// Pinning is how memory of large messages becomes ready for the interface; Kind "" stands for none. Copy is the library's own. A bound holds for the rank: at least 4 pages, or
-	// buckets. Buffer of bounce buffers: 0 stands for 4 MiB; at least 4 times Piece and a page.
+	// Pinning is how memory of large messages becomes ready for the interface;
+	// Kind "" stands for none. Copy is the library's own. A bound holds for the
+	// rank: at least 4 pages, or buckets. Buffer of bounce buffers: 0 stands
+	// for 4 MiB; at least 4 times Piece and a page.
 	Pinning pinning.Options
-	// Piece is how many bytes of a message are made ready and transferred at a time, a multiple of 4 KiB; 0: all of them, as far as the bound lets two messages be received and two be sent, and 64 KiB of
-	// bounce buffers, so that copies and transfers overlap (Open MPI 1.x: btl_openib_max_send_size).
+	// Piece is how many bytes of a message are made ready and transferred at a
+	// time, a multiple of 4 KiB; 0: all of them, as far as the bound lets two
+	// messages be received and two be sent, and 64 KiB of bounce buffers, so
+	// that copies and transfers overlap (Open MPI 1.x:
+	// btl_openib_max_send_size).
 	Piece int
 	// Connections are the options of handlers/rnr.
 	Connections rnr.Options
@@ -31,7 +37,9 @@ const (
 	maxLeases    = 16 // pieces that a rank sends, and receives, at a time: ours
 )
 
-// DefaultInfiniBandOptions returns the options of MPI over reliable connections: messages of up to 12 KiB are eager, each connection has 32 buffers for them.
+// DefaultInfiniBandOptions returns the options of MPI over reliable
+// connections: messages of up to 12 KiB are eager, each connection has 32
+// buffers for them.
 func DefaultInfiniBandOptions() Options {
 	return Options{Transport: InfiniBand, Matching: Host, Eager: ibEager, Buffers: ibBuffers, BufferBytes: ibEager + frameBytes}
 }
@@ -57,14 +65,18 @@ func (o *InfiniBandOptions) room() (bytes uint64, ok bool) {
 	switch p.Kind {
 	case pinning.CacheKind, pinning.FirehoseKind:
 		return p.Bound, p.Bound > 0
-	case pinning.BounceKind: // pieces are of any length, and lie anywhere: half of it has a hole that is large enough
+	// pieces are of any length, and lie anywhere: half of it has a hole that is
+	// large enough
+	case pinning.BounceKind:
 		return p.Buffer / 2, true
 	}
 	return 0, false
 }
 
-// piece is how many bytes of a message are made ready at a time, and leases how many pieces a rank may send, and as many receive, at a time. A piece begins anywhere: it takes a page, or bucket, more. What is
-// received can so never take the room of what is sent, which others wait for.
+// piece is how many bytes of a message are made ready at a time, and leases how
+// many pieces a rank may send, and as many receive, at a time. A piece begins
+// anywhere: it takes a page, or bucket, more. What is received can so never
+// take the room of what is sent, which others wait for.
 func (o *InfiniBandOptions) piece() (bytes uint64, leases int) {
 	room, bounded := o.room()
 	bytes = uint64(o.Piece)
@@ -110,7 +122,8 @@ func (o *InfiniBandOptions) validate(all *Options, wrong func(option, format str
 	}
 	p := o.strategy()
 	if p.Kind == pinning.BounceKind {
-		p.Copy = func(*host.Thread, uint64, uint64, uint64) error { return errors.ErrUnsupported } // the rank's own comes with the rank
+		// the rank's own comes with the rank
+		p.Copy = func(*host.Thread, uint64, uint64, uint64) error { return errors.ErrUnsupported }
 	}
 	if err := p.Validate(); err != nil {
 		wrong("pinning", "%w", err)

@@ -27,8 +27,10 @@ type ibPeer struct {
 // ibOutgoing is a frame that waits for room in the queue of a connection.
 type ibOutgoing struct {
 	frame frame
-	q     *Request // RTS, eager: the send; an eager one that is not synchronous is over when its bytes are in a buffer
-	piece *ibSent  // FIN: what is written before
+	// RTS, eager: the send; an eager one that is not synchronous is over when
+	// its bytes are in a buffer
+	q     *Request
+	piece *ibSent // FIN: what is written before
 }
 
 // ibSending is a work request: a frame, or a piece of a message that is written.
@@ -125,7 +127,8 @@ func (p *ibPeer) send(o *ibOutgoing) error {
 	return nil
 }
 
-// sent takes work requests that have ended: buffers may be used again, and memory of messages is the program's.
+// sent takes work requests that have ended: buffers may be used again, and
+// memory of messages is the program's.
 func (p *ibPeer) sent() error {
 	for len(p.sending) > 0 && p.sending[0].work.Done() {
 		s := p.sending[0]

@@ -11,14 +11,24 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// MPI over InfiniBand as MVAPICH and Open MPI do it (Liu, Wu, Panda, "High Performance RDMA-Based MPI Implementation over InfiniBand", International Journal of Parallel Programming 32(3), 2004; Woodall, Shipman,
-// Bosilca, Maccabe, "High Performance RDMA Protocols in HPC", EuroPVM/MPI 2006). Each pair of ranks has a reliable connection. A message of up to Options.Eager bytes is
-// copied to a buffer of the library, sent to one that the other end has posted, and copied out of that; those buffers are pinned for good. A larger one is announced (RTS); when there is a
-// receive for it the receiver has its memory made ready, a piece at a time, and says where (CTS); the sender has its own made ready, writes, and says so behind that (FIN): RDMA write, no copy but those that
-// a strategy of package pinning makes. The process matches, in all calls that wait or test.
+// MPI over InfiniBand as MVAPICH and Open MPI do it (Liu, Wu, Panda, "High
+// Performance RDMA-Based MPI Implementation over InfiniBand", International
+// Journal of Parallel Programming 32(3), 2004; Woodall, Shipman, Bosilca,
+// Maccabe, "High Performance RDMA Protocols in HPC", EuroPVM/MPI 2006). Each
+// pair of ranks has a reliable connection. A message of up to Options.Eager
+// bytes is copied to a buffer of the library, sent to one that the other end
+// has posted, and copied out of that; those buffers are pinned for good. A
+// larger one is announced (RTS); when there is a receive for it the receiver
+// has its memory made ready, a piece at a time, and says where (CTS); the
+// sender has its own made ready, writes, and says so behind that (FIN): RDMA
+// write, no copy but those that a strategy of package pinning makes. The
+// process matches, in all calls that wait or test.
 //
-// Nothing counts the buffers of the other end: when all are used its interface asks this one's to pause, as with every receive that is late (the hardware-based scheme of Liu, Panda, "Implementing
-// Efficient and Scalable Flow Control Schemes in MPI over InfiniBand", IPDPS 2004). A message without a receive is copied to memory of the library, and its buffer posted again.
+// Nothing counts the buffers of the other end: when all are used its interface
+// asks this one's to pause, as with every receive that is late (the
+// hardware-based scheme of Liu, Panda, "Implementing Efficient and Scalable
+// Flow Control Schemes in MPI over InfiniBand", IPDPS 2004). A message without
+// a receive is copied to memory of the library, and its buffer posted again.
 
 // infiniBandCarrier is what the ranks have in common.
 type infiniBandCarrier struct {
@@ -37,7 +47,8 @@ func newInfiniBandCarrier(w *World) (carrier, error) {
 	return &infiniBandCarrier{w.o, lib}, nil
 }
 
-// attach implements carrier. The first buffer that is posted waits for the other end: all connections are made before.
+// attach implements carrier. The first buffer that is posted waits for the
+// other end: all connections are made before.
 func (c *infiniBandCarrier) attach(r *Rank) (transport, error) {
 	t := &overInfiniBand{r: r, o: &c.o, peers: make([]*ibPeer, r.Size()), sends: map[uint32]*ibSend{}, tickets: map[uint32]*ibPiece{}}
 	var bytes uint64
@@ -203,7 +214,8 @@ func (t *overInfiniBand) ready() bool {
 	return false
 }
 
-// ended tells the others that no more messages come: whoever has heard that of all may leave, and has taken all messages until then.
+// ended tells the others that no more messages come: whoever has heard that of
+// all may leave, and has taken all messages until then.
 func (t *overInfiniBand) ended() error {
 	for _, p := range t.peers {
 		if p == nil {

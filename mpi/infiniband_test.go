@@ -55,7 +55,9 @@ func drawInfiniBand(rt *rapid.T, ranks int) *mpi.World {
 	return infiniBandWorld(rt, rt.Cleanup, ranks, o, cfg, overrides...)
 }
 
-// Whatever ranks send and receive, with every strategy, with pieces and bounds of a few pages and networks that lose: every message arrives once and whole, and the pairs are those of the dumb matcher.
+// Whatever ranks send and receive, with every strategy, with pieces and bounds
+// of a few pages and networks that lose: every message arrives once and whole,
+// and the pairs are those of the dumb matcher.
 func TestInfiniBandMatching(t *testing.T) {
 	var all mpi.Stats
 	worlds := 0
@@ -77,8 +79,11 @@ func TestInfiniBandMatching(t *testing.T) {
 	}
 }
 
-// Every strategy carries messages of all sizes both ways at once between three ranks while a thief takes every page away that is not pinned, again and again: every byte comes, every pin is undone, and the
-// interface meets no absent page unless nothing is pinned. A strategy that pins nothing although it should is found that way (the last one).
+// Every strategy carries messages of all sizes both ways at once between three
+// ranks while a thief takes every page away that is not pinned, again and
+// again: every byte comes, every pin is undone, and the interface meets no
+// absent page unless nothing is pinned. A strategy that pins nothing although
+// it should is found that way (the last one).
 func TestInfiniBandThieves(t *testing.T) {
 	forgets := len(strategies())
 	for i, s := range append(strategies(), pinning.Options{Kind: pinning.CacheKind, Bound: 64 * pageBytes}) {
@@ -130,7 +135,9 @@ func TestInfiniBandThieves(t *testing.T) {
 	}
 }
 
-// robbed exchanges messages with both neighbours. All pages of one of two buffers that can be taken away are, when the messages begin and in one of so many turns.
+// robbed exchanges messages with both neighbours. All pages of one of two
+// buffers that can be taken away are, when the messages begin and in one of so
+// many turns.
 func robbed(r *mpi.Rank, every int) error {
 	sizes := []int{1, 4095, 12 << 10, 12<<10 + 1, 40000, 131072}
 	rng := rand.New(rand.NewPCG(uint64(r.Rank()), 3))
@@ -201,7 +208,8 @@ func TestInfiniBandCollectives(t *testing.T) {
 	}
 }
 
-// A synchronous send is over when its message has a receive, however short it is, to another rank and to itself, over InfiniBand and over ExaNet.
+// A synchronous send is over when its message has a receive, however short it
+// is, to another rank and to itself, over InfiniBand and over ExaNet.
 func TestSynchronous(t *testing.T) {
 	const late = 50 * sim.Microsecond
 	for i, n := range []int{0, 8, 50000, 0, 8, 5000, 50000} {

@@ -34,14 +34,16 @@ func (e extents) own(r *Rank, v runtime.View) error {
 // message is what a process matches receives with.
 type message interface{ envelope() envelope }
 
-// matcher has the lists of a process that matches: receives in the order of posting, and messages that have none in the order in which they came.
-// Who searches is charged for the elements that were looked at.
+// matcher has the lists of a process that matches: receives in the order of
+// posting, and messages that have none in the order in which they came. Who
+// searches is charged for the elements that were looked at.
 type matcher[M message] struct {
 	posted     requestList
 	unexpected []M
 }
 
-// receiver finds the earliest receive that takes a message, and cuts it out of its list; nil: there is none.
+// receiver finds the earliest receive that takes a message, and cuts it out of
+// its list; nil: there is none.
 func (l *matcher[M]) receiver(env envelope) (q *Request, looked int) {
 	for q := l.posted.first; q != nil; q = q.next {
 		looked++
@@ -53,7 +55,8 @@ func (l *matcher[M]) receiver(env envelope) (q *Request, looked int) {
 	return nil, looked
 }
 
-// find is the place of the earliest message that a receive with an envelope takes, below 0 if there is none.
+// find is the place of the earliest message that a receive with an envelope
+// takes, below 0 if there is none.
 func (l *matcher[M]) find(env envelope) (i, looked int) {
 	i = slices.IndexFunc(l.unexpected, func(m M) bool { return env.takes(m.envelope()) })
 	if i < 0 {

@@ -11,8 +11,10 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Allreduce in the network interface: each communicator has a module (handlers/allreduce) at each rank, which the process programs with a vector. What modules do not take the process computes, as if there were none,
-// and it is counted why.
+// Allreduce in the network interface: each communicator has a module
+// (handlers/allreduce) at each rank, which the process programs with a vector.
+// What modules do not take the process computes, as if there were none, and it
+// is counted why.
 
 // By says who computes Allreduce.
 type By string
@@ -21,10 +23,14 @@ type By string
 const (
 	// ByHost is the process, by messages.
 	ByHost By = "host"
-	// ByAccelerator is ExaNeSt's hardware (TR-488 §4.7), as far as it goes: sum, min and max of int32, float32 and float64 for whole QFDBs with a rank on each MPSoC, in order, up to 1,024 ranks.
-	// A run is 256 B of a vector, and the process starts one after the other.
+	// ByAccelerator is ExaNeSt's hardware (TR-488 §4.7), as far as it goes:
+	// sum, min and max of int32, float32 and float64 for whole QFDBs with a
+	// rank on each MPSoC, in order, up to 1,024 ranks. A run is 256 B of a
+	// vector, and the process starts one after the other.
 	ByAccelerator By = "accelerator"
-	// ByBoards, ByDoubling and ByRing are algorithms of the same modules for any number of ranks (ByBoards: multiples of 4), anywhere, with several runs under way: handlers of sPIN.
+	// ByBoards, ByDoubling and ByRing are algorithms of the same modules for
+	// any number of ranks (ByBoards: multiples of 4), anywhere, with several
+	// runs under way: handlers of sPIN.
 	ByBoards   By = "offload-boards"
 	ByDoubling By = "offload-doubling"
 	ByRing     By = "offload-ring"
@@ -38,7 +44,8 @@ func (o Options) allreduce() By { return cmp.Or(o.Allreduce, ByHost) }
 // maxWindow is how many runs are under way at most.
 const maxWindow = 4096
 
-// Windows unless options say otherwise: enough that a run of doubling follows the one before, and that a ring of moderate size is full.
+// Windows unless options say otherwise: enough that a run of doubling follows
+// the one before, and that a ring of moderate size is full.
 const (
 	fewRuns  = 8
 	mostRuns = 128
@@ -313,7 +320,8 @@ type Fallback struct {
 	Calls int64 // of all ranks
 }
 
-// Fallbacks lists why calls of Allreduce were computed by processes although Options.Allreduce names modules, in the order of the reasons' texts.
+// Fallbacks lists why calls of Allreduce were computed by processes although
+// Options.Allreduce names modules, in the order of the reasons' texts.
 func (w *World) Fallbacks() (list []Fallback) {
 	sum := map[string]int64{}
 	for _, r := range w.ranks {

@@ -44,7 +44,8 @@ func drawReduction(seed uint64, i, size, most int) trial {
 	return tr
 }
 
-// reductions has ranks call Allreduce, back to back and late, and other operations between, on the world and on a part of it.
+// reductions has ranks call Allreduce, back to back and late, and other
+// operations between, on the world and on a part of it.
 func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mpi.World {
 	o.Ranks = ranks
 	w := worldOf(t, name, o)
@@ -91,7 +92,9 @@ func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mp
 	return w
 }
 
-// Allreduce by modules of the NIC leaves at every rank what a loop over all ranks says, for any number of ranks, on any device, and among other messages; what modules do not take processes compute, and it is counted why.
+// Allreduce by modules of the NIC leaves at every rank what a loop over all
+// ranks says, for any number of ranks, on any device, and among other messages;
+// what modules do not take processes compute, and it is counted why.
 func TestModules(t *testing.T) {
 	ranks := []int{1, 3, 8, 16}
 	if *stormRanks {
@@ -192,7 +195,8 @@ func TestFallbacks(t *testing.T) {
 	}
 }
 
-// While a rank waits for a module its messages go on: one that waits for its receive would otherwise hold up a rank that has not called yet.
+// While a rank waits for a module its messages go on: one that waits for its
+// receive would otherwise hold up a rank that has not called yet.
 func TestModulesAndMessages(t *testing.T) {
 	for name, o := range reducers(mpi.ByDoubling) {
 		o.Ranks = 4
@@ -246,7 +250,9 @@ func TestModulesAndMessages(t *testing.T) {
 	}
 }
 
-// Sums of numbers that round have the bits that docs/mpi.md promises: of recursive doubling those of the processes; of boards those of each board first.
+// Sums of numbers that round have the bits that docs/mpi.md promises: of
+// recursive doubling those of the processes; of boards those of each board
+// first.
 func TestOrderOfModules(t *testing.T) {
 	const n = 100
 	for _, by := range mpi.AllreduceChoices()[1:] {
@@ -312,7 +318,8 @@ func moduleSum(by mpi.By, x []float64, b int) float64 {
 	return balanced(folded(boards))
 }
 
-// A vector that is lost ends the run: an error names it and who waits in which call. With an end-to-end transport it is sent again.
+// A vector that is lost ends the run: an error names it and who waits in which
+// call. With an end-to-end transport it is sent again.
 func TestModulesLose(t *testing.T) {
 	for _, reliable := range []bool{false, true} {
 		set := []string{"fabric.faults={loss: 0.2}"}

@@ -2,7 +2,8 @@ package mpi
 
 import "github.com/spinsim/spinsim/runtime"
 
-// subtree is how many ranks, counted from the root, a rank's subtree in a binomial tree has, and the distance to its parent.
+// subtree is how many ranks, counted from the root, a rank's subtree in a
+// binomial tree has, and the distance to its parent.
 func subtree(rel, size int) (ranks, parent int) {
 	if rel == 0 {
 		return size, 0
@@ -11,8 +12,9 @@ func subtree(rel, size int) (ranks, parent int) {
 	return min(parent, size-rel), parent
 }
 
-// scatter: down a binomial tree, each rank gets the blocks of its subtree. A root other than rank 0 first brings them into the order of the
-// tree, in temporary memory.
+// scatter: down a binomial tree, each rank gets the blocks of its subtree. A
+// root other than rank 0 first brings them into the order of the tree, in
+// temporary memory.
 func (s *schedule) scatter(send, recv runtime.View, n, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	if n == 0 {
@@ -78,7 +80,8 @@ func (s *schedule) gather(send, recv runtime.View, n, root int) {
 	s.fence()
 }
 
-// gatherAtRoot receives the blocks of the subtree at a distance, which may go on at the beginning of recv.
+// gatherAtRoot receives the blocks of the subtree at a distance, which may go
+// on at the beginning of recv.
 func (s *schedule) gatherAtRoot(recv runtime.View, n, d int) {
 	me, size := s.comm.rank, s.comm.Size()
 	count := min(d, size-d)
@@ -118,8 +121,9 @@ func (s *schedule) placed(to, send runtime.View) {
 	}
 }
 
-// bruckAllgather collects blocks in temporary memory, the rank's own first, from ranks 1, 2, 4, ... further; then the core brings them into order.
-// bounds are those of the blocks, in the order of ranks.
+// bruckAllgather collects blocks in temporary memory, the rank's own first,
+// from ranks 1, 2, 4, ... further; then the core brings them into order. bounds
+// are those of the blocks, in the order of ranks.
 func (s *schedule) bruckAllgather(send, recv runtime.View, bounds []int) {
 	me, size := s.comm.rank, s.comm.Size()
 	total := bounds[size]
@@ -247,7 +251,8 @@ func (s *schedule) alltoall(send, recv runtime.View, n int) {
 	}
 }
 
-// bruckAlltoall: in step k a rank passes all blocks with bit k of their distance on, packed by the core.
+// bruckAlltoall: in step k a rank passes all blocks with bit k of their
+// distance on, packed by the core.
 func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(blocks(recv, 0, size-me, n), blocks(send, me, size, n))
@@ -267,7 +272,8 @@ func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
 	s.steps = append(s.steps, step{kind: stepReverse, to: recv, from: out})
 }
 
-// scatteredAlltoall starts receives from ranks further and further up and sends to those further down, up to alltoallThrottle at once.
+// scatteredAlltoall starts receives from ranks further and further up and sends
+// to those further down, up to alltoallThrottle at once.
 func (s *schedule) scatteredAlltoall(send, recv vector) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(recv.block(me), send.block(me))
@@ -300,7 +306,8 @@ func (s *schedule) pairwiseAlltoall(send, recv runtime.View, n int) {
 	}
 }
 
-// replacingAlltoall exchanges in place, in an order that all ranks share: of pairs (i, j) with i < j by i, then by j.
+// replacingAlltoall exchanges in place, in an order that all ranks share: of
+// pairs (i, j) with i < j by i, then by j.
 func (s *schedule) replacingAlltoall(b vector) {
 	me, size := s.comm.rank, s.comm.Size()
 	most := 0

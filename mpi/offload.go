@@ -13,8 +13,10 @@ type offload struct {
 	t    *overPortals
 	spin *portals.Spin // handlers of receives that a large message may match
 	me   portals.ME
-	kept arrivalList // messages that the process has taken off the device, whose unexpected headers were used up; all came before those there
-	came bool        // unload has its message, or there is none
+	// messages that the process has taken off the device, whose unexpected
+	// headers were used up; all came before those there
+	kept arrivalList
+	came bool // unload has its message, or there is none
 	none bool
 }
 
@@ -51,7 +53,8 @@ func (o *offload) post(q *Request) error {
 	return err
 }
 
-// arrived ends a receive whose message is in its place, or takes an unexpected message from its buffer.
+// arrived ends a receive whose message is in its place, or takes an unexpected
+// message from its buffer.
 func (o *offload) arrived(ev *portals.Event) error {
 	t := o.t
 	if ev.UserPtr == ptrKept {
@@ -122,7 +125,8 @@ func (o *offload) receive(q *Request, a *arrival) error {
 	return nil
 }
 
-// unload takes the unexpected messages off the device, one after the other: none may be on its way from the device to the process when a receive is
+// unload takes the unexpected messages off the device, one after the other:
+// none may be on its way from the device to the process when a receive is
 // posted, which would then find a later one.
 func (o *offload) unload() (some bool, err error) {
 	t := o.t

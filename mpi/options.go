@@ -28,25 +28,34 @@ type Options struct {
 	Transport Transport
 	// Matching says who matches messages over Portals.
 	Matching Matching
-	// Eager is the largest message that is sent without waiting for its receive, in bytes; offloaded matching takes at least the 16 of an
+	// Eager is the largest message that is sent without waiting for its
+	// receive, in bytes; offloaded matching takes at least the 16 of an
 	// announcement.
 	Eager int
-	// Buffers is how many buffers of BufferBytes bytes each rank has at most for messages that come before their receives and, with
-	// Host, for all others, to begin with. A buffer is used again when all that came into it has been received; see the package comment for what
-	// happens when all are full.
+	// Buffers is how many buffers of BufferBytes bytes each rank has at most
+	// for messages that come before their receives and, with Host, for all
+	// others, to begin with. A buffer is used again when all that came into it
+	// has been received; see the package comment for what happens when all are
+	// full.
 	Buffers, BufferBytes int
-	// PerNode is how many ranks a node has: rank r is a process of node r / PerNode, counted from 0. 0 stands for 1.
+	// PerNode is how many ranks a node has: rank r is a process of node r /
+	// PerNode, counted from 0. 0 stands for 1.
 	PerNode int
-	// Places is the node of each rank, in place of what PerNode says; nil: none. There are as many ranks.
+	// Places is the node of each rank, in place of what PerNode says; nil:
+	// none. There are as many ranks.
 	Places []int
 	// Algorithms says how collective operations choose theirs; "" stands for ExaNetMPI.
 	Algorithms Algorithms
-	// Allreduce says who computes Allreduce; "" stands for ByHost. Window is how many runs of a vector modules of the NIC have under way at a time, 1 to 4096; 0: as many as suit the algorithm.
+	// Allreduce says who computes Allreduce; "" stands for ByHost. Window is
+	// how many runs of a vector modules of the NIC have under way at a time, 1
+	// to 4096; 0: as many as suit the algorithm.
 	Allreduce By
 	Window    int
 	// ExaNet are the options of transport ExaNet; over it Buffers and BufferBytes mean nothing.
 	ExaNet ExaNetOptions
-	// InfiniBand are the options of transport InfiniBand; over it Buffers is that of each connection, up to 64 in each direction, each for an eager message, and BufferBytes means nothing.
+	// InfiniBand are the options of transport InfiniBand; over it Buffers is
+	// that of each connection, up to 64 in each direction, each for an eager
+	// message, and BufferBytes means nothing.
 	InfiniBand InfiniBandOptions
 	// Ranks is the number of ranks; 0: as many as the cluster has room for.
 	Ranks int
@@ -61,8 +70,9 @@ func (o Options) algorithms() Algorithms { return cmp.Or(o.Algorithms, ExaNetMPI
 
 func (o Options) perNode() int { return max(1, o.PerNode) }
 
-// DefaultOptions returns the options of a form: messages up to 16 KiB are eager, the rendezvous threshold that MPI
-// libraries use on RDMA networks (assumed: sPIN'17 gives none), and buffers for 256 of the largest of them.
+// DefaultOptions returns the options of a form: messages up to 16 KiB are
+// eager, the rendezvous threshold that MPI libraries use on RDMA networks
+// (assumed: sPIN'17 gives none), and buffers for 256 of the largest of them.
 func DefaultOptions(m Matching) Options {
 	return Options{Matching: m, Eager: 16 << 10, Buffers: 16, BufferBytes: 256 << 10}
 }
@@ -117,8 +127,9 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unasked returns how much of a message of n bytes comes at most before the receiver asks for it: all of an eager one, the
-// announcement and a part of the size of an eager one of a large one.
+// Unasked returns how much of a message of n bytes comes at most before the
+// receiver asks for it: all of an eager one, the announcement and a part of the
+// size of an eager one of a large one.
 func (o Options) Unasked(n int) int {
 	if n <= o.Eager {
 		return n

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 )
 
-// folded are the summands of docs/mpi.md: with p the largest power of two up to n, of the first 2(n-p) ranks pairs are one.
+// folded are the summands of docs/mpi.md: with p the largest power of two up to
+// n, of the first 2(n-p) ranks pairs are one.
 func folded(x []float64) (y []float64) {
 	p := 1
 	for 2*p <= len(x) {
@@ -57,7 +58,8 @@ func binomial(x []float64, span int) float64 {
 	return sum
 }
 
-// prefix is the sum up to a rank: the bits of its number say which groups it adds, the nearest first, each in front of the others.
+// prefix is the sum up to a rank: the bits of its number say which groups it
+// adds, the nearest first, each in front of the others.
 func prefix(x []float64, rank int) float64 {
 	sum := x[rank]
 	for d := 1; d <= rank; d *= 2 {
@@ -78,7 +80,8 @@ func same(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }
 
-// Sums of numbers that round are, bit for bit, those of the order in docs/mpi.md, for short vectors and long ones.
+// Sums of numbers that round are, bit for bit, those of the order in
+// docs/mpi.md, for short vectors and long ones.
 func TestOrderOfSummation(t *testing.T) {
 	const n = 600 // above 2048 B
 	for _, algorithms := range mpi.AlgorithmChoices() {

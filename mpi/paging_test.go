@@ -17,8 +17,9 @@ import (
 
 const pageBytes = 4096
 
-// demand is a page table whose pages come when they are touched. What programs do without a touch is found because the memory of
-// the tests is guarded (package guard).
+// demand is a page table whose pages come when they are touched. What programs
+// do without a touch is found because the memory of the tests is guarded
+// (package guard).
 type demand struct {
 	read, written map[uint64]bool
 	cost          sim.Time   // of a fault
@@ -84,12 +85,16 @@ func drawPaging(rt *rapid.T) func(rank int) host.PageTable {
 	}
 }
 
-// What the ranks of one message touch first, in pages, and that it costs what the page table says and nothing else.
+// What the ranks of one message touch first, in pages, and that it costs what
+// the page table says and nothing else.
 //
-// The sender writes its message and, of a large one, the announcement. The receiver reads all of its two pages at the end. Where its core
-// takes part it first reads what has come to a buffer (a page) and writes what it copies to its own memory, whose first page it then
-// has: one page more. An announcement is read in the buffer, too; if a core fetches the message, it copies what came with the
-// announcement, if anything did. What the NIC deposits nobody touches.
+// The sender writes its message and, of a large one, the announcement. The
+// receiver reads all of its two pages at the end. Where its core takes part it
+// first reads what has come to a buffer (a page) and writes what it copies to
+// its own memory, whose first page it then has: one page more. An announcement
+// is read in the buffer, too; if a core fetches the message, it copies what
+// came with the announcement, if anything did. What the NIC deposits nobody
+// touches.
 func TestFirstTouches(t *testing.T) {
 	const small, large = 700, 5000
 	for _, c := range []struct {

@@ -6,8 +6,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Persistent is a send or a receive whose arguments are checked and kept (MPI 4.1 §3.9). Each Start is an operation of its own, with a request
-// that is waited for like any other.
+// Persistent is a send or a receive whose arguments are checked and kept (MPI
+// 4.1 §3.9). Each Start is an operation of its own, with a request that is
+// waited for like any other.
 type Persistent struct {
 	c        *Comm
 	v        runtime.View

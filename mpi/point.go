@@ -4,8 +4,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Isend starts to send the bytes of v, which must be memory of Rank.Alloc and not change until the request is over. The message is eager if it
-// is at most Options.Eager bytes long, else it waits for its receive.
+// Isend starts to send the bytes of v, which must be memory of Rank.Alloc and
+// not change until the request is over. The message is eager if it is at most
+// Options.Eager bytes long, else it waits for its receive.
 func (c *Comm) Isend(v runtime.View, target int, tag uint32) (*Request, error) {
 	return c.isend("send", v, target, tag, mode{})
 }
@@ -33,8 +34,9 @@ func (c *Comm) isend(what string, v runtime.View, target int, tag uint32, m mode
 	return c.r.startSend(v, c.Translate(target), envelope{source: c.r.rank, tag: tag, context: c.point()}, m)
 }
 
-// Irecv starts to receive a message into v, which must be memory of Rank.Alloc. source may be AnySource, tag AnyTag. A message that is
-// longer is an error of the run.
+// Irecv starts to receive a message into v, which must be memory of Rank.Alloc.
+// source may be AnySource, tag AnyTag. A message that is longer is an error of
+// the run.
 func (c *Comm) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
 	if err := c.message("receive", v, source, AnySource, tag, true); err != nil {
 		return nil, err
@@ -115,7 +117,8 @@ func (c *Comm) sendrecv(in *Request, err error, send func() (*Request, error)) (
 	return s, err
 }
 
-// SendrecvReplace sends the bytes of v and receives into v. As in MPICH 3.2.1 the core first copies what it sends.
+// SendrecvReplace sends the bytes of v and receives into v. As in MPICH 3.2.1
+// the core first copies what it sends.
 func (c *Comm) SendrecvReplace(v runtime.View, target int, sendTag uint32, source int, receiveTag uint32) (Status, error) {
 	if err := c.message("sendrecv", v, target, 0, sendTag, false); err != nil {
 		return Status{}, err
@@ -133,8 +136,10 @@ func (c *Comm) SendrecvReplace(v runtime.View, target int, sendTag uint32, sourc
 	return c.Sendrecv(part, target, sendTag, v, source, receiveTag)
 }
 
-// Iprobe says whether a message has come that a receive would take now, and which; source and tag may be wildcards. It acts on all that has
-// arrived first. If there is none it has taken at least one look at memory (host.poll), so that a program may call it until there is.
+// Iprobe says whether a message has come that a receive would take now, and
+// which; source and tag may be wildcards. It acts on all that has arrived
+// first. If there is none it has taken at least one look at memory (host.poll),
+// so that a program may call it until there is.
 func (c *Comm) Iprobe(source int, tag uint32) (Status, bool, error) {
 	if err := c.message("probe", runtime.View{}, source, AnySource, tag, true); err != nil {
 		return Status{}, false, err
@@ -158,7 +163,8 @@ func (c *Comm) probed(source int, tag uint32) (Status, bool, error) {
 	return s, found, err
 }
 
-// Probe waits until there is a message that a receive would take, and says which. source and tag may be wildcards.
+// Probe waits until there is a message that a receive would take, and says
+// which. source and tag may be wildcards.
 func (c *Comm) Probe(source int, tag uint32) (Status, error) {
 	s, found, err := c.Iprobe(source, tag)
 	c.r.call = "Probe"

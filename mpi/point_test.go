@@ -47,7 +47,8 @@ func isMessage(v runtime.View, n, seed int) error {
 
 const busy = 200 * sim.Microsecond
 
-// A synchronous send ends after its receive is posted, whatever the size, a standard one of an eager message before.
+// A synchronous send ends after its receive is posted, whatever the size, a
+// standard one of an eager message before.
 func TestSynchronousSend(t *testing.T) {
 	for _, n := range []int{0, 500, 5000} {
 		pair(t, func(r *mpi.Rank) error {
@@ -100,7 +101,8 @@ func TestSynchronousSend(t *testing.T) {
 	}
 }
 
-// A buffered send does not wait, the message is that at the time of the call, and the memory is used again. Without room it is an error.
+// A buffered send does not wait, the message is that at the time of the call,
+// and the memory is used again. Without room it is an error.
 func TestBufferedSend(t *testing.T) {
 	pair(t, func(r *mpi.Rank) error {
 		c := r.World()
@@ -176,7 +178,8 @@ func receiveBuffered(r *mpi.Rank) error {
 	return nil
 }
 
-// A probe sees the earliest message that a receive would take, does not take it, and sees none of another communicator.
+// A probe sees the earliest message that a receive would take, does not take
+// it, and sees none of another communicator.
 func TestProbe(t *testing.T) {
 	for _, n := range []int{3, 900, 5000} {
 		pair(t, func(r *mpi.Rank) error {

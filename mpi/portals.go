@@ -20,7 +20,8 @@ type form interface {
 	// unlinked and freed act on AUTO_UNLINK and AUTO_FREE of a buffer.
 	unlinked(b *buffer) error
 	freed(b *buffer) error
-	// unload takes unexpected messages off the device, if it keeps them there, and reports whether there were any.
+	// unload takes unexpected messages off the device, if it keeps them there,
+	// and reports whether there were any.
 	unload() (bool, error)
 	// empty notes that unload has found no message.
 	empty()
@@ -71,7 +72,8 @@ type portalsCarrier struct {
 	first  int            // bytes of a large message that travel with its announcement
 }
 
-// newPortalsCarrier loads what matching takes. With Offload it raises Options.Eager where announcements are longer.
+// newPortalsCarrier loads what matching takes. With Offload it raises
+// Options.Eager where announcements are longer.
 func newPortalsCarrier(w *World) (carrier, error) {
 	c := &portalsCarrier{o: w.o}
 	if w.o.Matching != Offload {
@@ -132,7 +134,8 @@ type overPortals struct {
 	enabledAt uint64 // progress when it was enabled last
 }
 
-// announced is what the announcement of a large message needs; the memory is used again with its request.
+// announced is what the announcement of a large message needs; the memory is
+// used again with its request.
 type announced struct {
 	slot uint64         // registered memory; 0: none yet
 	md   portals.Handle // of an announcement with a first part
@@ -262,7 +265,8 @@ func (t *overPortals) receive(q *Request) error {
 	return t.advanced()
 }
 
-// overhead is the time of giving an operation to the NIC that package runtime does not charge: appending an entry.
+// overhead is the time of giving an operation to the NIC that package runtime
+// does not charge: appending an entry.
 func (t *overPortals) overhead() { t.r.p.Compute(t.r.p.Cluster().Profile().NIC.Overhead) }
 
 // put sends a message, or the announcement of a large one.
@@ -289,7 +293,8 @@ func (t *overPortals) put(l *letter) error {
 	})
 }
 
-// place is where the bytes of a letter are: in the memory of its send, or, when that is over and has other bytes, in the letter's own.
+// place is where the bytes of a letter are: in the memory of its send, or, when
+// that is over and has other bytes, in the letter's own.
 func (t *overPortals) place(l *letter) (addr uint64, err error) {
 	switch {
 	case l.large:
@@ -306,7 +311,8 @@ func (t *overPortals) place(l *letter) (addr uint64, err error) {
 	return l.own.Addr(), nil
 }
 
-// expose lets the target get the data of a large message, and writes its announcement. GET says that all of it has left.
+// expose lets the target get the data of a large message, and writes its
+// announcement. GET says that all of it has left.
 func (t *overPortals) expose(q *Request) error {
 	t.exposed++
 	t.overhead()

@@ -25,8 +25,8 @@ func (r *Rank) hand(q *Request) Status {
 	return q.status
 }
 
-// Next returns a request that is over, in the order in which they end, as soon as there is one; nil if no request is
-// active. The caller frees it.
+// Next returns a request that is over, in the order in which they end, as soon
+// as there is one; nil if no request is active. The caller frees it.
 func (r *Rank) Next() (*Request, error) {
 	for r.over.first == nil && r.active > 0 {
 		if err := r.step(); err != nil {
@@ -36,8 +36,10 @@ func (r *Rank) Next() (*Request, error) {
 	return r.take(), nil
 }
 
-// Test acts on all that has arrived and returns a request that is over, or nil. It does not wait, and takes no time if nothing has arrived: a
-// program that calls it until something is over needs Compute between the calls, or Tested instead.
+// Test acts on all that has arrived and returns a request that is over, or nil.
+// It does not wait, and takes no time if nothing has arrived: a program that
+// calls it until something is over needs Compute between the calls, or Tested
+// instead.
 func (r *Rank) Test() (*Request, error) {
 	if err := r.arrived(); err != nil {
 		return nil, err
@@ -91,7 +93,8 @@ func (r *Rank) finish() error {
 	return r.transport.leave()
 }
 
-// ErrTruncate is wrapped by the error of a message that is longer than its receive (MPI_ERR_TRUNCATE).
+// ErrTruncate is wrapped by the error of a message that is longer than its
+// receive (MPI_ERR_TRUNCATE).
 var ErrTruncate = errors.New("longer than its receive")
 
 // fits checks that a message has room in its receive.

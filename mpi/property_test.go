@@ -36,7 +36,8 @@ const (
 	opProbe
 )
 
-// smallTags are only used for eager messages, so that receives without room for a large one can match them.
+// smallTags are only used for eager messages, so that receives without room for
+// a large one can match them.
 const smallTags = 2
 
 const largest = 6000
@@ -74,8 +75,8 @@ func drawProgram(t *rapid.T, rank, ranks int) (ops []operation) {
 	return ops
 }
 
-// observed is what a rank saw: messages in the order in which they came, receives in the order of posting with what each
-// received.
+// observed is what a rank saw: messages in the order in which they came,
+// receives in the order of posting with what each received.
 type observed struct {
 	arrived  []arrival
 	posted   []operation
@@ -92,7 +93,8 @@ type arrival struct {
 
 var nothing = mpi.Status{Sequence: ^uint32(0)}
 
-// recorder collects arrivals: with Offload when the NIC matches, with Host when the process is told.
+// recorder collects arrivals: with Offload when the NIC matches, with Host when
+// the process is told.
 type recorder struct {
 	form  mpi.Matching
 	rank  map[portals.ID]int
@@ -145,8 +147,9 @@ func (o *observed) ofComms() []arrival {
 	return slices.DeleteFunc(slices.Clone(o.arrived), func(a arrival) bool { return a.context%2 == 1 })
 }
 
-// match is matching as MPI 4.1 §3.5 says it, with a list and a loop: the earliest message that a receive accepts, for the
-// receives in the order of posting, does not depend on when they were posted, only on the two orders.
+// match is matching as MPI 4.1 §3.5 says it, with a list and a loop: the
+// earliest message that a receive accepts, for the receives in the order of
+// posting, does not depend on when they were posted, only on the two orders.
 func match(o *observed) []mpi.Status {
 	var got []mpi.Status
 	for range o.posted {
@@ -172,7 +175,8 @@ type driver struct {
 	sends, received int
 }
 
-// program runs the operations of a rank and then receives what is left of expected messages into receives for anything.
+// program runs the operations of a rank and then receives what is left of
+// expected messages into receives for anything.
 func program(r *mpi.Rank, ops []operation, expected [2]int, o *observed) error {
 	copied, err := r.World().Dup()
 	if err != nil {
@@ -260,9 +264,11 @@ func (d *driver) over(q *mpi.Request) error {
 	return nil
 }
 
-// Whatever ranks send and receive, and in both forms: every message arrives once and whole, and the pairs are those of the
-// dumb matcher, in the order of sending between two ranks. That holds also where hardly any message finds a buffer, or room for its header,
-// and where pages have to be brought in and go again.
+// Whatever ranks send and receive, and in both forms: every message arrives
+// once and whole, and the pairs are those of the dumb matcher, in the order of
+// sending between two ranks. That holds also where hardly any message finds a
+// buffer, or room for its header, and where pages have to be brought in and go
+// again.
 func TestMatching(t *testing.T) {
 	late := matchingOf(t, func(*rapid.T) runtime.Config { return runtime.Config{} })
 	require.Zero(t, late, "events come in the order of their messages where memory is not late")

@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Rank is a process with its end of the library. Its methods are for the program given to World.Spawn only.
+// Rank is a process with its end of the library. Its methods are for the
+// program given to World.Spawn only.
 type Rank struct {
 	// What messages need, side by side:
 	transport transport
@@ -60,7 +61,8 @@ func (r *Rank) Proc() *runtime.Proc { return r.p }
 // Now is the present time.
 func (r *Rank) Now() sim.Time { return r.p.Now() }
 
-// Compute occupies the rank's core for d, at least 0. With Host no message makes progress meanwhile.
+// Compute occupies the rank's core for d, at least 0. With Host no message
+// makes progress meanwhile.
 func (r *Rank) Compute(d sim.Time) { r.p.Compute(d) }
 
 // Stats returns the rank's counts.
@@ -92,7 +94,8 @@ func (r *Rank) newRequest() *Request {
 	return q
 }
 
-// complete takes a request that is over from the transport: it hands it to Next or Wait, or to the collective operation that it is a part of.
+// complete takes a request that is over from the transport: it hands it to Next
+// or Wait, or to the collective operation that it is a part of.
 func (r *Rank) complete(q *Request) {
 	q.mark.Live("mpi: a request")
 	q.done = true

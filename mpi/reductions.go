@@ -6,8 +6,10 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// fold brings the number of ranks down to a power of two: of the first 2*rem ranks those with the parity out give their vector to their neighbour. It
-// returns the number of the rank among those that are left, -1 for others, and how many are left.
+// fold brings the number of ranks down to a power of two: of the first 2*rem
+// ranks those with the parity out give their vector to their neighbour. It
+// returns the number of the rank among those that are left, -1 for others, and
+// how many are left.
 func (s *schedule) fold(acc, tmp runtime.View, out int) (number, power int) {
 	me, size := s.comm.rank, s.comm.Size()
 	power = below(size)
@@ -34,7 +36,8 @@ func (s *schedule) unfolded(number, power, out int) int {
 	return 2*number + 1 - out
 }
 
-// reduceTo chooses among the algorithms of Reduce. in is the rank's vector, which must not change unless it is recv; recv is the root's.
+// reduceTo chooses among the algorithms of Reduce. in is the rank's vector,
+// which must not change unless it is recv; recv is the root's.
 func (s *schedule) reduceTo(in, recv runtime.View, root int) {
 	c := s.comm
 	n := in.Len()
@@ -56,8 +59,9 @@ func (s *schedule) reduceTo(in, recv runtime.View, root int) {
 	}
 }
 
-// binomialReduce: a rank, counted from the root, combines its vector with those of its subtree, the nearest child first. If the operation does not
-// commute the tree is that of rank 0, which passes the result on.
+// binomialReduce: a rank, counted from the root, combines its vector with those
+// of its subtree, the nearest child first. If the operation does not commute
+// the tree is that of rank 0, which passes the result on.
 func (s *schedule) binomialReduce(acc runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	top := root
@@ -100,8 +104,9 @@ type halves struct {
 	steps    int
 }
 
-// halvingScatter reduces and scatters among a power of two of ranks: in step k ranks that differ in bit k swap halves of what they have. Each is left
-// with one piece.
+// halvingScatter reduces and scatters among a power of two of ranks: in step k
+// ranks that differ in bit k swap halves of what they have. Each is left with
+// one piece.
 func (s *schedule) halvingScatter(acc, tmp runtime.View, number, power, out int) *halves {
 	t := s.call.t.size
 	each := acc.Len() / t / power * t
@@ -134,7 +139,8 @@ func (h *halves) sibling(k int) runtime.View {
 	return h.p.span(h.from[k], h.from[k+1])
 }
 
-// halvingReduce is Rabenseifner's algorithm: halvingScatter, then the pieces are gathered at the root, backwards.
+// halvingReduce is Rabenseifner's algorithm: halvingScatter, then the pieces
+// are gathered at the root, backwards.
 func (s *schedule) halvingReduce(acc runtime.View, root int) {
 	const out = 1 // the odd ranks
 	me := s.comm.rank
@@ -212,7 +218,8 @@ func (s *schedule) allreduce(in, recv runtime.View) {
 	}
 }
 
-// doublingAllreduce is recursive doubling: in step k ranks that differ in bit k swap their vectors, and both combine them.
+// doublingAllreduce is recursive doubling: in step k ranks that differ in bit k
+// swap their vectors, and both combine them.
 func (s *schedule) doublingAllreduce(acc runtime.View) {
 	if s.comm.Size() == 1 {
 		return
@@ -241,7 +248,8 @@ func (s *schedule) unfold(acc runtime.View) {
 	s.fence()
 }
 
-// halvingAllreduce is Rabenseifner's algorithm: halvingScatter, then the same backwards to give the pieces to all.
+// halvingAllreduce is Rabenseifner's algorithm: halvingScatter, then the same
+// backwards to give the pieces to all.
 func (s *schedule) halvingAllreduce(acc runtime.View) {
 	if s.comm.Size() == 1 {
 		return
@@ -258,7 +266,8 @@ func (s *schedule) halvingAllreduce(acc runtime.View) {
 	s.unfold(acc)
 }
 
-// reduceScatter chooses among the algorithms. p are the pieces of in, one for each rank; recv takes the rank's own.
+// reduceScatter chooses among the algorithms. p are the pieces of in, one for
+// each rank; recv takes the rank's own.
 func (s *schedule) reduceScatter(p parts, recv runtime.View) {
 	c, n := s.comm, p.v.Len()
 	mine := p.span(c.rank, c.rank+1)
@@ -278,7 +287,8 @@ func (s *schedule) reduceScatter(p parts, recv runtime.View) {
 	}
 }
 
-// halvingReduceScatter is recursive halving: ranks that differ in the highest bit swap the pieces of the other half, then in the next one.
+// halvingReduceScatter is recursive halving: ranks that differ in the highest
+// bit swap the pieces of the other half, then in the next one.
 func (s *schedule) halvingReduceScatter(p parts, recv runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	acc, tmp := s.temp(p.v.Len()), s.temp(p.v.Len())
@@ -286,7 +296,8 @@ func (s *schedule) halvingReduceScatter(p parts, recv runtime.View) {
 	number, power := s.fold(acc, tmp, 0)
 	rem := size - power
 	work, theirs := parts{acc, p.bounds}, parts{tmp, p.bounds}
-	first := func(number int) int { return number + min(number, rem) } // the first rank whose piece a number has
+	// the first rank whose piece a number has
+	first := func(number int) int { return number + min(number, rem) }
 	lo, hi := 0, power
 	for d := power / 2; number >= 0 && d > 0; d /= 2 {
 		to := s.unfolded(number^d, power, 0)
@@ -331,7 +342,8 @@ func (s *schedule) pairwiseReduceScatter(p parts, recv runtime.View) {
 	s.copy(recv, acc)
 }
 
-// scan is recursive doubling: what ranks with lower numbers have is combined into recv, and with all else into what is passed on. An exclusive scan leaves
+// scan is recursive doubling: what ranks with lower numbers have is combined
+// into recv, and with all else into what is passed on. An exclusive scan leaves
 // the rank's own vector out of recv.
 func (s *schedule) scan(in, recv runtime.View, exclusive bool) {
 	me, size := s.comm.rank, s.comm.Size()

@@ -12,9 +12,12 @@ import (
 func word(b []byte) uint32       { return binary.LittleEndian.Uint32(b) }
 func setWord(b []byte, x uint32) { binary.LittleEndian.PutUint32(b, x) }
 
-// expectation is what every rank gives and what it must have afterwards, as one program without messages computes it.
+// expectation is what every rank gives and what it must have afterwards, as one
+// program without messages computes it.
 type expectation struct {
-	in, out, inPlace [][]byte // inPlace: what lies in the memory for the result if nothing is sent from elsewhere
+	// inPlace: what lies in the memory for the result if nothing is sent from
+	// elsewhere
+	in, out, inPlace [][]byte
 }
 
 // known keeps the expectations of a world, which all its ranks share.

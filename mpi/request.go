@@ -10,7 +10,8 @@ type Status struct {
 	Sequence uint32 // the number of the message among those of its source to its target, from 0
 }
 
-// Request is a send or a receive under way. It belongs to the rank, which uses it again after Wait or Free.
+// Request is a send or a receive under way. It belongs to the rank, which uses
+// it again after Wait or Free.
 type Request struct {
 	mark poison.Mark
 	// User is the caller's own.
@@ -31,14 +32,17 @@ type Request struct {
 	collective  *schedule   // the one that it stands for
 	persistent  *Persistent // the operation that was started
 	reserved    span        // memory of a buffered send
-	typed       *typed      // elements that are not in one piece; the memory above is that of the packed bytes
-	prev, next  *Request    // in one of the lists of the rank
+	// elements that are not in one piece; the memory above is that of the
+	// packed bytes
+	typed      *typed
+	prev, next *Request // in one of the lists of the rank
 }
 
 // Receives reports whether the request is a receive.
 func (q *Request) Receives() bool { return q.receives }
 
-// Status says what was received or sent; it is valid when the request is over, for a send from the beginning.
+// Status says what was received or sent; it is valid when the request is over,
+// for a send from the beginning.
 func (q *Request) Status() Status { return q.status }
 
 // requestList is a first-in first-out list from which any request can leave.

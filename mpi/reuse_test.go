@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A hundred times more messages than the buffers hold pass through them, all unexpected, as long as the receiver keeps up.
+// A hundred times more messages than the buffers hold pass through them, all
+// unexpected, as long as the receiver keeps up.
 func TestBuffersAreUsedAgain(t *testing.T) {
 	const rounds, inRound = 200, 5
 	for _, form := range mpi.Forms() {
@@ -26,7 +27,8 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 	}
 }
 
-// bursts sends a small and some large messages, and waits until the receiver has said that it got them.
+// bursts sends a small and some large messages, and waits until the receiver
+// has said that it got them.
 func bursts(r *mpi.Rank, rounds, inRound int) error {
 	data, err := r.Alloc(1500 * inRound)
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// schedule is what one rank does in a collective operation: sends, receives, copies and reductions in their order. A blocking call carries it out
-// before it returns; that of a non-blocking one proceeds whenever the program is in a call that waits or tests. The steps between two fences
-// start together; a fence waits for the messages before it.
+// schedule is what one rank does in a collective operation: sends, receives,
+// copies and reductions in their order. A blocking call carries it out before
+// it returns; that of a non-blocking one proceeds whenever the program is in a
+// call that waits or tests. The steps between two fences start together; a
+// fence waits for the messages before it.
 type schedule struct {
 	r         *Rank
 	comm      *Comm
@@ -215,7 +217,8 @@ func (s *schedule) take(p *step) (err error) {
 	return err
 }
 
-// combine computes acc = acc op v, or v op acc, on the process's core: two vectors are read, one is written.
+// combine computes acc = acc op v, or v op acc, on the process's core: two
+// vectors are read, one is written.
 func (r *Rank) combine(acc, v runtime.View, before bool, t Type, op *Op) {
 	dst, other := acc.WriteFrom(v)
 	left, right := dst, other

@@ -13,9 +13,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A storm on a rank whose only buffer holds one message, and which computes first and then receives in the order in which the
-// messages can least be kept: the last rank first, its last tag first. Everything arrives, whole, and the effort stays within
-// bounds: with buffers that double, a message is refused a number of times that does not grow with the storm.
+// A storm on a rank whose only buffer holds one message, and which computes
+// first and then receives in the order in which the messages can least be kept:
+// the last rank first, its last tag first. Everything arrives, whole, and the
+// effort stays within bounds: with buffers that double, a message is refused a
+// number of times that does not grow with the storm.
 func TestStormOnOneBuffer(t *testing.T) {
 	const senders, each = 24, 20
 	for _, form := range mpi.Forms() {
@@ -98,8 +100,9 @@ func TestNoFlowControlWithoutNeed(t *testing.T) {
 	}
 }
 
-// A program that receives one message after the other gets on where the device has room for the header of one unexpected message, whatever the order:
-// the process then keeps messages itself.
+// A program that receives one message after the other gets on where the device
+// has room for the header of one unexpected message, whatever the order: the
+// process then keeps messages itself.
 func TestReceiveBehindUnexpectedHeaders(t *testing.T) {
 	const each = 5
 	for _, form := range mpi.Forms() {

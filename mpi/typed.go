@@ -15,8 +15,9 @@ type Typed struct {
 	Type   *datatype.Type
 }
 
-// IsendTyped is Isend of elements of a datatype. The process's core packs them before the call returns, so that memory may change then; elements that
-// are in one piece are not copied.
+// IsendTyped is Isend of elements of a datatype. The process's core packs them
+// before the call returns, so that memory may change then; elements that are in
+// one piece are not copied.
 func (c *Comm) IsendTyped(m Typed, target int, tag uint32) (*Request, error) {
 	const what = "typed send"
 	t, err := c.elements(what, m, target, 0, tag, false)
@@ -36,13 +37,18 @@ func (c *Comm) IsendTyped(m Typed, target int, tag uint32) (*Request, error) {
 	return c.r.startSend(t.packed.Slice(0, t.size), c.Translate(target), envelope{source: c.r.rank, tag: tag, context: c.point()}, mode{typed: t})
 }
 
-// IrecvTyped is Irecv of elements of a datatype, which must not have a byte of memory twice. A message may be shorter: it ends within an element then
-// (Status.Count). One that is longer is an error of the run, ErrTruncate. The sender may have used another type of as many bytes: as in MPI that it has the same basic types in
-// the same order is not checked.
+// IrecvTyped is Irecv of elements of a datatype, which must not have a byte of
+// memory twice. A message may be shorter: it ends within an element then
+// (Status.Count). One that is longer is an error of the run, ErrTruncate. The
+// sender may have used another type of as many bytes: as in MPI that it has the
+// same basic types in the same order is not checked.
 //
-// With Offload the NIC unpacks (package handlers/datatype): a message of up to Options.Eager bytes while it arrives, into the receive's match entry; a
-// longer one, whose data the receiver gets, by a message to itself when it is there. Else, and if the message came before its receive or the type does not fit into HPU
-// memory, the process's core unpacks it when it acts on the message. Stats says who did.
+// With Offload the NIC unpacks (package handlers/datatype): a message of up to
+// Options.Eager bytes while it arrives, into the receive's match entry; a
+// longer one, whose data the receiver gets, by a message to itself when it is
+// there. Else, and if the message came before its receive or the type does not
+// fit into HPU memory, the process's core unpacks it when it acts on the
+// message. Stats says who did.
 func (c *Comm) IrecvTyped(m Typed, source int, tag uint32) (*Request, error) {
 	t, err := c.elements("typed receive", m, source, AnySource, tag, true)
 	if err != nil {
@@ -83,7 +89,8 @@ func (c *Comm) SendrecvTyped(send Typed, target int, sendTag uint32, receive Typ
 	return c.sendrecv(in, err, func() (*Request, error) { return c.IsendTyped(send, target, sendTag) })
 }
 
-// Count is how many whole elements of a datatype have come, or Undefined if the message ends within one (MPI_Get_count).
+// Count is how many whole elements of a datatype have come, or Undefined if the
+// message ends within one (MPI_Get_count).
 func (s Status) Count(d *datatype.Type) int {
 	size := int64(0)
 	if d != nil {
@@ -110,7 +117,8 @@ type typed struct {
 	there  bool         // of a receive: the bytes are in their places
 }
 
-// lay finds where elements are in memory. It takes no memory of the library: without data the view is the zero one.
+// lay finds where elements are in memory. It takes no memory of the library:
+// without data the view is the zero one.
 func (r *Rank) lay(m Typed) (*typed, error) {
 	layout, err := m.Type.Layout(m.Count)
 	if err != nil {
@@ -165,7 +173,8 @@ func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, recei
 // farthest is how far a displacement may be so that places can be computed with.
 const farthest = 1 << 61
 
-// reach is where count elements begin and end, displacement 0 being that of the first. Layout has said that the numbers fit.
+// reach is where count elements begin and end, displacement 0 being that of the
+// first. Layout has said that the numbers fit.
 func reach(d *datatype.Type, count int) (first, last int64) {
 	lb, n := d.TrueExtent()
 	_, extent := d.Extent()
@@ -199,8 +208,9 @@ func (r *Rank) apart(d *datatype.Type, count int) error {
 	return nil
 }
 
-// pack lets the core pack the elements: it goes to the lines of memory that have some of them, and writes as many bytes as they are. Each run is touched by
-// itself: pages between runs are nobody's business.
+// pack lets the core pack the elements: it goes to the lines of memory that
+// have some of them, and writes as many bytes as they are. Each run is touched
+// by itself: pages between runs are nobody's business.
 func (t *typed) pack(r *Rank) {
 	lines := t.walk(r, t.size, func(at, packed, n int) {
 		to, from := t.packed.Slice(packed, packed+n).WriteFrom(t.memory.Slice(at, at+n))
@@ -232,7 +242,8 @@ func (t *typed) unpackRuns(r *Rank, n int, move func(at, packed, n int)) {
 	r.stats.UnpackedByCore++
 }
 
-// walk calls f for the runs of the first n bytes, each at a place in memory and in the stream, and returns how many bytes the lines have that a core goes to.
+// walk calls f for the runs of the first n bytes, each at a place in memory and
+// in the stream, and returns how many bytes the lines have that a core goes to.
 func (t *typed) walk(r *Rank, n int, f func(at, packed, n int)) (bytes int64) {
 	line := uint64(r.p.Cluster().Profile().Host.LineBytes)
 	packed, lines, last := 0, uint64(0), uint64(0)
@@ -253,7 +264,8 @@ func (t *typed) walk(r *Rank, n int, f func(at, packed, n int)) (bytes int64) {
 	return int64(lines * line)
 }
 
-// settle ends a typed request: what has come is unpacked if it is not yet, and the temporary memory given back.
+// settle ends a typed request: what has come is unpacked if it is not yet, and
+// the temporary memory given back.
 func (t *typed) settle(r *Rank, q *Request) {
 	if q.receives && !t.there {
 		t.unpack(r, t.packed.Slice(0, q.status.Bytes))

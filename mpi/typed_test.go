@@ -70,7 +70,8 @@ func divisor(a, b int) int {
 	return a
 }
 
-// drawTyped draws two types, and as many elements of each as make messages of the same length, up to 8,000 B; few are empty or in one piece.
+// drawTyped draws two types, and as many elements of each as make messages of
+// the same length, up to 8,000 B; few are empty or in one piece.
 func drawTyped(rt *rapid.T, ranks int) typedMessage {
 	simple := rapid.IntRange(0, 9).Draw(rt, "simple") == 9
 	m := rapid.Custom(func(rt *rapid.T) (m typedMessage) {
@@ -116,8 +117,10 @@ func (m *typedMessage) expected(t require.TestingT, i int) []byte {
 	return to
 }
 
-// Random programs with random types, another on each side: every byte of the memory of every receive is what MPI says, gaps included, expected and not,
-// with wildcards, with memory that is not there until it is touched, and with devices that cannot keep messages, on every transport.
+// Random programs with random types, another on each side: every byte of the
+// memory of every receive is what MPI says, gaps included, expected and not,
+// with wildcards, with memory that is not there until it is touched, and with
+// devices that cannot keep messages, on every transport.
 func TestTyped(t *testing.T) {
 	for _, over := range carriers() {
 		t.Run(over.name, func(t *testing.T) {

@@ -8,15 +8,20 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// InPlaceTyped stands in collective operations with datatypes where InPlace stands in those without, and for arguments that mean nothing at a rank.
+// InPlaceTyped stands in collective operations with datatypes where InPlace
+// stands in those without, and for arguments that mean nothing at a rank.
 var InPlaceTyped Typed
 
 func (m Typed) inPlace() bool { return m.Type == nil && m.Memory.Proc() == nil }
 
-// A collective operation with datatypes moves the bytes that the elements make, by the algorithms for bytes. The process's core packs elements that are not in
-// one piece into temporary memory before, and unpacks them afterwards. Ranks may have different types, of the same signature: basic types in the same order.
+// A collective operation with datatypes moves the bytes that the elements make,
+// by the algorithms for bytes. The process's core packs elements that are not
+// in one piece into temporary memory before, and unpacks them afterwards. Ranks
+// may have different types, of the same signature: basic types in the same
+// order.
 
-// side is what a rank sends or receives in such an operation: blocks, one for each rank or one only.
+// side is what a rank sends or receives in such an operation: blocks, one for
+// each rank or one only.
 type side struct {
 	each   []*typed           // none if they are whole
 	bounds []int              // of the blocks among the bytes
@@ -121,7 +126,8 @@ func (c *Comm) separate(k callKind, blocks []Typed) error {
 	return nil
 }
 
-// blocksOf are the blocks of m with their numbers of elements and their places, in extents of the type.
+// blocksOf are the blocks of m with their numbers of elements and their places,
+// in extents of the type.
 func (c *Comm) blocksOf(k callKind, m Typed, counts, places []int, receives bool) (*side, error) {
 	if m.inPlace() {
 		return nil, c.wrong(k, "InPlaceTyped, expected elements")
@@ -148,7 +154,8 @@ func (c *Comm) blocksOf(k callKind, m Typed, counts, places []int, receives bool
 	return c.various(k, blocks, receives)
 }
 
-// stream is memory for the bytes of all blocks: theirs, if they are in one piece, or temporary memory.
+// stream is memory for the bytes of all blocks: theirs, if they are in one
+// piece, or temporary memory.
 func (s *schedule) stream(p *side) runtime.View {
 	if p.whole {
 		return p.memory
@@ -197,7 +204,8 @@ func (c *Comm) agree(k callKind, out, in datatype.Signature) error {
 	return nil
 }
 
-// plain is a signature that is none if it is one of bytes: they are what calls without datatypes send.
+// plain is a signature that is none if it is one of bytes: they are what calls
+// without datatypes send.
 func plain(s datatype.Signature) datatype.Signature {
 	if s == datatype.Byte.Signature(int(s.Elements)) {
 		return datatype.Signature{}
@@ -236,7 +244,8 @@ func (c *Comm) bcastTyped(m Typed, root int) (*schedule, error) {
 	return s, nil
 }
 
-// rootedTyped checks a call in which the root has n elements for each rank, many, and each rank has few. Which of the two are received, receives tells.
+// rootedTyped checks a call in which the root has n elements for each rank,
+// many, and each rank has few. Which of the two are received, receives tells.
 func (c *Comm) rootedTyped(k callKind, root int, many, few Typed, scatters bool) (whole, part *side, err error) {
 	if err := c.owned(k, root); err != nil {
 		return nil, nil, err
@@ -267,8 +276,10 @@ func ofBlock(k callKind, root int, sides ...*side) call {
 	return call{kind: k, root: root}
 }
 
-// ScatterTyped is Scatter of elements of datatypes: at the root send is what each rank gets, the blocks one behind the other (MPI's sendcount and sendtype).
-// At the root recv may be InPlaceTyped; elsewhere send means nothing.
+// ScatterTyped is Scatter of elements of datatypes: at the root send is what
+// each rank gets, the blocks one behind the other (MPI's sendcount and
+// sendtype). At the root recv may be InPlaceTyped; elsewhere send means
+// nothing.
 func (c *Comm) ScatterTyped(send, recv Typed, root int) error {
 	return blocking(c.scatterTyped(send, recv, root))
 }
@@ -312,8 +323,10 @@ func (s *schedule) skipped(other *side) int {
 	return noBlock
 }
 
-// GatherTyped is Gather of elements of datatypes: at the root recv is what it gets of each rank, the blocks one behind the other (MPI's recvcount and
-// recvtype). At the root send may be InPlaceTyped; elsewhere recv means nothing.
+// GatherTyped is Gather of elements of datatypes: at the root recv is what it
+// gets of each rank, the blocks one behind the other (MPI's recvcount and
+// recvtype). At the root send may be InPlaceTyped; elsewhere recv means
+// nothing.
 func (c *Comm) GatherTyped(send, recv Typed, root int) error {
 	return blocking(c.gatherTyped(send, recv, root))
 }
@@ -374,7 +387,8 @@ func (s *schedule) own(out, in *side) {
 	}
 }
 
-// eachTyped checks a call of which all ranks have the result: n blocks to send, or none, and one of each rank to receive.
+// eachTyped checks a call of which all ranks have the result: n blocks to send,
+// or none, and one of each rank to receive.
 func (c *Comm) eachTyped(k callKind, send, recv Typed, n int) (out, in *side, err error) {
 	if err := c.owned(k, noRoot); err != nil {
 		return nil, nil, err
@@ -391,7 +405,8 @@ func (c *Comm) eachTyped(k callKind, send, recv Typed, n int) (out, in *side, er
 	return out, in, err
 }
 
-// AlltoallTyped is Alltoall of elements of datatypes: send is what each rank gets, recv what each rank sends. send may be InPlaceTyped.
+// AlltoallTyped is Alltoall of elements of datatypes: send is what each rank
+// gets, recv what each rank sends. send may be InPlaceTyped.
 func (c *Comm) AlltoallTyped(send, recv Typed) error { return blocking(c.alltoallTyped(send, recv)) }
 
 // IalltoallTyped starts AlltoallTyped.
@@ -413,8 +428,9 @@ func (c *Comm) alltoallTyped(send, recv Typed) (*schedule, error) {
 	return s, nil
 }
 
-// ReduceTyped is Reduce of elements of a datatype that is made of one basic type, for which the operation, a predefined one, is defined. At the root send may be
-// InPlaceTyped; elsewhere recv means nothing.
+// ReduceTyped is Reduce of elements of a datatype that is made of one basic
+// type, for which the operation, a predefined one, is defined. At the root send
+// may be InPlaceTyped; elsewhere recv means nothing.
 func (c *Comm) ReduceTyped(send, recv Typed, op *Op, root int) error {
 	return blocking(c.reduceTyped(send, recv, op, root))
 }

@@ -43,7 +43,8 @@ type trade struct {
 
 const typedRoom = 1 << 15
 
-// shape draws elements with n times the basic elements of base, one of several ways, that have no byte twice even if there are many behind each other.
+// shape draws elements with n times the basic elements of base, one of several
+// ways, that have no byte twice even if there are many behind each other.
 func shape(rt *rapid.T, base *datatype.Type, n, blocks int) lot {
 	d := divisors(n)[rapid.IntRange(0, len(divisors(n))-1).Draw(rt, "divisor")]
 	var made *datatype.Type
@@ -307,7 +308,8 @@ func (w *trade) lists(me int, send, recv runtime.View) (out, in []mpi.Typed) {
 	return out, in
 }
 
-// drawVarious draws a call in which blocks differ: of one type, in any order in memory, some of them empty.
+// drawVarious draws a call in which blocks differ: of one type, in any order in
+// memory, some of them empty.
 func drawVarious(rt *rapid.T, size int) *trade {
 	w := &trade{what: rapid.SampledFrom([]string{"scatterv", "gatherv", "allgatherv", "alltoallv", "alltoallw"}).Draw(rt, "call"), size: size}
 	w.root, w.inPlace, w.starts = rapid.IntRange(0, size-1).Draw(rt, "root"), rapid.Bool().Draw(rt, "in place"), rapid.Bool().Draw(rt, "starts")
@@ -375,8 +377,10 @@ func placesOf(rt *rapid.T, counts []int) []int {
 	return places
 }
 
-// Random collective operations with random types, others on each rank and side: every byte of every rank's memory is what a program without messages computes,
-// gaps included, on every transport, with any number of ranks, in place and not, with a request and without.
+// Random collective operations with random types, others on each rank and side:
+// every byte of every rank's memory is what a program without messages
+// computes, gaps included, on every transport, with any number of ranks, in
+// place and not, with a request and without.
 func TestTypedCollectives(t *testing.T) {
 	for _, over := range carriers() {
 		t.Run(over.name, func(t *testing.T) {

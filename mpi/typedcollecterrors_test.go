@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Arguments that cannot be right are an error of the call, which names what was expected; nothing is sent then.
+// Arguments that cannot be right are an error of the call, which names what was
+// expected; nothing is sent then.
 func TestTypedCollectiveArguments(t *testing.T) {
 	twice, err := datatype.Vector(2, 2, 1, datatype.Int32)
 	require.NoError(t, err)
@@ -74,7 +75,8 @@ func TestTypedCollectiveArguments(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// Blocks that meet in memory are an error even if each is right by itself; blocks that lie between each other are none.
+// Blocks that meet in memory are an error even if each is right by itself;
+// blocks that lie between each other are none.
 func TestTypedBlocksMeet(t *testing.T) {
 	w := makeWorld(t, t.Cleanup, 2, options(mpi.Host), runtime.Config{})
 	for me := range 2 {

@@ -2,10 +2,12 @@ package mpi
 
 import "github.com/spinsim/spinsim/runtime"
 
-// In these calls numbers of elements are those of each rank, places are in extents of the type (MPI's counts and displacements) and may be nil if the blocks
-// follow each other. The Count of elements that have numbers is 0.
+// In these calls numbers of elements are those of each rank, places are in
+// extents of the type (MPI's counts and displacements) and may be nil if the
+// blocks follow each other. The Count of elements that have numbers is 0.
 
-// ScattervTyped is Scatterv of elements of datatypes. At the root recv may be InPlaceTyped; elsewhere send, counts and places mean nothing.
+// ScattervTyped is Scatterv of elements of datatypes. At the root recv may be
+// InPlaceTyped; elsewhere send, counts and places mean nothing.
 func (c *Comm) ScattervTyped(send Typed, counts, places []int, recv Typed, root int) error {
 	return blocking(c.scattervTyped(send, counts, places, recv, root))
 }
@@ -35,7 +37,8 @@ func (c *Comm) scattervTyped(send Typed, counts, places []int, recv Typed, root 
 	return s, nil
 }
 
-// rootedBlocks checks a call in which the root has a block of its own length for each rank, and each rank has its own.
+// rootedBlocks checks a call in which the root has a block of its own length
+// for each rank, and each rank has its own.
 func (c *Comm) rootedBlocks(k callKind, root int, many Typed, counts, places []int, few Typed, scatters bool) (whole, part *side, err error) {
 	if err := c.owned(k, root); err != nil {
 		return nil, nil, err
@@ -56,7 +59,8 @@ func (c *Comm) rootedBlocks(k callKind, root int, many Typed, counts, places []i
 	return whole, part, err
 }
 
-// GathervTyped is Gatherv of elements of datatypes. At the root send may be InPlaceTyped; elsewhere recv, counts and places mean nothing.
+// GathervTyped is Gatherv of elements of datatypes. At the root send may be
+// InPlaceTyped; elsewhere recv, counts and places mean nothing.
 func (c *Comm) GathervTyped(send, recv Typed, counts, places []int, root int) error {
 	return blocking(c.gathervTyped(send, recv, counts, places, root))
 }
@@ -85,7 +89,8 @@ func (c *Comm) gathervTyped(send, recv Typed, counts, places []int, root int) (*
 	return s, nil
 }
 
-// AllgathervTyped is GathervTyped to all ranks, which must agree on the numbers of basic elements. send may be InPlaceTyped.
+// AllgathervTyped is GathervTyped to all ranks, which must agree on the numbers
+// of basic elements. send may be InPlaceTyped.
 func (c *Comm) AllgathervTyped(send, recv Typed, counts, places []int) error {
 	return blocking(c.allgathervTyped(send, recv, counts, places))
 }
@@ -124,7 +129,8 @@ func (c *Comm) allgathervTyped(send, recv Typed, counts, places []int) (*schedul
 	return s, nil
 }
 
-// AlltoallvTyped is Alltoallv of elements of datatypes. send may be InPlaceTyped: its numbers and places then mean nothing.
+// AlltoallvTyped is Alltoallv of elements of datatypes. send may be
+// InPlaceTyped: its numbers and places then mean nothing.
 func (c *Comm) AlltoallvTyped(send Typed, counts, places []int, recv Typed, recvCounts, recvPlaces []int) error {
 	return blocking(c.alltoallvTyped(send, counts, places, recv, recvCounts, recvPlaces))
 }
@@ -154,8 +160,9 @@ func (c *Comm) alltoallvTyped(send Typed, counts, places []int, recv Typed, recv
 	return c.exchangeBlocks(callAlltoallv, out, in), nil
 }
 
-// Alltoallw sends each rank elements of their own and receives such of each (MPI_Alltoallw): any memory, number and type. send may be nil: then what is sent
-// lies where it is received.
+// Alltoallw sends each rank elements of their own and receives such of each
+// (MPI_Alltoallw): any memory, number and type. send may be nil: then what is
+// sent lies where it is received.
 func (c *Comm) Alltoallw(send, recv []Typed) error { return blocking(c.alltoallw(send, recv)) }
 
 // Ialltoallw starts Alltoallw.
@@ -219,7 +226,8 @@ func (s *schedule) scatterv(blocks vector, recv runtime.View, root int) {
 	}
 }
 
-// gatherv: every rank sends to the root, synchronously if they are many; blocks are those of the root.
+// gatherv: every rank sends to the root, synchronously if they are many; blocks
+// are those of the root.
 func (s *schedule) gatherv(send runtime.View, blocks vector, root int) {
 	c := s.comm
 	if c.rank != root {

@@ -53,7 +53,8 @@ func badElements(t *testing.T, v runtime.View) []badTyped {
 	}
 }
 
-// Arguments that cannot be are errors of the call, with what is wrong and what was expected; nothing is sent then.
+// Arguments that cannot be are errors of the call, with what is wrong and what
+// was expected; nothing is sent then.
 func TestTypedArguments(t *testing.T) {
 	for _, over := range carriers() {
 		t.Run(over.name, func(t *testing.T) {
@@ -120,7 +121,8 @@ func TestTypedMemory(t *testing.T) {
 	}
 }
 
-// typedPair has rank 0 send n doubles of a column to rank 1, which receives into one of room, late or not.
+// typedPair has rank 0 send n doubles of a column to rank 1, which receives
+// into one of room, late or not.
 func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r *mpi.Rank, s mpi.Status, b []byte)) error {
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
 		v, err := message(r, 16*n, 1)
@@ -150,11 +152,14 @@ func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r 
 	return w.Run(context.Background())
 }
 
-// A message that is longer than its receive is MPI_ERR_TRUNCATE; one that is shorter fills as many elements as there are and leaves the rest alone.
+// A message that is longer than its receive is MPI_ERR_TRUNCATE; one that is
+// shorter fills as many elements as there are and leaves the rest alone.
 func TestTypedLengths(t *testing.T) {
 	for _, over := range carriers() {
 		for _, late := range []bool{false, true} {
-			for _, n := range []int{3, 100, 120, 700} { // 24 B, 800 B; 960 B in three packets, and 5,600 B, which wait for their receive
+			// 24 B, 800 B; 960 B in three packets, and 5,600 B, which wait for
+			// their receive
+			for _, n := range []int{3, 100, 120, 700} {
 				w := over.world(t, t.Cleanup, 2, runtime.Config{})
 				err := typedPair(t, w, n, n-1, late, nil)
 				require.ErrorIs(t, err, mpi.ErrTruncate, "%s %d %v", over.name, n, late)
@@ -179,7 +184,9 @@ func TestTypedLengths(t *testing.T) {
 	}
 }
 
-// Who unpacks: the NIC what it has matched, the core what came before its receive and what handlers cannot take; a long message that was got goes through the NIC, too.
+// Who unpacks: the NIC what it has matched, the core what came before its
+// receive and what handlers cannot take; a long message that was got goes
+// through the NIC, too.
 func TestWhoUnpacks(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -212,7 +219,8 @@ func TestWhoUnpacks(t *testing.T) {
 	}
 }
 
-// What the core is charged for: of every other double of 8 B the lines of all, and the packed bytes; nothing for what the NIC unpacks.
+// What the core is charged for: of every other double of 8 B the lines of all,
+// and the packed bytes; nothing for what the NIC unpacks.
 func TestTypedCosts(t *testing.T) {
 	const n = 96 // doubles: 1,536 B of memory, 24 lines that are read, or written; packed they are 12
 	took := func(form mpi.Matching, typed bool) (send, receive sim.Time) {

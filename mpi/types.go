@@ -55,8 +55,9 @@ type Op struct {
 // kernel computes dst = left op right for whole elements; dst is one of the two.
 type kernel func(dst, left, right []byte)
 
-// NewOp is an operation of one's own: f computes dst = left op right for vectors of elements, of which dst is one. If it does not commute the
-// operands come in the order of ranks. All ranks must give it the same name.
+// NewOp is an operation of one's own: f computes dst = left op right for
+// vectors of elements, of which dst is one. If it does not commute the operands
+// come in the order of ranks. All ranks must give it the same name.
 func NewOp(name string, commutes bool, f func(dst, left, right []byte)) *Op {
 	return &Op{name: name, commutes: commutes, own: f}
 }
@@ -84,8 +85,9 @@ func (o *Op) check(t Type) error {
 	return nil
 }
 
-// The operations. Integers wrap around. Of floating point numbers Min and Max are those of IEEE 754-2019 (a NaN wins, -0 is below 0), and a NaN is
-// always the same one, so that no result depends on the order of the operands.
+// The operations. Integers wrap around. Of floating point numbers Min and Max
+// are those of IEEE 754-2019 (a NaN wins, -0 is below 0), and a NaN is always
+// the same one, so that no result depends on the order of the operands.
 var (
 	Sum  = number("sum", func(a, b uint32) uint32 { return a + b }, func(a, b uint64) uint64 { return a + b }, func(a, b float64) float64 { return a + b }, func(a, b float32) float32 { return a + b })
 	Prod = number("prod", func(a, b uint32) uint32 { return a * b }, func(a, b uint64) uint64 { return a * b }, func(a, b float64) float64 { return a * b }, func(a, b float32) float32 { return a * b })

@@ -8,9 +8,12 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Receives of elements that are not in one piece, with matching by the NIC. The match entry of one that takes eager messages only is the elements'
-// memory, and has the handlers of package handlers/datatype. That of a longer one is temporary memory, which matching's handlers get the data into, since what a get returns
-// runs no handlers; when it is there the process sends it to itself, into an entry with those handlers.
+// Receives of elements that are not in one piece, with matching by the NIC. The
+// match entry of one that takes eager messages only is the elements' memory,
+// and has the handlers of package handlers/datatype. That of a longer one is
+// temporary memory, which matching's handlers get the data into, since what a
+// get returns runs no handlers; when it is there the process sends it to
+// itself, into an entry with those handlers.
 
 // unpackers are the handlers of a rank's types.
 type unpackers struct {
@@ -20,12 +23,14 @@ type unpackers struct {
 	opened bool  // the portal table entry for messages to oneself is there
 }
 
-// unpacker is the handlers of elements of a datatype. Receives under way at the same time share it: the state says nothing of a message.
+// unpacker is the handlers of elements of a datatype. Receives under way at the
+// same time share it: the state says nothing of a message.
 type unpacker struct {
 	installed *handlers.Installed // nil: the process unpacks
 }
 
-// leastUnpacker is the least HPU memory of a type, bytes: sizes are powers of two, since each size is compiled once for all nodes.
+// leastUnpacker is the least HPU memory of a type, bytes: sizes are powers of
+// two, since each size is compiled once for all nodes.
 const leastUnpacker = 1 << 12
 
 // unpacker returns the handlers of a request's elements, nil if the process must unpack.
@@ -61,7 +66,8 @@ func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
 	return made.installed, err
 }
 
-// unpackEntry makes the entry of a receive that of its elements, if the message is an eager one and the NIC has handlers for them.
+// unpackEntry makes the entry of a receive that of its elements, if the message
+// is an eager one and the NIC has handlers for them.
 func (t *overPortals) unpackEntry(q *Request, me *portals.ME) error {
 	installed, err := t.unpacker(q.typed)
 	if err != nil || installed == nil || q.length > t.c.o.Eager {
@@ -73,7 +79,9 @@ func (t *overPortals) unpackEntry(q *Request, me *portals.ME) error {
 	return nil
 }
 
-// toSelf sends what has come into temporary memory to the rank itself, whose handlers unpack it; it reports whether there are some. The event ends the receive.
+// toSelf sends what has come into temporary memory to the rank itself, whose
+// handlers unpack it; it reports whether there are some. The event ends the
+// receive.
 func (t *overPortals) toSelf(q *Request) (bool, error) {
 	if q.typed == nil || q.typed.there || q.status.Bytes == 0 {
 		return false, nil

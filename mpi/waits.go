@@ -1,7 +1,8 @@
 package mpi
 
-// Tested acts on all that has arrived and, if the request is over, gives it back (MPI_Test). If not it has taken at least one look at memory
-// (host.poll), so that a program may call it until the request is over.
+// Tested acts on all that has arrived and, if the request is over, gives it
+// back (MPI_Test). If not it has taken at least one look at memory (host.poll),
+// so that a program may call it until the request is over.
 func (r *Rank) Tested(q *Request) (Status, bool, error) {
 	q.mark.Live("mpi: a request")
 	if err := r.arrived(); err != nil {
@@ -14,8 +15,8 @@ func (r *Rank) Tested(q *Request) (Status, bool, error) {
 	return r.hand(q), true, nil
 }
 
-// Of a list of requests the calls below take those that are not nil, and set to nil those that they give back. Statuses may be nil if nobody
-// wants them.
+// Of a list of requests the calls below take those that are not nil, and set to
+// nil those that they give back. Statuses may be nil if nobody wants them.
 
 // WaitAll returns when all requests are over.
 func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
@@ -48,7 +49,8 @@ func (r *Rank) TestAll(qs []*Request, statuses []Status) (bool, error) {
 	return true, r.WaitAll(qs, statuses)
 }
 
-// WaitAny returns the index of a request that is over as soon as there is one, the lowest, or Undefined if all are nil.
+// WaitAny returns the index of a request that is over as soon as there is one,
+// the lowest, or Undefined if all are nil.
 func (r *Rank) WaitAny(qs []*Request) (int, Status, error) {
 	for {
 		i, active := ended(qs)
@@ -66,7 +68,8 @@ func (r *Rank) WaitAny(qs []*Request) (int, Status, error) {
 	}
 }
 
-// TestAny returns the index of the first request that is over, or Undefined. active is false if all are nil.
+// TestAny returns the index of the first request that is over, or Undefined.
+// active is false if all are nil.
 func (r *Rank) TestAny(qs []*Request) (i int, s Status, active bool, err error) {
 	if err := r.arrived(); err != nil {
 		return Undefined, Status{}, false, err
@@ -83,7 +86,8 @@ func (r *Rank) TestAny(qs []*Request) (i int, s Status, active bool, err error) 
 	return i, s, true, nil
 }
 
-// WaitSome waits until at least one request is over, and appends the indices of all that are to done, ascending.
+// WaitSome waits until at least one request is over, and appends the indices of
+// all that are to done, ascending.
 func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
 	for {
 		i, active := ended(qs)
@@ -122,7 +126,8 @@ func (r *Rank) some(qs []*Request, done []int, statuses []Status) []int {
 	return done
 }
 
-// ended returns the index of the first request that is over, or Undefined, and whether there is any request.
+// ended returns the index of the first request that is over, or Undefined, and
+// whether there is any request.
 func ended(qs []*Request) (index int, active bool) {
 	for i, q := range qs {
 		if q == nil {

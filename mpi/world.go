@@ -14,8 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// World is the ranks of a cluster. [World.Spawn] must be called for every rank before the run: a message
-// to a rank that has not been spawned is lost.
+// World is the ranks of a cluster. [World.Spawn] must be called for every rank
+// before the run: a message to a rank that has not been spawned is lost.
 type World struct {
 	c       *runtime.Cluster
 	o       Options
@@ -62,8 +62,9 @@ func (w *World) Place(rank int) portals.ID { return w.places[rank] }
 // Options are those the world was made with.
 func (w *World) Options() Options { return w.o }
 
-// Bound promises that at most so many bytes come to a rank in the whole run without being asked for (Options.Unasked). The
-// rank then has no more buffers than they can fill. It must be called before Spawn.
+// Bound promises that at most so many bytes come to a rank in the whole run
+// without being asked for (Options.Unasked). The rank then has no more buffers
+// than they can fill. It must be called before Spawn.
 func (w *World) Bound(rank int, bytes int64) {
 	if w.bounds == nil {
 		w.bounds = make(map[int]int64)
@@ -77,12 +78,14 @@ func (w *World) buffers(rank int) int {
 	if !bounded {
 		return w.o.Buffers
 	}
-	used := int64(max(1, w.o.BufferBytes-w.o.Eager-matching.AnnouncementSize)) // what a buffer holds at least when it is full
+	// what a buffer holds at least when it is full
+	used := int64(max(1, w.o.BufferBytes-w.o.Eager-matching.AnnouncementSize))
 	return int(min(int64(w.o.Buffers), bytes/used+1))
 }
 
-// Spawn starts f as the program of a rank. The run ends with its error, if it returns one. When it returns nil the rank stays, as in
-// MPI_Finalize, until all that it has sent is acknowledged.
+// Spawn starts f as the program of a rank. The run ends with its error, if it
+// returns one. When it returns nil the rank stays, as in MPI_Finalize, until
+// all that it has sent is acknowledged.
 func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	if rank < 0 || rank >= len(w.ranks) {
 		return fmt.Errorf("mpi: no rank %d, expected 0 to %d", rank, len(w.ranks)-1)
@@ -109,9 +112,11 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	})
 }
 
-// Run simulates until all programs have returned. A message that a NIC had no room for, one that a rank had no buffer for and that
-// was not sent again because its program had ended, and a handler that failed are errors, and so is all that runtime.Cluster.Run reports. What ranks wait
-// for in vain stands behind what they wait because of.
+// Run simulates until all programs have returned. A message that a NIC had no
+// room for, one that a rank had no buffer for and that was not sent again
+// because its program had ended, and a handler that failed are errors, and so
+// is all that runtime.Cluster.Run reports. What ranks wait for in vain stands
+// behind what they wait because of.
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
 	causes := w.c.Broken()
@@ -144,15 +149,21 @@ type Stats struct {
 	Unexpected  int64 // of the messages received, those that came before their receive
 	Copied      int64 // of the messages received, those that a core has copied, at least in part
 	CopiedBytes int64
-	Resent      int64 // messages that were refused because the target's buffers were full, and sent again; each time counts
-	Grown       int64 // buffers that ranks have added because all were full of messages without a receive
-	Offloaded   int64 // calls of Allreduce that modules of the NIC computed; each rank counts
+	// messages that were refused because the target's buffers were full, and
+	// sent again; each time counts
+	Resent int64
+	// buffers that ranks have added because all were full of messages without a
+	// receive
+	Grown     int64
+	Offloaded int64 // calls of Allreduce that modules of the NIC computed; each rank counts
 	// Of messages of elements that are not in one piece: who packed and unpacked them.
 	PackedByCore   int64
 	UnpackedByCore int64
 	UnpackedByNIC  int64
 
-	FellBack int64 // those that Options.Allreduce would have them compute and that processes did: World.Fallbacks says why
+	// those that Options.Allreduce would have them compute and that processes
+	// did: World.Fallbacks says why
+	FellBack int64
 }
 
 func (s *Stats) add(t Stats) {
@@ -172,7 +183,8 @@ func (s *Stats) add(t Stats) {
 	s.UnpackedByNIC += t.UnpackedByNIC
 }
 
-// Pinning counts what a rank's strategy has done over InfiniBand (InfiniBandOptions); over other transports nothing.
+// Pinning counts what a rank's strategy has done over InfiniBand
+// (InfiniBandOptions); over other transports nothing.
 func (w *World) Pinning(rank int) (s pinning.Stats) {
 	if r := w.ranks[rank]; r != nil {
 		if t, is := r.transport.(*overInfiniBand); is {

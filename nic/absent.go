@@ -2,10 +2,13 @@ package nic
 
 import "github.com/spinsim/spinsim/host"
 
-// absentPages are the pages for which packets of messages wait. A packet at which the host's memory faults looks again by itself, unless an earlier one of its
-// message waits for the same page: that one looks for both. It could not land before it in any case (host.Order). Devices that publications describe note a
-// page of a message once, too: PART's FIFO takes no entry like the last one (Psistakis'19 §3.2.1), and InfiniBand with page faults keeps a bit for each fault
-// in flight (Lesokhin et al., ASPLOS'17 §4).
+// absentPages are the pages for which packets of messages wait. A packet at
+// which the host's memory faults looks again by itself, unless an earlier one
+// of its message waits for the same page: that one looks for both. It could not
+// land before it in any case (host.Order). Devices that publications describe
+// note a page of a message once, too: PART's FIFO takes no entry like the last
+// one (Psistakis'19 §3.2.1), and InfiniBand with page faults keeps a bit for
+// each fault in flight (Lesokhin et al., ASPLOS'17 §4).
 type absentPages struct {
 	pages map[absentPage]*absentWait
 	free  *absentWait
@@ -29,7 +32,8 @@ func pageOf(a *host.Access) absentPage {
 	return absentPage{a.Space, addr / host.PageBytes}
 }
 
-// await notes that the packet of a has met an absent page. It reports whether another one looks for it.
+// await notes that the packet of a has met an absent page. It reports whether
+// another one looks for it.
 func (p *absentPages) await(a *host.Access) (joined bool) {
 	at := pageOf(a)
 	switch w := p.pages[at]; {

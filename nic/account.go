@@ -4,24 +4,32 @@ import (
 	"fmt"
 )
 
-// account holds the books of a NIC: where the bytes of messages are, and what became of them. Each byte that is posted ends in one fate, in
-// the books of the node where it ends. What was handed over at one door must have come in at the next, so that a byte which vanishes in
-// between is missed there.
+// account holds the books of a NIC: where the bytes of messages are, and what
+// became of them. Each byte that is posted ends in one fate, in the books of
+// the node where it ends. What was handed over at one door must have come in at
+// the next, so that a byte which vanishes in between is missed there.
 //
-// A message keeps a count of its own, inbound.settled. When the message ends, every byte of it must have a fate, once.
+// A message keeps a count of its own, inbound.settled. When the message ends,
+// every byte of it must have a fate, once.
 type account struct {
-	came    int64  // that receive was given, each byte once
-	posted  int64  // of messages that begin here
-	sent    int64  // of them, that have left for the wire, each byte once
-	wired   int64  // that have left for the wire, repeats and what the transport says by itself included
+	came   int64 // that receive was given, each byte once
+	posted int64 // of messages that begin here
+	sent   int64 // of them, that have left for the wire, each byte once
+	// that have left for the wire, repeats and what the transport says by
+	// itself included
+	wired   int64
 	unwired int64  // that came from the wire, second copies included
 	out, in uint32 // packets of these
 	of      [fates]int64
 
-	unsent  int64 // of posted: their fate is known here, because they have never left
-	absent  int64 // of the fates here: bytes that have never come, because their source gave them up
-	again   int64 // of unwired: what receive is not given, such as a second copy, a damaged packet, an acknowledgement of the transport
-	copies  int64 // bytes of a user header that were offered to its handler, and then deposited as well: they have one fate
+	unsent int64 // of posted: their fate is known here, because they have never left
+	absent int64 // of the fates here: bytes that have never come, because their source gave them up
+	// of unwired: what receive is not given, such as a second copy, a damaged
+	// packet, an acknowledgement of the transport
+	again int64
+	// bytes of a user header that were offered to its handler, and then
+	// deposited as well: they have one fate
+	copies  int64
 	givenUp int64 // that a transport has sent in vain, as far as it knows
 	dropped int64 // packets that host memory did not take
 	_       [16]byte
@@ -53,7 +61,9 @@ const (
 	undelivered            // the transport has got no acknowledgement
 	fates                  = iota - 1
 
-	noMemory fate = fates + 1 // the cause of a loss, not a fate: there is no memory where a descriptor says, so that its bytes are unreadable
+	// the cause of a loss, not a fate: there is no memory where a descriptor
+	// says, so that its bytes are unreadable
+	noMemory fate = fates + 1
 )
 
 var fateNames = [fates]string{
@@ -76,7 +86,8 @@ func (e *env) settleRest(in *inbound, i int) {
 	}
 }
 
-// notWritten is why bytes that were to be deposited were not: their interface has closed, or there is no such memory.
+// notWritten is why bytes that were to be deposited were not: their interface
+// has closed, or there is no such memory.
 func (in *inbound) notWritten() fate {
 	if !in.d.Matched() {
 		return refused
@@ -84,7 +95,8 @@ func (in *inbound) notWritten() fate {
 	return unwritable
 }
 
-// settleOffered gives the bytes of packet i of which a payload handler was given n, and those that the entry does not take, their fates.
+// settleOffered gives the bytes of packet i of which a payload handler was
+// given n, and those that the entry does not take, their fates.
 func (e *env) settleOffered(in *inbound, i, n int) {
 	e.settle(in, offered, n)
 	if in.spoiled {
@@ -93,14 +105,16 @@ func (e *env) settleOffered(in *inbound, i, n int) {
 	e.settleRest(in, i)
 }
 
-// offeredTwice: a header handler that was given the user header has chosen to have all of the message deposited, user header included.
+// offeredTwice: a header handler that was given the user header has chosen to
+// have all of the message deposited, user header included.
 func (e *env) offeredTwice(in *inbound) {
 	user := in.userHeader()
 	e.settle(in, offered, -user)
 	e.account.copies += int64(user)
 }
 
-// userHeader is how many bytes of it the header handler is given: it does not reach past the first packet.
+// userHeader is how many bytes of it the header handler is given: it does not
+// reach past the first packet.
 func (in *inbound) userHeader() int { return min(int(in.skip), len(in.frame.Data), in.frame.MTU) }
 
 // undealt is how many bytes of packet i are to be dealt with behind the user header.
@@ -123,11 +137,14 @@ func (e *env) over(in *inbound) {
 	e.core.releaseInbound(in)
 }
 
-// VanishedError is a message of which bytes have no fate, or two: they were neither deposited, nor offered to a handler, nor lost under a name. Such a
+// VanishedError is a message of which bytes have no fate, or two: they were
+// neither deposited, nor offered to a handler, nor lost under a name. Such a
 // run is wrong.
 type VanishedError struct {
 	Message LostMessage // Bytes is how many have a fate, modulo 2^32, of Length
-	DMA     string      // instead of a message: an access of a handler, of which the device has not moved all bytes
+	// instead of a message: an access of a handler, of which the device has not
+	// moved all bytes
+	DMA string
 }
 
 // Error names the message, or the access.

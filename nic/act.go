@@ -9,10 +9,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// act executes handlers and carries out what they ask of the device; it implements hpu.Device.
+// act executes handlers and carries out what they ask of the device; it
+// implements hpu.Device.
 //
-// A handler is executed at the first instant of a segment, ahead of its own time. What it asks for is stamped with the time its cycles have
-// reached: calls with no answer to wait for become events of that time, calls whose answer depends on others suspend the handler until then.
+// A handler is executed at the first instant of a segment, ahead of its own
+// time. What it asks for is stamped with the time its cycles have reached:
+// calls with no answer to wait for become events of that time, calls whose
+// answer depends on others suspend the handler until then.
 type act struct {
 	*env
 	sched    resuming
@@ -26,11 +29,13 @@ type act struct {
 	log      func(rank int, at sim.Time, program, line string)
 	nodes    uint32
 
-	answers    []answer     // who waits for a reply
-	unused     []uint64     // cookies of answers that nobody uses
-	scratch    []byte       // of gather
-	promised   int          // puts that handlers have made for a later moment
-	commands   int          // operations from host memory and timers that handlers have asked for and that have not left
+	answers  []answer // who waits for a reply
+	unused   []uint64 // cookies of answers that nobody uses
+	scratch  []byte   // of gather
+	promised int      // puts that handlers have made for a later moment
+	// operations from host memory and timers that handlers have asked for and
+	// that have not left
+	commands   int
 	timers     []*timer     // messages to self of a later moment
 	idleTimers []*timer     // those that nobody uses
 	egress     ring[*run]   // handlers that wait for room in it
@@ -82,10 +87,11 @@ func (b *blockedOn) String() string {
 
 // The events of act.
 const (
-	kindIssue     sim.Kind = kindsOfAct + iota // *issue: a handler's operation is due
-	kindDMAIssue                               // *dmaOp: the handler's own time has come: the operation goes on the bus
-	kindDMAAgain                               // *dmaOp: memory that was absent is written again
-	kindHostWrote                              // *hostWrite: bytes of the host are at HPU memory
+	kindIssue sim.Kind = kindsOfAct + iota // *issue: a handler's operation is due
+	// *dmaOp: the handler's own time has come: the operation goes on the bus
+	kindDMAIssue
+	kindDMAAgain  // *dmaOp: memory that was absent is written again
+	kindHostWrote // *hostWrite: bytes of the host are at HPU memory
 )
 
 func (d *act) handle(e *sim.Event) {
@@ -164,7 +170,8 @@ func (d *act) say(r *run, c *hpu.Context, a *hpu.Action, at sim.Time) {
 
 func (d *act) egressRoom() bool { return d.room.egressRoom(d.promised) }
 
-// suspended carries out what a handler waits for, at the moment at which it has used up the cycles before the call.
+// suspended carries out what a handler waits for, at the moment at which it has
+// used up the cycles before the call.
 func (d *act) suspended(r *run) (result int64, ready bool) {
 	w := &r.wait
 	if sends(w.op, &r.desc) {

@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// actStage is act alone. Its handlers are lists of actions: what package hpu and the schedule do for one is done here, on a real program's memory.
+// actStage is act alone. Its handlers are lists of actions: what package hpu
+// and the schedule do for one is done here, on a real program's memory.
 type actStage struct {
 	*alone
 	d       act
@@ -54,10 +55,12 @@ type departed struct {
 
 // The events of the neighbours.
 const (
-	kindActs    sim.Kind = kindsOfSchedule + 0x80 + iota // *hand: its next action
-	kindWaits                                            // *hand: the time of an action that waits has come
-	kindLeaves                                           // device: a packet of a handler has left the egress
-	kindWaiting                                          // func(): anything
+	kindActs sim.Kind = kindsOfSchedule + 0x80 + iota // *hand: its next action
+	// *hand: the time of an action that waits has come
+	kindWaits
+	// device: a packet of a handler has left the egress
+	kindLeaves
+	kindWaiting // func(): anything
 )
 
 func newActStage(t require.TestingT, engine hpu.Engine, module []byte, contexts int) *actStage {
@@ -234,8 +237,10 @@ func withEngine(t *testing.T, test func(e hpu.Engine, module []byte)) {
 	test(e, module)
 }
 
-// The times of a handler's DMA on an idle bus: a write is through when it has landed, or, where the device says so, when the bus takes it; a read and
-// an atomic are there and back. Bytes move as they were at the call, in place, and what is outside is refused.
+// The times of a handler's DMA on an idle bus: a write is through when it has
+// landed, or, where the device says so, when the bus takes it; a read and an
+// atomic are there and back. Bytes move as they were at the call, in place, and
+// what is outside is refused.
 func TestActTimesOfDMA(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		const L, cycles = 250 * sim.Nanosecond, 40
@@ -295,8 +300,10 @@ func TestActTimesOfDMA(t *testing.T) {
 // hostMemory is that of a handler's entry.
 func (x *actStage) hostMemory(h *hand) []byte { return x.alone.memory(h.addr, aloneEntry) }
 
-// Operations from host memory and timers wait at the NIC, as many as nic.handler_commands; one more is refused at once. They leave at the handler's own
-// time and theirs, and what is to follow the writes of its message behind them.
+// Operations from host memory and timers wait at the NIC, as many as
+// nic.handler_commands; one more is refused at once. They leave at the
+// handler's own time and theirs, and what is to follow the writes of its
+// message behind them.
 func TestActHoldsCommands(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		x := newActStage(t, e, module, 1)
@@ -335,8 +342,10 @@ func (d barriers) wrote(in *inbound, _ int) {
 	in.barriers = in.barriers[:0]
 }
 
-// A handler that gets something goes on when all of it is in HPU memory, and is told of a refusal; what its entry waits for is complete with the reply's
-// record. A handler that has ended meanwhile is left alone, and so is its memory's next user.
+// A handler that gets something goes on when all of it is in HPU memory, and is
+// told of a refusal; what its entry waits for is complete with the reply's
+// record. A handler that has ended meanwhile is left alone, and so is its
+// memory's next user.
 func TestActWaitsForReplies(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		for _, c := range []struct {
@@ -382,7 +391,8 @@ func TestActWaitsForReplies(t *testing.T) {
 	})
 }
 
-// Counters change, and are read, at the handler's own time, and messages are acknowledged then: once, and not as if nothing had been lost.
+// Counters change, and are read, at the handler's own time, and messages are
+// acknowledged then: once, and not as if nothing had been lost.
 func TestActTakesEffectAtTheHandlersTime(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		x := newActStage(t, e, module, 1)
@@ -418,8 +428,10 @@ func TestActTakesEffectAtTheHandlersTime(t *testing.T) {
 	})
 }
 
-// The bytes of a write are those of the call, wherever somebody may change them before it lands: they stay where they are only if they are in the packet
-// of the handler, which waits until they have landed and has asked for nothing else.
+// The bytes of a write are those of the call, wherever somebody may change them
+// before it lands: they stay where they are only if they are in the packet of
+// the handler, which waits until they have landed and has asked for nothing
+// else.
 func TestWritesInPlace(t *testing.T) {
 	for _, c := range []struct {
 		op            hpu.Op
@@ -445,7 +457,8 @@ func TestWritesInPlace(t *testing.T) {
 	}
 }
 
-// What a handler has asked for and not waited for may change the packet of the next one in its context. The bytes of that one's write are those of the call.
+// What a handler has asked for and not waited for may change the packet of the
+// next one in its context. The bytes of that one's write are those of the call.
 func TestWriteWhileAnEarlierHandlersReadIsOnItsWay(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		x := newActStage(t, e, module, 1)

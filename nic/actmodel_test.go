@@ -13,9 +13,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Handlers with drawn DMA on memory that fails and tarries: every call is answered once, with what a memory of its own would answer; what faults is
-// waited for, or told to who has asked for it; and no more bytes are on their way than hpu.dma_bytes, but for one operation alone, with nobody
-// overtaking who waits for room.
+// Handlers with drawn DMA on memory that fails and tarries: every call is
+// answered once, with what a memory of its own would answer; what faults is
+// waited for, or told to who has asked for it; and no more bytes are on their
+// way than hpu.dma_bytes, but for one operation alone, with nobody overtaking
+// who waits for room.
 func TestActCarriesDMAOut(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		told, full := 0, 0
@@ -51,7 +53,8 @@ func TestActCarriesDMAOut(t *testing.T) {
 	})
 }
 
-// dmaModel is what a handler asks for, each access in a slot of its own; reads look at the slot of an earlier write.
+// dmaModel is what a handler asks for, each access in a slot of its own; reads
+// look at the slot of an earlier write.
 type dmaModel struct {
 	t       *rapid.T
 	h       *hand
@@ -92,7 +95,8 @@ func drawDMA(rt *rapid.T) *dmaModel {
 	return m
 }
 
-// before is the handler's own code: it looks at the answer of the call before, and prepares its buffer for action k.
+// before is the handler's own code: it looks at the answer of the call before,
+// and prepares its buffer for action k.
 func (m *dmaModel) before(k int, a *hpu.Action) {
 	if k > 0 {
 		m.answered(k - 1)
@@ -136,7 +140,8 @@ func (m *dmaModel) answered(k int) {
 		if of, is := m.of[k]; is && result == hpu.OK {
 			got := m.h.bytes(0, len(m.data[of]))
 			switch known, tell := m.results[of], m.actions[of].Space; {
-			case known < 0 || tell != 0 && got[0] != m.data[of][0]: // it has failed, or will turn out to have
+			// it has failed, or will turn out to have
+			case known < 0 || tell != 0 && got[0] != m.data[of][0]:
 				require.Equal(m.t, make([]byte, len(got)), got)
 			default:
 				require.Equal(m.t, m.data[of], got, "a read finds what was written before it")
@@ -152,7 +157,8 @@ func (m *dmaModel) answered(k int) {
 	}
 }
 
-// check compares host memory with what the handler was told, and counts the faults that it was told of.
+// check compares host memory with what the handler was told, and counts the
+// faults that it was told of.
 func (m *dmaModel) check() (faults int) {
 	m.answered(len(m.actions) - 1)
 	require.Empty(m.t, m.open)
@@ -180,7 +186,8 @@ func (m *dmaModel) check() (faults int) {
 	return faults
 }
 
-// Puts of handlers leave at the handlers' own times while the egress has room for them; beyond, handlers wait, the first of them first, and no room is
+// Puts of handlers leave at the handlers' own times while the egress has room
+// for them; beyond, handlers wait, the first of them first, and no room is
 // given twice. What they carry is what was in HPU memory at the call.
 func TestActKeepsToTheEgress(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {

@@ -10,8 +10,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// alone is what a stage needs to run by itself: a clock, a bus, and a process with memory and an interface. Events of kinds that the stage does not own
-// go to what stands for its neighbours.
+// alone is what a stage needs to run by itself: a clock, a bus, and a process
+// with memory and an interface. Events of kinds that the stage does not own go
+// to what stands for its neighbours.
 type alone struct {
 	env
 	t      require.TestingT

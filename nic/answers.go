@@ -5,8 +5,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// answer says who waits for a reply: a handler that is suspended until the data is in HPU memory, a message that the reply
-// completes, or both.
+// answer says who waits for a reply: a handler that is suspended until the data
+// is in HPU memory, a message that the reply completes, or both.
 type answer struct {
 	run        *run // nil: no handler waits
 	generation uint32
@@ -16,7 +16,8 @@ type answer struct {
 	completes  *pending
 }
 
-// issueWaiting sends a get or a fetching atomic from the device, whose handler waits until the reply is in HPU memory.
+// issueWaiting sends a get or a fetching atomic from the device, whose handler
+// waits until the reply is in HPU memory.
 func (d *act) issueWaiting(r *run) (result int64, ready bool) {
 	w := &r.wait
 	ho, result := d.handlerOp(r, w.op, &r.desc)
@@ -65,8 +66,9 @@ func (d *act) forget(cookie uint64) {
 // awaited reports whether a handler waits for the reply of a cookie.
 func (d *act) awaited(cookie uint64) bool { return d.answers[cookie-1].run != nil }
 
-// answered puts bytes of a reply into HPU memory: data from offset from on, of length bytes at most. It returns how many it
-// has put there, and how many lie beyond.
+// answered puts bytes of a reply into HPU memory: data from offset from on, of
+// length bytes at most. It returns how many it has put there, and how many lie
+// beyond.
 func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int) {
 	a := &d.answers[cookie-1]
 	k := min(int(min(a.length, length))-from, len(data))

@@ -2,8 +2,10 @@ package nic
 
 import "slices"
 
-// arrivedOf is what has arrived of the messages of a source, which numbers them from 1. Of a message that is whole nothing is kept but its number, and
-// numbers that follow each other are one run: there are at most one more runs than messages of which packets are missing.
+// arrivedOf is what has arrived of the messages of a source, which numbers them
+// from 1. Of a message that is whole nothing is kept but its number, and
+// numbers that follow each other are one run: there are at most one more runs
+// than messages of which packets are missing.
 type arrivedOf struct {
 	whole []numbers           // in their order; between two of them at least one is missing
 	parts map[uint64][]uint64 // packets of the others, a bit for each

@@ -7,8 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Packets that come in any order, some twice or more often, some never: the first of each is known as the first, and what is kept is in proportion to
-// the messages that are not whole, however many there have been.
+// Packets that come in any order, some twice or more often, some never: the
+// first of each is known as the first, and what is kept is in proportion to the
+// messages that are not whole, however many there have been.
 func TestArrivedPacketsAreKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type packet struct{ n, i int }
@@ -38,7 +39,9 @@ func TestArrivedPacketsAreKnown(t *testing.T) {
 				seen[p] = true
 				left[p.n]++
 			}
-			open, missing := 0, 0 // messages of which some, but not all has come; and those that are not whole before the last that is
+			// messages of which some, but not all has come; and those that are
+			// not whole before the last that is
+			open, missing := 0, 0
 			begun = max(begun, p.n+1)
 			for n := range begun {
 				switch {

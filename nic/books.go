@@ -7,8 +7,9 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// Books are the accounts of all NICs of a network, added up: no byte is lost without a word. When a run has no event left, every byte that was posted
-// must have a fate or be seen to wait for something:
+// Books are the accounts of all NICs of a network, added up: no byte is lost
+// without a word. When a run has no event left, every byte that was posted must
+// have a fate or be seen to wait for something:
 //
 //	at a source       posted   = sent + fates of what has never left + what waits to leave
 //	in the network    wired    = unwired + lost - doubled + what waits in it
@@ -24,7 +25,8 @@ type Books struct {
 	waits    int64 // bytes that wait to leave, or of messages that go on
 }
 
-// NewBooks returns books without an account. drained: the run has no event left, so that nothing is on its way.
+// NewBooks returns books without an account. drained: the run has no event
+// left, so that nothing is on its way.
 func NewBooks(drained bool) *Books { return &Books{drained: drained} }
 
 // Add adds the account of a NIC, and holds it against what waits there.
@@ -63,8 +65,9 @@ func (b *Books) equal(n *NIC, what string, one int64, must string, other int64) 
 	}
 }
 
-// Close holds the accounts of all NICs against the network; stuck: the run has ended because somebody waits. It returns an error that names each
-// place where bytes have vanished or have come from nowhere; nil: there is none.
+// Close holds the accounts of all NICs against the network; stuck: the run has
+// ended because somebody waits. It returns an error that names each place where
+// bytes have vanished or have come from nowhere; nil: there is none.
 func (b *Books) Close(f fabric.Fabric, stuck bool) error {
 	if !b.drained {
 		return errors.Join(b.errs...)
@@ -85,7 +88,8 @@ func (b *Books) Close(f fabric.Fabric, stuck bool) error {
 	return errors.Join(b.errs...)
 }
 
-// Posted is how many bytes the messages of all nodes had that began, those of answers and of handlers included.
+// Posted is how many bytes the messages of all nodes had that began, those of
+// answers and of handlers included.
 func (b *Books) Posted() int64 { return b.sum.posted }
 
 // Fates calls f with what became of bytes, and of how many, in an order that is always the same.
@@ -151,7 +155,8 @@ func (n *NIC) early() (bytes int64) {
 	return bytes
 }
 
-// holding is how many bytes that have come wait for something: for their header, for its handler, for a processor, or for memory.
+// holding is how many bytes that have come wait for something: for their
+// header, for its handler, for a processor, or for memory.
 func (n *NIC) holding() int64 {
 	bytes := n.deposit.landing
 	seen := map[*inbound]bool{}

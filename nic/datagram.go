@@ -2,8 +2,10 @@ package nic
 
 import "github.com/spinsim/spinsim/portals"
 
-// A put with DATAGRAMS (docs/abi.md) is cut into packets that are messages of their own, for libraries whose handlers repeat what is lost: the
-// receiver keeps nothing of it that could wait for ever for a packet, and a packet needs no other one.
+// A put with DATAGRAMS (docs/abi.md) is cut into packets that are messages of
+// their own, for libraries whose handlers repeat what is lost: the receiver
+// keeps nothing of it that could wait for ever for a packet, and a packet needs
+// no other one.
 
 // datagrams makes the message one whose packets are messages of their own, if is.
 func (o *outgoing) datagrams(is bool) {
@@ -13,7 +15,8 @@ func (o *outgoing) datagrams(is bool) {
 	}
 }
 
-// pieceAlone has the data of packet i at the NIC, which leaves as a message of its own. One that has no memory is not sent.
+// pieceAlone has the data of packet i at the NIC, which leaves as a message of
+// its own. One that has no memory is not sent.
 func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	f := o.frame
 	last := i+1 == f.Packets

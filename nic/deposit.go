@@ -7,8 +7,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// deposit is the last stage: packets without handlers go to host memory by DMA, and behind the data of a message the record of its end, with
-// which events, counters and acknowledgements follow.
+// deposit is the last stage: packets without handlers go to host memory by DMA,
+// and behind the data of a message the record of its end, with which events,
+// counters and acknowledgements follow.
 type deposit struct {
 	*env
 	waiters waiters
@@ -24,7 +25,8 @@ type waiters interface {
 	replied(cookie, bytes uint64, fail portals.FailType)
 }
 
-// writes counts the writes to host memory of a message: those of its packets and those that its handlers make.
+// writes counts the writes to host memory of a message: those of its packets
+// and those that its handlers make.
 type writes struct {
 	begun    int32
 	underway int32
@@ -61,7 +63,8 @@ const (
 )
 
 // The events of deposit.
-const kindWriteAgain sim.Kind = kindsOfDeposit // *host.Access: memory that was absent is written again
+// *host.Access: memory that was absent is written again
+const kindWriteAgain sim.Kind = kindsOfDeposit
 
 func (d *deposit) handle(e *sim.Event) {
 	switch e.Kind {
@@ -72,8 +75,9 @@ func (d *deposit) handle(e *sim.Event) {
 	}
 }
 
-// packet takes the default action for a packet: its bytes go to the place in the entry that matching decided. A packet of a reply that a
-// handler waits for goes to HPU memory, one that a header handler has dropped nowhere.
+// packet takes the default action for a packet: its bytes go to the place in
+// the entry that matching decided. A packet of a reply that a handler waits for
+// goes to HPU memory, one that a header handler has dropped nowhere.
 func (d *deposit) packet(in *inbound, i int) {
 	from, to := in.frame.Span(i)
 	switch in.phase {
@@ -93,7 +97,8 @@ func (d *deposit) packet(in *inbound, i int) {
 	d.handed(in)
 }
 
-// missing counts packet i of a message as dropped: it will never come, or has come without its data.
+// missing counts packet i of a message as dropped: it will never come, or has
+// come without its data.
 func (d *deposit) missing(in *inbound, i int) {
 	if in.phase == phaseDeposit || in.phase == phaseAnswer {
 		if from, to := in.clip(in.frame.Span(i)); from < to {
@@ -103,7 +108,8 @@ func (d *deposit) missing(in *inbound, i int) {
 	d.handed(in)
 }
 
-// clip cuts a range of the payload down to what is deposited: without the user header and what was truncated.
+// clip cuts a range of the payload down to what is deposited: without the user
+// header and what was truncated.
 func (in *inbound) clip(from, to int) (int, int) {
 	return max(from, int(in.skip)), min(to, int(in.d.MLength))
 }
@@ -125,8 +131,9 @@ func (in *inbound) Place(a *host.Access, off int) (addr uint64, n int) {
 	return addr, int(k)
 }
 
-// handed counts a packet as on its way to host memory; after the last one the record of the message's end follows it on the bus. A
-// completion handler sees all of the data there.
+// handed counts a packet as on its way to host memory; after the last one the
+// record of the message's end follows it on the bus. A completion handler sees
+// all of the data there.
 func (d *deposit) handed(in *inbound) {
 	in.left--
 	switch {
@@ -141,10 +148,12 @@ func (d *deposit) handed(in *inbound) {
 // Reached implements host.Client; deposit makes no atomics on the bus.
 func (d *deposit) Reached(*host.Access) {}
 
-// Begun implements host.Client: a packet whose page was absent crosses the bus; those that wait with it go behind it.
+// Begun implements host.Client: a packet whose page was absent crosses the bus;
+// those that wait with it go behind it.
 func (d *deposit) Begun(a *host.Access) { d.resume(a, host.OK) }
 
-// Ended implements host.Client: a packet has landed or failed, or the record of a message's end has landed.
+// Ended implements host.Client: a packet has landed or failed, or the record of
+// a message's end has landed.
 func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	in := a.Ref.(*inbound)
 	switch {
@@ -196,7 +205,9 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	d.wrote(in, write)
 }
 
-// resume has the packets look again that wait with one which crosses the bus or has failed for good. If its page has not come they do not wait for it once more.
+// resume has the packets look again that wait with one which crosses the bus or
+// has failed for good. If its page has not come they do not wait for it once
+// more.
 func (d *deposit) resume(a *host.Access, s host.Status) {
 	w := d.absent.ended(a)
 	if w == nil {
@@ -257,7 +268,8 @@ func (d *deposit) complete(in *inbound) {
 		d.trace.done(in.frame)
 		d.waiters.answerThere(cookie, in.d.MLength, in.failure())
 	}
-	if in.kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
+	// nothing to land: the reply or the refusal leaves at once
+	if in.kind == portals.OpGet || !in.d.Matched() {
 		if in.underway > 0 && d.bus.Paged() {
 			in.reply = true // its request cannot follow writes that the bus has not taken
 			return
@@ -265,7 +277,8 @@ func (d *deposit) complete(in *inbound) {
 		d.finish(in)
 		return
 	}
-	// That its data has landed is known to its handler, and to the host, at the same moment: the record has crossed with the data.
+	// That its data has landed is known to its handler, and to the host, at the
+	// same moment: the record has crossed with the data.
 	d.writeRecord(d, depositRecord, 0, in, in.order, in.landed)
 }
 

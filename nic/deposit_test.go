@@ -15,14 +15,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// depositStage is deposit alone, with what stands for match and schedule before it and for act beside it.
+// depositStage is deposit alone, with what stands for match and schedule before
+// it and for act beside it.
 type depositStage struct {
 	*alone
 	d        deposit
 	lines    map[int32]*host.Order
 	messages []*toMemory
-	order    map[int32][]uint64 // of each source: match bits in the order in which its messages were through
-	log      []string           // what waiters are told
+	// of each source: match bits in the order in which its messages were
+	// through
+	order map[int32][]uint64
+	log   []string // what waiters are told
 }
 
 // toMemory is a message to memory.
@@ -89,7 +92,8 @@ func (x *depositStage) match(m *toMemory) {
 	require.Equal(x.t, uint64(m.mlength), m.in.d.MLength)
 }
 
-// arrives does what match and schedule do for a packet of a message whose header handler wants its data toMemory.
+// arrives does what match and schedule do for a packet of a message whose
+// header handler wants its data toMemory.
 func (x *depositStage) arrives(m *toMemory, i int) {
 	if m.in == nil {
 		x.match(m)
@@ -140,7 +144,8 @@ func (l landings) Done(a *host.Access, off, n int) {
 	l.Translator.Done(a, off, n)
 }
 
-// draw makes a message: cut off by its entry, with a user header, with packets that come in any order behind the first, some of them without data.
+// draw makes a message: cut off by its entry, with a user header, with packets
+// that come in any order behind the first, some of them without data.
 func (x *depositStage) draw(rt *rapid.T, bits uint64) {
 	length, fits := rapid.IntRange(0, 300).Draw(rt, "length"), rapid.IntRange(0, 300).Draw(rt, "fits")
 	h := portals.Header{Kind: portals.OpPut, MatchBits: bits, AckReq: portals.NoAck}
@@ -167,9 +172,11 @@ func firstNumbers(n int) (all []int) {
 	return all
 }
 
-// Messages to memory that fails and tarries: every packet is in its place or not there at all, the record of a message's end comes behind the last of
-// its data and says how much of it there is, completion handlers come once and see all of it, and the events of a source come in the order in which
-// its messages were through.
+// Messages to memory that fails and tarries: every packet is in its place or
+// not there at all, the record of a message's end comes behind the last of its
+// data and says how much of it there is, completion handlers come once and see
+// all of it, and the events of a source come in the order in which its messages
+// were through.
 func TestDepositWritesMessages(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -198,7 +205,8 @@ func TestDepositWritesMessages(t *testing.T) {
 	}
 }
 
-// check compares what a message has left behind with what its event and the report say, and returns how many of its packets memory did not take.
+// check compares what a message has left behind with what its event and the
+// report say, and returns how many of its packets memory did not take.
 func (x *depositStage) check(m *toMemory, e *portals.Event) (lost int) {
 	memory := x.memory(m.addr, aloneEntry)
 	nothing, there := make([]byte, aloneEntry), m.skip // the user header is dealt with by handlers
@@ -235,7 +243,8 @@ func (x *depositStage) check(m *toMemory, e *portals.Event) (lost int) {
 // handlersWrite is a write of a handler.
 type handlersWrite struct{ begins, ends sim.Time }
 
-// drawWrites draws writes of handlers, and moments at which somebody begins to wait for those made before.
+// drawWrites draws writes of handlers, and moments at which somebody begins to
+// wait for those made before.
 func drawWrites(rt *rapid.T) (writes []handlersWrite, waits []sim.Time, end sim.Time) {
 	for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 		end += sim.Time(rapid.IntRange(1, 100).Draw(rt, "pause")) * sim.Nanosecond
@@ -248,8 +257,10 @@ func drawWrites(rt *rapid.T) (writes []handlersWrite, waits []sim.Time, end sim.
 	return writes, waits, end
 }
 
-// What waits for the writes of a message goes on when the last of those made before it has landed, and not for later ones; a message that has ended is
-// there until its handlers' writes are through: a get, whose end has no record behind them.
+// What waits for the writes of a message goes on when the last of those made
+// before it has landed, and not for later ones; a message that has ended is
+// there until its handlers' writes are through: a get, whose end has no record
+// behind them.
 func TestDepositBarriers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := newDepositStage(rt)
@@ -301,7 +312,8 @@ func TestDepositBarriers(t *testing.T) {
 	})
 }
 
-// The reply to a get leaves behind the writes of its handlers where memory may be late, and at once where it is not.
+// The reply to a get leaves behind the writes of its handlers where memory may
+// be late, and at once where it is not.
 func TestDepositAnswersGets(t *testing.T) {
 	for _, paged := range []bool{false, true} {
 		x := newDepositStage(t)
@@ -322,7 +334,8 @@ func TestDepositAnswersGets(t *testing.T) {
 	}
 }
 
-// A reply that a handler waits for goes to HPU memory packet by packet; the handler goes on when all of it is there, and what the reply completes is
+// A reply that a handler waits for goes to HPU memory packet by packet; the
+// handler goes on when all of it is there, and what the reply completes is
 // complete with its record.
 func TestDepositAnswersHandlers(t *testing.T) {
 	for _, missing := range []bool{false, true} {

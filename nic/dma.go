@@ -25,7 +25,9 @@ type dmaOp struct {
 	a, b    uint64         // of an atomic
 	number  int64          // of the handler, for Watch
 	message uint64         // its msg_id
-	_       [40]byte       // whole lines of the cache: the access begins one, and what follows it the fourth
+	// whole lines of the cache: the access begins one, and what follows it the
+	// fourth
+	_ [40]byte
 }
 
 // dmaState is what begins anew with each operation.
@@ -36,16 +38,18 @@ type dmaState struct {
 	data       []byte // towards host memory: the bytes as they were at the call, if they are kept
 	result     int64
 	generation uint32 // of the run that made it: the handler may end before the operation does
-	handle     int32  // index of its handle, noHandle if the run is suspended for it, released if it no longer is
-	write      int32  // its number among the writes of the message
-	tries      int32
-	space      uint32 // as the handler has named it
-	local      uint32
-	op         hpu.Op // the blocking form
-	vectors    bool   // the range is host's
-	inPlace    bool   // towards host memory: the bytes are not kept
-	posted     bool   // nobody waits for it
-	told       bool   // its handler wants to know of a fault, and not that it is tried again
+	// index of its handle, noHandle if the run is suspended for it, released if
+	// it no longer is
+	handle  int32
+	write   int32 // its number among the writes of the message
+	tries   int32
+	space   uint32 // as the handler has named it
+	local   uint32
+	op      hpu.Op // the blocking form
+	vectors bool   // the range is host's
+	inPlace bool   // towards host memory: the bytes are not kept
+	posted  bool   // nobody waits for it
+	told    bool   // its handler wants to know of a fault, and not that it is tried again
 }
 
 const (
@@ -128,9 +132,11 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	return o, hpu.OK
 }
 
-// inPlace reports whether the bytes of a write towards host memory can be taken when it lands: its handler waits for that, nothing else that it has
-// asked for is on its way, nor what the handlers before it in its context have left behind, and they are in the packet that the context has been given,
-// which is nobody else's.
+// inPlace reports whether the bytes of a write towards host memory can be taken
+// when it lands: its handler waits for that, nothing else that it has asked for
+// is on its way, nor what the handlers before it in its context have left
+// behind, and they are in the packet that the context has been given, which is
+// nobody else's.
 func (d *act) inPlace(r *run, op hpu.Op, local, length uint32) bool {
 	return op == hpu.OpDMAToHost && d.hpu.DMAWrite != Initiated && !r.looks && r.late == 0 && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
 }
@@ -174,7 +180,8 @@ func (o *dmaOp) pieces() [][]byte {
 	return o.one[:]
 }
 
-// use counts an operation that begins (1) or has ended (-1) among those that work on its memories. A write to memory of its message's process is on its
+// use counts an operation that begins (1) or has ended (-1) among those that
+// work on its memories. A write to memory of its message's process is on its
 // way no longer than the message is there, which is counted.
 func (o *dmaOp) use(n int) {
 	if o.op != hpu.OpDMAToHost || o.space >= granted {
@@ -189,7 +196,8 @@ func (o *dmaOp) Place(a *host.Access, off int) (addr uint64, n int) {
 	return addr, int(k)
 }
 
-// startDMA makes a non-blocking operation that goes on the bus at the handler's own time, and returns its handle.
+// startDMA makes a non-blocking operation that goes on the bus at the handler's
+// own time, and returns its handle.
 func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	free := noHandle
 	for i := range r.handles {
@@ -221,10 +229,12 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	return int64(free)
 }
 
-// dmaRoom reports whether an operation may go now: hpu.dma_bytes has room for it, and no operation waits for room.
+// dmaRoom reports whether an operation may go now: hpu.dma_bytes has room for
+// it, and no operation waits for room.
 func (d *act) dmaRoom(o *dmaOp) bool { return d.dmaWaits.len() == 0 && d.dmaFits(o) }
 
-// dmaFits reports whether hpu.dma_bytes has room for an operation; one that is larger goes when there is no other.
+// dmaFits reports whether hpu.dma_bytes has room for an operation; one that is
+// larger goes when there is no other.
 func (d *act) dmaFits(o *dmaOp) bool {
 	return d.dmaBytes == 0 || d.dmaBytes+int64(o.access.Length) <= int64(d.hpu.DMABytes)
 }
@@ -248,7 +258,8 @@ func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 	return o.begun(), o.handle == released
 }
 
-// dmaEnded gives the room of an operation back and lets those go on the bus that have waited for it.
+// dmaEnded gives the room of an operation back and lets those go on the bus
+// that have waited for it.
 func (d *act) dmaEnded(length int) {
 	d.dmaBytes -= int64(length)
 	for d.dmaWaits.len() > 0 && d.dmaFits(d.dmaWaits.front()) {
@@ -260,8 +271,8 @@ func (d *act) dmaEnded(length int) {
 	}
 }
 
-// issueDMA puts an operation on the bus. The handler of a blocking write that waits for no more than that may go on, now if the operation is
-// released.
+// issueDMA puts an operation on the bus. The handler of a blocking write that
+// waits for no more than that may go on, now if the operation is released.
 func (d *act) issueDMA(o *dmaOp) {
 	a := &o.access
 	switch o.op {
@@ -293,7 +304,8 @@ func (d *act) Begun(a *host.Access) {
 	d.sched.resumable(o.run, o.result)
 }
 
-// Reached implements host.Client: it executes a compare-and-swap or fetch-and-add where the operation has reached host memory.
+// Reached implements host.Client: it executes a compare-and-swap or
+// fetch-and-add where the operation has reached host memory.
 func (d *act) Reached(a *host.Access) {
 	o := a.Ref.(*dmaOp)
 	if o.result != hpu.OK {

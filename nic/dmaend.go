@@ -25,7 +25,8 @@ type failedAccess struct {
 	op      hpu.Op
 }
 
-// Ended implements host.Client: the data of an operation has landed, or its answer is at the NIC, or it has failed. What faults is tried again, unless
+// Ended implements host.Client: the data of an operation has landed, or its
+// answer is at the NIC, or it has failed. What faults is tried again, unless
 // its handler wants to know.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
@@ -42,7 +43,8 @@ func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	d.core.releaseDMA(o)
 }
 
-// look finds the handle of an operation by which its handler can look for its end; nil: it has none, or has ended.
+// look finds the handle of an operation by which its handler can look for its
+// end; nil: it has none, or has ended.
 func (o *dmaOp) look() *dmaHandle {
 	if o.handle < 0 || !o.run.active || o.run.generation != o.generation {
 		return nil
@@ -112,7 +114,8 @@ func (o *dmaOp) failure() failedAccess {
 	return failedAccess{op: o.op, address: address, bytes: o.access.Length, tries: int(o.tries), result: o.result}
 }
 
-// unlooked reports operations that have failed without the handler's having looked at their ends, and counts those that are still on their way; it has
+// unlooked reports operations that have failed without the handler's having
+// looked at their ends, and counts those that are still on their way; it has
 // ended.
 func (d *act) unlooked(r *run) {
 	if !r.looks {
@@ -128,8 +131,9 @@ func (d *act) unlooked(r *run) {
 	}
 }
 
-// unheard reports an operation that has failed and whose handler does not know. If it should have changed memory the message has failed; in may be
-// gone if it was only to read.
+// unheard reports an operation that has failed and whose handler does not know.
+// If it should have changed memory the message has failed; in may be gone if it
+// was only to read.
 func (d *act) unheard(in *inbound, e HandlerError, f failedAccess) {
 	if f.op == hpu.OpDMAToHost {
 		in.failed(portals.NISegv)
@@ -173,7 +177,8 @@ func (d *act) testDMA(r *run, handle uint64) int64 {
 	return 1
 }
 
-// waitDMA carries out dma_wait: the handler goes on at once if the operation is done, and else gives its core away.
+// waitDMA carries out dma_wait: the handler goes on at once if the operation is
+// done, and else gives its core away.
 func (d *act) waitDMA(r *run, handle uint64) (result int64, ready bool) {
 	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
 		return hpu.Invalid, true

@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// env is what every stage of a NIC has at hand: the clock, a way to send itself events, its device's numbers, and where it reports.
+// env is what every stage of a NIC has at hand: the clock, a way to send itself
+// events, its device's numbers, and where it reports.
 type env struct {
 	// What every event needs, side by side, then what most do:
 	engine   *sim.Engine
@@ -39,15 +40,17 @@ func (e *env) post(at sim.Time, kind sim.Kind, a uint64, ref any) {
 	e.engine.Post(at, e.id, e.id, kind, a, 0, ref)
 }
 
-// writeRecord writes the record of an event to host memory, in memory that the driver holds, behind what is in the line if there is one.
+// writeRecord writes the record of an event to host memory, in memory that the
+// driver holds, behind what is in the line if there is one.
 func (e *env) writeRecord(c host.Client, op uint8, index int, ref any, line *host.Order, together bool) {
 	a := e.core.access()
 	a.Order, a.Length, a.Client, a.Op, a.Index, a.Ref, a.Together = line, e.record, c, op, index, ref, together
 	e.bus.Write(a)
 }
 
-// The events of each stage, by the upper bits of their kinds. Those of the bus come before; the argument A and the reference P of each
-// event stand beside its kind.
+// The events of each stage, by the upper bits of their kinds. Those of the bus
+// come before; the argument A and the reference P of each event stand beside
+// its kind.
 const (
 	stageBits       = 8
 	stageOf         = 1 << stageBits

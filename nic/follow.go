@@ -8,11 +8,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// follow tells a sim.Follower how far messages have come. It is a part of the timeline: without a tracer there is none, and its methods do nothing.
+// follow tells a sim.Follower how far messages have come. It is a part of the
+// timeline: without a tracer there is none, and its methods do nothing.
 type follow struct {
 	*env
-	to    sim.Follower
-	asked map[any]asked          // by an operation or DMA operation of a handler: which handler it was, and when
+	to sim.Follower
+	// by an operation or DMA operation of a handler: which handler it was, and
+	// when
+	asked map[any]asked
 	flows map[*portals.Op]uint64 // messages whose initiator will be told of their ends
 	step  sim.Step               // reused: what a Follower is given is its for the call only
 }

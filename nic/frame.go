@@ -11,26 +11,36 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Frame is a message as it was sent: a header and a payload cut into packets, of which the fabric carries references. What stands in it does
-// not change once it has been sent; the bytes of a packet are there before the packet is. What the receiver knows of the message it keeps by
-// itself, under Source and Number.
+// Frame is a message as it was sent: a header and a payload cut into packets,
+// of which the fabric carries references. What stands in it does not change
+// once it has been sent; the bytes of a packet are there before the packet is.
+// What the receiver knows of the message it keeps by itself, under Source and
+// Number.
 type Frame struct {
 	mark poison.Mark
 
 	// What every packet needs, side by side:
-	Data           []byte
-	Packets        int    // at least 1
-	MTU            int    // bytes of every packet but the last
-	Unread         int    // so many packets, the last, come without their data: the source could not read it
+	Data    []byte
+	Packets int // at least 1
+	MTU     int // bytes of every packet but the last
+	// so many packets, the last, come without their data: the source could not
+	// read it
+	Unread         int
 	Source, Target int32  // nodes
 	Number         uint64 // of the message at its source, from 1
 	Self           bool   // a timer of a handler, or its message to the own process
-	Datagram       bool   // a packet of a put that is a message of its own: what is lost of it is its handlers' business
-	At, Whole      int    // a datagram: the place of its data in the put, and the length of that, bytes
-	cause          uint64 // of its operation
-	Header         portals.Header
+	// a packet of a put that is a message of its own: what is lost of it is its
+	// handlers' business
+	Datagram bool
+	// a datagram: the place of its data in the put, and the length of that,
+	// bytes
+	At, Whole int
+	cause     uint64 // of its operation
+	Header    portals.Header
 
-	Nth uint64 // of the message among those from its source to its target, from 1; only where the network may bring a packet twice
+	// of the message among those from its source to its target, from 1; only
+	// where the network may bring a packet twice
+	Nth uint64
 	_   [24]byte
 }
 
@@ -46,7 +56,8 @@ func (f *Frame) carries(i int) bool { return i < f.Packets-f.Unread }
 // Flow is the number of the message for timelines: no other of the run has it.
 func (f *Frame) Flow() uint64 { return uint64(f.Source)<<40 | f.Number }
 
-// Cause makes what is the Cause of an operation: timelines show that it, and what handlers send because of it hops times over, happens because of a flow.
+// Cause makes what is the Cause of an operation: timelines show that it, and
+// what handlers send because of it hops times over, happens because of a flow.
 func Cause(flow uint64, hops int) uint64 { return uint64(hops)<<causeBits | flow }
 
 const causeBits = 62
@@ -61,16 +72,20 @@ func (f *Frame) effect() uint64 {
 
 // packet is one packet of a frame whose data is at the NIC.
 type packet struct {
-	f      *Frame
-	i      int
-	device bool // from HPU memory: it counts against the egress limit of handlers until it is on the wire
+	f *Frame
+	i int
+	// from HPU memory: it counts against the egress limit of handlers until it
+	// is on the wire
+	device bool
 }
 
 // last reports whether it is the frame's last packet.
 func (k *packet) last() bool { return k.i+1 == k.f.Packets }
 
-// Core is what the NICs that one core of the simulating machine handles share: objects that nobody uses at the moment, so that the hot path
-// allocates nothing and finds memory that is in the cache. Nothing that is simulated depends on it.
+// Core is what the NICs that one core of the simulating machine handles share:
+// objects that nobody uses at the moment, so that the hot path allocates
+// nothing and finds memory that is in the cache. Nothing that is simulated
+// depends on it.
 type Core struct {
 	frames   freeList[Frame]
 	incoming freeList[inbound]
@@ -84,7 +99,8 @@ type Core struct {
 	keep     bool // frames are not used again
 }
 
-// Keep makes the core's frames never be used again, for networks that bring a packet a second time to a NIC whose transport is none.
+// Keep makes the core's frames never be used again, for networks that bring a
+// packet a second time to a NIC whose transport is none.
 func (c *Core) Keep() { c.keep = true }
 
 // freeList keeps objects for reuse, the latest first.
@@ -112,7 +128,8 @@ func (l *freeList[T]) give(x *T) {
 
 const bufferClasses = 48 // powers of two
 
-// frame returns a frame with a payload of n bytes. What that is, the header and the numbers are the caller's to fill in.
+// frame returns a frame with a payload of n bytes. What that is, the header and
+// the numbers are the caller's to fill in.
 func (c *Core) frame(n, mtu int) *Frame {
 	f := c.frames.take()
 	f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
@@ -220,7 +237,8 @@ func (c *Core) releaseInbound(in *inbound) {
 	c.incoming.give(in)
 }
 
-// Balanced returns an error if something that was taken from the core was not given back; with the tag invariants only.
+// Balanced returns an error if something that was taken from the core was not
+// given back; with the tag invariants only.
 func (c *Core) Balanced() error {
 	var open []error
 	for _, l := range []struct {

@@ -11,24 +11,28 @@ import (
 const (
 	minClock = 1e6  // Hz
 	maxClock = 1e12 // Hz
-	// maxBudget is the greatest budget of a handler, cycles. A handler that runs cannot be interrupted, nor can Go collect garbage
-	// meanwhile, so it must end by itself soon: this takes about a second of real time.
+	// maxBudget is the greatest budget of a handler, cycles. A handler that
+	// runs cannot be interrupted, nor can Go collect garbage meanwhile, so it
+	// must end by itself soon: this takes about a second of real time.
 	maxBudget     = 1_000_000_000
 	maxWaiting    = 1 << 24 // handlers
 	maxHandles    = 1 << 16
 	minNodeMemory = 1 << 16 // bytes
 )
 
-// HPUSpec describes the handler processing units (sPIN'17 §4). It is the hpu section of a profile, where each value's source stands;
-// there are no defaults.
+// HPUSpec describes the handler processing units (sPIN'17 §4). It is the hpu
+// section of a profile, where each value's source stands; there are no
+// defaults.
 type HPUSpec struct {
 	// Clock is 1 MHz to 1 THz.
 	Clock sim.Frequency `yaml:"clock"`
 	// Cores is the number of HPUs, 1 to 4096.
 	Cores int `yaml:"cores"`
-	// Contexts is how many handlers an HPU holds, one of which runs, 1 to 4096; Cores times Contexts is at most 65,536.
+	// Contexts is how many handlers an HPU holds, one of which runs, 1 to 4096;
+	// Cores times Contexts is at most 65,536.
 	Contexts int `yaml:"contexts"`
-	// Clusters is how many clusters the HPUs form, each of as many: a divisor of Cores. 0 or absent: one. A cluster has scratchpads of its own
+	// Clusters is how many clusters the HPUs form, each of as many: a divisor
+	// of Cores. 0 or absent: one. A cluster has scratchpads of its own
 	// (portals.Spin); the time of an access does not depend on whose they are.
 	Clusters int `yaml:"clusters,omitempty"`
 	// StackBytes is the shadow stack of a context, bytes, 0 to 2^24.
@@ -37,16 +41,19 @@ type HPUSpec struct {
 	Dispatch sim.Time `yaml:"dispatch"`
 	// MaxCycles is the budget of a handler, 1 to 10^9 cycles.
 	MaxCycles int64 `yaml:"max_cycles"`
-	// MaxCyclesPerByte is what each byte of its packet adds to the budget, cycles; for a packet of the MTU both together are at most 10^9.
+	// MaxCyclesPerByte is what each byte of its packet adds to the budget,
+	// cycles; for a packet of the MTU both together are at most 10^9.
 	MaxCyclesPerByte int64 `yaml:"max_cycles_per_byte"`
-	// WaitingHandlers is how many handlers of a node may wait for an HPU, 1 to 2^24. A message, or a packet, whose header or payload
-	// handler would be one more is dropped as if the packet buffer were full.
+	// WaitingHandlers is how many handlers of a node may wait for an HPU, 1 to
+	// 2^24. A message, or a packet, whose header or payload handler would be
+	// one more is dropped as if the packet buffer were full.
 	WaitingHandlers int `yaml:"waiting_handlers"`
 	// DMAHandles is the non-blocking DMA operations one handler may have open, 1 to 65,536.
 	DMAHandles int `yaml:"dma_handles"`
-	// DMABytes is how many bytes DMA operations of a node's handlers may have on their way, 1 to 2^40, those included that a handler has
-	// asked for since it was last suspended. Beyond it a non-blocking operation is NO_SPACE and a blocking one waits; one of more bytes
-	// goes alone.
+	// DMABytes is how many bytes DMA operations of a node's handlers may have
+	// on their way, 1 to 2^40, those included that a handler has asked for
+	// since it was last suspended. Beyond it a non-blocking operation is
+	// NO_SPACE and a blocking one waits; one of more bytes goes alone.
 	DMABytes sim.Size `yaml:"dma_bytes"`
 	// MaxCodeBytes is the code section of a module, bytes, 1 to 2^26.
 	MaxCodeBytes int `yaml:"max_code_bytes" unit:"B"`
@@ -56,7 +63,8 @@ type HPUSpec struct {
 	MaxMemoryBytes int64 `yaml:"max_memory_bytes" unit:"B"`
 	// MaxHPUMemory is the HPU memory of one program, bytes.
 	MaxHPUMemory int64 `yaml:"max_hpu_memory" unit:"B"`
-	// NodeMemory is the bytes, 2^16 to 2^40, of all programs of a node: what the modules declare and the HPU memory.
+	// NodeMemory is the bytes, 2^16 to 2^40, of all programs of a node: what
+	// the modules declare and the HPU memory.
 	NodeMemory sim.Size `yaml:"node_memory"`
 	// MaxCallDepth is the active calls of functions that may recurse, 1 to 1024; see hpu.Spec.
 	MaxCallDepth int `yaml:"max_call_depth"`
@@ -64,7 +72,8 @@ type HPUSpec struct {
 	DMAWrite string `yaml:"dma_write"`
 	// Charge is ChargeCycles or ChargeNothing.
 	Charge string `yaml:"charge"`
-	// Costs is what instructions and imports cost. A profile has the table here, or the name of a built-in one.
+	// Costs is what instructions and imports cost. A profile has the table
+	// here, or the name of a built-in one.
 	Costs hpu.CostTable `yaml:"costs"`
 }
 
@@ -99,8 +108,9 @@ func (s *HPUSpec) Device(mtu int32) *hpu.Spec {
 	}
 }
 
-// Validate returns every violation for a network whose packets have up to mtu bytes, each with the field's name in a profile. What is
-// wrong with mtu itself is not said.
+// Validate returns every violation for a network whose packets have up to mtu
+// bytes, each with the field's name in a profile. What is wrong with mtu itself
+// is not said.
 func (s *HPUSpec) Validate(mtu int32) error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "clock", int64(s.Clock), minClock, maxClock)

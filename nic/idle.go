@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Idle returns nil if nothing is on its way through the NIC, and else an error that says what is left: after a run in which nothing was lost
-// it must be nil. It is for tests and takes time in proportion to what was sent.
+// Idle returns nil if nothing is on its way through the NIC, and else an error
+// that says what is left: after a run in which nothing was lost it must be nil.
+// It is for tests and takes time in proportion to what was sent.
 func (n *NIC) Idle() error {
 	var left []error
 	check := func(what string, count int) {

@@ -29,9 +29,10 @@ type foundLine struct {
 type lineKind uint8
 
 const (
-	forArrivals lineKind = iota // writes, reads and atomics of messages from a node, and of their handlers
-	forRequests                 // reads of the data of requests to a node
-	forAnswers                  // reads of the data of replies to a node
+	// writes, reads and atomics of messages from a node, and of their handlers
+	forArrivals lineKind = iota
+	forRequests          // reads of the data of requests to a node
+	forAnswers           // reads of the data of replies to a node
 	lineKinds
 )
 
@@ -42,9 +43,12 @@ func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *
 	return i
 }
 
-// lineOf is the line of accesses to memory that are made for messages from or to a node, or nil where nothing waits. What small messages write and
-// read is ordered (Portals 4.x §3.6.1, max_waw_ordered_size and max_war_ordered_size), what handlers write, too (docs/abi.md), and the events of messages of one source
-// come in the order of their last packets. Requests of a process to a node leave in the order in which they were made (§2.4), so their data is read
+// lineOf is the line of accesses to memory that are made for messages from or
+// to a node, or nil where nothing waits. What small messages write and read is
+// ordered (Portals 4.x §3.6.1, max_waw_ordered_size and max_war_ordered_size),
+// what handlers write, too (docs/abi.md), and the events of messages of one
+// source come in the order of their last packets. Requests of a process to a
+// node leave in the order in which they were made (§2.4), so their data is read
 // in it; what is absent holds up no reply, no other node and no other process.
 func (i *Interface) lineOf(kind lineKind, node int32) *host.Order {
 	if i.env.bus.Paged() {
@@ -74,8 +78,9 @@ func (i *Interface) line(kind lineKind, node int32) *host.Order {
 	return line
 }
 
-// interfaceOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where a process
-// has closed an interface and opened it again.
+// interfaceOf is the interface that a header is for, nil if the process or the
+// interface does not exist. The newest is meant where a process has closed an
+// interface and opened it again.
 func (t *transmit) interfaceOf(h *portals.Header) *Interface {
 	for i := len(t.names) - 1; i >= 0; i-- {
 		if name := &t.names[i]; name.pid == h.Target.PID && name.kind == h.NI {

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/internal/hosttest"
 )
 
-// What an absent page holds up is a line, and each is by itself: of one process, one other node, and what arrives from it, what is sent to it, what it is
-// answered. Where memory is always there nobody waits in one.
+// What an absent page holds up is a line, and each is by itself: of one
+// process, one other node, and what arrives from it, what is sent to it, what
+// it is answered. Where memory is always there nobody waits in one.
 func TestLinesAreApart(t *testing.T) {
 	x := newAlone(t, kindsOfMatch)
 	require.Nil(t, x.iface.lineOf(forRequests, 2))

@@ -65,8 +65,9 @@ func (c *core) check(wrong func(format string, args ...any)) {
 	}
 }
 
-// spoil overwrites what a handler has left behind: its context's stack, record and packet, of which the next one must not see anything, and
-// what it waited for.
+// spoil overwrites what a handler has left behind: its context's stack, record
+// and packet, of which the next one must not see anything, and what it waited
+// for.
 func (r *run) spoil() {
 	mem, l := r.ctx.Program().Memory(), r.ctx.Program().Layout()
 	poison.Bytes(mem[l.StackLimit(r.ctx.Index()):][:l.Region:l.Region])

@@ -18,10 +18,12 @@ type issue struct {
 	command   bool        // it counts against the command queue
 	ct        portals.Handle
 	a, b      uint64
-	timer     *timer   // it waits for
-	owner     *Memory  // OpTimerCancel: whose timer
-	datagrams bool     // of a put
-	in        *inbound // OpAck: the message to acknowledge; from host memory: the one whose data must have landed; nil: none
+	timer     *timer  // it waits for
+	owner     *Memory // OpTimerCancel: whose timer
+	datagrams bool    // of a put
+	// OpAck: the message to acknowledge; from host memory: the one whose data
+	// must have landed; nil: none
+	in *inbound
 }
 
 func (c *Core) issue() *issue {
@@ -37,8 +39,8 @@ func (c *Core) releaseIssue(i *issue) {
 	c.issues.give(i)
 }
 
-// optCompleteEntry is the bit of an operation record's options that makes the operation's end complete the entry
-// (docs/abi.md).
+// optCompleteEntry is the bit of an operation record's options that makes the
+// operation's end complete the entry (docs/abi.md).
 const optCompleteEntry = 1
 
 // optDatagrams is the bit that makes each packet of a put a message of its own.
@@ -47,8 +49,9 @@ const optDatagrams = 2
 // noFetch is the fetch_offset of an atomic that fetches nothing (docs/abi.md).
 const noFetch = 1<<64 - 1
 
-// issueLater checks an operation now, so that the handler learns of a wrong argument, and lets it leave at time at. The
-// bytes from HPU memory are those of now: the handler may use the buffer again.
+// issueLater checks an operation now, so that the handler learns of a wrong
+// argument, and lets it leave at time at. The bytes from HPU memory are those
+// of now: the handler may use the buffer again.
 func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, at sim.Time) int64 {
 	ho, result := d.handlerOp(r, act, rec)
 	switch {
@@ -109,13 +112,14 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	return hpu.OK
 }
 
-// sends reports whether an action is a message from HPU memory that no answer is awaited for: it counts against the egress.
+// sends reports whether an action is a message from HPU memory that no answer
+// is awaited for: it counts against the egress.
 func sends(act hpu.Op, rec *hpu.Operation) bool {
 	return act == hpu.OpPutFromDevice || act == hpu.OpAtomicFromDevice && rec.Fetch == 0
 }
 
-// commands reports whether an action waits at the NIC for host memory or a moment and cannot suspend the handler: it counts against
-// the command queue.
+// commands reports whether an action waits at the NIC for host memory or a
+// moment and cannot suspend the handler: it counts against the command queue.
 func commands(act hpu.Op) bool {
 	switch act {
 	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
@@ -159,8 +163,8 @@ func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.Hand
 	return ho, in.hostPlaces(&ho, act, rec)
 }
 
-// hostPlaces fills in where in host memory an operation from host takes its data and puts the answer; DENIED if that is outside
-// the range.
+// hostPlaces fills in where in host memory an operation from host takes its
+// data and puts the answer; DENIED if that is outside the range.
 func (in *inbound) hostPlaces(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operation) (result int64) {
 	takes, puts := act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost, act == hpu.OpGetFromHost
 	at := rec.Offset
@@ -237,7 +241,8 @@ func (d *act) issueDue(i *issue) {
 			d.freeTimer(i.timer)
 		}
 		if i.in != nil && i.in.underway > 0 {
-			// Store and forward: the data is sent "after the packet is delivered to host memory" (sPIN'17 §4.4.1).
+			// Store and forward: the data is sent "after the packet is
+			// delivered to host memory" (sPIN'17 §4.4.1).
 			i.in.await(i)
 			return
 		}
@@ -271,7 +276,8 @@ func (d *act) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
 			return hpu.Invalid
 		}
 		r.task.in.acknowledged = true
-	} else if _, err := i.ni.NI.CTGet(i.ct); err != nil || a.Op == hpu.OpCTInc && a.A != 0 && a.B != 0 { // Portals 4.x §3.14.8: not both
+	} else if _, err := i.ni.NI.CTGet(i.ct); err != nil || a.Op == hpu.OpCTInc && a.A != 0 && a.B != 0 {
+		// Portals 4.x §3.14.8: not both
 		d.core.releaseIssue(i)
 		return hpu.Invalid
 	}

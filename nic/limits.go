@@ -11,9 +11,11 @@ import (
 // An interface has no less (Portals 4.x §3.6.1).
 const leastPTIndex, leastWAW, leastWAR = 63, 64, 8
 
-// LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t, Portals 4.x §3.6.1, with the additions of sPIN'17). It is the
-// limits section of a profile; the standard leaves the values to the device, and there are no defaults. Counts and sizes are at most
-// 2^31 - 1. What else an interface says of itself follows from the MTU and the HPUs: see Limits.
+// LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t,
+// Portals 4.x §3.6.1, with the additions of sPIN'17). It is the limits section
+// of a profile; the standard leaves the values to the device, and there are no
+// defaults. Counts and sizes are at most 2^31 - 1. What else an interface says
+// of itself follows from the MTU and the HPUs: see Limits.
 type LimitsSpec struct {
 	// MaxEntries is the list and match list entries allocated at one time, at least 1.
 	MaxEntries int `yaml:"max_entries"`
@@ -39,15 +41,21 @@ type LimitsSpec struct {
 	MaxAtomicSize sim.Size `yaml:"max_atomic_size"`
 	// MaxFetchAtomicSize is the bytes of one FetchAtomic or Swap, 0 to MaxMsgSize.
 	MaxFetchAtomicSize sim.Size `yaml:"max_fetch_atomic_size"`
-	// MaxWAWOrderedSize is the bytes of the largest message with the order of a write behind a write, or a read behind a write, of the same
-	// initiator to the same bytes: put or atomic, then put, atomic or get; 64 (the least that an interface has) to MaxMsgSize.
+	// MaxWAWOrderedSize is the bytes of the largest message with the order of a
+	// write behind a write, or a read behind a write, of the same initiator to
+	// the same bytes: put or atomic, then put, atomic or get; 64 (the least
+	// that an interface has) to MaxMsgSize.
 	MaxWAWOrderedSize sim.Size `yaml:"max_waw_ordered_size"`
-	// MaxWAROrderedSize is the bytes of the largest message with the order of a write behind a read: get, then put or atomic; 8 (the least that an
-	// interface has) to MaxMsgSize. The write waits at the NIC until what the get is to read of its bytes is there.
+	// MaxWAROrderedSize is the bytes of the largest message with the order of a
+	// write behind a read: get, then put or atomic; 8 (the least that an
+	// interface has) to MaxMsgSize. The write waits at the NIC until what the
+	// get is to read of its bytes is there.
 	MaxWAROrderedSize sim.Size `yaml:"max_war_ordered_size"`
-	// MaxVolatileSize is the bytes of the largest message captured from a VOLATILE descriptor, 0 to MaxMsgSize.
+	// MaxVolatileSize is the bytes of the largest message captured from a
+	// VOLATILE descriptor, 0 to MaxMsgSize.
 	MaxVolatileSize sim.Size `yaml:"max_volatile_size"`
-	// MaxUserHdrSize is the bytes of a message that may be declared as user header (sPIN); beyond a packet they are none.
+	// MaxUserHdrSize is the bytes of a message that may be declared as user
+	// header (sPIN); beyond a packet they are none.
 	MaxUserHdrSize sim.Size `yaml:"max_user_hdr_size"`
 	// MaxInitialState is the bytes copied to HPU memory when handlers are installed (sPIN).
 	MaxInitialState sim.Size `yaml:"max_initial_state"`
@@ -92,8 +100,8 @@ func (l *LimitsSpec) Validate() error {
 	return wrong.Join()
 }
 
-// Limits are the limits as package portals takes them, with those that the network, whose packets have up to mtu bytes, and the HPUs
-// decide.
+// Limits are the limits as package portals takes them, with those that the
+// network, whose packets have up to mtu bytes, and the HPUs decide.
 func (l *LimitsSpec) Limits(mtu int32, hpus *HPUSpec) portals.Limits {
 	return portals.Limits{
 		MaxEntries: l.MaxEntries, MaxUnexpectedHeaders: l.MaxUnexpectedHeaders,
@@ -105,14 +113,17 @@ func (l *LimitsSpec) Limits(mtu int32, hpus *HPUSpec) portals.Limits {
 		MaxUserHdrSize: uint64(min(l.MaxUserHdrSize, sim.Size(mtu))), MaxPayloadSize: uint64(mtu),
 		MaxHandlerMem: uint64(hpus.MaxHPUMemory), MaxInitialState: uint64(l.MaxInitialState),
 		MinFragmentationLimit: fragment(mtu), MaxCyclesPerByte: uint64(hpus.MaxCyclesPerByte),
-		// Atomics change host memory in place, at one moment. Data is not totally ordered: what a get that is longer than the ordered sizes
+		// Atomics change host memory in place, at one moment. Data is not
+		// totally ordered: what a get that is longer than the ordered sizes
 		// reads may be what a put behind it has written.
 		Features: portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics,
 	}
 }
 
-// fragment is what payload comes in multiples of, bytes: the packets of a message are whole ones but for the last, and a user header at its beginning,
-// which may be of any number of such units, moves all ends of what handlers see. As large as user headers allow: what holds the largest number.
+// fragment is what payload comes in multiples of, bytes: the packets of a
+// message are whole ones but for the last, and a user header at its beginning,
+// which may be of any number of such units, moves all ends of what handlers
+// see. As large as user headers allow: what holds the largest number.
 func fragment(mtu int32) uint64 {
 	const number = 8
 	return uint64(min(mtu&-mtu, number))

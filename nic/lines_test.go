@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// What every packet touches is whole cache lines of 64 bytes, and so are the stages in their NIC. Some of it is made of types of other packages, which
+// What every packet touches is whole cache lines of 64 bytes, and so are the
+// stages in their NIC. Some of it is made of types of other packages, which
 // must not grow unnoticed.
 func TestHotObjectsAreWholeCacheLines(t *testing.T) {
 	if poison.On { // marked objects are larger
@@ -21,7 +22,8 @@ func TestHotObjectsAreWholeCacheLines(t *testing.T) {
 	n := reflect.TypeFor[NIC]()
 	for _, stage := range way {
 		field, _ := n.FieldByName(stage)
-		if field.Type.Kind() == reflect.Struct && stage != "deposit" { // which shares a line with what all stages have
+		// which shares a line with what all stages have
+		if field.Type.Kind() == reflect.Struct && stage != "deposit" {
 			require.Zero(t, field.Offset%64, stage)
 		}
 	}

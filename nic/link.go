@@ -6,15 +6,19 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// link is a NIC's end of the wire: packets leave when the fabric takes them, and those that arrive go up. By itself it is the transport of a
-// lossless network (transport.kind none): what is lost all the same is counted by the fabric and named at the end of the run.
+// link is a NIC's end of the wire: packets leave when the fabric takes them,
+// and those that arrive go up. By itself it is the transport of a lossless
+// network (transport.kind none): what is lost all the same is counted by the
+// fabric and named at the end of the run.
 type link struct {
 	*env
-	port      fabric.Port
-	next      arrivals
-	sent      int64
-	arrived   int64
-	known     map[int32]*arrivedOf            // of a network with faults, by source: packets that have arrived; nil: none comes twice
+	port    fabric.Port
+	next    arrivals
+	sent    int64
+	arrived int64
+	// of a network with faults, by source: packets that have arrived; nil: none
+	// comes twice
+	known     map[int32]*arrivedOf
 	numbers   map[int32]uint64                // likewise, by target: messages sent
 	transport transport                       // nil: kind none
 	classes   bool                            // buffers are bounded: answers have a class of their own
@@ -60,8 +64,9 @@ type departure struct {
 
 // The events of link.
 const (
-	kindLoopback    sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the own node arrives
-	kindEgressSpace                               // handlers that wait for room in the egress may go on
+	kindLoopback sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the own node arrives
+	// handlers that wait for room in the egress may go on
+	kindEgressSpace
 )
 
 func (l *link) handle(e *sim.Event) {
@@ -139,7 +144,8 @@ func (l *link) send(p packet) {
 	l.enqueue(&d)
 }
 
-// classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.
+// classOf is the class of a message's packets. Without bounded buffers all are
+// in one, which keeps them in the order of sending.
 func (l *link) classOf(k portals.OpKind) fabric.Class {
 	if l.classes && (k == portals.OpAck || k == portals.OpReply) {
 		return fabric.Answers
@@ -161,7 +167,8 @@ func (l *link) enqueue(d *departure) {
 	w.push(*d)
 }
 
-// inject sends the packets of a class that wait, as far as the fabric takes them; it tells when to come back.
+// inject sends the packets of a class that wait, as far as the fabric takes
+// them; it tells when to come back.
 func (l *link) inject(c fabric.Class) {
 	w := &l.waiting[c]
 	for w.len() > 0 {
@@ -173,7 +180,8 @@ func (l *link) inject(c fabric.Class) {
 	}
 }
 
-// launch puts a packet on the wire, where it follows the one before at the gap g, or turns it round if it is for this node.
+// launch puts a packet on the wire, where it follows the one before at the gap
+// g, or turns it round if it is for this node.
 func (l *link) launch(d *departure) {
 	if l.transport != nil && !l.transport.leaves(d.ref, d.seq) {
 		if d.device {
@@ -205,8 +213,9 @@ func (l *link) launch(d *departure) {
 	}
 }
 
-// turned is when a packet to the own node arrives there. Packets take the path one after the other. A message
-// of one packet from a program to its own process is none: it stands for stores into the interface's registers.
+// turned is when a packet to the own node arrives there. Packets take the path
+// one after the other. A message of one packet from a program to its own
+// process is none: it stands for stores into the interface's registers.
 func (l *link) turned(d *departure) sim.Time {
 	s := l.spec
 	at := l.now() + s.Loopback
@@ -232,7 +241,8 @@ func (l *link) hold(n int) { l.device += n }
 // maxEgress packets in the egress are no limit.
 const maxEgress = 1 << 20
 
-// egressRoom reports whether handlers that have promised so many packets from the device may promise one more.
+// egressRoom reports whether handlers that have promised so many packets from
+// the device may promise one more.
 func (l *link) egressRoom(promised int) bool {
 	return l.spec.EgressPackets == maxEgress || l.device+promised < l.spec.EgressPackets
 }

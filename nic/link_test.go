@@ -88,8 +88,10 @@ func (x *linkAlone) packetArrived(f *Frame, i int, damaged bool) {
 
 func (x *linkAlone) egressSpace() { x.spaces++ }
 
-// A network that pushes back gets every packet once, when it has room for one of its class, those of a class in their order, and none that could go
-// waits; what waits in one class holds up nothing of the other, and the place that a packet of a handler takes is given back when it has left.
+// A network that pushes back gets every packet once, when it has room for one
+// of its class, those of a class in their order, and none that could go waits;
+// what waits in one class holds up nothing of the other, and the place that a
+// packet of a handler takes is given back when it has left.
 func TestLinkWaitsForRoom(t *testing.T) {
 	waited := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -162,8 +164,9 @@ func TestLinkClassesPassEachOther(t *testing.T) {
 	})
 }
 
-// What has come is released once, whatever it is, so that its buffer is free for others; up goes what is whole, and once. Copies come in any order and
-// at any time.
+// What has come is released once, whatever it is, so that its buffer is free
+// for others; up goes what is whole, and once. Copies come in any order and at
+// any time.
 func TestLinkTakesEachPacketOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newLinkAlone(t, Spec{}, false)

@@ -10,9 +10,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Packets to the own node share a path: each has its bytes and its header there, behind those before,
-// and then the switch and the wires. A put of one packet to the own process is a store into registers
-// and has none of it, unless a handler has made it. Without a rate all of them turn round at once.
+// Packets to the own node share a path: each has its bytes and its header
+// there, behind those before, and then the switch and the wires. A put of one
+// packet to the own process is a store into registers and has none of it,
+// unless a handler has made it. Without a rate all of them turn round at once.
 func TestPathToTheOwnNode(t *testing.T) {
 	own, other := portals.PhysID(0, 1), portals.PhysID(0, 2)
 	rate := sim.NewRate(100, 1) // ps a byte

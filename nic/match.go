@@ -140,8 +140,8 @@ func (m *match) Ended(a *host.Access, _ int, _ host.Status) {
 	m.over(in)
 }
 
-// unknownProcess drops a message for a process or an interface that is not here, and tells the initiator of a request, if it waits for an
-// answer.
+// unknownProcess drops a message for a process or an interface that is not
+// here, and tells the initiator of a request, if it waits for an answer.
 func (m *match) unknownProcess(f *Frame) {
 	h := f.Header
 	m.dropped += int64(f.Packets)

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// matching alone: what follows it notes what comes, and what is to come after a header handler is drawn.
+// matching alone: what follows it notes what comes, and what is to come after a
+// header handler is drawn.
 type matchStage struct {
 	*alone
 	m      match
@@ -65,8 +66,10 @@ func (h handlersAfterMatch) begin(in *inbound) {
 func (h handlersAfterMatch) packet(in *inbound, i int)  { h.x.note("schedule", "packet", in, i) }
 func (h handlersAfterMatch) missing(in *inbound, i int) { h.x.note("schedule", "missing", in, i) }
 
-// Every packet of a message goes where its header says: without handlers to the deposit, with them to the schedule for as long as they have a say,
-// and one that comes without its data, or never, is missing there. Nothing comes before the header, and nothing is touched after the last packet.
+// Every packet of a message goes where its header says: without handlers to the
+// deposit, with them to the schedule for as long as they have a say, and one
+// that comes without its data, or never, is missing there. Nothing comes before
+// the header, and nothing is touched after the last packet.
 func TestMatchSendsPacketsTheirWay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := newMatchStage(rt)
@@ -125,7 +128,8 @@ func TestMatchSendsPacketsTheirWay(t *testing.T) {
 	})
 }
 
-// A message that lacks data fails: as the source says, if it could not read it, as the transport says, if it was given up; the first counts.
+// A message that lacks data fails: as the source says, if it could not read it,
+// as the transport says, if it was given up; the first counts.
 func TestMatchSaysWhyDataIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		unread int
@@ -148,7 +152,8 @@ func TestMatchSaysWhyDataIsMissing(t *testing.T) {
 	}
 }
 
-// A message to nobody is dropped and reported, and its initiator is told, if it waits for an answer. Nobody is told of answers to nobody.
+// A message to nobody is dropped and reported, and its initiator is told, if it
+// waits for an answer. Nobody is told of answers to nobody.
 func TestMatchOfNoProcess(t *testing.T) {
 	const put, ack, reply = portals.OpPut, portals.OpAck, portals.OpReply
 	for _, c := range []struct {

@@ -26,22 +26,28 @@ type Config struct {
 	Transport *TransportSpec
 	Fabric    *fabric.Spec
 	Bus       *host.Bus
-	Record    int  // bytes of the record of an event in host memory
-	Ordered   int  // bytes of the longest message whose data is written and read in the order of the requests of its initiator
-	Faulty    bool // the network loses, damages, doubles or delays packets
+	Record    int // bytes of the record of an event in host memory
+	// bytes of the longest message whose data is written and read in the order
+	// of the requests of its initiator
+	Ordered int
+	Faulty  bool // the network loses, damages, doubles or delays packets
 
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
 	// Watch is told of every step of every handler; nil: nobody.
 	Watch func(s *HandlerStep)
-	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative answer, such
-	// as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
+	// InjectDMA, if not nil, is asked at the beginning of every DMA operation
+	// of a handler that is otherwise allowed. A negative answer, such as
+	// hpu.Fault, becomes the result of the operation: it takes its time, but no
+	// byte moves.
 	InjectDMA func(rank int, op hpu.Op) int64
 }
 
-// NIC is a programmable network interface: the stages of the package, one after the other. Between two events of a node the others' have taken its
-// place in the cache of the simulating machine, and the lines of it that an event needs are most of what it costs: each stage is whole lines, in the
-// first of which is what every packet needs.
+// NIC is a programmable network interface: the stages of the package, one after
+// the other. Between two events of a node the others' have taken its place in
+// the cache of the simulating machine, and the lines of it that an event needs
+// are most of what it costs: each stage is whole lines, in the first of which
+// is what every packet needs.
 type NIC struct {
 	env      env
 	deposit  deposit
@@ -104,7 +110,8 @@ func (n *NIC) connectReliable(spec *TransportSpec) {
 // Connect gives the NIC its port in the network.
 func (n *NIC) Connect(p fabric.Port) { n.link.port = p }
 
-// Queued notes that an interface of the node wants something sent; it is for portals.Hooks.OpQueued.
+// Queued notes that an interface of the node wants something sent; it is for
+// portals.Hooks.OpQueued.
 func (n *NIC) Queued(port *portals.Port) { n.transmit.opQueued(port) }
 
 // Handle carries out one event of the node.
@@ -155,17 +162,23 @@ func (n *NIC) handle(e *sim.Event) {
 type Stats struct {
 	PacketsSent     int64
 	PacketsReceived int64
-	PacketsDropped  int64 // for want of room, of a process or of memory, and those that came without their data
-	MessagesLost    int64 // of which packets were dropped for want of room, of a process, of memory, or of a way to the other node
-	HandlerCalls    int64
-	HandlerCycles   int64    // charged to handlers
-	HandlerTime     sim.Time // from the beginnings of handlers to their ends, what they waited for included: a sum
-	FirstHandler    sim.Time // when the first handler ended; 0: none has
-	LastHandler     sim.Time // when the last one did
-	LostActions     int64    // of handlers, on counters that were freed meanwhile
-	FlowControl     int64    // messages in which flow control was triggered
-	Retransmitted   int64    // packets that a reliable transport has sent again
-	Duplicates      int64    // packets that have come twice to a reliable transport
+	// for want of room, of a process or of memory, and those that came without
+	// their data
+	PacketsDropped int64
+	// of which packets were dropped for want of room, of a process, of memory,
+	// or of a way to the other node
+	MessagesLost  int64
+	HandlerCalls  int64
+	HandlerCycles int64 // charged to handlers
+	// from the beginnings of handlers to their ends, what they waited for
+	// included: a sum
+	HandlerTime   sim.Time
+	FirstHandler  sim.Time // when the first handler ended; 0: none has
+	LastHandler   sim.Time // when the last one did
+	LostActions   int64    // of handlers, on counters that were freed meanwhile
+	FlowControl   int64    // messages in which flow control was triggered
+	Retransmitted int64    // packets that a reliable transport has sent again
+	Duplicates    int64    // packets that have come twice to a reliable transport
 }
 
 // Stats returns the counts.
@@ -201,7 +214,8 @@ func FrameOf(p *fabric.Packet) *Frame {
 	return f
 }
 
-// Waiting reports handlers that are suspended, those that wait for a processor, and entries that wait for another message.
+// Waiting reports handlers that are suspended, those that wait for a processor,
+// and entries that wait for another message.
 func (n *NIC) Waiting(report func(sim.Waiting)) {
 	s := &n.schedule
 	for k := range s.runs {
@@ -234,7 +248,8 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 	}
 }
 
-// Add joins the counts of another NIC to s: sums, the first of the first handlers' ends and the last of the last ones'.
+// Add joins the counts of another NIC to s: sums, the first of the first
+// handlers' ends and the last of the last ones'.
 func (s *Stats) Add(o *Stats) {
 	s.PacketsSent += o.PacketsSent
 	s.PacketsReceived += o.PacketsReceived

@@ -2,12 +2,17 @@ package nic
 
 import "github.com/spinsim/spinsim/fabric"
 
-// WirePacket is what a packet of the network is to the NICs, for a capture. It must not be kept: what it points to is used again.
+// WirePacket is what a packet of the network is to the NICs, for a capture. It
+// must not be kept: what it points to is used again.
 type WirePacket struct {
-	Frame    *Frame // the message; nil: an acknowledgement of the transport, or of a fabric's own program
-	Index    int    // of the packet in its message, from 0
-	Reliable bool   // the end-to-end transport has sent it
-	Number   uint64 // with Reliable: of the packet among those to its target; of an acknowledgement the lower half of the first that is missing
+	// the message; nil: an acknowledgement of the transport, or of a fabric's
+	// own program
+	Frame    *Frame
+	Index    int  // of the packet in its message, from 0
+	Reliable bool // the end-to-end transport has sent it
+	// with Reliable: of the packet among those to its target; of an
+	// acknowledgement the lower half of the first that is missing
+	Number uint64
 }
 
 // OnWire says what a packet is.

@@ -6,8 +6,9 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// pending is a message whose entry waits for an operation of one of its handlers (sPIN'17 §2, the _PENDING codes): the
-// communication event counts the bytes of both.
+// pending is a message whose entry waits for an operation of one of its
+// handlers (sPIN'17 §2, the _PENDING codes): the communication event counts the
+// bytes of both.
 type pending struct {
 	port       *portals.Port
 	d          *portals.Delivery
@@ -34,7 +35,8 @@ func (p *pending) messageEnded(out portals.Outcome) {
 	p.finish()
 }
 
-// operationEnded completes a pending message, if its own packets are through and this was the last of its operations.
+// operationEnded completes a pending message, if its own packets are through
+// and this was the last of its operations.
 func (p *pending) operationEnded(bytes uint64, fail portals.FailType) {
 	p.operations--
 	p.out.Delivered += bytes
@@ -50,7 +52,8 @@ func (p *pending) finish() {
 	}
 }
 
-// hostRegion is the host memory that handlers of a message reach as space; nil if there is no such space.
+// hostRegion is the host memory that handlers of a message reach as space; nil
+// if there is no such space.
 func (in *inbound) hostRegion(space uint32) *portals.Region {
 	switch space {
 	case meHostMem:
@@ -69,7 +72,8 @@ const (
 	maxGrants      = int(hpu.TellFaults) - granted
 )
 
-// hostMemory is hostRegion, or memory of another process that it has granted (Memory.Grant), and whose it is.
+// hostMemory is hostRegion, or memory of another process that it has granted
+// (Memory.Grant), and whose it is.
 func (in *inbound) hostMemory(space uint32) (*portals.Region, *host.AddressSpace) {
 	if space < granted {
 		return in.hostRegion(space), in.iface.Space
@@ -82,7 +86,8 @@ func (in *inbound) hostMemory(space uint32) (*portals.Region, *host.AddressSpace
 	return nil, nil
 }
 
-// hostRange appends the pieces of host memory that n bytes at offset of a region cover. It reports whether all of them exist.
+// hostRange appends the pieces of host memory that n bytes at offset of a
+// region cover. It reports whether all of them exist.
 func hostRange(pieces [][]byte, memory *host.AddressSpace, region *portals.Region, offset, n uint64) (_ [][]byte, ok bool) {
 	if offset > region.Length || n > region.Length-offset {
 		return pieces, false

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An event that refers to what a pool has taken back is found out, and so is what is given back twice.
+// An event that refers to what a pool has taken back is found out, and so is
+// what is given back twice.
 func TestUseAfterReleaseIsFound(t *testing.T) {
 	var c Core
 	f, o, d, i := c.frame(100, 64), c.outgoing(), c.dma(), c.issue()

@@ -48,8 +48,9 @@ func (p *pool) begins(now sim.Time) sim.Time {
 	return at
 }
 
-// round is after what time a handler looks again that waits in a loop whose rounds take no time: what the pool takes for a handler, and no less
-// than the round's cycles would take on an HPU that charges them.
+// round is after what time a handler looks again that waits in a loop whose
+// rounds take no time: what the pool takes for a handler, and no less than the
+// round's cycles would take on an HPU that charges them.
 func (s *schedule) round(p *pool, cycles int64) sim.Time {
 	return max(p.fixed, s.hpu.Clock.Cycles(max(cycles, 1)))
 }
@@ -57,7 +58,8 @@ func (s *schedule) round(p *pool, cycles int64) sim.Time {
 // poolOf is where a handler runs.
 func (s *schedule) poolOf(t task) *pool { return &s.pools[t.in.handlers.pools[t.kind]] }
 
-// queue starts a handler on the idle core with the fewest contexts in use, or makes it wait for one.
+// queue starts a handler on the idle core with the fewest contexts in use, or
+// makes it wait for one.
 func (s *schedule) queue(t task) {
 	p := s.poolOf(t)
 	c := p.choose()
@@ -69,7 +71,8 @@ func (s *schedule) queue(t task) {
 	s.start(c, t)
 }
 
-// choose returns the idle core with the fewest contexts in use, the lowest number first; nil: no core can take a task.
+// choose returns the idle core with the fewest contexts in use, the lowest
+// number first; nil: no core can take a task.
 func (p *pool) choose() *core {
 	best := fewest(nil, p.cores, p.idle)
 	for w := 0; (best == nil || best.active > 0) && w < len(p.beyond); w++ {
@@ -78,7 +81,8 @@ func (p *pool) choose() *core {
 	return best
 }
 
-// fewest returns the core with the fewest contexts in use, the first of them: best, or one of a set of others.
+// fewest returns the core with the fewest contexts in use, the first of them:
+// best, or one of a set of others.
 func fewest(best *core, cores []core, set uint64) *core {
 	for ; set != 0; set &= set - 1 {
 		c := &cores[bits.TrailingZeros64(set)]
@@ -160,7 +164,8 @@ func (s *schedule) segmentRan(r *run, status hpu.Status) {
 	s.post(end, kindSegmentEnd, uint64(r.index), nil)
 }
 
-// idle gives a core that has finished a segment its next one: a handler whose suspension has ended, or the oldest task.
+// idle gives a core that has finished a segment its next one: a handler whose
+// suspension has ended, or the oldest task.
 func (s *schedule) idle(c *core) {
 	c.running = false
 	switch p := c.pool; {

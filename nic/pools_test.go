@@ -24,8 +24,9 @@ type span struct {
 	began, end sim.Time
 }
 
-// payloads puts a message of so many packets of 64 B to an entry whose payload handler sums them up, and returns where and when each handler
-// ran. All packets come at once: the link is fast.
+// payloads puts a message of so many packets of 64 B to an entry whose payload
+// handler sums them up, and returns where and when each handler ran. All
+// packets come at once: the link is fast.
 func payloads(t *testing.T, packets int, overrides ...string) (spans []span) {
 	p, err := profile.Load("spin-int", append([]string{"fabric.mtu=64", "fabric.rate=1ps/B", "fabric.gap=0ns"}, overrides...)...)
 	require.NoError(t, err)
@@ -87,7 +88,8 @@ func asError(t *hpu.Trap) error {
 	return t
 }
 
-// A handler on firmware takes the invocation, whatever it computes, and as many run at a time as there are cores.
+// A handler on firmware takes the invocation, whatever it computes, and as many
+// run at a time as there are cores.
 func TestFirmwareTakesItsTimePerInvocation(t *testing.T) {
 	const packets = 10
 	spans := payloads(t, packets, "pools.r5={kind: firmware, cores: 2, contexts: 1, invocation: 3us}", "serve.sum={payload: r5}")

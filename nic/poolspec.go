@@ -11,21 +11,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// PoolSpec describes processors of a device beside its HPUs, which run the same handlers with the same budget in other times.
+// PoolSpec describes processors of a device beside its HPUs, which run the same
+// handlers with the same budget in other times.
 type PoolSpec struct {
-	// Kind is "firmware": a few cores, each of which takes Invocation for a handler whatever it does, such as the R5 of ExaNeSt, or "hardware":
-	// a pipeline that takes Latency for a handler and begins another every Latency / Depth. A handler that waits in a loop with yield looks again
+	// Kind is "firmware": a few cores, each of which takes Invocation for a
+	// handler whatever it does, such as the R5 of ExaNeSt, or "hardware": a
+	// pipeline that takes Latency for a handler and begins another every
+	// Latency / Depth. A handler that waits in a loop with yield looks again
 	// after what the pool takes for a handler.
 	Kind string `yaml:"kind"`
 	// Cores is the number of cores of firmware, 1 to 4096.
 	Cores int `yaml:"cores,omitempty"`
-	// Contexts is how many handlers a core of firmware holds, one of which runs while the others wait for host memory or replies: 1 to 4096.
+	// Contexts is how many handlers a core of firmware holds, one of which runs
+	// while the others wait for host memory or replies: 1 to 4096.
 	Contexts int `yaml:"contexts,omitempty"`
 	// Invocation is what firmware takes for a handler, at most 1 s.
 	Invocation sim.Time `yaml:"invocation,omitempty"`
 	// Latency is what hardware takes for a handler, at most 1 s.
 	Latency sim.Time `yaml:"latency,omitempty"`
-	// Depth is how many handlers the pipeline of hardware holds, those included that wait for host memory or replies: 1 to 4096.
+	// Depth is how many handlers the pipeline of hardware holds, those included
+	// that wait for host memory or replies: 1 to 4096.
 	Depth int `yaml:"depth,omitempty"`
 }
 
@@ -41,7 +46,8 @@ const HPUs = "hpu"
 // Pools are the processors of a device beside its HPUs, by name.
 type Pools map[string]PoolSpec
 
-// Serve says which pool runs the handlers of a library, by the library's name and the handler's kind, "header", "payload" or "completion".
+// Serve says which pool runs the handlers of a library, by the library's name
+// and the handler's kind, "header", "payload" or "completion".
 type Serve map[string]map[string]string
 
 const maxProcessors = 4096
@@ -109,8 +115,9 @@ func (s Serve) Pool(library, kind string) string {
 	return HPUs
 }
 
-// Idle is a note for those who read a result: pools are chosen for libraries, but for none of those whose handlers ran. It is empty where there
-// is nothing to say.
+// Idle is a note for those who read a result: pools are chosen for libraries,
+// but for none of those whose handlers ran. It is empty where there is nothing
+// to say.
 func (s Serve) Idle(running []string) string {
 	if len(s) == 0 || len(running) == 0 || slices.ContainsFunc(running, func(library string) bool { return s[library] != nil }) {
 		return ""
@@ -119,7 +126,8 @@ func (s Serve) Idle(running []string) string {
 		strings.Join(slices.Sorted(maps.Keys(s)), ", "), strings.Join(running, ", "))
 }
 
-// Validate returns every violation for a device with these pools, each with the field's name in a profile.
+// Validate returns every violation for a device with these pools, each with the
+// field's name in a profile.
 func (s Serve) Validate(pools Pools) error {
 	var wrong fields.Errors
 	names := append([]string{HPUs}, pools.Names()...)

@@ -5,11 +5,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Posted writes of handlers (docs/abi.md, Posted writes): nobody waits for them, so the device sees to it that they are done before the message's
-// completion handler begins, as PsPIN does, which reports the end of a handler when its commands have ended (task_frontend.sv).
+// Posted writes of handlers (docs/abi.md, Posted writes): nobody waits for
+// them, so the device sees to it that they are done before the message's
+// completion handler begins, as PsPIN does, which reports the end of a handler
+// when its commands have ended (task_frontend.sv).
 
-// postWrite takes the bytes of a posted write, which goes on the bus at the handler's own time. If the device has no room for it the handler
-// waits for that.
+// postWrite takes the bytes of a posted write, which goes on the bus at the
+// handler's own time. If the device has no room for it the handler waits for
+// that.
 func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, blocked bool) {
 	if a.Space&hpu.TellFaults != 0 {
 		return hpu.Invalid, false // whom?
@@ -43,7 +46,8 @@ func (o *dmaOp) posts() {
 	o.in.data++
 }
 
-// postedEnded is the end of a posted write of a message: its completion handler may have waited for it.
+// postedEnded is the end of a posted write of a message: its completion handler
+// may have waited for it.
 func (d *act) postedEnded(in *inbound) {
 	in.data--
 	if in.data == 0 && in.left == 0 && in.completes {

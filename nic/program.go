@@ -10,13 +10,16 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Memory is memory of the NIC that handlers share, with the program that works on it (PtlHPUAllocMem, sPIN'17 §2). Several match entries of
-// its process may use it; it lives until it is freed.
+// Memory is memory of the NIC that handlers share, with the program that works
+// on it (PtlHPUAllocMem, sPIN'17 §2). Several match entries of its process may
+// use it; it lives until it is freed.
 type Memory struct {
 	// What every message needs, side by side:
 	program *hpu.Program
 	freed   bool
-	uses    int // messages whose handlers work on it or have writes on the way, and other DMA operations of theirs
+	// messages whose handlers work on it or have writes on the way, and other
+	// DMA operations of theirs
+	uses int
 	watchers
 
 	nic    *NIC
@@ -34,8 +37,9 @@ type Memory struct {
 	pieces []*pieces // of messages
 }
 
-// Allocate makes a program of a compiled module, whose HPU memory is the image's, for a process; owner tells it from others.
-// ErrNoSpace: the programs of the node have all of hpu.node_memory.
+// Allocate makes a program of a compiled module, whose HPU memory is the
+// image's, for a process; owner tells it from others. ErrNoSpace: the programs
+// of the node have all of hpu.node_memory.
 func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error) {
 	layout, limit := code.Layout(), int64(n.env.hpu.NodeMemory)
 	needed := int64(layout.Own) + int64(layout.HPUBytes)
@@ -55,8 +59,10 @@ func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error
 	return h, nil
 }
 
-// Free gives the memory back and ends the program (PtlHPUFreeMem). Entries that still name it drop what they match and report a
-// HandlerError. ErrInUse while a message is being handled, or a DMA operation of a handler is on its way; ErrArgInvalid if it is free already.
+// Free gives the memory back and ends the program (PtlHPUFreeMem). Entries that
+// still name it drop what they match and report a HandlerError. ErrInUse while
+// a message is being handled, or a DMA operation of a handler is on its way;
+// ErrArgInvalid if it is free already.
 func (h *Memory) Free() error {
 	switch {
 	case h.freed:
@@ -69,16 +75,20 @@ func (h *Memory) Free() error {
 	return h.program.Close()
 }
 
-// grant is memory of a process that handlers of another may reach. Its number is free when there is no space.
+// grant is memory of a process that handlers of another may reach. Its number
+// is free when there is no space.
 type grant struct {
 	space  *host.AddressSpace
 	region portals.Region
 	uses   int // DMA operations on the way
 }
 
-// Grant lets DMA operations of the handlers reach a range of memory of another process of the node, which gives it: a device that belongs to the IOprovider and
-// serves rings of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md), the lowest that is free, until Revoke. Errors: the memory was freed; ErrNoSpace,
-// all 254 spaces are given out, whose numbers end where TELL_FAULTS begins.
+// Grant lets DMA operations of the handlers reach a range of memory of another
+// process of the node, which gives it: a device that belongs to the IOprovider
+// and serves rings of IOusers (NPF'17 §1). It returns the number of the space
+// in those operations (docs/abi.md), the lowest that is free, until Revoke.
+// Errors: the memory was freed; ErrNoSpace, all 254 spaces are given out, whose
+// numbers end where TELL_FAULTS begins.
 func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, error) {
 	if h.freed {
 		return 0, fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
@@ -97,8 +107,10 @@ func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, 
 	return uint32(granted + i), nil
 }
 
-// Revoke takes a grant back: what handlers still ask for there is DENIED, until the number is somebody else's. Errors: ErrArgInvalid, the number is no grant of memory of the address space, or the
-// memory was freed; ErrInUse while a DMA operation of a handler is on its way there.
+// Revoke takes a grant back: what handlers still ask for there is DENIED, until
+// the number is somebody else's. Errors: ErrArgInvalid, the number is no grant
+// of memory of the address space, or the memory was freed; ErrInUse while a DMA
+// operation of a handler is on its way there.
 func (h *Memory) Revoke(space *host.AddressSpace, number uint32) error {
 	i := int64(number) - granted
 	switch {
@@ -133,7 +145,8 @@ func (h *Memory) Bytes() []byte {
 // Program is the instance of the module.
 func (h *Memory) Program() *hpu.Program { return h.program }
 
-// Spin makes the handler part of a match entry from names of exports; an empty name means no handler of that kind.
+// Spin makes the handler part of a match entry from names of exports; an empty
+// name means no handler of that kind.
 func (h *Memory) Spin(header, payload, completion string) (*portals.Spin, error) {
 	var ids [3]uint32
 	for i, name := range [3]string{header, payload, completion} {
@@ -170,7 +183,8 @@ func (h *Memory) function(name string) (uint32, error) {
 // ErrHandlers is wrapped by every error about the handler part of an entry.
 var ErrHandlers = errors.New("handlers of the entry")
 
-// Install checks the handler part of an entry of a process, has the entry appended, and copies the initial state to HPU memory.
+// Install checks the handler part of an entry of a process, has the entry
+// appended, and copies the initial state to HPU memory.
 func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Handle, error)) (portals.Handle, error) {
 	if s == nil {
 		return appendEntry()
@@ -188,7 +202,8 @@ func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Ha
 	return entry, err
 }
 
-// checkHandlers checks the handler part of an entry: HPU memory of the process itself, state within it, handlers that exist.
+// checkHandlers checks the handler part of an entry: HPU memory of the process
+// itself, state within it, handlers that exist.
 func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
 	if s.HPUMem == 0 || uint64(s.HPUMem) > uint64(len(n.memories)) || n.memories[s.HPUMem-1].owner != owner || n.memories[s.HPUMem-1].freed {
 		return fmt.Errorf("%w: HPU memory %d was not given out to process %v of rank %d", ErrHandlers, s.HPUMem, owner, n.env.rank)
@@ -221,7 +236,8 @@ type installed struct {
 	pieces                      bool         // its messages have memory of their own
 }
 
-// note resolves the handler part of an entry. Messages on their way keep the handlers that it had when they came.
+// note resolves the handler part of an entry. Messages on their way keep the
+// handlers that it had when they came.
 func (n *NIC) note(s *portals.Spin) {
 	in := n.handlers(s)
 	if known, is := s.Device.(*installed); is && *known == in {
@@ -231,7 +247,8 @@ func (n *NIC) note(s *portals.Spin) {
 	s.Device = &kept
 }
 
-// installed are the handlers of an entry that was checked by Install, which has noted them in the entry.
+// installed are the handlers of an entry that was checked by Install, which has
+// noted them in the entry.
 func (n *NIC) installed(s *portals.Spin) *installed {
 	if in, is := s.Device.(*installed); is && in.nic == n {
 		return in

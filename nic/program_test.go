@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// The handler part of entries of two NICs and of two entries may be one object: each NIC finds its own memory, and messages on their way keep the
-// handlers that their entry had when they came.
+// The handler part of entries of two NICs and of two entries may be one object:
+// each NIC finds its own memory, and messages on their way keep the handlers
+// that their entry had when they came.
 func TestHandlerPartOfSeveralEntries(t *testing.T) {
 	a, b := &NIC{memories: []*Memory{{name: "a", addr: 1000}}}, &NIC{memories: []*Memory{{name: "b", addr: 2000}}}
 	s := &portals.Spin{HPUMem: 1}

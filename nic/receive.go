@@ -29,8 +29,10 @@ type inbound struct {
 // delivered is what begins anew with each message.
 type delivered struct {
 	// What every packet needs, side by side:
-	frame    *Frame
-	number   uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
+	frame *Frame
+	// of the message among those that have come to the node, from 1: the msg_id
+	// of handlers' records (docs/abi.md)
+	number   uint64
 	matchAt  sim.Time // when the search for the header ends
 	started  sim.Time // when the header packet came
 	d        *portals.Delivery
@@ -41,15 +43,19 @@ type delivered struct {
 	settled  uint32      // bytes that have a fate, modulo 2^32
 	dropped  uint64      // bytes
 	arrived  int32       // packets
-	left     int32       // packets that have not been dealt with, or are not on their way to host memory
+	// packets that have not been dealt with, or are not on their way to host
+	// memory
+	left int32
 	writes
-	flow         int32 // its number among the messages that handlers see at the same time
-	piece        int32 // of memory of its own
-	phase        phase
-	fate         fate // why packets are dropped, in phaseDiscard
-	header       bool // the header packet has arrived
-	completes    bool // a completion handler is to run
-	landed       bool // the handler that ended last has waited for its data to land, and for nothing since
+	flow      int32 // its number among the messages that handlers see at the same time
+	piece     int32 // of memory of its own
+	phase     phase
+	fate      fate // why packets are dropped, in phaseDiscard
+	header    bool // the header packet has arrived
+	completes bool // a completion handler is to run
+	// the handler that ended last has waited for its data to land, and for
+	// nothing since
+	landed       bool
 	spoiled      bool // a datagram: its payload is damaged
 	cut          bool // the rest of it will never come; its source may still be writing the frame
 	flowCtl      bool
@@ -79,14 +85,17 @@ const (
 // discards has the packets of a message dropped.
 func (in *inbound) discards(why fate) { in.phase, in.fate = phaseDiscard, why }
 
-// receive is where packets become messages: a header packet is searched for in the match lists, any other is found in the CAM, but not before
-// its header (sPIN'17 §4.1).
+// receive is where packets become messages: a header packet is searched for in
+// the match lists, any other is found in the CAM, but not before its header
+// (sPIN'17 §4.1).
 type receive struct {
 	*env
-	next   matching
-	begun  uint64              // messages so far
-	found  sim.Time            // when those that are looked up in the CAM have been found
-	free   sim.Time            // when the packets that have arrived have been taken, if they are taken one at a time
+	next  matching
+	begun uint64   // messages so far
+	found sim.Time // when those that are looked up in the CAM have been found
+	// when the packets that have arrived have been taken, if they are taken one
+	// at a time
+	free   sim.Time
 	open   map[uint64]*inbound // messages of which more packets are to come, by Frame.Flow
 	latest *inbound            // of them
 }
@@ -102,8 +111,11 @@ type matching interface {
 // The events of receive.
 const (
 	kindMatched sim.Kind = kindsOfReceive + iota // *inbound: the header has been searched for
-	kindPacket                                   // packet, *inbound: a further packet has been found in the CAM
-	kindMissing                                  // packet, *inbound: the source has given the message up, of which so many packets have come
+	// packet, *inbound: a further packet has been found in the CAM
+	kindPacket
+	// packet, *inbound: the source has given the message up, of which so many
+	// packets have come
+	kindMissing
 )
 
 func (r *receive) handle(e *sim.Event) {
@@ -174,7 +186,9 @@ func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 		match = r.spec.MatchPacket
 	}
 	in.matchAt = r.taken(f, 0, match)
-	if f.Header.Kind <= portals.OpSwap { // where the CAM is slower than the lists: behind the data of requests before it
+	// where the CAM is slower than the lists: behind the data of requests
+	// before it
+	if f.Header.Kind <= portals.OpSwap {
 		in.matchAt = max(in.matchAt, r.found)
 	}
 	r.post(in.matchAt, kindMatched, 0, in)
@@ -196,8 +210,9 @@ func (r *receive) taken(f *Frame, i int, match sim.Time) sim.Time {
 	return r.free
 }
 
-// abandoned ends the messages of a node of which packets are missing: it has given them up. A transport that says so hands packets on in the
-// order of sending, so that the header of each is there.
+// abandoned ends the messages of a node of which packets are missing: it has
+// given them up. A transport that says so hands packets on in the order of
+// sending, so that the header of each is there.
 func (r *receive) abandoned(source int32) {
 	var cut []*inbound
 	for _, in := range r.open { //lint:maporder they are sorted

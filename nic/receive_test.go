@@ -75,9 +75,11 @@ func drawReceive(t *rapid.T) Spec {
 	}
 }
 
-// Packets of messages of several sources come in any order. Each header is searched for once, each other packet is found once, and none before its
-// header; when, is the sum of its arrival and its search, or where packets are taken one at a time what a queue of one server says. Numbers count
-// messages in the order of their first packets. Nothing is left.
+// Packets of messages of several sources come in any order. Each header is
+// searched for once, each other packet is found once, and none before its
+// header; when, is the sum of its arrival and its search, or where packets are
+// taken one at a time what a queue of one server says. Numbers count messages
+// in the order of their first packets. Nothing is left.
 func TestReceiveFindsEachPacketOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawReceive(t)
@@ -161,7 +163,8 @@ func reference(spec *Spec, rates *fabric.Spec, all func(func(f *Frame, i int, at
 	return found, messages
 }
 
-// What a source has given up ends with the packets that have come, in the order in which the messages began; nothing of others ends.
+// What a source has given up ends with the packets that have come, in the order
+// in which the messages began; nothing of others ends.
 func TestReceiveEndsWhatIsGivenUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newReceiveAlone(t, drawReceive(t))

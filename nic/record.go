@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// execute starts the handler of a context: it writes the record the handler reads and runs its first segment.
+// execute starts the handler of a context: it writes the record the handler
+// reads and runs its first segment.
 func (d *act) execute(r *run) hpu.Status {
 	in := r.task.in
 	h := in.handlers
@@ -88,7 +89,8 @@ func writeHeader(r *run, in *inbound) (user, bytes int) {
 // lastPacket is the last packet of which the entry takes data.
 func (in *inbound) lastPacket() int { return (max(int(in.d.MLength), 1) - 1) / in.frame.MTU }
 
-// writeWhole copies packet i, as far as the entry takes it, into the context's buffer, user header included.
+// writeWhole copies packet i, as far as the entry takes it, into the context's
+// buffer, user header included.
 func writeWhole(r *run, in *inbound, i int) (bytes int) {
 	from, to := in.frame.Span(i)
 	to = min(to, int(in.d.MLength))
@@ -103,7 +105,8 @@ func recordType(f *Frame) uint32 {
 	return uint32(f.Header.Kind)
 }
 
-// writePayload writes the payload record (docs/abi.md) and copies the packet into the context's buffer.
+// writePayload writes the payload record (docs/abi.md) and copies the packet
+// into the context's buffer.
 func writePayload(r *run, in *inbound) (bytes int) {
 	h := &in.frame.Header
 	from, to := in.frame.Span(int(r.task.packet))

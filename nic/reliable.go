@@ -10,23 +10,29 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// reliable is a transport between two ends of a network that loses, damages, doubles and delays packets: selective repeat with cumulative
-// acknowledgements. The packets from one node to another are numbered, from 1 to the end of the run. The receiver hands them on in that order,
-// keeps those that come too early, and answers every packet with the number of the first that is missing. The sender has up to a window of
-// packets without acknowledgement; the oldest of them has a timer.
+// reliable is a transport between two ends of a network that loses, damages,
+// doubles and delays packets: selective repeat with cumulative
+// acknowledgements. The packets from one node to another are numbered, from 1
+// to the end of the run. The receiver hands them on in that order, keeps those
+// that come too early, and answers every packet with the number of the first
+// that is missing. The sender has up to a window of packets without
+// acknowledgement; the oldest of them has a timer.
 //
-// Numbers travel in the packets themselves. A packet that has come before is known by its number alone, and what it refers to is not looked at:
-// that may be in use for another by then.
+// Numbers travel in the packets themselves. A packet that has come before is
+// known by its number alone, and what it refers to is not looked at: that may
+// be in use for another by then.
 type reliable struct {
 	*env
 	spec   *TransportSpec
 	below  departures
 	next   inOrder
 	peers  map[int32]*peer
-	latest *peer          // of them
-	failed map[uint64]int // messages that have failed, of which transmit has not sent all packets: how many are not acknowledged; 0: all that come
-	again  int64          // packets sent again
-	twice  int64          // packets that have come twice
+	latest *peer // of them
+	// messages that have failed, of which transmit has not sent all packets:
+	// how many are not acknowledged; 0: all that come
+	failed map[uint64]int
+	again  int64 // packets sent again
+	twice  int64 // packets that have come twice
 }
 
 // departures is what a transport sends its packets through.
@@ -39,15 +45,16 @@ type departures interface {
 	classOf(k portals.OpKind) fabric.Class
 }
 
-// inOrder takes the packets of every other node in the order of sending, and is told of those that will never come.
+// inOrder takes the packets of every other node in the order of sending, and is
+// told of those that will never come.
 type inOrder interface {
 	arrivals
 	// abandoned ends all messages of a node of which packets are missing.
 	abandoned(source int32)
 }
 
-// segment is a packet with what the transport knows of it. It is its sender's; a receiver looks at packet, number and base until it has
-// acknowledged it.
+// segment is a packet with what the transport knows of it. It is its sender's;
+// a receiver looks at packet, number and base until it has acknowledged it.
 type segment struct {
 	mark poison.Mark
 	packet
@@ -66,7 +73,8 @@ type segment struct {
 
 const queued sim.Time = -1
 
-// acknowledgement is what a packet refers to that says, by its number, which is the first that is missing.
+// acknowledgement is what a packet refers to that says, by its number, which is
+// the first that is missing.
 type acknowledgement struct{ _ byte }
 
 var acknowledges = new(acknowledgement)
@@ -205,7 +213,8 @@ func (t *reliable) leaves(ref any, seq uint32) bool {
 // onWire implements transport.
 func (t *reliable) onWire(ref any, seq uint32) {
 	s := ref.(*segment)
-	if uint32(s.number) != seq { // it was acknowledged while it waited to be sent again, and is another now
+	// it was acknowledged while it waited to be sent again, and is another now
+	if uint32(s.number) != seq {
 		return
 	}
 	if s.device {
@@ -232,8 +241,9 @@ func (t *reliable) repeat(p *peer) {
 	t.depart(p, s, false)
 }
 
-// acknowledged takes the packets that have arrived out of the window, and fills it. The oldest that is left has its own time since it was sent;
-// that may be over already.
+// acknowledged takes the packets that have arrived out of the window, and fills
+// it. The oldest that is left has its own time since it was sent; that may be
+// over already.
 func (t *reliable) acknowledged(p *peer, number uint32) {
 	progress := false
 	for p.window.len() > 0 && int32(number-uint32(p.window.front().number)) > 0 {
@@ -272,7 +282,8 @@ func (t *reliable) ended(message uint64, fail portals.FailType, left int) {
 	t.engine.Post(t.now(), t.id, t.id, kindEnded, message<<failBits|uint64(fail), uint64(left), nil)
 }
 
-// giveUp fails the messages to a node that are on their way. The packets of later ones say by their base that nothing of these will come.
+// giveUp fails the messages to a node that are on their way. The packets of
+// later ones say by their base that nothing of these will come.
 func (t *reliable) giveUp(p *peer) {
 	var order []uint64
 	note := func(message uint64, left int) {
@@ -306,7 +317,9 @@ func (t *reliable) giveUp(p *peer) {
 		}
 	}
 	p.partial = p.partial[:0]
-	p.next++ // nobody gets this number: the next packet tells of the end also who has got all that was sent
+	// nobody gets this number: the next packet tells of the end also who has
+	// got all that was sent
+	p.next++
 	p.base, p.silent = p.next, true
 	t.post(t.now(), kindEgressSpace, 0, nil)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The reliable transport alone: below it links that lose, double and delay packets as the test says, above it nobody but lists.
+// The reliable transport alone: below it links that lose, double and delay
+// packets as the test says, above it nobody but lists.
 
 // carried is what becomes of a packet: when each copy of it arrives, after its turn.
 type carried []sim.Time
@@ -22,8 +23,9 @@ type transports struct {
 	t      require.TestingT
 	engine *sim.Engine
 	nodes  []*transportNode
-	gap    sim.Time                                           // from one turn on a node's link to the next
-	wire   func(from, to int32, ack bool, seq uint32) carried // of a packet that leaves
+	// from one turn on a node's link to the next
+	gap  sim.Time
+	wire func(from, to int32, ack bool, seq uint32) carried // of a packet that leaves
 }
 
 // transportNode is a node: the stage, and in place of those beside it what they were told.
@@ -197,7 +199,8 @@ func weather(t *rapid.T, worst float64) func(from, to int32, ack bool, seq uint3
 	}
 }
 
-// drawTraffic has nodes send each other messages, one after the other, or two at once packet by packet. It returns the frames.
+// drawTraffic has nodes send each other messages, one after the other, or two
+// at once packet by packet. It returns the frames.
 func (x *transports) drawTraffic(t *rapid.T) (frames []*Frame) {
 	for from := range int32(len(x.nodes)) {
 		now := sim.Time(0)
@@ -219,8 +222,9 @@ func (x *transports) drawTraffic(t *rapid.T) (frames []*Frame) {
 	return frames
 }
 
-// Whatever the network does, as long as something gets through: each packet is handed on once, those of a pair in the order of sending, each message
-// ends well once, and nothing is left.
+// Whatever the network does, as long as something gets through: each packet is
+// handed on once, those of a pair in the order of sending, each message ends
+// well once, and nothing is left.
 func TestReliableDeliversEachPacketOnceInOrder(t *testing.T) {
 	again, twice := int64(0), int64(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -252,8 +256,10 @@ func TestReliableDeliversEachPacketOnceInOrder(t *testing.T) {
 	require.Positive(t, min(again, twice))
 }
 
-// With few retries messages are given up: each still ends once, well only if all of it has arrived. What arrives keeps its order and comes once; of what
-// was given up nothing comes behind the end of its message, and a message of which something is missing is ended before a later one begins.
+// With few retries messages are given up: each still ends once, well only if
+// all of it has arrived. What arrives keeps its order and comes once; of what
+// was given up nothing comes behind the end of its message, and a message of
+// which something is missing is ended before a later one begins.
 func TestReliableGivesUpInOrder(t *testing.T) {
 	failed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -312,8 +318,10 @@ func TestReliableGivesUpInOrder(t *testing.T) {
 	require.Positive(t, failed)
 }
 
-// The closed forms of one loss, of links alone: packets leave g apart and arrive L later. Packet k lost once comes T later, and what is behind it
-// waits; so do the acknowledgements, but that of the last is no later than its own. Only the last acknowledgement is missed.
+// The closed forms of one loss, of links alone: packets leave g apart and
+// arrive L later. Packet k lost once comes T later, and what is behind it
+// waits; so do the acknowledgements, but that of the last is no later than its
+// own. Only the last acknowledgement is missed.
 func TestReliablePriceOfALoss(t *testing.T) {
 	const timeout, latency = 30 * sim.Microsecond, sim.Microsecond
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,9 @@ import (
 type Report struct {
 	Errors       []HandlerError // the first 100 handlers that failed, in the order of time
 	ErrorsBeyond int            // how many more
-	Losses       []LostMessage  // the first 100 messages that the node has lost, in the order of time; those given up at once are one
+	// the first 100 messages that the node has lost, in the order of time;
+	// those given up at once are one
+	Losses       []LostMessage
 	LossesBeyond int
 
 	first *VanishedError // of the messages of which bytes have no fate
@@ -21,7 +23,8 @@ type Report struct {
 // Kept is how many failures of a kind a Report keeps; the others are counted.
 const Kept = 100
 
-// HandlerError is a handler that failed: it trapped, was killed, or returned an error or an illegal code.
+// HandlerError is a handler that failed: it trapped, was killed, or returned an
+// error or an illegal code.
 type HandlerError struct {
 	Rank    int
 	At      sim.Time
@@ -46,9 +49,12 @@ func (e HandlerError) Who() string {
 // Unwrap returns the cause.
 func (e HandlerError) Unwrap() error { return e.Err }
 
-// LostMessage is a message that a node has lost, wholly or in part, for want of room, of a process or of memory, or the network by a fault. Its
-// event and its acknowledgement, where there are any, carry PTL_NI_DROPPED, PTL_NI_SEGV if memory could not be read or written, or
-// PTL_NI_UNDELIVERABLE if there is no such process or no way to it. What could not be read is lost at the source of the data.
+// LostMessage is a message that a node has lost, wholly or in part, for want of
+// room, of a process or of memory, or the network by a fault. Its event and its
+// acknowledgement, where there are any, carry PTL_NI_DROPPED, PTL_NI_SEGV if
+// memory could not be read or written, or PTL_NI_UNDELIVERABLE if there is no
+// such process or no way to it. What could not be read is lost at the source of
+// the data.
 type LostMessage struct {
 	Rank      int      // that lost it
 	At        sim.Time // when it lost the first packet
@@ -62,12 +68,16 @@ type LostMessage struct {
 	Of        int    // packets of the message
 	Bytes     uint64 // of its payload in them, as far as they would have been delivered
 	Length    uint64 // bytes that would have been delivered
-	Cause     string // what there was no room in, with the field of the profile, or what was wrong with the memory, or what the network did
-	Brief     string // the message, and what happened to it, in a few words
+	// what there was no room in, with the field of the profile, or what was
+	// wrong with the memory, or what the network did
+	Cause string
+	Brief string // the message, and what happened to it, in a few words
 
-	// Unacknowledged: a reliable transport has given the packets up; whether they have arrived nobody knows.
+	// Unacknowledged: a reliable transport has given the packets up; whether
+	// they have arrived nobody knows.
 	Unacknowledged bool
-	// More is how many other messages between the same two processes a transport has given up with this one, whose packets and bytes are counted
+	// More is how many other messages between the same two processes a
+	// transport has given up with this one, whose packets and bytes are counted
 	// here, too.
 	More int
 }
@@ -129,7 +139,8 @@ func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
 	r.Losses = append(r.Losses, *l)
 }
 
-// undeliverable records a message that a transport has given up, with those that it gives up at the same time.
+// undeliverable records a message that a transport has given up, with those
+// that it gives up at the same time.
 func (r *Report) undeliverable(e *env, h *portals.Header, l *LostMessage) {
 	for i := len(r.Losses) - 1; i >= 0 && r.Losses[i].At == l.At; i-- {
 		if o := &r.Losses[i]; o.Unacknowledged && o.Initiator == h.Initiator && o.Target == h.Target && o.Cause == l.Cause {
@@ -186,7 +197,8 @@ type loss struct {
 	tries   int
 }
 
-// add notes that packets were lost, and with them bytes that would have been delivered; why is kept for the first.
+// add notes that packets were lost, and with them bytes that would have been
+// delivered; why is kept for the first.
 func (l *loss) add(why loss, packets int, bytes uint64) {
 	if l.cause == noFate {
 		*l = why
@@ -195,7 +207,8 @@ func (l *loss) add(why loss, packets int, bytes uint64) {
 	l.bytes += bytes
 }
 
-// lose notes that packets of the message were lost, and with them bytes that would have been delivered; why is kept for the first.
+// lose notes that packets of the message were lost, and with them bytes that
+// would have been delivered; why is kept for the first.
 func (in *inbound) lose(why loss, packets int, bytes uint64) {
 	if !in.lossy {
 		in.lost, in.lossy = loss{}, true
@@ -203,7 +216,8 @@ func (in *inbound) lose(why loss, packets int, bytes uint64) {
 	in.lost.add(why, packets, bytes)
 }
 
-// damaged reports whether the message has lost what it was to deliver: bytes, or all of a message that has none.
+// damaged reports whether the message has lost what it was to deliver: bytes,
+// or all of a message that has none.
 func (in *inbound) damaged() bool {
 	return in.lossy && (in.lost.bytes > 0 || in.d.MLength == 0)
 }

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A ring gives back what was put in, in order, whatever its size and the mixture of pushes and pops.
+// A ring gives back what was put in, in order, whatever its size and the
+// mixture of pushes and pops.
 func TestRingIsAQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r ring[int]

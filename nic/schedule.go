@@ -29,8 +29,10 @@ type task struct {
 	packet int32
 }
 
-// run is what a context of a processor is doing. A handler runs in segments: from its start, or from a suspension, to the next suspension or
-// its end. A segment is executed at its first instant and occupies the core for the cycles it was charged.
+// run is what a context of a processor is doing. A handler runs in segments:
+// from its start, or from a suspension, to the next suspension or its end. A
+// segment is executed at its first instant and occupies the core for the cycles
+// it was charged.
 type run struct {
 	// What every event of it needs, side by side:
 	core       *core
@@ -56,12 +58,16 @@ type run struct {
 	late    int32    // operations of handlers before it that are still on their way
 
 	// What actions need:
-	wait           blockedOn
-	packet, filled uint32       // address of the context's buffer, and how many bytes the device has put there for the handler
-	failed         failedAccess // the last access to host memory of which the handler was told that it has failed
-	handles        []dmaHandle
-	desc           hpu.Operation // of a wait that has one
-	_              [40]byte
+	wait blockedOn
+	// address of the context's buffer, and how many bytes the device has put
+	// there for the handler
+	packet, filled uint32
+	// the last access to host memory of which the handler was told that it has
+	// failed
+	failed  failedAccess
+	handles []dmaHandle
+	desc    hpu.Operation // of a wait that has one
+	_       [40]byte
 }
 
 // at is the handler's own time when it has been charged so many cycles.
@@ -81,8 +87,10 @@ type core struct {
 	_       [32]byte   // of the next core begins in a line of the cache of its own
 }
 
-// schedule runs the handlers of a node on its processors (sPIN'17 §3.1): tasks of a pool in order of arrival, each on the idle core with the
-// fewest contexts in use, the lowest number first. A context whose suspension has ended goes before new tasks.
+// schedule runs the handlers of a node on its processors (sPIN'17 §3.1): tasks
+// of a pool in order of arrival, each on the idle core with the fewest contexts
+// in use, the lowest number first. A context whose suspension has ended goes
+// before new tasks.
 type schedule struct {
 	*env
 	act       acting
@@ -110,7 +118,8 @@ type acting interface {
 	resume(r *run) hpu.Status
 	// ended returns the result of a handler that is not blocked.
 	ended(r *run) hpu.Outcome
-	// suspended carries out what a handler waits for. If it need not wait ready is true, and the result is known.
+	// suspended carries out what a handler waits for. If it need not wait ready
+	// is true, and the result is known.
 	suspended(r *run) (result int64, ready bool)
 	// changed tells those who wait for a change of HPU memory that a segment has been executed.
 	changed(m *Memory)
@@ -124,9 +133,12 @@ type programs interface {
 // The events of schedule.
 const (
 	kindDispatched sim.Kind = kindsOfSchedule + iota // context: a handler's first cycle
-	kindSegmentEnd                                   // context: a handler has run until it ended or was suspended
-	kindDelivered                                    // *inbound: all packets are in host memory, the completion handler may run
-	kindLooksAgain                                   // context: a handler that has yielded in vain goes on
+	// context: a handler has run until it ended or was suspended
+	kindSegmentEnd
+	// *inbound: all packets are in host memory, the completion handler may run
+	kindDelivered
+	// context: a handler that has yielded in vain goes on
+	kindLooksAgain
 )
 
 func (s *schedule) handle(e *sim.Event) {
@@ -209,7 +221,8 @@ func (s *schedule) packet(in *inbound, i int) {
 	}
 }
 
-// missing counts packet i of a message to an entry with handlers as dropped: it will never come, or has come without its data.
+// missing counts packet i of a message to an entry with handlers as dropped: it
+// will never come, or has come without its data.
 func (s *schedule) missing(in *inbound, i int) {
 	in.dropped += uint64(in.payloadBytes(i))
 	in.lostLast = in.lostLast || i == in.lastPacket()
@@ -237,8 +250,9 @@ func (s *schedule) completion(in *inbound) {
 	s.queue(task{in: in, kind: completionHandler})
 }
 
-// admit takes packet i into the packet buffer, or drops it and triggers flow control on the portal table entry (sPIN'17 §3.2). A packet that
-// a payload handler is to see needs a place in its queue too.
+// admit takes packet i into the packet buffer, or drops it and triggers flow
+// control on the portal table entry (sPIN'17 §3.2). A packet that a payload
+// handler is to see needs a place in its queue too.
 func (s *schedule) admit(in *inbound, i int) bool {
 	from, to := in.frame.Span(i)
 	size := int64(to - from)
@@ -254,8 +268,9 @@ func (s *schedule) admit(in *inbound, i int) bool {
 	return false
 }
 
-// queueFull reports whether no header or payload handler may be added to those that wait for a processor. Completion handlers always may:
-// there is one for a message at most, and the message had a place.
+// queueFull reports whether no header or payload handler may be added to those
+// that wait for a processor. Completion handlers always may: there is one for a
+// message at most, and the message had a place.
 func (s *schedule) queueFull() bool { return s.waiting >= s.hpu.WaitingHandlers }
 
 // overflow drops packet i for want of room and disables the portal table entry.
@@ -270,7 +285,8 @@ func (s *schedule) overflow(in *inbound, i int, cause fate) {
 	s.dealt(in)
 }
 
-// lose notes that packets of a message were dropped, and with them bytes that would have been delivered.
+// lose notes that packets of a message were dropped, and with them bytes that
+// would have been delivered.
 func (s *schedule) lose(in *inbound, cause fate, packets int, bytes uint64) {
 	in.lose(loss{cause: cause, at: s.now()}, packets, bytes)
 	in.dropped += bytes
@@ -285,7 +301,8 @@ func (s *schedule) triggerFlowControl(in *inbound) {
 	}
 }
 
-// payloadBytes is how many bytes of packet i a payload handler would see: without the user header and what was truncated.
+// payloadBytes is how many bytes of packet i a payload handler would see:
+// without the user header and what was truncated.
 func (in *inbound) payloadBytes(i int) int {
 	from, to := in.frame.Span(i)
 	return max(0, min(to, int(in.d.MLength))-max(from, int(in.skip)))
@@ -323,7 +340,8 @@ func (s *schedule) done(r *run) {
 	s.idle(c)
 }
 
-// suspended is a handler that has used up the cycles before a call that waits: the call takes effect now. Its last segment took so many.
+// suspended is a handler that has used up the cycles before a call that waits:
+// the call takes effect now. Its last segment took so many.
 func (s *schedule) suspended(r *run, took int64) {
 	r.since = s.now()
 	r.landed = false
@@ -339,8 +357,10 @@ func (s *schedule) suspended(r *run, took int64) {
 	s.idle(r.core)
 }
 
-// yield gives the core to others that want it. Where a round of a loop that waits takes no time, a handler that yields for the second time at the
-// same moment has seen all that others do at it: it looks again later, or it would use up its budget before anything can happen.
+// yield gives the core to others that want it. Where a round of a loop that
+// waits takes no time, a handler that yields for the second time at the same
+// moment has seen all that others do at it: it looks again later, or it would
+// use up its budget before anything can happen.
 func (s *schedule) yield(r *run, took int64) {
 	c := r.core
 	if r.gave == s.now() {
@@ -386,7 +406,8 @@ func (s *schedule) ended(t task, out *hpu.Outcome, failed *failedAccess) {
 	}
 }
 
-// judge reports a failed handler and replaces its code: a killed handler moves the entry into flow control.
+// judge reports a failed handler and replaces its code: a killed handler moves
+// the entry into flow control.
 func (s *schedule) judge(t task, out *hpu.Outcome, failed *failedAccess) portals.FailType {
 	var err error
 	var fail portals.FailType
@@ -414,7 +435,8 @@ func (s *schedule) judge(t task, out *hpu.Outcome, failed *failedAccess) portals
 	return fail
 }
 
-// after names the last access that has failed of a handler that says that it has failed, if there is one: it may be the reason.
+// after names the last access that has failed of a handler that says that it
+// has failed, if there is one: it may be the reason.
 func (e *env) after(failed *failedAccess) string {
 	if failed.result >= hpu.OK {
 		return ""
@@ -472,8 +494,9 @@ func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 	in.waiting = waiting[:0]
 }
 
-// processData begins the payload handlers, or the default action for the data if the entry has none. Atomics have no default action behind
-// a user header that is no whole number of elements.
+// processData begins the payload handlers, or the default action for the data
+// if the entry has none. Atomics have no default action behind a user header
+// that is no whole number of elements.
 func (s *schedule) processData(in *inbound) {
 	in.completes = in.handlers.completion.Valid()
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// part is what a handler does between two suspensions: cycles of a nanosecond each, then a wait; yield: it offers its core instead.
+// part is what a handler does between two suspensions: cycles of a nanosecond
+// each, then a wait; yield: it offers its core instead.
 type part struct {
 	cycles int64
 	wait   sim.Time
@@ -60,7 +61,8 @@ func newStage(t rapid.TB, spec HPUSpec, pools Pools) *stage {
 	return x
 }
 
-// message is one of so many packets of 64 B whose payload handlers, and perhaps its completion handler, are to run.
+// message is one of so many packets of 64 B whose payload handlers, and perhaps
+// its completion handler, are to run.
 func (x *stage) message(packets int, completes bool) *inbound {
 	return &inbound{delivered: delivered{
 		frame: &Frame{Data: make([]byte, 64*packets), MTU: 64, Packets: packets}, d: &portals.Delivery{MLength: uint64(64 * packets)},
@@ -134,8 +136,9 @@ func (x *stage) ended(*run) hpu.Outcome {
 	return hpu.Outcome{Code: hpu.Success}
 }
 
-// The stage alone, with handlers that do not wait, is the queue of c servers of the textbook: a handler begins when it has come and a server is
-// free, in the order of arrival (Kiefer and Wolfowitz, 1955).
+// The stage alone, with handlers that do not wait, is the queue of c servers of
+// the textbook: a handler begins when it has come and a server is free, in the
+// order of arrival (Kiefer and Wolfowitz, 1955).
 func TestScheduleIsAQueueOfServers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		servers := rapid.IntRange(1, 5).Draw(t, "HPUs")
@@ -164,9 +167,11 @@ func TestScheduleIsAQueueOfServers(t *testing.T) {
 	})
 }
 
-// Handlers that wait and yield, in several pools, with completion handlers: everything that has come is run once and to its end, a processor
-// runs one segment at a time and holds no more handlers than it has contexts, tasks of a pool begin in the order in which they came, and
-// completion handlers after the last payload handler.
+// Handlers that wait and yield, in several pools, with completion handlers:
+// everything that has come is run once and to its end, a processor runs one
+// segment at a time and holds no more handlers than it has contexts, tasks of a
+// pool begin in the order in which they came, and completion handlers after the
+// last payload handler.
 func TestScheduleLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		contexts := rapid.IntRange(1, 3).Draw(t, "contexts")
@@ -212,8 +217,9 @@ func TestScheduleLosesNothing(t *testing.T) {
 	})
 }
 
-// A handler that waits by yielding for another that waits for something sees its end, also where rounds take no time: it looks again after what the
-// pool takes for a handler, or, where that is nothing, after the round's cycles.
+// A handler that waits by yielding for another that waits for something sees
+// its end, also where rounds take no time: it looks again after what the pool
+// takes for a handler, or, where that is nothing, after the round's cycles.
 func TestWhoYieldsLooksAgain(t *testing.T) {
 	const until, round = 100 * sim.Nanosecond, 2
 	for name, c := range map[string]struct {

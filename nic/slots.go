@@ -23,7 +23,8 @@ func (s *numberSet) word(w int) *uint64 {
 	return &s.more[w-1]
 }
 
-// take returns the lowest free number, and makes room for more if most is 0; -1: none of most is free.
+// take returns the lowest free number, and makes room for more if most is 0;
+// -1: none of most is free.
 func (s *numberSet) take(most int) int {
 	for ; s.full == 0 || s.full <= len(s.more); s.full++ {
 		word := s.word(s.full)
@@ -104,8 +105,9 @@ func (h *Memory) provide(s *portals.Spin) {
 	}
 }
 
-// memoryOf answers what a handler asks about its message and the memories that it may use: the answer of scratchpad and message_memory has the address
-// in its lower half and the bytes in the upper one, and is 0 if there is none.
+// memoryOf answers what a handler asks about its message and the memories that
+// it may use: the answer of scratchpad and message_memory has the address in
+// its lower half and the bytes in the upper one, and is 0 if there is none.
 func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
 	h, s := in.handlers.memory, in.d.Spin
 	offset, n := uint64(0), uint64(0)
@@ -125,7 +127,8 @@ func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
 	return int64(uint64(h.addr) + offset | n<<32)
 }
 
-// admitted gives a message that handlers will see its number among those, and its piece of memory; false: none is free.
+// admitted gives a message that handlers will see its number among those, and
+// its piece of memory; false: none is free.
 func (s *schedule) admitted(in *inbound) bool {
 	if h := in.handlers; h.pieces {
 		p := h.memory.piecesOf(in.d.Spin)

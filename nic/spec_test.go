@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// distinct gives every number of a struct a value of its own, from 100 on, and every other field nothing.
+// distinct gives every number of a struct a value of its own, from 100 on, and
+// every other field nothing.
 func distinct(v reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Field(i); f.CanInt() {
@@ -26,7 +27,8 @@ func distinct(v reflect.Value) {
 	}
 }
 
-// Every limit of a profile is one of the interface, under the same name; what remains of the interface's follows from network and HPUs.
+// Every limit of a profile is one of the interface, under the same name; what
+// remains of the interface's follows from network and HPUs.
 func TestEveryLimitArrives(t *testing.T) {
 	var spec nic.LimitsSpec
 	distinct(reflect.ValueOf(&spec).Elem())
@@ -91,8 +93,9 @@ func TestTimeOfCycles(t *testing.T) {
 	require.Zero(t, s.Time(2500))
 }
 
-// Whatever the budget for a handler and for each byte of its packet, no legal pair lets a handler of a whole packet run for more than 10^9
-// cycles, and the most that is left for a byte is legal.
+// Whatever the budget for a handler and for each byte of its packet, no legal
+// pair lets a handler of a whole packet run for more than 10^9 cycles, and the
+// most that is left for a byte is legal.
 func TestBudgetOfAPacketIsBounded(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -110,7 +113,8 @@ func TestBudgetOfAPacketIsBounded(t *testing.T) {
 	})
 }
 
-// Every violation is said, by the names of a profile, one a line; a packet buffer holds a packet at least.
+// Every violation is said, by the names of a profile, one a line; a packet
+// buffer holds a packet at least.
 func TestSpecsSayEverythingAtOnce(t *testing.T) {
 	for _, of := range []struct {
 		err    error

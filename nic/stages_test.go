@@ -21,7 +21,8 @@ import (
 // way is the stages in the order in which a message walks through them.
 var way = []string{"transmit", "reliable", "link", "receive", "match", "schedule", "act", "deposit"}
 
-// back is what a stage may ask of an earlier one in passing. No message goes that way: what a handler or the NIC itself sends begins anew.
+// back is what a stage may ask of an earlier one in passing. No message goes
+// that way: what a handler or the NIC itself sends begins anew.
 var back = map[string]string{
 	"match → transmit: owners":   "whose interface a header is for",
 	"match → transmit: answerer": "a header that nobody else sends: a new message",
@@ -32,7 +33,8 @@ var back = map[string]string{
 	bothSides:                    "packets of its own have come, or have their turn on the wire",
 }
 
-// bothSides: a transport stands in front of the link for what is sent and behind it for what has come.
+// bothSides: a transport stands in front of the link for what is sent and
+// behind it for what has come.
 const bothSides = "link → reliable: transport"
 
 func wired(t *testing.T, transport string) *NIC {
@@ -45,7 +47,8 @@ func wired(t *testing.T, transport string) *NIC {
 	return n
 }
 
-// In the code a message goes on and never back: a stage knows others by interfaces only, and none by which it could give an earlier one a message, a
+// In the code a message goes on and never back: a stage knows others by
+// interfaces only, and none by which it could give an earlier one a message, a
 // packet or a frame. Whoever adds a way back has to write it down above.
 func TestMessagesGoOn(t *testing.T) {
 	messages := []reflect.Type{reflect.TypeFor[*inbound](), reflect.TypeFor[packet](), reflect.TypeFor[*Frame](), reflect.TypeFor[task](), reflect.TypeFor[fabric.Packet]()}
@@ -115,8 +118,9 @@ func TestStagesKnowTheirEvents(t *testing.T) {
 	require.Less(t, kinds[len(kinds)-1]+stageOf, sim.KindShared)
 }
 
-// What go doc says of the package is the way of a message: at most 20 lines, the files of the stages in their order, each there and of the stage's
-// type and interfaces.
+// What go doc says of the package is the way of a message: at most 20 lines,
+// the files of the stages in their order, each there and of the stage's type
+// and interfaces.
 func TestDocTellsTheWay(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

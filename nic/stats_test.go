@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// The counts of several NICs are made of those of each, field by field: sums, but for the first and the last handler. A field that
-// nobody joins fails here, whatever its name.
+// The counts of several NICs are made of those of each, field by field: sums,
+// but for the first and the last handler. A field that nobody joins fails here,
+// whatever its name.
 func TestStatsJoinEveryField(t *testing.T) {
 	var all nic.Stats
 	for i := range 3 {

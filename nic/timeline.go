@@ -10,8 +10,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// timeline draws a NIC: tracks for matching, DMA in each direction, link and every processor. A flow follows one message through all of them.
-// A nil timeline draws nothing.
+// timeline draws a NIC: tracks for matching, DMA in each direction, link and
+// every processor. A flow follows one message through all of them. A nil
+// timeline draws nothing.
 type timeline struct {
 	t                  sim.Tracer
 	rank               int
@@ -101,7 +102,8 @@ func (t *timeline) transfer(a *host.Access, toHost bool, from, to sim.Time, byte
 	t.crosses(a, toHost, from, to, bytes)
 }
 
-// segment draws what a handler runs without being suspended, and with the last of it what the handler has returned.
+// segment draws what a handler runs without being suspended, and with the last
+// of it what the handler has returned.
 func (t *timeline) segment(r *run, end sim.Time) {
 	if t == nil {
 		return

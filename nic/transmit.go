@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// transmit is the first stage: operations become messages, whose data is read from host memory and cut into packets (sPIN'17 §4, LogGP).
+// transmit is the first stage: operations become messages, whose data is read
+// from host memory and cut into packets (sPIN'17 §4, LogGP).
 type transmit struct {
 	*env
 	next       sender
@@ -18,18 +19,22 @@ type transmit struct {
 	names      []interfaceName // of the interfaces, side by side
 	handlers   issuer
 	interfaces []*Interface
-	ready      []uint64      // a bit for each: it may have operations to send
-	nodes      uint32        // of the network
-	behind     map[int32]int // messages to each node whose data is not all there: later ones must not overtake them
-	fetched    int           // those to all nodes
-	unread     int64         // packets whose data could not be read
+	ready      []uint64 // a bit for each: it may have operations to send
+	nodes      uint32   // of the network
+	// messages to each node whose data is not all there: later ones must not
+	// overtake them
+	behind  map[int32]int
+	fetched int   // those to all nodes
+	unread  int64 // packets whose data could not be read
 
 	// With a reliable transport:
-	undelivered map[uint64]*outgoing       // messages whose end it will tell, by their number
-	answers     map[uint64]portals.Header  // likewise, of headers that no operation stands for
-	owed        map[int32][]portals.Header // to nodes: that an answer could not be delivered, which could not be delivered either
-	reason      func(target int32) string  // why a message to a node could not be delivered
-	fetching    int64                      // bytes of messages behind that have not been handed on
+	undelivered map[uint64]*outgoing      // messages whose end it will tell, by their number
+	answers     map[uint64]portals.Header // likewise, of headers that no operation stands for
+	// to nodes: that an answer could not be delivered, which could not be
+	// delivered either
+	owed     map[int32][]portals.Header
+	reason   func(target int32) string // why a message to a node could not be delivered
+	fetching int64                     // bytes of messages behind that have not been handed on
 }
 
 // sender is what transmit gives packets to, and others that have a message without data.
@@ -45,19 +50,22 @@ type issuer interface {
 	answerThere(cookie, bytes uint64, fail portals.FailType)
 }
 
-// outgoing is a message at its source until its data is at the NIC or, if the transport tells when it has arrived, until then.
+// outgoing is a message at its source until its data is at the NIC or, if the
+// transport tells when it has arrived, until then.
 type outgoing struct {
-	mark      poison.Mark
-	access    host.Access
-	frame     *Frame
-	op        *portals.Op
-	iface     *Interface
-	tries     int32            // to read the present piece
-	fail      portals.FailType // of reading the data
-	single    bool             // each packet is a message of its own
-	device    bool             // the data comes from HPU memory
-	command   bool             // a handler's: it counts against the command queue until its data has been read
-	completes *pending         // put: message whose entry it completes
+	mark   poison.Mark
+	access host.Access
+	frame  *Frame
+	op     *portals.Op
+	iface  *Interface
+	tries  int32            // to read the present piece
+	fail   portals.FailType // of reading the data
+	single bool             // each packet is a message of its own
+	device bool             // the data comes from HPU memory
+	// a handler's: it counts against the command queue until its data has been
+	// read
+	command   bool
+	completes *pending // put: message whose entry it completes
 	packets   int
 	mtu       int
 	lost      loss // what could not be read
@@ -66,9 +74,13 @@ type outgoing struct {
 // The events of transmit.
 const (
 	kindDrain sim.Kind = kindsOfTransmit + iota // a program has made an interface queue operations
-	kindAgain                                   // piece, *outgoing: memory that was absent is looked at again
-	kindEnded                                   // number and, in the lower failBits, portals.FailType: the transport knows what became of a message; B: packets without acknowledgement
-	kindHeard                                   // node: something has come from a node that messages were not delivered to
+	// piece, *outgoing: memory that was absent is looked at again
+	kindAgain
+	// number and, in the lower failBits, portals.FailType: the transport knows
+	// what became of a message; B: packets without acknowledgement
+	kindEnded
+	// node: something has come from a node that messages were not delivered to
+	kindHeard
 )
 
 const failBits = 8
@@ -88,8 +100,9 @@ func (t *transmit) handle(e *sim.Event) {
 	}
 }
 
-// opQueued notes that an interface wants something sent: at the end of the present event of the node, or, if a program itself has caused it, in
-// an event of its own.
+// opQueued notes that an interface wants something sent: at the end of the
+// present event of the node, or, if a program itself has caused it, in an event
+// of its own.
 func (t *transmit) opQueued(port *portals.Port) {
 	t.ready[port.Index/64] |= 1 << (port.Index % 64)
 	if !t.queued && !t.handling {
@@ -154,8 +167,9 @@ func (t *transmit) newFrame(length, mtu int) *Frame {
 	return f
 }
 
-// start begins a message: without data in host memory its packets are ready at once, otherwise they follow the DMA. A request of the host
-// keeps its place behind earlier ones to the same node (Portals 4.x §2.4).
+// start begins a message: without data in host memory its packets are ready at
+// once, otherwise they follow the DMA. A request of the host keeps its place
+// behind earlier ones to the same node (Portals 4.x §2.4).
 func (t *transmit) start(o *outgoing) {
 	f := o.frame
 	if !o.op.Issued && f.Header.Kind <= portals.OpSwap && t.fetched > 0 && t.behind[f.Target] > 0 {
@@ -179,7 +193,8 @@ func (t *transmit) start(o *outgoing) {
 	t.fetch(o)
 }
 
-// fetch puts a message behind those whose data is to be read. One that has its data with it only keeps its place there.
+// fetch puts a message behind those whose data is to be read. One that has its
+// data with it only keeps its place there.
 func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
 	t.fetched++
@@ -256,8 +271,8 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	}
 }
 
-// missing notes that the data of a message is not there from packet i on. Its receiver is told by the packets themselves: what they carry is
-// not used.
+// missing notes that the data of a message is not there from packet i on. Its
+// receiver is told by the packets themselves: what they carry is not used.
 func (t *transmit) missing(o *outgoing, i int, why loss) {
 	f := o.frame
 	from, _ := f.Span(i)
@@ -319,7 +334,8 @@ func (t *transmit) dataRead(o *outgoing) {
 	}
 }
 
-// ended is what a transport that knows says: all of a message has arrived, or the last so many packets are not acknowledged and never will be.
+// ended is what a transport that knows says: all of a message has arrived, or
+// the last so many packets are not acknowledged and never will be.
 func (t *transmit) ended(number uint64, fail portals.FailType, left int) {
 	if h, is := t.answers[number]; is {
 		delete(t.answers, number)

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// transmitAlone is the first stage between an interface, whose programs are calls at certain times, and a list of the packets that it hands on.
+// transmitAlone is the first stage between an interface, whose programs are
+// calls at certain times, and a list of the packets that it hands on.
 type transmitAlone struct {
 	*alone
 	s      transmit
@@ -116,8 +117,10 @@ func (x *transmitAlone) draw(t *rapid.T, now sim.Time, user uint64) drawnOp {
 	return o
 }
 
-// check compares the packets with the operations, in the order of which the frames are numbered: each once, those of a message in their order, headers to
-// one node in the order of the operations, of no more bytes than the MTU, no element in two, with the bytes of memory as far as those could be read.
+// check compares the packets with the operations, in the order of which the
+// frames are numbered: each once, those of a message in their order, headers to
+// one node in the order of the operations, of no more bytes than the MTU, no
+// element in two, with the bytes of memory as far as those could be read.
 func (x *transmitAlone) check(ops []drawnOp) (unread int) {
 	packets := map[uint64]int{}
 	latest := map[int32]uint64{}
@@ -155,8 +158,9 @@ func (x *transmitAlone) check(ops []drawnOp) (unread int) {
 	return unread
 }
 
-// Operations of all kinds to several nodes, on memory that fails or not: see check. SEND comes once for each that carries data, behind its last packet, and
-// fails if that could not be read; the report says so once.
+// Operations of all kinds to several nodes, on memory that fails or not: see
+// check. SEND comes once for each that carries data, behind its last packet,
+// and fails if that could not be read; the report says so once.
 func TestTransmitCutsPackets(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -208,7 +212,8 @@ func TestTransmitCutsPackets(t *testing.T) {
 	require.Positive(t, lost)
 }
 
-// Packet i of a message alone leaves when its request has been at memory and its data has crossed behind that of those before it: 2L + (i+1)·D(MTU).
+// Packet i of a message alone leaves when its request has been at memory and
+// its data has crossed behind that of those before it: 2L + (i+1)·D(MTU).
 func TestTransmitReadsAtTheSpeedOfTheBus(t *testing.T) {
 	for _, n := range []int{1, 100, 101, 950} {
 		x := newTransmitAlone(t, 100)
@@ -225,8 +230,10 @@ func TestTransmitReadsAtTheSpeedOfTheBus(t *testing.T) {
 	}
 }
 
-// With a transport that knows, SEND waits for what it says, in whatever order it says it: it fails if the message could not be delivered, and so does the
-// ACK that was asked for. The report counts the packets without acknowledgement.
+// With a transport that knows, SEND waits for what it says, in whatever order
+// it says it: it fails if the message could not be delivered, and so does the
+// ACK that was asked for. The report counts the packets without
+// acknowledgement.
 func TestTransmitTellsWhatTheTransportKnows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTransmitAlone(t, 100)

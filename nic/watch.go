@@ -12,15 +12,21 @@ type StepKind uint8
 
 // Kinds of steps, with the fields that are set besides those of every step of a handler.
 const (
-	StepArrived  StepKind = iota // a message has been matched to an entry with handlers: Rank, Message, At
-	StepBegan                    // the first cycle of a handler: Record, Memory
-	StepActed                    // it asked the device for something, at its own time: Action, Suspended, or Result
-	StepAnswered                 // what it was suspended for is there: Op, Result
-	StepLanded                   // a DMA operation of it has taken effect, perhaps after its end: Op, Handle, Result
-	StepEnded                    // it returned or was ended: Code, Err
+	// a message has been matched to an entry with handlers: Rank, Message, At
+	StepArrived StepKind = iota
+	StepBegan            // the first cycle of a handler: Record, Memory
+	// it asked the device for something, at its own time: Action, Suspended, or
+	// Result
+	StepActed
+	StepAnswered // what it was suspended for is there: Op, Result
+	// a DMA operation of it has taken effect, perhaps after its end: Op,
+	// Handle, Result
+	StepLanded
+	StepEnded // it returned or was ended: Code, Err
 )
 
-// HandlerStep is one step of a handler; see Config.Watch. Slices and pointers are valid during the call only.
+// HandlerStep is one step of a handler; see Config.Watch. Slices and pointers
+// are valid during the call only.
 type HandlerStep struct {
 	What    StepKind
 	Rank    int
@@ -42,8 +48,10 @@ type HandlerStep struct {
 	Result    int64 // hpu.OK and above, or an error
 	Suspended bool  // the answer comes with StepAnswered
 	Code      hpu.Code
-	Invalid   bool      // StepEnded: Code is none that handlers of this kind may return, and counts as FAIL
-	Err       *hpu.Trap // why it was ended; nil: it returned Code
+	// StepEnded: Code is none that handlers of this kind may return, and counts
+	// as FAIL
+	Invalid bool
+	Err     *hpu.Trap // why it was ended; nil: it returned Code
 }
 
 // watch tells Config.Watch what the handlers of a node do. A nil watch tells nothing.
@@ -106,7 +114,8 @@ func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) 
 	return result, blocked
 }
 
-// atomicResult is what cas, fadd or atomic32 returns, which package hpu executes right after the device has let it.
+// atomicResult is what cas, fadd or atomic32 returns, which package hpu
+// executes right after the device has let it.
 func atomicResult(a *hpu.Action, memory []byte, result int64) int64 {
 	switch a.Op {
 	case hpu.OpFAdd:

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// HPU memory changes by handlers, by what their DMA operations and gets bring, and by the host. Whoever waits for a change looks when one of these
-// has come to an end: nobody sees a handler's store before that.
+// HPU memory changes by handlers, by what their DMA operations and gets bring,
+// and by the host. Whoever waits for a change looks when one of these has come
+// to an end: nobody sees a handler's store before that.
 
 // watchers are who waits for changes of HPU memory.
 type watchers struct {
@@ -18,7 +19,8 @@ type watchers struct {
 	hosts   []*HostWatch // of processes; each looks again by itself
 }
 
-// waitWord carries out wait32: the handler goes on at once if the word has another value, and else gives its core away.
+// waitWord carries out wait32: the handler goes on at once if the word has
+// another value, and else gives its core away.
 func (d *act) waitWord(r *run) (result int64, ready bool) {
 	if r.wordChanged() {
 		return hpu.OK, true
@@ -59,7 +61,8 @@ func (d *act) changed(m *Memory) {
 	}
 }
 
-// Reach is an error, which wraps portals.ErrArgInvalid, if a process of the node cannot reach n bytes at an offset of the memory.
+// Reach is an error, which wraps portals.ErrArgInvalid, if a process of the
+// node cannot reach n bytes at an offset of the memory.
 func (h *Memory) Reach(owner any, offset uint64, n int) error {
 	switch {
 	case h.owner != owner:
@@ -78,7 +81,8 @@ func (h *Memory) Name() string { return h.name }
 // HostWatch is somebody of the host who waits for a change.
 type HostWatch struct{ look func() }
 
-// Watch has look called whenever the memory may have changed, until Unwatch. look must not call either.
+// Watch has look called whenever the memory may have changed, until Unwatch.
+// look must not call either.
 func (h *Memory) Watch(look func()) *HostWatch {
 	w := &HostWatch{look}
 	h.hosts = append(h.hosts, w)
@@ -94,7 +98,8 @@ func (h *Memory) Unwatch(w *HostWatch) {
 	}
 }
 
-// Write lets bytes of the host reach the memory at a later moment, at an offset from its beginning. They are taken now.
+// Write lets bytes of the host reach the memory at a later moment, at an offset
+// from its beginning. They are taken now.
 func (h *Memory) Write(at sim.Time, offset uint64, b []byte) {
 	n := h.nic
 	w := n.act.hostWrite()

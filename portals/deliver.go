@@ -4,9 +4,10 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Acknowledge answers the initiator of an open delivery before it is complete, with the given fail type; the acknowledgement
-// that Finish would send is not sent (a handler's own acknowledgement). It does nothing for requests that are not
-// acknowledged or are answered with data.
+// Acknowledge answers the initiator of an open delivery before it is complete,
+// with the given fail type; the acknowledgement that Finish would send is not
+// sent (a handler's own acknowledgement). It does nothing for requests that are
+// not acknowledged or are answered with data.
 func (port *Port) Acknowledge(d *Delivery, fail FailType) {
 	d.mark.Live("portals: a delivery")
 	if !d.is(deliveryOpen) || d.kind.fetches() || !d.is(deliveryDue) {
@@ -185,7 +186,9 @@ func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader b
 			d.old = make([]byte, mlength)
 		}
 		d.old = d.old[:mlength]
-		clear(d.old) // handlers may take the data and leave the memory alone: nobody gets values of another message
+		// handlers may take the data and leave the memory alone: nobody gets
+		// values of another message
+		clear(d.old)
 	}
 	return NIOK
 }

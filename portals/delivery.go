@@ -70,7 +70,8 @@ func (d *Delivery) Handle() Handle {
 	return d.reply.descriptor
 }
 
-// Cookie returns, of a reply, HandlerOp.Cookie of the operation, and 0 for host operations and requests.
+// Cookie returns, of a reply, HandlerOp.Cookie of the operation, and 0 for host
+// operations and requests.
 func (d *Delivery) Cookie() uint64 {
 	if d.kind != OpReply {
 		return 0
@@ -97,7 +98,8 @@ func (d *Delivery) Segments(off, n uint64) SegIter {
 	return d.Region().Segments(d.Offset+off, min(n, d.MLength-off))
 }
 
-// Piece is the first that Segments gives: n may be less than what was asked for, and is 0 past the end.
+// Piece is the first that Segments gives: n may be less than what was asked
+// for, and is 0 past the end.
 func (d *Delivery) Piece(off, n uint64) (addr, length uint64) {
 	r := d.Region()
 	if r.IOVec == nil && off < d.MLength {
@@ -108,7 +110,8 @@ func (d *Delivery) Piece(off, n uint64) (addr, length uint64) {
 	return addr, length
 }
 
-// keepHeader makes the delivery independent of the transport's header, which need not live longer than Finish.
+// keepHeader makes the delivery independent of the transport's header, which
+// need not live longer than Finish.
 func (d *Delivery) keepHeader() {
 	if d.Header != &d.kept {
 		d.kept = *d.Header

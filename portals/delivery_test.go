@@ -73,7 +73,8 @@ func TestHeaderMayGoAfterFinish(t *testing.T) {
 	}
 }
 
-// A list's latest answer is no answer any more when the list changes, or to another initiator or other bits.
+// A list's latest answer is no answer any more when the list changes, or to
+// another initiator or other bits.
 func TestLatestAnswerIsForgotten(t *testing.T) {
 	p := newPair(t, 0)
 	appended := func(length uint64, id ID, options EntryOptions) Handle {
@@ -129,8 +130,9 @@ func TestLatestPortalTableEntryIsForgotten(t *testing.T) {
 	require.Equal(t, NIOK, put())
 }
 
-// A delivery that was open in an entry's order when its interface was closed is used again, by whichever interface has the same spare objects: of that
-// order nothing is left.
+// A delivery that was open in an entry's order when its interface was closed is
+// used again, by whichever interface has the same spare objects: of that order
+// nothing is left.
 func TestDeliveriesOfAClosedInterfaceAreInNoOrder(t *testing.T) {
 	p := newPair(t, 0)
 	ni := p.b

@@ -12,19 +12,22 @@ const (
 	OK               Code = iota // PTL_OK; never returned as an error
 	ErrArgInvalid                // PTL_ARG_INVALID: an argument is invalid
 	ErrCTNoneReached             // PTL_CT_NONE_REACHED: no counter of a poll reached its test
-	ErrEQDropped                 // PTL_EQ_DROPPED: an event is returned, and at least one before it was lost
-	ErrEQEmpty                   // PTL_EQ_EMPTY: no event in the queue
-	ErrFail                      // PTL_FAIL: unspecific failure; nothing here fails that way
-	ErrIgnored                   // PTL_IGNORED: the logical map is fixed by the run-time system
-	ErrInUse                     // PTL_IN_USE: the object is in use
-	ErrListTooLong               // PTL_LIST_TOO_LONG: the list has max_list_size entries
-	ErrNoInit                    // PTL_NO_INIT: the library or the interface is not initialised
-	ErrNoSpace                   // PTL_NO_SPACE: a limit of the interface is exhausted
-	ErrPIDInUse                  // PTL_PID_IN_USE: the process identifier is taken
-	ErrPTFull                    // PTL_PT_FULL: no free portal table entry
-	ErrPTEQNeeded                // PTL_PT_EQ_NEEDED: flow control without an event queue
-	ErrPTInUse                   // PTL_PT_IN_USE: the portal table entry is allocated
-	ErrAborted                   // PTL_ABORTED: Abort was called. A wait for an object that is freed meanwhile ends with ErrArgInvalid
+	// PTL_EQ_DROPPED: an event is returned, and at least one before it was lost
+	ErrEQDropped
+	ErrEQEmpty     // PTL_EQ_EMPTY: no event in the queue
+	ErrFail        // PTL_FAIL: unspecific failure; nothing here fails that way
+	ErrIgnored     // PTL_IGNORED: the logical map is fixed by the run-time system
+	ErrInUse       // PTL_IN_USE: the object is in use
+	ErrListTooLong // PTL_LIST_TOO_LONG: the list has max_list_size entries
+	ErrNoInit      // PTL_NO_INIT: the library or the interface is not initialised
+	ErrNoSpace     // PTL_NO_SPACE: a limit of the interface is exhausted
+	ErrPIDInUse    // PTL_PID_IN_USE: the process identifier is taken
+	ErrPTFull      // PTL_PT_FULL: no free portal table entry
+	ErrPTEQNeeded  // PTL_PT_EQ_NEEDED: flow control without an event queue
+	ErrPTInUse     // PTL_PT_IN_USE: the portal table entry is allocated
+	// PTL_ABORTED: Abort was called. A wait for an object that is freed
+	// meanwhile ends with ErrArgInvalid
+	ErrAborted
 	codeCount
 )
 

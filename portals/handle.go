@@ -117,8 +117,10 @@ func (t *table[T]) remove(h Handle) {
 	}
 }
 
-// Spare is what interfaces share that one core of the simulating machine handles: operations and deliveries that nobody uses at the moment, so that
-// the next use finds memory that is in the cache. Nothing that happens depends on it.
+// Spare is what interfaces share that one core of the simulating machine
+// handles: operations and deliveries that nobody uses at the moment, so that
+// the next use finds memory that is in the cache. Nothing that happens depends
+// on it.
 type Spare struct {
 	ops        pool[Op]
 	deliveries pool[Delivery]

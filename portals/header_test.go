@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A part of a put is told from the whole by its place and length only: a field that Header gets must be one that a part has, too.
+// A part of a put is told from the whole by its place and length only: a field
+// that Header gets must be one that a part has, too.
 func TestPartOf(t *testing.T) {
 	var whole Header
 	v := reflect.ValueOf(&whole).Elem()

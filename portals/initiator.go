@@ -23,7 +23,8 @@ func (port *Port) Sent(op *Op, fail FailType) {
 	port.drain()
 }
 
-// Cancel gives a request back that will not be sent, as Release does one that was: it has no events.
+// Cancel gives a request back that will not be sent, as Release does one that
+// was: it has no events.
 func (port *Port) Cancel(op *Op) {
 	if op.state != opTaken {
 		panic("portals: Cancel of an Op that is not with the transport") //lint:panic programmer's mistake
@@ -74,7 +75,8 @@ func (port *Port) answerLost(p *pendingOp, fail FailType) {
 		port.initiatorEvent(p.getMD, &ev, 0, OptMDEventCTReply, true)
 		return
 	}
-	// Nobody knows whether the operation has completed at the target: for OC_ACK, too, that is a failure.
+	// Nobody knows whether the operation has completed at the target: for
+	// OC_ACK, too, that is a failure.
 	port.initiatorEvent(p.putMD, &ev, 0, OptMDEventCTAck, p.ack == Ack)
 }
 

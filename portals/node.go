@@ -5,8 +5,10 @@ type Node struct {
 	nid    uint32
 	pidMax uint32
 	taken  map[uint32]bool
-	// generations are where interfaces of each kind begin to count those of their pending operations. An answer for an interface that is closed may
-	// still come when the process, or another that has its identifier now, has opened the next: it must not find an operation there.
+	// generations are where interfaces of each kind begin to count those of
+	// their pending operations. An answer for an interface that is closed may
+	// still come when the process, or another that has its identifier now, has
+	// opened the next: it must not find an operation there.
 	generations [niKinds]uint32
 }
 
@@ -54,7 +56,9 @@ type ProcessConfig struct {
 	Hooks  Hooks
 	UID    uint32 // user id, part of every request
 	Memory Memory
-	Device Limits // what the device has; every limit granted stays within. Those below the floors of §3.6.1 count as these
+	// what the device has; every limit granted stays within. Those below the
+	// floors of §3.6.1 count as these
+	Device Limits
 	// Map, when not nil, is the logical map set by the run-time system;
 	// SetMap then returns ErrIgnored.
 	Map    []ID

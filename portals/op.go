@@ -19,7 +19,8 @@ type Op struct {
 	Triggered bool // fired by a counter
 	Issued    bool // issued by a handler
 	state     opState
-	// Cause is the transport's own, for timelines: what the operation is a part of. It is 0, or that of the interface (NI.SetCause) when it was called.
+	// Cause is the transport's own, for timelines: what the operation is a part
+	// of. It is 0, or that of the interface (NI.SetCause) when it was called.
 	Cause    uint64
 	buf      []byte // recycled storage of inline
 	delivery *Delivery

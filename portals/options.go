@@ -7,10 +7,11 @@ type NIOptions uint32
 
 // Interface options; exactly one of each pair must be given to NIInit.
 const (
-	OptNIMatching   NIOptions = 1 << iota // PTL_NI_MATCHING: match bits select the entry
-	OptNINoMatching                       // PTL_NI_NO_MATCHING: the first list entry takes every request
-	OptNILogical                          // PTL_NI_LOGICAL: processes are named by rank
-	OptNIPhysical                         // PTL_NI_PHYSICAL: processes are named by NID and PID
+	OptNIMatching NIOptions = 1 << iota // PTL_NI_MATCHING: match bits select the entry
+	// PTL_NI_NO_MATCHING: the first list entry takes every request
+	OptNINoMatching
+	OptNILogical  // PTL_NI_LOGICAL: processes are named by rank
+	OptNIPhysical // PTL_NI_PHYSICAL: processes are named by NID and PID
 )
 
 // Features of an interface, bits of Limits.Features (Portals 4.x §3.6.1).
@@ -18,9 +19,13 @@ type Features uint32
 
 // Features an implementation may offer.
 const (
-	FeatureTargetBindInaccessible Features = 1 << iota // PTL_TARGET_BIND_INACCESSIBLE: entries may name memory that is not accessible
-	FeatureTotalDataOrdering                           // PTL_TOTAL_DATA_ORDERING: data of any size is ordered
-	FeatureCoherentAtomics                             // PTL_COHERENT_ATOMICS: atomics are coherent with host accesses
+	// PTL_TARGET_BIND_INACCESSIBLE: entries may name memory that is not
+	// accessible
+	FeatureTargetBindInaccessible Features = 1 << iota
+	// PTL_TOTAL_DATA_ORDERING: data of any size is ordered
+	FeatureTotalDataOrdering
+	// PTL_COHERENT_ATOMICS: atomics are coherent with host accesses
+	FeatureCoherentAtomics
 )
 
 // PTOptions are options of a portal table entry (Portals 4.x §3.7.1).
@@ -28,12 +33,19 @@ type PTOptions uint32
 
 // Portal table entry options.
 const (
-	OptPTOnlyUseOnce    PTOptions = 1 << iota // PTL_PT_ONLY_USE_ONCE: hint that every entry will be USE_ONCE; others work all the same
-	OptPTFlowCtrl                             // PTL_PT_FLOWCTRL: exhaustion disables the entry instead of dropping
-	OptPTOnlyTruncate                         // PTL_PT_ONLY_TRUNCATE: hint that no priority entry will be NO_TRUNCATE; one that is works all the same
-	OptPTAllocDisabled                        // PTL_PT_ALLOC_DISABLED: allocated in the disabled state
-	OptPTMatchUnordered                       // PTL_PT_MATCH_UNORDERED: requests may match in another order than they were sent
-	optPTAll            = OptPTMatchUnordered<<1 - 1
+	// PTL_PT_ONLY_USE_ONCE: hint that every entry will be USE_ONCE; others work
+	// all the same
+	OptPTOnlyUseOnce PTOptions = 1 << iota
+	// PTL_PT_FLOWCTRL: exhaustion disables the entry instead of dropping
+	OptPTFlowCtrl
+	// PTL_PT_ONLY_TRUNCATE: hint that no priority entry will be NO_TRUNCATE;
+	// one that is works all the same
+	OptPTOnlyTruncate
+	OptPTAllocDisabled // PTL_PT_ALLOC_DISABLED: allocated in the disabled state
+	// PTL_PT_MATCH_UNORDERED: requests may match in another order than they
+	// were sent
+	OptPTMatchUnordered
+	optPTAll = OptPTMatchUnordered<<1 - 1
 )
 
 // MDOptions are options of a memory descriptor (Portals 4.x §3.10.1).
@@ -41,17 +53,23 @@ type MDOptions uint32
 
 // Memory descriptor options.
 const (
-	OptMDIOVec               MDOptions = 1 << iota // PTL_IOVEC: the memory is MD.IOVec
-	OptMDEventSuccessDisable                       // PTL_MD_EVENT_SUCCESS_DISABLE: no full events for success
-	OptMDEventSendDisable                          // PTL_MD_EVENT_SEND_DISABLE: no SEND full events
-	OptMDEventCTSend                               // PTL_MD_EVENT_CT_SEND: count SEND events
-	OptMDEventCTReply                              // PTL_MD_EVENT_CT_REPLY: count REPLY events
-	OptMDEventCTAck                                // PTL_MD_EVENT_CT_ACK: count ACK events
-	OptMDEventCTBytes                              // PTL_MD_EVENT_CT_BYTES: count bytes of success instead of operations
-	OptMDUnordered                                 // PTL_MD_UNORDERED: messages need not arrive in order
-	OptMDVolatile                                  // PTL_MD_VOLATILE: the buffer may change once the call returned, up to max_volatile_size
-	OptMDUnreliable                                // PTL_MD_UNRELIABLE: the transport may lose the message
-	optMDAll                 = OptMDUnreliable<<1 - 1
+	OptMDIOVec MDOptions = 1 << iota // PTL_IOVEC: the memory is MD.IOVec
+	// PTL_MD_EVENT_SUCCESS_DISABLE: no full events for success
+	OptMDEventSuccessDisable
+	OptMDEventSendDisable // PTL_MD_EVENT_SEND_DISABLE: no SEND full events
+	OptMDEventCTSend      // PTL_MD_EVENT_CT_SEND: count SEND events
+	OptMDEventCTReply     // PTL_MD_EVENT_CT_REPLY: count REPLY events
+	OptMDEventCTAck       // PTL_MD_EVENT_CT_ACK: count ACK events
+	// PTL_MD_EVENT_CT_BYTES: count bytes of success instead of operations
+	OptMDEventCTBytes
+	// PTL_MD_UNORDERED: messages need not arrive in order
+	OptMDUnordered
+	// PTL_MD_VOLATILE: the buffer may change once the call returned, up to
+	// max_volatile_size
+	OptMDVolatile
+	// PTL_MD_UNRELIABLE: the transport may lose the message
+	OptMDUnreliable
+	optMDAll = OptMDUnreliable<<1 - 1
 )
 
 // EntryOptions are options of list entries and match list entries
@@ -60,31 +78,49 @@ type EntryOptions uint32
 
 // Options of match list entries. Those of list entries have the same values.
 const (
-	OptMEIOVec                EntryOptions = 1 << iota // PTL_IOVEC: the memory is ME.IOVec
-	OptMEOpPut                                         // PTL_ME_OP_PUT: accept puts and atomics
-	OptMEOpGet                                         // PTL_ME_OP_GET: accept gets; with OpPut, fetching atomics and swaps
-	OptMEUseOnce                                       // PTL_ME_USE_ONCE: unlink at the first match
-	OptMEUnexpectedHdrDisable                          // PTL_ME_UNEXPECTED_HDR_DISABLE: an overflow match leaves no header
-	OptMEIsAccessible                                  // PTL_ME_IS_ACCESSIBLE: all of the memory is accessible
-	OptMEEventLinkDisable                              // PTL_ME_EVENT_LINK_DISABLE: no LINK event
-	OptMEEventCommDisable                              // PTL_ME_EVENT_COMM_DISABLE: no communication events
-	OptMEEventFlowCtrlDisable                          // PTL_ME_EVENT_FLOWCTRL_DISABLE: no PT_DISABLED event caused by this entry
-	OptMEEventSuccessDisable                           // PTL_ME_EVENT_SUCCESS_DISABLE: no full communication or overflow events for success
-	OptMEEventOverDisable                              // PTL_ME_EVENT_OVER_DISABLE: no overflow events
-	OptMEEventUnlinkDisable                            // PTL_ME_EVENT_UNLINK_DISABLE: no AUTO_UNLINK and AUTO_FREE events
-	OptMEEventCTComm                                   // PTL_ME_EVENT_CT_COMM: count communication events
-	OptMEEventCTOverflow                               // PTL_ME_EVENT_CT_OVERFLOW: count overflow events
-	OptMEEventCTBytes                                  // PTL_ME_EVENT_CT_BYTES: count bytes of success instead of operations
-	OptMEManageLocal                                   // PTL_ME_MANAGE_LOCAL: the entry manages the offset
-	OptMENoTruncate                                    // PTL_ME_NO_TRUNCATE: a request that does not fit does not match
-	OptMEMayAlign                                      // PTL_ME_MAY_ALIGN: a locally managed offset may be aligned (it is not)
-	OptMELocalIncUHRLength                             // PTL_ME_LOCAL_INC_UH_RLENGTH: an overflow match advances the local offset by the requested length
-	OptMEHandlerIOVec                                  // PTL_ME_HANDLER_IOVEC (sPIN'17, appendix B.2): the second memory of the handlers is Spin.HostMem.IOVec
-	optMEAll                  = OptMEHandlerIOVec<<1 - 1
-	optLEAll                  = OptMEManageLocal - 1 | OptMEHandlerIOVec
-	optMEOnlyLocal            = OptMEMayAlign | OptMELocalIncUHRLength
-	optMESpecific             = optMEAll &^ optLEAll
-	optEntryEventCT           = OptMEEventCTComm | OptMEEventCTOverflow
+	OptMEIOVec EntryOptions = 1 << iota // PTL_IOVEC: the memory is ME.IOVec
+	OptMEOpPut                          // PTL_ME_OP_PUT: accept puts and atomics
+	// PTL_ME_OP_GET: accept gets; with OpPut, fetching atomics and swaps
+	OptMEOpGet
+	OptMEUseOnce // PTL_ME_USE_ONCE: unlink at the first match
+	// PTL_ME_UNEXPECTED_HDR_DISABLE: an overflow match leaves no header
+	OptMEUnexpectedHdrDisable
+	// PTL_ME_IS_ACCESSIBLE: all of the memory is accessible
+	OptMEIsAccessible
+	OptMEEventLinkDisable // PTL_ME_EVENT_LINK_DISABLE: no LINK event
+	// PTL_ME_EVENT_COMM_DISABLE: no communication events
+	OptMEEventCommDisable
+	// PTL_ME_EVENT_FLOWCTRL_DISABLE: no PT_DISABLED event caused by this entry
+	OptMEEventFlowCtrlDisable
+	// PTL_ME_EVENT_SUCCESS_DISABLE: no full communication or overflow events
+	// for success
+	OptMEEventSuccessDisable
+	OptMEEventOverDisable // PTL_ME_EVENT_OVER_DISABLE: no overflow events
+	// PTL_ME_EVENT_UNLINK_DISABLE: no AUTO_UNLINK and AUTO_FREE events
+	OptMEEventUnlinkDisable
+	// PTL_ME_EVENT_CT_COMM: count communication events
+	OptMEEventCTComm
+	// PTL_ME_EVENT_CT_OVERFLOW: count overflow events
+	OptMEEventCTOverflow
+	// PTL_ME_EVENT_CT_BYTES: count bytes of success instead of operations
+	OptMEEventCTBytes
+	// PTL_ME_MANAGE_LOCAL: the entry manages the offset
+	OptMEManageLocal
+	// PTL_ME_NO_TRUNCATE: a request that does not fit does not match
+	OptMENoTruncate
+	// PTL_ME_MAY_ALIGN: a locally managed offset may be aligned (it is not)
+	OptMEMayAlign
+	// PTL_ME_LOCAL_INC_UH_RLENGTH: an overflow match advances the local offset
+	// by the requested length
+	OptMELocalIncUHRLength
+	// PTL_ME_HANDLER_IOVEC (sPIN'17, appendix B.2): the second memory of the
+	// handlers is Spin.HostMem.IOVec
+	OptMEHandlerIOVec
+	optMEAll        = OptMEHandlerIOVec<<1 - 1
+	optLEAll        = OptMEManageLocal - 1 | OptMEHandlerIOVec
+	optMEOnlyLocal  = OptMEMayAlign | OptMELocalIncUHRLength
+	optMESpecific   = optMEAll &^ optLEAll
+	optEntryEventCT = OptMEEventCTComm | OptMEEventCTOverflow
 )
 
 // Options of list entries (Portals 4.x §3.11.1); equal to those of match list

@@ -89,7 +89,8 @@ func (port *Port) flowControl(p *pt, entryOpts EntryOptions) {
 	port.postPTDisabled(p)
 }
 
-// Cookie is that of the handler's request whose answer an operation has asked for, as long as none has come; 0: there is none.
+// Cookie is that of the handler's request whose answer an operation has asked
+// for, as long as none has come; 0: there is none.
 func (port *Port) Cookie(op *Op) uint64 {
 	if !op.Issued {
 		return 0

@@ -114,7 +114,8 @@ func TestStaleAnswer(t *testing.T) {
 	require.NoError(t, p.a.MDRelease(p.md))
 }
 
-// Who desires pieces that are aligned to less may have other user headers; what is granted is a power of two.
+// Who desires pieces that are aligned to less may have other user headers; what
+// is granted is a power of two.
 func TestDesiredFragmentation(t *testing.T) {
 	device := deviceLimits
 	device.MinFragmentationLimit = 8

@@ -7,8 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNoAnswerForTheNext: an answer for an operation of an interface that is closed never completes one of an interface that was opened after
-// it, whether by the same process or by another that has its identifier now, however often places in the tables of pending operations were used.
+// TestNoAnswerForTheNext: an answer for an operation of an interface that is
+// closed never completes one of an interface that was opened after it, whether
+// by the same process or by another that has its identifier now, however often
+// places in the tables of pending operations were used.
 func TestNoAnswerForTheNext(t *testing.T) {
 	limits := deviceLimits
 	rapid.Check(t, func(r *rapid.T) {

@@ -117,9 +117,11 @@ type StatusRegister uint8
 
 // Status registers.
 const (
-	SRDropCount            StatusRegister = iota // PTL_SR_DROP_COUNT: requests dropped, those refused by a disabled entry included
-	SRPermissionViolations                       // PTL_SR_PERMISSION_VIOLATIONS
-	SROperationViolations                        // PTL_SR_OPERATION_VIOLATIONS
+	// PTL_SR_DROP_COUNT: requests dropped, those refused by a disabled entry
+	// included
+	SRDropCount            StatusRegister = iota
+	SRPermissionViolations                // PTL_SR_PERMISSION_VIOLATIONS
+	SROperationViolations                 // PTL_SR_OPERATION_VIOLATIONS
 	srCount
 )
 
@@ -238,8 +240,9 @@ type Header struct {
 	Operand [MaxOperand]byte // swaps: the operand, one element of Type
 }
 
-// PartOf makes h the header of a message of its own with n bytes, from offset on, of the data of the put o. The operand, which only
-// swaps have, is not looked at.
+// PartOf makes h the header of a message of its own with n bytes, from offset
+// on, of the data of the put o. The operand, which only swaps have, is not
+// looked at.
 func (h *Header) PartOf(o *Header, offset, n uint64) {
 	h.Kind, h.NI, h.AckReq, h.Op, h.Type, h.Flags = o.Kind, o.NI, o.AckReq, o.Op, o.Type, o.Flags
 	h.Initiator, h.Target, h.UID, h.PT = o.Initiator, o.Target, o.UID, o.PT
@@ -326,10 +329,12 @@ type Spin struct {
 	FirstPacket  bool   // the header handler sees the whole first packet (docs/abi.md, Header record)
 	LastPacket   bool   // the completion handler sees the last packet (docs/abi.md, Completion record)
 	InitialState []byte // copied into HPU memory at installation
-	HostMem      Region // second host range of the handlers; with OptMEHandlerIOVec its vectors, of Length bytes in all
-	Scratchpads  Scratchpads
-	PerMessage   MessageMemory
-	Stamp        Stamp // the initiator's user id, where handlers see it
+	// second host range of the handlers; with OptMEHandlerIOVec its vectors, of
+	// Length bytes in all
+	HostMem     Region
+	Scratchpads Scratchpads
+	PerMessage  MessageMemory
+	Stamp       Stamp // the initiator's user id, where handlers see it
 }
 
 // Stamp is where in the match bits of a request its handlers see the initiator's user id instead of
@@ -349,15 +354,16 @@ func (s Stamp) On(matchBits uint64, uid uint32) uint64 {
 // fits says that no bit of a user id is lost in the stamp.
 func (s Stamp) fits(uid uint32) bool { return s.Bits == 0 || uint64(uid)>>s.Bits == 0 }
 
-// Scratchpads are HPU memory of an entry's handlers for each cluster of HPUs (docs/abi.md, Memories of clusters and messages): that of cluster i begins at
+// Scratchpads are HPU memory of an entry's handlers for each cluster of HPUs
+// (docs/abi.md, Memories of clusters and messages): that of cluster i begins at
 // Offset + i*Bytes. The zero value is none.
 type Scratchpads struct {
 	Offset uint64 // in HPU memory, bytes, a multiple of 16
 	Bytes  uint64 // of each, a multiple of 16
 }
 
-// MessageMemory is HPU memory of which each message that handlers are working on has a piece, which its header handler initialises. The zero value
-// is none.
+// MessageMemory is HPU memory of which each message that handlers are working
+// on has a piece, which its header handler initialises. The zero value is none.
 type MessageMemory struct {
 	Offset   uint64 // of the first piece in HPU memory, bytes, a multiple of 16
 	Bytes    uint64 // of each piece, a multiple of 16

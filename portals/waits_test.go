@@ -25,8 +25,10 @@ type walkedEntry struct {
 	waits              bool
 }
 
-// TestEntriesThatWait: an entry that is used once, and that a message does not complete, is back in its place: the next message finds what a list
-// that is walked from its beginning has, with one event and one AUTO_UNLINK for each entry that was completed.
+// TestEntriesThatWait: an entry that is used once, and that a message does not
+// complete, is back in its place: the next message finds what a list that is
+// walked from its beginning has, with one event and one AUTO_UNLINK for each
+// entry that was completed.
 func TestEntriesThatWait(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := &waitingRun{T: rt, pair: newPair(t, 0)}

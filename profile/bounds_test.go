@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// leaves calls visit for every field of a profile that holds a value, with its path as --set has it.
+// leaves calls visit for every field of a profile that holds a value, with its
+// path as --set has it.
 func leaves(v reflect.Value, path string, visit func(path string, field reflect.Value)) {
 	for i := range v.NumField() {
 		name, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
@@ -30,7 +31,8 @@ func leaves(v reflect.Value, path string, visit func(path string, field reflect.
 	}
 }
 
-// Every number of a profile has a least and a most value, whatever field is added: its type's extremes are refused, by its path.
+// Every number of a profile has a least and a most value, whatever field is
+// added: its type's extremes are refused, by its path.
 func TestEveryFieldIsBounded(t *testing.T) {
 	for _, name := range Names() {
 		p, err := Load(name)
@@ -59,7 +61,8 @@ func TestEveryFieldIsBounded(t *testing.T) {
 				refused(reflect.ValueOf(-1e-9))
 				refused(reflect.ValueOf(1 + 1e-9))
 				refused(reflect.ValueOf(math.NaN()))
-			case kind == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct: // lists of things: package fabric tests their bounds
+			// lists of things: package fabric tests their bounds
+			case kind == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct:
 			case kind == reflect.Slice:
 				kind := p.Fabric.Kind
 				p.Fabric.Kind = fabric.Torus // whose dims are one

@@ -20,8 +20,9 @@ type Origin struct {
 // Pristine reports whether the profile is an embedded one without overrides.
 func (o *Origin) Pristine() bool { return o.Embedded && len(o.Overrides) == 0 }
 
-// Content is the whole profile, overrides and cost table included, as a JSON object without white space: fields in the order of the
-// profile's type, so that equal profiles have equal bytes. [Parse] makes the same profile of it.
+// Content is the whole profile, overrides and cost table included, as a JSON
+// object without white space: fields in the order of the profile's type, so
+// that equal profiles have equal bytes. [Parse] makes the same profile of it.
 func (p *Profile) Content() ([]byte, error) {
 	var n yaml.Node
 	if err := n.Encode(p); err != nil {
@@ -34,7 +35,8 @@ func (p *Profile) Content() ([]byte, error) {
 	return out, nil
 }
 
-// YAML is the whole profile as a file could say it, without a base. Load makes the same profile of it.
+// YAML is the whole profile as a file could say it, without a base. Load makes
+// the same profile of it.
 func (p *Profile) YAML() ([]byte, error) {
 	out, err := yaml.Marshal(p)
 	if err != nil {
@@ -43,8 +45,10 @@ func (p *Profile) YAML() ([]byte, error) {
 	return out, nil
 }
 
-// Canonical gives a content that another program has laid out the bytes that [Profile.Content] wrote: without white space, and with
-// every character that needs no escape as itself. The order of the fields and the digits of numbers stay.
+// Canonical gives a content that another program has laid out the bytes that
+// [Profile.Content] wrote: without white space, and with every character that
+// needs no escape as itself. The order of the fields and the digits of numbers
+// stay.
 func Canonical(content []byte) ([]byte, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal(content, &n); err != nil {

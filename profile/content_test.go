@@ -10,8 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a profile's content says is the profile: it reads back as the same, whatever was overridden, and the content of that is the
-// same bytes. The profile that comes back runs like the first, because nothing else of it is looked at.
+// What a profile's content says is the profile: it reads back as the same,
+// whatever was overridden, and the content of that is the same bytes. The
+// profile that comes back runs like the first, because nothing else of it is
+// looked at.
 func TestContentIsTheProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(Names()).Draw(t, "profile")

@@ -16,16 +16,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Difference is a field in which two profiles differ, with its values as a profile or an override writes them.
+// Difference is a field in which two profiles differ, with its values as a
+// profile or an override writes them.
 type Difference struct{ Path, From, To string }
 
-// String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit that suits them, a long table by the hash of
-// its text.
+// String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit
+// that suits them, a long table by the hash of its text.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To))
 }
 
-// Of a table people are shown so many bytes, of a list, such as the times in which links are down, more.
+// Of a table people are shown so many bytes, of a list, such as the times in
+// which links are down, more.
 const (
 	longest     = 40
 	longestList = 240
@@ -43,7 +45,8 @@ func readable(value string) string {
 	return value
 }
 
-// Diff lists the fields in which two profiles differ, in the order of the fields of Profile, name and description apart.
+// Diff lists the fields in which two profiles differ, in the order of the
+// fields of Profile, name and description apart.
 func Diff(from, to *Profile) ([]Difference, error) {
 	var a, b yaml.Node
 	if err := errors.Join(a.Encode(from), b.Encode(to)); err != nil {
@@ -56,9 +59,11 @@ func Diff(from, to *Profile) ([]Difference, error) {
 	return list, nil
 }
 
-// differ adds the differences below a field; a and b are nil where a profile leaves it at its zero value.
+// differ adds the differences below a field; a and b are nil where a profile
+// leaves it at its zero value.
 func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) error {
-	whole := t == reflect.TypeFor[fabric.Plan]() || t == reflect.TypeFor[hpu.CostTable]() // which may have a name
+	// which may have a name
+	whole := t == reflect.TypeFor[fabric.Plan]() || t == reflect.TypeFor[hpu.CostTable]()
 	if t.Kind() == reflect.Struct && !whole && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
 		for _, f := range strictyaml.FieldsOf(t).List {
 			if err := differ(list, strings.TrimPrefix(path+"."+f.Name, "."), f.Type, strictyaml.Child(a, f.Name), strictyaml.Child(b, f.Name)); err != nil {

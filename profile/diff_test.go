@@ -19,7 +19,8 @@ func TestDifferencesOfEqualProfilesAreNone(t *testing.T) {
 	}
 }
 
-// ownCosts is a cost table that no name stands for, written in another order than the fields of CostTable.
+// ownCosts is a cost table that no name stands for, written in another order
+// than the fields of CostTable.
 var ownCosts = strings.Join(strings.Fields(`{move: 0, int: 1, int_mul: 3, int_div: 20, float: 1, float_mul: 1, float_div: 12, float_sqrt: 17,
 	load: 1, store: 1, select: 1, branch: 2, loop_branch: 0, call: 3, call_indirect: 4, global: 1, convert: 1, bulk: 1, bulk_bytes_per_cycle: 8,
 	import: 2, imports: {dma_to_host: 7}, registers: 16, operands: 3, spill: 1, instructions: {"i32.add i32.sub": {cost: 2}}}`), " ")
@@ -63,7 +64,8 @@ func TestDifferencesAreOverrides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)
-			set = slices.DeleteFunc(set, func(o string) bool { // which networks without contention cannot have
+			// which networks without contention cannot have
+			set = slices.DeleteFunc(set, func(o string) bool {
 				if buffers[name] {
 					return o == "fabric.no_contention=true"
 				}

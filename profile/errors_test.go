@@ -13,8 +13,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Everything wrong with a profile is said at once, whether it is a name, the form of a value, its range, or an override; and nothing that
-// only follows from something else.
+// Everything wrong with a profile is said at once, whether it is a name, the
+// form of a value, its range, or an override; and nothing that only follows
+// from something else.
 func TestAllErrorsOfAProfile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "p.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(`base: spin-int
@@ -52,7 +53,8 @@ nic:
 	require.Len(t, got, 11, strings.Join(got, "\n"))
 }
 
-// Every number of bytes in a profile may have a unit, whatever its type is, in a file and in an override, and is the same profile then.
+// Every number of bytes in a profile may have a unit, whatever its type is, in
+// a file and in an override, and is the same profile then.
 func TestBytesHaveUnits(t *testing.T) {
 	for path, size := range map[string]string{
 		"fabric.mtu": "2KiB", "fabric.header": "1KiB", "fabric.buffer": "64KiB", "fabric.inject_buffer": "64KiB",
@@ -102,8 +104,9 @@ func TestErrorsOfOverrides(t *testing.T) {
 	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(Names(), ", ")+" (did you mean spin-int?)")
 }
 
-// A name that stands for a text elsewhere, a base, a cost table or a network, is an error at its own line; what is wrong in a network's file is
-// told with that file's lines. Without its base nothing can be said of values.
+// A name that stands for a text elsewhere, a base, a cost table or a network,
+// is an error at its own line; what is wrong in a network's file is told with
+// that file's lines. Without its base nothing can be said of values.
 func TestErrorsOfNames(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "p.yaml")
@@ -126,7 +129,8 @@ profile p.yaml: override "hpu.cores=x": hpu.cores: "x", expected a whole number`
 	}
 }
 
-// What a whole profile does not say is missing, each section or field once, and nothing that would follow from it is said.
+// What a whole profile does not say is missing, each section or field once, and
+// nothing that would follow from it is said.
 func TestWholeProfiles(t *testing.T) {
 	text, err := Source("spin-int")
 	require.NoError(t, err)

@@ -20,8 +20,10 @@ func prototype(t *testing.T, set ...string) (fabric.Fabric, fabric.QFDBs) {
 	return f, q
 }
 
-// The report's check of its Table 1, for a cell without a byte: the way inside an MPSoC, 120 ns for every link, 145 ns for every router; its paths a to e, the
-// longest one it used, (3,1,2), and some beyond it. What the header's 32 bytes take at the slowest rate comes on top.
+// The report's check of its Table 1, for a cell without a byte: the way inside
+// an MPSoC, 120 ns for every link, 145 ns for every router; its paths a to e,
+// the longest one it used, (3,1,2), and some beyond it. What the header's 32
+// bytes take at the slowest rate comes on top.
 func TestTheReportsCheckOfItsPaths(t *testing.T) {
 	const ns = sim.Nanosecond
 	f, q := prototype(t)
@@ -58,7 +60,8 @@ func TestTheReportsCheckOfItsPaths(t *testing.T) {
 	}
 }
 
-// bytesOn is what the bytes of a packet add to the time of its head: the last link's, and every time that a faster link waits for a slower one.
+// bytesOn is what the bytes of a packet add to the time of its head: the last
+// link's, and every time that a faster link waits for a slower one.
 func bytesOn(path []fabric.Hop, bytes int64) (t sim.Time) {
 	for i, h := range path[1:] {
 		t += max(0, path[i].Rate.Time(bytes)-h.Rate.Time(bytes))
@@ -71,13 +74,16 @@ func TestTheLongestWayOfThePrototype(t *testing.T) {
 	f, q := prototype(t)
 	longest := 0
 	for dst := range q.Nodes() {
-		longest = max(longest, len(f.Path(1, dst))-4) // the ends, and the way into the router and out of it
+		// the ends, and the way into the router and out of it
+		longest = max(longest, len(f.Path(1, dst))-4)
 	}
 	require.Equal(t, 2+2+2+1, longest)
 }
 
-// A board's links and the next board are as far apart on exanest as on exanest-qfdb, whose router's own link has the rate of the board's. Further on
-// exanest-qfdb has 13.333 ns less for each link, a switch that the report's check counts and that is not there.
+// A board's links and the next board are as far apart on exanest as on
+// exanest-qfdb, whose router's own link has the rate of the board's. Further on
+// exanest-qfdb has 13.333 ns less for each link, a switch that the report's
+// check counts and that is not there.
 func TestBothProfilesOfTheBoardsAgree(t *testing.T) {
 	one, err := Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -98,7 +104,8 @@ func TestBothProfilesOfTheBoardsAgree(t *testing.T) {
 	}
 }
 
-// The network of exanest-qfdb is the prototype's: what a way takes without load follows from the figures of TR-488 and P.
+// The network of exanest-qfdb is the prototype's: what a way takes without load
+// follows from the figures of TR-488 and P.
 func TestExanestQFDBHasTheHopsOfTheReport(t *testing.T) {
 	const ns = sim.Nanosecond
 	near := func(want, got sim.Time, what string) {
@@ -121,7 +128,8 @@ func TestExanestQFDBHasTheHopsOfTheReport(t *testing.T) {
 		near(board(120), f.Latency(2, 3, bytes), "all pairs have one")
 		near(board(150), network("fabric.switch_wire=136.667ns").Latency(0, 1, bytes), "150 ns (P)")
 		near(sim.Time((inside+120)*float64(ns))+cell(float64(bytes), 17), network("fabric.switch_rate=17Gb/s").Latency(0, 1, bytes), "17 Gb/s (P)")
-		// N hops of 10 Gb/s: each adds a link, less the switch behind it, and N + 1 routers of 145 ns; at the end the switch of F1.
+		// N hops of 10 Gb/s: each adds a link, less the switch behind it, and N
+		// + 1 routers of 145 ns; at the end the switch of F1.
 		out := func(hops float64) sim.Time {
 			return sim.Time((inside+hops*106.667+(hops+1)*145+13.333)*float64(ns)) + cell(float64(bytes), 10)
 		}

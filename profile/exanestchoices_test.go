@@ -16,7 +16,8 @@ import (
 // silent is where nodes send that send nothing.
 const silent = -1
 
-// traffic makes every node send cells to others, as fast as its port takes them, and takes what arrives at once.
+// traffic makes every node send cells to others, as fast as its port takes
+// them, and takes what arrives at once.
 type traffic struct {
 	ports []fabric.Port
 	first sim.ID
@@ -74,7 +75,8 @@ var choices = []string{
 	"fabric.exanest.z_links=2", "fabric.exanest.control=0", "fabric.buffer=1KiB", "fabric.buffer=16KiB",
 }
 
-// docs/exanest.md says what each choice is worth: a row for each, with what three patterns take and how that compares with the profile as it is.
+// docs/exanest.md says what each choice is worth: a row for each, with what
+// three patterns take and how that compares with the profile as it is.
 func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 	text, err := os.ReadFile("../docs/exanest.md")
 	require.NoError(t, err)
@@ -82,7 +84,8 @@ func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 		cells int
 		to    func(q fabric.QFDBs) func(src, i int) int
 	}{
-		{4 * 127, func(q fabric.QFDBs) func(src, i int) int { // 1 KiB from all to all, each beginning with the one behind it
+		// 1 KiB from all to all, each beginning with the one behind it
+		{4 * 127, func(q fabric.QFDBs) func(src, i int) int {
 			return func(src, i int) int { return (src + 1 + i/4) % q.Nodes() }
 		}},
 		{256, func(q fabric.QFDBs) func(src, i int) int { // 64 KiB by one permutation
@@ -122,7 +125,9 @@ func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 	}
 }
 
-// A full link between boards carries what osu_bw does over one hop, 64.3% of its rate (TR-488): 256 of 398 bytes. Within a board nothing is added: 256 of 288.
+// A full link between boards carries what osu_bw does over one hop, 64.3% of
+// its rate (TR-488): 256 of 398 bytes. Within a board nothing is added: 256 of
+// 288.
 func TestPayloadOfFullLinks(t *testing.T) {
 	p, err := Load("exanest")
 	require.NoError(t, err)

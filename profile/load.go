@@ -19,10 +19,12 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Load reads an embedded profile by name, or a file if name has a path separator or ends in .yaml or .yml. A file
-// may name an embedded profile in the key "base" and then holds only what differs. Each override is "path=value", such as
-// "hpu.cores=8", applied in order. The result is validated. All errors of text, overrides and values are joined; each names the file, the line or
-// the field's path.
+// Load reads an embedded profile by name, or a file if name has a path
+// separator or ends in .yaml or .yml. A file may name an embedded profile in
+// the key "base" and then holds only what differs. Each override is
+// "path=value", such as "hpu.cores=8", applied in order. The result is
+// validated. All errors of text, overrides and values are joined; each names
+// the file, the line or the field's path.
 func Load(name string, overrides ...string) (*Profile, error) {
 	p, wrong, err := read(name)
 	if err != nil {
@@ -38,8 +40,9 @@ func Load(name string, overrides ...string) (*Profile, error) {
 	return p, nil
 }
 
-// Parse reads a whole profile, without a base, from YAML or from what [Profile.Content] returns, and applies overrides as
-// [Load] does. The name is for messages.
+// Parse reads a whole profile, without a base, from YAML or from what
+// [Profile.Content] returns, and applies overrides as [Load] does. The name is
+// for messages.
 func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	tree, err := strictyaml.Parse(name, text)
 	if err != nil {
@@ -87,7 +90,8 @@ func tablesAndShapes(dir string) byName {
 	return all
 }
 
-// read reads the text of a profile on top of its base; nil if there is no such base. An error is one of the text as a whole.
+// read reads the text of a profile on top of its base; nil if there is no such
+// base. An error is one of the text as a whole.
 func read(name string) (*Profile, strictyaml.Errors, error) {
 	tree, err := treeOf(name)
 	if err != nil {
@@ -142,7 +146,8 @@ func treeOf(name string) (*yaml.Node, error) {
 	return &tree, nil
 }
 
-// profileTrees and costTrees are the embedded texts that have been read, by name: reading them is most of what loading a profile takes.
+// profileTrees and costTrees are the embedded texts that have been read, by
+// name: reading them is most of what loading a profile takes.
 var profileTrees, costTrees sync.Map
 
 // embedded is an embedded text as a tree, which nobody may change.
@@ -162,7 +167,8 @@ func embedded(known *sync.Map, name string, source func(name string) ([]byte, er
 	return tree, nil
 }
 
-// finish applies overrides to a profile and validates it. wrong is what is wrong with its text; p is nil if it could not be read at all.
+// finish applies overrides to a profile and validates it. wrong is what is
+// wrong with its text; p is nil if it could not be read at all.
 func finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string) (*Profile, error) {
 	errs := wrong.Each()
 	known := p != nil

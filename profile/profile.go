@@ -20,25 +20,33 @@ import (
 //go:embed profiles
 var files embed.FS
 
-// Profile describes a node and its network: every latency, width and count of a simulation. Profiles are YAML files; two
-// of the publication sPIN'17 are embedded ("spin-dis", "spin-int"), two with the assumptions of its authors' simulator, and the ExaNeSt
-// prototype, whole ("exanest") and as four of its quad-FPGA daughter boards ("exanest-qfdb"). Each value's
-// source stands in the file's comment ([Source]). A field that must have a value has no default: a file says it or names a base.
+// Profile describes a node and its network: every latency, width and count of a
+// simulation. Profiles are YAML files; two of the publication sPIN'17 are
+// embedded ("spin-dis", "spin-int"), two with the assumptions of its authors'
+// simulator, and the ExaNeSt prototype, whole ("exanest") and as four of its
+// quad-FPGA daughter boards ("exanest-qfdb"). Each value's source stands in the
+// file's comment ([Source]). A field that must have a value has no default: a
+// file says it or names a base.
 type Profile struct {
-	Name        string            `yaml:"name"`              // what tables and messages call the device; not empty
-	Description string            `yaml:"description"`       // one line
-	Fabric      fabric.Spec       `yaml:"fabric"`            // links, switches, topology, faults
-	NIC         nic.Spec          `yaml:"nic"`               // the NIC's pipelines
-	Transport   nic.TransportSpec `yaml:"transport"`         // what happens to lost packets
-	DMA         host.BusSpec      `yaml:"dma"`               // the bus between NIC and host memory
-	HPU         nic.HPUSpec       `yaml:"hpu"`               // the processors of handlers
-	Pools       nic.Pools         `yaml:"pools,omitempty"`   // other processors of handlers, by name
-	Serve       nic.Serve         `yaml:"serve,omitempty"`   // which pool runs what, by library and kind of handler; absent: the HPUs
-	Host        host.Spec         `yaml:"host"`              // cores and memory
-	SMMU        smmu.Spec         `yaml:"smmu,omitempty"`    // what stands between the bus and memory; absent: nothing
-	OS          host.OSSpec       `yaml:"os,omitempty"`      // the operating system; absent: all memory is there, and nothing costs
-	Storage     host.StorageSpec  `yaml:"storage,omitempty"` // files and swap, and what programs write themselves; absent: none
-	Limits      nic.LimitsSpec    `yaml:"limits"`            // of Portals interfaces
+	// what tables and messages call the device; not empty
+	Name        string            `yaml:"name"`
+	Description string            `yaml:"description"`     // one line
+	Fabric      fabric.Spec       `yaml:"fabric"`          // links, switches, topology, faults
+	NIC         nic.Spec          `yaml:"nic"`             // the NIC's pipelines
+	Transport   nic.TransportSpec `yaml:"transport"`       // what happens to lost packets
+	DMA         host.BusSpec      `yaml:"dma"`             // the bus between NIC and host memory
+	HPU         nic.HPUSpec       `yaml:"hpu"`             // the processors of handlers
+	Pools       nic.Pools         `yaml:"pools,omitempty"` // other processors of handlers, by name
+	// which pool runs what, by library and kind of handler; absent: the HPUs
+	Serve nic.Serve `yaml:"serve,omitempty"`
+	Host  host.Spec `yaml:"host"` // cores and memory
+	// what stands between the bus and memory; absent: nothing
+	SMMU smmu.Spec `yaml:"smmu,omitempty"`
+	// the operating system; absent: all memory is there, and nothing costs
+	OS host.OSSpec `yaml:"os,omitempty"`
+	// files and swap, and what programs write themselves; absent: none
+	Storage host.StorageSpec `yaml:"storage,omitempty"`
+	Limits  nic.LimitsSpec   `yaml:"limits"` // of Portals interfaces
 
 	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
 	Origin Origin `yaml:"-"`

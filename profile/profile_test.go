@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/internal/smmutest"
 )
 
-// A profile with one and a half HPUs, or with 010 of them, is refused: nothing is cut off or read in another base in silence.
+// A profile with one and a half HPUs, or with 010 of them, is refused: nothing
+// is cut off or read in another base in silence.
 func TestWholeNumbersOfProfiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nhpu:\n  cores: 1.5\n"), 0o600))
@@ -46,7 +47,8 @@ func TestFloorsOfLimits(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An override may be of one cost of a table that the profile names; a table in a file takes the place of all of its base's.
+// An override may be of one cost of a table that the profile names; a table in
+// a file takes the place of all of its base's.
 func TestOverridesOfCosts(t *testing.T) {
 	want, err := Costs("a15")
 	require.NoError(t, err)

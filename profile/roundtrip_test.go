@@ -73,8 +73,9 @@ var contexts = [][]string{
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},
 }
 
-// Every field of a profile, whatever its type and whatever is added, goes into the content of a profile and comes back from it; it is a difference
-// from other profiles, and that as an override makes one the other.
+// Every field of a profile, whatever its type and whatever is added, goes into
+// the content of a profile and comes back from it; it is a difference from
+// other profiles, and that as an override makes one the other.
 func TestEveryFieldGoesRound(t *testing.T) {
 	const enough = 1 // value of a field; texts have more forms
 	tried, texts := map[string]int{}, map[string]bool{}
@@ -161,7 +162,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever an override is, Load answers; what it takes is a difference that, as overrides, makes the same profile.
+// Whatever an override is, Load answers; what it takes is a difference that, as
+// overrides, makes the same profile.
 func FuzzOverride(f *testing.F) {
 	for _, o := range []string{
 		"hpu.cores=8", "fabric.mtu=2KiB", "hpu.costs=scalar", "hpu.costs.int_div=7", "dma={latency: 1us}", "host.cores=1e1", "fabric.buffer=[64KiB, 8KiB]",

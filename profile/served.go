@@ -11,8 +11,10 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// CheckServe says which overrides choose a pool for libraries of which no handlers run: a name that is misspelt would else be overlooked.
-// running are the libraries whose handlers run. A profile's own text may name libraries that a run does not use; see nic.Serve.Idle.
+// CheckServe says which overrides choose a pool for libraries of which no
+// handlers run: a name that is misspelt would else be overlooked. running are
+// the libraries whose handlers run. A profile's own text may name libraries
+// that a run does not use; see nic.Serve.Idle.
 func CheckServe(overrides, running []string) error {
 	var errs []error
 	for _, o := range overrides {

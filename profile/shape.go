@@ -6,9 +6,11 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// reshape takes away what describes a network of another kind than fabric.kind now says. It is called when a file or overrides have said the
-// kind anew; what they say of the shape themselves stays, and is an error if the kind has no use for it. A radix stays: every embedded profile
-// has one, and a way back to a fat tree needs it.
+// reshape takes away what describes a network of another kind than fabric.kind
+// now says. It is called when a file or overrides have said the kind anew; what
+// they say of the shape themselves stays, and is an error if the kind has no
+// use for it. A radix stays: every embedded profile has one, and a way back to
+// a fat tree needs it.
 func (p *Profile) reshape(said func(path string) bool) {
 	f := &p.Fabric
 	if !said("fabric.kind") {

@@ -10,7 +10,8 @@ import (
 
 const twoSwitches = "{switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"
 
-// What describes a network of another kind is an error where it was said, and goes with the kind that it describes where that is changed.
+// What describes a network of another kind is an error where it was said, and
+// goes with the kind that it describes where that is changed.
 func TestShapeGoesWithItsKind(t *testing.T) {
 	write := func(text string) string {
 		name := filepath.Join(t.TempDir(), "p.yaml")

@@ -17,8 +17,9 @@ type Value struct {
 	Source string // what the profile's text says of the value: where it comes from; "": nothing
 }
 
-// Values lists every value of a content, as [Profile.Content] makes it, with its source. The sources are those of an embedded profile and of
-// its bases; of a file of the user they are not recorded. An override is its own source.
+// Values lists every value of a content, as [Profile.Content] makes it, with
+// its source. The sources are those of an embedded profile and of its bases; of
+// a file of the user they are not recorded. An override is its own source.
 func Values(content []byte, o Origin) ([]Value, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal(content, &n); err != nil {
@@ -63,7 +64,8 @@ func flatten(path string, n *yaml.Node, do func(path, value string)) {
 	}
 }
 
-// sources are the comments of an embedded profile and its bases, by the path of the value or the section, and the overrides.
+// sources are the comments of an embedded profile and its bases, by the path of
+// the value or the section, and the overrides.
 func (o *Origin) sources() (map[string]string, error) {
 	said := make(map[string]string)
 	if o.Embedded {
@@ -94,7 +96,8 @@ func (o *Origin) sources() (map[string]string, error) {
 	return said, nil
 }
 
-// comments notes what stands behind the values of a mapping. A value that is given anew has no source of its base's.
+// comments notes what stands behind the values of a mapping. A value that is
+// given anew has no source of its base's.
 func comments(said map[string]string, path string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]

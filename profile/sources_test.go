@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every value stands in the list with the comment of the profile that gives it; an override is its own source.
+// Every value stands in the list with the comment of the profile that gives it;
+// an override is its own source.
 func TestValuesHaveSources(t *testing.T) {
 	p, err := Load("spin-int-sc17", "hpu.cores=8")
 	require.NoError(t, err)

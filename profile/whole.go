@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// MissingError says what a whole profile, one without a base, does not say: sections, or fields of a section. A result of an older version may
-// lack what was not there then.
+// MissingError says what a whole profile, one without a base, does not say:
+// sections, or fields of a section. A result of an older version may lack what
+// was not there then.
 type MissingError struct{ Paths []string }
 
 // Error says what to write.
@@ -18,8 +19,8 @@ func (e *MissingError) Error() string {
 	return "missing in a whole profile; spinsim profile NAME prints one with every value, and a file with base: NAME takes what it does not say from there"
 }
 
-// whole notes which sections of a whole profile are missing, and which fields of those that are there, unless their zero value means that there
-// is nothing.
+// whole notes which sections of a whole profile are missing, and which fields
+// of those that are there, unless their zero value means that there is nothing.
 func whole(r *strictyaml.Reader, tree *yaml.Node) {
 	if tree.Kind != yaml.MappingNode {
 		return // that has been said

@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// place is where a name stands on the axis: names are a step apart, in the order in which they come.
+// place is where a name stands on the axis: names are a step apart, in the
+// order in which they come.
 func (a *axis) place(name string) float64 {
 	i := slices.Index(a.names, name)
 	if i < 0 {

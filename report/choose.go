@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Select returns the table with only the named columns, in the order given. It is an error if one does not exist.
+// Select returns the table with only the named columns, in the order given. It
+// is an error if one does not exist.
 func (t *Table) Select(names ...string) (*Table, error) {
 	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes, Origin: t.Origin, Published: t.Published}
 	from := make([]int, len(names))
@@ -43,8 +44,10 @@ func (t *Table) With(columns []Column, values []any) *Table {
 	return &out
 }
 
-// Join is one long table of several with the same columns: the rows of each stand behind its own values of more columns, values[i] those of
-// tables[i]. Title and notes are those of the first. It panics if the tables have other columns: a programmer's mistake.
+// Join is one long table of several with the same columns: the rows of each
+// stand behind its own values of more columns, values[i] those of tables[i].
+// Title and notes are those of the first. It panics if the tables have other
+// columns: a programmer's mistake.
 func Join(columns []Column, values [][]any, tables []*Table) *Table {
 	out := &Table{Title: tables[0].Title, Notes: tables[0].Notes, Columns: slices.Concat(columns, tables[0].Columns)}
 	for i, t := range tables {

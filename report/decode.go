@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Decode reads a value of the column as JSON has it: the inverse of what [Table.Write] writes, to the last picosecond. It is an error if the text is
+// Decode reads a value of the column as JSON has it: the inverse of what
+// [Table.Write] writes, to the last picosecond. It is an error if the text is
 // no value of the column's kind.
 func (c Column) Decode(text json.RawMessage) (any, error) {
 	text = bytes.TrimSpace(text)

@@ -16,7 +16,8 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Diagram is a drawing of things that are joined, such as a network. Places are in points, x to the right and y up.
+// Diagram is a drawing of things that are joined, such as a network. Places are
+// in points, x to the right and y up.
 type Diagram struct {
 	Title   string
 	Caption []string // below the picture, a paragraph each
@@ -66,7 +67,8 @@ const (
 	mostPixels            = 60e6
 )
 
-// loadColours are those of loads 0, 1/4, 1/2, 3/4 and 1: from light to dark, so that they can be told apart without seeing colours.
+// loadColours are those of loads 0, 1/4, 1/2, 3/4 and 1: from light to dark, so
+// that they can be told apart without seeing colours.
 var loadColours = []color.RGBA{
 	{0xD8, 0xDE, 0xE6, 0xFF}, {0xF6, 0xC9, 0x6B, 0xFF}, {0xEE, 0x8A, 0x2E, 0xFF}, {0xC8, 0x3B, 0x1E, 0xFF}, {0x5E, 0x06, 0x1C, 0xFF},
 }

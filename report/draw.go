@@ -166,10 +166,13 @@ func (f *figure) captionLines() (result []string) {
 	return result
 }
 
-// wider is how much wider a text may be than measured: who looks at an SVG may have no Liberation Sans, and DejaVu Sans is the widest that is shown in its place.
+// wider is how much wider a text may be than measured: who looks at an SVG may
+// have no Liberation Sans, and DejaVu Sans is the widest that is shown in its
+// place.
 const wider = 1.18
 
-// broken breaks a text into lines of a width: between words, or within one that is too long by itself.
+// broken breaks a text into lines of a width: between words, or within one that
+// is too long by itself.
 func broken(style text.Style, text string, width vg.Length) (lines []string) {
 	width /= wider
 	line := ""
@@ -298,7 +301,8 @@ func (f *figure) panelLines(p *panel) []string {
 	return broken(panelStyle, p.name, width)
 }
 
-// drawTitle writes the title of a panel above the area of its data, so that it is as high as those beside it.
+// drawTitle writes the title of a panel above the area of its data, so that it
+// is as high as those beside it.
 func (f *figure) drawTitle(p *panel, data draw.Canvas) {
 	centred := panelStyle
 	centred.XAlign = draw.XCenter
@@ -380,7 +384,8 @@ func (c *curve) mark(on *draw.Canvas, at vg.Point, radius vg.Length) {
 	on.Fill(outline.path(at, radius))
 }
 
-// Plot implements gonum's Plotter. Where curves lie above each other the lower ones are drawn wider, so that all are seen.
+// Plot implements gonum's Plotter. Where curves lie above each other the lower
+// ones are drawn wider, so that all are seen.
 func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 	if c.places > 0 {
 		c.drawBars(&on, p)

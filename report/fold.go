@@ -9,8 +9,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Narrow is a writer whose reader sees so many characters side by side: a terminal. Tables are folded to that; what another writer gets has
-// lines of any length.
+// Narrow is a writer whose reader sees so many characters side by side: a
+// terminal. Tables are folded to that; what another writer gets has lines of
+// any length.
 type Narrow interface {
 	io.Writer
 	Columns() int // 0: any number
@@ -48,8 +49,10 @@ type part struct {
 	widest  int // of a column of text that is broken; 0: none
 }
 
-// fold divides the columns of a table into parts that are not wider than a line. Each begins with the columns by which rows differ, unless
-// these take more than half of it. A column that is too wide by itself stands alone behind them, with its text broken.
+// fold divides the columns of a table into parts that are not wider than a
+// line. Each begins with the columns by which rows differ, unless these take
+// more than half of it. A column that is too wide by itself stands alone behind
+// them, with its text broken.
 func (t *Table) fold(shown []int, width int) []part {
 	if width <= 0 {
 		return []part{{columns: shown}}
@@ -91,7 +94,8 @@ func (t *Table) widths(shown []int) []int {
 	return widths
 }
 
-// telling is the least number of columns, from the first on, by which all rows differ; 0 for a single row, and all but one if rows are equal.
+// telling is the least number of columns, from the first on, by which all rows
+// differ; 0 for a single row, and all but one if rows are equal.
 func (t *Table) telling(shown []int) int {
 	if len(t.rows) < 2 {
 		return 0

@@ -27,7 +27,8 @@ func printed(t require.TestingT, table *Table, width int) string {
 	return to.String()
 }
 
-// The columns that tell rows apart stand before each part of a table that is too wide; a text that is too long is broken between words.
+// The columns that tell rows apart stand before each part of a table that is
+// too wide; a text that is too long is broken between words.
 func TestFold(t *testing.T) {
 	table := New(Column{Name: "profile"}, Column{Name: "ranks", Kind: Count}, Column{Name: "first", Unit: "ns", Kind: Duration}, Column{Name: "second", Unit: "ns", Kind: Duration}, Column{Name: "why"})
 	table.Title, table.Notes = "a table that is wide", []string{"below it a note"}
@@ -65,7 +66,8 @@ below it a note
 `, printed(t, table, 36))
 }
 
-// Whatever the table: no line is wider than the terminal if no column is, every cell is there, and folding is a matter of text only.
+// Whatever the table: no line is wider than the terminal if no column is, every
+// cell is there, and folding is a matter of text only.
 func TestFoldKeepsCells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(40, 120).Draw(t, "width")

@@ -23,9 +23,11 @@ const (
 	TextFormat     Format = "table"    // aligned, for a terminal
 	MarkdownFormat Format = "markdown" // the same numbers, for a document
 	CSVFormat      Format = "csv"      // a header of keys, then exact values
-	JSONFormat     Format = "json"     // an array of objects, keys in column order; below "rows", between "provenance" and a digest, if the table has an origin
-	NDJSONFormat   Format = "ndjson"   // one object a line
-	ParquetFormat  Format = "parquet"  // columns, for pandas and databases; bytes, no text
+	// an array of objects, keys in column order; below "rows", between
+	// "provenance" and a digest, if the table has an origin
+	JSONFormat    Format = "json"
+	NDJSONFormat  Format = "ndjson"  // one object a line
+	ParquetFormat Format = "parquet" // columns, for pandas and databases; bytes, no text
 )
 
 // Formats lists the formats in the order of the help text.

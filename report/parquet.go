@@ -30,9 +30,12 @@ const (
 	parquetVersion = 1
 )
 
-// parquet writes the rows as a Parquet file of one row group, not compressed: a column for each of the table, in its order, named by its key. Texts are
-// strings, counts and sizes integers, yes and no booleans, all others doubles in the unit of the key; a row without a value has none there. Unit, kind and help stand in the metadata of each
-// column, those of all columns, the title and what produced the table in that of the file.
+// parquet writes the rows as a Parquet file of one row group, not compressed: a
+// column for each of the table, in its order, named by its key. Texts are
+// strings, counts and sizes integers, yes and no booleans, all others doubles
+// in the unit of the key; a row without a value has none there. Unit, kind and
+// help stand in the metadata of each column, those of all columns, the title
+// and what produced the table in that of the file.
 func (t *Table) parquet() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(parquetMagic)
@@ -127,7 +130,8 @@ func appendText(to []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint32(to, uint32(len(text))), text...) //nolint:gosec // a text of a table
 }
 
-// runLengths says in runs of levels of one bit which rows have a value (the RLE encoding of the format).
+// runLengths says in runs of levels of one bit which rows have a value (the RLE
+// encoding of the format).
 func runLengths(there []bool) (out []byte) {
 	for i := 0; i < len(there); {
 		j := i

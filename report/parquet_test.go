@@ -76,7 +76,8 @@ type made struct{}
 func (made) Lines() []string              { return []string{"by me"} }
 func (made) MarshalJSON() ([]byte, error) { return []byte(`{"by":"me"}`), nil }
 
-// readBack is a value of the library as a table has it; times are doubles there, of which the wanted one is taken if they are the same.
+// readBack is a value of the library as a table has it; times are doubles
+// there, of which the wanted one is taken if they are the same.
 func readBack(c Column, want any, v parquet.Value) any {
 	if v.IsNull() {
 		return nil

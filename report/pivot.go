@@ -16,16 +16,18 @@ type Pivot struct {
 	// own, so that 2× means twice as fast if Value is a time. Its type is that of the
 	// column's values.
 	Versus any
-	// Order are values of Series in the order of their columns, also of those that the table does not have. Others stand behind them, in the order of
+	// Order are values of Series in the order of their columns, also of those
+	// that the table does not have. Others stand behind them, in the order of
 	// their first appearance.
 	Order []any
 	// Called, if not nil, is what the column of a value of Series is called, "" for its own text.
 	Called func(series any) string
 }
 
-// Pivot returns t laid out as p says, columns in the order of p.Order, and these and rows else in the order of their
-// first appearance. It is an error if a column does not exist, if Versus is not a
-// value of Series or if two rows want the same place.
+// Pivot returns t laid out as p says, columns in the order of p.Order, and
+// these and rows else in the order of their first appearance. It is an error if
+// a column does not exist, if Versus is not a value of Series or if two rows
+// want the same place.
 func (t *Table) Pivot(p Pivot) (*Table, error) {
 	series, err := t.column(p.Series)
 	if err != nil {
@@ -143,7 +145,8 @@ func (t *Table) distinct(column int) []any {
 	return values
 }
 
-// ordered returns the distinct values of a column: those of first that it has, then the others as they appear.
+// ordered returns the distinct values of a column: those of first that it has,
+// then the others as they appear.
 func (t *Table) ordered(column int, first []any) (values []any) {
 	there := t.distinct(column)
 	for _, v := range first {

@@ -24,16 +24,21 @@ import (
 type Plot struct {
 	Title   string
 	Caption string // below the picture: where the numbers come from
-	X, Y    string // columns of numbers; X may be one of texts: names side by side, points without lines
-	Series  string // "": one line
-	Facet   string // "": one panel
-	LogX    bool
-	LogY    bool
-	// Stack are columns whose values add up to that of Y: bars show their shares of it, the first lowest; X needs values of one column's rows that lie
-	// apart, Series is not looked at.
+	// columns of numbers; X may be one of texts: names side by side, points
+	// without lines
+	X, Y   string
+	Series string // "": one line
+	Facet  string // "": one panel
+	LogX   bool
+	LogY   bool
+	// Stack are columns whose values add up to that of Y: bars show their
+	// shares of it, the first lowest; X needs values of one column's rows that
+	// lie apart, Series is not looked at.
 	Stack []string
-	// Place says where a published number of a column is drawn, in the units of the axes: value returns our numbers of its row. Numbers
-	// of the column of Y need no entry. Those of other columns that have none stand in the caption only.
+	// Place says where a published number of a column is drawn, in the units of
+	// the axes: value returns our numbers of its row. Numbers of the column of
+	// Y need no entry. Those of other columns that have none stand in the
+	// caption only.
 	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
 }
 
@@ -67,8 +72,9 @@ func (t *Table) PlotFile(name string, p Plot) error {
 	return nil
 }
 
-// SVG draws p as [Table.PlotFile] does, for a page: an element svg. What a page says itself, published numbers and what produced the table, is not in
-// the caption.
+// SVG draws p as [Table.PlotFile] does, for a page: an element svg. What a page
+// says itself, published numbers and what produced the table, is not in the
+// caption.
 func (t *Table) SVG(p Plot) ([]byte, error) {
 	f, err := t.figure(p)
 	if err != nil {
@@ -79,7 +85,8 @@ func (t *Table) SVG(p Plot) ([]byte, error) {
 	if err := f.write(&picture, ".svg"); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
-	_, element, found := bytes.Cut(picture.Bytes(), []byte("<svg")) // before it are the declaration and a comment
+	// before it are the declaration and a comment
+	_, element, found := bytes.Cut(picture.Bytes(), []byte("<svg"))
 	if !found {
 		return nil, errors.New("plot: the picture is no svg")
 	}
@@ -220,7 +227,8 @@ func (f *figure) finish(t *Table, left int) error {
 	return nil
 }
 
-// mark adds a curve of hollow markers for each column with published numbers and each series that has them.
+// mark adds a curve of hollow markers for each column with published numbers
+// and each series that has them.
 func (f *figure) mark(t *Table, x int, series, facet []int) {
 	t.eachPublished(func(row int, p *Published, column int) {
 		place := f.Place[t.Columns[column].Name]
@@ -378,10 +386,12 @@ type axis struct {
 	binary  bool // values are powers of two: ticks are too
 	unit    string
 	divisor float64
-	zero    float64   // on a logarithmic axis: where 0 is drawn, left of or below all else; 0: there is none
-	nought  bool      // a value is 0
-	length  vg.Length // of the axis on paper, about
-	values  []float64 // the first few different ones, fewValues + 1 at most
+	// on a logarithmic axis: where 0 is drawn, left of or below all else; 0:
+	// there is none
+	zero   float64
+	nought bool      // a value is 0
+	length vg.Length // of the axis on paper, about
+	values []float64 // the first few different ones, fewValues + 1 at most
 }
 
 // fewValues is how many different values are marked themselves, and not what lies around them.

@@ -53,7 +53,8 @@ func TestZeroOnLogarithmicAxis(t *testing.T) {
 	drawn(t, sizesTable("a", 4, 0, sim.Time(0)), p) // nothing else
 }
 
-// Texts stand side by side in their order, without lines between; what is published stands at the same place. Of many every second is a line lower.
+// Texts stand side by side in their order, without lines between; what is
+// published stands at the same place. Of many every second is a line lower.
 func TestNamesAlongAnAxis(t *testing.T) {
 	table := sizesTable("b", 1, 8, 5*sim.Nanosecond, "a", 1, 8, 6*sim.Nanosecond)
 	require.NoError(t, table.SetPublished([]Published{{At: []Is{{Column: "mode", Value: "a"}}, Column: "time", Value: 7, Source: "X"}}))
@@ -117,7 +118,8 @@ func TestNamesOfNumbers(t *testing.T) {
 	require.Contains(t, picture, ">8 HPUs<")
 }
 
-// A stack shows shares of a column, in the order of its parts; those without a length are left out, and parts that do not add up are an error.
+// A stack shows shares of a column, in the order of its parts; those without a
+// length are left out, and parts that do not add up are an error.
 func TestStack(t *testing.T) {
 	table := New(Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "ns", Kind: Duration}, Column{Name: "work", Unit: "us", Kind: Duration},
 		Column{Name: "nothing", Unit: "ns", Kind: Duration}, Column{Name: "wait", Unit: "ns", Kind: Duration})
@@ -189,7 +191,8 @@ func TestPublishedMarks(t *testing.T) {
 	require.Contains(t, picture, ">nic, 2 ranks: saved 40.0%, published 10.0% (Paper), +30.0 points.<")
 }
 
-// No series disappears behind others, however many of their points they share: every colour is in the panel.
+// No series disappears behind others, however many of their points they share:
+// every colour is in the panel.
 func TestNoSeriesIsHidden(t *testing.T) {
 	for _, series := range [][][4]int{
 		{{100, 100, 100, 100}, {100, 100, 100, 100}},
@@ -247,7 +250,8 @@ func TestLongTitles(t *testing.T) {
 	require.Greater(t, f.headHeight(), one.headHeight(), "there is room for them")
 }
 
-// Every axis can be read: at least two labels, however close the values are, in order, none upon another.
+// Every axis can be read: at least two labels, however close the values are, in
+// order, none upon another.
 func TestAxesCanBeRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := axis{
@@ -294,7 +298,8 @@ func TestAxesCanBeRead(t *testing.T) {
 	})
 }
 
-// One value has its own label, and so have some that are close; sizes are powers of two or multiples of them.
+// One value has its own label, and so have some that are close; sizes are
+// powers of two or multiples of them.
 func TestTicksOfFewValues(t *testing.T) {
 	for _, c := range []struct {
 		column Column
@@ -307,7 +312,8 @@ func TestTicksOfFewValues(t *testing.T) {
 		{Column{Name: "bytes", Kind: Size}, false, []float64{100}, []string{"50", "100", "200"}},
 		{Column{Name: "ranks", Kind: Count}, false, []float64{7}, []string{"7", "14"}},
 		{Column{Name: "share", Kind: Share}, false, []float64{0.2, 0.25, 0.3}, []string{"20%", "25%", "30%"}},
-		{Column{Name: "time", Kind: Duration, Unit: "ns"}, false, []float64{100000, 120000}, []string{"100", "120"}}, // µs
+		// µs
+		{Column{Name: "time", Kind: Duration, Unit: "ns"}, false, []float64{100000, 120000}, []string{"100", "120"}},
 	} {
 		a := axis{column: c.column, log: c.log, length: 300}
 		for _, v := range c.values {
@@ -324,7 +330,8 @@ func TestTicksOfFewValues(t *testing.T) {
 	}
 }
 
-// Titles of panels side by side begin at one height, and a text is broken so that a wider font has room for it.
+// Titles of panels side by side begin at one height, and a text is broken so
+// that a wider font has room for it.
 func TestTitlesAreLevel(t *testing.T) {
 	table := New(Column{Name: "side"}, Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "us", Kind: Duration})
 	for i, side := range []string{"destination", "source", strings.Repeat("both of them ", 12)} {

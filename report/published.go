@@ -17,10 +17,13 @@ type Published struct {
 	Column string  // name or key of the column that holds our number
 	Value  float64 // in the unit of the column
 	Source string  // such as "sPIN'17 §4.4.3"
-	Note   string  // what a reader has to know of it; may be empty; "set " and a parameter begin that of a number from which the parameter comes
+	// what a reader has to know of it; may be empty; "set " and a parameter
+	// begin that of a number from which the parameter comes
+	Note string
 }
 
-// Calibrated reports whether a parameter of the profile was set by the number, so that ours predicts nothing.
+// Calibrated reports whether a parameter of the profile was set by the number,
+// so that ours predicts nothing.
 func (p *Published) Calibrated() bool { return strings.HasPrefix(p.Note, "set ") }
 
 // Is is the value of a column, of the type of the column's kind.
@@ -29,10 +32,13 @@ type Is struct {
 	Value  any
 }
 
-// SetPublished puts published numbers beside those of the table. Behind a column that has some follow one of them and one of the
-// distance: "x_deviation", (ours - published) / published, or for shares "x_difference", ours - published in percentage points. The last
-// column names the sources. If not every row has a number, text and Markdown show them in a list of their own below the table. Numbers
-// whose row is not there are left out; it is an error if one names a column that does not exist.
+// SetPublished puts published numbers beside those of the table. Behind a
+// column that has some follow one of them and one of the distance:
+// "x_deviation", (ours - published) / published, or for shares "x_difference",
+// ours - published in percentage points. The last column names the sources. If
+// not every row has a number, text and Markdown show them in a list of their
+// own below the table. Numbers whose row is not there are left out; it is an
+// error if one names a column that does not exist.
 func (t *Table) SetPublished(list []Published) error {
 	for i := range list {
 		if err := t.checkPublished(&list[i]); err != nil {
@@ -123,7 +129,8 @@ func PublishedColumns(columns ...Column) (all []Column) {
 	return all
 }
 
-// insertPublished adds the two columns behind that of the name and returns how many rows have a number there.
+// insertPublished adds the two columns behind that of the name and returns how
+// many rows have a number there.
 func (t *Table) insertPublished(name string, list []Published, sources [][]string) (found int) {
 	at, err := t.column(name)
 	if err != nil {
@@ -196,7 +203,8 @@ func (t *Table) listPublished(names []string, list []Published) {
 				ours, _ := float(c, row[at])
 				off := far(c, ours, p.Value)
 				line := []any{t.where(p), c.title(), alone(c, legible(row[at])), alone(c, valueOf(c, p.Value)), alone(distance, off), p.source()}
-				if n := out.Len(); n == 0 || !slices.Equal(out.rows[n-1], line) { // rows may differ in what the number does not depend on
+				// rows may differ in what the number does not depend on
+				if n := out.Len(); n == 0 || !slices.Equal(out.rows[n-1], line) {
 					out.Add(line...)
 				}
 			}
@@ -208,8 +216,9 @@ func (t *Table) listPublished(names []string, list []Published) {
 	}
 }
 
-// Comparisons are sentences, such as for a caption, about the published numbers that the table has rows for: ours, the published one, its source and
-// the distance.
+// Comparisons are sentences, such as for a caption, about the published numbers
+// that the table has rows for: ours, the published one, its source and the
+// distance.
 func (t *Table) Comparisons() (lines []string) {
 	t.eachPublished(func(row int, p *Published, at int) {
 		c := t.Columns[at]
@@ -224,7 +233,8 @@ func (t *Table) Comparisons() (lines []string) {
 	return lines
 }
 
-// eachPublished calls do for every row that has a published number, with the index of the column that holds ours.
+// eachPublished calls do for every row that has a published number, with the
+// index of the column that holds ours.
 func (t *Table) eachPublished(do func(row int, p *Published, column int)) {
 	for i := range t.references {
 		p := &t.references[i]

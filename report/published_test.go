@@ -18,8 +18,9 @@ func measured() *Table {
 	return t
 }
 
-// A number that only some rows have stands in the row for programs and in a list for people: shares differ in points, all else
-// relatively to what was published.
+// A number that only some rows have stands in the row for programs and in a
+// list for people: shares differ in points, all else relatively to what was
+// published.
 func TestPublishedNumbersOfSomeRows(t *testing.T) {
 	table := measured()
 	at := func(device string) []Is { return []Is{{"device", device}, {"cores", 4}, {"size", 4096}} }
@@ -74,7 +75,8 @@ type origin struct{ Version string }
 
 func (o origin) Lines() []string { return []string{"made by " + o.Version} }
 
-// What produced a table stands below it, in the JSON document, and in columns that people do not see.
+// What produced a table stands below it, in the JSON document, and in columns
+// that people do not see.
 func TestOrigin(t *testing.T) {
 	table := New(Column{Name: "x", Kind: Count}, Column{Name: "version", ForPrograms: true})
 	table.Origin = origin{"v1 <&>"}

@@ -125,7 +125,8 @@ func TestFormatNames(t *testing.T) {
 	require.EqualError(t, err, `unknown format "xml", expected one of table, markdown, csv, json, ndjson, parquet`)
 }
 
-// Columns stand in the order that is asked for, also of a value that the first rows do not have; others stand behind.
+// Columns stand in the order that is asked for, also of a value that the first
+// rows do not have; others stand behind.
 func TestPivotOrder(t *testing.T) {
 	table := New(Column{Name: "size", Kind: Count}, Column{Name: "mode", Kind: Text}, Column{Name: "t", Kind: Number})
 	for _, row := range [][]any{{1, "z", 1.0}, {1, "c", 2.0}, {2, "b", 3.0}, {2, "a", 4.0}} {

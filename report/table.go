@@ -55,10 +55,12 @@ type Column struct {
 	// Scale, if set, names the columns that are shown to people in one unit and
 	// with the same digits, because they are to be compared.
 	Scale string
-	// PartOf, if set, names the column that this one is a part of: both are shown to people in the same unit, this one with one digit more.
+	// PartOf, if set, names the column that this one is a part of: both are
+	// shown to people in the same unit, this one with one digit more.
 	PartOf string
-	// Each, if set, is what a number of the column counts where it stands by itself, in legends and names: "cores" for 8 cores.
-	// Without it the title is taken.
+	// Each, if set, is what a number of the column counts where it stands by
+	// itself, in legends and names: "cores" for 8 cores. Without it the title
+	// is taken.
 	Each string
 	// ForPrograms keeps the column out of text and Markdown: what it says stands
 	// below the table, once.
@@ -78,10 +80,12 @@ func (c Column) title() string { return strings.ReplaceAll(c.Name, "_", " ") }
 
 // Table is a list of rows under typed columns.
 type Table struct {
-	Title   string   // what was run
-	Answer  []string // what the reader wanted to know; text prints it first
-	Notes   []string // what the reader should know; text prints it last
-	Origin  Origin   // what produced the rows; text prints it below the notes, JSON as the object "provenance"
+	Title  string   // what was run
+	Answer []string // what the reader wanted to know; text prints it first
+	Notes  []string // what the reader should know; text prints it last
+	// what produced the rows; text prints it below the notes, JSON as the
+	// object "provenance"
+	Origin  Origin
 	Columns []Column
 	// Published, if not nil, is printed below the table; SetPublished makes it.
 	Published  *Table
@@ -107,8 +111,9 @@ func CheckKeys(columns []Column) error {
 	return errors.Join(errs...)
 }
 
-// CheckColumns says what is wrong with the columns of a table: a name that is no key, two with the same key, a kind that there is not, a
-// time without a unit of time.
+// CheckColumns says what is wrong with the columns of a table: a name that is
+// no key, two with the same key, a kind that there is not, a time without a
+// unit of time.
 func CheckColumns(columns []Column) error {
 	errs := []error{CheckKeys(columns)}
 	for _, c := range columns {

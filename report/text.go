@@ -238,7 +238,8 @@ func (t *Table) below() []string {
 	return lines
 }
 
-// text renders for people, in lines of a width if it is not 0: the answer, then the table it comes from.
+// text renders for people, in lines of a width if it is not 0: the answer, then
+// the table it comes from.
 func (t *Table) text(width int) string {
 	var out strings.Builder
 	for _, line := range t.Answer {

@@ -2,7 +2,8 @@ package report
 
 import "encoding/binary"
 
-// thrift writes structs in the compact protocol of Apache Thrift, as far as footers of Parquet need it.
+// thrift writes structs in the compact protocol of Apache Thrift, as far as
+// footers of Parquet need it.
 type thrift struct {
 	out   []byte
 	last  int16   // number of the field before

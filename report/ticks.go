@@ -49,7 +49,8 @@ func (a *axis) Ticks(low, high float64) []plot.Tick {
 	return a.thin(ticks, low, high)
 }
 
-// few reports whether the values of a horizontal axis are one, or some that are close: they have no multiples of anything beside them.
+// few reports whether the values of a horizontal axis are one, or some that are
+// close: they have no multiples of anything beside them.
 func (a *axis) few() bool {
 	if a.upright || a.nought || len(a.values) == 0 || len(a.values) > fewValues {
 		return false
@@ -78,7 +79,8 @@ func (a *axis) valueTicks(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// sizeLabel writes bytes as 100, 4Ki, 96Ki, 1Mi: with the largest prefix that leaves a whole number.
+// sizeLabel writes bytes as 100, 4Ki, 96Ki, 1Mi: with the largest prefix that
+// leaves a whole number.
 func sizeLabel(n int64) string {
 	p := min(bits.TrailingZeros64(uint64(n))/10, len(prefixes)-1)
 	return strconv.FormatInt(n>>(10*p), 10) + prefixes[p]

@@ -13,7 +13,8 @@ import (
 
 const heldPackets, heldMTU = 4, 2048
 
-// heldUp sends two long messages from rank 0, to ranks 1 and 2, and more behind them, while rank 1 gets something from rank 0.
+// heldUp sends two long messages from rank 0, to ranks 1 and 2, and more behind
+// them, while rank 1 gets something from rank 0.
 func heldUp(t *testing.T, cfg func(*runtime.Config)) *rig {
 	return conduct(t, setup{
 		overrides: []string{"fabric.mtu=2048", "nic.fault_pause=10us"}, message: solid(heldPackets * heldMTU), cfg: cfg,
@@ -36,7 +37,8 @@ func heldUp(t *testing.T, cfg func(*runtime.Config)) *rig {
 			}
 			return nil
 		},
-		target: func(p *runtime.Proc, r *rig) error { // the reply to the same node is read while the puts are held up
+		// the reply to the same node is read while the puts are held up
+		target: func(p *runtime.Proc, r *rig) error {
 			p.Sleep(2 * sim.Microsecond)
 			into := p.Alloc(heldMTU)
 			md, err := p.NI().Objects().MDBind(&portals.MD{Start: into.Addr(), Length: heldMTU, EQ: r.eq})
@@ -48,7 +50,8 @@ func heldUp(t *testing.T, cfg func(*runtime.Config)) *rig {
 	})
 }
 
-// A page that is absent at the source of a put holds up the requests of its process to that node, which keep their order, and nobody else: not puts to
+// A page that is absent at the source of a put holds up the requests of its
+// process to that node, which keep their order, and nobody else: not puts to
 // other nodes, and no reply. Absent or late, it is the same.
 func TestAnAbsentSourceHoldsUpItsOwnLine(t *testing.T) {
 	present := heldUp(t, nil)
@@ -76,7 +79,9 @@ func TestAnAbsentSourceHoldsUpItsOwnLine(t *testing.T) {
 			require.Equal(t, []uint64{1, 3, 4}, order(r.targets))
 			require.Equal(t, []uint64{2, 5}, order(r.peers))
 			require.Greater(t, when[1], 100*sim.Microsecond)
-			// Nothing of the message that is held up was in front of the second: it was posted o later, and did not wait for four packets on the link.
+			// Nothing of the message that is held up was in front of the
+			// second: it was posted o later, and did not wait for four packets
+			// on the link.
 			G, o := r.prof.Fabric.Rate.Time(heldMTU), r.prof.NIC.Overhead
 			require.Greater(t, o, G)
 			require.Equal(t, all(present.peers, portals.EventPut)[0].at-heldPackets*G+o, when[2])
@@ -91,7 +96,8 @@ func TestAnAbsentSourceHoldsUpItsOwnLine(t *testing.T) {
 	}
 }
 
-// tardySource is a translator that answers for the second packet of the first message of rank 0 long after it was asked.
+// tardySource is a translator that answers for the second packet of the first
+// message of rank 0 long after it was asked.
 type tardySource struct {
 	by     sim.Time
 	first  *host.Access

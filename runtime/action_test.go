@@ -38,7 +38,8 @@ func (r *rig) answered(op hpu.Op) sim.Time {
 	return steps[0].At
 }
 
-// A put from the device leaves at the handler's own time with the bytes of that moment; its user header comes first.
+// A put from the device leaves at the handler's own time with the bytes of that
+// moment; its user header comes first.
 func TestPutFromDevice(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		r := conduct(t, setup{
@@ -67,7 +68,8 @@ func TestPutFromDevice(t *testing.T) {
 	})
 }
 
-// A put from host is what the host would have posted, o apart: two latencies and the transfer before the wire.
+// A put from host is what the host would have posted, o apart: two latencies
+// and the transfer before the wire.
 func TestPutFromHost(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		for space := range uint32(2) {
@@ -89,8 +91,8 @@ func TestPutFromHost(t *testing.T) {
 	})
 }
 
-// A get from the device suspends the handler until the bytes are in HPU memory: request, data from the peer's memory, reply. It
-// does not cross the own bus.
+// A get from the device suspends the handler until the bytes are in HPU memory:
+// request, data from the peer's memory, reply. It does not cross the own bus.
 func TestGetFromDevice(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		r := conduct(t, setup{
@@ -273,7 +275,8 @@ func TestLimitsOfOperations(t *testing.T) {
 	}
 }
 
-// Counters change at the handler's own time, in the order of the calls; acknowledgements leave at it, once, with the handler's word.
+// Counters change at the handler's own time, in the order of the calls;
+// acknowledgements leave at it, once, with the handler's word.
 func TestCountersAndAck(t *testing.T) {
 	const spin = 1000
 	r := conduct(t, setup{build: func(r *rig) {
@@ -306,7 +309,8 @@ func TestCountersAndAck(t *testing.T) {
 		"ahead of the end of the handler")
 }
 
-// A message to self and a timer come back as messages of type 5, after the turn-round and, for the timer, its delay.
+// A message to self and a timer come back as messages of type 5, after the
+// turn-round and, for the timer, its delay.
 func TestMessagesToSelf(t *testing.T) {
 	for _, c := range []struct {
 		act   rec
@@ -355,7 +359,8 @@ func TestQueries(t *testing.T) {
 	require.Equal(t, ended.Cycles, r.c.Node(1).Stats().HandlerCycles)
 }
 
-// A handler that yields lets another context of its HPU go first, if there is one with something to do, and costs nothing else.
+// A handler that yields lets another context of its HPU go first, if there is
+// one with something to do, and costs nothing else.
 func TestYield(t *testing.T) {
 	order := func(contexts string) (handlers []int) {
 		r := conduct(t, setup{
@@ -376,8 +381,8 @@ func TestYield(t *testing.T) {
 	require.Equal(t, []int{1, 0}, order("2"))
 }
 
-// Puts from the device block while egress_packets of them wait for the wire: the third packet of 4 KiB is taken when the second
-// begins to leave.
+// Puts from the device block while egress_packets of them wait for the wire:
+// the third packet of 4 KiB is taken when the second begins to leave.
 func TestEgressBlocks(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"nic.egress_packets=1"},
@@ -393,7 +398,8 @@ func TestEgressBlocks(t *testing.T) {
 	require.Len(t, all(r.peers, portals.EventPut), 3)
 }
 
-// Messages to self do not suspend (docs/abi.md): with the egress full they still go, up to handler_commands of them.
+// Messages to self do not suspend (docs/abi.md): with the egress full they
+// still go, up to handler_commands of them.
 func TestToSelfDoesNotBlock(t *testing.T) {
 	header := []rec{also(opSkip, scratch2, 7), also(opStore, scratch2, 1), do(hpu.OpPutFromDevice, opAt(0))}
 	for range 5 {
@@ -410,7 +416,8 @@ func TestToSelfDoesNotBlock(t *testing.T) {
 	require.Len(t, r.stepsOf(nic.StepBegan, hpu.OpNone), 1+4)
 }
 
-// A handler has handler_commands operations from host and timers pending at most, however many it asks for.
+// A handler has handler_commands operations from host and timers pending at
+// most, however many it asks for.
 func TestCommandsRunOut(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"nic.handler_commands=3"},

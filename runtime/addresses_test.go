@@ -34,7 +34,8 @@ func (r *recorders) make(eng *sim.Engine, _ int, _ *host.Bus) host.Translator {
 	return (*r)[len(*r)-1]
 }
 
-// ranges are what a rank's translator was asked about, in that order; what follows its neighbour, packet by packet, is one range.
+// ranges are what a rank's translator was asked about, in that order; what
+// follows its neighbour, packet by packet, is one range.
 func (r recorders) ranges(rank int) (list []touched) {
 	for _, q := range r[rank].Questions {
 		if k := len(list) - 1; k >= 0 && list[k].dir == q.Direction && list[k].addr+uint64(list[k].length) == q.Addr {
@@ -60,7 +61,8 @@ type call struct {
 	plain, vector, fetched portals.Handle
 }
 
-// asking is an operation, and the memory that it takes at its initiator, from a on, and at its target, from b on.
+// asking is an operation, and the memory that it takes at its initiator, from a
+// on, and at its target, from b on.
 type asking struct {
 	name      string
 	do        func(c *call) error
@@ -160,8 +162,10 @@ var askings = []asking{
 	},
 }
 
-// A device asks the translator for the bytes of the buffers and for no others: of puts, gets, replies and atomics, with contiguous and scattered
-// memory at either side, whatever the packets are. It asks for nothing where the NIC has the data itself.
+// A device asks the translator for the bytes of the buffers and for no others:
+// of puts, gets, replies and atomics, with contiguous and scattered memory at
+// either side, whatever the packets are. It asks for nothing where the NIC has
+// the data itself.
 func TestDevicesAskForTheBuffers(t *testing.T) {
 	for _, c := range askings {
 		t.Run(c.name, func(t *testing.T) {
@@ -225,8 +229,9 @@ func describe(ni *runtime.NI, a uint64) (x *call, err error) {
 	return x, err
 }
 
-// What a descriptor says is volatile, and what comes from HPU memory, the NIC has: it asks nobody for it, not even if it has to wait behind
-// messages whose data is being read.
+// What a descriptor says is volatile, and what comes from HPU memory, the NIC
+// has: it asks nobody for it, not even if it has to wait behind messages whose
+// data is being read.
 func TestWhatTheNICHasIsNotAskedFor(t *testing.T) {
 	var r recorders
 	var first uint64
@@ -265,7 +270,8 @@ func TestWhatTheNICHasIsNotAskedFor(t *testing.T) {
 	require.Equal(t, []touched{writing(rig.memory.peer.Addr()+32, 100)}, r.ranges(2))
 }
 
-// The default action deposits behind a user header, or the whole message if the header handler says PROCEED.
+// The default action deposits behind a user header, or the whole message if the
+// header handler says PROCEED.
 func TestUserHeadersAreNotDeposited(t *testing.T) {
 	for code, want := range map[hpu.Code]func(r *rig) []touched{ //lint:maporder each by itself
 		hpu.ProcessData: func(r *rig) []touched { return []touched{writing(r.addr, 9000-48)} },
@@ -278,7 +284,8 @@ func TestUserHeadersAreNotDeposited(t *testing.T) {
 	}
 }
 
-// DMA of handlers, and what they have the NIC read and write: in the entry's memory and in the handler host memory, which is scattered here.
+// DMA of handlers, and what they have the NIC read and write: in the entry's
+// memory and in the handler host memory, which is scattered here.
 func TestHandlersAskForTheirMemory(t *testing.T) {
 	atomic := func(addr, n uint64) touched { return touched{host.AtMemory, addr, int(n)} }
 	pieces := func(r *rig) []portals.IOVec {

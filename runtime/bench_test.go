@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// stream is two nodes on a crossbar: the first puts messages of many 256-byte packets, each of which has a payload handler at the second.
+// stream is two nodes on a crossbar: the first puts messages of many 256-byte
+// packets, each of which has a payload handler at the second.
 type stream struct {
 	c       *runtime.Cluster
 	packets int
@@ -27,7 +28,8 @@ func newStream(tb testing.TB, packets int, overrides ...string) *stream {
 	return newStreamOf(tb, "sum", nil, packets, overrides...)
 }
 
-// newStreamOf is a stream to the payload handler of a library, or to none, with memory that a translator guards.
+// newStreamOf is a stream to the payload handler of a library, or to none, with
+// memory that a translator guards.
 func newStreamOf(tb testing.TB, library string, translator runtime.MakeTranslator, packets int, overrides ...string) *stream {
 	p, err := profile.Load("spin-int", append([]string{"fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256", "hpu.cores=32"}, overrides...)...)
 	require.NoError(tb, err)
@@ -106,19 +108,24 @@ func (s *stream) run(tb testing.TB, n int) {
 	}
 }
 
-// BenchmarkPacket is a 256-byte packet from the send to the end of its payload handler, as part of a message of 1,024.
+// BenchmarkPacket is a 256-byte packet from the send to the end of its payload
+// handler, as part of a message of 1,024.
 func BenchmarkPacket(b *testing.B) { benchmarkPacket(b) }
 
-// BenchmarkReliablePacket is the same with a reliable transport: numbers, timers, and an acknowledgement for each packet.
+// BenchmarkReliablePacket is the same with a reliable transport: numbers,
+// timers, and an acknowledgement for each packet.
 func BenchmarkReliablePacket(b *testing.B) { benchmarkPacket(b, "transport.kind=reliable") }
 
-// BenchmarkRepeatedPacket is the same over a network that loses one packet in a hundred and doubles another.
+// BenchmarkRepeatedPacket is the same over a network that loses one packet in a
+// hundred and doubles another.
 func BenchmarkRepeatedPacket(b *testing.B) {
 	benchmarkPacket(b, "transport.kind=reliable", "transport.timeout=10us", "fabric.faults={loss: 0.01, duplicate: 0.01, max_delay: 1us}")
 }
 
-// BenchmarkPagedPacket is the same where a translator is asked about each of the two accesses of a packet, at its source and its target, and answers
-// at once, later, or with a fault one time in three; the data is deposited by a handler that reads, computes, writes and waits for both (accumulate).
+// BenchmarkPagedPacket is the same where a translator is asked about each of
+// the two accesses of a packet, at its source and its target, and answers at
+// once, later, or with a fault one time in three; the data is deposited by a
+// handler that reads, computes, writes and waits for both (accumulate).
 func BenchmarkPagedPacket(b *testing.B) {
 	for _, how := range pagings {
 		b.Run(how, func(b *testing.B) { benchmarkStream(b, newStreamOf(b, "accumulate", pagedBy(how), 1024)) })
@@ -184,9 +191,11 @@ func benchmarkStream(b *testing.B, s *stream) {
 	b.ReportMetric(events/float64(s.c.Node(1).Stats().HandlerCalls), "events/packet")
 }
 
-// A packet in the middle of a message is six events, whatever the pace of the machine: its turn on the bus, its data at the NIC, its head at the switch,
-// its end at the other NIC, the end of the look-up in the CAM, the end of its handler. The header packet, the record and the acknowledgement share the
-// rest among a thousand.
+// A packet in the middle of a message is six events, whatever the pace of the
+// machine: its turn on the bus, its data at the NIC, its head at the switch,
+// its end at the other NIC, the end of the look-up in the CAM, the end of its
+// handler. The header packet, the record and the acknowledgement share the rest
+// among a thousand.
 func TestPacketIsSixEvents(t *testing.T) {
 	const packets, messages = 1024, 4
 	s := newStream(t, packets)
@@ -198,8 +207,9 @@ func TestPacketIsSixEvents(t *testing.T) {
 	require.Equal(t, int64(packets*(messages+1)), s.c.Node(1).Stats().HandlerCalls)
 }
 
-// A packet costs no allocation once queues and pools have grown: not in the NICs, the fabric, the HPUs or the handler; nor does one that is
-// acknowledged, lost and sent again, or doubled.
+// A packet costs no allocation once queues and pools have grown: not in the
+// NICs, the fabric, the HPUs or the handler; nor does one that is acknowledged,
+// lost and sent again, or doubled.
 func TestPacketDoesNotAllocate(t *testing.T) {
 	for _, overrides := range [][]string{
 		nil,
@@ -216,8 +226,10 @@ func TestPacketDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Nor do an access to memory and a handler that waits for it, whether the translation is there at once, late, or a fault that is tried again: at the
-// source, in the deposit of messages without handlers, in blocking and other operations of handlers.
+// Nor do an access to memory and a handler that waits for it, whether the
+// translation is there at once, late, or a fault that is tried again: at the
+// source, in the deposit of messages without handlers, in blocking and other
+// operations of handlers.
 func TestPagedPacketDoesNotAllocate(t *testing.T) {
 	for _, how := range pagings {
 		for _, library := range []string{"accumulate", "bcast", ""} {

@@ -22,8 +22,9 @@ type Config struct {
 	Profile *profile.Profile
 	// Nodes is the number of nodes, at least 1.
 	Nodes int
-	// Fabric makes the network of nodes 0 to nodes-1, whose events it gives to eng; nil: fabric.New. One's own topology goes to
-	// fabric.NewNetwork; fabric.Tap and fabric.NewFaulty wrap any.
+	// Fabric makes the network of nodes 0 to nodes-1, whose events it gives to
+	// eng; nil: fabric.New. One's own topology goes to fabric.NewNetwork;
+	// fabric.Tap and fabric.NewFaulty wrap any.
 	Fabric func(eng *sim.Engine, spec fabric.Spec, nodes int) (fabric.Fabric, error)
 	// Seed is the seed of all random streams of the run.
 	Seed uint64
@@ -33,26 +34,32 @@ type Config struct {
 	Tracer sim.Tracer
 	// Limits end a run with a *sim.LimitError; the zero value is none.
 	Limits sim.Limits
-	// Stop, if not nil, is asked now and then while the nodes are built, which takes minutes for millions of them; its error becomes
-	// that of NewCluster. That of a context's end is context.Cause.
+	// Stop, if not nil, is asked now and then while the nodes are built, which
+	// takes minutes for millions of them; its error becomes that of NewCluster.
+	// That of a context's end is context.Cause.
 	Stop func() error
-	// Pages gives each process of a rank the states of its pages, as it is spawned; nil: every page is there, and a touch costs nothing.
+	// Pages gives each process of a rank the states of its pages, as it is
+	// spawned; nil: every page is there, and a touch costs nothing.
 	Pages func(rank int) host.PageTable
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
-	// Explain is told of every step of the processes' Portals interfaces as it happens, events included; nil: nobody. Results
-	// do not depend on it.
+	// Explain is told of every step of the processes' Portals interfaces as it
+	// happens, events included; nil: nobody. Results do not depend on it.
 	Explain portals.Tracer
-	// Watch is told of every step of every handler, in the order in which they are executed; nil: nobody. Results do not depend
-	// on it.
+	// Watch is told of every step of every handler, in the order in which they
+	// are executed; nil: nobody. Results do not depend on it.
 	Watch func(s *nic.HandlerStep)
-	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative
-	// answer, such as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
+	// InjectDMA, if not nil, is asked at the beginning of every DMA operation
+	// of a handler that is otherwise allowed. A negative answer, such as
+	// hpu.Fault, becomes the result of the operation: it takes its time, but no
+	// byte moves.
 	InjectDMA func(rank int, op hpu.Op) int64
-	// Translator makes what stands between the bus of a node and the memory of its processes; nil: the SMMU of the profile or, without one, nothing:
+	// Translator makes what stands between the bus of a node and the memory of
+	// its processes; nil: the SMMU of the profile or, without one, nothing:
 	// every page is present to the NIC.
 	Translator MakeTranslator
-	// Capture is given the network before anything is attached to it, to look at what passes its links; nil: nobody looks. Its error becomes that of
+	// Capture is given the network before anything is attached to it, to look
+	// at what passes its links; nil: nobody looks. Its error becomes that of
 	// NewCluster. Results do not depend on it.
 	Capture Capture
 	// Links is told at the end of every Run what the links of the network have done; nil: nobody.
@@ -62,7 +69,8 @@ type Config struct {
 // Capture looks at a network; see fabric.Capturer.
 type Capture func(f fabric.Fabric) error
 
-// WatchLinks takes what every link that carried a packet has done from the beginning of a run to end.
+// WatchLinks takes what every link that carried a packet has done from the
+// beginning of a run to end.
 type WatchLinks func(links []fabric.LinkStats, end sim.Time)
 
 // MakeTranslator makes the translator of a node; it may give events of its own to eng.
@@ -163,8 +171,9 @@ func (c *Cluster) build(cfg *Config) error {
 	return nil
 }
 
-// NetworkError says why there is no network of a profile for that many nodes: it has too few places, or its faults name a link that it has
-// not. Nothing was simulated.
+// NetworkError says why there is no network of a profile for that many nodes:
+// it has too few places, or its faults name a link that it has not. Nothing was
+// simulated.
 type NetworkError struct {
 	Profile string
 	Err     error
@@ -183,7 +192,8 @@ func newEngine(name string) (hpu.Engine, error) {
 	return hpu.NewEngine(name)
 }
 
-// CheckEngine says why there is no WebAssembly engine of that name in this program; nil: there is one.
+// CheckEngine says why there is no WebAssembly engine of that name in this
+// program; nil: there is one.
 func CheckEngine(name string) error {
 	e, err := newEngine(name)
 	if err != nil {
@@ -204,9 +214,11 @@ func (c *Cluster) Close() error {
 	return c.executor.Close()
 }
 
-// Run simulates until nothing is left to happen. It returns the first error of a host program, a *sim.StuckError if a program
-// or a handler still waits for something, or nil. Handler errors do not end a run; see HandlerErrors.
-// When ctx is done the run ends with its cause; a *sim.LimitError as the cause is completed.
+// Run simulates until nothing is left to happen. It returns the first error of
+// a host program, a *sim.StuckError if a program or a handler still waits for
+// something, or nil. Handler errors do not end a run; see HandlerErrors. When
+// ctx is done the run ends with its cause; a *sim.LimitError as the cause is
+// completed.
 func (c *Cluster) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.engine.Interrupt(context.Cause(ctx)) })
 	defer stop()
@@ -218,8 +230,10 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return err
 }
 
-// vanished holds the books of all nodes against each other at the end of a run, which has ended with err: every byte that was posted was deposited,
-// offered to a handler, or lost under a name, or it waits for what the run has ended without. An error names what is missing; nil: nothing.
+// vanished holds the books of all nodes against each other at the end of a run,
+// which has ended with err: every byte that was posted was deposited, offered
+// to a handler, or lost under a name, or it waits for what the run has ended
+// without. An error names what is missing; nil: nothing.
 func (c *Cluster) vanished(err error) error {
 	var stuck *sim.StuckError
 	books := c.Books(c.engine.Pending() == 0)
@@ -258,7 +272,8 @@ func (c *Cluster) has(node uint32) bool { return uint64(node) < uint64(len(c.nod
 // Node returns node i, 0 <= i < Nodes.
 func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
 
-// Waiting reports handlers that are suspended, and those that wait for a processor; it implements sim.Waiter.
+// Waiting reports handlers that are suspended, and those that wait for a
+// processor; it implements sim.Waiter.
 func (c *Cluster) Waiting(report func(sim.Waiting)) {
 	for i := range c.nodes {
 		c.nodes[i].nic.Waiting(func(w sim.Waiting) {
@@ -268,8 +283,9 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 	}
 }
 
-// LoadModule checks a handler module against the device and prepares it; it can then be given to any process of the cluster.
-// The error, a *hpu.LoadError, names module, function, offset and cause.
+// LoadModule checks a handler module against the device and prepares it; it can
+// then be given to any process of the cluster. The error, a *hpu.LoadError,
+// names module, function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
 	return hpu.Load(name, wasm, c.profile.Device())
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// size is a message of three packets of 256 B, the last of which is one byte: the first that gets lost where somebody counts wrongly.
+// size is a message of three packets of 256 B, the last of which is one byte:
+// the first that gets lost where somebody counts wrongly.
 const size = 513
 
-// fates are the bytes of a run by what became of them, without those that were deposited or offered to a handler, and how many these are.
+// fates are the bytes of a run by what became of them, without those that were
+// deposited or offered to a handler, and how many these are.
 func fates(c *runtime.Cluster) (good int64, other map[string]int64, posted int64) {
 	other = map[string]int64{}
 	books := c.Books(true)
@@ -58,14 +60,16 @@ func putTo(pid uint32, bits uint64) func(*runtime.Proc, portals.Handle, *rig) er
 // success is a handler that takes what it sees.
 var success = []rec{end(hpu.Success)}
 
-// refuses is a bus that ends all accesses for data in one direction so: to the memory of rank 1, or from that of rank 0.
+// refuses is a bus that ends all accesses for data in one direction so: to the
+// memory of rank 1, or from that of rank 0.
 func refuses(s host.Status, d host.Direction) func(*runtime.Config) {
 	return onRank(map[host.Direction]int{host.FromMemory: 0, host.ToMemory: 1}[d], forGood(s, func(a *host.Access, off int) bool {
 		return a.Direction() == d && a.Length > 64
 	}))
 }
 
-// runsOfFates are runs of a message of size bytes, and what becomes of those that are neither deposited nor offered to a handler.
+// runsOfFates are runs of a message of size bytes, and what becomes of those
+// that are neither deposited nor offered to a handler.
 var runsOfFates = []struct {
 	name  string
 	s     setup
@@ -148,8 +152,9 @@ var runsOfFates = []struct {
 	{"unwritable", setup{cfg: refuses(host.Denied, host.ToMemory)}, map[string]int64{"unwritable": 512}},
 }
 
-// Every byte has one fate, whatever happens to its message, and every name of a fate occurs: the sum over all names is what was posted, and the
-// run itself ends without an error (Cluster.Run holds the books against each other).
+// Every byte has one fate, whatever happens to its message, and every name of a
+// fate occurs: the sum over all names is what was posted, and the run itself
+// ends without an error (Cluster.Run holds the books against each other).
 func TestEveryByteHasAFate(t *testing.T) {
 	seen := map[string]bool{"deposited": true, "offered to a handler": true}
 	for _, c := range runsOfFates {

@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// datagrams lets the header handler of rank 1 put 1,000 bytes from host memory to rank 2, in packets of 256 bytes.
+// datagrams lets the header handler of rank 1 put 1,000 bytes from host memory
+// to rank 2, in packets of 256 bytes.
 func datagrams(options uint32, s *setup) setup {
 	s.overrides = append(s.overrides, "fabric.mtu=256")
 	s.header = []rec{do(hpu.OpPutFromHost, opAt(0)), end(hpu.Proceed)}
@@ -39,8 +40,9 @@ func TestDatagramsAreMessages(t *testing.T) {
 	}
 }
 
-// What is lost of a put with DATAGRAMS is its handlers' business: it is counted and is no failure of the run, and the other packets arrive. What is
-// damaged does not come to an entry that could not tell.
+// What is lost of a put with DATAGRAMS is its handlers' business: it is counted
+// and is no failure of the run, and the other packets arrive. What is damaged
+// does not come to an entry that could not tell.
 func TestLostDatagramsAreNoFailures(t *testing.T) {
 	for _, spec := range []fabric.FaultSpec{{Loss: 1}, {Corrupt: 1}} {
 		for _, options := range []uint32{0, 2} {
@@ -83,7 +85,8 @@ func TestLostDatagramsAreNoFailures(t *testing.T) {
 	}
 }
 
-// Data of a put with DATAGRAMS that is absent is not waited for: nothing of it is sent, and that is no failure of the run.
+// Data of a put with DATAGRAMS that is absent is not waited for: nothing of it
+// is sent, and that is no failure of the run.
 func TestAbsentDatagramsAreNotSent(t *testing.T) {
 	for _, status := range []host.Status{host.Fault, host.Denied} {
 		var x *rig

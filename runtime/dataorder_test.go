@@ -17,11 +17,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The operations of one process on the same bytes of another take effect there in the order in which they were started, if they are no longer than
-// the limits that the interface grants (Portals 4.x §3.6.1): a write after a write and a read after a write up to max_waw_ordered_size, a write
-// after a read up to max_war_ordered_size. Who draws them here waits for none of them.
+// The operations of one process on the same bytes of another take effect there
+// in the order in which they were started, if they are no longer than the
+// limits that the interface grants (Portals 4.x §3.6.1): a write after a write
+// and a read after a write up to max_waw_ordered_size, a write after a read up
+// to max_war_ordered_size. Who draws them here waits for none of them.
 
-// dataOrder is a target whose memory some ranks use, each a part of its own, and what they should find there.
+// dataOrder is a target whose memory some ranks use, each a part of its own,
+// and what they should find there.
 type dataOrder struct {
 	t     *rapid.T
 	ranks int
@@ -89,7 +92,8 @@ func (x *dataOrder) draw(rank int) (ops []orderedOp) {
 	return ops
 }
 
-// start starts operation i of a rank. Each has places of its own for what it sends and for what it brings.
+// start starts operation i of a rank. Each has places of its own for what it
+// sends and for what it brings.
 func (o *orderedOp) start(p *runtime.Proc, md portals.Handle, i, rank int) error {
 	ni, to := p.NI(), portals.PhysID(0, 0)
 	out, in := uint64(2*i*orderedBytes), uint64((2*i+1)*orderedBytes)
@@ -202,8 +206,9 @@ func drawDataOrder(t *rapid.T, most int) *dataOrder {
 	return x
 }
 
-// orderedOn are the devices: each direction of the bus its own, one for both, no charge for bytes; short packets; a network that repeats what it
-// has lost; buffers that push back.
+// orderedOn are the devices: each direction of the bus its own, one for both,
+// no charge for bytes; short packets; a network that repeats what it has lost;
+// buffers that push back.
 var orderedOn = map[string][]string{
 	"full duplex":    {"spin-dis"},
 	"one bus":        {"spin-int"},

@@ -22,8 +22,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// crowd is ranks that all send to each other, through handlers that use the bus, atomics, counters, timers and the wire, on devices
-// too small for it, so that flow control triggers.
+// crowd is ranks that all send to each other, through handlers that use the
+// bus, atomics, counters, timers and the wire, on devices too small for it, so
+// that flow control triggers.
 const crowd = 6
 
 // quiet is a timeline that nobody looks at.
@@ -55,8 +56,8 @@ func (h *history) Trace(ni *portals.NI, r *portals.TraceRecord) {
 	h.err = errors.Join(h.err, err)
 }
 
-// mill runs the crowd and returns everything that can be seen of it. Events of one time at different nodes come in the order that interleave
-// says.
+// mill runs the crowd and returns everything that can be seen of it. Events of
+// one time at different nodes come in the order that interleave says.
 func mill(t *testing.T, tracer sim.Tracer, watch func(*nic.HandlerStep), interleave uint32, overrides ...string) (seen string, order uint64) {
 	return millOn(t, runtime.Config{Tracer: tracer, Watch: watch}, interleave, overrides...)
 }
@@ -145,8 +146,9 @@ func member(p *runtime.Proc) error {
 	return nil
 }
 
-// The sequence of all steps, the counts and the end are the same in every run, with one processor and two, with and without a
-// timeline and somebody who watches the handlers.
+// The sequence of all steps, the counts and the end are the same in every run,
+// with one processor and two, with and without a timeline and somebody who
+// watches the handlers.
 func TestSameSeedSameSteps(t *testing.T) {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(0))
 	want, order := mill(t, nil, nil, 0)
@@ -167,9 +169,11 @@ func TestSameSeedSameSteps(t *testing.T) {
 	require.Positive(t, watched)
 }
 
-// A node owns its state: in whatever order the events of one time at different nodes, links and switches are handled, every node sees the same
-// steps at the same times. Networks with bounded buffers, with faults and with a reliable transport included, several pools of processors, and memory
-// that fails, so that handlers and messages do.
+// A node owns its state: in whatever order the events of one time at different
+// nodes, links and switches are handled, every node sees the same steps at the
+// same times. Networks with bounded buffers, with faults and with a reliable
+// transport included, several pools of processors, and memory that fails, so
+// that handlers and messages do.
 func TestNodesShareNothing(t *testing.T) {
 	for name, overrides := range map[string][]string{
 		"lossless": nil,
@@ -191,7 +195,8 @@ func TestNodesShareNothing(t *testing.T) {
 			}
 			want, order := mill(0)
 			require.Equal(t, name != "memory", strings.Contains(want, " 0 errors"))
-			for _, mask := range []uint32{2, 3, 5, 0xffff_ffff} { // with translators every other number is one
+			// with translators every other number is one
+			for _, mask := range []uint32{2, 3, 5, 0xffff_ffff} {
 				seen, in := mill(mask)
 				require.Equal(t, want, seen, "mask %#x", mask)
 				require.NotEqual(t, order, in, "mask %#x changes no order", mask)

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// disabling is what a target sees that disables its portal table entry while a message is under way.
+// disabling is what a target sees that disables its portal table entry while a
+// message is under way.
 type disabling struct {
 	called, returned sim.Time
 	events           int // in the queue at the return
@@ -32,7 +33,8 @@ func (d *disabling) disable(p *runtime.Proc, r *rig) error {
 	return ni.Objects().PTEnable(0)
 }
 
-// threeTimes sends while nothing is there, while the entry is disabled, and when it is enabled again.
+// threeTimes sends while nothing is there, while the entry is disabled, and
+// when it is enabled again.
 func threeTimes(get bool, length uint64) func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 	return func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 		for user, at := range []sim.Time{0, 20 * sim.Microsecond, 60 * sim.Microsecond} {
@@ -51,8 +53,9 @@ func threeTimes(get bool, length uint64) func(p *runtime.Proc, md portals.Handle
 	}
 }
 
-// PTDisable returns when the message under way is through, whatever it is made of: its event is in the queue, later messages are
-// refused, and no event follows until PTEnable.
+// PTDisable returns when the message under way is through, whatever it is made
+// of: its event is in the queue, later messages are refused, and no event
+// follows until PTEnable.
 func TestPTDisableWaitsForMessagesUnderWay(t *testing.T) {
 	get := hpu.Operation{Offset: 4096, Length: 5000, TargetNID: 2, Options: 1}
 	for _, c := range []struct {
@@ -115,7 +118,8 @@ func TestPTDisableOfIdleEntry(t *testing.T) {
 	})
 }
 
-// A message that nothing completes, because the request that would is lost, is waited for until the end of the run, which says so, or until Abort.
+// A message that nothing completes, because the request that would is lost, is
+// waited for until the end of the run, which says so, or until Abort.
 func TestPTDisableWaitsForEver(t *testing.T) {
 	pending := setup{
 		overrides: []string{"fabric.faults.down=[{link: 'Switch[0][0].Down[2]', from: 0ps, to: 1s}]"},

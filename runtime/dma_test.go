@@ -25,9 +25,11 @@ func eachProfile(t *testing.T, f func(t *testing.T, profile string)) {
 	}
 }
 
-// A blocking DMA takes two latencies and the transfer from host memory, and so do atomics (sPIN'17 C.3.2: "we pay two DMA latencies to
-// read the data"). A write holds the handler until the bus, which is idle here, has taken it, or as a setting until the data has
-// landed, one latency and the transfer. The bytes are those of HPU memory at the call.
+// A blocking DMA takes two latencies and the transfer from host memory, and so
+// do atomics (sPIN'17 C.3.2: "we pay two DMA latencies to read the data"). A
+// write holds the handler until the bus, which is idle here, has taken it, or
+// as a setting until the data has landed, one latency and the transfer. The
+// bytes are those of HPU memory at the call.
 func TestBlockingDMA(t *testing.T) {
 	const end64 = hostBytes
 	for _, c := range []struct {
@@ -88,8 +90,10 @@ func TestBlockingDMA(t *testing.T) {
 	}
 }
 
-// A payload handler writes its packet and ends: the host sees the record one transfer and one latency after the handler has begun to write,
-// whatever the handler waits for. A handler that goes on working sends the record when it ends.
+// A payload handler writes its packet and ends: the host sees the record one
+// transfer and one latency after the handler has begun to write, whatever the
+// handler waits for. A handler that goes on working sends the record when it
+// ends.
 func TestRecordCrossesWithTheData(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		for _, until := range []string{nic.Initiated, nic.Landed} {
@@ -144,8 +148,8 @@ func checkMoved(t *testing.T, r *rig, act rec, result int64) {
 	require.True(t, bytes.Equal(local, r.hpu.Bytes()[scratch2-hpuBase:][:4096]), "HPU memory")
 }
 
-// Non-blocking operations cost the handler nothing but their call, land when blocking ones would, and are known by handles that
-// test and wait free.
+// Non-blocking operations cost the handler nothing but their call, land when
+// blocking ones would, and are known by handles that test and wait free.
 func TestNonBlockingDMA(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		header := []rec{
@@ -200,7 +204,8 @@ func TestNonBlockingDMA(t *testing.T) {
 	})
 }
 
-// A handler has dma_handles operations open at most; a handle that test or wait has seen done is free again.
+// A handler has dma_handles operations open at most; a handle that test or wait
+// has seen done is free again.
 func TestDMAHandlesRunOut(t *testing.T) {
 	var header []rec
 	for range 3 {
@@ -215,8 +220,9 @@ func TestDMAHandlesRunOut(t *testing.T) {
 	require.Equal(t, []int64{0, 1, hpu.NoSpace, 0, 1, hpu.NoSpace}, got)
 }
 
-// A blocking DMA gives the HPU to another context, if there is one: two payload handlers that each wait for a read and compute
-// take the time of one read and two computations instead of two reads.
+// A blocking DMA gives the HPU to another context, if there is one: two payload
+// handlers that each wait for a read and compute take the time of one read and
+// two computations instead of two reads.
 func TestBlockingDMAOverlaps(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		last := map[int]sim.Time{}
@@ -259,7 +265,8 @@ func TestDMAAtomicsOfTwoHPUs(t *testing.T) {
 	})
 }
 
-// The same for words of HPU memory: by the handlers' own times, although the handler of packet 0 is executed first.
+// The same for words of HPU memory: by the handlers' own times, although the
+// handler of packet 0 is executed first.
 func TestHPUAtomicsOfTwoHPUs(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"fabric.mtu=64"}, length: 128,
@@ -277,7 +284,8 @@ func TestHPUAtomicsOfTwoHPUs(t *testing.T) {
 	require.Equal(t, []sim.Time{asked[1].At, asked[0].At}, []sim.Time{got[0].At, got[1].At}, "no time but the cycles")
 }
 
-// A read and an atomic do not overtake the writes issued before them, however long these take (docs/abi.md, Order).
+// A read and an atomic do not overtake the writes issued before them, however
+// long these take (docs/abi.md, Order).
 func TestDMAKeepsOrder(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		r := conduct(t, setup{profile: profile, header: []rec{
@@ -301,8 +309,9 @@ func scatter(me *portals.ME, bytes uint64, pieces []portals.IOVec) {
 	me.Options |= portals.OptMEHandlerIOVec
 }
 
-// The entry's memory and the handler host memory may be scattered: offsets run over the concatenation. An atomic must lie within
-// one piece, at an address that is a multiple of 8.
+// The entry's memory and the handler host memory may be scattered: offsets run
+// over the concatenation. An atomic must lie within one piece, at an address
+// that is a multiple of 8.
 func TestDMAOfScatteredMemory(t *testing.T) {
 	r := conduct(t, setup{
 		header: []rec{
@@ -336,7 +345,8 @@ func TestDMAOfScatteredMemory(t *testing.T) {
 	require.Equal(t, data[26:40], r.host[512:526])
 }
 
-// A DMA operation that finds its page missing takes its time, moves nothing and returns FAULT; a retry succeeds.
+// A DMA operation that finds its page missing takes its time, moves nothing and
+// returns FAULT; a retry succeeds.
 func TestDMAFault(t *testing.T) {
 	faults := 0
 	r := conduct(t, setup{

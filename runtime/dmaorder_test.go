@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// flooded lets rank 2 keep the bus to rank 1's memory busy: it puts 20 x 64 KiB to an entry without handlers. It is a setup's
-// target and peer.
+// flooded lets rank 2 keep the bus to rank 1's memory busy: it puts 20 x 64 KiB
+// to an entry without handlers. It is a setup's target and peer.
 func flooded(s setup) setup {
 	const bytes = 1 << 16
 	s.target = func(p *runtime.Proc, _ *rig) error {
@@ -43,8 +43,9 @@ func flooded(s setup) setup {
 	return s
 }
 
-// Each atomic takes effect once and before its answer, whatever else is on the bus: handlers that add 1 to one word, 100 times in
-// all, leave 100, and each of them finds another number below that.
+// Each atomic takes effect once and before its answer, whatever else is on the
+// bus: handlers that add 1 to one word, 100 times in all, leave 100, and each
+// of them finds another number below that.
 func TestDMAAtomicsUnderLoad(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		payloads := map[int][]rec{}
@@ -67,8 +68,9 @@ func TestDMAAtomicsUnderLoad(t *testing.T) {
 	})
 }
 
-// A compare-and-swap that says it has swapped has, and one that says it has not has not: of handlers that take a lock without
-// ever giving it back one gets it.
+// A compare-and-swap that says it has swapped has, and one that says it has not
+// has not: of handlers that take a lock without ever giving it back one gets
+// it.
 func TestDMASwapUnderLoad(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		payloads := map[int][]rec{}
@@ -98,8 +100,9 @@ func TestDMASwapUnderLoad(t *testing.T) {
 	})
 }
 
-// A non-blocking atomic of a handler that has returned still takes effect, once, and its answer does not reach into anything that
-// was made since: here reads of single bytes, which an atomic would overrun.
+// A non-blocking atomic of a handler that has returned still takes effect,
+// once, and its answer does not reach into anything that was made since: here
+// reads of single bytes, which an atomic would overrun.
 func TestDMAAtomicsOutliveTheirHandler(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		payloads := map[int][]rec{}
@@ -121,8 +124,9 @@ func TestDMAAtomicsOutliveTheirHandler(t *testing.T) {
 	})
 }
 
-// An atomic follows the writes issued before it and no others: with the bus towards memory filled by a write issued while its
-// request was on the way, it takes 2L + D(8) like on an idle bus (full duplex).
+// An atomic follows the writes issued before it and no others: with the bus
+// towards memory filled by a write issued while its request was on the way, it
+// takes 2L + D(8) like on an idle bus (full duplex).
 func TestDMAAtomicWaitsForItsOwnWrites(t *testing.T) {
 	r := conduct(t, setup{profile: "spin-dis", payloads: map[int][]rec{
 		0: {do(hpu.OpDMAFAdd, 0, 0, 1, scratch2), end(hpu.Success)},

@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Two host programs in virtual time: one puts 8 bytes, the other waits for the event that says they are in its memory.
+// Two host programs in virtual time: one puts 8 bytes, the other waits for the
+// event that says they are in its memory.
 func ExampleCluster() {
 	const index, bits, length = 0, 0xc0de, 8
 	device, err := profile.Load("spin-int", "hpu.cores=8")

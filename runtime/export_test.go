@@ -8,7 +8,8 @@ func (n *Node) NIC() *nic.NIC { return &n.nic }
 // Core is what the NICs share.
 func (c *Cluster) Core() *nic.Core { return &c.core }
 
-// Observed allocates memory and returns it as an observer sees it, who is no part of the simulation.
+// Observed allocates memory and returns it as an observer sees it, who is no
+// part of the simulation.
 func (p *Proc) Observed(n int) (addr uint64, b []byte) {
 	addr = p.Alloc(n).Addr()
 	b, _ = p.memory.Bytes(addr, uint64(n))

@@ -27,7 +27,8 @@ func writesTo(r **rig, off uint64) func(a *host.Access, _ int) bool {
 	return func(a *host.Access, o int) bool { return to(host.ToMemory, &(*r).addr, off)(a, o) }
 }
 
-// A packet that memory does not take is missing from the message, which says so at both ends, and the others are there.
+// A packet that memory does not take is missing from the message, which says so
+// at both ends, and the others are there.
 func TestUnwritableMemory(t *testing.T) {
 	const n = 5 * 256
 	for _, s := range []host.Status{host.Fault, host.Denied} {
@@ -73,7 +74,8 @@ func lateBy(faults int, x **rig, off uint64) func(*runtime.Config) {
 	return onRank(1, failing(faults, host.Fault, func(a *host.Access, o int) bool { return *x != nil && (*x).addr != 0 && writesTo(x, off)(a, o) }))
 }
 
-// The completion handler sees what the default action has deposited, however late: it copies it elsewhere.
+// The completion handler sees what the default action has deposited, however
+// late: it copies it elsewhere.
 func TestCompletionHandlerSeesLateData(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		for k := range 4 {
@@ -89,7 +91,8 @@ func TestCompletionHandlerSeesLateData(t *testing.T) {
 	})
 }
 
-// PTDisable waits for a message of which a write is late; HPU memory is in use as long as a DMA operation of its handlers is tried again.
+// PTDisable waits for a message of which a write is late; HPU memory is in use
+// as long as a DMA operation of its handlers is tried again.
 func TestWaitingForLateMemory(t *testing.T) {
 	var x *rig
 	var d disabling
@@ -121,7 +124,8 @@ func TestWaitingForLateMemory(t *testing.T) {
 	r.noHandlerErrors()
 }
 
-// On an entry with a locally managed offset events come in the order of matching, although the first message is late and comes from another source.
+// On an entry with a locally managed offset events come in the order of
+// matching, although the first message is late and comes from another source.
 func TestLateMessageOfALocallyManagedEntry(t *testing.T) {
 	var x *rig
 	r := conduct(t, setup{
@@ -147,8 +151,9 @@ func TestLateMessageOfALocallyManagedEntry(t *testing.T) {
 	require.Equal(t, solid(64), r.host[64:128])
 }
 
-// Small messages of one process land in the order of sending (max_waw_ordered_size), although the first is late; so do their events. Those of another
-// process do not wait.
+// Small messages of one process land in the order of sending
+// (max_waw_ordered_size), although the first is late; so do their events. Those
+// of another process do not wait.
 func TestLateMessagesKeepTheirOrder(t *testing.T) {
 	var x *rig
 	seen := sim.Time(0)
@@ -156,7 +161,8 @@ func TestLateMessagesKeepTheirOrder(t *testing.T) {
 		build: func(r *rig) { x = r }, cfg: lateBy(9, &x, 0), message: solid(64),
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 			for i := range uint64(4) {
-				if err := p.NI().Put(portals.Put{MD: md, Offset: i, Length: 8, Target: portals.PhysID(1, 0), MatchBits: 1 + i, RemoteOffset: i % 2 * 4}); err != nil { // the second overlaps the first, and so on
+				// the second overlaps the first, and so on
+				if err := p.NI().Put(portals.Put{MD: md, Offset: i, Length: 8, Target: portals.PhysID(1, 0), MatchBits: 1 + i, RemoteOffset: i % 2 * 4}); err != nil {
 					return err
 				}
 			}
@@ -207,7 +213,8 @@ func TestLateAtomicIsAppliedOnce(t *testing.T) {
 	require.Equal(t, portals.NIOK, only(t, r.inits, portals.EventReply).Fail)
 }
 
-// The reply to a get leaves when what the header handler has written is there: it did not wait for its write.
+// The reply to a get leaves when what the header handler has written is there:
+// it did not wait for its write.
 func TestReplyFollowsLateWrites(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		var x *rig
@@ -231,7 +238,8 @@ func TestReplyFollowsLateWrites(t *testing.T) {
 	})
 }
 
-// A put from host waits for what has been written of its message, however late; nothing that is written afterwards holds it up.
+// A put from host waits for what has been written of its message, however late;
+// nothing that is written afterwards holds it up.
 func TestPutFromHostWaitsForLateWrites(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		var x *rig

@@ -39,8 +39,10 @@ func failing(times int, s host.Status, which func(a *host.Access, off int) bool)
 	}
 }
 
-// A put of n packets of which packet k, after the first, faults so many times takes as much longer as docs/model.md says ("Memory that is absent"):
-// every fault the round trip of the bus and the pause, less what the wire, or the packets behind, were behind anyway.
+// A put of n packets of which packet k, after the first, faults so many times
+// takes as much longer as docs/model.md says ("Memory that is absent"): every
+// fault the round trip of the bus and the pause, less what the wire, or the
+// packets behind, were behind anyway.
 func TestAFaultCostsWhatTheModelSays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 12).Draw(rt, "packets")
@@ -78,8 +80,10 @@ func TestAFaultCostsWhatTheModelSays(t *testing.T) {
 	})
 }
 
-// Packets that are absent at the same time wait at the same time: the deposit of a message to memory that is all absent takes one round trip and one
-// pause more. The last packet waits with that before it, whose page it is in, and goes right behind it.
+// Packets that are absent at the same time wait at the same time: the deposit
+// of a message to memory that is all absent takes one round trip and one pause
+// more. The last packet waits with that before it, whose page it is in, and
+// goes right behind it.
 func TestAbsentPacketsWaitTogether(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		const n, bytes = 16, 2048
@@ -98,17 +102,20 @@ func TestAbsentPacketsWaitTogether(t *testing.T) {
 		p := with.prof
 		G, D := p.Fabric.Rate.Time(bytes), p.DMA.Bandwidth.Time(bytes)
 		last := only(t, without.targets, portals.EventPut).at
-		// The packet before it came G earlier, and is tried again when all before that have their pages and have left the bus.
+		// The packet before it came G earlier, and is tried again when all
+		// before that have their pages and have left the bus.
 		require.Greater(t, G, D)
 		require.Equal(t, last-G+2*p.DMA.Latency+p.NIC.FaultPause+D, only(t, with.targets, portals.EventPut).at)
 		require.Equal(t, without.host, with.host)
 	})
 }
 
-// Of the packets of a message that wait for a page the first looks again, whatever their number. When it has given up so have the others, after one more look
-// each.
+// Of the packets of a message that wait for a page the first looks again,
+// whatever their number. When it has given up so have the others, after one
+// more look each.
 func TestOnePacketLooksForThePage(t *testing.T) {
-	const n, bytes, absent = 16, 256, 7 // packets of a page; how often the page is absent when the first looks
+	// packets of a page; how often the page is absent when the first looks
+	const n, bytes, absent = 16, 256, 7
 	for _, tries := range []int{100, 3} {
 		asked := map[uint64]int{}
 		looks := 0
@@ -146,9 +153,12 @@ func TestOnePacketLooksForThePage(t *testing.T) {
 	}
 }
 
-// Memory that is always there costs nothing: no time, and no event, with and without somebody who says so. A put of n packets is, for each: a piece of
-// the fetch and its turn on the bus, the packet on the network (an event a switch and one at the end), its match, and its landing; and for the message:
-// the call, the request of the fetch, the records of its two ends, and the acknowledgement with its record.
+// Memory that is always there costs nothing: no time, and no event, with and
+// without somebody who says so. A put of n packets is, for each: a piece of the
+// fetch and its turn on the bus, the packet on the network (an event a switch
+// and one at the end), its match, and its landing; and for the message: the
+// call, the request of the fetch, the records of its two ends, and the
+// acknowledgement with its record.
 func TestEventsOfAPacket(t *testing.T) {
 	events := func(n int, cfg func(*runtime.Config)) uint64 {
 		r := conduct(t, setup{overrides: []string{"fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256"}, length: 256 * n, cfg: cfg})

@@ -18,11 +18,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// slow is one HPU with one context and room for two packets of 256 bytes, which a payload handler holds up for long.
+// slow is one HPU with one context and room for two packets of 256 bytes, which
+// a payload handler holds up for long.
 var slow = []string{"hpu.cores=1", "hpu.contexts=1", "fabric.mtu=256", "nic.packet_buffer=512"}
 
-// Flow control in the middle of a message: the packets that find no room are dropped, the completion handler learns of it and of
-// the bytes, the event counts what was delivered, and messages are refused until PTEnable (sPIN'17 §2).
+// Flow control in the middle of a message: the packets that find no room are
+// dropped, the completion handler learns of it and of the bytes, the event
+// counts what was delivered, and messages are refused until PTEnable (sPIN'17
+// §2).
 func TestFlowControlWithinMessage(t *testing.T) {
 	enabled := false
 	r := conduct(t, setup{
@@ -76,8 +79,9 @@ func TestFlowControlWithinMessage(t *testing.T) {
 	require.Equal(t, []int64{7, 1}, []int64{stats.PacketsDropped, stats.FlowControl})
 }
 
-// Packets that find no room while the header handler runs are lost, whatever it decides; the event counts exactly the bytes that
-// are in host memory, user header included.
+// Packets that find no room while the header handler runs are lost, whatever it
+// decides; the event counts exactly the bytes that are in host memory, user
+// header included.
 func TestFlowControlBehindHeaderHandler(t *testing.T) {
 	const skip = 40
 	for _, buffer := range []int{256, 512} {
@@ -86,7 +90,9 @@ func TestFlowControlBehindHeaderHandler(t *testing.T) {
 				overrides: append(slow[:3:3], fmt.Sprintf("nic.packet_buffer=%d", buffer)), message: solid(900), messages: 1, userHdr: skip,
 				header: []rec{also(opSpin, 3000), end(hpu.Proceed)},
 				initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-					if busy { // a first message just fills the buffer, so that the second loses its header packet too
+					// a first message just fills the buffer, so that the second
+					// loses its header packet too
+					if busy {
 						if err := p.NI().Put(portals.Put{MD: md, Length: uint64(buffer), Target: portals.PhysID(1, 0), RemoteOffset: 8192}); err != nil {
 							return err
 						}
@@ -228,7 +234,8 @@ func (s *storm) sender(p *runtime.Proc) error {
 		}
 		s.told[ev.UserPtr]++
 		s.resent++
-		p.Sleep(sim.Time(500*s.told[ev.UserPtr]*p.Rank()+int(137*ev.UserPtr%1000)) * sim.Nanosecond) // not in step with the others
+		// not in step with the others
+		p.Sleep(sim.Time(500*s.told[ev.UserPtr]*p.Rank()+int(137*ev.UserPtr%1000)) * sim.Nanosecond)
 		if err := send(ev.UserPtr); err != nil {
 			return err
 		}
@@ -236,7 +243,8 @@ func (s *storm) sender(p *runtime.Proc) error {
 	return nil
 }
 
-// In a storm every message is delivered once, or its initiator was told and may send it again; and flow control does trigger.
+// In a storm every message is delivered once, or its initiator was told and may
+// send it again; and flow control does trigger.
 func TestStorms(t *testing.T) {
 	resent := 0
 	rapid.Check(t, func(t *rapid.T) {

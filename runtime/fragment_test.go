@@ -12,8 +12,10 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// What a payload handler sees begins at a multiple of min_fragmentation_limit in the message, and, but for the last of it, is a multiple long (sPIN'17
-// B.2.1), whatever the packets of the network and the user header, which is a multiple, too.
+// What a payload handler sees begins at a multiple of min_fragmentation_limit
+// in the message, and, but for the last of it, is a multiple long (sPIN'17
+// B.2.1), whatever the packets of the network and the user header, which is a
+// multiple, too.
 func TestPiecesAreMultiplesOfTheLimit(t *testing.T) {
 	const length = 10000
 	for _, mtu := range []int{256, 1004, 1500, 4096} {

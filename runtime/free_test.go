@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// HPU memory cannot be freed under a handler's feet; afterwards entries that name it drop what they match, and say so.
+// HPU memory cannot be freed under a handler's feet; afterwards entries that
+// name it drop what they match, and say so.
 func TestFreeHPUMemory(t *testing.T) {
 	c, err := program(t, 2, map[int][]func(p *runtime.Proc) error{
 		0: {sendTwice},

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A process grants memory of its own, to handlers of its own node, and never so much that the number of a space would say something else (TELL_FAULTS).
+// A process grants memory of its own, to handlers of its own node, and never so
+// much that the number of a space would say something else (TELL_FAULTS).
 func TestGrant(t *testing.T) {
 	var memory *nic.Memory
 	owner := func(p *runtime.Proc) error {

@@ -19,7 +19,8 @@ import (
 // tell is the space of an entry's memory for a handler that wants to know of faults.
 const tell = uint64(hpu.TellFaults)
 
-// A handler that asks for it learns of a fault when the device does: in a blocking call, in dma_wait and in dma_test, two latencies after the access.
+// A handler that asks for it learns of a fault when the device does: in a
+// blocking call, in dma_wait and in dma_test, two latencies after the access.
 // The write has not begun then, whatever hpu.dma_write says. It may try again.
 func TestHandlerIsToldOfFaults(t *testing.T) {
 	for _, until := range []string{nic.Initiated, nic.Landed} {
@@ -67,7 +68,8 @@ func TestHandlerIsToldOfFaults(t *testing.T) {
 	}
 }
 
-// results are what the lines of the header handler's script have returned; those that are no import return nothing.
+// results are what the lines of the header handler's script have returned;
+// those that are no import return nothing.
 func (r *rig) results(acts []rec) (got []int64) {
 	for i := range acts {
 		if acts[i].op == opSpin {
@@ -79,8 +81,10 @@ func (r *rig) results(acts []rec) (got []int64) {
 	return got
 }
 
-// A handler that does not ask for faults waits for the page, without its core: the NIC tries again by its policy, each time a round trip and a pause. A
-// look in between finds the operation under way. What was in vain is a FAULT, and a handler that gives up for it says what it was.
+// A handler that does not ask for faults waits for the page, without its core:
+// the NIC tries again by its policy, each time a round trip and a pause. A look
+// in between finds the operation under way. What was in vain is a FAULT, and a
+// handler that gives up for it says what it was.
 func TestHandlerWaitsForAbsentMemory(t *testing.T) {
 	const faults = 3
 	for _, c := range []struct {
@@ -126,9 +130,11 @@ func TestHandlerWaitsForAbsentMemory(t *testing.T) {
 	}
 }
 
-// What a handler does not look for is tried again, whether it still runs or has ended, unless it has asked for faults. Its message waits.
+// What a handler does not look for is tried again, whether it still runs or has
+// ended, unless it has asked for faults. Its message waits.
 func TestUnlookedFaultsAreTriedAgain(t *testing.T) {
-	for _, spin := range []uint64{1, 1000, 100_000} { // it ends before the first fault, during the pause, after all
+	// it ends before the first fault, during the pause, after all
+	for _, spin := range []uint64{1, 1000, 100_000} {
 		for _, act := range []rec{
 			do(hpu.OpDMAToHostNB, 0, 4096, scratch, 64), do(hpu.OpDMAFromHostNB, 0, 4096, scratch2, 64), do(hpu.OpDMAFAddNB, 0, 4096, 1, scratch2),
 		} {
@@ -155,8 +161,10 @@ func TestUnlookedFaultsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// What has failed for good, and nobody has looked for, is among the failures, and a message that lacks a write has failed. The same once if the
-// handler has ended before the last try, and if it ends after it without having looked. One that looks is told, and that is all.
+// What has failed for good, and nobody has looked for, is among the failures,
+// and a message that lacks a write has failed. The same once if the handler has
+// ended before the last try, and if it ends after it without having looked. One
+// that looks is told, and that is all.
 func TestUnlookedFailuresAreReported(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -196,7 +204,8 @@ func TestUnlookedFailuresAreReported(t *testing.T) {
 	}
 }
 
-// A handler writes data without waiting for it, and then a flag. A core that sees the flag sees the data, although the page of the data was absent: what
+// A handler writes data without waiting for it, and then a flag. A core that
+// sees the flag sees the data, although the page of the data was absent: what
 // is made for one source keeps its order, whatever the handlers are.
 func TestLateDataIsThereBeforeItsFlag(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
@@ -225,7 +234,8 @@ func TestLateDataIsThereBeforeItsFlag(t *testing.T) {
 	})
 }
 
-// A read and an atomic find what was written before them, however late it was; and a blocking write that is late holds its handler until it begins.
+// A read and an atomic find what was written before them, however late it was;
+// and a blocking write that is late holds its handler until it begins.
 func TestHandlersFindLateWrites(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		var x *rig

@@ -19,8 +19,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A hostile handler is installed on rank 1, to which rank 0 sends. Ranks 2 and 3 exchange messages whose bytes are checked, and
-// rank 4 sends to another entry of rank 1.
+// A hostile handler is installed on rank 1, to which rank 0 sends. Ranks 2 and
+// 3 exchange messages whose bytes are checked, and rank 4 sends to another
+// entry of rank 1.
 
 // witness is what the ranks that have nothing to do with the handler see.
 type witness struct {
@@ -270,8 +271,9 @@ type verdict struct {
 	causes  []string         // parts of the handler's error
 }
 
-// Whatever the handler does, it is reported once for each message, to its owner, its sender and the person who debugs; nobody
-// else notices, to the picosecond.
+// Whatever the handler does, it is reported once for each message, to its
+// owner, its sender and the person who debugs; nobody else notices, to the
+// picosecond.
 func TestHostileHandlers(t *testing.T) {
 	innocent := commit(t, nil)
 	require.Zero(t, innocent.damaged)
@@ -389,7 +391,8 @@ func hostileCode() []verdict {
 	return list
 }
 
-// hostilePointers are all address arguments of all imports, just outside of the memory and far outside.
+// hostilePointers are all address arguments of all imports, just outside of the
+// memory and far outside.
 func hostilePointers() (list []verdict) {
 	for _, c := range []struct {
 		op   hpu.Op
@@ -473,7 +476,8 @@ func hostileRecords() (list []verdict) {
 	return list
 }
 
-// generated is a module of n functions with so many instructions each, the last of which is the handler.
+// generated is a module of n functions with so many instructions each, the last
+// of which is the handler.
 func generated(n, instructions int) []byte {
 	leb := func(v int) []byte { return binary.AppendUvarint(nil, uint64(v)) }
 	section := func(id byte, content ...[]byte) []byte {

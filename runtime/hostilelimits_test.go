@@ -13,8 +13,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A handler that sends itself empty messages faster than it handles them fills the queue of handlers and no more: what finds no
-// place is lost, its own entry is disabled, and the run says which messages, of whom, for want of what.
+// A handler that sends itself empty messages faster than it handles them fills
+// the queue of handlers and no more: what finds no place is lost, its own entry
+// is disabled, and the run says which messages, of whom, for want of what.
 func TestHostileMessagesToSelf(t *testing.T) {
 	const flood, limit = 24, 8
 	header := []rec{also(opSkip, scratch2, flood+1), also(opStore, scratch2, 1)}
@@ -43,8 +44,9 @@ func TestHostileMessagesToSelf(t *testing.T) {
 	}
 }
 
-// Handlers that start DMA without end and look at no result have hpu.dma_bytes on its way at most, get all of it through, and leave
-// nothing behind: afterwards their memory can be freed.
+// Handlers that start DMA without end and look at no result have hpu.dma_bytes
+// on its way at most, get all of it through, and leave nothing behind:
+// afterwards their memory can be freed.
 func TestHostileDMA(t *testing.T) {
 	const limit = 50_000
 	for _, dies := range []bool{false, true} {
@@ -75,8 +77,9 @@ func TestHostileDMA(t *testing.T) {
 	}
 }
 
-// checkOnTheWay follows the DMA of a run by its steps: never more than limit bytes on their way, or one operation alone, and in
-// the end none. A blocking operation that waits for room may have been asked for already.
+// checkOnTheWay follows the DMA of a run by its steps: never more than limit
+// bytes on their way, or one operation alone, and in the end none. A blocking
+// operation that waits for room may have been asked for already.
 func checkOnTheWay(t *testing.T, r *rig, limit uint64) {
 	type key struct {
 		number int64

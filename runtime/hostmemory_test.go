@@ -24,10 +24,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The oracle of host memory (docs/abi.md, "Host memory"). Handlers, messages of another rank and the cores of the node access the
-// same few bytes while long transfers keep the bus busy. What every one of them saw, the moments at which writes landed, and the
-// bounds between which reads and atomics took effect go to a checker of linearizability, which knows nothing of the simulator: is
-// there an order in which one memory, one access after the other, gives all these answers?
+// The oracle of host memory (docs/abi.md, "Host memory"). Handlers, messages of
+// another rank and the cores of the node access the same few bytes while long
+// transfers keep the bus busy. What every one of them saw, the moments at which
+// writes landed, and the bounds between which reads and atomics took effect go
+// to a checker of linearizability, which knows nothing of the simulator: is
+// there an order in which one memory, one access after the other, gives all
+// these answers?
 
 // shared is how many bytes of host memory they fight for.
 const shared = 32
@@ -59,7 +62,8 @@ const (
 	swaps
 )
 
-// apply is the access on a memory of its own: the memory after it, and whether the answers are right.
+// apply is the access on a memory of its own: the memory after it, and whether
+// the answers are right.
 func (a *access) apply(m memory) (memory, bool) {
 	word := m[a.at : a.at+a.n]
 	if a.found != nil && string(word) != string(a.found) {
@@ -195,8 +199,8 @@ func devicesWith(more ...string) (all []*profile.Profile) {
 	return all
 }
 
-// Random programs of handlers, messages and cores, each on a device drawn for it: 400 in go test, 100,000 in .ci/run deep
-// (-rapid.checks counts fours).
+// Random programs of handlers, messages and cores, each on a device drawn for
+// it: 400 in go test, 100,000 in .ci/run deep (-rapid.checks counts fours).
 func TestHostMemoryModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 4 {
@@ -266,7 +270,8 @@ func (m *memoryRun) operations() (ops []porcupine.Operation) {
 	return ops
 }
 
-// runTarget is the program of rank 1: an entry without handlers over the same memory, then loads and stores.
+// runTarget is the program of rank 1: an entry without handlers over the same
+// memory, then loads and stores.
 func (m *memoryRun) runTarget(p *runtime.Proc, r *rig) error {
 	for _, f := range m.fills {
 		f(r.hpu.Bytes())
@@ -368,7 +373,8 @@ func (m *memoryRun) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	require.Equal(m.rig, portals.NIOK, e.Fail, "%v", e)
 	switch e.Type {
 	case portals.EventPut, portals.EventAtomic:
-		if a := m.bits[e.MatchBits]; a != nil && e.Initiator.NID != 0 { // rank 0's message has match bits of its own
+		// rank 0's message has match bits of its own
+		if a := m.bits[e.MatchBits]; a != nil && e.Initiator.NID != 0 {
 			a.to = m.now(m.rig.c.Engine().Now())
 		}
 	case portals.EventFetchAtomic:
@@ -401,7 +407,9 @@ func (m *memoryRun) watch(s *nic.HandlerStep) {
 		}
 	case nic.StepLanded:
 		h := m.byHand[s.Number]
-		open := h.open[s.Handle] // blocking writes may be under way when the handler goes on; they land in order
+		// blocking writes may be under way when the handler goes on; they land
+		// in order
+		open := h.open[s.Handle]
 		k := 0
 		if s.Result < hpu.OK { // what has failed, the handler has waited for
 			k = len(open) - 1
@@ -428,14 +436,17 @@ func (m *memoryRun) watch(s *nic.HandlerStep) {
 	}
 }
 
-// finish collects the answers and bounds the accesses of handlers: a write takes effect when it has landed; a read or an atomic
-// after the moment of its issue and after all writes issued before it have landed.
+// finish collects the answers and bounds the accesses of handlers: a write
+// takes effect when it has landed; a read or an atomic after the moment of its
+// issue and after all writes issued before it have landed.
 func (m *memoryRun) finish() {
 	for _, collect := range m.answers {
 		collect()
 	}
 	sort.SliceStable(m.lines, func(i, j int) bool { return m.lines[i].at < m.lines[j].at })
-	var last, lastEarlier int64 // landing of the latest write issued, and of the latest issued at an earlier time
+	// landing of the latest write issued, and of the latest issued at an
+	// earlier time
+	var last, lastEarlier int64
 	var at sim.Time
 	perPacket := map[int]int64{}
 	for _, l := range m.lines {

@@ -21,7 +21,8 @@ type faults struct {
 	messages int // whose events say that they have failed
 }
 
-// faulting are the devices whose memory fails: with as many tries as it takes, with few, and with none.
+// faulting are the devices whose memory fails: with as many tries as it takes,
+// with few, and with none.
 var faulting = sync.OnceValue(func() (all [][]*profile.Profile) {
 	for _, tries := range []string{"1000", "2", "0"} {
 		all = append(all, devicesWith("nic.fault_pause=300ns", "nic.fault_tries="+tries))
@@ -40,7 +41,8 @@ func drawFaults(rt *rapid.T) *faults {
 	}
 }
 
-// event is one that says of a message that it has failed: it has no effect. Messages to the shared bytes are one packet long.
+// event is one that says of a message that it has failed: it has no effect.
+// Messages to the shared bytes are one packet long.
 func (f *faults) event(m *memoryRun, ni *portals.NI, e *portals.Event) {
 	require.Equal(m.t, portals.NISegv, e.Fail, "%v", e)
 	f.messages++
@@ -112,8 +114,10 @@ func (f *faults) check(m *memoryRun) {
 	}
 }
 
-// The oracle holds where memory fails and tarries: what is told to have failed has no effect, everything else one, in its place; and what nobody
-// was told of is among the failures. 200 programs in go test, 10,000 in .ci/run deep (-rapid.checks counts twos).
+// The oracle holds where memory fails and tarries: what is told to have failed
+// has no effect, everything else one, in its place; and what nobody was told of
+// is among the failures. 200 programs in go test, 10,000 in .ci/run deep
+// (-rapid.checks counts twos).
 func TestFaultyMemoryModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 2 {

@@ -8,10 +8,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// HPUWrite writes bytes to HPU memory of the process while handlers work on it. A core stores them itself: it posts them for the overhead o and goes
-// on; they cross the bus towards the device and are there, all at once, a latency after the last has left. Handlers see them from then on, those in wait32
-// at that moment. The bytes are taken at the call; writes of a process arrive in their order. Errors: portals.ErrArgInvalid, the memory is another process's
-// or was freed, or has no such range.
+// HPUWrite writes bytes to HPU memory of the process while handlers work on it.
+// A core stores them itself: it posts them for the overhead o and goes on; they
+// cross the bus towards the device and are there, all at once, a latency after
+// the last has left. Handlers see them from then on, those in wait32 at that
+// moment. The bytes are taken at the call; writes of a process arrive in their
+// order. Errors: portals.ErrArgInvalid, the memory is another process's or was
+// freed, or has no such range.
 func (p *Proc) HPUWrite(m *nic.Memory, offset uint64, b []byte) error {
 	if err := p.reaches(m, offset, len(b)); err != nil {
 		return err
@@ -22,8 +25,10 @@ func (p *Proc) HPUWrite(m *nic.Memory, offset uint64, b []byte) error {
 	return nil
 }
 
-// HPURead reads HPU memory of the process into b: a core loads it itself and waits for the answer, two latencies and the time of the bytes. They are those of
-// the moment at which the request is at the device, behind what the process has written before. Errors as HPUWrite.
+// HPURead reads HPU memory of the process into b: a core loads it itself and
+// waits for the answer, two latencies and the time of the bytes. They are those
+// of the moment at which the request is at the device, behind what the process
+// has written before. Errors as HPUWrite.
 func (p *Proc) HPURead(m *nic.Memory, offset uint64, b []byte) error {
 	if err := p.reaches(m, offset, len(b)); err != nil {
 		return err
@@ -39,9 +44,12 @@ func (p *Proc) hpuLoad(m *nic.Memory, offset uint64, b []byte, asked sim.Time) {
 	p.compute(p.node.bus.LoadAnswered(int64(len(b)))-p.Now(), "read of HPU memory")
 }
 
-// HPUWait reads n bytes of HPU memory again and again until they are what it waits for, and returns them. The core loads them back to back, as [Proc.HPURead]; of looks that
-// cannot see anything new only the time is counted, and they take no part in the bus. Nobody sees what a handler stores before it suspends or ends. A wait
-// for ever ends the run with an error that names the memory. Errors as HPUWrite.
+// HPUWait reads n bytes of HPU memory again and again until they are what it
+// waits for, and returns them. The core loads them back to back, as
+// [Proc.HPURead]; of looks that cannot see anything new only the time is
+// counted, and they take no part in the bus. Nobody sees what a handler stores
+// before it suspends or ends. A wait for ever ends the run with an error that
+// names the memory. Errors as HPUWrite.
 func (p *Proc) HPUWait(m *nic.Memory, offset uint64, n int, until func(b []byte) bool) ([]byte, error) {
 	if err := p.reaches(m, offset, n); err != nil {
 		return nil, err

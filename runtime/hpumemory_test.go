@@ -12,8 +12,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A write of the host is posted for the overhead o and is there a latency after its bytes have crossed; a read takes two latencies and the bytes, and does not
-// overtake the write. A handler that waits for the word goes on at that moment.
+// A write of the host is posted for the overhead o and is there a latency after
+// its bytes have crossed; a read takes two latencies and the bytes, and does
+// not overtake the write. A handler that waits for the word goes on at that
+// moment.
 func TestHostReachesHPUMemory(t *testing.T) {
 	const at = 10 * sim.Microsecond
 	var wrote, read sim.Time
@@ -39,7 +41,8 @@ func TestHostReachesHPUMemory(t *testing.T) {
 	require.Equal(t, wrote+bytes+latency, r.of(nic.StepAnswered, hpu.OpWait32, "")[0].At)
 }
 
-// Who waits for a change looks back to back: the first look that is at the device when there is something to see finds it, and answers a latency later.
+// Who waits for a change looks back to back: the first look that is at the
+// device when there is something to see finds it, and answers a latency later.
 func TestHPUWait(t *testing.T) {
 	var found sim.Time
 	var content []byte
@@ -62,7 +65,8 @@ func TestHPUWait(t *testing.T) {
 	require.Less(t, found-2*round+r.prof.DMA.Latency, changed, "the look before was too early")
 }
 
-// Whoever waits for ever for HPU memory is named, with what is waited for: a process, and a handler.
+// Whoever waits for ever for HPU memory is named, with what is waited for: a
+// process, and a handler.
 func TestWaitForHPUMemoryForEver(t *testing.T) {
 	r := (&straightRun{
 		T: t, bytes: 8, handlers: map[string][]asked{"payload": {{hpu.OpWait32, []int64{1<<16 + 16, 0}}}},

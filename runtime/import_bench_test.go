@@ -19,8 +19,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// calling is a module whose payload handler calls an import n times with the same arguments: constants, of which those in
-// wide are 64 bits. An operation record lies at address 0, whose length is 8, to rank 0.
+// calling is a module whose payload handler calls an import n times with the
+// same arguments: constants, of which those in wide are 64 bits. An operation
+// record lies at address 0, whose length is 8, to rank 0.
 func calling(op hpu.Op, params, result string, args []int64, n int) []byte {
 	leb := func(b []byte, v int64) []byte {
 		for ; v < -64 || v > 63; v >>= 7 {
@@ -44,7 +45,8 @@ func calling(op hpu.Op, params, result string, args []int64, n int) []byte {
 		imported = append(imported, types[result[0]])
 		code = append(code, 0x1A)
 	}
-	code = append(code, 0x20, 2, 0x41, 1, 0x6B, 0x22, 2, 0x0D, 0, 0x0B, 0x41, 0, 0x0B) // until the counter is 0; return 0
+	// until the counter is 0; return 0
+	code = append(code, 0x20, 2, 0x41, 1, 0x6B, 0x22, 2, 0x0D, 0, 0x0B, 0x41, 0, 0x0B)
 	record := make([]byte, hpu.OperationSize)
 	binary.LittleEndian.PutUint32(record, 4096)
 	record[16], record[32] = 8, 1 // length, portal table index
@@ -113,9 +115,11 @@ var importCalls = []struct {
 	{hpu.OpLog, "ii", "", []int64{0, 1024}, 100 + 1024},
 }
 
-// No import that reaches a device is left out of the benchmark: a budget bounds the real time of all of them.
+// No import that reaches a device is left out of the benchmark: a budget bounds
+// the real time of all of them.
 func TestAllImportsAreMeasured(t *testing.T) {
-	measured := map[hpu.Op]bool{hpu.OpNumHPUs: true, hpu.OpMyHPU: true, hpu.OpCycles: true, hpu.OpMyCluster: true, hpu.OpNumClusters: true} // those are answered where handlers run: hpu's BenchmarkCycle
+	// those are answered where handlers run: hpu's BenchmarkCycle
+	measured := map[hpu.Op]bool{hpu.OpNumHPUs: true, hpu.OpMyHPU: true, hpu.OpCycles: true, hpu.OpMyCluster: true, hpu.OpNumClusters: true}
 	for _, x := range importCalls {
 		measured[x.op] = true
 	}
@@ -124,8 +128,10 @@ func TestAllImportsAreMeasured(t *testing.T) {
 	}
 }
 
-// BenchmarkImports measures what a cycle of a handler's budget takes when the handler calls an import again and again on a device
-// of the simulator, with everything that follows from it: events, messages of 8 bytes, suspensions, transfers of 8 bytes and of 64 KiB.
+// BenchmarkImports measures what a cycle of a handler's budget takes when the
+// handler calls an import again and again on a device of the simulator, with
+// everything that follows from it: events, messages of 8 bytes, suspensions,
+// transfers of 8 bytes and of 64 KiB.
 func BenchmarkImports(b *testing.B) {
 	for _, x := range importCalls {
 		size := int64(8)
@@ -135,7 +141,8 @@ func BenchmarkImports(b *testing.B) {
 		b.Run(fmt.Sprintf("%v/%d", x.op, size), func(b *testing.B) {
 			module := func(n int) []byte { return calling(x.op, x.params, x.result, x.args, n) }
 			const rounds = 500
-			once, often := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64) // the least: other programs disturb
+			// the least: other programs disturb
+			once, often := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 			var cycles int64
 			for b.Loop() {
 				took, before := callImports(b, module(1))
@@ -150,7 +157,8 @@ func BenchmarkImports(b *testing.B) {
 	}
 }
 
-// callImports sends a message to an entry with a handler and returns how long that took, and the handler's cycles.
+// callImports sends a message to an entry with a handler and returns how long
+// that took, and the handler's cycles.
 func callImports(b *testing.B, binary []byte) (time.Duration, int64) {
 	p, err := profile.Load("spin-int", "hpu.max_cycles=900000000", "fabric.kind=crossbar", "fabric.radix=0")
 	require.NoError(b, err)

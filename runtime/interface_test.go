@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// The device offers the features it has; the interface of a process has those that catch no mistake. Whoever desires
-// TARGET_BIND_INACCESSIBLE may append an entry whose memory does not exist, and its messages fail, at both sides.
+// The device offers the features it has; the interface of a process has those
+// that catch no mistake. Whoever desires TARGET_BIND_INACCESSIBLE may append an
+// entry whose memory does not exist, and its messages fail, at both sides.
 func TestFeaturesOfTheDevice(t *testing.T) {
 	onOneNode(t, func(p *runtime.Proc) error {
 		const nowhere = 1 << 40

@@ -25,11 +25,13 @@ func (n *Node) translate(cfg *Config) {
 	}
 }
 
-// IOMMU is what stands between the NIC and memory; nil: the profile has no SMMU, or the run has a translator of its own.
+// IOMMU is what stands between the NIC and memory; nil: the profile has no
+// SMMU, or the run has a translator of its own.
 func (n *Node) IOMMU() *host.IOMMU { return n.iommu }
 
-// StaleAccesses returns the accesses of devices that used a translation which was no longer that of the tables, in the order of time, the first 100
-// of each node, and how many did in all. There are none unless smmu.stale is poison.
+// StaleAccesses returns the accesses of devices that used a translation which
+// was no longer that of the tables, in the order of time, the first 100 of each
+// node, and how many did in all. There are none unless smmu.stale is poison.
 func (c *Cluster) StaleAccesses() (list []host.StaleAccess, all int) {
 	for i := range c.nodes {
 		if m := c.nodes[i].iommu; m != nil {
@@ -57,7 +59,8 @@ func newSMMUTrace(n *Node) smmu.Watcher {
 	return &smmuTrace{t, track}
 }
 
-// Track returns who draws the run's timeline, and a line of the node's on it; nil: nothing is drawn.
+// Track returns who draws the run's timeline, and a line of the node's on it;
+// nil: nothing is drawn.
 func (n *Node) Track(name string) (sim.Tracer, sim.TrackID) {
 	e := n.cluster.engine
 	if !e.Tracing() {

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 )
 
-// TestLongUserHeader puts with a user header as long as the memory: it is refused before its bytes are copied, even with the
-// budget of the profiles, with which a loop of such puts would copy for minutes.
+// TestLongUserHeader puts with a user header as long as the memory: it is
+// refused before its bytes are copied, even with the budget of the profiles,
+// with which a loop of such puts would copy for minutes.
 func TestLongUserHeader(t *testing.T) {
 	allocated := func(length uint64) uint64 {
 		var before, after goruntime.MemStats

@@ -18,10 +18,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The tests of actions let rank 0 send to rank 1, whose entry has the handlers of testdata/actions: they do what scripts in
-// HPU memory say.
+// The tests of actions let rank 0 send to rank 1, whose entry has the handlers
+// of testdata/actions: they do what scripts in HPU memory say.
 
-// rec is a line of a script: an import of the ABI, or one of the operations below, and its arguments.
+// rec is a line of a script: an import of the ABI, or one of the operations
+// below, and its arguments.
 type rec struct {
 	op   int
 	args []uint64
@@ -59,7 +60,8 @@ const (
 	scratch2     = hpuBase + 0xc000
 	operations   = hpuBase + 0xf000 // operation records
 	recordSize   = 64
-	// actionsMemory is all of the memory on the built-in profiles: own, HPU memory, 8 contexts of stack, record and packet.
+	// actionsMemory is all of the memory on the built-in profiles: own, HPU
+	// memory, 8 contexts of stack, record and packet.
 	actionsMemory = (hpuBase + hpuBytes + 8*(4096+256+4096) + 32 + 1<<16 - 1) >> 16 << 16
 	hostBytes     = 1 << 16 // of the entry
 	extraBytes    = 1 << 12 // of the handler host memory

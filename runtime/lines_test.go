@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Nodes lie side by side, each from a cache line of 64 bytes on, with its NIC first: what is in them must not grow unnoticed.
+// Nodes lie side by side, each from a cache line of 64 bytes on, with its NIC
+// first: what is in them must not grow unnoticed.
 func TestNodesAreWholeCacheLines(t *testing.T) {
 	if poison.On { // marked objects are larger
 		return

@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// counted lets rank 0 do op once with a descriptor that counts acknowledgements and replies, and returns what was counted.
+// counted lets rank 0 do op once with a descriptor that counts acknowledgements
+// and replies, and returns what was counted.
 func counted(op func(ni *runtime.NI, md portals.Handle) error) (initiator func(*runtime.Proc, portals.Handle, *rig) error, counts *portals.CTEvent) {
 	counts = new(portals.CTEvent)
 	return func(p *runtime.Proc, _ portals.Handle, r *rig) error {
@@ -72,8 +73,10 @@ var lossy = []struct {
 	}, lossyPackets * lossyMTU, portals.EventFetchAtomic, portals.EventReply, 0},
 }
 
-// A packet buffer for 4 packets of 4 KiB, one HPU that is busy: of 16 packets that come at once one is with the handler and four
-// wait. The other 11 are lost, and everybody learns of it: the event, the acknowledgement, both counters, the run.
+// A packet buffer for 4 packets of 4 KiB, one HPU that is busy: of 16 packets
+// that come at once one is with the handler and four wait. The other 11 are
+// lost, and everybody learns of it: the event, the acknowledgement, both
+// counters, the run.
 func TestLossIsNoSuccess(t *testing.T) {
 	const mtu, packets, kept = lossyMTU, lossyPackets, lossyKept
 	for _, noFlow := range []bool{true, false} {
@@ -120,7 +123,8 @@ func TestLossIsNoSuccess(t *testing.T) {
 	}
 }
 
-// Sixteen ranks send 64 packets each to one whose buffer holds four: every message that is not whole says so, at both ends.
+// Sixteen ranks send 64 packets each to one whose buffer holds four: every
+// message that is not whole says so, at both ends.
 func TestIncastLosesNothingInSilence(t *testing.T) {
 	const senders, size = 16, 64 * 256
 	p, err := profile.Load("spin-dis", "fabric.mtu=256", "nic.packet_buffer=1KiB", "hpu.cores=1", "hpu.contexts=1")
@@ -206,8 +210,9 @@ func TestDroppedByChoiceIsNotLost(t *testing.T) {
 	require.Equal(t, []any{portals.NIOK, uint64(0)}, []any{put.Fail, put.MLength})
 }
 
-// A handler that acknowledges with OK a message of which packets were lost is corrected; one that has done so before is not, but
-// the owner's event and the run still know.
+// A handler that acknowledges with OK a message of which packets were lost is
+// corrected; one that has done so before is not, but the owner's event and the
+// run still know.
 func TestHandlerCannotAcknowledgeWhatWasLost(t *testing.T) {
 	for _, c := range []struct {
 		header, completion []rec
@@ -228,7 +233,8 @@ func TestHandlerCannotAcknowledgeWhatWasLost(t *testing.T) {
 	}
 }
 
-// A message for a process that does not exist is lost, whether its initiator has asked to be told or not.
+// A message for a process that does not exist is lost, whether its initiator
+// has asked to be told or not.
 func TestUnknownProcessIsALoss(t *testing.T) {
 	for _, ack := range []portals.AckReq{portals.NoAck, portals.Ack} {
 		r := conduct(t, setup{initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
@@ -243,9 +249,11 @@ func TestUnknownProcessIsALoss(t *testing.T) {
 	}
 }
 
-// Header handlers wait for an HPU whatever the size of their messages: hpu.waiting_handlers bounds them. What comes beyond is
-// dropped as if the packet buffer were full: no handler of it runs, nothing is delivered, its initiator is told. That holds for gets
-// and for entries with a completion handler only.
+// Header handlers wait for an HPU whatever the size of their messages:
+// hpu.waiting_handlers bounds them. What comes beyond is dropped as if the
+// packet buffer were full: no handler of it runs, nothing is delivered, its
+// initiator is told. That holds for gets and for entries with a completion
+// handler only.
 func TestWaitingHandlersAreLimited(t *testing.T) {
 	const limit, messages = 8, 40
 	busy := []rec{also(opSpin, 50000), end(hpu.Proceed)}
@@ -316,12 +324,13 @@ func TestWaitingPayloadHandlersAreLimited(t *testing.T) {
 	require.Equal(t, []any{portals.NIDropped, uint64(9 * 64)}, []any{put.Fail, put.MLength})
 }
 
-// hpu.node_memory is for all programs of a node: the one that does not fit is refused, with the name of the limit, until another is
-// freed.
+// hpu.node_memory is for all programs of a node: the one that does not fit is
+// refused, with the name of the limit, until another is freed.
 func TestNodeMemoryIsLimited(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"hpu.node_memory=320KiB"},
-		target: func(p *runtime.Proc, r *rig) error { // the laboratory's own has a page of its own and 64 KiB
+		// the laboratory's own has a page of its own and 64 KiB
+		target: func(p *runtime.Proc, r *rig) error {
 			binary, err := readModule("actions/actions.wasm")
 			require.NoError(r, err)
 			module, err := p.Cluster().LoadModule("more", binary)
@@ -343,8 +352,9 @@ func TestNodeMemoryIsLimited(t *testing.T) {
 	require.NoError(t, r.err)
 }
 
-// hpu.dma_bytes bounds the handlers' DMA on its way: beyond it a non-blocking operation is NO_SPACE and a blocking one waits; an
-// operation of more than that goes alone.
+// hpu.dma_bytes bounds the handlers' DMA on its way: beyond it a non-blocking
+// operation is NO_SPACE and a blocking one waits; an operation of more than
+// that goes alone.
 func TestDMABytesAreLimited(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		r := conduct(t, setup{profile: profile, overrides: []string{"hpu.dma_bytes=4096", "hpu.dma_write=landed", "fabric.mtu=64"}, length: 192, payloads: map[int][]rec{
@@ -372,7 +382,8 @@ func TestDMABytesAreLimited(t *testing.T) {
 	})
 }
 
-// Handlers that each have more on the bus than they may all get through: those that must wait do so in turn.
+// Handlers that each have more on the bus than they may all get through: those
+// that must wait do so in turn.
 func TestDMAWaitsForRoomInTurn(t *testing.T) {
 	payloads := map[int][]rec{}
 	for packet := range 8 {

@@ -30,7 +30,8 @@ func (r *rig) handlersRun() (header, payload, completion int) {
 	return header, payload, completion
 }
 
-// deposited are the bytes of the entry that are not zero any more, as ranges of the message that was sent to offset 0.
+// deposited are the bytes of the entry that are not zero any more, as ranges of
+// the message that was sent to offset 0.
 func deposited(host, message []byte, shift int) string {
 	ranges := ""
 	for i := 0; i < len(message)-shift; {
@@ -56,8 +57,9 @@ func solid(n int) []byte {
 	return b
 }
 
-// What becomes of a message of three packets for every return code of the header handler, with and without the other handlers
-// (spec: sPIN'17 §2). The user header has 16 bytes where a header handler sees it.
+// What becomes of a message of three packets for every return code of the
+// header handler, with and without the other handlers (spec: sPIN'17 §2). The
+// user header has 16 bytes where a header handler sees it.
 func TestReturnCodes(t *testing.T) {
 	const size, skip = 600, 16 // packets of 256, 256, 88
 	success := []rec{end(hpu.Success)}
@@ -109,14 +111,16 @@ func TestReturnCodes(t *testing.T) {
 	}
 }
 
-// The records are those of docs/abi.md, for a message with a user header to an offset of a locally managed entry that truncates it.
+// The records are those of docs/abi.md, for a message with a user header to an
+// offset of a locally managed entry that truncates it.
 func TestRecords(t *testing.T) {
 	const length, fits, skip, offset = 700, 600, 24, 1000
 	ok := []rec{end(hpu.Success)}
 	r := conduct(t, setup{
 		overrides: []string{"fabric.mtu=256", "hpu.cores=1", "hpu.contexts=1"}, message: solid(length), userHdr: skip,
-		header:     []rec{also(opPayload, scratch2, 72, skip), end(hpu.ProcessData)},
-		payloads:   map[int][]rec{0: {also(opPayload, scratch2+0x100, 0, 256-skip), end(hpu.Success)}, 1: {end(hpu.Drop)}}, // by offset, which the user header shifts
+		header: []rec{also(opPayload, scratch2, 72, skip), end(hpu.ProcessData)},
+		// by offset, which the user header shifts
+		payloads:   map[int][]rec{0: {also(opPayload, scratch2+0x100, 0, 256-skip), end(hpu.Success)}, 1: {end(hpu.Drop)}},
 		completion: ok,
 		entry:      func(me *portals.ME, _ *rig) { me.Length = offset + fits },
 		initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
@@ -159,8 +163,9 @@ func TestRecords(t *testing.T) {
 	require.Equal(t, []uint64{length, 512}, []uint64{put.RLength, put.MLength})
 }
 
-// A message that is no longer than its user header, or than the room in the entry, has no payload; a message of zero bytes runs
-// header and completion handler and nothing between.
+// A message that is no longer than its user header, or than the room in the
+// entry, has no payload; a message of zero bytes runs header and completion
+// handler and nothing between.
 func TestMessagesWithoutPayload(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -196,7 +201,8 @@ func TestMessagesWithoutPayload(t *testing.T) {
 	}
 }
 
-// Only the first error of a message is reported to its owner, and the completion handler hears that there was one.
+// Only the first error of a message is reported to its owner, and the
+// completion handler hears that there was one.
 func TestFirstErrorOnly(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"fabric.mtu=64"}, length: 256,
@@ -216,7 +222,8 @@ func TestFirstErrorOnly(t *testing.T) {
 	require.Equal(t, uint64(64), only(t, r.targets, portals.EventPut).MLength)
 }
 
-// PENDING keeps the entry: the event waits for all operations with COMPLETE_ENTRY and counts the bytes of the message and theirs.
+// PENDING keeps the entry: the event waits for all operations with
+// COMPLETE_ENTRY and counts the bytes of the message and theirs.
 func TestPending(t *testing.T) {
 	put := hpu.Operation{Offset: 0, Length: 300, TargetNID: 2, Options: 1, FetchOffset: 1 << 63}
 	get := put
@@ -274,7 +281,8 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// Without such an operation the entry waits for another message, which completes it (sPIN'17 B.2), used once or not: the one before has an answer,
+// Without such an operation the entry waits for another message, which
+// completes it (sPIN'17 B.2), used once or not: the one before has an answer,
 // and neither event nor count.
 func TestPendingWaitsForAnotherMessage(t *testing.T) {
 	again := func(pending, through hpu.Code) []rec { // the first time, and from then on
@@ -337,8 +345,9 @@ func TestCompletionPending(t *testing.T) {
 	require.Equal(t, pattern(peerBytes, 100)[:64], r.host[4096:4160])
 }
 
-// Two entries share one HPU memory, each with its own part as state; the initial state is there before the first message and is
-// copied only if the entry is appended.
+// Two entries share one HPU memory, each with its own part as state; the
+// initial state is there before the first message and is copied only if the
+// entry is appended.
 func TestSharedHPUMemory(t *testing.T) {
 	const second = 0x9000
 	r := conduct(t, setup{
@@ -385,7 +394,8 @@ func TestSharedHPUMemory(t *testing.T) {
 // real16 is a PTL_DOUBLE_COMPLEX without an imaginary part.
 func real16(v float64) []byte { return append(word64(math.Float64bits(v)), make([]byte, 8)...) }
 
-// A get, and atomics, have handlers too: DROP answers with nothing, PROCEED takes the default action.
+// A get, and atomics, have handlers too: DROP answers with nothing, PROCEED
+// takes the default action.
 func TestHandlersOfGetsAndAtomics(t *testing.T) {
 	for _, code := range []hpu.Code{hpu.Proceed, hpu.Drop, hpu.ProcessData, hpu.Fail} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {

@@ -45,7 +45,8 @@ func drawRequest(t *rapid.T) request {
 	case portals.OpSwap:
 		q.length = 8
 		q.op = rapid.SampledFrom([]portals.AtomicOp{portals.OpSWAP, portals.OpCSWAP, portals.OpMSWAP}).Draw(t, "swap")
-		q.compare = rapid.SampledFrom([]uint64{0, 0xff00ff, 0x6b6a696867666564}).Draw(t, "operand") // the last is what lies at offset 0
+		// the last is what lies at offset 0
+		q.compare = rapid.SampledFrom([]uint64{0, 0xff00ff, 0x6b6a696867666564}).Draw(t, "operand")
 	}
 	return q
 }
@@ -96,8 +97,9 @@ func (q *request) handler(md portals.Handle) (hpu.Op, hpu.Operation) {
 	return hpu.OpAtomicFromHost, d
 }
 
-// outcome is what an operation leaves behind: memory at both ends, and the events without their times, those of the message that
-// set off the handler left out.
+// outcome is what an operation leaves behind: memory at both ends, and the
+// events without their times, those of the message that set off the handler
+// left out.
 func (r *rig) outcome() string {
 	text := ""
 	for _, e := range r.peers {
@@ -146,7 +148,8 @@ func TestFormsOfOperations(t *testing.T) {
 
 func noMessage(*runtime.Proc, portals.Handle, *rig) error { return nil }
 
-// The size of packets changes times and nothing else, with and without handlers that work on packets.
+// The size of packets changes times and nothing else, with and without handlers
+// that work on packets.
 func TestPacketSizeChangesTimesOnly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(0, 2000).Draw(rt, "elements") * accumulate.ElementSize

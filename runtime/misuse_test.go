@@ -173,7 +173,8 @@ func refused(t *testing.T, p *runtime.Proc, good *portals.Spin, memory int) {
 	}
 }
 
-// Messages to nodes, processes and interfaces that do not exist are answered UNDELIVERABLE; nobody waits for ever.
+// Messages to nodes, processes and interfaces that do not exist are answered
+// UNDELIVERABLE; nobody waits for ever.
 func TestNobodyThere(t *testing.T) {
 	type end struct {
 		kind portals.EventType
@@ -264,8 +265,8 @@ func openInbox(t *testing.T, p *runtime.Proc, options portals.NIOptions, again b
 	return ni, eq
 }
 
-// Several processes on a node, each with several interfaces, get their own messages, also after an interface was closed and opened
-// again.
+// Several processes on a node, each with several interfaces, get their own
+// messages, also after an interface was closed and opened again.
 func TestProcessesAndInterfaces(t *testing.T) {
 	const processes = 3
 	var got [processes][]uint64

@@ -17,7 +17,8 @@ var (
 	mutateFrom = flag.Int("mutations.from", 0, "the first of them")
 )
 
-// mutations are mistakes that lose a byte, a packet or a message: file, what stands there once, what is planted instead.
+// mutations are mistakes that lose a byte, a packet or a message: file, what
+// stands there once, what is planted instead.
 var mutations = [][3]string{
 	{"nic/frame.go", "return from, min(from+f.MTU, len(f.Data))", "return from, min(from+f.MTU, len(f.Data)-len(f.Data)%2)"},
 	{"nic/transmit.go", "if !f.Datagram || o.fail == portals.NIOK {", "if last && i > 0 {\n} else if !f.Datagram || o.fail == portals.NIOK {"},
@@ -49,7 +50,8 @@ var mutations = [][3]string{
 	{"host/stream.go", "\tif to < a.Length {\n", "if to+1 < a.Length {\n"},
 }
 
-// Each planted mistake makes the tests of conservation fail, and not only because they know how many bytes there must be: the run itself says that
+// Each planted mistake makes the tests of conservation fail, and not only
+// because they know how many bytes there must be: the run itself says that
 // bytes have vanished.
 func TestMutationsAreNoticed(t *testing.T) {
 	root, err := filepath.Abs("..")

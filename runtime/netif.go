@@ -23,8 +23,10 @@ type oneHandle struct {
 	test   [1]uint64
 }
 
-// By returns the interface for a thread of the process's node that is not the process: its kernel, or a thread of a library. What an operation costs is
-// that thread's. It is for calls that do not wait for anything; those that do are the process's own.
+// By returns the interface for a thread of the process's node that is not the
+// process: its kernel, or a thread of a library. What an operation costs is
+// that thread's. It is for calls that do not wait for anything; those that do
+// are the process's own.
 func (ni *NI) By(t *host.Thread) *NI { return &NI{core: ni.core, proc: ni.proc, by: t} }
 
 // Proc is the process the interface belongs to.
@@ -44,8 +46,9 @@ func (ni *NI) post(what string, operation func() error) error {
 	return operation()
 }
 
-// causeHops is how far a timeline follows what a thread does because of a flow: its message, what the own device sends for it, and what the other's sends
-// for that (PART: command, request, the block again).
+// causeHops is how far a timeline follows what a thread does because of a flow:
+// its message, what the own device sends for it, and what the other's sends for
+// that (PART: command, request, the block again).
 const causeHops = 3
 
 // Objects are the interface's objects, with the calls that take no virtual time.
@@ -88,13 +91,15 @@ func (ni *NI) SetMap(mapping []portals.ID) error {
 	return ni.core.SetMap(mapping)
 }
 
-// MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial state of its handlers is copied to HPU memory.
+// MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial
+// state of its handlers is copied to HPU memory.
 func (ni *NI) MEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64) (portals.Handle, error) {
 	return ni.proc.node.nic.Install(ni.proc, me.Spin, func() (portals.Handle, error) { return ni.core.MEAppend(pt, me, list, userPtr) })
 }
 
-// TriggeredMEAppend (PtlTriggeredMEAppend, Portals 4.x §3.16.9) appends an entry once a counter reaches threshold; the initial
-// state of its handlers is copied to HPU memory now.
+// TriggeredMEAppend (PtlTriggeredMEAppend, Portals 4.x §3.16.9) appends an
+// entry once a counter reaches threshold; the initial state of its handlers is
+// copied to HPU memory now.
 func (ni *NI) TriggeredMEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64, ct portals.Handle, threshold uint64) (portals.Handle, error) {
 	return ni.proc.node.nic.Install(ni.proc, me.Spin, func() (portals.Handle, error) {
 		return ni.core.TriggeredMEAppend(pt, me, list, userPtr, ct, threshold)

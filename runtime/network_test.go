@@ -56,7 +56,8 @@ func (c *taps) Arrived(_ sim.Time, _ fabric.Packet, corrupt bool) {
 	}
 }
 
-// exchange has every rank add 1 to every word of a buffer of every other rank, count times, and returns the cluster after the run.
+// exchange has every rank add 1 to every word of a buffer of every other rank,
+// count times, and returns the cluster after the run.
 func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.Spec, int) (fabric.Fabric, error), overrides ...string) (c *runtime.Cluster, words []uint64) {
 	p, err := profile.Load("spin-int", append([]string{"fabric.mtu=64"}, overrides...)...)
 	require.NoError(t, err)
@@ -107,7 +108,8 @@ func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.S
 	return c, words
 }
 
-// A topology, a tap and faults of one's own, around a whole cluster: packets that are doubled, late or out of order are applied once.
+// A topology, a tap and faults of one's own, around a whole cluster: packets
+// that are doubled, late or out of order are applied once.
 func TestNetworkOfOnesOwn(t *testing.T) {
 	const nodes, count = 4, 5
 	var seen taps

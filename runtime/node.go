@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Node is one endpoint: a host with its processes and a programmable NIC. It owns its state; nodes meet in the fabric only.
+// Node is one endpoint: a host with its processes and a programmable NIC. It
+// owns its state; nodes meet in the fabric only.
 type Node struct {
 	nic nic.NIC  // first, in whole lines of the cache of the simulating machine
 	bus host.Bus // the NIC's way to memory
@@ -33,15 +34,21 @@ func (n *Node) Bus() *host.Bus { return &n.bus }
 // CPU is the node's cores.
 func (n *Node) CPU() *host.CPU { return &n.cpu }
 
-// Stats counts what a node, or with Cluster.Stats all nodes, did since the start of the run. PacketsDropped and MessagesLost include what the
-// network has lost or damaged, unless a reliable transport has sent it again.
+// Stats counts what a node, or with Cluster.Stats all nodes, did since the
+// start of the run. PacketsDropped and MessagesLost include what the network
+// has lost or damaged, unless a reliable transport has sent it again.
 type Stats struct {
 	nic.Stats
-	CPUBusy         sim.Time // at most sim.MaxTime, 106 days; cores posting, matching, copying, and looking at completions that were there; not spinning
-	HostMemoryBytes int64    // through host memory: DMA in both directions and streams of the cores
-	// NICFaults are the looks of the NIC at pages that were not there, or that it might not write: one that is tried again counts again.
+	// at most sim.MaxTime, 106 days; cores posting, matching, copying, and
+	// looking at completions that were there; not spinning
+	CPUBusy         sim.Time
+	HostMemoryBytes int64 // through host memory: DMA in both directions and streams of the cores
+	// NICFaults are the looks of the NIC at pages that were not there, or that
+	// it might not write: one that is tried again counts again.
 	NICFaults int64
-	// PageFaults are the pages that the operating system has brought or made writable, for whomever; MajorFaults those of them that waited for storage.
+	// PageFaults are the pages that the operating system has brought or made
+	// writable, for whomever; MajorFaults those of them that waited for
+	// storage.
 	PageFaults, MajorFaults int64
 	// Interrupted is the part of CPUBusy in interrupts and tasklets.
 	Interrupted sim.Time
@@ -69,7 +76,8 @@ func (n *Node) Stats() Stats {
 	return s
 }
 
-// Stats returns the counts of all nodes: sums, the first of the first handlers' ends and the last of the last ones'.
+// Stats returns the counts of all nodes: sums, the first of the first handlers'
+// ends and the last of the last ones'.
 func (c *Cluster) Stats() (all Stats) {
 	for i := range c.nodes {
 		s := c.nodes[i].Stats()

@@ -15,8 +15,8 @@ import (
 
 type network = func(*sim.Engine, fabric.Spec, int) (fabric.Fabric, error)
 
-// losing is a network of which exactly these packets are lost: of what a rank sends, by their numbers from 0. A packet that is sent again counts
-// again.
+// losing is a network of which exactly these packets are lost: of what a rank
+// sends, by their numbers from 0. A packet that is sent again counts again.
 func losing(packets [2][]int) network {
 	return func(eng *sim.Engine, spec fabric.Spec, nodes int) (fabric.Fabric, error) {
 		f, err := fabric.New(eng, spec, nodes)
@@ -31,8 +31,9 @@ func losing(packets [2][]int) network {
 	}
 }
 
-// aPut is a put of whole packets over a reliable transport: when its data was in the memory of the target, when its initiator knew, and how many
-// packets were sent again.
+// aPut is a put of whole packets over a reliable transport: when its data was
+// in the memory of the target, when its initiator knew, and how many packets
+// were sent again.
 type aPut struct {
 	put, send sim.Time
 	again     int64
@@ -80,7 +81,8 @@ func formsOf(p *profile.Profile, n int) lossForms {
 	return f
 }
 
-// after is how much later the message is if packet k arrives late later than it would have, and those behind it wait for it at the receiver.
+// after is how much later the message is if packet k arrives late later than it
+// would have, and those behind it wait for it at the receiver.
 func (f *lossForms) after(k int, late sim.Time) sim.Time {
 	cam := f.cam
 	if k == 0 {
@@ -89,7 +91,8 @@ func (f *lossForms) after(k int, late sim.Time) sim.Time {
 	return late - sim.Time(f.n-1-k)*(f.pace-f.write) + cam - f.found
 }
 
-// A packet is lost, once or several times: the message is later by the closed form of docs/model.md, to the picosecond.
+// A packet is lost, once or several times: the message is later by the closed
+// form of docs/model.md, to the picosecond.
 func TestPriceOfALoss(t *testing.T) {
 	for _, device := range []string{"spin-dis", "spin-int"} {
 		for _, n := range []int{1, 2, 3, 8, 16} {
@@ -103,11 +106,13 @@ func TestPriceOfALoss(t *testing.T) {
 				require.Equal(t, lossTimeout-sim.Time(n-1-k)*f.pace, x.send-whole.send, "%s: the acknowledgement of the last", name)
 				require.EqualValues(t, 1, x.again)
 
-				x, _ = putLosing(t, device, n, [2][]int{{k, n, n + 1}, nil}) // and so are the next two times it is sent
+				// and so are the next two times it is sent
+				x, _ = putLosing(t, device, n, [2][]int{{k, n, n + 1}, nil})
 				require.Equal(t, f.after(k, 3*lossTimeout), x.put-whole.put, name)
 				require.EqualValues(t, 3, x.again)
 
-				// The acknowledgement is lost: later ones say the same, but for the last, which is asked for again.
+				// The acknowledgement is lost: later ones say the same, but for
+				// the last, which is asked for again.
 				x, _ = putLosing(t, device, n, [2][]int{nil, {k}})
 				require.Equal(t, whole.put, x.put, name)
 				if k < n-1 {
@@ -120,8 +125,9 @@ func TestPriceOfALoss(t *testing.T) {
 	}
 }
 
-// Of two packets that are lost the second is found missing when the first is acknowledged, and is sent again at once if its own time is over by
-// then: it costs a round trip, not a time-out.
+// Of two packets that are lost the second is found missing when the first is
+// acknowledged, and is sent again at once if its own time is over by then: it
+// costs a round trip, not a time-out.
 func TestPriceOfTwoLosses(t *testing.T) {
 	const n = 16
 	for _, device := range []string{"spin-dis", "spin-int"} {
@@ -138,7 +144,8 @@ func TestPriceOfTwoLosses(t *testing.T) {
 	}
 }
 
-// A message longer than the window stops when the window is full, and goes on when the packet that was lost is acknowledged.
+// A message longer than the window stops when the window is full, and goes on
+// when the packet that was lost is acknowledged.
 func TestPriceOfALossBeyondTheWindow(t *testing.T) {
 	const n, window = 48, 16
 	for _, device := range []string{"spin-dis", "spin-int"} {

@@ -12,8 +12,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A put without data has nothing to wait for, but must not overtake earlier puts whose data is still being read: messages
-// between two processes match in the order they were sent (Portals 4.x §2.2). The pauses put it into every stage of a read.
+// A put without data has nothing to wait for, but must not overtake earlier
+// puts whose data is still being read: messages between two processes match in
+// the order they were sent (Portals 4.x §2.2). The pauses put it into every
+// stage of a read.
 func TestPutWithoutDataKeepsItsPlace(t *testing.T) {
 	for _, name := range []string{"spin-int", "spin-dis"} {
 		p, err := profile.Load(name)

@@ -16,7 +16,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// onLinux runs programs on two nodes of exanest-qfdb with changes, and returns the cluster behind the run. All books balance then, and nothing was stale.
+// onLinux runs programs on two nodes of exanest-qfdb with changes, and returns
+// the cluster behind the run. All books balance then, and nothing was stale.
 func onLinux(t require.TestingT, source, target func(p *runtime.Proc) error, overrides ...string) *runtime.Cluster {
 	device, err := profile.Load("exanest-qfdb", append([]string{"smmu.stale=poison"}, overrides...)...)
 	require.NoError(t, err)
@@ -68,7 +69,8 @@ func transfer(p *runtime.Proc, v runtime.View, length int) (portals.Event, error
 	}
 }
 
-// A put into memory that nobody has touched takes as much longer as the interrupt, the system's work and the NIC's next look take: the closed form of
+// A put into memory that nobody has touched takes as much longer as the
+// interrupt, the system's work and the NIC's next look take: the closed form of
 // docs/memory.md, to the picosecond.
 func TestAFaultOfTheNICCostsWhatTheSystemCharges(t *testing.T) {
 	took := func(touch, pin bool, pause sim.Time) (sim.Time, *profile.Profile) {
@@ -105,7 +107,9 @@ func TestAFaultOfTheNICCostsWhatTheSystemCharges(t *testing.T) {
 		s, l := &p.OS, p.DMA.Latency
 		// From the SMMU's finding until the page is there.
 		work := s.Interrupt + s.FaultInterrupt + s.Softirq + s.GupCall + s.GupAbsent
-		// The NIC learns of the fault 2L later, and looks again until a look finds the page: it asks the second TLB, and reads the last descriptor by the walk cache.
+		// The NIC learns of the fault 2L later, and looks again until a look
+		// finds the page: it asks the second TLB, and reads the last descriptor
+		// by the walk cache.
 		look := p.SMMU.WalkTime(1, p.Host.MemoryLatency+p.Host.MemoryBandwidth.Time(int64(p.SMMU.WalkBytes)))
 		n := sim.Time(1)
 		for n*(2*l+pause)+(n-1)*look < work {
@@ -115,8 +119,9 @@ func TestAFaultOfTheNICCostsWhatTheSystemCharges(t *testing.T) {
 	}
 }
 
-// Random transfers between processes whose memory comes and goes: what they write, map, unmap and pin, and what the NIC writes into and reads from their pages, whether
-// they are there or not. Every byte is that of a trivial memory.
+// Random transfers between processes whose memory comes and goes: what they
+// write, map, unmap and pin, and what the NIC writes into and reads from their
+// pages, whether they are there or not. Every byte is that of a trivial memory.
 func TestTransfersThroughPagesThatAreNotThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		overrides := []string{
@@ -204,7 +209,8 @@ func (w *comings) target(p *runtime.Proc) error {
 	return nil
 }
 
-// A page that no mapping has, or that may not be written, ends the message with SEGV at its initiator: once, with the cause, and not in a loop.
+// A page that no mapping has, or that may not be written, ends the message with
+// SEGV at its initiator: once, with the cause, and not in a loop.
 func TestUnresolvableFaultsOfTheNICEndTheirMessage(t *testing.T) {
 	for _, mode := range []string{"terminate", "stall"} {
 		var ack portals.Event

@@ -80,7 +80,8 @@ func (x *traffic) endpoint(p *runtime.Proc) error {
 	return nil
 }
 
-// A message of 4 MiB reaches the rate of the wire (LogGP: 1/G) within 1%, and takes to the picosecond what LogGP and the bus say.
+// A message of 4 MiB reaches the rate of the wire (LogGP: 1/G) within 1%, and
+// takes to the picosecond what LogGP and the bus say.
 func TestBandwidthLimit(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		half, whole := &flow{from: 0, to: 1, bytes: large / 2}, &flow{from: 0, to: 1, bytes: large}
@@ -116,8 +117,9 @@ func TestLinkIsShared(t *testing.T) {
 	})
 }
 
-// On the discrete NIC both directions of the bus have their own bandwidth, on the integrated one they share it: with a bus slower
-// than the wire, sending and receiving at once takes as long as one of them, or as both.
+// On the discrete NIC both directions of the bus have their own bandwidth, on
+// the integrated one they share it: with a bus slower than the wire, sending
+// and receiving at once takes as long as one of them, or as both.
 func TestBusIsShared(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		overrides := []string{"dma.bandwidth=40GB/s", "host.memory_bandwidth=40GB/s"}
@@ -137,10 +139,12 @@ func TestBusIsShared(t *testing.T) {
 	})
 }
 
-// A core that streams through memory slows the DMA of an integrated NIC, and is slowed by it; the discrete one has a bus of its own.
+// A core that streams through memory slows the DMA of an integrated NIC, and is
+// slowed by it; the discrete one has a bus of its own.
 func TestMemoryIsShared(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
-		// A core reaches 16 lines of 64 bytes every 51 ns, 20 GB/s, and the wire 50 GB/s; memory carries 60 GB/s.
+		// A core reaches 16 lines of 64 bytes every 51 ns, 20 GB/s, and the
+		// wire 50 GB/s; memory carries 60 GB/s.
 		overrides := []string{"dma.bandwidth=60GB/s", "host.memory_bandwidth=60GB/s"}
 		var took [2]sim.Time
 		stream := func(i int) map[int]func(p *runtime.Proc) error {
@@ -160,8 +164,10 @@ func TestMemoryIsShared(t *testing.T) {
 			require.Equal(t, took[0], took[1])
 			return
 		}
-		// While both want memory it is busy without a pause: the message takes what is over when the core has had its share.
-		rest := float64(took[1]-both.arrived) / float64(took[0]) * large // of the stream, once the core was alone again
+		// While both want memory it is busy without a pause: the message takes
+		// what is over when the core has had its share.
+		// of the stream, once the core was alone again
+		rest := float64(took[1]-both.arrived) / float64(took[0]) * large
 		share := large - rest
 		require.InEpsilon(t, float64(p.DMA.Bandwidth.Time(int64(large+share))), float64(both.arrived), 0.02)
 		require.Greater(t, both.arrived, alone.arrived)

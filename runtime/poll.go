@@ -15,14 +15,18 @@ const Forever sim.Time = -1
 
 // Not the handles of anything: what a process is parked for that has no single handle.
 const (
-	anyHandle    = ^portals.Handle(0) - iota // it looks again at every event and count of its interfaces
-	memoryHandle                             // a change of HPU memory
-	idleHandle                               // at the end of every last message of a disabled portal table entry
+	// it looks again at every event and count of its interfaces
+	anyHandle    = ^portals.Handle(0) - iota
+	memoryHandle // a change of HPU memory
+	// at the end of every last message of a disabled portal table entry
+	idleHandle
 )
 
-// EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A core that finds one has looked at it for the
-// poll time; while there is none it spins. ErrEQDropped comes together with the event that follows the gap; ErrAborted after
-// Abort, ErrArgInvalid when the queue is freed meanwhile, ErrNoInit when the interface is shut down.
+// EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A
+// core that finds one has looked at it for the poll time; while there is none
+// it spins. ErrEQDropped comes together with the event that follows the gap;
+// ErrAborted after Abort, ErrArgInvalid when the queue is freed meanwhile,
+// ErrNoInit when the interface is shut down.
 func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 	for {
 		ev, _, err := ni.core.EQPoll([]portals.Handle{eq})
@@ -35,9 +39,10 @@ func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 	}
 }
 
-// CTWait (PtlCTWait, Portals 4.x §3.14.5) returns when the successes of a counter have reached test, or when a failure has
-// been counted. ErrAborted after Abort, ErrArgInvalid when the counter is freed meanwhile, ErrNoInit when the interface is
-// shut down.
+// CTWait (PtlCTWait, Portals 4.x §3.14.5) returns when the successes of a
+// counter have reached test, or when a failure has been counted. ErrAborted
+// after Abort, ErrArgInvalid when the counter is freed meanwhile, ErrNoInit
+// when the interface is shut down.
 func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 	for {
 		v, _, err := ni.core.CTPoll([]portals.Handle{ct}, []uint64{test})
@@ -50,8 +55,9 @@ func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 	}
 }
 
-// EQPoll (PtlEQPoll, Portals 4.x §3.13.9) waits for an event on any of the queues, up to timeout, and returns it with the index of its
-// queue. ErrEQEmpty when the time is over, otherwise errors as EQWait.
+// EQPoll (PtlEQPoll, Portals 4.x §3.13.9) waits for an event on any of the
+// queues, up to timeout, and returns it with the index of its queue. ErrEQEmpty
+// when the time is over, otherwise errors as EQWait.
 func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
@@ -63,8 +69,10 @@ func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int
 	}
 }
 
-// EQWaitOrCT returns true as soon as a queue has an event, which stays there, or false when a counter reaches test before that. It is EQPoll and
-// CTPoll at once: a core spins on both and, when one comes, has looked at it for the poll time, which EQWait charges for an event. Errors as CTWait.
+// EQWaitOrCT returns true as soon as a queue has an event, which stays there,
+// or false when a counter reaches test before that. It is EQPoll and CTPoll at
+// once: a core spins on both and, when one comes, has looked at it for the poll
+// time, which EQWait charges for an event. Errors as CTWait.
 func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err error) {
 	for ni.core.EQLen(eq) == 0 {
 		if _, _, err := ni.core.CTPoll([]portals.Handle{ct}, []uint64{test}); !errors.Is(err, portals.ErrCTNoneReached) {
@@ -76,8 +84,10 @@ func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err er
 	return true, nil
 }
 
-// EQWaitOrOther returns true as soon as a queue has an event, which stays there, or false when a counter of another of the process's interfaces reaches test before that. It takes no look: whoever acts on
-// what there is does. Errors as CTWait.
+// EQWaitOrOther returns true as soon as a queue has an event, which stays
+// there, or false when a counter of another of the process's interfaces reaches
+// test before that. It takes no look: whoever acts on what there is does.
+// Errors as CTWait.
 func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, test uint64) (event bool, err error) {
 	for ni.core.EQLen(eq) == 0 {
 		other.one.handle[0], other.one.test[0] = ct, test
@@ -90,13 +100,16 @@ func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, tes
 	return true, nil
 }
 
-// CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has reached its test or counted a failure, up to timeout, and
-// returns its value and index. ErrCTNoneReached when the time is over, otherwise errors as CTWait.
+// CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has
+// reached its test or counted a failure, up to timeout, and returns its value
+// and index. ErrCTNoneReached when the time is over, otherwise errors as
+// CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {
 	return ni.CTPollAt(cts, tests, timeout, ni.proc.node.cluster.profile.Host.Poll)
 }
 
-// CTPollAt is CTPoll for what a look takes another time of, at least 0: a register of the interface, or a line that it has written into a cache.
+// CTPollAt is CTPoll for what a look takes another time of, at least 0: a
+// register of the interface, or a line that it has written into a cache.
 func (ni *NI) CTPollAt(cts []portals.Handle, tests []uint64, timeout, look sim.Time) (portals.CTEvent, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
@@ -108,9 +121,11 @@ func (ni *NI) CTPollAt(cts []portals.Handle, tests []uint64, timeout, look sim.T
 	}
 }
 
-// PTDisable (PtlPTDisable, Portals 4.x §3.7.3) makes a portal table entry refuse messages and returns when those under way are
-// through, the handlers they run included, and their events are posted: none comes afterwards. If there were any the core has
-// then looked at the end of the last for the poll time. ErrAborted when Abort is called meanwhile; the entry stays disabled.
+// PTDisable (PtlPTDisable, Portals 4.x §3.7.3) makes a portal table entry
+// refuse messages and returns when those under way are through, the handlers
+// they run included, and their events are posted: none comes afterwards. If
+// there were any the core has then looked at the end of the last for the poll
+// time. ErrAborted when Abort is called meanwhile; the entry stays disabled.
 func (ni *NI) PTDisable(index uint32) error {
 	if err := ni.core.PTDisable(index); err != nil {
 		return err
@@ -166,7 +181,8 @@ func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline s
 	return woken
 }
 
-// waitingFor says what the process is parked for, how far that has come, whose it is, and what may have been lost that it waits for.
+// waitingFor says what the process is parked for, how far that has come, whose
+// it is, and what may have been lost that it waits for.
 func (p *Proc) waitingFor() string {
 	what := p.parkedFor()
 	if id, err := p.nis[0].core.PhysID(); err == nil && what != "" {
@@ -218,8 +234,9 @@ func (w *await) any() string {
 	return text
 }
 
-// progress says how far a counter is: it has no failures, which would end the wait. If it has reached its
-// test, a limit has ended the run before the program could see it.
+// progress says how far a counter is: it has no failures, which would end the
+// wait. If it has reached its test, a limit has ended the run before the
+// program could see it.
 func (ni *NI) progress(ct portals.Handle, test uint64) string {
 	v, err := ni.Objects().CTGet(ct)
 	if err != nil {
@@ -231,7 +248,8 @@ func (ni *NI) progress(ct portals.Handle, test uint64) string {
 	return fmt.Sprintf(" (threshold %d, at %d)", test, v.Success)
 }
 
-// owner says whose an interface is: the rank, and the process and the interface where that has several.
+// owner says whose an interface is: the rank, and the process and the interface
+// where that has several.
 func (ni *NI) owner() string {
 	p := ni.proc
 	text := fmt.Sprintf("rank %d", p.Rank())

@@ -50,7 +50,8 @@ func TestPollsTimeOut(t *testing.T) {
 	}))
 }
 
-// An event on any of the queues ends a poll that waits for ever: here the event of the own put, which turns round at the NIC.
+// An event on any of the queues ends a poll that waits for ever: here the event
+// of the own put, which turns round at the NIC.
 func TestPollWakesForAnyQueue(t *testing.T) {
 	require.NoError(t, one(t, func(p *runtime.Proc) error {
 		ni := p.NI()
@@ -98,8 +99,10 @@ func TestStuckRunNamesTheCounter(t *testing.T) {
 	require.ErrorContains(t, err, "rank 0 program waits since 2 µs for counter 0 of rank 0 (threshold 5, at 3)")
 }
 
-// The report names what is waited for as its owner knows it: by the order of allocation and by label, with process and
-// interface where there are several; and the count is that of the end of the run, not of the moment the wait began.
+// The report names what is waited for as its owner knows it: by the order of
+// allocation and by label, with process and interface where there are several;
+// and the count is that of the end of the run, not of the moment the wait
+// began.
 func TestStuckRunNamesWhatIsWaitedFor(t *testing.T) {
 	var late *runtime.NI
 	var ct portals.Handle
@@ -160,8 +163,9 @@ func TestStuckRunNamesWhatIsWaitedFor(t *testing.T) {
 	}, what)
 }
 
-// Whoever waits for a queue or counter that is freed meanwhile is told that the handle names nothing; Abort is something else,
-// and so is the end of the interface.
+// Whoever waits for a queue or counter that is freed meanwhile is told that the
+// handle names nothing; Abort is something else, and so is the end of the
+// interface.
 func TestWaitingForWhatGoesAway(t *testing.T) {
 	type wait func(ni *runtime.NI, eq, ct portals.Handle) error
 	waits := []wait{

@@ -20,8 +20,10 @@ func (r *straightRun) store(bytes int) sim.Time {
 	return r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(int64(bytes))
 }
 
-// The completion handler begins when the posted writes of the message have landed: a latency and their bytes behind the last call, where one with a
-// handle that nobody waits for does not hold it up. The bytes are those of the call, and the message's event comes behind them.
+// The completion handler begins when the posted writes of the message have
+// landed: a latency and their bytes behind the last call, where one with a
+// handle that nobody waits for does not hold it up. The bytes are those of the
+// call, and the message's event comes behind them.
 func TestPostedWrites(t *testing.T) {
 	for _, op := range []hpu.Op{hpu.OpDMAToHostPosted, hpu.OpDMAToHostNB} {
 		r := (&straightRun{T: t, bytes: 64, handlers: map[string][]asked{
@@ -45,7 +47,8 @@ func TestPostedWrites(t *testing.T) {
 	}
 }
 
-// A posted write beyond what the device has room for holds the handler until an earlier one has landed; the handler then goes on, with no result to wait for.
+// A posted write beyond what the device has room for holds the handler until an
+// earlier one has landed; the handler then goes on, with no result to wait for.
 func TestPostedWritesWaitForRoom(t *testing.T) {
 	r := (&straightRun{T: t, bytes: 64, overrides: []string{"hpu.dma_bytes=2048"}, handlers: map[string][]asked{
 		"payload": {{hpu.OpDMAToHostPosted, []int64{0, 0, 0, 2048}}, {hpu.OpDMAToHostPosted, []int64{0, 4096, 0, 2048}}, {hpu.OpHostWrite, []int64{0, 8, 7}}},
@@ -60,7 +63,8 @@ func TestPostedWritesWaitForRoom(t *testing.T) {
 	require.Equal(t, uint64(7), binary.LittleEndian.Uint64(r.host.Snapshot()[8:]))
 }
 
-// An immediate write carries its 8 bytes, at an address that is a multiple of 8; with a handle one can wait for it.
+// An immediate write carries its 8 bytes, at an address that is a multiple of
+// 8; with a handle one can wait for it.
 func TestImmediateWrites(t *testing.T) {
 	r := (&straightRun{T: t, bytes: 64, handlers: map[string][]asked{
 		"payload": {
@@ -87,7 +91,8 @@ func TestImmediateWrites(t *testing.T) {
 	require.Equal(t, []uint64{0x1122334455667788, 1<<64 - 1}, []uint64{binary.LittleEndian.Uint64(bytes[24:]), binary.LittleEndian.Uint64(bytes[32:])})
 }
 
-// A posted write that fails is told to nobody but the completion handler, and to the owner: the message ends with SEGV.
+// A posted write that fails is told to nobody but the completion handler, and
+// to the owner: the message ends with SEGV.
 func TestPostedWritesThatFail(t *testing.T) {
 	r := (&straightRun{
 		T: t, bytes: 64, handlers: map[string][]asked{"payload": {{hpu.OpDMAToHostPosted, []int64{0, 0, 0, 8}}}, "completion": {{hpu.OpFlowID, nil}}},
@@ -104,8 +109,10 @@ func TestPostedWritesThatFail(t *testing.T) {
 	require.Len(t, record, 1)
 }
 
-// Messages that handlers work on at the same time have different numbers and pieces of memory; one that finds no piece is dropped. Clusters have scratchpads of
-// their own. Handlers wait for a word that the host writes, so that they are there at the same time.
+// Messages that handlers work on at the same time have different numbers and
+// pieces of memory; one that finds no piece is dropped. Clusters have
+// scratchpads of their own. Handlers wait for a word that the host writes, so
+// that they are there at the same time.
 func TestMemoriesOfClustersAndMessages(t *testing.T) {
 	const base = 1 << 16 // of HPU memory
 	r := (&straightRun{
@@ -145,7 +152,8 @@ func TestMemoriesOfClustersAndMessages(t *testing.T) {
 	require.Equal(t, there, ends[0].At)
 }
 
-// Who says that memories of clusters and messages are where they cannot be, or has bytes cut off for no handler, is told when the entry is appended.
+// Who says that memories of clusters and messages are where they cannot be, or
+// has bytes cut off for no handler, is told when the entry is appended.
 func TestMemoriesThatDoNotFit(t *testing.T) {
 	for want, setup := range map[string]func(s *portals.Spin){
 		"scratchpads: 128 bytes at offset 8, expected multiples of 16": func(s *portals.Spin) { s.Scratchpads = portals.Scratchpads{Offset: 8, Bytes: 128} },
@@ -169,7 +177,8 @@ func TestMemoriesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Posted writes, memories of clusters and messages, and words that are waited for cost no allocation once pools have grown.
+// Posted writes, memories of clusters and messages, and words that are waited
+// for cost no allocation once pools have grown.
 func TestPostedWritesDoNotAllocate(t *testing.T) {
 	prof, err := profile.Load("spin-int", "fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256", "hpu.cores=32", "hpu.clusters=4", "hpu.dma_bytes=256")
 	require.NoError(t, err)
@@ -220,7 +229,8 @@ func TestPostedWritesDoNotAllocate(t *testing.T) {
 	require.Zero(t, failures)
 }
 
-// A timer can be taken back once: whoever tries again, or has another handle, is told, also before the handler's own time has come.
+// A timer can be taken back once: whoever tries again, or has another handle,
+// is told, also before the handler's own time has come.
 func TestTimersAreTakenBackOnce(t *testing.T) {
 	const op = 1 << 15 // HPU memory that is zero: a message without payload to this process
 	r := (&straightRun{T: t, bytes: 64, handlers: map[string][]asked{"payload": {

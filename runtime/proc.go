@@ -8,12 +8,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Proc is a process of a host: sequential Go code in virtual time, with a core, an address space and network interfaces. Its
-// methods are for the code given to Spawn only.
+// Proc is a process of a host: sequential Go code in virtual time, with a core,
+// an address space and network interfaces. Its methods are for the code given
+// to Spawn only.
 //
-// Setting up (allocating, appending entries, binding, triggered operations) takes no virtual time; posting an operation takes
-// the overhead o, and a look at a completion takes the poll time, both on the process's core. PTDisable waits for the messages
-// under way.
+// Setting up (allocating, appending entries, binding, triggered operations)
+// takes no virtual time; posting an operation takes the overhead o, and a look
+// at a completion takes the poll time, both on the process's core. PTDisable
+// waits for the messages under way.
 type Proc struct {
 	thread  host.Thread
 	node    *Node
@@ -28,15 +30,17 @@ type Proc struct {
 	lines   map[portals.Handle]*host.IRQ
 }
 
-// Spawn starts f as a process of node rank at the present time. The run ends with the error of f, if it returns one. The
-// process has a matching interface with physical addressing, Proc.NI; its identity is (rank, number of the process on the
-// node, from 0).
+// Spawn starts f as a process of node rank at the present time. The run ends
+// with the error of f, if it returns one. The process has a matching interface
+// with physical addressing, Proc.NI; its identity is (rank, number of the
+// process on the node, from 0).
 func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 	_, err := c.spawn(rank, name, f)
 	return err
 }
 
-// SpawnService is Spawn of a process that serves others and does not end: a run may end while it waits.
+// SpawnService is Spawn of a process that serves others and does not end: a run
+// may end while it waits.
 func (c *Cluster) SpawnService(rank int, name string, f func(p *Proc) error) error {
 	p, err := c.spawn(rank, name, f)
 	if err == nil {
@@ -111,9 +115,10 @@ func (p *Proc) SleepUntil(t sim.Time) { p.thread.Sleep(t) }
 // NI is the interface that every process has: matching, physical addressing.
 func (p *Proc) NI() *NI { return p.nis[0] }
 
-// NIInit opens a further interface of the process (PtlNIInit). With desired nil it has all that the device has, but for
-// TARGET_BIND_INACCESSIBLE: an entry whose memory does not exist is then refused when it is appended, and not each of its
-// messages. Who wants such entries desires the feature.
+// NIInit opens a further interface of the process (PtlNIInit). With desired nil
+// it has all that the device has, but for TARGET_BIND_INACCESSIBLE: an entry
+// whose memory does not exist is then refused when it is appended, and not each
+// of its messages. Who wants such entries desires the feature.
 func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, error) {
 	if desired == nil {
 		all := p.node.cluster.profile.PortalsLimits()
@@ -139,11 +144,13 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 	return ni, nil
 }
 
-// SetUID gives the process a user id, which the device writes into its messages from now on (PtlGetUid
-// returns it), as system software does. Processes have 0 until then.
+// SetUID gives the process a user id, which the device writes into its messages
+// from now on (PtlGetUid returns it), as system software does. Processes have 0
+// until then.
 func (p *Proc) SetUID(uid uint32) { p.portals.SetUID(uid) }
 
-// Abort (PtlAbort, Portals 4.x §3.4.3) makes every blocked and every later blocking call of the process return ErrAborted.
+// Abort (PtlAbort, Portals 4.x §3.4.3) makes every blocked and every later
+// blocking call of the process return ErrAborted.
 func (p *Proc) Abort() { p.portals.Abort() }
 
 // changed notes an event or a count: a process that waits for it looks again.
@@ -168,7 +175,8 @@ func (p *Proc) idle(*portals.NI, uint32) {
 
 func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.thread.Wake() }
 
-// deviceMemory is the memory of a process as its interfaces reach it. Whether a device may write there, or read, is decided before: by the bus, page by page.
+// deviceMemory is the memory of a process as its interfaces reach it. Whether a
+// device may write there, or read, is decided before: by the bus, page by page.
 type deviceMemory struct{ *host.AddressSpace }
 
 // Bytes implements portals.Memory.

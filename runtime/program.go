@@ -7,9 +7,10 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// HPUAllocMem gives a process n bytes of HPU memory with an instance of the handler module (PtlHPUAllocMem). The memory is
-// zeroed. Errors: the module does not fit the device or fails in its own initialisation; ErrNoSpace: the programs of the node have
-// all of hpu.node_memory.
+// HPUAllocMem gives a process n bytes of HPU memory with an instance of the
+// handler module (PtlHPUAllocMem). The memory is zeroed. Errors: the module
+// does not fit the device or fails in its own initialisation; ErrNoSpace: the
+// programs of the node have all of hpu.node_memory.
 func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
 	c := p.node.cluster
 	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {
@@ -31,8 +32,11 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
 	return memory, nil
 }
 
-// Grant lets DMA operations of the handlers on HPU memory m, another process's of the same node, reach v, memory of the process: as a device that belongs to the
-// IOprovider serves rings in memory of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md). It takes no virtual time.
+// Grant lets DMA operations of the handlers on HPU memory m, another process's
+// of the same node, reach v, memory of the process: as a device that belongs to
+// the IOprovider serves rings in memory of IOusers (NPF'17 §1). It returns the
+// number of the space in those operations (docs/abi.md). It takes no virtual
+// time.
 func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
 	if m.NIC() != &p.node.nic || v.proc != p {
 		return 0, fmt.Errorf("runtime: process %s of rank %d can grant memory of its own, to handlers of its own node", p.name, p.Rank())
@@ -40,6 +44,7 @@ func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
 	return m.Grant(p.memory, v.addr, uint64(len(v.data)))
 }
 
-// Revoke takes back what Grant has returned, of memory of the process: nobody else's. It takes no virtual time. Errors: those of nic.Memory.Revoke; ErrInUse while a DMA operation of a handler is on its
-// way there.
+// Revoke takes back what Grant has returned, of memory of the process: nobody
+// else's. It takes no virtual time. Errors: those of nic.Memory.Revoke;
+// ErrInUse while a DMA operation of a handler is on its way there.
 func (p *Proc) Revoke(m *nic.Memory, space uint32) error { return m.Revoke(p.memory, space) }

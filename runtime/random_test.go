@@ -47,8 +47,9 @@ func drawScript(t *rapid.T, what string) (script []rec) {
 	return append(script, end(hpu.Code(rapid.IntRange(-3, 8).Draw(t, "code"))))
 }
 
-// drawOperation mixes arguments that pass with those that do not. Its target has another portal table index than the handlers, so
-// that no message begets messages without end.
+// drawOperation mixes arguments that pass with those that do not. Its target
+// has another portal table index than the handlers, so that no message begets
+// messages without end.
 func drawOperation(t *rapid.T) hpu.Operation {
 	often := func(what string, usual uint64) uint64 {
 		if rapid.IntRange(0, 4).Draw(t, what) > 0 {
@@ -69,8 +70,9 @@ func drawOperation(t *rapid.T) hpu.Operation {
 // someEvents are many times what a run of two messages needs: one that goes beyond has no end.
 var someEvents = sim.Limits{Events: 100_000}
 
-// Handlers that do anything with any arguments do not stop the simulator: the run comes to an end, every message is delivered or
-// answered, and the books of the node are right (build tag invariants).
+// Handlers that do anything with any arguments do not stop the simulator: the
+// run comes to an end, every message is delivered or answered, and the books of
+// the node are right (build tag invariants).
 func TestRandomHandlers(t *testing.T) { randomHandlers(t, nil) }
 
 // And where memory fails and tarries.
@@ -108,7 +110,9 @@ func randomHandlers(t *testing.T, change func(rt *rapid.T, s *setup)) {
 		r := conduct(t, s)
 		var endless *sim.LimitError
 		if errors.As(r.err, &endless) && len(r.stepsOf(nic.StepActed, hpu.OpToSelf))+len(r.stepsOf(nic.StepActed, hpu.OpTimer)) > 100 {
-			return // handlers have changed the records in their memory: a message to the process itself comes to them, who send it again
+			// handlers have changed the records in their memory: a message to
+			// the process itself comes to them, who send it again
+			return
 		}
 		require.NoError(t, r.err)
 		require.Len(t, all(r.inits, portals.EventSend), 2)

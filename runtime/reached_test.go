@@ -14,8 +14,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Where a limit ends a run between the moment at which a counter reaches what a program waits for and the moment at which the
-// program sees it, the list of who waits says so: "threshold 2, at 2" would look like a wake-up that got lost.
+// Where a limit ends a run between the moment at which a counter reaches what a
+// program waits for and the moment at which the program sees it, the list of
+// who waits says so: "threshold 2, at 2" would look like a wake-up that got
+// lost.
 func TestReachedButNotSeen(t *testing.T) {
 	device, err := profile.Load("spin-dis", "fabric.kind=crossbar", "fabric.radix=0")
 	require.NoError(t, err)

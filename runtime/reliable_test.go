@@ -20,15 +20,18 @@ import (
 
 var stormMessages = flag.Int("transport.messages", 12_000, "messages of TestReliableStorm, over all networks; the promise is a million")
 
-// The ranks of a storm send each other messages of every kind over a bad network. A rank sends a batch, each message of it in a lane of its own,
-// waits for the ends of all, and looks at the memory of both sides.
+// The ranks of a storm send each other messages of every kind over a bad
+// network. A rank sends a batch, each message of it in a lane of its own, waits
+// for the ends of all, and looks at the memory of both sides.
 const (
 	lanes     = 8
 	longLane  = 1 << 20 // bytes of lane 0
 	shortLane = 16 << 10
-	laneSpace = longLane + (lanes-1)*shortLane + 64*lanes // of an initiator at a target; between lanes nobody writes
-	words     = 256                                       // that atomics add to: two packets
-	unit      = 1 << 32                                   // the upper half of a word counts the operations
+	// of an initiator at a target; between lanes nobody writes
+	laneSpace = longLane + (lanes-1)*shortLane + 64*lanes
+	words     = 256 // that atomics add to: two packets
+	// the upper half of a word counts the operations
+	unit = 1 << 32
 )
 
 // Match bits of the entries that every rank has.
@@ -63,8 +66,10 @@ type badWeather struct {
 	c        *runtime.Cluster
 	messages int // of each rank
 	ranks    []*stormRank
-	began    map[[3]uint64]bool // rank, message and packet of payload handlers; packet 1<<32 stands for the completion handler
-	payloads int                // packets that payload handlers must see
+	// rank, message and packet of payload handlers; packet 1<<32 stands for the
+	// completion handler
+	began    map[[3]uint64]bool
+	payloads int // packets that payload handlers must see
 	sent     [stormKinds]int
 	longest  int
 }
@@ -127,9 +132,11 @@ var stormNetworks = map[string]struct {
 	"formulas":         {4, "spin-int-sc17", []string{"fabric.header=20"}},
 }
 
-// Messages of all kinds, with and without handlers, over networks that lose, damage, double and delay one packet in a hundred each: every byte is
-// right, every atomic is applied once, every handler is called once for each packet, every event comes once, and at the end nothing is left.
-// 12,000 messages in go test, a million in .ci/run deep.
+// Messages of all kinds, with and without handlers, over networks that lose,
+// damage, double and delay one packet in a hundred each: every byte is right,
+// every atomic is applied once, every handler is called once for each packet,
+// every event comes once, and at the end nothing is left. 12,000 messages in go
+// test, a million in .ci/run deep.
 func TestReliableStorm(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(stormNetworks)) {
 		n := stormNetworks[name]

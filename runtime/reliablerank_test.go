@@ -60,7 +60,8 @@ func (r *stormRank) prepare() (err error) {
 	if _, err := r.ni.Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 		return err
 	}
-	if _, err := r.ni.Objects().PTAlloc(0, r.eq, 1); err != nil { // for answers of handlers, which are awaited
+	// for answers of handlers, which are awaited
+	if _, err := r.ni.Objects().PTAlloc(0, r.eq, 1); err != nil {
 		return err
 	}
 	var at [6]uint64

@@ -21,8 +21,9 @@ type asked struct {
 	args []int64
 }
 
-// straight is a module whose handlers call imports, one after the other, and return what lets a message go on. Its memory has a page, in which the bytes from
-// 0 on count up; HPU memory follows it.
+// straight is a module whose handlers call imports, one after the other, and
+// return what lets a message go on. Its memory has a page, in which the bytes
+// from 0 on count up; HPU memory follows it.
 func straight(handlers map[string][]asked) []byte {
 	leb := func(b []byte, v int64) []byte {
 		for ; v < -64 || v > 63; v >>= 7 {

@@ -11,8 +11,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The tests of this repository watch programs: whoever reaches into memory without a touch, or later than it may, is named. Without
-// this test a guard that watches nothing would find nothing.
+// The tests of this repository watch programs: whoever reaches into memory
+// without a touch, or later than it may, is named. Without this test a guard
+// that watches nothing would find nothing.
 func TestStrayAccessIsFound(t *testing.T) {
 	var seen byte
 	for name, stray := range map[string]func(p *runtime.Proc, v runtime.View){

@@ -24,7 +24,8 @@ func added(t portals.Datatype, a, b uint64) uint64 {
 	return (a + b) << (64 - 8*t.Size()) >> (64 - 8*t.Size())
 }
 
-// TestTypedFetchAdds adds to a number of each type in host memory, which its neighbours do not notice, nor those of the number found (sPIN'17 B.6:
+// TestTypedFetchAdds adds to a number of each type in host memory, which its
+// neighbours do not notice, nor those of the number found (sPIN'17 B.6:
 // "increments the value of type t").
 func TestTypedFetchAdds(t *testing.T) {
 	const found = 32768

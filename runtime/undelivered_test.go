@@ -23,7 +23,8 @@ const (
 	patience = (pairRetries + 1) * pairTimeout
 )
 
-// pairRank is a rank of them: an entry and a descriptor over memory of its own, a queue and a counter for each.
+// pairRank is a rank of them: an entry and a descriptor over memory of its own,
+// a queue and a counter for each.
 type pairRank struct {
 	p         *runtime.Proc
 	ni        *runtime.NI
@@ -144,8 +145,9 @@ const (
 	always     = sim.Second
 )
 
-// What is sent over a link that is down fails when the last retry is over, with every event that was asked for (SEND, ACK, REPLY), its counter
-// counts failures, and the run reports it.
+// What is sent over a link that is down fails when the last retry is over, with
+// every event that was asked for (SEND, ACK, REPLY), its counter counts
+// failures, and the run reports it.
 func TestUndeliverable(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -206,7 +208,8 @@ func TestUndeliverable(t *testing.T) {
 	}
 }
 
-// Who counts acknowledgements, and nothing else, is told as well: with a counter alone, of either kind, and in a queue without SEND.
+// Who counts acknowledgements, and nothing else, is told as well: with a
+// counter alone, of either kind, and in a queue without SEND.
 func TestAcknowledgementsFail(t *testing.T) {
 	for _, ack := range []portals.AckReq{portals.Ack, portals.CTAck, portals.OCAck} {
 		for _, queue := range []bool{false, true} {
@@ -246,8 +249,9 @@ func TestAcknowledgementsFail(t *testing.T) {
 	}
 }
 
-// The report counts what nobody has acknowledged, not what was lost: of a put of which a part has arrived the rest, of one that has arrived
-// altogether, but for its acknowledgements, all.
+// The report counts what nobody has acknowledged, not what was lost: of a put
+// of which a part has arrived the rest, of one that has arrived altogether, but
+// for its acknowledgements, all.
 func TestWhatWasNotAcknowledged(t *testing.T) {
 	base := runPair(t, "", [2]func(*pairRank) error{func(k *pairRank) error { return k.put(9000, 0) }})
 	p := base.prof
@@ -289,7 +293,8 @@ func TestWhatWasNotAcknowledged(t *testing.T) {
 	require.EqualValues(t, 4, r.c.Stats().MessagesLost)
 }
 
-// A message of which the target has seen a part fails there, too, when it hears of the source again; what comes after it goes through, in order.
+// A message of which the target has seen a part fails there, too, when it hears
+// of the source again; what comes after it goes through, in order.
 func TestLinkComesBack(t *testing.T) {
 	// Packets of 1 KiB leave one after the other: the link goes down in the third.
 	base := runPair(t, "", [2]func(*pairRank) error{func(k *pairRank) error { return k.put(9000, 0) }})
@@ -332,7 +337,8 @@ func TestLinkComesBack(t *testing.T) {
 	r.left()
 }
 
-// An acknowledgement of Portals or a reply that could not be delivered is told to who waits for it, as soon as there is a way.
+// An acknowledgement of Portals or a reply that could not be delivered is told
+// to who waits for it, as soon as there is a way.
 func TestLostAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -371,7 +377,9 @@ func TestLostAnswers(t *testing.T) {
 					}
 					return nil
 				}
-				// The request's own acknowledgement gets through: when the last packet has left for rank 0, and not much later, the link goes down.
+				// The request's own acknowledgement gets through: when the last
+				// packet has left for rank 0, and not much later, the link goes
+				// down.
 				base := runPair(t, "", [2]func(*pairRank) error{c.op})
 				require.NoError(t, base.err)
 				answered := all(base.ranks[0].events, map[bool]portals.EventType{true: portals.EventAck, false: portals.EventReply}[c.name == "acknowledgement"])[0].at
@@ -393,8 +401,9 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// If the way back is gone for good nobody can tell the initiator: whoever waits for the answer waits at the end of the run, which fails and says what
-// was lost and why.
+// If the way back is gone for good nobody can tell the initiator: whoever waits
+// for the answer waits at the end of the run, which fails and says what was
+// lost and why.
 func TestAnswersThatNeverCome(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -439,7 +448,8 @@ func TestAnswersThatNeverCome(t *testing.T) {
 	}
 }
 
-// An answer to what the initiator has given up meanwhile is nobody's: the initiator could not know that its request had arrived.
+// An answer to what the initiator has given up meanwhile is nobody's: the
+// initiator could not know that its request had arrived.
 func TestAnswerAfterGivingUp(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -459,7 +469,8 @@ func TestAnswerAfterGivingUp(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// The answer leaves two latencies after the request has arrived, so that its last retry does, too: after the initiator's event.
+			// The answer leaves two latencies after the request has arrived, so
+			// that its last retry does, too: after the initiator's event.
 			r := runPair(t, fmt.Sprintf(fromSwitch, 0, c.up), [2]func(*pairRank) error{c.op}, "dma.latency=16us")
 			require.NoError(t, r.err)
 			require.Equal(t, c.events, told(r.ranks[0].events))
@@ -469,7 +480,8 @@ func TestAnswerAfterGivingUp(t *testing.T) {
 	}
 }
 
-// Giving up does not touch what the NIC still reads: the buffer is the NIC's until SEND, and the next message is none the worse.
+// Giving up does not touch what the NIC still reads: the buffer is the NIC's
+// until SEND, and the next message is none the worse.
 func TestGivingUpWhileReading(t *testing.T) {
 	slow := []string{"dma.bandwidth=1ns/B", "dma.shared_memory=false", "transport.retries=0", "transport.timeout=3us"}
 	up := 20 * sim.Microsecond

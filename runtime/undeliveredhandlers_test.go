@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// unreliable are overrides of the laboratory's device: rank 1, whose handlers act on rank 2, loses a link for a time.
+// unreliable are overrides of the laboratory's device: rank 1, whose handlers
+// act on rank 2, loses a link for a time.
 func unreliable(link string, from, to sim.Time) []string {
 	return []string{
 		"transport.kind=reliable", fmt.Sprintf("transport.timeout=%dps", pairTimeout), fmt.Sprintf("transport.retries=%d", pairRetries),
@@ -22,14 +23,16 @@ func unreliable(link string, from, to sim.Time) []string {
 	}
 }
 
-// A handler that waits for an answer that will not come goes on with an error: the request, its reply, or a part of it could not be delivered.
+// A handler that waits for an answer that will not come goes on with an error:
+// the request, its reply, or a part of it could not be delivered.
 func TestHandlerGetsUndeliverable(t *testing.T) {
 	get := setup{
 		header: []rec{do(hpu.OpGetFromDevice, opAt(0)), do(hpu.OpGetFromDevice, opAt(1)), end(hpu.Proceed)},
 		build: func(r *rig) {
 			r.ops = []hpu.Operation{
 				{Local: scratch2, Length: 12000, TargetNID: 2, RemoteOffset: 8, MD: uint32(r.md), UserPtr: 5},
-				{Local: scratch2, Length: 8, TargetNID: 0, MD: uint32(r.md), UserPtr: 6}, // refused: rank 0 has no entry
+				// refused: rank 0 has no entry
+				{Local: scratch2, Length: 8, TargetNID: 0, MD: uint32(r.md), UserPtr: 6},
 			}
 		},
 	}
@@ -66,7 +69,8 @@ func TestHandlerGetsUndeliverable(t *testing.T) {
 	}
 }
 
-// Puts of handlers to a node that cannot be reached do not block the egress for ever, and complete the entry with a failure.
+// Puts of handlers to a node that cannot be reached do not block the egress for
+// ever, and complete the entry with a failure.
 func TestHandlerPutsUndeliverable(t *testing.T) {
 	var script []rec
 	for range 6 {
@@ -95,7 +99,8 @@ func TestHandlerPutsUndeliverable(t *testing.T) {
 	require.NoError(t, r.c.Node(1).NIC().Idle())
 }
 
-// The handlers of a message of which the rest will never come end like those of a damaged one: the completion handler is told how much is missing.
+// The handlers of a message of which the rest will never come end like those of
+// a damaged one: the completion handler is told how much is missing.
 func TestHandlersOfAbandonedMessages(t *testing.T) {
 	for _, s := range []setup{
 		{payload: []rec{also(opSpin, 3000), end(hpu.Success)}, completion: []rec{end(hpu.Success)}},
@@ -155,7 +160,8 @@ func TestHandlersOfAbandonedMessages(t *testing.T) {
 	}
 }
 
-// All that was sent of a message has arrived, and only the acknowledgements have not: its target learns of the end like any other.
+// All that was sent of a message has arrived, and only the acknowledgements
+// have not: its target learns of the end like any other.
 func TestGivenUpBetweenPackets(t *testing.T) {
 	up := 50 * sim.Microsecond
 	r := runPair(t, fmt.Sprintf(fromSwitch, 0, up), [2]func(*pairRank) error{func(k *pairRank) error {

@@ -39,8 +39,9 @@ func (r *rig) failure() string {
 	return list[0].Error()
 }
 
-// A message whose data cannot be read fails at both ends. What was read before is there, of the rest nothing: no zeros, no handlers, and no element
-// of an atomic. The run says which memory it was and why, once.
+// A message whose data cannot be read fails at both ends. What was read before
+// is there, of the rest nothing: no zeros, no handlers, and no element of an
+// atomic. The run says which memory it was and why, once.
 func TestUnreadableDataIsNotDelivered(t *testing.T) {
 	const n = 5 * 256
 	to := portals.PhysID(1, 0)
@@ -83,8 +84,9 @@ func TestUnreadableDataIsNotDelivered(t *testing.T) {
 	}
 }
 
-// What the target of a get cannot read is not in the initiator's memory; REPLY and GET say so. A fetching atomic whose operand cannot be read
-// changes nothing and fetches nothing.
+// What the target of a get cannot read is not in the initiator's memory; REPLY
+// and GET say so. A fetching atomic whose operand cannot be read changes
+// nothing and fetches nothing.
 func TestUnreadableAnswers(t *testing.T) {
 	const n = 4 * 256
 	for _, k := range []int{0, 2} {
@@ -120,7 +122,8 @@ func TestUnreadableAnswers(t *testing.T) {
 	r.failure()
 }
 
-// Handlers see the packets that carry data; the completion handler is told of the others. A message without its header packet has no handlers.
+// Handlers see the packets that carry data; the completion handler is told of
+// the others. A message without its header packet has no handlers.
 func TestHandlersSeeNoUnreadData(t *testing.T) {
 	for k := range 4 {
 		r := conduct(t, setup{
@@ -146,7 +149,8 @@ func TestHandlersSeeNoUnreadData(t *testing.T) {
 	}
 }
 
-// A handler that gets data from a node that cannot read it is told DENIED, and its memory is left alone from there on.
+// A handler that gets data from a node that cannot read it is told DENIED, and
+// its memory is left alone from there on.
 func TestHandlerGetsUnreadableData(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"fabric.mtu=256"}, length: 8, cfg: onRank(2, forGood(host.Denied, packet256(2))),

@@ -14,8 +14,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// TestPackageVariables installs the same module in three entries, two of which use the same HPU memory. Its handler increments a
-// variable of its own: entries share it if they share the HPU memory, and it stays from one message to the next.
+// TestPackageVariables installs the same module in three entries, two of which
+// use the same HPU memory. Its handler increments a variable of its own:
+// entries share it if they share the HPU memory, and it stays from one message
+// to the next.
 func TestPackageVariables(t *testing.T) {
 	const variable = 4096
 	p, err := profile.Load("spin-int")

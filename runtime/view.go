@@ -8,15 +8,17 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// View is a range of a process's memory as its program reaches it. A program reads and writes by Read and Write, which touch the
-// range first: a page that is not there is brought in, in virtual time. The zero View is empty.
+// View is a range of a process's memory as its program reaches it. A program
+// reads and writes by Read and Write, which touch the range first: a page that
+// is not there is brought in, in virtual time. The zero View is empty.
 type View struct {
 	proc *Proc
 	addr uint64
 	data []byte // as programs reach it
 }
 
-// Alloc returns n zeroed bytes of the process's memory. n below 0 is a programmer's mistake and panics.
+// Alloc returns n zeroed bytes of the process's memory. n below 0 is a
+// programmer's mistake and panics.
 func (p *Proc) Alloc(n int) View { return p.AllocAligned(n, 1) }
 
 // AllocAligned is Alloc at an address that is a multiple of align, a power of two (posix_memalign).
@@ -30,7 +32,8 @@ func (p *Proc) AllocAligned(n, align int) View {
 	return v
 }
 
-// View returns n bytes of the process's memory at an address, which must lie in what one Alloc has returned.
+// View returns n bytes of the process's memory at an address, which must lie in
+// what one Alloc has returned.
 func (p *Proc) View(addr uint64, n int) (View, error) {
 	b, ok := p.memory.Cores(addr, uint64(n))
 	if n < 0 || !ok {
@@ -53,14 +56,16 @@ func (v View) Slice(from, to int) View {
 	return View{v.proc, v.addr + uint64(from), v.data[:len(v.data):len(v.data)][from:to:to]}
 }
 
-// Read returns the bytes for reading. They are valid until the program next waits: posts an operation, computes, sleeps, waits for
-// an event or touches something that is not there.
+// Read returns the bytes for reading. They are valid until the program next
+// waits: posts an operation, computes, sleeps, waits for an event or touches
+// something that is not there.
 func (v View) Read() []byte {
 	v.touch(false)
 	return v.data
 }
 
-// Write returns the bytes for writing; what is not written stays as it was. They are valid as long as those of Read.
+// Write returns the bytes for writing; what is not written stays as it was.
+// They are valid as long as those of Read.
 func (v View) Write() []byte {
 	v.touch(true)
 	return v.data
@@ -74,14 +79,15 @@ func (v View) WriteFrom(from View) (dst, src []byte) {
 	return v.data, from.data
 }
 
-// CopyFrom writes b to the beginning of the view as far as it fits and returns how much that is. It takes no time besides that of
-// the touch; Proc.Copy does.
+// CopyFrom writes b to the beginning of the view as far as it fits and returns
+// how much that is. It takes no time besides that of the touch; Proc.Copy does.
 func (v View) CopyFrom(b []byte) int {
 	n := min(len(b), len(v.data))
 	return copy(v.Slice(0, n).Write(), b)
 }
 
-// Store writes b to the beginning of the view, which is at least as long, on a thread that need not be the process's own (host.AddressSpace.Store).
+// Store writes b to the beginning of the view, which is at least as long, on a
+// thread that need not be the process's own (host.AddressSpace.Store).
 func (v View) Store(t *host.Thread, b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -89,15 +95,17 @@ func (v View) Store(t *host.Thread, b []byte) error {
 	return v.proc.memory.Store(t, v.Slice(0, len(b)).addr, b)
 }
 
-// CopyTo reads the beginning of the view into b as far as it goes and returns how much that is. It takes no time besides that of
-// the touch.
+// CopyTo reads the beginning of the view into b as far as it goes and returns
+// how much that is. It takes no time besides that of the touch.
 func (v View) CopyTo(b []byte) int {
 	n := min(len(b), len(v.data))
 	return copy(b, v.Slice(0, n).Read())
 }
 
-// Raw returns the bytes to set them up before the program begins, that is, before its process first waits: that takes no time, and the
-// pages are there when it begins. Later Raw panics: a program reads and writes by Read and Write.
+// Raw returns the bytes to set them up before the program begins, that is,
+// before its process first waits: that takes no time, and the pages are there
+// when it begins. Later Raw panics: a program reads and writes by Read and
+// Write.
 func (v View) Raw() []byte {
 	if len(v.data) > 0 {
 		v.proc.setUp(v.addr, uint64(len(v.data)))
@@ -105,8 +113,10 @@ func (v View) Raw() []byte {
 	return v.data
 }
 
-// Lock brings the pages in, keeps them in memory, and from children of the process (host.Process.DontFork), as a driver does with what it shares with
-// its device. It is for the time before the process first waits, and takes none; later it panics.
+// Lock brings the pages in, keeps them in memory, and from children of the
+// process (host.Process.DontFork), as a driver does with what it shares with
+// its device. It is for the time before the process first waits, and takes
+// none; later it panics.
 func (v View) Lock() {
 	if len(v.data) == 0 {
 		return
@@ -123,9 +133,11 @@ func (v View) Lock() {
 	}
 }
 
-// Snapshot returns a copy of the bytes as they are at this moment, for an observer who is no part of the simulation: an expectation,
-// a report. It takes no time and touches nothing. Memory that the process has given back, or that has gone with it (host.Process.Exit), has no bytes: nil.
-// After Cluster.Close there is nothing to see, and it panics.
+// Snapshot returns a copy of the bytes as they are at this moment, for an
+// observer who is no part of the simulation: an expectation, a report. It takes
+// no time and touches nothing. Memory that the process has given back, or that
+// has gone with it (host.Process.Exit), has no bytes: nil. After Cluster.Close
+// there is nothing to see, and it panics.
 func (v View) Snapshot() []byte {
 	if len(v.data) == 0 {
 		return nil
@@ -169,7 +181,8 @@ func (p *Proc) alive() {
 	}
 }
 
-// SettingUp is an error for a process that has begun: what takes memory that stays is made before the process first waits.
+// SettingUp is an error for a process that has begun: what takes memory that
+// stays is made before the process first waits.
 func (p *Proc) SettingUp() error {
 	if p.begun {
 		return fmt.Errorf("runtime: process %s of rank %d has waited already: this is to be opened before it first waits", p.name, p.Rank())
@@ -196,7 +209,8 @@ func (p *Proc) leaves() {
 	p.memory.Settle()
 }
 
-// main runs the program. Where its memory is watched, what it does behind the back of its views says so.
+// main runs the program. Where its memory is watched, what it does behind the
+// back of its views says so.
 func (p *Proc) main(f func(p *Proc) error) (err error) {
 	if p.memory.Watched() {
 		defer p.explain(debug.SetPanicOnFault(true))

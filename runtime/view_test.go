@@ -17,7 +17,8 @@ import (
 
 const pageBytes = 4096
 
-// demand is a page table whose pages are there for reading once they were read, and for writing once they were written.
+// demand is a page table whose pages are there for reading once they were read,
+// and for writing once they were written.
 type demand struct {
 	readable, writable map[uint64]bool
 	cost               sim.Time // of a page
@@ -75,7 +76,8 @@ func paged(t *testing.T, pages host.PageTable, program func(p *runtime.Proc) err
 	return c.Run(context.Background())
 }
 
-// A view that touches pages that are not there costs the time of a fault for each, once; without a page table nothing.
+// A view that touches pages that are not there costs the time of a fault for
+// each, once; without a page table nothing.
 func TestFirstTouchTakesTime(t *testing.T) {
 	const cost = 3 * sim.Microsecond
 	d := newDemand(cost)
@@ -115,7 +117,8 @@ func TestFirstTouchTakesTime(t *testing.T) {
 	}))
 }
 
-// Memory that is set up before the program begins is there, and took no time. Later there is no way around a touch.
+// Memory that is set up before the program begins is there, and took no time.
+// Later there is no way around a touch.
 func TestRawIsForSettingUp(t *testing.T) {
 	d := newDemand(sim.Microsecond)
 	require.NoError(t, paged(t, d, func(p *runtime.Proc) error {
@@ -135,7 +138,8 @@ func TestRawIsForSettingUp(t *testing.T) {
 	require.Empty(t, runtime.View{}.Snapshot())
 }
 
-// Two views that are wanted together are there together, although the fault of one may take the other away.
+// Two views that are wanted together are there together, although the fault of
+// one may take the other away.
 func TestViewsTogether(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))

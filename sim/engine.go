@@ -186,9 +186,10 @@ func (e *Engine) refuse(at Time, dst, src ID) {
 	e.Fail(fmt.Errorf("%s at %v: %w", e.Name(src), e.now, ErrHorizon))
 }
 
-// Interleave makes events of one time at different destinations be handled in another order, in which a destination's number is xored with
-// mask; those of one destination keep theirs. It is for tests: actors that share nothing but events cannot tell. Call it before the first
-// event.
+// Interleave makes events of one time at different destinations be handled in
+// another order, in which a destination's number is xored with mask; those of
+// one destination keep theirs. It is for tests: actors that share nothing but
+// events cannot tell. Call it before the first event.
 func (e *Engine) Interleave(mask uint32) { e.q.mask = uint64(mask) << 32 }
 
 // Run handles events until none is left. It returns the error given to Fail or
@@ -224,8 +225,9 @@ func (e *Engine) Fail(err error) {
 	e.stopped = true
 }
 
-// Interrupt ends the run with err soon, within some thousand events. It is the one method that may be called from another
-// goroutine. A later Run returns err at once.
+// Interrupt ends the run with err soon, within some thousand events. It is the
+// one method that may be called from another goroutine. A later Run returns err
+// at once.
 func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
 
 // interrupted ends the run before event ev, which is still to come.

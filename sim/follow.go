@@ -1,10 +1,13 @@
 package sim
 
-// Follower is a Tracer that is told besides of what no line of a timeline shows: when packets, handlers and accesses to memory came how far, and because of
-// what. As of any tracer nothing that is simulated depends on it, and without one nobody pays.
+// Follower is a Tracer that is told besides of what no line of a timeline
+// shows: when packets, handlers and accesses to memory came how far, and
+// because of what. As of any tracer nothing that is simulated depends on it,
+// and without one nobody pays.
 type Follower interface {
 	Tracer
-	// Step is told of one, in the order in which they happen. What it is given is valid during the call only.
+	// Step is told of one, in the order in which they happen. What it is given
+	// is valid during the call only.
 	Step(s *Step)
 }
 
@@ -13,16 +16,22 @@ type StepKind uint8
 
 // Kinds of steps.
 const (
-	StepMessage  StepKind = iota // an operation has become the message Flow, at To; By says of what
-	StepReady                    // the data of a packet is at the NIC that sends it, at To
-	StepWire                     // a packet of Bytes takes its node's link, From to To
-	StepArrived                  // the last byte of a packet of Bytes is at the NIC that receives it, at To
-	StepFound                    // its message has been found: matched, or looked up, at To
-	StepSegment                  // a handler computes, From to To; Why it had stopped before
-	StepTransfer                 // Bytes that Flow moves cross the bus of the node, From to To; they have been asked for at Asked
-	StepLanded                   // what was asked for at From, by the task or for a packet, is in memory or at the NIC, at To
-	StepDone                     // a message, its send or a handler's count is visible to the host, at To
-	StepTimer                    // a program of the node goes on at To because that time has come
+	StepMessage StepKind = iota // an operation has become the message Flow, at To; By says of what
+	StepReady                   // the data of a packet is at the NIC that sends it, at To
+	StepWire                    // a packet of Bytes takes its node's link, From to To
+	// the last byte of a packet of Bytes is at the NIC that receives it, at To
+	StepArrived
+	StepFound   // its message has been found: matched, or looked up, at To
+	StepSegment // a handler computes, From to To; Why it had stopped before
+	// Bytes that Flow moves cross the bus of the node, From to To; they have
+	// been asked for at Asked
+	StepTransfer
+	// what was asked for at From, by the task or for a packet, is in memory or
+	// at the NIC, at To
+	StepLanded
+	// a message, its send or a handler's count is visible to the host, at To
+	StepDone
+	StepTimer // a program of the node goes on at To because that time has come
 )
 
 // Because is what made a message.
@@ -69,6 +78,8 @@ type Step struct {
 	Task            // of whose message and packet it is; Handler: a task of it, else NoHandler
 	By        Task  // StepMessage, if Because is OfHandler
 	Bytes     int64
-	Asked     Time // StepTransfer: the moment of the step; StepMessage of a handler: when it has asked for it
-	From, To  Time
+	// StepTransfer: the moment of the step; StepMessage of a handler: when it
+	// has asked for it
+	Asked    Time
+	From, To Time
 }

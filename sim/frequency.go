@@ -43,7 +43,8 @@ func (f Frequency) String() string {
 	return strconv.FormatInt(int64(f), 10) + " Hz"
 }
 
-// Cycles returns the time of n cycles, to the nearest picosecond, at most [Horizon]. f must be positive.
+// Cycles returns the time of n cycles, to the nearest picosecond, at most
+// [Horizon]. f must be positive.
 func (f Frequency) Cycles(n int64) Time {
 	const few = int64(Horizon) / (int64(Second) + 1) // at 1 Hz
 	period := int64(Second) / int64(f)

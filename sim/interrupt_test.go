@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An interrupt ends a run that would go on for ever, whether it consists of events of actors or of processes only.
+// An interrupt ends a run that would go on for ever, whether it consists of
+// events of actors or of processes only.
 func TestInterruptEndsAnEndlessRun(t *testing.T) {
 	wanted := errors.New("enough")
 	for name, start := range map[string]func(e *Engine, id ID){

@@ -11,8 +11,9 @@ type Limits struct {
 	Events uint64 // no more are handled
 }
 
-// LimitError is a run that a limit has ended: its results are incomplete. One given to [Engine.Interrupt], such as for a limit of
-// real time, needs Limit only.
+// LimitError is a run that a limit has ended: its results are incomplete. One
+// given to [Engine.Interrupt], such as for a limit of real time, needs Limit
+// only.
 type LimitError struct {
 	Limit   string    // such as "1000 events"
 	At      Time      // the present time then
@@ -42,7 +43,8 @@ func (l *LimitError) Error() string {
 	return b.String()
 }
 
-// SetLimits bounds the runs to come. A run that goes on beyond fails with a *LimitError; a later one does, too.
+// SetLimits bounds the runs to come. A run that goes on beyond fails with a
+// *LimitError; a later one does, too.
 func (e *Engine) SetLimits(l Limits) {
 	e.until, e.most = MaxTime, ^uint64(0)
 	if l.Until > 0 {

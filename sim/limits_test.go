@@ -54,7 +54,8 @@ func TestInterruptingLimitIsDescribed(t *testing.T) {
 	e.Close()
 }
 
-// A run that ends at its limit is complete, also if a timer that nobody waits for any more lies beyond it.
+// A run that ends at its limit is complete, also if a timer that nobody waits
+// for any more lies beyond it.
 func TestLimitLetsFinishWhatFits(t *testing.T) {
 	e := New(1)
 	id := e.Add("a", nil)

@@ -85,7 +85,8 @@ func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now.Later(d)) }
 // SleepUntil waits until time t, which is not in the past. Wake does not cut a
 // sleep short; it is remembered for the next Park.
 func (p *Process) SleepUntil(t Time) {
-	if p.state == processRunning && p.eng.quietUntil(t) { // what follows would change nothing but the time
+	// what follows would change nothing but the time
+	if p.state == processRunning && p.eng.quietUntil(t) {
 		p.eng.now = t
 		p.eng.handled++
 		p.generation++

@@ -244,7 +244,8 @@ func TestSleepAndWakeAllocateNothing(t *testing.T) {
 	}))
 }
 
-// A process may have words of its own, asked at the end of the run; the empty string leaves those of Park.
+// A process may have words of its own, asked at the end of the run; the empty
+// string leaves those of Park.
 func TestStuckRunAsksForTheWords(t *testing.T) {
 	e, id := hosts(t)
 	credits := 0

@@ -9,8 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sleep that nothing else would come before takes no event and no coroutine: programs that sleep, park with and without an end, and wake each other, and
-// runs that are cut into pieces or by limits, go the same way as where each sleep is an event.
+// A sleep that nothing else would come before takes no event and no coroutine:
+// programs that sleep, park with and without an end, and wake each other, and
+// runs that are cut into pieces or by limits, go the same way as where each
+// sleep is an event.
 func TestQuietSleeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type step struct {

@@ -61,7 +61,8 @@ const (
 	fastest = 1 << 20     // bytes in a picosecond
 )
 
-// Check says why r is no rate of a link, a bus or a memory; nil: it is one. The zero Rate is infinitely fast and one.
+// Check says why r is no rate of a link, a bus or a memory; nil: it is one. The
+// zero Rate is infinitely fast and one.
 func (r Rate) Check() error {
 	high, least := bits.Mul64(r.bytes, uint64(slowest))
 	if high == 0 && r.ps > least {
@@ -77,8 +78,9 @@ func (r Rate) Check() error {
 // field of a profile is.
 func (r Rate) IsZero() bool { return r.ps == 0 }
 
-// Time returns how long bytes bytes, not a negative number, take, rounded to the nearest picosecond,
-// half up; it is exact for rates that are whole picoseconds per byte.
+// Time returns how long bytes bytes, not a negative number, take, rounded to
+// the nearest picosecond, half up; it is exact for rates that are whole
+// picoseconds per byte.
 func (r Rate) Time(bytes int64) Time {
 	if r.bytes <= 1 {
 		return Time(r.ps) * Time(bytes)

@@ -9,7 +9,8 @@ import (
 // Size is a number of bytes, written 4096, 4KiB, 64kB, 1.5MiB, 1TiB.
 type Size int64
 
-// ParseSize reads a number of bytes, at least 0 and below 2^53, with an optional unit (B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB).
+// ParseSize reads a number of bytes, at least 0 and below 2^53, with an
+// optional unit (B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB).
 func ParseSize(s string) (Size, error) {
 	n, err := size.Parse(s)
 	return Size(n), err

@@ -24,16 +24,19 @@ const (
 	// MaxTime is later than every event.
 	MaxTime Time = math.MaxInt64
 
-	// Horizon is the end of virtual time, 53 days: a run that posts an event later than that fails with ErrHorizon. The
-	// sum of a point before it and a length up to it is a Time.
+	// Horizon is the end of virtual time, 53 days: a run that posts an event
+	// later than that fails with ErrHorizon. The sum of a point before it and a
+	// length up to it is a Time.
 	Horizon = MaxTime / 2
 )
 
 // ErrHorizon is wrapped by the error of a run whose virtual time would go on beyond [Horizon].
 var ErrHorizon = errors.New("virtual time would go on beyond " + Horizon.String() + ", the most that a run may have")
 
-// Later returns t + d, neither negative, or the first time beyond [Horizon] if that is earlier: to wait for it ends the run, and to
-// add another length to it does not overflow. It is for sums of many lengths, such as when a queue will be empty.
+// Later returns t + d, neither negative, or the first time beyond [Horizon] if
+// that is earlier: to wait for it ends the run, and to add another length to it
+// does not overflow. It is for sums of many lengths, such as when a queue will
+// be empty.
 func (t Time) Later(d Time) Time {
 	if d > Horizon-t {
 		return Horizon + 1

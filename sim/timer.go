@@ -1,7 +1,9 @@
 package sim
 
-// Timer is an event to come that can be put off, taken back and set again, as often as one likes: at most one event of it that counts is in the
-// queue. One that was taken back passes without a trace: not even the present time moves. The zero value needs Init.
+// Timer is an event to come that can be put off, taken back and set again, as
+// often as one likes: at most one event of it that counts is in the queue. One
+// that was taken back passes without a trace: not even the present time moves.
+// The zero value needs Init.
 type Timer struct {
 	eng        *Engine
 	owner      ID
@@ -19,8 +21,10 @@ func (t *Timer) Init(e *Engine, owner ID, k Kind, p any) {
 	*t = Timer{eng: e, owner: owner, kind: k, p: p, generation: t.generation + 1}
 }
 
-// Set makes the event come at time at, which is not in the past, and at no other time. Among the events of one time it has the place of one
-// that was posted when the timer was last set to an earlier time than before, or when its former time came.
+// Set makes the event come at time at, which is not in the past, and at no
+// other time. Among the events of one time it has the place of one that was
+// posted when the timer was last set to an earlier time than before, or when
+// its former time came.
 func (t *Timer) Set(at Time) {
 	t.due, t.set = at, true
 	if !t.queued || at < t.posted {

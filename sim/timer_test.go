@@ -61,7 +61,8 @@ func TestTimer(t *testing.T) {
 	require.ErrorContains(t, e.Run(), "stopped by the limit of 100 ps of virtual time, at 80 ps")
 }
 
-// Any number of timers, set, put off and taken back at any time, expire as if each setting had an event of its own that is looked up in a list.
+// Any number of timers, set, put off and taken back at any time, expire as if
+// each setting had an event of its own that is looked up in a list.
 func TestTimersAgainstList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e := New(1)

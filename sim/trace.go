@@ -11,7 +11,8 @@ type Arg struct {
 	Text string
 }
 
-// CauseKey is the key of an argument whose number is a second flow, that of what a span or an instant happens because of.
+// CauseKey is the key of an argument whose number is a second flow, that of
+// what a span or an instant happens because of.
 const CauseKey = "cause"
 
 // Tracer records a timeline. Package trace implements it; models call it only

@@ -26,13 +26,15 @@ type bank struct {
 	sctlr    uint32
 	fsr      uint32
 	fsynr    uint32
-	gen      uint32   // counts assignments and releases
-	held     list     // stalled slots, in order
-	stalled  int      // of these, how many because of their own fault
-	sync     *Sync    // this one and those behind it are answered when no access of the other epoch is in flight
-	later    *Sync    // these wait for a turn
-	inv      uint32   // counts invalidations
-	_        [20]byte // two lines of the processor's cache
+	gen      uint32 // counts assignments and releases
+	held     list   // stalled slots, in order
+	stalled  int    // of these, how many because of their own fault
+	// this one and those behind it are answered when no access of the other
+	// epoch is in flight
+	sync  *Sync
+	later *Sync    // these wait for a turn
+	inv   uint32   // counts invalidations
+	_     [20]byte // two lines of the processor's cache
 }
 
 // why says why a slot is held, and how it goes on.
@@ -79,9 +81,10 @@ func (s *SMMU) tellLines() {
 	}
 }
 
-// Assign gives a bank without a process to that of a PDID. SCTLR is then as the driver of Linux sets it (CFIE, CFRE, AFE, TRE and M),
-// with CFCFG and HUPCF from the Spec; FSR is 0. The TLBs keep what they have of the process before: invalidate the bank first. It is an error
-// if the bank or the PDID is taken.
+// Assign gives a bank without a process to that of a PDID. SCTLR is then as the
+// driver of Linux sets it (CFIE, CFRE, AFE, TRE and M), with CFCFG and HUPCF
+// from the Spec; FSR is 0. The TLBs keep what they have of the process before:
+// invalidate the bank first. It is an error if the bank or the PDID is taken.
 func (s *SMMU) Assign(bank int, pdid uint16, tables Tables) error {
 	if bank < 0 || bank >= len(s.banks) {
 		return fmt.Errorf("smmu: bank %d, expected 0 to %d", bank, len(s.banks)-1)
@@ -108,8 +111,10 @@ func (s *SMMU) Assign(bank int, pdid uint16, tables Tables) error {
 	return nil
 }
 
-// Release takes the process from a bank. Accesses that wait there for a translation, stalled ones too, are Denied; those that have been answered
-// go on, see Sync. The TLBs keep what they have: invalidate the bank. A bank without a process stays as it is.
+// Release takes the process from a bank. Accesses that wait there for a
+// translation, stalled ones too, are Denied; those that have been answered go
+// on, see Sync. The TLBs keep what they have: invalidate the bank. A bank
+// without a process stays as it is.
 func (s *SMMU) Release(bank int) {
 	b := &s.banks[bank]
 	if s.streams[bank] == 0 {
@@ -186,7 +191,8 @@ func (b *bank) report(res Result) Result {
 	return res
 }
 
-// terminated counts a transaction that ends because of another one's fault, and returns what the device is told.
+// terminated counts a transaction that ends because of another one's fault, and
+// returns what the device is told.
 func (s *SMMU) terminated(b *bank) Result {
 	s.count.Terminated++
 	return b.report(Terminated)
@@ -212,7 +218,8 @@ func (s *SMMU) hold(i int32, b *bank) {
 	s.append(&b.held, i)
 }
 
-// wakeLater looks at what a bank holds in an event of its own: the driver may be in the middle of something.
+// wakeLater looks at what a bank holds in an event of its own: the driver may
+// be in the middle of something.
 func (s *SMMU) wakeLater(bank int) {
 	b := &s.banks[bank]
 	if !b.waking && b.held.first >= 0 {
@@ -221,8 +228,9 @@ func (s *SMMU) wakeLater(bank int) {
 	}
 }
 
-// resume says of the slots that a bank has stalled because of their faults how they go on: they are tried again, the first is terminated if
-// first says so. It is the one in the registers.
+// resume says of the slots that a bank has stalled because of their faults how
+// they go on: they are tried again, the first is terminated if first says so.
+// It is the one in the registers.
 func (s *SMMU) resume(b *bank, first why) {
 	for i := b.held.first; i >= 0; i = s.slots[i].next {
 		if t := &s.slots[i]; t.why == faulted {
@@ -234,7 +242,8 @@ func (s *SMMU) resume(b *bank, first why) {
 	b.fsr &^= FSRSS
 }
 
-// wake lets slots go on that a bank holds: those that the driver has resumed, and the others if no fault is in the way.
+// wake lets slots go on that a bank holds: those that the driver has resumed,
+// and the others if no fault is in the way.
 func (s *SMMU) wake(bank int) {
 	b := &s.banks[bank]
 	held := b.held
@@ -271,7 +280,8 @@ func (s *SMMU) denied(i int32) {
 	s.finish(i, Denied)
 }
 
-// Sync asks to be told when all accesses of a bank have been done that were answered with OK before.
+// Sync asks to be told when all accesses of a bank have been done that were
+// answered with OK before.
 type Sync struct {
 	// Synced is told.
 	Client SyncClient
@@ -287,9 +297,11 @@ type SyncClient interface {
 	Synced(y *Sync)
 }
 
-// Sync reports whether no access of a bank is in flight: none that was answered with OK and has not been said to be Done. If not, y.Client is
-// told when all those have been done; later ones do not matter. With it an operating system waits, after an invalidation, until a page may be
-// given away. y is the SMMU's until then.
+// Sync reports whether no access of a bank is in flight: none that was answered
+// with OK and has not been said to be Done. If not, y.Client is told when all
+// those have been done; later ones do not matter. With it an operating system
+// waits, after an invalidation, until a page may be given away. y is the SMMU's
+// until then.
 func (s *SMMU) Sync(bank int, y *Sync) (done bool) {
 	b := &s.banks[bank]
 	if b.inFlight[0]+b.inFlight[1] == 0 {
@@ -327,7 +339,8 @@ func (s *SMMU) Done(r *Request) {
 	s.Landed(r.flight)
 }
 
-// synced tells those who wait that no access of their epoch is in flight any more, and goes on to the next.
+// synced tells those who wait that no access of their epoch is in flight any
+// more, and goes on to the next.
 func (s *SMMU) synced(b *bank) {
 	for b.syncing && b.inFlight[b.epoch^1] == 0 {
 		y := b.sync

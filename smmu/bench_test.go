@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// load asks for one translation after the other, or for n at a time, without anything around that allocates.
+// load asks for one translation after the other, or for n at a time, without
+// anything around that allocates.
 type load struct {
 	node *smmutest.Node
 	req  []smmu.Request
@@ -73,7 +74,8 @@ func (l *load) away() {
 	}
 }
 
-// Nothing is allocated: for a hit of the first TLB, of the second, a miss, misses that wait for walks and for their channel, an invalidation.
+// Nothing is allocated: for a hit of the first TLB, of the second, a miss,
+// misses that wait for walks and for their channel, an invalidation.
 func TestNoAllocation(t *testing.T) {
 	for name, l := range map[string]*load{
 		"hit":     newLoad(t, 1),

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// many has many requests under way in an SMMU, a driver that changes tables, invalidates what it must, and handles faults some time later, and the rules
+// many has many requests under way in an SMMU, a driver that changes tables,
+// invalidates what it must, and handles faults some time later, and the rules
 // that all of it must keep.
 type many struct {
 	t       *rapid.T
@@ -209,7 +210,8 @@ func (m *many) note(bank int) {
 	}
 }
 
-// change changes tables and does what a driver has to: it invalidates, and gives a page away when nobody uses it.
+// change changes tables and does what a driver has to: it invalidates, and
+// gives a page away when nobody uses it.
 func (m *many) change() {
 	bank, va := m.target()
 	m.note(bank)
@@ -227,8 +229,9 @@ func (m *many) change() {
 	}
 }
 
-// invalidate does no more than is needed: a page; if it is about tables of level 3, the way once and each page there that somebody asks for; all if
-// it is about more.
+// invalidate does no more than is needed: a page; if it is about tables of
+// level 3, the way once and each page there that somebody asks for; all if it
+// is about more.
 func (m *many) invalidate(bank int, va uint64, needed, way bool, level int) {
 	s := m.node.SMMU
 	switch {
@@ -404,7 +407,8 @@ func (m *many) finish() {
 	}
 }
 
-// Many requests at a time: every answer is that of the tables at the time of the answer, every request has one, registers and lines keep their rules, and
+// Many requests at a time: every answer is that of the tables at the time of
+// the answer, every request has one, registers and lines keep their rules, and
 // a page is given away only when nobody uses it any more.
 func TestManyRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,14 +2,18 @@ package smmu
 
 import "github.com/spinsim/spinsim/internal/poison"
 
-// Flight is an access that Hit has let pass, until it has Landed: its bank plus 1, and in bit 0 the epoch. 0: there is none.
+// Flight is an access that Hit has let pass, until it has Landed: its bank plus
+// 1, and in bit 0 the epoch. 0: there is none.
 type Flight uint16
 
-// Hit is Translate of n bytes for what most accesses are: they lie in one page that the first TLB has, which answers at once, and nothing is in their
-// way. The access may be done, until Landed. 0: it is not so, nothing has happened, and Translate is to be asked.
+// Hit is Translate of n bytes for what most accesses are: they lie in one page
+// that the first TLB has, which answers at once, and nothing is in their way.
+// The access may be done, until Landed. 0: it is not so, nothing has happened,
+// and Translate is to be asked.
 //
-// What was found last is in front of the TLB, for reads and for writes, as long as nothing changes that decides about a hit: the entry, its bank, or
-// whether its channel is open. Whoever changes that says forget.
+// What was found last is in front of the TLB, for reads and for writes, as long
+// as nothing changes that decides about a hit: the entry, its bank, or whether
+// its channel is open. Whoever changes that says forget.
 func (s *SMMU) Hit(pdid uint16, va uint64, n int, write bool) Flight {
 	if uint64(n-1) >= pageSize-va&pageMask {
 		return 0

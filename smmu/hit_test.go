@@ -124,8 +124,10 @@ func (w *twins) rare(bank int) {
 	}
 }
 
-// What was found last and is in front of the TLB changes nothing: results, their times, frames and counters are those of an SMMU that looks up everything,
-// while other requests walk, wait for their channel or are stalled, entries make room, and banks fault, stop and get other processes.
+// What was found last and is in front of the TLB changes nothing: results,
+// their times, frames and counters are those of an SMMU that looks up
+// everything, while other requests walk, wait for their channel or are stalled,
+// entries make room, and banks fault, stop and get other processes.
 func TestFrontsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)
@@ -163,7 +165,8 @@ func TestFrontsChangeNothing(t *testing.T) {
 	})
 }
 
-// What takes a hit from the front of the TLB: an entry that makes room while others are walked for, a channel that a miss blocks.
+// What takes a hit from the front of the TLB: an entry that makes room while
+// others are walked for, a channel that a miss blocks.
 func TestFrontsAreForgotten(t *testing.T) {
 	ask := func(n *smmutest.Node, page uint64, write bool) *smmutest.Answer {
 		a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base + page*4096, Length: 8, Write: write}}
@@ -184,7 +187,9 @@ func TestFrontsAreForgotten(t *testing.T) {
 	drain(t, n)
 	require.True(t, ask(n, 0, false).Open, "page 1 has taken its place")
 
-	for first := range uint64(2) { // the page that is read is used before the one that is written, or behind it
+	// the page that is read is used before the one that is written, or behind
+	// it
+	for first := range uint64(2) {
 		n, _ = start("l1_entries=2")
 		n.Access(pdid, base, 8, false)
 		n.Access(pdid, base+4096, 8, true)
@@ -206,7 +211,8 @@ func TestFrontsAreForgotten(t *testing.T) {
 	require.True(t, ask(n, 0, false).Open, "page 2 waits for a walk")
 }
 
-// A block becomes pages between the reads of two walks for it, and nobody invalidates it: a page of its own comes before the block.
+// A block becomes pages between the reads of two walks for it, and nobody
+// invalidates it: a page of its own comes before the block.
 func TestFrontOfABlock(t *testing.T) {
 	n, tables, _ := node(t)
 	block := uint64(2 << 20)
@@ -231,7 +237,8 @@ func TestFrontOfABlock(t *testing.T) {
 	require.Equal(t, uint64(7*4096), ask(1).Frames[0])
 }
 
-// Whatever takes an entry away takes it from the front of the TLB as well, be it a page or a block, seen as a page of it or whole, by whichever of its
+// Whatever takes an entry away takes it from the front of the TLB as well, be
+// it a page or a block, seen as a page of it or whole, by whichever of its
 // addresses; what is left of another bank stays a hit.
 func TestFrontsAreInvalidated(t *testing.T) {
 	const other = pdid + 1
@@ -281,7 +288,8 @@ func TestFrontsAreInvalidated(t *testing.T) {
 	}
 }
 
-// A block is made read-only between the reads of two walks for it: the second has its page no longer written, although the page stands in front.
+// A block is made read-only between the reads of two walks for it: the second
+// has its page no longer written, although the page stands in front.
 func TestFrontOfABlockThatChanges(t *testing.T) {
 	n, tables, _ := node(t)
 	block := uint64(2 << 20)
@@ -314,7 +322,8 @@ func TestFrontOfABlockThatChanges(t *testing.T) {
 	require.Equal(t, smmu.OK, ask(2, false).Result)
 }
 
-// A hit is of bytes of one page, be the entry a block, and of one process; it is in flight until it has landed, and what waits for those in flight waits
+// A hit is of bytes of one page, be the entry a block, and of one process; it
+// is in flight until it has landed, and what waits for those in flight waits
 // for those before it only.
 func TestHitIsOfOnePage(t *testing.T) {
 	n, tables, _ := node(t)

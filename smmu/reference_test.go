@@ -65,7 +65,8 @@ func (s sets) of(va uint64, level int) *recent {
 	return &s[va/smmutest.Size(level)%uint64(len(s))]
 }
 
-// reference is an SMMU that serves one access after the other: lists, and the sentences of docs/memory.md.
+// reference is an SMMU that serves one access after the other: lists, and the
+// sentences of docs/memory.md.
 type reference struct {
 	spec   *smmu.Spec
 	memory sim.Time
@@ -161,7 +162,8 @@ func (r *reference) walk(bank int, va uint64, write bool, took sim.Time) outcome
 	}
 }
 
-// prefetch: the pages behind, whose descriptors are in the same 64 bytes; the nearest is the newest.
+// prefetch: the pages behind, whose descriptors are in the same 64 bytes; the
+// nearest is the newest.
 func (r *reference) prefetch(bank int, table uint64, level int, va uint64) {
 	page := va / 4096
 	for next := page + uint64(r.spec.Prefetch); next > page && level == 3; next-- {
@@ -220,7 +222,8 @@ func address(t *rapid.T) uint64 {
 	return region + uint64(below(t, "page", 12))*4096
 }
 
-// change changes the tables of a process at random, and returns how that is invalidated: not at all, the page only, or its way too.
+// change changes the tables of a process at random, and returns how that is
+// invalidated: not at all, the page only, or its way too.
 func (w *world) change(t *rapid.T, process int, va uint64) (needed, way bool) {
 	tables := w.tables[process]
 	old, level := tables.Find(va)
@@ -257,8 +260,9 @@ func (w *world) frame(level int) uint64 {
 	return f
 }
 
-// One access after the other: result, frame and time, to the picosecond, are those of lists: what is in which TLB, which entry makes room, what
-// the walk cache and the prefetch buffer know, and what stays when nobody invalidates.
+// One access after the other: result, frame and time, to the picosecond, are
+// those of lists: what is in which TLB, which entry makes room, what the walk
+// cache and the prefetch buffer know, and what stays when nobody invalidates.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := randomSpec(t)
@@ -304,8 +308,9 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
-// With poison a forgotten invalidation is found exactly when it would matter: an access ends with STALE where the same SMMU without it answers
-// otherwise than the tables.
+// With poison a forgotten invalidation is found exactly when it would matter:
+// an access ends with STALE where the same SMMU without it answers otherwise
+// than the tables.
 func TestPoisonFindsWhatIsForgotten(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,8 +23,10 @@ type Config struct {
 	Watcher    Watcher // nil: nobody is told
 }
 
-// SMMU is the memory management unit between the devices of a node and its memory. It belongs to one actor: its events go there, and that
-// actor's clients ask it. Its driver may call it from any actor's event of the same node.
+// SMMU is the memory management unit between the devices of a node and its
+// memory. It belongs to one actor: its events go there, and that actor's
+// clients ask it. Its driver may call it from any actor's event of the same
+// node.
 type SMMU struct {
 	// What a hit touches, in one line of the processor's cache.
 	banks []bank
@@ -100,7 +102,8 @@ func (s *SMMU) pop(l *list) int32 {
 	return i
 }
 
-// Init makes s an SMMU without a process, all its TLBs empty. Spec must be valid and On. Its events go to the actor id.
+// Init makes s an SMMU without a process, all its TLBs empty. Spec must be
+// valid and On. Its events go to the actor id.
 func (s *SMMU) Init(eng *sim.Engine, id sim.ID, cfg *Config) {
 	spec := *cfg.Spec
 	*s = SMMU{
@@ -137,8 +140,9 @@ func (s *SMMU) post(at sim.Time, kind sim.Kind, a uint64, r *Request) {
 	s.engine.Post(at, s.id, s.id, kind, a, 0, r)
 }
 
-// Translate asks for a translation. With answered true res is the answer; else Client.Translated is told later. An answer OK lets the client
-// do the access; it says Done when that has reached memory.
+// Translate asks for a translation. With answered true res is the answer; else
+// Client.Translated is told later. An answer OK lets the client do the access;
+// it says Done when that has reached memory.
 func (s *SMMU) Translate(r *Request) (res Result, answered bool) {
 	if poison.On {
 		r.mayAsk()
@@ -230,7 +234,8 @@ func (s *SMMU) enqueue(r *Request, c *channel) {
 	c.last = r
 }
 
-// advance looks up pieces of a request until the channel takes no more. It reports whether all have been.
+// advance looks up pieces of a request until the channel takes no more. It
+// reports whether all have been.
 func (s *SMMU) advance(r *Request, c *channel) bool {
 	for r.at < r.end {
 		b := &s.banks[r.bank]
@@ -396,7 +401,8 @@ func (s *SMMU) answer(r *Request) {
 	}
 }
 
-// outdated reports whether a request's first pieces were translated before an invalidation, its last behind it: then the first do not count.
+// outdated reports whether a request's first pieces were translated before an
+// invalidation, its last behind it: then the first do not count.
 func (s *SMMU) outdated(r *Request) bool {
 	return r.result == OK && r.known && r.inv != s.banks[r.bank].inv
 }

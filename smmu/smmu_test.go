@@ -33,8 +33,10 @@ func write(n *smmutest.Node, va uint64) *smmutest.Answer { return n.Access(pdid,
 
 func took(a *smmutest.Answer) sim.Time { return a.At - a.Asked }
 
-// The times of docs/memory.md: a cold miss reads a descriptor of each level, one of which the walk cache knows the last table reads one, a
-// block is found a level earlier, a hit in the second TLB costs its look-up, one in the first nothing.
+// The times of docs/memory.md: a cold miss reads a descriptor of each level,
+// one of which the walk cache knows the last table reads one, a block is found
+// a level earlier, a hit in the second TLB costs its look-up, one in the first
+// nothing.
 func TestTimes(t *testing.T) {
 	n, tables, spec := node(t, "l1_entries=1")
 	const mb2 = 2 << 20
@@ -114,7 +116,8 @@ func TestDenied(t *testing.T) {
 	require.Equal(t, uint64(2), n.SMMU.Counters().Denied)
 }
 
-// Banks are given and taken; what waits for a translation in a bank that is taken is denied, even if another process has it meanwhile.
+// Banks are given and taken; what waits for a translation in a bank that is
+// taken is denied, even if another process has it meanwhile.
 func TestBanks(t *testing.T) {
 	n, tables, _ := node(t, "banks=2", "on_fault=stall")
 	require.ErrorContains(t, n.SMMU.Assign(0, 9, tables), "bank 0 is that of PDID 7")
@@ -141,7 +144,8 @@ func TestBanks(t *testing.T) {
 	require.Zero(t, n.SMMU.Outstanding())
 }
 
-// What has been asked for in the name of a process whose bank is taken is denied, whatever the TLBs still have; and its walk is not one for the next
+// What has been asked for in the name of a process whose bank is taken is
+// denied, whatever the TLBs still have; and its walk is not one for the next
 // process.
 func TestReleaseUnderWay(t *testing.T) {
 	n, tables, spec := node(t, "l1_entries=1")
@@ -149,7 +153,8 @@ func TestReleaseUnderWay(t *testing.T) {
 	tables.Map(base+page, 3, 2*page, true)
 	read(n, base)
 	read(n, base+page)
-	known := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base, Length: 1}} // in the second TLB
+	// in the second TLB
+	known := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base, Length: 1}}
 	n.Ask(known)
 	n.SMMU.Release(0)
 	require.NoError(t, n.Engine.Run())
@@ -180,7 +185,8 @@ func huge(n *smmutest.Node, va uint64, length int) *smmutest.Answer {
 	return a
 }
 
-// Behind the last address there is nothing: a range that runs over it, or begins there, faults and is not looked up page by page.
+// Behind the last address there is nothing: a range that runs over it, or
+// begins there, faults and is not looked up page by page.
 func TestBeyondAddresses(t *testing.T) {
 	for _, bits := range []uint64{39, 48} {
 		n, tables, spec := node(t, "address_bits="+map[uint64]string{39: "39", 48: "48"}[bits])

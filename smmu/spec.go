@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounds of a Spec: those of the architecture, or far beyond any device, and such that no sum of times overflows.
+// Bounds of a Spec: those of the architecture, or far beyond any device, and
+// such that no sum of times overflows.
 const (
 	maxTime        = sim.Second
 	maxBanks       = 128     // SMMUv2
@@ -21,18 +22,25 @@ const (
 	maxPrefetch    = 7 // the descriptors behind one in 64 bytes
 )
 
-// Spec describes the SMMU of a node. It is the smmu section of a profile, where each value's source stands; there are no defaults. Sources
-// are PART'22 (P), Psistakis'19 (T) and, where they are silent, the choices that docs/memory.md names.
+// Spec describes the SMMU of a node. It is the smmu section of a profile, where
+// each value's source stands; there are no defaults. Sources are PART'22 (P),
+// Psistakis'19 (T) and, where they are silent, the choices that docs/memory.md
+// names.
 type Spec struct {
-	// Kind is None, as is an empty text, or MMU500. With None devices reach memory without translation; the other fields may then be 0.
+	// Kind is None, as is an empty text, or MMU500. With None devices reach
+	// memory without translation; the other fields may then be 0.
 	Kind string `yaml:"kind"`
-	// Banks is the number of context banks: of processes whose memory devices can reach at a time, 1 to 128. T: 16.
+	// Banks is the number of context banks: of processes whose memory devices
+	// can reach at a time, 1 to 128. T: 16.
 	Banks int `yaml:"banks"`
-	// AddressBits is how many bits a virtual address has: 39, three levels of tables, or 48, four. Beyond them an access faults.
+	// AddressBits is how many bits a virtual address has: 39, three levels of
+	// tables, or 48, four. Beyond them an access faults.
 	AddressBits int `yaml:"address_bits"`
-	// L1Entries is the entries of the fully associative first TLB, a power of two from 1 to 4096. P: up to 128.
+	// L1Entries is the entries of the fully associative first TLB, a power of
+	// two from 1 to 4096. P: up to 128.
 	L1Entries int `yaml:"l1_entries"`
-	// L1Latency is the time of a look-up in it, at most 1 s. With 0 a hit answers at once: its clocks are part of the bus's latency.
+	// L1Latency is the time of a look-up in it, at most 1 s. With 0 a hit
+	// answers at once: its clocks are part of the bus's latency.
 	L1Latency sim.Time `yaml:"l1_latency"`
 	// L2Entries is the entries of the second TLB, a power of two from L2Ways to 2^20. P: up to 2048.
 	L2Entries int `yaml:"l2_entries"`
@@ -40,12 +48,13 @@ type Spec struct {
 	L2Ways int `yaml:"l2_ways"`
 	// L2Latency is the time of a look-up in it, from the first TLB and back, at most 1 s.
 	L2Latency sim.Time `yaml:"l2_latency"`
-	// WalkCache is the entries of the cache of pointers to level 3 tables, 0, or a power of two from WalkCacheWays to 2^20.
+	// WalkCache is the entries of the cache of pointers to level 3 tables, 0,
+	// or a power of two from WalkCacheWays to 2^20.
 	WalkCache int `yaml:"walk_cache"`
 	// WalkCacheWays is its associativity, a power of two from 1 to 16.
 	WalkCacheWays int `yaml:"walk_cache_ways"`
-	// Prefetch is how many of the descriptors behind that of a page go into the second TLB with it, as far as the same 64 bytes have them: 0
-	// to 7.
+	// Prefetch is how many of the descriptors behind that of a page go into the
+	// second TLB with it, as far as the same 64 bytes have them: 0 to 7.
 	Prefetch int `yaml:"prefetch"`
 	// Walks is how many walks of tables there may be at a time, 1 to 256. P: 16; T: 8 or 16.
 	Walks int `yaml:"walks"`
@@ -57,17 +66,22 @@ type Spec struct {
 	WalkStep sim.Time `yaml:"walk_step"`
 	// Channels is 2: reads and writes wait each for their own (T), or 1: together (P).
 	Channels int `yaml:"channels"`
-	// Outstanding is how many transactions of a channel may wait for their translation or be stalled, 1 to 65,536; with as many a channel takes
-	// no more. P, T: 256.
+	// Outstanding is how many transactions of a channel may wait for their
+	// translation or be stalled, 1 to 65,536; with as many a channel takes no
+	// more. P, T: 256.
 	Outstanding int `yaml:"outstanding"`
-	// OnFault is what a bank does with a transaction that faults, Terminate or Stall, until its driver says something else: SCTLR.CFCFG.
+	// OnFault is what a bank does with a transaction that faults, Terminate or
+	// Stall, until its driver says something else: SCTLR.CFCFG.
 	OnFault string `yaml:"on_fault"`
-	// HitUnderFault says that a bank goes on with other transactions after a fault, until its driver says something else: SCTLR.HUPCF. P: true.
+	// HitUnderFault says that a bank goes on with other transactions after a
+	// fault, until its driver says something else: SCTLR.HUPCF. P: true.
 	HitUnderFault bool `yaml:"hit_under_fault"`
-	// StallLimit is how many faulting transactions a bank stalls before it processes no more, 1 to 65,536. T: implementation defined.
+	// StallLimit is how many faulting transactions a bank stalls before it
+	// processes no more, 1 to 65,536. T: implementation defined.
 	StallLimit int `yaml:"stall_limit"`
-	// Stale is what becomes of a translation that is in a TLB or the walk cache and no longer that of the tables: Ignore (it is used, as by the
-	// device) or Poison (the access ends with Stale and the Watcher is told).
+	// Stale is what becomes of a translation that is in a TLB or the walk cache
+	// and no longer that of the tables: Ignore (it is used, as by the device)
+	// or Poison (the access ends with Stale and the Watcher is told).
 	Stale string `yaml:"stale"`
 }
 
@@ -151,9 +165,10 @@ func power(wrong *fields.Errors, field string, v, least, most int) {
 	}
 }
 
-// WalkTime is how long a translation takes that is in no TLB, from the question to the answer, at zero load: reads descriptors are read
-// from a memory that answers after memory. Without a walk cache, or if it has not what is asked for, reads is the number of Levels, less
-// those below a block; else it is 1.
+// WalkTime is how long a translation takes that is in no TLB, from the question
+// to the answer, at zero load: reads descriptors are read from a memory that
+// answers after memory. Without a walk cache, or if it has not what is asked
+// for, reads is the number of Levels, less those below a block; else it is 1.
 func (s *Spec) WalkTime(reads int, memory sim.Time) sim.Time {
 	return s.L1Latency + s.L2Latency + sim.Time(reads)*(memory+s.WalkStep)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Every number has a least and a most, with an SMMU and without: its type's extremes are refused by name.
+// Every number has a least and a most, with an SMMU and without: its type's
+// extremes are refused by name.
 func TestEveryFieldIsBounded(t *testing.T) {
 	on, err := smmutest.Spec()
 	require.NoError(t, err)
@@ -83,7 +84,8 @@ func TestErrors(t *testing.T) {
 	require.EqualError(t, err, "banks: 0, expected 1 to 128\nwalks: 0, expected 1 to 256\n"+`stale: "no", expected ignore or poison`)
 }
 
-// The closed form of a miss, in the unit tests' parameters: 30 + 3 x (150 + 40) and 30 + 150 + 40 ns.
+// The closed form of a miss, in the unit tests' parameters: 30 + 3 x (150 + 40)
+// and 30 + 150 + 40 ns.
 func TestWalkTime(t *testing.T) {
 	spec, err := smmutest.Spec()
 	require.NoError(t, err)

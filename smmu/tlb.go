@@ -18,8 +18,8 @@ const (
 // shift is the logarithm of what one descriptor of a level stands for.
 func shift(level int) uint { return uint(pageBits + levelBits*(lastLevel-level)) }
 
-// tag says what a translation is for: the first address, the bank (bits 3 to 9) and the level of its descriptor, plus 1 (bits 0 to 2). 0:
-// there is none.
+// tag says what a translation is for: the first address, the bank (bits 3 to 9)
+// and the level of its descriptor, plus 1 (bits 0 to 2). 0: there is none.
 type tag uint64
 
 func tagOf(bank int, va uint64, level int) tag {
@@ -32,7 +32,8 @@ func (t tag) bank() int  { return int(t >> 3 & (maxBanks - 1)) }
 // spans is how many bytes a descriptor of a level stands for.
 var spans = [lastLevel + 1]uint64{1 << bits39, 1 << (bits39 - levelBits), 1 << (bits39 - 2*levelBits), pageSize}
 
-// leaf is what is known of a page or block: its physical address and, in bit 0, whether it may be written.
+// leaf is what is known of a page or block: its physical address and, in bit 0,
+// whether it may be written.
 type leaf uint64
 
 const writable leaf = 1
@@ -53,8 +54,9 @@ func (l leaf) frame(level int, va uint64) uint64 {
 // allows reports whether an access is permitted.
 func (l leaf) allows(write bool) bool { return !write || l&writable != 0 }
 
-// full is a fully associative TLB with true LRU replacement. Entries are found by a hash; a ring through entry 0 has them in order of use. In front
-// of it stands what was found last, see SMMU.Hit.
+// full is a fully associative TLB with true LRU replacement. Entries are found
+// by a hash; a ring through entry 0 has them in order of use. In front of it
+// stands what was found last, see SMMU.Hit.
 type full struct {
 	fronts [2]front // of reads and of writes
 	lines  []line
@@ -65,7 +67,8 @@ type full struct {
 	free   uint16             // a chain
 }
 
-// front is an entry that was found last, with all that a hit needs to know. The ring learns of its use when something else is looked up.
+// front is an entry that was found last, with all that a hit needs to know. The
+// ring learns of its use when something else is looked up.
 type front struct {
 	base  uint64 // the first address
 	pdid  uint16
@@ -127,7 +130,8 @@ func (f *full) find(t tag) uint16 {
 	return i
 }
 
-// look returns the entry for va, 0 if there is none, and makes it the newest. Where a page and a block are both known, which takes a forgotten
+// look returns the entry for va, 0 if there is none, and makes it the newest.
+// Where a page and a block are both known, which takes a forgotten
 // invalidation, it is that of the page.
 func (f *full) look(bank int, va uint64) uint16 {
 	f.settle()
@@ -253,8 +257,9 @@ func (f *full) invalidateBank(bank int) {
 	}
 }
 
-// assoc is a set-associative cache with LRU replacement in each set; the low bits of the number of a page or block choose the set. The
-// ways of a set are in order of use, newest first, without gaps.
+// assoc is a set-associative cache with LRU replacement in each set; the low
+// bits of the number of a page or block choose the set. The ways of a set are
+// in order of use, newest first, without gaps.
 type assoc struct {
 	pairs []pair
 	ways  int
@@ -282,7 +287,8 @@ func (c *assoc) set(t tag) []pair {
 	return c.pairs[first : first+c.ways]
 }
 
-// look returns what is known of va from a descriptor of the level, and makes it the newest of its set.
+// look returns what is known of va from a descriptor of the level, and makes it
+// the newest of its set.
 func (c *assoc) look(bank int, va uint64, level int) (data uint64, ok bool) {
 	if c.count[level] == 0 {
 		return 0, false

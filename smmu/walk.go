@@ -97,7 +97,8 @@ func (s *SMMU) begin(k int, i int32) {
 	s.over(k, Stale, 0)
 }
 
-// descend finds the first table of a walk. It reports whether that is one: with Poison, the walk cache may have had one that is stale.
+// descend finds the first table of a walk. It reports whether that is one: with
+// Poison, the walk cache may have had one that is stale.
 func (s *SMMU) descend(w *walk) bool {
 	b := &s.banks[w.bank]
 	w.level, w.table, w.cached, w.restart = s.top, b.tables.Root(), false, false
@@ -160,8 +161,9 @@ func (s *SMMU) read(k int) {
 	}
 }
 
-// prefetch puts the pages behind that of a walk into the second TLB, as far as their descriptors came with its own; the farthest first, so
-// that the nearest stays longest.
+// prefetch puts the pages behind that of a walk into the second TLB, as far as
+// their descriptors came with its own; the farthest first, so that the nearest
+// stays longest.
 func (s *SMMU) prefetch(b *bank, w *walk) {
 	place := int(w.va >> pageBits % (lineBytes / descriptor))
 	for n := min(s.spec.Prefetch, lineBytes/descriptor-1-place); n > 0; n-- {

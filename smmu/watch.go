@@ -4,21 +4,25 @@ import "github.com/spinsim/spinsim/sim"
 
 // Counters are what an SMMU has done so far. A piece is what lies in one page of a request.
 type Counters struct {
-	Requests         uint64 // asked of Translate
-	Queued           uint64 // that waited for their channel
-	Denied           uint64 // requests, or pieces, whose PDID has no bank, or one that does not translate
-	L1Hits           uint64 // pieces
-	L1Misses         uint64 // look-ups of the first TLB that asked the second
-	L2Hits           uint64
-	L2Misses         uint64
-	Merged           uint64 // misses that another one's walk has answered
-	WalksFull        uint64 // misses that waited for a walk
-	Walks            uint64
-	WalkCacheHits    uint64
-	Reads            uint64 // descriptors read from memory
-	Restarts         uint64 // walks that an invalidation has sent back
-	Prefetched       uint64 // pages put into the second TLB that nobody had asked for
-	Redone           uint64 // requests looked up once more because of an invalidation between their pieces
+	Requests uint64 // asked of Translate
+	Queued   uint64 // that waited for their channel
+	// requests, or pieces, whose PDID has no bank, or one that does not
+	// translate
+	Denied        uint64
+	L1Hits        uint64 // pieces
+	L1Misses      uint64 // look-ups of the first TLB that asked the second
+	L2Hits        uint64
+	L2Misses      uint64
+	Merged        uint64 // misses that another one's walk has answered
+	WalksFull     uint64 // misses that waited for a walk
+	Walks         uint64
+	WalkCacheHits uint64
+	Reads         uint64 // descriptors read from memory
+	Restarts      uint64 // walks that an invalidation has sent back
+	Prefetched    uint64 // pages put into the second TLB that nobody had asked for
+	// requests looked up once more because of an invalidation between their
+	// pieces
+	Redone           uint64
 	Faults           uint64 // translation faults
 	PermissionFaults uint64
 	Recorded         uint64 // faults with their address in the registers; the others set MULTI
@@ -93,8 +97,9 @@ type StallInfo struct {
 	From, To sim.Time
 }
 
-// StaleInfo is a translation that was used and is no longer that of the tables: it, or the table that the walk cache knew, was changed, and the
-// bank was not told.
+// StaleInfo is a translation that was used and is no longer that of the tables:
+// it, or the table that the walk cache knew, was changed, and the bank was not
+// told.
 type StaleInfo struct {
 	Bank  int
 	PDID  uint16
@@ -129,7 +134,8 @@ func (s *SMMU) truth(b *bank, va uint64, last int) (e Entry, level int) {
 	}
 }
 
-// stale reports whether a translation from a TLB makes an access end otherwise than one from the tables.
+// stale reports whether a translation from a TLB makes an access end otherwise
+// than one from the tables.
 func (s *SMMU) stale(r *Request, b *bank, va uint64, l leaf, at int) bool {
 	e, level := s.truth(b, va, lastLevel)
 	is := leafOf(e)
@@ -144,7 +150,8 @@ func (s *SMMU) stale(r *Request, b *bank, va uint64, l leaf, at int) bool {
 	return true
 }
 
-// staleTable reports whether the walk cache has sent a walk to a table that is not that of the tables.
+// staleTable reports whether the walk cache has sent a walk to a table that is
+// not that of the tables.
 func (s *SMMU) staleTable(b *bank, w *walk) bool {
 	e, level := s.truth(b, w.va, lastLevel-1)
 	if e.Kind == Table && level == lastLevel-1 && e.Addr == w.table {

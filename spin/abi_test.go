@@ -389,7 +389,8 @@ func TestActionsCoverImports(t *testing.T) {
 	require.Equal(t, sorted(documented), sorted(covered))
 }
 
-// placeActions are those of posted writes and typed atomics, and of what a handler asks about its place.
+// placeActions are those of posted writes and typed atomics, and of what a
+// handler asks about its place.
 func placeActions() map[string]func() {
 	var (
 		b   [8]byte

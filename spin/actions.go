@@ -5,7 +5,8 @@ import "unsafe"
 // Actions of handlers. Those marked "suspends" may let another handler run on the same HPU before
 // they return; the others return at once (docs/abi.md, Imports).
 
-// DMAToHost writes b to host memory and returns when the bus has taken it or, on other devices, when it has landed. Suspends.
+// DMAToHost writes b to host memory and returns when the bus has taken it or,
+// on other devices, when it has landed. Suspends.
 func DMAToHost(space Space, offset uint64, b []byte) Result {
 	return dmaToHost(space, offset, unsafe.SliceData(b), uint32(len(b)))
 }
@@ -15,8 +16,9 @@ func DMAFromHost(space Space, offset uint64, b []byte) Result {
 	return dmaFromHost(space, offset, unsafe.SliceData(b), uint32(len(b)))
 }
 
-// WriteHost is DMAToHost of a variable: v points at it and size is its unsafe.Sizeof. Unlike a slice
-// made by a generic function, it may lie on the stack in TinyGo. Suspends.
+// WriteHost is DMAToHost of a variable: v points at it and size is its
+// unsafe.Sizeof. Unlike a slice made by a generic function, it may lie on the
+// stack in TinyGo. Suspends.
 func WriteHost(space Space, offset uint64, v unsafe.Pointer, size uintptr) Result {
 	return dmaToHost(space, offset, (*byte)(v), uint32(size))
 }
@@ -124,7 +126,8 @@ func CAS32(p *uint32, compare, swap uint32) bool {
 	return atomic32(CSwap32, p, swap, compare) == compare
 }
 
-// Apply32 carries out an atomic operation on 32 aligned bits of HPU memory and returns the value before. Suspends.
+// Apply32 carries out an atomic operation on 32 aligned bits of HPU memory and
+// returns the value before. Suspends.
 func Apply32(op Atomic32, p *uint32, operand uint32) uint32 { return atomic32(op, p, operand, 0) }
 
 // Yield hints that another handler may run. Suspends.
@@ -178,19 +181,22 @@ func (c Counter) Set(success, failure uint64) Result { return ctSet(c, success, 
 // Inc adds to the counter's values.
 func (c Counter) Inc(success, failure uint64) Result { return ctInc(c, success, failure) }
 
-// Acknowledge acknowledges the message to its initiator now, in place of the automatic
-// acknowledgement: status 0 for success, else an ni_fail_type (Portals 4.x §3.13). Once per message.
+// Acknowledge acknowledges the message to its initiator now, in place of the
+// automatic acknowledgement: status 0 for success, else an ni_fail_type
+// (Portals 4.x §3.13). Once per message.
 func Acknowledge(status int32) Result { return ack(status) }
 
 // MaxTimer is the longest delay of a Timer, in nanoseconds: a second.
 const MaxTimer = 1_000_000_000
 
-// Timer delivers op to this process as a message to self after delay nanoseconds, at most MaxTimer; Invalid if it is longer. A result that has
-// not failed is the timer's number, for TimerCancel.
+// Timer delivers op to this process as a message to self after delay
+// nanoseconds, at most MaxTimer; Invalid if it is longer. A result that has not
+// failed is the timer's number, for TimerCancel.
 func Timer(delay uint64, op *Op) Result { return timer(delay, op) }
 
-// TimerCancel takes a timer of this program back at the handler's own time; one that expires before that is delivered all the same.
-// Invalid: there is no such timer.
+// TimerCancel takes a timer of this program back at the handler's own time; one
+// that expires before that is delivered all the same. Invalid: there is no such
+// timer.
 func TimerCancel(timer Result) Result { return timerCancel(timer) }
 
 // ToSelf delivers op to this process as a message: a put from device that does not use the wire.
@@ -208,7 +214,8 @@ func Cycles() uint64 { return cycles() }
 // Log writes a line for the person who debugs. It has no effect on the simulation.
 func Log(line string) { log(unsafe.StringData(line), uint32(len(line))) }
 
-// LogValue writes a line of label, a blank and v in hexadecimal. Labels longer than 40 bytes are cut.
+// LogValue writes a line of label, a blank and v in hexadecimal. Labels longer
+// than 40 bytes are cut.
 func LogValue(label string, v uint64) {
 	var b [60]byte
 	n := copy(b[:40], label)

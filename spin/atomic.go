@@ -1,6 +1,7 @@
 package spin
 
-// Atomic32 is an operation of [Apply32]: those of RISC-V's extension A, and compare-and-swap (docs/abi.md, Atomics on HPU memory).
+// Atomic32 is an operation of [Apply32]: those of RISC-V's extension A, and
+// compare-and-swap (docs/abi.md, Atomics on HPU memory).
 type Atomic32 uint32
 
 // The operations on 32 bits.

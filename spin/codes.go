@@ -6,9 +6,12 @@ type Code int32
 
 // Return codes of handlers.
 const (
-	Success            Code = 0  // payload, completion
-	SuccessPending     Code = 1  // completion: like Success, but the match entry is not completed by this message
-	Drop               Code = 2  // header: discard the rest of the message; payload: discard the packet
+	Success Code = 0 // payload, completion
+	// completion: like Success, but the match entry is not completed by this
+	// message
+	SuccessPending Code = 1
+	// header: discard the rest of the message; payload: discard the packet
+	Drop               Code = 2
 	DropPending        Code = 3  // header: like Drop, the entry not completed
 	ProcessData        Code = 4  // header: go on with payload handlers
 	ProcessDataPending Code = 5  // header: like ProcessData, the entry not completed
@@ -23,8 +26,10 @@ type Result int32
 
 // Results of actions (docs/abi.md, Imports).
 const (
-	OK           Result = 0
-	Fault        Result = -1 // host page not present, after all tries of the device or with TellFaults; a retry may succeed
+	OK Result = 0
+	// host page not present, after all tries of the device or with TellFaults;
+	// a retry may succeed
+	Fault        Result = -1
 	Denied       Result = -2 // outside the range, or forbidden
 	Invalid      Result = -3 // an argument is wrong
 	NoSpace      Result = -4 // a limit of the device
@@ -41,11 +46,14 @@ type Space uint32
 const (
 	MEHostMem      Space = 0 // the range of the match entry
 	HandlerHostMem Space = 1 // the handler host memory given with it
-	Granted        Space = 2 // the first of those that other processes have granted; DMA operations only
+	// the first of those that other processes have granted; DMA operations only
+	Granted Space = 2
 )
 
-// TellFaults with a Space of a DMA operation (MEHostMem | TellFaults) has the operation end with Fault as soon as a page is found absent. Without
-// it the device waits for the page, and the handler with it, if it waits for the operation.
+// TellFaults with a Space of a DMA operation (MEHostMem | TellFaults) has the
+// operation end with Fault as soon as a page is found absent. Without it the
+// device waits for the page, and the handler with it, if it waits for the
+// operation.
 const TellFaults Space = 1 << 8
 
 // MessageType is the kind of request a header handler looks at.
@@ -84,10 +92,14 @@ type OpOptions uint32
 // CompleteEntry makes the end of the operation complete the pending match entry.
 const CompleteEntry OpOptions = 1 << 0
 
-// Datagrams makes each packet of a put a message of its own: it is matched by itself, at its place behind RemoteOffset, and what becomes of it
-// does not concern the others. Nobody is told of one that is lost, nor is it a failure of the run: the handlers see to it that it is sent again.
-// The same holds for data that cannot be read, of which the NIC sends nothing and which it does not wait for. A payload handler has the place of
-// the packet in the put, and the length of all of it, in Offset and MLength; one that has come damaged has Length 0. No acknowledgement.
+// Datagrams makes each packet of a put a message of its own: it is matched by
+// itself, at its place behind RemoteOffset, and what becomes of it does not
+// concern the others. Nobody is told of one that is lost, nor is it a failure
+// of the run: the handlers see to it that it is sent again. The same holds for
+// data that cannot be read, of which the NIC sends nothing and which it does
+// not wait for. A payload handler has the place of the packet in the put, and
+// the length of all of it, in Offset and MLength; one that has come damaged has
+// Length 0. No acknowledgement.
 const Datagrams OpOptions = 1 << 1
 
 // AtomicOp is an atomic operation of Portals (Portals 4.x §3.15).

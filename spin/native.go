@@ -10,7 +10,8 @@ import (
 // Device carries out the actions of handlers that run natively. Package spintest has one; handlers
 // never see it.
 type Device interface {
-	// Act performs an action and returns its result, which is 64 bits wide for fadd, cycles, scratchpad and message_memory.
+	// Act performs an action and returns its result, which is 64 bits wide for
+	// fadd, cycles, scratchpad and message_memory.
 	Act(a *Action) int64
 	// Address gives the n bytes at p an address, the same for the same variable.
 	Address(p *byte, n uintptr) Ptr
@@ -29,11 +30,13 @@ type Action struct {
 	Word32   *uint32    // atomic32, wait32: the word; dma_fadd_typed: where the value found goes
 	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B what is compared
 	Pair     *[2]uint64 // ct_get: where success and failure go
-	A        uint64     // compare; increment; success; delay, ns; status; value of host_write; what wait32 waits for another than; cluster
-	B        uint64     // swap; failure
-	Counter  Counter    // of ct_get, ct_set, ct_inc
-	Handle   Handle     // of dma_test, dma_wait, timer_cancel
-	Op       *Op        // of puts, gets, atomics, timer, to_self
+	// compare; increment; success; delay, ns; status; value of host_write; what
+	// wait32 waits for another than; cluster
+	A       uint64
+	B       uint64  // swap; failure
+	Counter Counter // of ct_get, ct_set, ct_inc
+	Handle  Handle  // of dma_test, dma_wait, timer_cancel
+	Op      *Op     // of puts, gets, atomics, timer, to_self
 }
 
 var (

@@ -47,7 +47,8 @@ type Payload struct {
 	MLength    uint64 // length of the message after truncation, bytes, user header included
 }
 
-// Bytes returns the packet's payload, which is valid, and may be written, until the handler returns.
+// Bytes returns the packet's payload, which is valid, and may be written, until
+// the handler returns.
 func (p *Payload) Bytes() []byte { return p.Base.Bytes(p.Length) }
 
 // Completion is what a completion handler is given, after the last payload handler of a message
@@ -65,7 +66,9 @@ type Completion struct {
 	Offset       uint64 // where in the entry the message would be deposited, bytes
 	MLength      uint64 // length after truncation, bytes, user header included
 	Packet       Ptr    // the last packet; may be written
-	PacketLen    uint32 // bytes at Packet; 0 unless the entry's completion handler sees the packet, or if it was dropped
+	// bytes at Packet; 0 unless the entry's completion handler sees the packet,
+	// or if it was dropped
+	PacketLen uint32
 }
 
 // PacketBytes returns the last packet, which is valid until the handler returns.
@@ -87,13 +90,15 @@ type Op struct {
 	RemoteOffset uint64 // bytes
 	HdrData      uint64
 	UserPtr      uint64 // returned in the initiator's events
-	MD           uint32 // memory descriptor whose queue and counter get the initiator's events; 0: none
-	Options      OpOptions
-	AtomicOp     AtomicOp
-	Datatype     Datatype
-	Operand      Ptr    // operand of an OpCSwap or OpMSwap
-	Fetch        Ptr    // from device: destination of a fetching atomic's result; 0: does not fetch
-	FetchOffset  uint64 // from host: destination of a fetching atomic's result, bytes in Space
-	UserHdr      Ptr    // PutFromDevice, Timer, ToSelf: bytes to send before the payload
-	UserHdrLen   uint32 // how many; 0: none
+	// memory descriptor whose queue and counter get the initiator's events; 0:
+	// none
+	MD          uint32
+	Options     OpOptions
+	AtomicOp    AtomicOp
+	Datatype    Datatype
+	Operand     Ptr    // operand of an OpCSwap or OpMSwap
+	Fetch       Ptr    // from device: destination of a fetching atomic's result; 0: does not fetch
+	FetchOffset uint64 // from host: destination of a fetching atomic's result, bytes in Space
+	UserHdr     Ptr    // PutFromDevice, Timer, ToSelf: bytes to send before the payload
+	UserHdrLen  uint32 // how many; 0: none
 }

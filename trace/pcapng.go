@@ -15,8 +15,9 @@ const (
 	LinkUser0 uint16 = 147 // of a layout that users agree on: see package internal/capture
 )
 
-// Pcapng writes a capture file of the version 1.0 of the pcapng format (draft-ietf-opsawg-pcapng): interfaces, then packets. Times are nanoseconds since
-// 1970, so many as of virtual time; readers show no finer ones.
+// Pcapng writes a capture file of the version 1.0 of the pcapng format
+// (draft-ietf-opsawg-pcapng): interfaces, then packets. Times are nanoseconds
+// since 1970, so many as of virtual time; readers show no finer ones.
 type Pcapng struct {
 	out        *bufio.Writer
 	block      []byte // scratch
@@ -57,7 +58,8 @@ func NewPcapng(out io.Writer, application, comment string) *Pcapng {
 	w.block = binary.LittleEndian.AppendUint32(w.block, orderMagic)
 	w.block = binary.LittleEndian.AppendUint16(w.block, 1)
 	w.block = binary.LittleEndian.AppendUint16(w.block, 0)
-	w.block = binary.LittleEndian.AppendUint64(w.block, ^uint64(0)) // the length of the section is not said
+	// the length of the section is not said
+	w.block = binary.LittleEndian.AppendUint64(w.block, ^uint64(0))
 	w.option(optionComment, []byte(comment))
 	w.option(optionUser, []byte(application))
 	w.end(blockSection)
@@ -77,7 +79,8 @@ func (w *Pcapng) Interface(name string, linkType uint16) int {
 	return w.interfaces - 1
 }
 
-// Packet adds a packet of an interface; it panics if there is no such interface, a programmer's mistake.
+// Packet adds a packet of an interface; it panics if there is no such
+// interface, a programmer's mistake.
 func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
 	if number < 0 || number >= w.interfaces {
 		panic("trace: a packet of an interface that there is not") //lint:panic programmer's mistake

@@ -34,7 +34,8 @@ const (
 // DefaultWindow is the number of events held back to be put in order.
 const DefaultWindow = 1 << 16
 
-// Memory is what a timeline takes while it is written, bytes, about: the events that are held back, whatever is measured. The rest is in its file.
+// Memory is what a timeline takes while it is written, bytes, about: the events
+// that are held back, whatever is measured. The rest is in its file.
 const Memory = DefaultWindow * 256
 
 // Options change how a timeline is written. The zero value is the default.
@@ -205,8 +206,9 @@ func (w *Writer) Track(group string, groupID int, name string) sim.TrackID {
 	return t.handle
 }
 
-// Describe puts facts about the whole timeline, such as what produced it, into an instant at time 0 on a line of its own, above all
-// lines that are named later.
+// Describe puts facts about the whole timeline, such as what produced it, into
+// an instant at time 0 on a line of its own, above all lines that are named
+// later.
 func (w *Writer) Describe(facts ...sim.Arg) {
 	w.Instant(w.Track("about", 0, "provenance"), "provenance", 0, 0, facts...)
 }

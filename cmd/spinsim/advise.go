@@ -17,7 +17,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// adviseFlags are those of "advise": what "handler run" takes of a module and its surroundings, and which messages come.
+// adviseFlags are those of "advise": what "handler run" takes of a module and
+// its surroundings, and which messages come.
 type adviseFlags struct {
 	handlerRunFlags
 	size string
@@ -123,16 +124,20 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	return t.Write(c.OutOrStdout(), format)
 }
 
-// usual are the handlers and states of libraries with several handlers of a kind, or with ones that deal with no message of zeros, where nobody says others.
+// usual are the handlers and states of libraries with several handlers of a
+// kind, or with ones that deal with no message of zeros, where nobody says
+// others.
 var usual = map[string]struct{ header, payload, completion, state string }{
-	"bcast":     {payload: "stream_payload", completion: "stream_completion"},
-	"pingpong":  {payload: "stream_payload", completion: "stream_completion"},
-	"datatype":  {payload: "unpack", state: "size=BYTES,block=64,stride=64"},
-	"raid5":     {header: "open", payload: "write", state: "parity=32,slots=64"}, // a data server without a parity server
+	"bcast":    {payload: "stream_payload", completion: "stream_completion"},
+	"pingpong": {payload: "stream_payload", completion: "stream_completion"},
+	"datatype": {payload: "unpack", state: "size=BYTES,block=64,stride=64"},
+	// a data server without a parity server
+	"raid5":     {header: "open", payload: "write", state: "parity=32,slots=64"},
 	"replicate": {header: "open", payload: "store", state: "bytes=BYTES,slots=64"},
 }
 
-// preset chooses what is usual of a built-in library where no handler is named, for messages of n bytes, and says so.
+// preset chooses what is usual of a built-in library where no handler is named,
+// for messages of n bytes, and says so.
 func (f *adviseFlags) preset(m *handlers.Library, n int) string {
 	u, is := usual[m.Name]
 	if !is || m.Path != "" || f.header+f.payload+f.completion != "" {

@@ -15,8 +15,10 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Advice on handlers of the library work is what compare hpus measures of handlers that take as long: with the HPUs that are advised they hold line rate, with one less they
-// do not, and with either they handle as many packets as the advice simulates, within two percent.
+// Advice on handlers of the library work is what compare hpus measures of
+// handlers that take as long: with the HPUs that are advised they hold line
+// rate, with one less they do not, and with either they handle as many packets
+// as the advice simulates, within two percent.
 func TestAdviceIsWhatHPUsMeasures(t *testing.T) {
 	const size = 2048
 	p, err := profile.Load("spin-int", fmt.Sprint("fabric.mtu=", size))
@@ -42,7 +44,8 @@ func TestAdviceIsWhatHPUsMeasures(t *testing.T) {
 	}
 }
 
-// Every library can be asked about, on devices of every kind: three sentences that do not contradict each other, and a note of what ran if it was chosen.
+// Every library can be asked about, on devices of every kind: three sentences
+// that do not contradict each other, and a note of what ran if it was chosen.
 func TestAdviceOnEveryLibrary(t *testing.T) {
 	devices := []string{"spin-int", "exanest-qfdb", "ib-npf"}
 	for i, library := range handlers.Names() {

@@ -20,7 +20,8 @@ func columnsTopic() *cobra.Command {
 		Short: "What the columns of tables, CSV and JSON mean, for every command",
 	}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		cli.Fit(c.OutOrStdout(), func(to io.Writer) { _ = experiment.WriteSections(to, sections()) }) // the writer notes what went wrong
+		// the writer notes what went wrong
+		cli.Fit(c.OutOrStdout(), func(to io.Writer) { _ = experiment.WriteSections(to, sections()) })
 	})
 	return c
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/spinsim/spinsim/handlers/count"
 )
 
-// A documented command is a line of a code block, or a piece of code in a sentence, that begins with spinsim (or with how it is run
-// from the repository).
+// A documented command is a line of a code block, or a piece of code in a
+// sentence, that begins with spinsim (or with how it is run from the
+// repository).
 var (
 	blockLine  = regexp.MustCompile(`^(?:    |\$ )?((?:(?:go run \./cmd/)?spinsim|cd) .*)$`)
 	inSentence = regexp.MustCompile("`(spinsim [^`]+)`")
@@ -155,8 +156,10 @@ func documentedCommands(text string) (list []string) {
 // compiler: TestToolchainPorting runs them.
 var porting = filepath.Join("docs", "porting.md")
 
-// Every command of README.md, RATIONALE.md, docs and the examples can be typed as it is written there, one after the other, in a folder that
-// has the files it speaks of. Compilers are not needed: a built module takes the place of what they would make.
+// Every command of README.md, RATIONALE.md, docs and the examples can be typed
+// as it is written there, one after the other, in a folder that has the files
+// it speaks of. Compilers are not needed: a built module takes the place of
+// what they would make.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	repository, err := filepath.Abs("../..")
@@ -177,7 +180,8 @@ func TestDocumentedCommands(t *testing.T) {
 			used[c] = true
 			c = strings.Replace(c, "go run ./cmd/spinsim", "spinsim", 1)
 			plain := strings.Join(strings.Fields(strings.Split(c, "#")[0]), " ")
-			if !slices.Contains(mentions, c) && !strings.Contains(string(text), "<!-- output: "+plain+" -->") { // those are run elsewhere
+			// those are run elsewhere
+			if !slices.Contains(mentions, c) && !strings.Contains(string(text), "<!-- output: "+plain+" -->") {
 				commands = append(commands, c)
 			}
 		}
@@ -238,7 +242,8 @@ func TestDocumentedFlags(t *testing.T) {
 	require.Greater(t, total, 500)
 }
 
-// documentedFiles makes a folder with the files that commands speak of without making them; those of an example are its own.
+// documentedFiles makes a folder with the files that commands speak of without
+// making them; those of an example are its own.
 func documentedFiles(t *testing.T, of string) string {
 	dir := t.TempDir()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -265,8 +270,9 @@ func documentedFiles(t *testing.T, of string) string {
 	return dir
 }
 
-// stubCompiler makes a program that is called like TinyGo or clang and makes a given module; one that shall have debugging information
-// has that of the only handler in C of which a document tells how to build it.
+// stubCompiler makes a program that is called like TinyGo or clang and makes a
+// given module; one that shall have debugging information has that of the only
+// handler in C of which a document tells how to build it.
 func stubCompiler(t *testing.T, module string) string {
 	name := filepath.Join(t.TempDir(), "compiler")
 	debug, err := filepath.Abs(filepath.Join("testdata", "docs", "c-filter.debug.wasm"))

@@ -35,7 +35,8 @@ type cutRun struct {
 	ext  string   // of a file that may be a folder
 }
 
-// cutRuns are runs of every command that has limits and writes files, by their paths; one experiment stands for all of them, whose command is the same.
+// cutRuns are runs of every command that has limits and writes files, by their
+// paths; one experiment stands for all of them, whose command is the same.
 var cutRuns = map[string][]cutRun{
 	"run":     {{args: []string{"ring.yaml"}}},
 	"compare": {{args: []string{"pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--breakdown"}}},
@@ -77,7 +78,8 @@ func limited(c *cobra.Command) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// No file of a run that was cut off looks like that of a whole one: it stays as it was, which the error says, or has a mark. Every kind of file of every
+// No file of a run that was cut off looks like that of a whole one: it stays as
+// it was, which the error says, or has a mark. Every kind of file of every
 // command is asked for; a run that is not cut off writes them all.
 func TestFilesOfCutRuns(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The same command prints the same bytes whatever the number of processors, whether or not a timeline is recorded, and every time.
+// The same command prints the same bytes whatever the number of processors,
+// whether or not a timeline is recorded, and every time.
 func TestOutputDoesNotDependOnTheMachine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	sweep := []string{"compare", "bcast", "--ranks", "2,3,8,37", "--size", "0,8,20000", "--format", "csv"}

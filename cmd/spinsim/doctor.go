@@ -186,7 +186,8 @@ func program(names ...string) func() (string, error) {
 
 var versionNumber = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
 
-// answersWithin is how long a program has to say its version: one that waits for a display is none that works.
+// answersWithin is how long a program has to say its version: one that waits
+// for a display is none that works.
 const answersWithin = 10 * time.Second
 
 // versionOf asks a program for its version.

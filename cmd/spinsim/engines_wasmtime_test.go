@@ -83,7 +83,8 @@ func sameOnBothEngines(t *testing.T, name, dir string, text []byte, args []strin
 			require.True(t, err == nil || got != exitOK, "%s: %v", name, err)
 			everything = append(everything, data...)
 		}
-		everything = engineName.ReplaceAll(everything, []byte("ENGINE")) // the build has both, the run one
+		// the build has both, the run one
+		everything = engineName.ReplaceAll(everything, []byte("ENGINE"))
 		if first == nil {
 			first, status = everything, got
 			if status == exitInput { // nothing has run

@@ -110,8 +110,10 @@ func explainScenario(c *cobra.Command, file, format string) error {
 	return errors.Join(failed, err)
 }
 
-// explanation is what json shows: requests in the order of their arrival, each with what followed at the same process until the
-// next one. What happened before the first request of a process, or was printed by the script, stands by itself.
+// explanation is what json shows: requests in the order of their arrival, each
+// with what followed at the same process until the next one. What happened
+// before the first request of a process, or was printed by the script, stands
+// by itself.
 type explanation struct {
 	Requests []*explainedRequest `json:"requests"`
 	last     map[int]*explainedRequest

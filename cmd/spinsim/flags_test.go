@@ -103,7 +103,8 @@ var besides = map[string][]string{
 	"spinsim goal gen --seed":           {"permutation"},
 }
 
-// texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
+// texts are flags that are no numbers: names, files, switches, values of a
+// profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`quiet all breakdown samples app by define durable guarded client critical-path ack engine expect experiment fault firmware format handler handler-host-file header help hex host-file hupcf include lang matching mode noise
 	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op kernel set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step path benchmark transport algorithms full omb scaling shape param points resume part slurm strip title only list pcap pcap-at dissector`)
@@ -126,7 +127,8 @@ func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pfla
 	})
 }
 
-// What is no number, or none that a flag can have, is one error of one line that names the flag, in words of this program.
+// What is no number, or none that a flag can have, is one error of one line
+// that names the flag, in words of this program.
 func TestEveryNumberIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -212,7 +214,8 @@ var alone = map[string][]string{
 	"spinsim goal convert":                        {"two.goal"},
 }
 
-// A text that is none of those a flag takes, or no file that there is, is one error of one line that names the flag.
+// A text that is none of those a flag takes, or no file that there is, is one
+// error of one line that names the flag.
 func TestEveryTextIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
@@ -252,7 +255,8 @@ func TestEveryTextIsChecked(t *testing.T) {
 	require.Len(t, tried, len(nonsense), "flags that no command has: %v", nonsense)
 }
 
-// A flag of one value that is given twice is refused by every command, before anything else is looked at.
+// A flag of one value that is given twice is refused by every command, before
+// anything else is looked at.
 func TestEveryFlagIsGivenOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	values := map[string]string{"bool": "true", "string": "x", "duration": "1s"}

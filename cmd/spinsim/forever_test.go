@@ -30,7 +30,8 @@ programs:
   - {name: p, ranks: 0, steps: [{put: {to: 1, entry: e, bytes: 900000}}]}
 `
 
-// endless are commands whose handlers compute for ever, one after the other, with a budget as large as there is.
+// endless are commands whose handlers compute for ever, one after the other,
+// with a budget as large as there is.
 func endless(t *testing.T) (dir string, list [][]string) {
 	dir = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "forever.wasm"), []byte(forever), 0o600))
@@ -60,8 +61,9 @@ func TestSignalEndsHandlers(t *testing.T) {
 	}
 }
 
-// awaitBusy returns when a process has computed for a quarter of a second: its handler is at work. Where the system does not tell, the
-// signal comes earlier, which ends the command as well.
+// awaitBusy returns when a process has computed for a quarter of a second: its
+// handler is at work. Where the system does not tell, the signal comes earlier,
+// which ends the command as well.
 func awaitBusy(t *testing.T, pid int) {
 	deadline := time.Now().Add(time.Minute)
 	for {

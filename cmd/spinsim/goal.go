@@ -247,7 +247,8 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, format 
 	return writeLines(out, &m.Record, f.model.String())
 }
 
-// runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.
+// runModel runs a schedule on the LogGOPS model and draws it if a timeline is
+// asked for. The path is empty if none is.
 func runModel(ctx context.Context, of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool, limits ...goal.Option) (r goal.Result, cp goal.CriticalPath, err error) {
 	options, err := model.options(of, s)
 	if err != nil {
@@ -277,7 +278,8 @@ func runModel(ctx context.Context, of *making, s *goal.Schedule, model *modelFla
 	return r, cp, err
 }
 
-// drawing puts the spans of a run on a timeline: a line for each processor and each direction of a network interface.
+// drawing puts the spans of a run on a timeline: a line for each processor and
+// each direction of a network interface.
 type drawing struct {
 	w      sim.Tracer
 	s      *goal.Schedule

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Programs that call the command tell a schedule that does not finish from one that cannot be read by the exit status.
+// Programs that call the command tell a schedule that does not finish from one
+// that cannot be read by the exit status.
 func TestGoalExitStatus(t *testing.T) {
 	file := func(text string) string {
 		name := filepath.Join(t.TempDir(), "a.goal")

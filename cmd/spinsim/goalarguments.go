@@ -84,7 +84,8 @@ func (f *goalRunFlags) restore(r *provenance.Record) (schedule string, err error
 	return a.Schedule, nil
 }
 
-// writeWithOrigin writes an object as JSON in a line, with what produced it as its first field and a digest as its last.
+// writeWithOrigin writes an object as JSON in a line, with what produced it as
+// its first field and a digest as its last.
 func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 	var b bytes.Buffer
 	b.WriteString(`{"provenance":`)

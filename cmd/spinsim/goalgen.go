@@ -141,7 +141,8 @@ var paramFlags = map[goal.Param]string{
 	goal.ParamSeed: "seed",
 }
 
-// checkGenerator refuses numbers below 1 and flags that the pattern or application does not look at.
+// checkGenerator refuses numbers below 1 and flags that the pattern or
+// application does not look at.
 func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 	var errs []error
 	for _, x := range []struct {

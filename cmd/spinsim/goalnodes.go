@@ -39,7 +39,9 @@ type nodeFlags struct {
 	memory    cli.MemoryFlag
 	links     cli.LinksFlag
 	shape     cli.ShapeFlag
-	idle      string // a note on processors that were chosen for handlers which did not run; configs sets it
+	// a note on processors that were chosen for handlers which did not run;
+	// configs sets it
+	idle string
 }
 
 // names are those of the flags, which the endpoint model does not have.
@@ -69,7 +71,8 @@ func formNames() (names []string) {
 	return names
 }
 
-// mpiFlags are the flags of the options of package mpi. A buffer holds some of the largest eager messages.
+// mpiFlags are the flags of the options of package mpi. A buffer holds some of
+// the largest eager messages.
 var mpiFlags = map[string]string{
 	"matching": "matching", "eager": "eager", "buffers": "buffers", "ranks on a node": "ranks-per-node", "bytes of a buffer": "eager",
 }
@@ -231,7 +234,8 @@ func nodeColumns() []report.Column {
 	}
 }
 
-// differs says for the head of a table which flags are not what they are by default: without that two runs would look alike.
+// differs says for the head of a table which flags are not what they are by
+// default: without that two runs would look alike.
 func (f *nodeFlags) differs() (text string) {
 	plain := mpi.DefaultOptions(mpi.Host)
 	if f.perNode != 1 {

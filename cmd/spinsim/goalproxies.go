@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 )
 
-// goalProxiesCommand is the experiment of the applications, which can also say where its schedules come from.
+// goalProxiesCommand is the experiment of the applications, which can also say
+// where its schedules come from.
 func goalProxiesCommand() *cobra.Command {
 	e, err := experiment.Find("matching")
 	if err != nil {

@@ -125,7 +125,8 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
 	return c
 }
 
-// langNames are the languages of handlers in words: people write Go, with the name of its compiler or without.
+// langNames are the languages of handlers in words: people write Go, with the
+// name of its compiler or without.
 var langNames = strings.Replace(build.LangNames(), string(build.TinyGo), "go", 1)
 
 // checkLang refuses a language that handlers are not written in; "" is the default.

@@ -167,7 +167,8 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 	return cfg, badInput(errors.Join(errs...))
 }
 
-// readState reads the state from the one flag that gives it. Without one it is what the module says.
+// readState reads the state from the one flag that gives it. Without one it is
+// what the module says.
 func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
 	flag := "state-format"
 	if f.stateFormat != "" {
@@ -312,7 +313,8 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	return errors.Join(err, failed)
 }
 
-// ended is the error of a run that nothing has come of: of its input, unless somebody or a limit has ended it.
+// ended is the error of a run that nothing has come of: of its input, unless
+// somebody or a limit has ended it.
 func ended(err error) error {
 	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
 		return err

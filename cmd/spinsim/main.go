@@ -19,7 +19,9 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
-	memory.CollectLate() // what the commands are made of lasts as long as the program: nothing is to be found among it
+	// what the commands are made of lasts as long as the program: nothing is to
+	// be found among it
+	memory.CollectLate()
 	return cli.Execute(rootCommand(), args, out, errs)
 }
 

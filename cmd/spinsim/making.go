@@ -18,11 +18,14 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// making is what a result is being made from. Of a result that is made again, the profiles and the inputs come from its record.
+// making is what a result is being made from. Of a result that is made again,
+// the profiles and the inputs come from its record.
 type making struct {
 	provenance.Record
-	again  *provenance.Record // nil: a new result
-	folder string             // of the document with again: files that are not where they were may be there
+	again *provenance.Record // nil: a new result
+	// of the document with again: files that are not where they were may be
+	// there
+	folder string
 	stdin  io.Reader
 }
 
@@ -31,7 +34,8 @@ func newMaking(c *cobra.Command, name string) *making {
 	return &making{Record: provenance.Record{Build: thisBuild(), Command: name}, stdin: c.InOrStdin()}
 }
 
-// repeating begins to make a result again. What it says of the program is what the record says, so that equal results are equal bytes.
+// repeating begins to make a result again. What it says of the program is what
+// the record says, so that equal results are equal bytes.
 func repeating(r *provenance.Record, folder string, stdin io.Reader) *making {
 	return &making{Record: provenance.Record{Build: r.Build, Command: r.Command}, again: r, folder: folder, stdin: stdin}
 }

@@ -62,7 +62,8 @@ func writeManual(c *cobra.Command, folder string) (pages int, err error) {
 
 func manualName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manualPage is the page of a command in roff. It has the version instead of a date, so that the same spinsim writes the same bytes.
+// manualPage is the page of a command in roff. It has the version instead of a
+// date, so that the same spinsim writes the same bytes.
 func manualPage(c *cobra.Command) ([]byte, error) {
 	of := *c // its text becomes Markdown
 	of.Long = markdown(c.Long)

@@ -35,7 +35,8 @@ func taken(t *testing.T, dir string, args ...string) float64 {
 	return kib * (1 << 10)
 }
 
-// needed is what a command says it would need, bytes. It is a process of its own: what the tests before have taken counts against the limit.
+// needed is what a command says it would need, bytes. It is a process of its
+// own: what the tests before have taken counts against the limit.
 func needed(t *testing.T, dir string, args ...string) float64 {
 	c := spinsim(t, dir, append(slices.Clip(args), "--memory-limit", "64MiB")...)
 	var out, errs bytes.Buffer
@@ -60,7 +61,8 @@ func needed(t *testing.T, dir string, args ...string) float64 {
 	return float64(size)
 }
 
-// What a run is said to need is what it takes, within a factor of two: nodes in all forms of a broadcast, messages, handlers, schedules, scenarios.
+// What a run is said to need is what it takes, within a factor of two: nodes in
+// all forms of a broadcast, messages, handlers, schedules, scenarios.
 func TestMemoryNeeded(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -96,8 +98,9 @@ func TestMemoryNeeded(t *testing.T) {
 	}
 }
 
-// Four key-value servers with 3 GB each, of which they use 1.8, on a host of 8 GiB (NPF'17 §6), are simulated within 2 GiB of memory: pages that are only touched take none. Without -everything they have a
-// tenth of all that.
+// Four key-value servers with 3 GB each, of which they use 1.8, on a host of 8
+// GiB (NPF'17 §6), are simulated within 2 GiB of memory: pages that are only
+// touched take none. Without -everything they have a tenth of all that.
 func TestServersInMemory(t *testing.T) {
 	dir := t.TempDir()
 	args := strings.Fields("compare npf-instances --mode npf --instances 4 --vm 300MB --working-set 180MB --warm 30ms --time 1ms --set os.memory=820MiB")
@@ -110,13 +113,16 @@ func TestServersInMemory(t *testing.T) {
 	require.Less(t, is, most)
 }
 
-// What the process may reserve counts as memory that there is: a command ends in one line when the system refuses it more, and before Go would be refused
+// What the process may reserve counts as memory that there is: a command ends
+// in one line when the system refuses it more, and before Go would be refused
 // some, which ends with a list of all goroutines.
 func TestLimitsOfTheProcess(t *testing.T) {
 	for _, tc := range []struct{ limit, line, want string }{
 		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: .* ulimit -v allows"},
 		{"-v 2500000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -v"},
-		{"-v 3000000", "compare osu-ranks -q --profile exanest", `(?s)(ended: .* ulimit -v|osu-ranks .*\(ulimit\) leave)`}, // many nodes reserve a little each, and one of them may be the first to notice
+		// many nodes reserve a little each, and one of them may be the first to
+		// notice
+		{"-v 3000000", "compare osu-ranks -q --profile exanest", `(?s)(ended: .* ulimit -v|osu-ranks .*\(ulimit\) leave)`},
 		{"-v 1900000", "version", "ulimit -v allows 1.81 GiB, of which the program has reserved .*: expected at least"},
 		{"-d 800000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -d"},
 	} {

@@ -191,7 +191,8 @@ func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experimen
 	return t.Write(out, format)
 }
 
-// sweep turns the flags into a sweep of one of the two experiments; everything wrong with them is reported before anything runs.
+// sweep turns the flags into a sweep of one of the two experiments; everything
+// wrong with them is reported before anything runs.
 func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	e := exanest.OSURanks
 	if f.benchmark.Kind == osu.Pair {
@@ -260,7 +261,8 @@ func (f *osuFlags) choose(s *experiment.Sweep, p *profile.Profile, perNode int) 
 	keep("benchmark", s.Choose("benchmark", f.benchmark.Name))
 	keep("transport", s.Choose("transport", cmp.Or(f.transport, exanest.DefaultTransport(p))))
 	keep("iterations", s.Choose("iterations", strconv.Itoa(f.iterations)))
-	if err := s.Choose("warmup", strconv.Itoa(f.warmup)); f.warmup < 0 { // some axes have a number for each benchmark's own
+	// some axes have a number for each benchmark's own
+	if err := s.Choose("warmup", strconv.Itoa(f.warmup)); f.warmup < 0 {
 		keep("warmup", fmt.Errorf("%d, expected at least 0", f.warmup))
 	} else {
 		keep("warmup", err)

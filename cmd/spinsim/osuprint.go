@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/internal/osu"
 )
 
-// print writes results as the OSU micro-benchmarks do: an output for each path or number of ranks, with what produced it before the header.
+// print writes results as the OSU micro-benchmarks do: an output for each path
+// or number of ranks, with what produced it before the header.
 func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experiment.Result) error {
 	axis := "ranks"
 	if f.benchmark.Kind == osu.Pair {

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// printProfile writes the source of an embedded profile, or all values of one in a file, those of its base too, and of one with overrides.
+// printProfile writes the source of an embedded profile, or all values of one
+// in a file, those of its base too, and of one with overrides.
 func printProfile(out io.Writer, name string, overrides []string) error {
 	text, err := profile.Source(name)
 	if profile.IsFile(name) || len(overrides) > 0 {

@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write the outputs in README.md and docs
 
 const outputMark = "<!-- output: spinsim "
 
-// Every block of README.md and of documents in docs below a line "<!-- output: spinsim ... -->" is what that command prints.
+// Every block of README.md and of documents in docs below a line "<!-- output:
+// spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
 	documents, err := filepath.Glob(filepath.Join("docs", "*.md"))
@@ -76,11 +77,13 @@ func printedBlock(t *testing.T, command string) string {
 	return printed
 }
 
-// inDeep is of commands of which no smaller one is short: they run with -everything only, which .ci/run deep has.
+// inDeep is of commands of which no smaller one is short: they run with
+// -everything only, which .ci/run deep has.
 const inDeep = ""
 
-// shown are commands that take many seconds, and a smaller one of which every row and every explanation must be shown as well; -everything runs
-// them as they are written.
+// shown are commands that take many seconds, and a smaller one of which every
+// row and every explanation must be shown as well; -everything runs them as
+// they are written.
 var shown = map[string]string{
 	"compare kv --workload A,B,C,D,F":                                     "compare kv --profile spin-int --workload D,F",
 	"compare kv --experiment clients":                                     "compare kv --experiment clients --profile spin-int --clients 1,2",
@@ -143,8 +146,9 @@ var shown = map[string]string{
 	"compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream": "compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream --size 8",
 }
 
-// showsRowsOf requires that each line which a command prints is in the text, however wide its columns are there. The last line says what has
-// produced it, which is less. What stands above the title is the answer of these rows.
+// showsRowsOf requires that each line which a command prints is in the text,
+// however wide its columns are there. The last line says what has produced it,
+// which is less. What stands above the title is the answer of these rows.
 func showsRowsOf(t *testing.T, text, command string) {
 	words := func(line string) string { return strings.Join(strings.Fields(line), " ") }
 	known := map[string]bool{}
@@ -163,7 +167,8 @@ func showsRowsOf(t *testing.T, text, command string) {
 	}
 }
 
-// pictures are what documents show of commands: the flag with which they draw it, and its file in docs/images.
+// pictures are what documents show of commands: the flag with which they draw
+// it, and its file in docs/images.
 var pictures = map[string]struct{ flag, file string }{
 	"compare bcast":                                                   {"--plot", "bcast.svg"},
 	"compare scan --experiment rows":                                  {"--plot", "scan.svg"},
@@ -221,7 +226,8 @@ func samePicture(t *testing.T, drawn, shown string) {
 	require.Equal(t, provenance.Hash(old), provenance.Hash(picture), "%s differs; go test ./cmd/spinsim -update draws it anew", shown)
 }
 
-// The table of docs/goal.md has what goal proxies prints; of the applications whose runs are short, with -everything of all.
+// The table of docs/goal.md has what goal proxies prints; of the applications
+// whose runs are short, with -everything of all.
 func TestGoalDocumentShowsTheProxies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "goal.md"))
 	require.NoError(t, err)
@@ -240,7 +246,8 @@ func TestGoalDocumentShowsTheProxies(t *testing.T) {
 		}
 		want := fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", row[slices.Index(rows[0], "application")], row[slices.Index(rows[0], "ranks")],
 			share("p2p_share"), share("gain"), share("gain_published"))
-		if !strings.Contains(strings.ToLower(string(text)), want) { // applications write their names in their own ways
+		// applications write their names in their own ways
+		if !strings.Contains(strings.ToLower(string(text)), want) {
 			t.Errorf("docs/goal.md has no row %q", want)
 		}
 	}

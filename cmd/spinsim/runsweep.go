@@ -42,7 +42,8 @@ func (s *runSweep) of(part experiment.ResumeFlags, plans []*scenario.Plan) (thes
 	return these
 }
 
-// maxRuns is how many runs a sweep of a scenario may have, whose results are held until all are done.
+// maxRuns is how many runs a sweep of a scenario may have, whose results are
+// held until all are done.
 const maxRuns = 100_000
 
 // newRunSweep reads NAME=VALUE and PATH=VALUE. What has one value becomes one of the options.
@@ -92,7 +93,8 @@ func newRunSweep(o *scenario.Options, params, set []string) (*runSweep, error) {
 	return s, nil
 }
 
-// record says what the results are made from. load makes the plan of a run; here a parameter has its value, and a field of the profile is as it is.
+// record says what the results are made from. load makes the plan of a run;
+// here a parameter has its value, and a field of the profile is as it is.
 func (s *runSweep) record(load func(run int, v scenario.Variation) (*scenario.Plan, error)) (*provenance.Record, error) {
 	return scenario.RecordSweep(*s.lists, s.combined, func(i int) (*scenario.Plan, error) {
 		return load(i, scenario.Variation{Parameters: s.variations[i].Parameters})
@@ -206,8 +208,9 @@ func (u *unfinishedRuns) Progress() string {
 // Shown reports whether there is something to show.
 func (u *unfinishedRuns) Shown() bool { return u.have > 0 }
 
-// run carries all plans out, several at a time. Failures of scenarios are in the results; where a run has none, the error is *unfinishedRuns. A run that fails does
-// not end the others.
+// run carries all plans out, several at a time. Failures of scenarios are in
+// the results; where a run has none, the error is *unfinishedRuns. A run that
+// fails does not end the others.
 func (s *runSweep) run(ctx context.Context, plans []*scenario.Plan, workers int, done func()) error {
 	results := make([]*scenario.Result, len(plans))
 	failures := make([]error, len(plans))
@@ -252,7 +255,8 @@ func (s *runSweep) run(ctx context.Context, plans []*scenario.Plan, workers int,
 	return u
 }
 
-// sweep runs a scenario with every combination of values, and shows one long table for each of its own.
+// sweep runs a scenario with every combination of values, and shows one long
+// table for each of its own.
 func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *runSweep) error {
 	if f.traced() {
 		return badInput(fmt.Errorf("--trace, --links and --pcap follow one run, but there are %d", len(s.variations)))
@@ -312,7 +316,8 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
 }
 
-// open opens the folder of results. It is an error if runs are missing there and none is to be made.
+// open opens the folder of results. It is an error if runs are missing there
+// and none is to be made.
 func (s *runSweep) open(f experiment.ResumeFlags, plans []*scenario.Plan) (err error) {
 	if s.folder, err = f.Open(); err != nil {
 		return err
@@ -323,8 +328,9 @@ func (s *runSweep) open(f experiment.ResumeFlags, plans []*scenario.Plan) (err e
 	return err
 }
 
-// needed are options with the first value of each field that has several, if the profile is none without them, such as a torus without lengths: all runs have these
-// before their own.
+// needed are options with the first value of each field that has several, if
+// the profile is none without them, such as a torus without lengths: all runs
+// have these before their own.
 func (f *runFlags) needed(file string, o scenario.Options, s *runSweep) scenario.Options {
 	first := s.variations[0]
 	if _, _, err := f.load(file, o.With(scenario.Variation{Parameters: first.Parameters})); err == nil {
@@ -337,7 +343,8 @@ func (f *runFlags) needed(file string, o scenario.Options, s *runSweep) scenario
 	return o
 }
 
-// sayPart says in the place of a table what of a part is kept; all is how many runs there are in all parts.
+// sayPart says in the place of a table what of a part is kept; all is how many
+// runs there are in all parts.
 func (f *runFlags) sayPart(c *cobra.Command, s *runSweep, all int) error {
 	ended, cut := 0, 0
 	for _, r := range s.sweep.Results {

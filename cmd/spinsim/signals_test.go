@@ -23,7 +23,8 @@ func spinsim(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return c
 }
 
-// ends waits for a command that has been sent a signal. A fraction of a second is promised; the test allows for a busy machine.
+// ends waits for a command that has been sent a signal. A fraction of a second
+// is promised; the test allows for a busy machine.
 func ends(t *testing.T, c *exec.Cmd) (exit int, errs string) {
 	watchdog := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
 	err := c.Wait()
@@ -43,8 +44,8 @@ func folder(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A command that reads from a pipe which says nothing more ends on the first signal. Files of that name stay as they were, and
-// nothing else is left.
+// A command that reads from a pipe which says nothing more ends on the first
+// signal. Files of that name stay as they were, and nothing else is left.
 func TestSignalEndsReaders(t *testing.T) {
 	for _, tc := range []struct {
 		line, left string
@@ -90,7 +91,8 @@ func TestSignalEndsReaders(t *testing.T) {
 	}
 }
 
-// A sweep of a scenario that a signal ends shows the runs that were made, in the words of a comparison.
+// A sweep of a scenario that a signal ends shows the runs that were made, in
+// the words of a comparison.
 func TestSignalShowsRuns(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(`
@@ -148,7 +150,8 @@ func TestSignalLeavesOldFiles(t *testing.T) {
 	}
 }
 
-// A command that makes or runs a large schedule ends on the first signal, also while it writes to somebody who does not read.
+// A command that makes or runs a large schedule ends on the first signal, also
+// while it writes to somebody who does not read.
 func TestSignalEndsWriters(t *testing.T) {
 	dir := t.TempDir()
 	c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")

@@ -48,7 +48,8 @@ func suggestFlags(root *cobra.Command) {
 	}
 }
 
-// langs are the languages of handlers as --help has them: people write go, and tinygo is taken, too.
+// langs are the languages of handlers as --help has them: people write go, and
+// tinygo is taken, too.
 func langs() (list []string) {
 	for _, l := range build.Langs() {
 		if l == build.TinyGo {
@@ -81,7 +82,8 @@ func names[T ~string](list []T) (texts []string) {
 	return texts
 }
 
-// suggestArguments lets shells complete arguments that are names, and says of which commands they are those of files.
+// suggestArguments lets shells complete arguments that are names, and says of
+// which commands they are those of files.
 func suggestArguments(root *cobra.Command) {
 	modules := func(*cobra.Command) []string { return handlers.Names() }
 	profiles := func(*cobra.Command) []string { return cli.Profiles() }

@@ -27,7 +27,8 @@ func suggested(t *testing.T, line ...string) (values []string) {
 	return values
 }
 
-// Shells complete values of flags, lists behind their last comma, overrides section by section, and arguments.
+// Shells complete values of flags, lists behind their last comma, overrides
+// section by section, and arguments.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"compare bcast --profile spin-i":                    "spin-int spin-int-sc17",
@@ -125,7 +126,8 @@ func TestSuggestedOverrides(t *testing.T) {
 	}
 }
 
-// Every command has a page, which has its flags, its commands as they are typed, and the version of spinsim; the same each time.
+// Every command has a page, which has its flags, its commands as they are
+// typed, and the version of spinsim; the same each time.
 func TestManual(t *testing.T) {
 	dir := t.TempDir()
 	var out, errs bytes.Buffer

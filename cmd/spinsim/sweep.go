@@ -119,7 +119,8 @@ func pointsOf(args []string) (int, error) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	points := 0
-	if _, err := fmt.Sscan(lines[len(lines)-1], &points); err != nil || points != len(lines)-1 { // the last line counts them
+	// the last line counts them
+	if _, err := fmt.Sscan(lines[len(lines)-1], &points); err != nil || points != len(lines)-1 {
 		return 0, badInput(fmt.Errorf("%q measures no points", strings.Join(args, " ")))
 	}
 	return points, nil

@@ -196,7 +196,8 @@ type linkClass struct {
 	busiest cli.LinkLoad
 }
 
-// add counts a link; without loads of a run nobody asks for its name, of which there may be many millions.
+// add counts a link; without loads of a run nobody asks for its name, of which
+// there may be many millions.
 func (k *linkClass) add(loads map[string]cli.LinkLoad, name func() string) {
 	k.count++
 	if loads == nil {

@@ -35,7 +35,8 @@ func dissected(t *testing.T, folder, file string, filter string, fields ...strin
 	return rows
 }
 
-// What tshark reads of a capture is what the timeline of the same run says of the same packets, to the picosecond.
+// What tshark reads of a capture is what the timeline of the same run says of
+// the same packets, to the picosecond.
 func TestTsharkReadsWhatTheTimelineSays(t *testing.T) {
 	folder := t.TempDir()
 	example, err := scenarios.Find("count")
@@ -81,7 +82,9 @@ func TestTsharkReadsIP(t *testing.T) {
 	require.Empty(t, dissected(t, folder, pcap, "tcp.analysis.flags && frame.time_relative < 0.5", "frame.number"), "no retransmission while both programs run")
 }
 
-// Packets of IP over ExaNet are put together of cells, also of transfers that overtake each other: tshark finds every byte of every stream, and the checksums right.
+// Packets of IP over ExaNet are put together of cells, also of transfers that
+// overtake each other: tshark finds every byte of every stream, and the
+// checksums right.
 func TestTsharkReadsIPOverExaNet(t *testing.T) {
 	for _, x := range []struct {
 		streams, mtu string

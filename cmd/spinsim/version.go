@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// thisBuild says which spinsim this is. Tests replace it, so that what they compare does not depend on the commit.
+// thisBuild says which spinsim this is. Tests replace it, so that what they
+// compare does not depend on the commit.
 var thisBuild = sync.OnceValue(provenance.ReadBuild)
 
 // versionCommand prints what the Go tool has recorded of this program.

@@ -1,4 +1,5 @@
-// Package chandler is the filter of examples/first-handler in C; the source is in the folder filter.
+// Package chandler is the filter of examples/first-handler in C; the source is
+// in the folder filter.
 package chandler
 
 import _ "embed"

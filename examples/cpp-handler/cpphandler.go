@@ -1,4 +1,5 @@
-// Package cpphandler is the filter of examples/first-handler in C++; the source is in the folder filter.
+// Package cpphandler is the filter of examples/first-handler in C++; the source
+// is in the folder filter.
 package cpphandler
 
 import _ "embed"

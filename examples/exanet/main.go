@@ -1,5 +1,7 @@
-// Command exanet sends messages from the packetizer of one MPSoC of an ExaNeSt board to the mailboxes of two others, one of which belongs to another
-// protection domain, on a network that works and on one that loses every third cell or so, and prints what the processes saw, and when.
+// Command exanet sends messages from the packetizer of one MPSoC of an ExaNeSt
+// board to the mailboxes of two others, one of which belongs to another
+// protection domain, on a network that works and on one that loses every third
+// cell or so, and prints what the processes saw, and when.
 package main
 
 import (

@@ -15,8 +15,7 @@ func Example_run() {
 			fmt.Println(err)
 		}
 	}
-	// Output:
-	// faults: {}
+	// Output: faults: {}
 	//        3.036 µs  receiver  "ExaNeSt" from node 0
 	//        3.742 µs  receiver  "sends" from node 0
 	//        4.449 µs  receiver  "words" from node 0

@@ -1,5 +1,7 @@
-// Fault-policy compares a page-fault policy of one's own with those of PART: it asks for a block when 64 KiB are there, and brings in what is behind them
-// while those come. It has the flags, tables, plots and provenance of spinsim compare pagefault: try --help.
+// Fault-policy compares a page-fault policy of one's own with those of PART: it
+// asks for a block when 64 KiB are there, and brings in what is behind them
+// while those come. It has the flags, tables, plots and provenance of spinsim
+// compare pagefault: try --help.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// A filter: packets whose first four bytes are the wanted number are deposited in host memory and counted; all others are
-// counted and dropped.
+// A filter: packets whose first four bytes are the wanted number are deposited
+// in host memory and counted; all others are counted and dropped.
 //
 //spin:library filter 1.0
 //spin:needs spaces=entry

@@ -1,5 +1,8 @@
-// Command gsas counts primes with the processes of an ExaNeSt board that share memory: each takes the next task from a counter by fetch-and-add, wherever the counter is, and
-// writes what it has found into a table. It runs on a network that works and on one that loses and doubles every tenth cell or so; the counts are the same.
+// Command gsas counts primes with the processes of an ExaNeSt board that share
+// memory: each takes the next task from a counter by fetch-and-add, wherever
+// the counter is, and writes what it has found into a table. It runs on a
+// network that works and on one that loses and doubles every tenth cell or so;
+// the counts are the same.
 package main
 
 import (

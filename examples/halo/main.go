@@ -1,6 +1,9 @@
-// Command halo lets ranks swap the borders of a matrix that they have dealt out by columns. A border is columns of a matrix that lies in memory row by row:
-// a block of a few bytes in each row, MPI_Type_vector. With matching by the host a core puts what comes into its places, and not before the program waits; with that
-// by the NIC handlers do, while the core computes. It prints what the exchange costs in both forms, whose matrix is the same in the end.
+// Command halo lets ranks swap the borders of a matrix that they have dealt out
+// by columns. A border is columns of a matrix that lies in memory row by row: a
+// block of a few bytes in each row, MPI_Type_vector. With matching by the host
+// a core puts what comes into its places, and not before the program waits;
+// with that by the NIC handlers do, while the core computes. It prints what the
+// exchange costs in both forms, whose matrix is the same in the end.
 package main
 
 import (
@@ -75,7 +78,8 @@ func run(ctx context.Context, out io.Writer, matching mpi.Matching) (err error) 
 	return nil
 }
 
-// program is that of a rank: it returns the time that it has spent in the exchange, and a sum of the matrix.
+// program is that of a rank: it returns the time that it has spent in the
+// exchange, and a sum of the matrix.
 func program(r *mpi.Rank) (exchange sim.Time, sum uint32, err error) {
 	c := r.World()
 	neighbours := [2]int{c.Rank() - 1, c.Rank() + 1}

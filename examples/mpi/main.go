@@ -1,5 +1,7 @@
-// Command mpi lets the ranks of an MPI program follow heat along a rod: each has a part of it, swaps the ends with its neighbours in every step, and all add
-// up the heat. It prints what the program computes and what its time goes into, with both forms of matching.
+// Command mpi lets the ranks of an MPI program follow heat along a rod: each
+// has a part of it, swaps the ends with its neighbours in every step, and all
+// add up the heat. It prints what the program computes and what its time goes
+// into, with both forms of matching.
 package main
 
 import (
@@ -111,7 +113,8 @@ func rod(r *mpi.Rank, out io.Writer) error {
 	return nil
 }
 
-// conduct takes a step: of the heat of a cell a quarter goes to each side, but for the ends of the rod. It returns the heat of the part.
+// conduct takes a step: of the heat of a cell a quarter goes to each side, but
+// for the ends of the rod. It returns the heat of the part.
 func conduct(b []byte, first, last bool) (sum float64) {
 	before := get(b, 0)
 	for i := 1; i <= cells; i++ {

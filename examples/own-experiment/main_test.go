@@ -31,7 +31,8 @@ func TestThirtyLines(t *testing.T) {
 	require.LessOrEqual(t, lines(string(text)), 30)
 }
 
-// ownModule is the file go.mod of a user's module: what this repository needs, with this repository in place of a release.
+// ownModule is the file go.mod of a user's module: what this repository needs,
+// with this repository in place of a release.
 func ownModule(t *testing.T, repository string) string {
 	text, err := os.ReadFile(filepath.Join(repository, "go.mod"))
 	require.NoError(t, err)
@@ -39,7 +40,8 @@ func ownModule(t *testing.T, repository string) string {
 	return own + "\nrequire github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => " + repository + "\n"
 }
 
-// build builds the example as the program of a user's module, which needs no more than this repository.
+// build builds the example as the program of a user's module, which needs no
+// more than this repository.
 func build(t *testing.T) (program, folder string) {
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
@@ -58,8 +60,8 @@ func build(t *testing.T) (program, folder string) {
 	return program, folder
 }
 
-// The program of a user's module has the table, CSV, plot, timeline, waterfall and provenance of spinsim compare, and can make a result
-// again.
+// The program of a user's module has the table, CSV, plot, timeline, waterfall
+// and provenance of spinsim compare, and can make a result again.
 func TestProgramOfAUser(t *testing.T) {
 	program, folder := build(t)
 	run := func(status int, args ...string) string {

@@ -1,5 +1,6 @@
-// Command rdma lets two MPSoCs of an ExaNeSt board move a megabyte by RDMA, first on a network that works and then on one that loses cells, and
-// prints what the hosts saw, and when.
+// Command rdma lets two MPSoCs of an ExaNeSt board move a megabyte by RDMA,
+// first on a network that works and then on one that loses cells, and prints
+// what the hosts saw, and when.
 package main
 
 import (
@@ -72,7 +73,8 @@ func run(ctx context.Context, out io.Writer, faults string) (err error) {
 	return nil
 }
 
-// write sends a megabyte to addresses of the other process, and waits until that has acknowledged all of it.
+// write sends a megabyte to addresses of the other process, and waits until
+// that has acknowledged all of it.
 func (x *example) write(p *runtime.Proc) error {
 	data := p.Alloc(length)
 	copy(data.Raw(), bytes.Repeat([]byte("ExaNeSt "), length/8))

@@ -1,4 +1,5 @@
-// Package scenarios holds the scenarios that spinsim scenario example prints: commented, complete, and tests of themselves.
+// Package scenarios holds the scenarios that spinsim scenario example prints:
+// commented, complete, and tests of themselves.
 package scenarios
 
 import (

@@ -1,5 +1,5 @@
-// Command two-nodes builds a cluster of two nodes through the library, installs a handler on one, sends from the other and
-// prints what happened when.
+// Command two-nodes builds a cluster of two nodes through the library, installs
+// a handler on one, sends from the other and prints what happened when.
 package main
 
 import (
@@ -42,7 +42,8 @@ type example struct {
 
 // run simulates one message. watch, if not nil, is told what the handlers do.
 func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err error) {
-	// A profile holds every latency, width and count; here it is the discrete NIC of sPIN'17, with one value changed.
+	// A profile holds every latency, width and count; here it is the discrete
+	// NIC of sPIN'17, with one value changed.
 	device, err := profile.Load("spin-dis", "hpu.cores=2")
 	if err != nil {
 		return err
@@ -72,7 +73,8 @@ func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err 
 	return nil
 }
 
-// receive installs the handlers of package count, waits for the event of a message and reads what they have counted.
+// receive installs the handlers of package count, waits for the event of a
+// message and reads what they have counted.
 func (x *example) receive(p *runtime.Proc) error {
 	module, err := count.Library.Load(x.cluster)
 	if err != nil {

@@ -54,7 +54,8 @@ func TestErrors(t *testing.T) {
 		dead(t, m, barrier, big, small)
 		nowhere := gsas.Pointer(uint64(at) + 1<<42) // node 2
 		require.ErrorIs(t, m.Read(nowhere, small), gsas.ErrNoHome)
-		require.ErrorIs(t, m.Read(gsas.Pointer(uint64(at)+1<<39), small), gsas.ErrNoHome) // another process of node 1
+		// another process of node 1
+		require.ErrorIs(t, m.Read(gsas.Pointer(uint64(at)+1<<39), small), gsas.ErrNoHome)
 		require.Equal(t, gsas.Null, at.Plus(1<<40))
 		require.Equal(t, "null", gsas.Null.String())
 		return nil
@@ -94,7 +95,8 @@ func dead(t *testing.T, m *gsas.Member, at gsas.Pointer, big, small runtime.View
 	require.ErrorIs(t, m.Barrier(at), gsas.ErrDead)
 }
 
-// Processes of another protection domain get nowhere, whatever they know: their requests are refused, and counted. Nothing changes.
+// Processes of another protection domain get nowhere, whatever they know: their
+// requests are refused, and counted. Nothing changes.
 func TestForeignDomain(t *testing.T) {
 	c := newCluster(t, "exanest", 2, 1, gsas.Options{PDID: 7}, still...)
 	var at gsas.Pointer
@@ -130,7 +132,8 @@ func TestForeignDomain(t *testing.T) {
 	require.EqualValues(t, 4096, c.space.Counts(1).Allocated)
 }
 
-// A home that nobody reaches is an error in the end, and what was asked of it has not happened twice: not at all, or once.
+// A home that nobody reaches is an error in the end, and what was asked of it
+// has not happened twice: not at all, or once.
 func TestHomeThatDoesNotAnswer(t *testing.T) {
 	impatient := exanet.Options{State: map[string]any{"timeout": 10000, "retries": 3}}
 	c := newCluster(t, "exanest", 2, 1, gsas.Options{PDID: 7, Member: impatient},
@@ -151,7 +154,8 @@ func TestHomeThatDoesNotAnswer(t *testing.T) {
 	c.run()
 }
 
-// Barriers of any number of processes, odd ones too: none goes on before the last has come, many times over. Freed ones let go.
+// Barriers of any number of processes, odd ones too: none goes on before the
+// last has come, many times over. Freed ones let go.
 func TestBarrier(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5, 8, 13, 31} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

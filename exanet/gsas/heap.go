@@ -16,8 +16,9 @@ type block struct {
 
 func (b *block) end() uint64 { return b.at + (b.length+heapAlign-1)/heapAlign*heapAlign }
 
-// heap gives parts of a range away. The first that fits behind the last one given is taken, so that what has been freed is used again as late as may be: an access by a dead
-// pointer then mostly meets nothing, and is an error.
+// heap gives parts of a range away. The first that fits behind the last one
+// given is taken, so that what has been freed is used again as late as may be:
+// an access by a dead pointer then mostly meets nothing, and is an error.
 type heap struct {
 	start, end uint64
 	blocks     []*block // by address
@@ -41,7 +42,8 @@ func (h *heap) alloc(n uint64) *block {
 	return b
 }
 
-// search returns the first place for n bytes that does not begin before least, and how many blocks lie before it.
+// search returns the first place for n bytes that does not begin before least,
+// and how many blocks lie before it.
 func (h *heap) search(n, least uint64) (i int, at uint64, found bool) {
 	i, _ = h.at(least)
 	for ; i <= len(h.blocks); i++ {

@@ -21,7 +21,9 @@ type modelled struct {
 	order []uint64
 }
 
-// The heap against a map of bytes to their allocations: no two overlap, all lie in the heap, what is free can be had if it is in one piece, and every address knows its allocation.
+// The heap against a map of bytes to their allocations: no two overlap, all lie
+// in the heap, what is free can be had if it is in one piece, and every address
+// knows its allocation.
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := uint64(rapid.IntRange(1, 1<<20).Draw(t, "start")) * heapAlign

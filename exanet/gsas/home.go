@@ -82,7 +82,8 @@ func (h *home) run(p *runtime.Proc) (err error) {
 	}
 }
 
-// pageOptions are the options of the home's page: it knows the processes of all pages of all nodes, as far as there is memory for so many.
+// pageOptions are the options of the home's page: it knows the processes of all
+// pages of all nodes, as far as there is memory for so many.
 func (h *home) pageOptions() rdma.Options {
 	o := h.space.o.Channels
 	if _, given := o.State["peers"]; given {
@@ -164,7 +165,8 @@ func (r *request) touches() (from, n uint64, write bool) {
 	return 0, 0, false
 }
 
-// overlap reports whether two requests must not be under way at the same time. Whoever frees an allocation waits for all that go on in it.
+// overlap reports whether two requests must not be under way at the same time.
+// Whoever frees an allocation waits for all that go on in it.
 func (h *home) overlap(a, b *request) bool {
 	if a.op == opFree || b.op == opFree {
 		x, y := h.heap.find(a.target.Target().VA()), h.heap.find(b.target.Target().VA())
@@ -175,7 +177,8 @@ func (h *home) overlap(a, b *request) bool {
 	return n > 0 && m > 0 && (write || writes) && from < others+m && others < from+n
 }
 
-// waits reports whether a request overlaps one that is under way, or one of those that wait before it.
+// waits reports whether a request overlaps one that is under way, or one of
+// those that wait before it.
 func (h *home) waits(r *request, before []request) bool {
 	if h.space.unheld {
 		return false
@@ -193,7 +196,8 @@ func (h *home) waits(r *request, before []request) bool {
 	return false
 }
 
-// ended deals with transfers that have ended, and then with requests that have waited for them, or for a channel.
+// ended deals with transfers that have ended, and then with requests that have
+// waited for them, or for a channel.
 func (h *home) ended() error {
 	for i := 0; i < len(h.moving); {
 		m := h.moving[i]
@@ -224,7 +228,9 @@ func (h *home) ended() error {
 		if err := h.serve(&r); err != nil {
 			return err
 		}
-		if len(h.held) > before { // there was no channel: nothing large goes on, and nothing that overlaps it
+		// there was no channel: nothing large goes on, and nothing that
+		// overlaps it
+		if len(h.held) > before {
 			h.held = slices.Insert(h.held[:before], i, r)
 			i++
 		}
@@ -261,7 +267,8 @@ func (h *home) check(r *request) status {
 	return done
 }
 
-// serve does what a request wants. It has its answer, is under way, waits at a barrier or, for want of a channel, stands at the end of those that are held.
+// serve does what a request wants. It has its answer, is under way, waits at a
+// barrier or, for want of a channel, stands at the end of those that are held.
 func (h *home) serve(r *request) error {
 	h.counts.Requests++
 	if r.op != opAlloc && r.op != opBarrierAlloc {

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An operation in messages is the sum of its parts: library code, a message of the packetizer there (exanet/latency_test.go computes it), library code and a look for the allocation, an access to
-// memory, and a message back.
+// An operation in messages is the sum of its parts: library code, a message of
+// the packetizer there (exanet/latency_test.go computes it), library code and a
+// look for the allocation, an access to memory, and a message back.
 func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	const (
 		code   = 376.167
@@ -35,7 +36,8 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-// message is what a message of n bytes takes, ns, from its stores to the look that finds it, to a process of the own node or of the next one of the board.
+// message is what a message of n bytes takes, ns, from its stores to the look
+// that finds it, to a process of the own node or of the next one of the board.
 func message(n, node int) float64 {
 	const (
 		axi   = 19.2 / 8 // bytes in a nanosecond

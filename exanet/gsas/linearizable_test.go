@@ -23,8 +23,10 @@ var (
 	historySeed = flag.Uint64("linearizable.seed", 1, "seed of the first system of TestLinearizable")
 )
 
-// A history is what processes do with one allocation at the same time, and what they see. regionBytes is its size, some cells: reads and writes of a small part of it go in
-// messages, of most of it by RDMA, and both overlap with words.
+// A history is what processes do with one allocation at the same time, and what
+// they see. regionBytes is its size, some cells: reads and writes of a small
+// part of it go in messages, of most of it by RDMA, and both overlap with
+// words.
 const (
 	regionBytes    = 640
 	regionsOfRound = 2
@@ -177,7 +179,8 @@ func (r *recorded) round(m *gsas.Member, rng *rand.Rand, me, round int) (err err
 }
 
 func randomCall(rng *rand.Rand) call {
-	word := []int{0, 8, 320, 632}[rng.IntN(4)] // few words, so that they are fought for, in several cells
+	// few words, so that they are fought for, in several cells
+	word := []int{0, 8, 320, 632}[rng.IntN(4)]
 	values := []uint64{0, 1, 2, 3, ^uint64(0)}
 	c := call{kind: rng.IntN(calls), at: word, n: 8, operand: values[rng.IntN(5)], expect: values[rng.IntN(5)]}
 	if c.kind > callWrite {
@@ -239,7 +242,9 @@ func (r *recorded) check() (n int, wrong string) {
 	return n, wrong
 }
 
-// Whatever processes do at the same time, and whatever happens to their messages, it is as if they had done it one after the other, each thing as a whole and within its time.
+// Whatever processes do at the same time, and whatever happens to their
+// messages, it is as if they had done it one after the other, each thing as a
+// whole and within its time.
 func TestLinearizable(t *testing.T) {
 	var large, held, full, again, twice, damaged uint64
 	for n, seed := 0, *historySeed; n < *histories; seed++ {
@@ -264,7 +269,8 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// The test above finds a home whose requests do not wait for large ones under way, and one wrong value.
+// The test above finds a home whose requests do not wait for large ones under
+// way, and one wrong value.
 func TestLinearizableFinds(t *testing.T) {
 	found := 0
 	for seed := range uint64(20) {

@@ -11,7 +11,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Member is a process that uses a space. Its methods are for the program of that process, and each returns when it is done: a process has one operation at a time.
+// Member is a process that uses a space. Its methods are for the program of
+// that process, and each returns when it is done: a process has one operation
+// at a time.
 type Member struct {
 	space    *Space
 	p        *runtime.Proc
@@ -30,8 +32,10 @@ type Member struct {
 	outdated uint64
 }
 
-// Open makes a process a member, before it first waits. A process that the system has admitted to no protection domain comes into that of the space; one of another domain
-// becomes a member whose requests are refused. It takes no virtual time.
+// Open makes a process a member, before it first waits. A process that the
+// system has admitted to no protection domain comes into that of the space; one
+// of another domain becomes a member whose requests are refused. It takes no
+// virtual time.
 func (s *Space) Open(p *runtime.Proc) (*Member, error) {
 	m := &Member{space: s, p: p}
 	var err error
@@ -59,7 +63,8 @@ func (m *Member) Outdated() uint64 { return m.outdated }
 // Counts is what packetizer and mailbox of the process have done.
 func (m *Member) Counts() exanet.Counts { return m.page.Counts() }
 
-// Alloc allocates n bytes of memory of a node, at least 1, at a multiple of 16. They are zero. ErrNoMemory, ErrNoHome.
+// Alloc allocates n bytes of memory of a node, at least 1, at a multiple of 16.
+// They are zero. ErrNoMemory, ErrNoHome.
 func (m *Member) Alloc(node, n int) (Pointer, error) {
 	if n < 1 {
 		return Null, fmt.Errorf("gsas: alloc of %d bytes on node %d: %w", n, node, ErrSize)
@@ -67,7 +72,9 @@ func (m *Member) Alloc(node, n int) (Pointer, error) {
 	return m.make(opAlloc, node, n, "bytes")
 }
 
-// Free gives memory back that Alloc has returned, or a barrier, when what others do in it has ended. ErrDead: nothing was allocated just there, or it was freed before.
+// Free gives memory back that Alloc has returned, or a barrier, when what
+// others do in it has ended. ErrDead: nothing was allocated just there, or it
+// was freed before.
 func (m *Member) Free(at Pointer) error {
 	_, err := m.do(&message{op: opFree, target: at})
 	return err
@@ -111,7 +118,8 @@ func (m *Member) Store(at Pointer, v uint64) error {
 	return err
 }
 
-// FetchAdd adds to the word at a pointer, a multiple of 8, and returns what it was, as do those that follow.
+// FetchAdd adds to the word at a pointer, a multiple of 8, and returns what it
+// was, as do those that follow.
 func (m *Member) FetchAdd(at Pointer, n uint64) (uint64, error) { return m.word(opFetchAdd, at, n, 0) }
 
 // Swap replaces the word.
@@ -153,12 +161,14 @@ func (m *Member) FetchMaxUnsigned(at Pointer, v uint64) (uint64, error) {
 	return m.word(opFetchMaxU, at, v, 0)
 }
 
-// NewBarrier makes a barrier of so many processes, 1 to 2^20, on a node. Free gives it back; those that wait get ErrDead.
+// NewBarrier makes a barrier of so many processes, 1 to 2^20, on a node. Free
+// gives it back; those that wait get ErrDead.
 func (m *Member) NewBarrier(node, processes int) (Pointer, error) {
 	return m.make(opBarrierAlloc, node, max(processes, 0), "processes")
 }
 
-// Barrier waits until as many processes have called it as the barrier has; it can then be used again. What they have done before is done.
+// Barrier waits until as many processes have called it as the barrier has; it
+// can then be used again. What they have done before is done.
 func (m *Member) Barrier(at Pointer) error {
 	_, err := m.do(&message{op: opBarrierWait, target: at})
 	return err
@@ -268,7 +278,8 @@ func (m *Member) take() error {
 	return nil
 }
 
-// Finish waits until the packetizer is done with all that the program has sent, so that nothing of it is under way any more.
+// Finish waits until the packetizer is done with all that the program has sent,
+// so that nothing of it is under way any more.
 func (m *Member) Finish() error {
 	for !m.out.Idle() {
 		if acted, err := m.act(); acted || err != nil {

@@ -59,10 +59,12 @@ const (
 	strange
 )
 
-// Inline is how many bytes a message carries beside what it says of them: larger reads and writes go by RDMA.
+// Inline is how many bytes a message carries beside what it says of them:
+// larger reads and writes go by RDMA.
 const Inline = exanet.MaxPayload - inlineAt
 
-// Places in a message, request or answer: op, status, length of the bytes, number; then the pointer of a request; then operands, or the bytes.
+// Places in a message, request or answer: op, status, length of the bytes,
+// number; then the pointer of a request; then operands, or the bytes.
 const (
 	numberAt = 4
 	targetAt = 8

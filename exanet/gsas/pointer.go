@@ -6,8 +6,10 @@ import (
 	"github.com/spinsim/spinsim/exanet/gvas"
 )
 
-// Pointer is the address of a byte of the global memory: node, process of the node, and virtual address in that. It is comparable, and can be sent to
-// others in 64 bits. The zero Pointer points at nothing. A pointer does not know how long its memory lives: the home does.
+// Pointer is the address of a byte of the global memory: node, process of the
+// node, and virtual address in that. It is comparable, and can be sent to
+// others in 64 bits. The zero Pointer points at nothing. A pointer does not
+// know how long its memory lives: the home does.
 type Pointer gvas.Target
 
 // Null is the zero Pointer.
@@ -19,7 +21,8 @@ func (p Pointer) Target() gvas.Target { return gvas.Target(p) }
 // Node is the node whose memory it is.
 func (p Pointer) Node() int { return gvas.Target(p).Node() }
 
-// Plus returns the pointer to n bytes further on, or back. One that leaves the address space becomes Null: no operation takes it.
+// Plus returns the pointer to n bytes further on, or back. One that leaves the
+// address space becomes Null: no operation takes it.
 func (p Pointer) Plus(n int64) Pointer {
 	t, err := gvas.Target(p).Add(n)
 	if err != nil {

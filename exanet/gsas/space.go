@@ -23,8 +23,9 @@ var (
 	ErrNotBarrier = errors.New("no barrier is there")
 	ErrNoHome     = errors.New("that node has no home")
 	ErrTransfer   = errors.New("the transfer has failed, and what it was to write may be there in part")
-	ErrForeign    = exanet.ErrForeign  // the home is of another protection domain
-	ErrTimedOut   = exanet.ErrTimedOut // the home does not answer: the operation has happened once or not at all
+	ErrForeign    = exanet.ErrForeign // the home is of another protection domain
+	// the home does not answer: the operation has happened once or not at all
+	ErrTimedOut = exanet.ErrTimedOut
 )
 
 var statusErrors = map[status]error{
@@ -35,7 +36,8 @@ var statusErrors = map[status]error{
 // transferErrors are why a transfer has failed, as a home says it: 1 + the place.
 var transferErrors = [...]error{rdma.ErrTimedOut, rdma.ErrDenied, rdma.ErrForeign, rdma.ErrNoSpace, rdma.ErrIllegal}
 
-// PageOpener gives a process its page of RDMA channels: rdma.Engine, or PART's driver, for which pages may be absent.
+// PageOpener gives a process its page of RDMA channels: rdma.Engine, or PART's
+// driver, for which pages may be absent.
 type PageOpener interface {
 	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
@@ -46,12 +48,15 @@ type Options struct {
 	PDID gvas.PDID
 	// Heap is how many bytes each home has, 1 to 2^30.
 	Heap int
-	// Nodes are those that have a home, each of which takes a core as long as it has something to do; nil: all.
+	// Nodes are those that have a home, each of which takes a core as long as
+	// it has something to do; nil: all.
 	Nodes []int
-	// System and RDMA are those of the cluster if something else uses them, too; nil: the space loads its own.
+	// System and RDMA are those of the cluster if something else uses them,
+	// too; nil: the space loads its own.
 	System *exanet.System
 	RDMA   PageOpener
-	// Home and Member are the mailboxes of homes and of the other processes; the zero value has the library's defaults.
+	// Home and Member are the mailboxes of homes and of the other processes;
+	// the zero value has the library's defaults.
 	Home, Member exanet.Options
 	// Channels are the options of pages of RDMA channels but for the PDID.
 	Channels rdma.Options
@@ -114,7 +119,8 @@ func (s *Space) start(c *runtime.Cluster, node int) error {
 	return c.SpawnService(node, "gsas home", h.run)
 }
 
-// System is that of the space: who puts a process into a protection domain before it opens the space asks it.
+// System is that of the space: who puts a process into a protection domain
+// before it opens the space asks it.
 func (s *Space) System() *exanet.System { return s.system }
 
 // join gives a process its interfaces.

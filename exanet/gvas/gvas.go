@@ -34,17 +34,19 @@ type PDID uint16
 // DefaultPDID is the domain of options that name none.
 const DefaultPDID PDID = 1
 
-// Target is what a program may say of an address: node, rank and virtual address. Its value is the lower 64 bits of the address.
+// Target is what a program may say of an address: node, rank and virtual
+// address. Its value is the lower 64 bits of the address.
 type Target uint64
 
-// Address is a whole address. It is comparable, and every value is legal: what is out of range has been refused when it was made.
+// Address is a whole address. It is comparable, and every value is legal: what
+// is out of range has been refused when it was made.
 type Address struct {
 	Target Target
 	PDID   PDID
 }
 
-// At returns the target of a virtual address of a port. Node, rank and virtual address must be below Nodes, Ranks and VAs; the error says
-// all that are not.
+// At returns the target of a virtual address of a port. Node, rank and virtual
+// address must be below Nodes, Ranks and VAs; the error says all that are not.
 func At(node, rank int, va uint64) (Target, error) {
 	var errs []error
 	if node < 0 || node >= Nodes {
@@ -82,7 +84,8 @@ func (t Target) VA() uint64 { return uint64(t & (VAs - 1)) }
 // NodeVA returns rank and virtual address as one number of 42 bits.
 func (t Target) NodeVA() uint64 { return uint64(t & (1<<NodeVABits - 1)) }
 
-// Add returns the target n bytes further on, of the same port. It is an error if that has no such address.
+// Add returns the target n bytes further on, of the same port. It is an error
+// if that has no such address.
 func (t Target) Add(n int64) (Target, error) {
 	if va := int64(t.VA()) + n; va < 0 || va >= VAs {
 		return 0, fmt.Errorf("gvas: %d bytes from virtual address %#x of rank %d of node %d is no address of that rank", n, t.VA(), t.Rank(), t.Node())
@@ -93,13 +96,15 @@ func (t Target) Add(n int64) (Target, error) {
 // Holds reports whether n bytes from t on, n at least 0, are addresses of the same port.
 func (t Target) Holds(n int64) bool { return n >= 0 && n <= VAs-int64(t.VA()) }
 
-// In returns the address of t in a protection domain: what the hardware makes of a target and of the register that the system has set.
+// In returns the address of t in a protection domain: what the hardware makes
+// of a target and of the register that the system has set.
 func (t Target) In(domain PDID) Address { return Address{t, domain} }
 
 // String writes a target as "17.3:0x7f001000": node, rank, virtual address.
 func (t Target) String() string { return fmt.Sprintf("%d.%d:%#x", t.Node(), t.Rank(), t.VA()) }
 
-// String writes an address as "0012/17.3:0x7f001000": the protection domain, in four hexadecimal digits, before the target.
+// String writes an address as "0012/17.3:0x7f001000": the protection domain, in
+// four hexadecimal digits, before the target.
 func (a Address) String() string { return fmt.Sprintf("%04x/%v", uint16(a.PDID), a.Target) }
 
 // ParseTarget reads what Target.String writes; the virtual address may be decimal, too.
@@ -126,8 +131,9 @@ func Parse(text string) (Address, error) {
 	return t.In(PDID(d)), err
 }
 
-// Bytes returns the 80 bits, the protection domain first, each field with its most significant bit first. The report draws the fields in that
-// order and says nothing of bytes.
+// Bytes returns the 80 bits, the protection domain first, each field with its
+// most significant bit first. The report draws the fields in that order and
+// says nothing of bytes.
 func (a Address) Bytes() (b [Size]byte) {
 	binary.BigEndian.PutUint16(b[:], uint16(a.PDID))
 	binary.BigEndian.PutUint64(b[2:], uint64(a.Target))

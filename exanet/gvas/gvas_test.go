@@ -21,7 +21,8 @@ func TestWidths(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Address{}), uintptr(16))
 }
 
-// What goes in comes out, by fields, by bytes and by text; the bytes are those of the sum of fields times their weights.
+// What goes in comes out, by fields, by bytes and by text; the bytes are those
+// of the sum of fields times their weights.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node, rank := rapid.IntRange(0, Nodes-1).Draw(t, "node"), rapid.IntRange(0, Ranks-1).Draw(t, "rank")
@@ -136,7 +137,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every MPSoC that a network can have has an address, and its name, its place and its number lead to the same.
+// Every MPSoC that a network can have has an address, and its name, its place
+// and its number lead to the same.
 func TestEveryMPSoCHasAnAddress(t *testing.T) {
 	require.Equal(t, Nodes, fabric.MaxNodes)
 	rapid.Check(t, func(t *rapid.T) {

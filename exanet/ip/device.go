@@ -2,11 +2,14 @@ package ip
 
 import "github.com/spinsim/spinsim/runtime"
 
-// Device is where packets of IP come from and go to: what a service sees of the kernel, as the file descriptor of a TUN device that does not block.
+// Device is where packets of IP come from and go to: what a service sees of the
+// kernel, as the file descriptor of a TUN device that does not block.
 type Device interface {
-	// Read takes the next packet that is to be sent and returns its length; 0: there is none now. A packet that is longer than b is cut.
+	// Read takes the next packet that is to be sent and returns its length; 0:
+	// there is none now. A packet that is longer than b is cut.
 	Read(b []byte) (int, error)
-	// Write gives a packet that has come to the kernel; p is the process that does, whose core the kernel's code for it runs on.
+	// Write gives a packet that has come to the kernel; p is the process that
+	// does, whose core the kernel's code for it runs on.
 	Write(p *runtime.Proc, b []byte) error
 	// Ready sets what is called when there is a packet to read.
 	Ready(f func())

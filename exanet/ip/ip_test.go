@@ -106,8 +106,9 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A service that is busy for long hears its peers and is heard all the same: it takes so much of each at a time. Nothing gets lost in the device's queue either, which is shorter than
-// what the connection would send: it waits.
+// A service that is busy for long hears its peers and is heard all the same: it
+// takes so much of each at a time. Nothing gets lost in the device's queue
+// either, which is shorter than what the connection would send: it waits.
 func TestBusyServices(t *testing.T) {
 	spec, err := ip.Load("mtu=1500B", "queue=50", "dead_after=2500us")
 	require.NoError(t, err)

@@ -8,8 +8,10 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// kernel is what the operating system of a node does for sockets: two interfaces, ExaNet by a device and the management Ethernet, and the protocols above them. Its code
-// runs on the core of whoever calls it: a program that writes, the service that gives it a packet, the driver of the Ethernet.
+// kernel is what the operating system of a node does for sockets: two
+// interfaces, ExaNet by a device and the management Ethernet, and the protocols
+// above them. Its code runs on the core of whoever calls it: a program that
+// writes, the service that gives it a packet, the driver of the Ethernet.
 type kernel struct {
 	net       *Network
 	node      int

@@ -39,7 +39,8 @@ type Options struct {
 	Nodes []int     // that have a service, each once; nil: all
 	// Device makes the device of a node; nil: a simulated TUN.
 	Device func(node int) Device
-	// System and RDMA are those of the cluster if something else uses them, too; nil: the network loads its own.
+	// System and RDMA are those of the cluster if something else uses them,
+	// too; nil: the network loads its own.
 	System *exanet.System
 	RDMA   PageOpener
 	// Mail and Channels are options of the libraries below.
@@ -161,7 +162,8 @@ func (n *Network) start(c *runtime.Cluster, node int) error {
 	return c.SpawnService(node, "ethernet driver", func(p *runtime.Proc) error { return k.driver(p) })
 }
 
-// Stop ends the service of a node, as soon as it looks; a node without one is left alone. A program of that node calls it.
+// Stop ends the service of a node, as soon as it looks; a node without one is
+// left alone. A program of that node calls it.
 func (n *Network) Stop(node int) {
 	s := n.service(node)
 	if s == nil {
@@ -196,7 +198,8 @@ func (n *Network) Up(node, to int) bool {
 	return false
 }
 
-// Unplug takes a node off the management Ethernet, or puts it back: its heartbeats are not heard, and it hears none.
+// Unplug takes a node off the management Ethernet, or puts it back: its
+// heartbeats are not heard, and it hears none.
 func (n *Network) Unplug(node int, off bool) {
 	if node >= 0 && node < len(n.ethernet.nodes) {
 		n.ethernet.nodes[node].down = off

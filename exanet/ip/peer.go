@@ -10,8 +10,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// peer is another node's service, and the rings between the two. What lies in a ring are records: 4 bytes of length, a packet, and zeros up to a
-// multiple of 16. Places in rings count bytes from the beginning of the connection; modulo the size they are offsets.
+// peer is another node's service, and the rings between the two. What lies in a
+// ring are records: 4 bytes of length, a packet, and zeros up to a multiple of
+// 16. Places in rings count bytes from the beginning of the connection; modulo
+// the size they are offsets.
 type peer struct {
 	s       *service
 	node    int
@@ -120,7 +122,8 @@ func (p *peer) message(b []byte) bool {
 	return false
 }
 
-// hello is the other side's part of the handshake. A number that is new is a new connection; one that is known, and knows ours, ends the handshake.
+// hello is the other side's part of the handshake. A number that is new is a
+// new connection; one that is known, and knows ours, ends the handshake.
 func (p *peer) hello(number, ours uint32, ring, notify uint64) {
 	answer := false
 	if p.theirs != 0 && int32(number-p.theirs) < 0 {
@@ -162,7 +165,9 @@ func (p *peer) reset() {
 // record is how many bytes a packet takes in a ring.
 func record(n int) uint64 { return uint64(4+n+granule-1) / granule * granule }
 
-// put puts a packet into the transmit ring; false: there is no room now. A batch that is full, or that has come to the end of the ring, is sent before that.
+// put puts a packet into the transmit ring; false: there is no room now. A
+// batch that is full, or that has come to the end of the ring, is sent before
+// that.
 func (p *peer) put(packet []byte) (bool, error) {
 	need, size := record(len(packet)), uint64(p.tx.Len())
 	for range 2 {
@@ -197,7 +202,8 @@ func (p *peer) put(packet []byte) (bool, error) {
 	return true, nil
 }
 
-// Fields of a notification: the connection's number, that of the transfer, and where in the ring it lies and how long it is, in granules.
+// Fields of a notification: the connection's number, that of the transfer, and
+// where in the ring it lies and how long it is, in granules.
 const (
 	numberShift = 56
 	batchShift  = 40
@@ -206,7 +212,8 @@ const (
 	placeMask   = 1<<20 - 1
 )
 
-// launch has the packets that were put into the ring written to the other's, and reports whether it could.
+// launch has the packets that were put into the ring written to the other's,
+// and reports whether it could.
 func (p *peer) launch() (bool, error) {
 	if !p.up || p.packets == 0 || p.sent-p.credited == uint32(len(p.batches)) {
 		return false, nil

@@ -81,8 +81,10 @@ func receive(s *ip.Sockets, u *ip.UDP) (ip.Datagram, error) {
 	}
 }
 
-// A peer whose heartbeats stop is dead: packets to it are dropped, and counted. When it is heard again everything goes on; what comes is what was sent, once and in order. So it
-// is whether it vanishes for one side or for both, and whether its program knows of it or not.
+// A peer whose heartbeats stop is dead: packets to it are dropped, and counted.
+// When it is heard again everything goes on; what comes is what was sent, once
+// and in order. So it is whether it vanishes for one side or for both, and
+// whether its program knows of it or not.
 func TestPeerDiesAndComesBack(t *testing.T) {
 	for _, off := range [][]int{{0}, {1}, {0, 1}} {
 		t.Run(fmt.Sprint(off), func(t *testing.T) {
@@ -144,8 +146,9 @@ func TestPeerDiesAndComesBack(t *testing.T) {
 	}
 }
 
-// Streams between all nodes through rings of a few packets, on networks that lose, damage, double and delay cells, arrive whole: RDMA and mailbox repair what the network does,
-// and TCP sees none of it.
+// Streams between all nodes through rings of a few packets, on networks that
+// lose, damage, double and delay cells, arrive whole: RDMA and mailbox repair
+// what the network does, and TCP sees none of it.
 func TestStreamsThroughSmallRings(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 5))

@@ -235,14 +235,16 @@ func (s *service) mail() (did bool, err error) {
 	}
 }
 
-// dropped is told of a message that was not delivered: it is sent again with a heartbeat, if it still means something then.
+// dropped is told of a message that was not delivered: it is sent again with a
+// heartbeat, if it still means something then.
 func (s *service) dropped(tag uint64, to exanet.Address, _ error) {
 	if p := s.peer(int(to.NID)); p != nil && tag == kindCredit {
 		p.owes = true
 	}
 }
 
-// outgoing reads packets of the device into rings, and has them sent: so many at a time that heartbeats and what has come do not wait for long.
+// outgoing reads packets of the device into rings, and has them sent: so many
+// at a time that heartbeats and what has come do not wait for long.
 func (s *service) outgoing() (did bool, err error) {
 	for range s.spec.BatchPackets {
 		if s.held == 0 {

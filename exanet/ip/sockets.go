@@ -13,7 +13,8 @@ import (
 // ErrPort says that a port is in use, or that there is none.
 var ErrPort = errors.New("ip: the port is in use")
 
-// Sockets are those of a process. Their calls do not block, as those of a program with an event loop: Wait does.
+// Sockets are those of a process. Their calls do not block, as those of a
+// program with an event loop: Wait does.
 type Sockets struct {
 	k        *kernel
 	p        *runtime.Proc
@@ -46,7 +47,9 @@ func (s *Sockets) wake() {
 	}
 }
 
-// Wait waits until something has happened on a socket since Wait returned last, or until a time (runtime.Forever: without end). It looks after the timers of connections.
+// Wait waits until something has happened on a socket since Wait returned last,
+// or until a time (runtime.Forever: without end). It looks after the timers of
+// connections.
 func (s *Sockets) Wait(until sim.Time) error {
 	for {
 		v, err := s.p.NI().Objects().CTGet(s.ct)
@@ -187,8 +190,10 @@ func (c *Conn) Stats() (inet.Stats, sim.Time) {
 	return c.x.Stats, rtt
 }
 
-// output has what the connection wants to send sent on the core of p, one segment after the other, unless somebody does. As long as the interface has no room the connection waits with
-// what it wants to send, as Linux's does (TCP small queues): nothing of it is lost there.
+// output has what the connection wants to send sent on the core of p, one
+// segment after the other, unless somebody does. As long as the interface has
+// no room the connection waits with what it wants to send, as Linux's does (TCP
+// small queues): nothing of it is lost there.
 func (c *Conn) output(p *runtime.Proc) {
 	if c.sending {
 		return

@@ -27,16 +27,19 @@ type Spec struct {
 	MTU int `yaml:"mtu" unit:"B"`
 	// Queue is how many packets the device holds that the service has not read, 1 to 65,536.
 	Queue int `yaml:"queue"`
-	// Ring is the bytes of a ring, one for each peer and direction: two batches to 16 MiB, a multiple of 16.
+	// Ring is the bytes of a ring, one for each peer and direction: two batches
+	// to 16 MiB, a multiple of 16.
 	Ring int `yaml:"ring" unit:"B"`
-	// Slots is how many transfers to a peer there are that it has not taken out of its ring, 1 to 1,024.
+	// Slots is how many transfers to a peer there are that it has not taken out
+	// of its ring, 1 to 1,024.
 	Slots int `yaml:"slots"`
 	// Batch is the most bytes of a transfer, a packet and 32 to 8 MiB.
 	Batch int `yaml:"batch" unit:"B"`
 	// BatchPackets is the most packets of a transfer, 1 to 65,536.
 	BatchPackets int `yaml:"batch_packets"`
 
-	// Spin is how long an idle service looks for something to do before it sleeps, if it may, 1 ps to 1 s.
+	// Spin is how long an idle service looks for something to do before it
+	// sleeps, if it may, 1 ps to 1 s.
 	Spin sim.Time `yaml:"spin"`
 	// Sleep is how long it then sleeps, 1 ps to 1 s.
 	Sleep sim.Time `yaml:"sleep"`
@@ -54,7 +57,8 @@ type Spec struct {
 	// Wake is from an event to a program that slept in a system call, at most 1 s.
 	Wake sim.Time `yaml:"wake"`
 
-	// RTOInitial is the time-out of a connection that has measured nothing (RFC 6298), RTOLeast to 100 s.
+	// RTOInitial is the time-out of a connection that has measured nothing (RFC
+	// 6298), RTOLeast to 100 s.
 	RTOInitial sim.Time `yaml:"rto_initial"`
 	// RTOLeast is the least time-out, 1 ps to 100 s.
 	RTOLeast sim.Time `yaml:"rto_least"`
@@ -64,7 +68,8 @@ type Spec struct {
 	DelayedAck sim.Time `yaml:"delayed_ack"`
 	// SendBuffer is how many bytes of a connection are not acknowledged, 4 KiB to 1 GiB.
 	SendBuffer int `yaml:"send_buffer" unit:"B"`
-	// ReceiveBuffer is how many bytes of a connection, or of a socket of datagrams, were not read, 4 KiB to 1 GiB.
+	// ReceiveBuffer is how many bytes of a connection, or of a socket of
+	// datagrams, were not read, 4 KiB to 1 GiB.
 	ReceiveBuffer int `yaml:"receive_buffer" unit:"B"`
 }
 
@@ -86,7 +91,8 @@ type EthernetSpec struct {
 	Interrupt sim.Time `yaml:"interrupt"`
 }
 
-// Load returns the defaults with overrides such as "sleep_most=100us". The error says everything that is wrong.
+// Load returns the defaults with overrides such as "sleep_most=100us". The
+// error says everything that is wrong.
 func Load(overrides ...string) (*Spec, error) {
 	tree, err := strictyaml.Parse("ip.yaml", defaults)
 	if err != nil {

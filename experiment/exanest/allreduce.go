@@ -120,7 +120,8 @@ func allreducePresets() []experiment.Preset {
 	}
 }
 
-// canAllreduce says which points there are: vectors of whole elements, and ExaNet-MPI where the device acknowledges what has landed.
+// canAllreduce says which points there are: vectors of whole elements, and
+// ExaNet-MPI where the device acknowledges what has landed.
 func canAllreduce(p *experiment.Point) (bool, error) {
 	if p.Text("transport") == string(mpi.ExaNet) && p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, ExaNet-MPI needs %s; --transport %s goes everywhere", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, mpi.Portals)

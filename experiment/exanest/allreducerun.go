@@ -53,7 +53,8 @@ func onPool(p *experiment.Point) (*experiment.Point, error) {
 	return served(p, "serve.allreduce.payload", p.Text("pool"))
 }
 
-// served is the point with handlers on other processors, unless they stay those of the profile: a pool, or HPUs of a clock.
+// served is the point with handlers on other processors, unless they stay those
+// of the profile: a pool, or HPUs of a clock.
 func served(p *experiment.Point, field, by string) (*experiment.Point, error) {
 	var set []string
 	switch by {
@@ -116,7 +117,8 @@ func runAllreduce(ctx context.Context, p *experiment.Point) (values experiment.V
 	return values, nil
 }
 
-// element is what a rank has at a place: a small whole number, so that sums are exact whatever their order.
+// element is what a rank has at a place: a small whole number, so that sums are
+// exact whatever their order.
 func element(rank, i int, seed uint64) int64 {
 	return int64((uint64(rank)*7+uint64(i)*13+seed)%61) - 20
 }

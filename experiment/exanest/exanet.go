@@ -93,7 +93,8 @@ func exanetPath(p *experiment.Point) []int {
 	return [][]int{{0, 0}, {0, 1}, {0, 4}, {0, 5}, {1, 6}}[slices.Index(exanetPaths(), p.Text("path"))]
 }
 
-// hasExanet says which points there are: packets hold 64 B, and PART's driver needs pages that can be absent.
+// hasExanet says which points there are: packets hold 64 B, and PART's driver
+// needs pages that can be absent.
 func hasExanet(p *experiment.Point) (bool, error) {
 	mode := p.Text("mode")
 	if mode != exanetPortals && p.Profile.HPU.DMAWrite != nic.Landed {
@@ -137,13 +138,15 @@ func publishedExanet() (list []report.Published) {
 type player struct {
 	send, receive func() error
 	now           func() sim.Time
-	round         func(from sim.Time) // is told of each that is measured when it has ended; nil: nobody is
+	// is told of each that is measured when it has ended; nil: nobody is
+	round func(from sim.Time)
 }
 
 // exanetWarmup is how many rounds are not measured.
 const exanetWarmup = 2
 
-// play sends the message back and forth, first of all from side 0, whose half of the mean round trip it returns.
+// play sends the message back and forth, first of all from side 0, whose half
+// of the mean round trip it returns.
 func (s *player) play(side, rounds int) (sim.Time, error) {
 	var begin sim.Time
 	for i := range rounds + exanetWarmup {

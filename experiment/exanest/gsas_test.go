@@ -24,7 +24,9 @@ func shares(t *testing.T, values experiment.Values, overrides ...string) *experi
 	return r
 }
 
-// A further path costs a round trip over its links and routers; what goes by RDMA costs the firmware; a home that all ask at once serves one after the other.
+// A further path costs a round trip over its links and routers; what goes by
+// RDMA costs the firmware; a home that all ask at once serves one after the
+// other.
 func TestGSAS(t *testing.T) {
 	took := func(op, path string, size int) sim.Time {
 		return shares(t, experiment.Values{"op": op, "path": path, "size": size}).Time(experiment.LatencyColumn)
@@ -54,7 +56,9 @@ func TestGSASPoints(t *testing.T) {
 	shares(t, experiment.Values{"op": gsasCompare, "path": "c", "size": 8, "processes": 5})
 }
 
-// Where memory that interfaces reach for is absent now and then, or late, every access does what it should all the same, on the prototype's boards and on another device.
+// Where memory that interfaces reach for is absent now and then, or late, every
+// access does what it should all the same, on the prototype's boards and on
+// another device.
 func TestGSASOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, op := range []string{gsasRead, gsasWrite, gsasAdd} {

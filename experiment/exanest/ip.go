@@ -82,7 +82,9 @@ func ipOvers() []string {
 func ipTraffics() []string { return []string{ipTCP, ipUDP, ipRTT} }
 func ipPaths() []string    { return []string{"5-hops", "1-hop", "intra-qfdb"} }
 
-// ipPath returns the nodes of the two programs. MPSoC F1 of board (x, y, z) of the prototype's 4 x 4 x 2 is node 4(x + 4y + 16z): two boards on in X and in Y, and one in Z, is five links on.
+// ipPath returns the nodes of the two programs. MPSoC F1 of board (x, y, z) of
+// the prototype's 4 x 4 x 2 is node 4(x + 4y + 16z): two boards on in X and in
+// Y, and one in Z, is five links on.
 func ipPath(p *experiment.Point) []int {
 	return [][]int{{0, 4 * (2 + 4*2 + 16)}, {0, 4}, {0, 1}}[slices.Index(ipPaths(), p.Text("path"))]
 }
@@ -214,7 +216,8 @@ func (w *talk) program(p *runtime.Proc, side, node int) error {
 	return err
 }
 
-// ipAnswer says what services carry beside the Ethernet, with the largest packets and numbers of streams that were measured.
+// ipAnswer says what services carry beside the Ethernet, with the largest
+// packets and numbers of streams that were measured.
 func ipAnswer(results []*experiment.Result) (lines []string) {
 	if !experiment.Apart(results, "over", "traffic", "mtu", "streams") {
 		return nil

@@ -24,7 +24,9 @@ func talks(t *testing.T, values experiment.Values) *experiment.Result {
 	return r
 }
 
-// Larger packets carry more, because software takes its time for each; no link carries more than it can; what does not fit is lost of UDP, and of TCP nothing.
+// Larger packets carry more, because software takes its time for each; no link
+// carries more than it can; what does not fit is lost of UDP, and of TCP
+// nothing.
 func TestIPThroughput(t *testing.T) {
 	const size = 1 << 20
 	at := func(over, traffic string, mtu, streams int) *experiment.Result {
@@ -44,7 +46,8 @@ func TestIPThroughput(t *testing.T) {
 	require.Greater(t, at("sleeping", ipTCP, 9000, 1).Values["asleep"].(float64), 0.0)
 }
 
-// A service that sleeps answers later, the longer it was left alone, and takes less of its core; polling takes it all.
+// A service that sleeps answers later, the longer it was left alone, and takes
+// less of its core; polling takes it all.
 func TestIPRoundTrip(t *testing.T) {
 	at := func(over string, pause sim.Time) *experiment.Result {
 		return talks(t, experiment.Values{"over": over, "traffic": ipRTT, "mtu": 1500, "rounds": 20, "pause": pause})
@@ -60,7 +63,9 @@ func TestIPRoundTrip(t *testing.T) {
 	require.Less(t, trip(busy), 20*firmware)
 }
 
-// Where memory that interfaces reach for is absent now and then, or late, whatever arrives is what was sent. (A peer may die of that, and datagrams with it.)
+// Where memory that interfaces reach for is absent now and then, or late,
+// whatever arrives is what was sent. (A peer may die of that, and datagrams
+// with it.)
 func TestIPOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, chances := range hosttest.Kinds { //lint:maporder each by itself

@@ -14,7 +14,8 @@ import (
 
 // The programs of experiment ip.
 
-// ipPort is where the second program listens; datagrams of stream i go to the i-th port from there on.
+// ipPort is where the second program listens; datagrams of stream i go to the
+// i-th port from there on.
 const ipPort = 5201 // iperf3's
 
 var errNotMet = errors.New("the services of the two nodes do not hear each other")
@@ -126,7 +127,8 @@ func (w *talk) receive(p *runtime.Proc, s *network.Sockets) error {
 // ipMark is what a datagram begins with: its place in the stream.
 const ipMark = 8
 
-// datagrams is a side of udp. The second one ends when the first has sent all and nothing has come for as long as a peer that is not heard lives.
+// datagrams is a side of udp. The second one ends when the first has sent all
+// and nothing has come for as long as a peer that is not heard lives.
 func (w *talk) datagrams(p *runtime.Proc, s *network.Sockets, side int) error {
 	sockets := make([]*network.UDP, w.streams)
 	for i := range sockets {

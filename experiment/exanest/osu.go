@@ -141,7 +141,8 @@ func ranksWarmupAxis() experiment.Axis {
 	return a
 }
 
-// DefaultTransport is the value of the axis transport that suits a device: ExaNet-MPI if it has packetizers and mailboxes that say what has landed.
+// DefaultTransport is the value of the axis transport that suits a device:
+// ExaNet-MPI if it has packetizers and mailboxes that say what has landed.
 func DefaultTransport(p *profile.Profile) string {
 	if p.HPU.DMAWrite == nic.Landed {
 		return overExaNet
@@ -250,7 +251,8 @@ func timedOSU(p *experiment.Point, b *osu.Benchmark) func(r *mpi.Rank, from sim.
 	}
 }
 
-// ofLink is a bandwidth, 10^6 B/s, as a part of that of the slowest link between two nodes; nil without one, and without a bandwidth.
+// ofLink is a bandwidth, 10^6 B/s, as a part of that of the slowest link
+// between two nodes; nil without one, and without a bandwidth.
 func ofLink(p *experiment.Point, bandwidth float64, src, dst int) any {
 	if bandwidth == 0 || src == dst {
 		return nil

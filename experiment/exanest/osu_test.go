@@ -33,7 +33,9 @@ func TestOSULatencyIsThePingPong(t *testing.T) {
 	}
 }
 
-// A link of 10 Gb/s carries 64.3% payload, TR-488's figure, to which fabric.exanest.control is set. Half a megabyte loses to the ends of a window what 4 MB do not.
+// A link of 10 Gb/s carries 64.3% payload, TR-488's figure, to which
+// fabric.exanest.control is set. Half a megabyte loses to the ends of a window
+// what 4 MB do not.
 func TestOSUBandwidthOfALink(t *testing.T) {
 	for _, benchmark := range []string{"bw", "bibw"} {
 		r := measured(t, OSU, "exanest", experiment.Values{"benchmark": benchmark, "path": "intra-mezz:1", "size": 512 << 10, "window": 8})
@@ -41,8 +43,10 @@ func TestOSUBandwidthOfALink(t *testing.T) {
 	}
 }
 
-// The steps of the model: 512 ranks take two within MPSoCs, two within boards and five between them (TR-488); with one rank on each MPSoC there are none
-// within one. The longest of 4 ranks on an MPSoC is near the model, as each step is a message.
+// The steps of the model: 512 ranks take two within MPSoCs, two within boards
+// and five between them (TR-488); with one rank on each MPSoC there are none
+// within one. The longest of 4 ranks on an MPSoC is near the model, as each
+// step is a message.
 func TestBroadcastModel(t *testing.T) {
 	d, err := profile.Load("exanest")
 	require.NoError(t, err)
@@ -119,7 +123,8 @@ func TestListsOfPathsAndRanks(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A link with room for a single cell waits for each credit: half of the bandwidth between boards goes. Three cells are enough for one way; where ways
+// A link with room for a single cell waits for each credit: half of the
+// bandwidth between boards goes. Three cells are enough for one way; where ways
 // cross, in alltoall, more room helps.
 func TestCredits(t *testing.T) {
 	bandwidth := func(buffer int) float64 {
@@ -142,7 +147,8 @@ func TestCredits(t *testing.T) {
 	require.Less(t, alltoall(16<<10), alltoall(1<<10))
 }
 
-// The first broadcast of a large message takes as long as the second: with many ranks there is no warm-up by default.
+// The first broadcast of a large message takes as long as the second: with many
+// ranks there is no warm-up by default.
 func TestBroadcastNeedsNoWarmup(t *testing.T) {
 	at := func(warmup int) float64 {
 		return measured(t, OSURanks, "exanest", experiment.Values{"ranks": 64, "size": 64 << 10, "warmup": warmup}).Time(experiment.LatencyColumn).Seconds()
@@ -150,7 +156,8 @@ func TestBroadcastNeedsNoWarmup(t *testing.T) {
 	require.InEpsilon(t, at(1), at(0), 0.006)
 }
 
-// Systems of the report's boards that were never built: one rank on each of 256 MPSoCs takes a step more between boards than on the prototype's 128.
+// Systems of the report's boards that were never built: one rank on each of 256
+// MPSoCs takes a step more between boards than on the prototype's 128.
 func TestTorusOfOtherSizes(t *testing.T) {
 	values := func(ranks int) experiment.Values {
 		return experiment.Values{"ranks": ranks, "ranks-per-node": 1, "size": 4, "iterations": 1, "warmup": 0}

@@ -107,7 +107,8 @@ link, so small buffers make it wait for the credit of the cell before, and full 
 
 func init() { credits.Columns = OSURanks.Columns }
 
-// creditAxes are those of OSURanks that credits has, too, with one rank on a node and one iteration.
+// creditAxes are those of OSURanks that credits has, too, with one rank on a
+// node and one iteration.
 func creditAxes() []experiment.Axis {
 	axes := []experiment.Axis{
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "1", Help: "ranks on an MPSoC, or another node"},
@@ -185,8 +186,10 @@ func runOSURanks(ctx context.Context, p *experiment.Point) (experiment.Values, e
 // perQFDB is how many MPSoCs a board has.
 const perQFDB = 4
 
-// bcastModel is the sum over the steps of a binomial tree: a step is within an MPSoC while its ranks are nearer to each other than an MPSoC has ranks, then
-// within a board while they are nearer than a board has, else between boards. Steps between boards count as those between neighbours.
+// bcastModel is the sum over the steps of a binomial tree: a step is within an
+// MPSoC while its ranks are nearer to each other than an MPSoC has ranks, then
+// within a board while they are nearer than a board has, else between boards.
+// Steps between boards count as those between neighbours.
 func bcastModel(ctx context.Context, p *experiment.Point, ranks, perNode int) (total sim.Time, err error) {
 	q, _ := p.Profile.Fabric.QFDBs()
 	steps := map[string]int{}

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// One rank is as efficient as itself, more are less so, and strong scaling suffers more than weak; shares make up the whole.
+// One rank is as efficient as itself, more are less so, and strong scaling
+// suffers more than weak; shares make up the whole.
 func TestScalingEfficiency(t *testing.T) {
 	for _, app := range []string{"lammps", "minife"} {
 		efficiency := map[string]float64{}
@@ -37,8 +38,10 @@ func TestScalingEfficiency(t *testing.T) {
 	require.Less(t, fast.Float("efficiency"), slow.Float("efficiency"))
 }
 
-// The table's own times say what its efficiency is, where the cores of a node share its memory as well: a rank alone has all of the channel. With 24
-// Gb/s for cores of 19.2 each, a rank of HPCG alone computes as long as bytes take it at 19.2 Gb/s, two have 12 each, four 6.
+// The table's own times say what its efficiency is, where the cores of a node
+// share its memory as well: a rank alone has all of the channel. With 24 Gb/s
+// for cores of 19.2 each, a rank of HPCG alone computes as long as bytes take
+// it at 19.2 Gb/s, two have 12 each, four 6.
 func TestScalingSharesMemory(t *testing.T) {
 	for _, app := range patterns.Apps() {
 		for _, how := range []string{"weak", "strong"} {
@@ -65,7 +68,8 @@ func TestScalingSharesMemory(t *testing.T) {
 	}
 }
 
-// Other devices and transports run the same programs, and memory that tarries changes nothing but times.
+// Other devices and transports run the same programs, and memory that tarries
+// changes nothing but times.
 func TestScalingElsewhere(t *testing.T) {
 	measured(t, scaling, "spin-int", experiment.Values{"app": "hpcg", "scaling": "strong", "ranks": 8, "transport": overOffload})
 	device, err := profile.Load("spin-dis")
@@ -81,11 +85,13 @@ func TestScalingElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "--ranks: patterns: hpcg: [256 256 128] points for 3 ranks")
 }
 
-// The fifth rank has the last node, and its memory, to itself: it computes as one rank does and then waits for the four others.
+// The fifth rank has the last node, and its memory, to itself: it computes as
+// one rank does and then waits for the four others.
 func TestScalingOnALastNodeWithRoom(t *testing.T) {
 	contended := func(ranks int) *experiment.Result {
 		return measured(t, scaling, "exanest", experiment.Values{"app": "minife", "ranks": ranks}, "host.memory_bandwidth=24Gb/s")
 	}
 	alone, crowded := contended(1).Time("time").Seconds(), contended(4).Time("time").Seconds()
-	require.InDelta(t, (4*crowded+alone)/(5*crowded), contended(5).Float("compute"), 0.02) // times have exchanges in them
+	// times have exchanges in them
+	require.InDelta(t, (4*crowded+alone)/(5*crowded), contended(5).Float("compute"), 0.02)
 }

@@ -65,7 +65,9 @@ On a network that is the same for all nodes patterns with rings of the same size
 	},
 }
 
-// publishedBeff are the figures, beside runs as the definition has them, and as ours are shortened. Everything else that the paper does not give is as where it is not asked for.
+// publishedBeff are the figures, beside runs as the definition has them, and as
+// ours are shortened. Everything else that the paper does not give is as where
+// it is not asked for.
 func publishedBeff() (list []report.Published) {
 	for _, run := range []struct {
 		sent int
@@ -100,7 +102,9 @@ func newBeff(p *experiment.Point) (*beff.Benchmark, error) {
 	}, p.Int("ranks"))
 }
 
-// beffMemory is what a point takes, bytes: the buffers of messages, and of connections what eager messages are copied to and from, at both ends. Each goes through the next one.
+// beffMemory is what a point takes, bytes: the buffers of messages, and of
+// connections what eager messages are copied to and from, at both ends. Each
+// goes through the next one.
 func beffMemory(p *experiment.Point) int64 {
 	n := p.Int("ranks")
 	b, err := newBeff(p)

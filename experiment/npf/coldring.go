@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// coldTerms are the way to a published time of drop: each changes one of the choices that the paper leaves open.
+// coldTerms are the way to a published time of drop: each changes one of the
+// choices that the paper leaves open.
 func coldTerms(spacing string) experiment.Axis {
 	return experiment.Axis{
 		Name: "term", Kind: report.Text, Of: []string{"ours", "page-buffers", "spaced"}, Default: "ours",

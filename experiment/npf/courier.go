@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// courier carries requests for memory of the other process over a connection of their own, whose buffers are pinned.
+// courier carries requests for memory of the other process over a connection of
+// their own, whose buffers are pinned.
 type courier struct {
 	conn *rnr.Conn
 	proc *runtime.Proc
@@ -60,7 +61,8 @@ func (c *courier) hears(w *rnr.Work) ([]uint64, error) {
 	return words, nil
 }
 
-// Move implements pinning.Courier: what is dropped, in three words each, what is wanted, in two, and what for. The answer is where it is.
+// Move implements pinning.Courier: what is dropped, in three words each, what
+// is wanted, in two, and what for. The answer is where it is.
 func (c *courier) Move(_ *host.Thread, _ int, m pinning.Move) ([]uint64, error) {
 	words := []uint64{uint64(len(m.Drop)), uint64(len(m.Want)), uint64(m.Direction)}
 	for _, g := range m.Drop {

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The messages of npf-synthetic as datagrams: each has its number, and a piece of a message behind it.
+// The messages of npf-synthetic as datagrams: each has its number, and a piece
+// of a message behind it.
 
 const (
 	datagramHead = 8          // bytes of the number
@@ -20,7 +21,8 @@ const (
 
 func (w *syntheticRun) udp() bool { return w.Text("transport") == syntheticUDP }
 
-// room are overrides of the server's stack: datagrams that come at once, when a page has come for the first of them, wait for the program.
+// room are overrides of the server's stack: datagrams that come at once, when a
+// page has come for the first of them, wait for the program.
 func (w *syntheticRun) room() []string {
 	if !w.udp() {
 		return nil

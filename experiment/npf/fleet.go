@@ -17,7 +17,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Several key-value servers of NPF'17 on node 0, each with memory and a ring of its own, and a load for each on node 1.
+// Several key-value servers of NPF'17 on node 0, each with memory and a ring of
+// its own, and a load for each on node 1.
 
 // Values of the axis mode: what becomes of memory that is absent.
 const (
@@ -37,8 +38,10 @@ const (
 	fleetClientRing = 1024
 	fleetPort       = 11211
 	fleetServerTCP  = "lwip"
-	leastTimeouts   = 10                    // of a server's TCP in the time in which operations are counted, if frames get lost
-	fleetBegin      = 100 * sim.Microsecond // servers listen by then
+	// of a server's TCP in the time in which operations are counted, if frames
+	// get lost
+	leastTimeouts = 10
+	fleetBegin    = 100 * sim.Microsecond // servers listen by then
 )
 
 // fleetAxes are those of what the paper does not say.
@@ -163,7 +166,8 @@ func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
 	return nil
 }
 
-// serve is a server. Storing what is there in the beginning takes seconds in which nothing happens that could be interrupted: it asks.
+// serve is a server. Storing what is there in the beginning takes seconds in
+// which nothing happens that could be interrupted: it asks.
 func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i int) error {
 	server, err := memcached.NewServer(p, memcached.Config{Limit: f.limit, HashPower: f.hash})
 	if err != nil {
@@ -177,7 +181,9 @@ func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i in
 	}
 	for _, x := range f.loads[i] {
 		if x.Each(func(key, value []byte) error {
-			server.Store.Set(key, value) // what it has no room for is evicted, as if it had been stored by somebody
+			// what it has no room for is evicted, as if it had been stored by
+			// somebody
+			server.Store.Set(key, value)
 			return ctx.Err()
 		}) != nil {
 			break // the run ends at its next event
@@ -217,7 +223,8 @@ func fleetLock(p *runtime.Proc, addr, n uint64) error {
 // load is the load of a server.
 func (f *fleet) load(p *runtime.Proc, s *stack.Stack, i int) error {
 	p.Sleep(fleetBegin)
-	buffer, since := make([]byte, 32<<10), make([]sim.Time, len(f.loads[i])) // since: the operation of a connection
+	// since: the operation of a connection
+	buffer, since := make([]byte, 32<<10), make([]sim.Time, len(f.loads[i]))
 	for n := range f.loads[i] {
 		c, err := s.Dial(fleetAddr(0, i), fleetPort)
 		if err != nil {

@@ -104,7 +104,8 @@ func imbBytes(p *experiment.Point) int {
 	return p.Int("size")
 }
 
-// imbEager is what eager messages take of the buffers of connections, at both ends, bytes: each message goes through the next one.
+// imbEager is what eager messages take of the buffers of connections, at both
+// ends, bytes: each message goes through the next one.
 func imbEager(p *experiment.Point) int {
 	if p.Int("size") > p.Int("eager") {
 		return 0
@@ -198,14 +199,16 @@ func (w *imb) fill(b []byte, rank, i int) {
 	}
 }
 
-// imbFloats writes numbers that float32 has, whose sums it has, too, in whatever order they are added.
+// imbFloats writes numbers that float32 has, whose sums it has, too, in
+// whatever order they are added.
 func imbFloats(b []byte, number func(at int) int) {
 	for at := range len(b) / mpi.Float32.Size() {
 		binary.LittleEndian.PutUint32(b[at*mpi.Float32.Size():], math.Float32bits(float32(number(at))))
 	}
 }
 
-// checkSums compares what a rank has received of allreduce: the sum over all ranks of what fill gives them.
+// checkSums compares what a rank has received of allreduce: the sum over all
+// ranks of what fill gives them.
 func (w *imb) checkSums(r *mpi.Rank, recv runtime.View, stride int) error {
 	n, want := r.Size(), make([]byte, imbBytes(w.Point))
 	for i := range w.Int("iterations") {
@@ -263,7 +266,8 @@ func (w *imb) check(r *mpi.Rank, recv runtime.View, stride int) error {
 	return nil
 }
 
-// npfIMBAnswer says how much longer the largest messages take with copies and with page faults than with pinned memory.
+// npfIMBAnswer says how much longer the largest messages take with copies and
+// with page faults than with pinned memory.
 func npfIMBAnswer(results []*experiment.Result) (answer []string) {
 	for _, r := range results {
 		if r.Point.Text("strategy") != pinning.CacheKind || r.Point.Text("pass") != imbLater {

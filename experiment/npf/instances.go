@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// instanceTerms are the way to the published throughput. Both times are what is missing there: nothing else says so.
+// instanceTerms are the way to the published throughput. Both times are what is
+// missing there: nothing else says so.
 var instanceTerms = experiment.Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "alone", "together"}, Default: "ours",
 	Help: "a way to the published throughput; above it says what each is",
@@ -89,7 +90,8 @@ const (
 )
 
 func publishedInstances() (list []report.Published) {
-	for _, of := range []struct{ vm, set int }{{3e9, 1.8e9}, {100e6, 60e6}} { // the second with everything in memory as well, which terms has
+	// the second with everything in memory as well, which terms has
+	for _, of := range []struct{ vm, set int }{{3e9, 1.8e9}, {100e6, 60e6}} {
 		for mode, values := range map[string][]float64{fleetNPF: {186, 311, 407, 484}, fleetPinned: {185, 310}} {
 			for i, v := range values {
 				list = append(list, report.Published{

@@ -23,7 +23,8 @@ func onNPF(t *testing.T, e *experiment.Experiment, v experiment.Values, set ...s
 	return r
 }
 
-// smallHost is a testbed a thirtieth as large, whose device faults are resolved in less time: warm-ups are short.
+// smallHost is a testbed a thirtieth as large, whose device faults are resolved
+// in less time: warm-ups are short.
 var smallHost = []string{"os.memory=128MiB", "os.gup_fault=10us", "os.watermark_min=256KiB", "os.watermark_low=512KiB", "os.watermark_high=1MiB"}
 
 func smallInstances(mode string, n int, more experiment.Values) experiment.Values {
@@ -34,7 +35,8 @@ func smallInstances(mode string, n int, more experiment.Values) experiment.Value
 	return v
 }
 
-// NPF'17's picture: servers whose memory is not pinned do as much as those whose memory is, and go on where pinning cannot.
+// NPF'17's picture: servers whose memory is not pinned do as much as those
+// whose memory is, and go on where pinning cannot.
 func TestInstancesHaveThePublishedShape(t *testing.T) {
 	at := func(mode string, n int) *experiment.Result {
 		return onNPF(t, instances, smallInstances(mode, n, nil), smallHost...)
@@ -55,15 +57,18 @@ func TestInstancesHaveThePublishedShape(t *testing.T) {
 	require.Nil(t, tight.Values["throughput"], "two of 67 MB would fit, but for what the kernel has of it")
 }
 
-// What an operation's instructions take is the reciprocal of the throughput of a server that has nothing to wait for, and adds up.
+// What an operation's instructions take is the reciprocal of the throughput of
+// a server that has nothing to wait for, and adds up.
 func TestInstancesOperation(t *testing.T) {
 	with := func(d sim.Time) float64 {
-		return 1000 / onNPF(t, instances, smallInstances(fleetPinned, 1, experiment.Values{"operation": d, "time": 4 * sim.Millisecond}), smallHost...).Float("throughput") // us
+		// us
+		return 1000 / onNPF(t, instances, smallInstances(fleetPinned, 1, experiment.Values{"operation": d, "time": 4 * sim.Millisecond}), smallHost...).Float("throughput")
 	}
 	require.InDelta(t, 2.5, with(2500*sim.Nanosecond)-with(0), 0.15)
 }
 
-// Storing what is there in the beginning ends when the command is to end, and the run says that it is incomplete.
+// Storing what is there in the beginning ends when the command is to end, and
+// the run says that it is incomplete.
 func TestInstancesEndWhileTheyStore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p, err := profile.Load("eth-npf", smallHost...)
@@ -90,7 +95,9 @@ func (a *asked) Err() error {
 	return a.Context.Err()
 }
 
-// What servers store before anything takes time, and there is no memory for, is on storage when they begin: they serve it, more slowly. Without room there it is an error that says so.
+// What servers store before anything takes time, and there is no memory for, is
+// on storage when they begin: they serve it, more slowly. Without room there it
+// is an error that says so.
 func TestInstancesStoreTooMuch(t *testing.T) {
 	values := smallInstances(fleetNPF, 5, experiment.Values{"working-set": 30_000_000, "time": 5 * sim.Millisecond})
 	r := onNPF(t, instances, values, append([]string{"storage.read_latency=10us", "storage.write_latency=10us", "storage.bandwidth=10GB/s"}, smallHost...)...)

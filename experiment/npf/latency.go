@@ -135,7 +135,8 @@ func publishedNPFLatency() (list []report.Published) {
 	})
 }
 
-// What-ifs that table 4 was looked for with: how much longer, us, a part takes by the share of faults that take no longer, linear between.
+// What-ifs that table 4 was looked for with: how much longer, us, a part takes
+// by the share of faults that take no longer, linear between.
 var (
 	firmwareLonger = [][2]float64{{0, 0}, {0.92, 0}, {0.95, 31}, {0.988, 38}, {0.997, 42}, {0.999, 230}, {1, 250}}
 	pageLonger     = [][2]float64{{0, 0}, {0.93, 0}, {0.94, 0.075}, {0.997, 0.078}, {0.999, 0.3}, {1, 0.33}}
@@ -168,8 +169,10 @@ func longer(r *rand.Rand, table [][2]float64) sim.Time {
 	return sim.Time((from[1] + (to[1]-from[1])*(u-from[0])/(to[0]-from[0])) * float64(sim.Microsecond))
 }
 
-// interruptsOff draws for how long a core has interrupts off: samples of 0 to 3 us by the microsecond (Hallinan), and the others, of which only the longest is given, evenly by their logarithm (ours), or steep: by
-// the inverse of its square.
+// interruptsOff draws for how long a core has interrupts off: samples of 0 to 3
+// us by the microsecond (Hallinan), and the others, of which only the longest
+// is given, evenly by their logarithm (ours), or steep: by the inverse of its
+// square.
 func interruptsOff(r *rand.Rand, steep bool) sim.Time {
 	at := r.Float64() * 60097595
 	for us, n := range []float64{13475417, 38914907, 2714349, 442308} {
@@ -230,7 +233,8 @@ func (g *npfGiven) gives(p *runtime.Proc, v runtime.View) error {
 // values are the averages.
 func (g *npfGiven) values(values experiment.Values) {
 	n := sim.Time(g.count)
-	all, invalidated, told := g.all/n, g.invalidated/n, g.told/n // what is left of a picosecond is part of the second of two
+	// what is left of a picosecond is part of the second of two
+	all, invalidated, told := g.all/n, g.invalidated/n, g.told/n
 	values["given_up"], values["unmapped"], values["invalidated"], values["told"], values["acknowledged"] = all, all-invalidated, invalidated, told, invalidated-told
 }
 

@@ -112,7 +112,8 @@ func runLineRate(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	return values, nil
 }
 
-// results are what the rings say in the end. Frames that never came to one are among the failures of the run.
+// results are what the rings say in the end. Frames that never came to one are
+// among the failures of the run.
 func (w *lineRun) results(values experiment.Values, full int, failures []error) error {
 	absent, kept, dropped := 0, 0, 0
 	for _, r := range w.rings {
@@ -138,8 +139,10 @@ func (w *lineRun) results(values experiment.Values, full int, failures []error) 
 	return nil
 }
 
-// lineShare is the share of the line rate at which frames were taken that came in a time, of those that were sent. The line needs its time for those that were lost, too: if they are the last, that is not
-// between the first that was taken and the last.
+// lineShare is the share of the line rate at which frames were taken that came
+// in a time, of those that were sent. The line needs its time for those that
+// were lost, too: if they are the last, that is not between the first that was
+// taken and the last.
 func lineShare(wire sim.Time, sent, taken int, took sim.Time) float64 {
 	return float64(wire) * float64(taken) / float64(max(took, wire*sim.Time(sent)))
 }
@@ -157,7 +160,8 @@ func (w *lineRun) spawn(c *runtime.Cluster) error {
 			return err
 		}
 	}
-	if err := c.Spawn(1, "watch", w.watch); err != nil { // not on a core of node 0, for which it would wait
+	// not on a core of node 0, for which it would wait
+	if err := c.Spawn(1, "watch", w.watch); err != nil {
 		return err
 	}
 	for i := range lineSenders {
@@ -247,7 +251,8 @@ func (w *lineRun) send(p *runtime.Proc, lib *backupring.Loaded, sender int) erro
 	return nil
 }
 
-// watch looks when frames are stored or kept, about as often as they come, and ends when programs have had all of those, and no more come.
+// watch looks when frames are stored or kept, about as often as they come, and
+// ends when programs have had all of those, and no more come.
 func (w *lineRun) watch(p *runtime.Proc) error {
 	f := &w.Profile.Fabric
 	look := max(1, f.Rate.Time(int64(w.Int("size"))))
@@ -261,7 +266,8 @@ func (w *lineRun) watch(p *runtime.Proc) error {
 			w.ended = p.Now()
 		}
 		seen = now
-		if seen == w.Int("frames") || p.Now()-max(w.ended, cacheBegin) > cacheBegin { // what is lost does not come any more
+		// what is lost does not come any more
+		if seen == w.Int("frames") || p.Now()-max(w.ended, cacheBegin) > cacheBegin {
 			break
 		}
 	}
@@ -279,7 +285,9 @@ func (w *lineRun) accepted() (n int) {
 	return n
 }
 
-// lineAnswer says for each load how many HPUs hold the line rate, as measured, and how many were busy in that row by Little's law (hpus_needed): to hold it is to lose nothing, either.
+// lineAnswer says for each load how many HPUs hold the line rate, as measured,
+// and how many were busy in that row by Little's law (hpus_needed): to hold it
+// is to lose nothing, either.
 func lineAnswer(results []*experiment.Result) (lines []string) {
 	type load [7]any
 	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "slots"}

@@ -12,9 +12,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Whatever runs over Ethernet has TCP, or counts what its datagrams lose: a network that loses frames
-// makes it slower, and ends no run. (A window that is lost takes a time-out, or does not come back
-// within the horizon of a timeline.)
+// Whatever runs over Ethernet has TCP, or counts what its datagrams lose: a
+// network that loses frames makes it slower, and ends no run. (A window that is
+// lost takes a time-out, or does not come back within the horizon of a
+// timeline.)
 func TestEthernetMayLoseFrames(t *testing.T) {
 	again := 0
 	for _, e := range Publication.Experiments {

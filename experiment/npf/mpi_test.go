@@ -25,7 +25,9 @@ func overIB(t *testing.T, e *experiment.Experiment, values experiment.Values) *e
 	return r
 }
 
-// NPF'17 §6: with page faults MPI is as fast as with a pin-down cache, and copying loses more the larger messages are; the first use of memory is what faults cost.
+// NPF'17 §6: with page faults MPI is as fast as with a pin-down cache, and
+// copying loses more the larger messages are; the first use of memory is what
+// faults cost.
 func TestNPFIMB(t *testing.T) {
 	at := func(benchmark, strategy, pass string, size int) *experiment.Result {
 		return overIB(t, npfIMB, experiment.Values{"benchmark": benchmark, "strategy": strategy, "pass": pass, "size": size, "ranks": 3, "iterations": 2})
@@ -77,7 +79,9 @@ func TestNPFBeff(t *testing.T) {
 	require.InDelta(t, 0.5, copying/cache, 0.15)
 }
 
-// Copying loses more with the length of messages, but not in allreduce (NPF'17 §6): beside the numbers that are added, and move through the processor's caches and memory anyway, its share does not grow.
+// Copying loses more with the length of messages, but not in allreduce (NPF'17
+// §6): beside the numbers that are added, and move through the processor's
+// caches and memory anyway, its share does not grow.
 func TestNPFIMBAllreduce(t *testing.T) {
 	loss := func(size int) float64 {
 		at := func(strategy string) float64 {
@@ -90,7 +94,9 @@ func TestNPFIMBAllreduce(t *testing.T) {
 	require.Less(t, long, 1.1*short)
 }
 
-// Published figures of b_eff stand beside runs with the values that the publication has, or that stand for what it does not say, and with nothing else.
+// Published figures of b_eff stand beside runs with the values that the
+// publication has, or that stand for what it does not say, and with nothing
+// else.
 func TestBeffIsPublishedForOneLibrary(t *testing.T) {
 	published := func(values experiment.Values) int {
 		d, err := profile.Load("ib-npf")
@@ -126,7 +132,9 @@ func hasAt(p *experiment.Point, is report.Is) any {
 	return p.Text(is.Column)
 }
 
-// What b_eff takes of the simulator's memory has what eager messages are copied to and from: 32 buffers of each pair of ranks that exchange messages, at both ends.
+// What b_eff takes of the simulator's memory has what eager messages are copied
+// to and from: 32 buffers of each pair of ranks that exchange messages, at both
+// ends.
 func TestBeffMemory(t *testing.T) {
 	memory := func(eager int) int64 {
 		d, err := profile.Load("ib-npf")

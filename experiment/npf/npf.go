@@ -125,7 +125,8 @@ func hasStack(p *experiment.Point) error {
 	return nil
 }
 
-// npfNetwork makes the interfaces of two nodes, each with an IOprovider whose backup ring has so many slots, for TCP/IP stacks of programs.
+// npfNetwork makes the interfaces of two nodes, each with an IOprovider whose
+// backup ring has so many slots, for TCP/IP stacks of programs.
 func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*backupring.Provider, err error) {
 	lib, err := backupring.Load(c)
 	if err != nil {
@@ -141,7 +142,8 @@ func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*
 
 // npfOpen gives a program TCP with a set of parameters and overrides.
 func npfOpen(n *stack.Network, p *runtime.Proc, provider *backupring.Provider, set string, o stack.Options, overrides ...string) (*stack.Stack, error) {
-	spec, err := inet.Load(set, append(overrides, "nagle=false")...) // memcached and its clients set TCP_NODELAY
+	// memcached and its clients set TCP_NODELAY
+	spec, err := inet.Load(set, append(overrides, "nagle=false")...)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,9 @@ func npfAt(t *testing.T, name string, e *experiment.Experiment, values experimen
 	return r
 }
 
-// NPF'17 §5: with a cold ring a NIC that drops serves next to nothing for many seconds, one for each page at least; with a backup ring it is as a pinned one after a moment, and as fast.
+// NPF'17 §5: with a cold ring a NIC that drops serves next to nothing for many
+// seconds, one for each page at least; with a backup ring it is as a pinned one
+// after a moment, and as fast.
 func TestColdRing(t *testing.T) {
 	at := func(mode string, at sim.Time) *experiment.Result {
 		return npf(t, coldRing, experiment.Values{"mode": mode, "ring": 8, "connections": 1, "at": at})
@@ -53,8 +55,11 @@ func TestColdRing(t *testing.T) {
 	require.InEpsilon(t, rate[npfPinned], rate[npfDrop], 0.03, "in the end")
 }
 
-// An interface that skips the descriptor of a frame that it drops: connections that begin at once lose a SYN for each descriptor of the first round, and Linux sends seven. With as many descriptors as that
-// makes all of them give up, whatever the time-outs are; with fewer the next SYN is one that comes. An interface that stays at the descriptor has the page there for the next frame.
+// An interface that skips the descriptor of a frame that it drops: connections
+// that begin at once lose a SYN for each descriptor of the first round, and
+// Linux sends seven. With as many descriptors as that makes all of them give
+// up, whatever the time-outs are; with fewer the next SYN is one that comes. An
+// interface that stays at the descriptor has the page there for the next frame.
 func TestColdRingGivesUp(t *testing.T) {
 	const connections, syns = 4, 7
 	at := func(descriptor string, ring int, timeout sim.Time) *experiment.Result {
@@ -82,7 +87,8 @@ func TestCoursesAreLinear(t *testing.T) {
 	require.True(t, sizes.LogX && sizes.LogY)
 }
 
-// While some connections wait for their time-outs the load is paused: what comes of it is the same as without a pause, but for what is not simulated.
+// While some connections wait for their time-outs the load is paused: what
+// comes of it is the same as without a pause, but for what is not simulated.
 func TestColdRingPauses(t *testing.T) {
 	run := func(steady bool) *cacheRun {
 		d, err := profile.Load("eth-npf", "host.message=20us") // so that there are few operations
@@ -122,7 +128,8 @@ func TestColdRingWithLosses(t *testing.T) {
 	require.InEpsilon(t, whole.rateIn(0, 40*sim.Second), found.rate, 0.3) // three standard errors
 }
 
-// While something is yet to go down, or to come up again, nothing is steady; afterwards it is as without.
+// While something is yet to go down, or to come up again, nothing is steady;
+// afterwards it is as without.
 func TestColdRingWithADownTime(t *testing.T) {
 	d, err := profile.Load("eth-npf", "host.message=100us", "fabric.faults.down=[{node: 1, from: 300ms, to: 500ms}]")
 	require.NoError(t, err)
@@ -158,12 +165,15 @@ func TestLossesNeedTime(t *testing.T) {
 	}
 }
 
-// The time of some operations grows with the pages of a ring that are brought in, a little with a backup ring and by time-outs without.
+// The time of some operations grows with the pages of a ring that are brought
+// in, a little with a backup ring and by time-outs without.
 func TestRingSize(t *testing.T) {
 	took := func(mode string, ring int) sim.Time {
 		return npf(t, ringSize, experiment.Values{"mode": mode, "ring": ring, "operations": 300, "connections": 2}).Time("time")
 	}
-	const sent = 24 // pages of 64 frames of 1,500 B that are sent from: the interface has none of them in its tables
+	// pages of 64 frames of 1,500 B that are sent from: the interface has none
+	// of them in its tables
+	const sent = 24
 	fault := 220 * sim.Microsecond
 	for _, ring := range []int{4, 32} {
 		pinned, backup := took(npfPinned, ring), took(npfBackup, ring)
@@ -175,7 +185,8 @@ func TestRingSize(t *testing.T) {
 	require.InEpsilon(t, took(npfPinned, 4).Seconds(), took(npfPinned, 32).Seconds(), 0.05)
 }
 
-// NPF'17 §6: with faults every so many frames a backup ring is well above dropping, which waits for long time-outs, alike for minor and major faults.
+// NPF'17 §6: with faults every so many frames a backup ring is well above
+// dropping, which waits for long time-outs, alike for minor and major faults.
 func TestSynthetic(t *testing.T) {
 	at := func(mode, fault string, every int) *experiment.Result {
 		return npf(t, syntheticEthernet, experiment.Values{"mode": mode, "fault": fault, "every": every, "messages": 20})
@@ -199,8 +210,10 @@ func TestSynthetic(t *testing.T) {
 	}
 }
 
-// With 32 HPUs a single ring takes frames of 1,500 B at 400 Gb/s, one in a hundred of which finds its page absent: none is lost, and the kernel brings all in. With 8 it does not, and loses frames. With 4 rings it is
-// 100 Gb/s as well with 8.
+// With 32 HPUs a single ring takes frames of 1,500 B at 400 Gb/s, one in a
+// hundred of which finds its page absent: none is lost, and the kernel brings
+// all in. With 8 it does not, and loses frames. With 4 rings it is 100 Gb/s as
+// well with 8.
 func TestRingsHoldLineRate(t *testing.T) {
 	at := func(rate float64, rings, hpus int) *experiment.Result {
 		return npf(t, npfLineRate, experiment.Values{"rate": rate, "rings": rings, "frames": 1024, "hpus": hpus}, fmt.Sprintf("hpu.cores=%d", hpus), "nic.packet_buffer=256KiB")
@@ -221,7 +234,9 @@ func TestRingsHoldLineRate(t *testing.T) {
 	}, lineAnswer([]*experiment.Result{few, one, at(400, 1, 48)}), "the figure is that of the row which it names")
 }
 
-// Frames that are lost behind the last that is taken count, too: where all are absent and the backup ring has one slot, one frame is kept and the others are lost, and that is no line rate.
+// Frames that are lost behind the last that is taken count, too: where all are
+// absent and the backup ring has one slot, one frame is kept and the others are
+// lost, and that is no line rate.
 func TestLostFramesAreNoLineRate(t *testing.T) {
 	require.InDelta(t, 1.0, lineShare(10, 100, 100, 990), 1e-9)
 	require.InDelta(t, 0.5, lineShare(10, 100, 100, 2000), 1e-9)
@@ -236,7 +251,9 @@ func TestLostFramesAreNoLineRate(t *testing.T) {
 	require.Contains(t, lines[1], "100 Gb/s, 3 rings, every 0: ")
 }
 
-// A major fault of a reliable connection takes a read of storage, 10 ms, in pauses of 240 us, however the page went away. Without pauses it is over before the sender's time-out, as a minor one is.
+// A major fault of a reliable connection takes a read of storage, 10 ms, in
+// pauses of 240 us, however the page went away. Without pauses it is over
+// before the sender's time-out, as a minor one is.
 func TestMajorFaultsAreReads(t *testing.T) {
 	at := func(mode, fault string) *experiment.Result {
 		return npfAt(t, "ib-npf", syntheticInfiniBand, experiment.Values{"mode": mode, "fault": fault, "messages": npfReceives + 2, "frequency": 1.0})
@@ -248,7 +265,8 @@ func TestMajorFaultsAreReads(t *testing.T) {
 	require.Equal(t, at(npfDropped, faultMinor).Float("throughput"), at(npfDropped, faultMajor).Float("throughput"))
 }
 
-// Datagrams: an interface that drops loses as many as come while a page is brought in, 220 us at one in 4 us; with a backup ring none is lost.
+// Datagrams: an interface that drops loses as many as come while a page is
+// brought in, 220 us at one in 4 us; with a backup ring none is lost.
 func TestDatagrams(t *testing.T) {
 	at := func(mode string) *experiment.Result {
 		return npf(t, syntheticEthernet, experiment.Values{"transport": syntheticUDP, "mode": mode, "fault": faultMinor, "messages": 30, "every": 500})
@@ -261,7 +279,8 @@ func TestDatagrams(t *testing.T) {
 	require.Equal(t, []any{0, 0, nil}, []any{backup.Values["lost"], backup.Values["dropped"], backup.Values["timeouts"]})
 }
 
-// BenchmarkColdRing simulates a minute behind the begin of a server with a cold ring: 20 s are promised (.ci/speed.txt).
+// BenchmarkColdRing simulates a minute behind the begin of a server with a cold
+// ring: 20 s are promised (.ci/speed.txt).
 func BenchmarkColdRing(b *testing.B) {
 	d, err := profile.Load("eth-npf")
 	require.NoError(b, err)
@@ -277,7 +296,8 @@ func BenchmarkColdRing(b *testing.B) {
 	}
 }
 
-// The answer speaks of every choice that was measured, and names what differs between them; it says where a run ended before its silence.
+// The answer speaks of every choice that was measured, and names what differs
+// between them; it says where a run ended before its silence.
 func TestColdRingAnswersForEachChoice(t *testing.T) {
 	d, err := profile.Load("eth-npf")
 	require.NoError(t, err)

@@ -77,7 +77,8 @@ const (
 	pinningWords  = 64 << 10
 )
 
-// pinningFits reports whether a strategy with a bound can have a message pinned, with the pages in which it begins and ends.
+// pinningFits reports whether a strategy with a bound can have a message
+// pinned, with the pages in which it begins and ends.
 func pinningFits(p *experiment.Point) bool {
 	bounded := p.Text("strategy") == pinning.CacheKind || p.Text("strategy") == pinning.FirehoseKind
 	return !bounded || p.Int("bound") >= p.Int("size")+2*pinningPage

@@ -102,7 +102,8 @@ Before the first request the cache is warm: the disk has been read once from its
 	},
 }
 
-// storageTerms are the way to the published speedup at every memory that the paper's pinned target runs with.
+// storageTerms are the way to the published speedup at every memory that the
+// paper's pinned target runs with.
 var storageTerms = experiment.Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "others-memory", "slow-target"}, Default: "ours",
 	Help: "a way to the published speedup; above it says what each is",
@@ -116,7 +117,9 @@ var storageTerms = experiment.Axis{
 // storageSpeedup is what NPF'17 §6 has as text: up to so many times faster.
 const storageSpeedup = 1.9
 
-// publishedNPFStorage is that at each memory with which the paper's pinned target runs, and does not have all of the disk yet: at which of them it is so much faster is in a figure.
+// publishedNPFStorage is that at each memory with which the paper's pinned
+// target runs, and does not have all of the disk yet: at which of them it is so
+// much faster is in a figure.
 func publishedNPFStorage() (list []report.Published) {
 	for _, gib := range []int{5, 6} {
 		list = append(list, report.Published{
@@ -224,7 +227,8 @@ func (r *storageRun) setUp(c *runtime.Cluster) error {
 	return nil
 }
 
-// warmUp is a process of the target's node that has the memory of others, and reads the disk before anybody is served.
+// warmUp is a process of the target's node that has the memory of others, and
+// reads the disk before anybody is served.
 func (r *storageRun) warmUp(p *runtime.Proc) error {
 	if n := r.p.Int("other"); n > 0 {
 		p.Alloc(n).Lock()
@@ -270,7 +274,8 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 		if err != nil {
 			return err
 		}
-		r.p.Operation(p, max(asked[0], r.start)) // the first were asked for while the cache was being warmed
+		// the first were asked for while the cache was being warmed
+		r.p.Operation(p, max(asked[0], r.start))
 		asked = asked[1:]
 		if err := target.Check(a.At, a.Data.Read()); err != nil {
 			return err

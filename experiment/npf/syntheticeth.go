@@ -140,7 +140,8 @@ func runSynthetic(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	return values, nil
 }
 
-// majorFaults is the point's profile, if its faults are major with a page that is brought in taking a read of storage longer.
+// majorFaults is the point's profile, if its faults are major with a page that
+// is brought in taking a read of storage longer.
 func majorFaults(p *experiment.Point) (*profile.Profile, error) {
 	if p.Text("fault") != faultMajor {
 		return p.Profile, nil
@@ -230,7 +231,8 @@ func (x *thief) takes(t *host.Thread) {
 	}
 }
 
-// stored tells whether the frame of a descriptor is in its buffer already, and would be lost with the page: reclaim loses nothing.
+// stored tells whether the frame of a descriptor is in its buffer already, and
+// would be lost with the page: reclaim loses nothing.
 func (x *thief) stored(descriptor uint64) bool {
 	device := x.device()
 	r := &device.Rings[x.ring.ID()%backupring.MaxRings]

@@ -106,9 +106,11 @@ are many of them. Times are those of the testbed: --scale 1 is full size, and ta
 
 // What the paper gives, and what of a node's memory is neither server's items.
 const (
-	wsetValue      = 20_000     // bytes
-	wsetChunk      = 21_696     // that memcached has for such an object
-	wsetFixed      = 2 << 20    // rings, frames to be sent, the least hash tables, the backup ring: not divided
+	wsetValue = 20_000 // bytes
+	wsetChunk = 21_696 // that memcached has for such an object
+	// rings, frames to be sent, the least hash tables, the backup ring: not
+	// divided
+	wsetFixed      = 2 << 20
 	wsetLeastHash  = 12         // memcached.Config.HashPower
 	wsetGrain      = 2 << 20    // of the memory of a node (os.memory)
 	wsetClientRing = 512        // descriptors of a load
@@ -117,8 +119,10 @@ const (
 
 var workingSets experiment.SharedRuns[*fleet]
 
-// wsetProfile is the profile with the memory of the servers, divided, and what it has beyond that, bytes: memory comes in grains. The paper's limit is that of a cgroup, which has no watermarks: here they are a
-// few batches of what the kernel takes away at a time.
+// wsetProfile is the profile with the memory of the servers, divided, and what
+// it has beyond that, bytes: memory comes in grains. The paper's limit is that
+// of a cgroup, which has no watermarks: here they are a few batches of what the
+// kernel takes away at a time.
 func wsetProfile(p *experiment.Point) (*profile.Profile, int, error) {
 	wanted := (p.Int("memory")/p.Int("scale") + wsetFixed + wsetTables(wsetHash(p))) / host.PageBytes * host.PageBytes
 	memory := (wanted + wsetGrain - 1) / wsetGrain * wsetGrain
@@ -126,7 +130,8 @@ func wsetProfile(p *experiment.Point) (*profile.Profile, int, error) {
 	return changed, memory - wanted, err
 }
 
-// wsetHash is the power of the buckets of a server's hash table: as many as it could have items, all memory being its own.
+// wsetHash is the power of the buckets of a server's hash table: as many as it
+// could have items, all memory being its own.
 func wsetHash(p *experiment.Point) int {
 	hash := wsetLeastHash
 	for wsetChunk<<hash < p.Int("memory")/p.Int("scale") {

@@ -18,8 +18,10 @@ func wsetAt(t *testing.T, mode, server string, at sim.Time) *experiment.Result {
 	})
 }
 
-// NPF'17's picture: with page faults memory goes from the server whose working set shrinks to the one whose set grows, and both find what they ask for; with a half for each the one with the large set starves,
-// now one, now the other, while the other one has memory that nobody uses.
+// NPF'17's picture: with page faults memory goes from the server whose working
+// set shrinks to the one whose set grows, and both find what they ask for; with
+// a half for each the one with the large set starves, now one, now the other,
+// while the other one has memory that nobody uses.
 func TestMemoryGoesWhereItIsNeeded(t *testing.T) {
 	const before, after = 6 * sim.Second, 26 * sim.Second
 	rate := func(mode, server string, at sim.Time) float64 { return wsetAt(t, mode, server, at).Float("hit_rate") }
@@ -46,7 +48,8 @@ func TestMemoryGoesWhereItIsNeeded(t *testing.T) {
 	require.Greater(t, run.Float("hit_rate"), pinned.Float("hit_rate")+0.1)
 }
 
-// Memory and time are divided by the same, so that rates do not depend on the scale: what share a server finds, and how fast it is.
+// Memory and time are divided by the same, so that rates do not depend on the
+// scale: what share a server finds, and how fast it is.
 func TestScaleKeepsRates(t *testing.T) {
 	at := func(scale int) *experiment.Result {
 		return onNPF(t, workingSet, experiment.Values{
@@ -58,7 +61,8 @@ func TestScaleKeepsRates(t *testing.T) {
 	require.InDelta(t, large.Float("hit_rate"), small.Float("hit_rate"), 0.1)
 }
 
-// At each scale the servers have what the scale leaves, to a page, though memory comes in grains of 2 MiB; and sets have a value for each connection.
+// At each scale the servers have what the scale leaves, to a page, though
+// memory comes in grains of 2 MiB; and sets have a value for each connection.
 func TestMemoryOfEachScale(t *testing.T) {
 	p, err := profile.Load("eth-npf")
 	require.NoError(t, err)

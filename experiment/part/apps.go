@@ -247,7 +247,8 @@ func (x *exchanging) round(r *mpi.Rank, rank, round int, out, in [2]runtime.View
 	return nil
 }
 
-// appsAnswer says, for the largest number of ranks and each share of new memory, what PART gains or loses.
+// appsAnswer says, for the largest number of ranks and each share of new
+// memory, what PART gains or loses.
 func appsAnswer(results []*experiment.Result) (lines []string) {
 	type group struct {
 		profile, mode string

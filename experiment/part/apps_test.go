@@ -24,8 +24,10 @@ func exchanged(t *testing.T, values experiment.Values) *experiment.Result {
 	return r
 }
 
-// Where all receive buffers are used again nothing is absent behind the first round, and PART takes what memory takes that is there; touching costs a look at
-// each page of both sides. With new memory every page faults once, whoever brings it in; magic brings none.
+// Where all receive buffers are used again nothing is absent behind the first
+// round, and PART takes what memory takes that is there; touching costs a look
+// at each page of both sides. With new memory every page faults once, whoever
+// brings it in; magic brings none.
 func TestApps(t *testing.T) {
 	for _, ranks := range []int{1, 3} {
 		at := func(mode string, fresh float64) *experiment.Result {
@@ -46,7 +48,9 @@ func TestApps(t *testing.T) {
 	}
 }
 
-// The barrier behind the first round is no part of the others: a round takes what it takes from when a rank has left the barrier, of the rank that takes longest.
+// The barrier behind the first round is no part of the others: a round takes
+// what it takes from when a rank has left the barrier, of the rank that takes
+// longest.
 func TestAppsWithoutTheBarrier(t *testing.T) {
 	const ranks = 4
 	values := experiment.Values{"app": "lammps", "mode": appPresent, "fresh": 0.0, "ranks": ranks, "rounds": 1, "compute": sim.Time(0)}

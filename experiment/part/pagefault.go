@@ -66,8 +66,10 @@ median latency.`,
 	Notes:     []string{experiment.Compared},
 }
 
-// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. Each run of a point makes its own, so
-// that a policy may remember faults. It is an error if one has the name of those, or one that is no value of a flag's list, or is nil.
+// PageFault is the experiment pagefault with page-in policies of one's own
+// beside those of the publications, by their names. Each run of a point makes
+// its own, so that a policy may remember faults. It is an error if one has the
+// name of those, or one that is no value of a flag's list, or is nil.
 func PageFault(own map[string]func() part.Policy) (*experiment.Experiment, error) {
 	e := *pagefault
 	policy := e.Axes[0]
@@ -133,7 +135,8 @@ const (
 	byKernelOnly = "in-kernel"
 )
 
-// noTimeout is the value of the axis for transfers whose blocks are sent again only when they are asked for.
+// noTimeout is the value of the axis for transfers whose blocks are sent again
+// only when they are asked for.
 const noTimeout = "nto"
 
 // pagefaultQuiet are axes that people see where they vary.
@@ -149,7 +152,8 @@ func unaffected(policy string) bool {
 	return policy == policyTransfer || policy == policyTouchPresent || policy == policyPinPresent
 }
 
-// canFault says which points there are, and what is wrong with values that only the experiment knows.
+// canFault says which points there are, and what is wrong with values that only
+// the experiment knows.
 func canFault(p *experiment.Point) (bool, error) {
 	nto, _, err := blockTimeout(p)
 	if err != nil {
@@ -168,7 +172,8 @@ func canFault(p *experiment.Point) (bool, error) {
 		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",
 			100*f, sim.Size(p.Int("size")))
 	}
-	if p.Text("side") == SideNone && p.Text("policy") != policyTransfer { // no buffer that something is done to
+	// no buffer that something is done to
+	if p.Text("side") == SideNone && p.Text("policy") != policyTransfer {
 		return false, nil
 	}
 	return !nto || p.Text("policy") != policyTimeout, nil

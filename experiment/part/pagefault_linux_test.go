@@ -15,16 +15,19 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// With the tag invariants memory that was allocated is overwritten: all of it has been touched then.
+// With the tag invariants memory that was allocated is overwritten: all of it
+// has been touched then.
 
-// A node with an operating system, an SMMU, PART, its driver and a process that owns a gigabyte takes less than 1 MiB of the simulator's memory beside what the
-// process has touched.
+// A node with an operating system, an SMMU, PART, its driver and a process that
+// owns a gigabyte takes less than 1 MiB of the simulator's memory beside what
+// the process has touched.
 func TestNodesTakeLittleMemory(t *testing.T) {
 	prof, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
 	const nodes, touched = 16, 256 << 10
 	var begun int64
-	for _, measured := range []bool{false, true} { // once before, for what is there once: code of modules
+	// once before, for what is there once: code of modules
+	for _, measured := range []bool{false, true} {
 		func() {
 			c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: nodes})
 			require.NoError(t, err)

@@ -55,8 +55,10 @@ func drawFaulted(r *rapid.T) *experiment.Point {
 	return p
 }
 
-// Whatever is absent and whatever is done about it: every byte arrives (Run compares them), the parts add up to the latency to the picosecond, and none is
-// negative. Who looks on changes nothing: the times are those of a run without a tracer.
+// Whatever is absent and whatever is done about it: every byte arrives (Run
+// compares them), the parts add up to the latency to the picosecond, and none
+// is negative. Who looks on changes nothing: the times are those of a run
+// without a tracer.
 func TestPagefaultPartsAddUp(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		p := drawFaulted(r)
@@ -68,7 +70,8 @@ func TestPagefaultPartsAddUp(t *testing.T) {
 			sum += m.Time(c.Name)
 		}
 		require.Equal(r, m.Time(experiment.LatencyColumn), sum)
-		if m.Values["absent"].(int64) == 0 && p.Text("timeout") != "20us" { // which may be over before an acknowledgement is there
+		// which may be over before an acknowledgement is there
+		if m.Values["absent"].(int64) == 0 && p.Text("timeout") != "20us" {
 			for _, c := range []int{partRequest, partRetransmission, partInterrupt, partGetUserPages, partNetlink, partIdle} {
 				require.Zero(r, m.Time(pagefaultParts[c].Name), "%s, %s", p, pagefaultParts[c].Name)
 			}
@@ -84,12 +87,16 @@ func TestPagefaultPartsAddUp(t *testing.T) {
 	})
 }
 
-// What nothing is absent for takes what docs/rdma.md adds up; touching and pinning take what the profile says, before it.
+// What nothing is absent for takes what docs/rdma.md adds up; touching and
+// pinning take what the profile says, before it.
 func TestPagefaultWithoutFaults(t *testing.T) {
-	require.Equal(t, 3934*sim.Nanosecond, faulted(t, experiment.Values{"policy": policyTransfer, "size": 16}).Time(experiment.LatencyColumn)) // docs/rdma.md
+	// docs/rdma.md
+	require.Equal(t, 3934*sim.Nanosecond, faulted(t, experiment.Values{"policy": policyTransfer, "size": 16}).Time(experiment.LatencyColumn))
 	const pages = 16
 	base := faulted(t, experiment.Values{"policy": policyTransfer, "size": pages * 4096}).Time(experiment.LatencyColumn)
-	for policy, prepared := range map[string]sim.Time{ // exanest-qfdb: host.memory_latency 100 ns, os.fault_absent 3 us, os.lock_call 3 us, os.lock_absent 3 us, os.lock_present 0
+	// exanest-qfdb: host.memory_latency 100 ns, os.fault_absent 3 us,
+	// os.lock_call 3 us, os.lock_absent 3 us, os.lock_present 0
+	for policy, prepared := range map[string]sim.Time{
 		policyTouchPresent: pages * 100 * sim.Nanosecond,
 		policyTouch:        pages * 3100 * sim.Nanosecond,
 		policyPinPresent:   3 * sim.Microsecond,
@@ -109,8 +116,10 @@ func TestPagefaultWithoutFaults(t *testing.T) {
 	}
 }
 
-// The destination has seen the notification when it is there, and not when its own invitation has been acknowledged: on every pool touching and pinning
-// take what they take more, and what the SMMU needs for a page that it does not know.
+// The destination has seen the notification when it is there, and not when its
+// own invitation has been acknowledged: on every pool touching and pinning take
+// what they take more, and what the SMMU needs for a page that it does not
+// know.
 func TestPagefaultWaitsForTheDataOnly(t *testing.T) {
 	for _, pool := range []string{"r5", "hpu"} {
 		for _, size := range []int{16, 256, 1024, 2048} {
@@ -125,7 +134,8 @@ func TestPagefaultWaitsForTheDataOnly(t *testing.T) {
 	}
 }
 
-// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us. What a part takes follows its parameter, and nothing else does.
+// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us. What a part takes follows its
+// parameter, and nothing else does.
 func TestPagefaultOfOnePage(t *testing.T) {
 	base := faulted(t, experiment.Values{"policy": policyPIO, "size": 4096})
 	require.InDelta(t, 31+1, us(base, experiment.LatencyColumn), 3, "P's sum; and a second interrupt, as cells behind the first fault again")
@@ -148,7 +158,8 @@ func TestPagefaultOfOnePage(t *testing.T) {
 	require.InDelta(t, 1000-10, us(alone, "idle"), 5, "less what brings the page in")
 	soon := faulted(t, experiment.Values{"policy": policyTimeout, "size": 4096, "timeout": "100us"})
 	require.Equal(t, 900*sim.Microsecond, alone.Time("idle")-soon.Time("idle"))
-	// ten time-outs, the last five of which double, 5+2+4+8+16+32, but to no more than the second that a timer can wait
+	// ten time-outs, the last five of which double, 5+2+4+8+16+32, but to no
+	// more than the second that a timer can wait
 	often := func(timeout string) sim.Time {
 		return faulted(t, experiment.Values{"policy": policyTimeout, "size": 16385, "side": sideBoth, "nodes": 1, "timeout": timeout}).Time(experiment.LatencyColumn)
 	}
@@ -184,7 +195,8 @@ func TestPagefaultShape(t *testing.T) {
 	r := at(policyPIA, 4096, "frequency", 0.5)
 	require.Empty(t, pagefaultAnswer([]*experiment.Result{r}), "nothing is absent below one page")
 	require.Equal(t, at(policyPIA, 16384, "timeout", noTimeout).Time(experiment.LatencyColumn), at(policyPIA, 16384, "timeout", "100us").Time(experiment.LatencyColumn))
-	// sides (T): the source waits for its time-out; 2.5 and 25 ms are worse; for large sizes both cost less than the source alone
+	// sides (T): the source waits for its time-out; 2.5 and 25 ms are worse;
+	// for large sizes both cost less than the source alone
 	source, both := at(policyPIO, 65536, "side", SideSource), at(policyPIO, 65536, "side", sideBoth)
 	require.Less(t, both.Time(experiment.LatencyColumn), source.Time(experiment.LatencyColumn))
 	require.Greater(t, source.Time(experiment.LatencyColumn), 4*sim.Millisecond)
@@ -210,7 +222,8 @@ func TestPagefaultShape(t *testing.T) {
 	require.EqualValues(t, 16, naive.Values["faults"])
 }
 
-// Pages that are absent by chance: none below one page of the transfer (P), more with more; each run draws its own, and the seed says which.
+// Pages that are absent by chance: none below one page of the transfer (P),
+// more with more; each run draws its own, and the seed says which.
 func TestPagefaultFrequency(t *testing.T) {
 	at := func(f float64, seed uint64) *experiment.Result {
 		device, err := profile.Load("exanest-qfdb")
@@ -233,7 +246,8 @@ func TestPagefaultFrequency(t *testing.T) {
 	require.NotEqual(t, many.Time("latency_mean"), at(0.6, 2).Time("latency_mean"))
 }
 
-// With pages of 2 MiB the first write brings the pages beside it, so that one cannot say which are absent.
+// With pages of 2 MiB the first write brings the pages beside it, so that one
+// cannot say which are absent.
 func TestPagefaultOfHugePages(t *testing.T) {
 	device, err := profile.Load("exanest-qfdb", "os.huge_pages=always")
 	require.NoError(t, err)
@@ -286,7 +300,8 @@ func TestPagefaultPresets(t *testing.T) {
 	require.ErrorContains(t, err, `no experiment "nine" of pagefault, expected one of no-fault, small`)
 }
 
-// BenchmarkPagefault simulates 4 MiB of which every page of the destination is absent: half a second is promised (.ci/speed.txt).
+// BenchmarkPagefault simulates 4 MiB of which every page of the destination is
+// absent: half a second is promised (.ci/speed.txt).
 func BenchmarkPagefault(b *testing.B) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(b, err)
@@ -303,7 +318,8 @@ func BenchmarkPagefault(b *testing.B) {
 	}
 }
 
-// Where no side is asked for there is nothing that a policy could do: points that would only repeat transfer are none.
+// Where no side is asked for there is nothing that a policy could do: points
+// that would only repeat transfer are none.
 func TestPagefaultOfNoSide(t *testing.T) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -317,7 +333,8 @@ func TestPagefaultOfNoSide(t *testing.T) {
 	}
 }
 
-// Policies of one's own whose names are taken, or can be no value of a list, are an error that names all of them.
+// Policies of one's own whose names are taken, or can be no value of a list,
+// are an error that names all of them.
 func TestPoliciesOfOnesOwn(t *testing.T) {
 	pia := func() part.Policy { return part.PIA }
 	e, err := PageFault(map[string]func() part.Policy{"early": pia})

@@ -9,8 +9,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// pagefaultParts are the columns that add up to the latency, in the order of their priority. A block that comes again is first: what cores do meanwhile costs the
-// transfer nothing. What is left to wire is what absent pages have not hidden.
+// pagefaultParts are the columns that add up to the latency, in the order of
+// their priority. A block that comes again is first: what cores do meanwhile
+// costs the transfer nothing. What is left to wire is what absent pages have
+// not hidden.
 var pagefaultParts = []report.Column{
 	{Name: "request", Help: "an explicit request to send a block again is on its way, from the thread that sends it to the firmware that reads it"},
 	{Name: "retransmission", Help: "firmware begins to send a block again, or cells that were sent again are on their way"},
@@ -115,8 +117,9 @@ func asPublished() []report.Is {
 	}
 }
 
-// publishedPagefault are the figures of PART'22 §4 and §5 and of Psistakis'19: which of them have set a parameter of the profile, and which are
-// held against it.
+// publishedPagefault are the figures of PART'22 §4 and §5 and of Psistakis'19:
+// which of them have set a parameter of the profile, and which are held against
+// it.
 func publishedPagefault() []report.Published {
 	const p, t = "PART'22", "Psistakis'19"
 	list := []report.Published{
@@ -148,7 +151,8 @@ func publishedPagefault() []report.Published {
 	return list
 }
 
-// pagefaultAnswer says, for the smallest and the largest size of each side, which way with absent pages takes least where most of them are absent.
+// pagefaultAnswer says, for the smallest and the largest size of each side,
+// which way with absent pages takes least where most of them are absent.
 func pagefaultAnswer(results []*experiment.Result) (lines []string) {
 	most, sizes := 0.0, []int(nil)
 	for _, r := range results {

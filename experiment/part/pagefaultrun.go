@@ -24,18 +24,21 @@ type faulting struct {
 	c            *runtime.Cluster
 	watch        *pagefaultWatch
 	way          pagefaultWay
-	exchanges    []exchange      // one to warm up, one with all pages there, then those that are measured
-	kept         [2]runtime.View // source and destination that all exchanges use whose pages are there
+	// one to warm up, one with all pages there, then those that are measured
+	exchanges []exchange
+	kept      [2]runtime.View // source and destination that all exchanges use whose pages are there
 }
 
 // pagefaultWay is what carries the data.
 type pagefaultWay interface {
 	// open makes a process ready; it is for the time before it first waits.
 	open(p *runtime.Proc) error
-	// invite tells the source, from the destination, that exchange i may begin; invited waits for that.
+	// invite tells the source, from the destination, that exchange i may begin;
+	// invited waits for that.
 	invite(p *runtime.Proc, i int) error
 	invited(p *runtime.Proc, i int) error
-	// begin posts the data of exchange i, end waits until the source knows that it has arrived; arrived waits at the destination.
+	// begin posts the data of exchange i, end waits until the source knows that
+	// it has arrived; arrived waits at the destination.
 	begin(p *runtime.Proc, i int) error
 	end(p *runtime.Proc, i int) error
 	arrived(p *runtime.Proc, i int) error
@@ -48,7 +51,9 @@ type pagefaultWay interface {
 // exchange is one transfer between buffers of its own.
 type exchange struct {
 	src, dst runtime.View
-	holes    [2][]bool // pages that are absent at its beginning: of the source, of the destination; nil: none
+	// pages that are absent at its beginning: of the source, of the
+	// destination; nil: none
+	holes    [2][]bool
 	prepared [2]sim.Time
 	begun    sim.Time // the source begins, with touching if it has to
 	seen     sim.Time
@@ -174,9 +179,11 @@ func (w *faulting) spawn() error {
 	})
 }
 
-// ready reserves the buffers of a process, whose pages come when they are touched, and opens its way. Exchanges share the buffer of a side whose pages are
-// there, so that the SMMU knows them. Buffers begin where blocks may, so that one of 16 KiB is one
-// block (P: transfers of up to 16 KB are one block, of 4 pages).
+// ready reserves the buffers of a process, whose pages come when they are
+// touched, and opens its way. Exchanges share the buffer of a side whose pages
+// are there, so that the SMMU knows them. Buffers begin where blocks may, so
+// that one of 16 KiB is one block (P: transfers of up to 16 KB are one block,
+// of 4 pages).
 func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 	buffer := func(side int, fresh bool) runtime.View {
 		if fresh {
@@ -224,7 +231,8 @@ func (w *faulting) source(p *runtime.Proc, i int) error {
 	if err := w.way.invited(p, i); err != nil {
 		return err
 	}
-	if err := w.forget(p, i, true, false); err != nil { // now, while nothing is measured at the other end
+	// now, while nothing is measured at the other end
+	if err := w.forget(p, i, true, false); err != nil {
 		return err
 	}
 	w.fill(&w.exchanges[i], i)
@@ -343,8 +351,9 @@ func each(v runtime.View, holes []bool, f func(v runtime.View, from int)) {
 	}
 }
 
-// prepare does what the policy does before a transfer, and notes from when to when. Pages that are there are touched or pinned too: who does it
-// does not know.
+// prepare does what the policy does before a transfer, and notes from when to
+// when. Pages that are there are touched or pinned too: who does it does not
+// know.
 func (w *faulting) prepare(p *runtime.Proc, x *exchange, v runtime.View, side string, took []sim.Time) error {
 	took[0] = p.Now()
 	defer func() { took[1] = p.Now() }()
@@ -365,7 +374,8 @@ func (w *faulting) quiet(x *exchange) bool {
 	return len(w.exchanges) > 2 && (x == &w.exchanges[0] || x == &w.exchanges[1])
 }
 
-// touchPages reads and writes a byte of every page. The program has not looked at any for long: each is a line of memory that no cache has.
+// touchPages reads and writes a byte of every page. The program has not looked
+// at any for long: each is a line of memory that no cache has.
 func touchPages(p *runtime.Proc, v runtime.View) {
 	memory := p.Cluster().Profile().Host.MemoryLatency
 	for from := 0; from < v.Len(); from += pageBytes {

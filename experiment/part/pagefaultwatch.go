@@ -9,20 +9,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// pagefaultWatch makes an account of what goes on while a transfer meets absent pages: categories are pagefaultParts. It looks at the timeline: at what cores
+// pagefaultWatch makes an account of what goes on while a transfer meets absent
+// pages: categories are pagefaultParts. It looks at the timeline: at what cores
 // do by its name, at messages by their match bits.
 type pagefaultWatch struct {
 	*breakdown.Account
-	engine  bool                 // match bits are those of the RDMA engine
-	labels  map[uint64]uint64    // match bits by flow
-	early   map[uint64]sim.Time  // when flows began whose match bits are not known yet: a block that is read, a descriptor
+	engine bool              // match bits are those of the RDMA engine
+	labels map[uint64]uint64 // match bits by flow
+	// when flows began whose match bits are not known yet: a block that is
+	// read, a descriptor
+	early   map[uint64]sim.Time
 	last    map[uint64]sim.Time  // until when they were seen
 	waiting map[waitKey]sim.Time // who waits since when
 	moved   sim.Time             // until when anything of the engine was seen
-	again   sim.Time             // the end of the firmware's last run that may have begun to send a block again; 0: its cells have begun
+	// the end of the firmware's last run that may have begun to send a block
+	// again; 0: its cells have begun
+	again sim.Time
 }
 
-// waitKey is who waits for a page: a block, a message of which one looks again, or, at the source of a block, all.
+// waitKey is who waits for a page: a block, a message of which one looks again,
+// or, at the source of a block, all.
 type waitKey struct {
 	slot, flow uint64
 	source     bool
@@ -90,7 +96,8 @@ func coreWork(what string) int {
 func (w *pagefaultWatch) Span(t *breakdown.Track, name string, from, to sim.Time, flow uint64, args []sim.Arg) {
 	if t.Kind == lineCPU {
 		part := coreWork(name)
-		if name == "put" && len(args) > 0 && strings.HasSuffix(args[0].Text, " page faults") { // the library's thread (package driver)
+		// the library's thread (package driver)
+		if name == "put" && len(args) > 0 && strings.HasSuffix(args[0].Text, " page faults") {
 			part = partRequest
 		}
 		if part < partCount {
@@ -118,7 +125,8 @@ func (w *pagefaultWatch) Span(t *breakdown.Track, name string, from, to sim.Time
 		w.Chain(flow, partWire, from, to, nil)
 		return
 	}
-	if h := rdma.HeaderOf(bits); h.Kind == rdma.KindTimeout { // what was silent until then has waited for it, whoever it was
+	// what was silent until then has waited for it, whoever it was
+	if h := rdma.HeaderOf(bits); h.Kind == rdma.KindTimeout {
 		w.Account.Span(partIdle, w.moved, from)
 	}
 	w.moved = max(w.moved, to)
@@ -161,7 +169,8 @@ func (w *pagefaultWatch) part(h rdma.Header) int {
 func (w *pagefaultWatch) message(line int, h rdma.Header, from, to sim.Time, flow uint64) {
 	part := w.part(h)
 	switch {
-	case line == lineProcessor && (h.Kind == rdma.KindTimeout || h.Kind == rdma.KindResume): // the firmware sends a block again
+	// the firmware sends a block again
+	case line == lineProcessor && (h.Kind == rdma.KindTimeout || h.Kind == rdma.KindResume):
 		w.resumed(waitKey{slot: uint64(h.Slot)}, from)
 		w.resumed(waitKey{source: true}, from)
 		w.Chain(flow, part, from, from, nil) // until it reads the request

@@ -103,7 +103,8 @@ func (e *engineWay) arrived(p *runtime.Proc, i int) error {
 	return e.pages[p.Rank()].AwaitNotification(e.flag, uint64(i+1))
 }
 
-// settled waits for the acknowledgement of the invitation: with a fast pool the data may be there before it.
+// settled waits for the acknowledgement of the invitation: with a fast pool the
+// data may be there before it.
 func (e *engineWay) settled() error { return e.asked.Wait() }
 
 func (e *engineWay) count(into *pagefaultCounts) {

@@ -40,7 +40,8 @@ target array is complete.
 	Roles: []experiment.Role{{
 		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
 	}},
-	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) }, // factors, array, product, copy, the message under way
+	// factors, array, product, copy, the message under way
+	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) },
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,
 	View:        experiment.ModeView,
@@ -124,8 +125,9 @@ func numbers(b []byte, seed uint64) {
 	}
 }
 
-// multiply replaces a by the element-wise product of a and b. The conversions keep the compiler from fusing operations, which
-// would round differently from WebAssembly.
+// multiply replaces a by the element-wise product of a and b. The conversions
+// keep the compiler from fusing operations, which would round differently from
+// WebAssembly.
 func multiply(a, b []byte) {
 	at := func(s []byte, i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(s[i:])) }
 	for i := 0; i+handler.ElementSize <= len(a); i += handler.ElementSize {

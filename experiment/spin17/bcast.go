@@ -28,7 +28,8 @@ at which the last rank's host has seen the whole message in its memory.
 		experiment.SizeAxis("8,64KiB"),
 	},
 	Run: experiment.Benchmark(runBcast),
-	// Every rank has a buffer; in the last round half of them are being sent to. The root has the message once more.
+	// Every rank has a buffer; in the last round half of them are being sent
+	// to. The root has the message once more.
 	Memory: func(p *experiment.Point) int64 {
 		return experiment.BenchMemory(p, p.Int("ranks")) + experiment.MessageMemory(p, 1.5*float64(p.Int("ranks"))+1)
 	},
@@ -143,8 +144,9 @@ func (w bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.Vi
 	return nil
 }
 
-// publishedBcast are the gains that sPIN'17 §4.4.3 gives for the integrated NIC at 1,024 processes. The text names no size; it cannot
-// be 8 B, where even a handler without cost would not give the two numbers together.
+// publishedBcast are the gains that sPIN'17 §4.4.3 gives for the integrated NIC
+// at 1,024 processes. The text names no size; it cannot be 8 B, where even a
+// handler without cost would not give the two numbers together.
 func publishedBcast() (list []report.Published) {
 	for _, profile := range []string{"spin-int", "spin-int-sc17"} {
 		for _, p := range []struct {

@@ -40,9 +40,10 @@ the time from the first thing that the source does for it to the moment at which
 	Relative:  experiment.AgainstModes(experiment.ModeRDMA),
 	Published: publishedDatatype(),
 	Modules:   datatypeModules,
-	Memory:    func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 8) }, // packed twice, two vectors with gaps, the message under way
-	Followed:  experiment.LatencyColumn,
-	View:      experiment.View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
+	// packed twice, two vectors with gaps, the message under way
+	Memory:   func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 8) },
+	Followed: experiment.LatencyColumn,
+	View:     experiment.View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
 	Presets: []experiment.Preset{{
 		Name: "cost", Short: "what a vector costs: cores and memory of the hosts, HPUs",
 		Values: map[string]string{"block": "16,256,4KiB,64KiB"},
@@ -82,7 +83,8 @@ func datatypeModes() []string {
 	return []string{experiment.ModeRDMA, modeIOVec, experiment.ModeSpin, modeSpinGeneral, modeSpinRead, modeSpinOn, modeMPIHost, modeMPIOffload}
 }
 
-// hasDatatype leaves out entries that are longer than the device allows, and strategies where nothing is unpacked.
+// hasDatatype leaves out entries that are longer than the device allows, and
+// strategies where nothing is unpacked.
 func hasDatatype(p *experiment.Point) (bool, error) {
 	size, block := p.Int("size"), p.Int("block")
 	if size == 0 || size%block != 0 {
@@ -185,7 +187,8 @@ func (v *vectors) put(p *runtime.Proc, d *portals.MD) error {
 	return p.NI().Put(portals.Put{MD: md, Length: uint64(v.Bytes), Target: experiment.Peer(1), PT: experiment.RequestPT, MatchBits: experiment.RequestBits})
 }
 
-// packBatch is how many packets a worker packs before it lets others in: with blocks of a byte more would take hpu.max_cycles.
+// packBatch is how many packets a worker packs before it lets others in: with
+// blocks of a byte more would take hpu.max_cycles.
 const packBatch = 1
 
 // packer is the type as handlers that pack take it.
@@ -297,7 +300,8 @@ func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*experiment.Entry
 	return experiment.AppendEntry(p.NI(), experiment.RequestPT, experiment.RequestBits, memory, installed)
 }
 
-// vectorLines is what a core writes of blocks at twice their length: the lines of its cache that have some of them.
+// vectorLines is what a core writes of blocks at twice their length: the lines
+// of its cache that have some of them.
 func vectorLines(lineBytes int, size, block int64) int64 {
 	line := int64(lineBytes)
 	if 2*block <= line {
@@ -323,7 +327,8 @@ func (v *vectors) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*experimen
 	return &experiment.Entry{NI: ni, CT: ct}, err
 }
 
-// publishedDatatype are the two numbers of sPIN'17 §5.2, which says of no block that they are for it.
+// publishedDatatype are the two numbers of sPIN'17 §5.2, which says of no block
+// that they are for it.
 func publishedDatatype() (list []report.Published) {
 	for _, p := range []struct {
 		mode  string

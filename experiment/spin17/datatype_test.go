@@ -21,8 +21,9 @@ func throughputOf(t *testing.T, device, mode string, block int, set ...string) f
 	return r.Float("throughput")
 }
 
-// Handlers unpack within 5% of the line rate, 400 Gb/s, from 256 B blocks on, whatever their strategy; a core with what sPIN'17 measured, which
-// set host.core_bandwidth.
+// Handlers unpack within 5% of the line rate, 400 Gb/s, from 256 B blocks on,
+// whatever their strategy; a core with what sPIN'17 measured, which set
+// host.core_bandwidth.
 func TestUnpackingIsNearLineRate(t *testing.T) {
 	const line = 50e9 / (1 << 30)
 	for _, device := range []string{"spin-int", "spin-dis"} {
@@ -44,7 +45,8 @@ func TestUnpackingByFewHPUs(t *testing.T) {
 	require.InEpsilon(t, 4*one, throughputOf(t, "spin-int", experiment.ModeSpin, 16), 0.02)
 }
 
-// Packing and doing both are at line rate from 512 B on; a read needs two crossings of the bus, so below it takes longer than unpacking.
+// Packing and doing both are at line rate from 512 B on; a read needs two
+// crossings of the bus, so below it takes longer than unpacking.
 func TestPackingIsNearLineRate(t *testing.T) {
 	const line = 50e9 / (1 << 30)
 	p, err := profile.Load("spin-int")

@@ -55,7 +55,8 @@ order of the type; each cache line that it comes to is read and written whole.
 	},
 }
 
-// hasApplication leaves out inputs that an application does not have, entries that are too long, and strategies where nothing is unpacked.
+// hasApplication leaves out inputs that an application does not have, entries
+// that are too long, and strategies where nothing is unpacked.
 func hasApplication(p *experiment.Point) (bool, error) {
 	a, err := ddtbench.Find(p.Text("app"))
 	if err != nil || p.Int("input") > len(a.Inputs) {
@@ -108,7 +109,8 @@ func runApplicationType(w *experiment.Bench) error {
 	return (&vectors{Bench: w, of: t, lines: lines * int64(w.Profile.Host.LineBytes)}).run()
 }
 
-// publishedSpeedup is what SC'19 says of its applications, in the abstract: up to so many times the throughput of unpacking by the host.
+// publishedSpeedup is what SC'19 says of its applications, in the abstract: up
+// to so many times the throughput of unpacking by the host.
 const publishedSpeedup = 10.0
 
 // applicationOf is what was sent, for people.
@@ -120,7 +122,8 @@ func applicationOf(r *experiment.Result) string {
 	return name
 }
 
-// applicationAnswer says how the loader has chosen, and how the largest speedup is beside the published one.
+// applicationAnswer says how the loader has chosen, and how the largest speedup
+// is beside the published one.
 func applicationAnswer(results []*experiment.Result) (lines []string) {
 	type where struct {
 		profile, side, app string

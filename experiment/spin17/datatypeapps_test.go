@@ -25,8 +25,11 @@ func applied(t *testing.T, device string, values experiment.Values, set ...strin
 	return r
 }
 
-// The loader's model is what handlers take: within 12% for each strategy that looks places up or has checkpoints, and vector; it orders any two whose
-// measurements are 3% apart as they are, and what it chooses is at most 3% above the best. Progressing, of which the model has the worst case, is never better.
+// The loader's model is what handlers take: within 12% for each strategy that
+// looks places up or has checkpoints, and vector; it orders any two whose
+// measurements are 3% apart as they are, and what it chooses is at most 3%
+// above the best. Progressing, of which the model has the worst case, is never
+// better.
 func TestCostModel(t *testing.T) {
 	worst := 0.0
 	for _, a := range ddtbench.All() {
@@ -95,8 +98,9 @@ func TestCostModelHasRoom(t *testing.T) {
 	}
 }
 
-// What stands above the table says for each row that is behind the line rate by how much, and what Little's law says: with messages that are long enough
-// that is what is measured.
+// What stands above the table says for each row that is behind the line rate by
+// how much, and what Little's law says: with messages that are long enough that
+// is what is measured.
 func TestBehindLineRate(t *testing.T) {
 	r := applied(t, "spin-int", experiment.Values{"app": "NAS_MG_x", "mode": experiment.ModeSpin, "input": 2})
 	require.InEpsilon(t, r.Float("littles_law_share"), r.Float("line_share"), 0.05)
@@ -128,7 +132,8 @@ func TestBehindLineRate(t *testing.T) {
 	require.InEpsilon(t, 2*r.Float("line_share"), eight.Float("line_share"), 0.1)
 }
 
-// Applications have as many inputs as the suite; there is no iovec of more elements than the device takes.
+// Applications have as many inputs as the suite; there is no iovec of more
+// elements than the device takes.
 func TestApplicationPoints(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -157,7 +162,9 @@ func TestApplicationPoints(t *testing.T) {
 	require.ErrorContains(t, err, "strategy read-only: the type does not fit into HPU memory")
 }
 
-// Elements at irregular places, each an entry of a table and a DMA operation of 4 to 24 B, are unpacked faster than by a core, which goes to a cache line for each.
+// Elements at irregular places, each an entry of a table and a DMA operation of
+// 4 to 24 B, are unpacked faster than by a core, which goes to a cache line for
+// each.
 func TestHandlersUnpackTables(t *testing.T) {
 	for app, least := range map[string]float64{"LAMMPS_full": 1.7, "SPECFEM3D_oc": 1.2, "SPECFEM3D_cm": 1.9} {
 		core, handlers := applied(t, "spin-int", experiment.Values{"app": app, "mode": experiment.ModeRDMA}), applied(t, "spin-int", experiment.Values{"app": app, "mode": experiment.ModeSpin})

@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// datatypeColumns are what experiments with datatypes measure, and what the loader's model says of it.
+// datatypeColumns are what experiments with datatypes measure, and what the
+// loader's model says of it.
 func datatypeColumns() []report.Column {
 	return append([]report.Column{
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the message by latency"},
@@ -52,7 +53,8 @@ func (v *vectors) costs() error {
 	return nil
 }
 
-// behindLineRate says of each row of handlers that did not keep up with packets by how much, and what Little's law says. Messages of no more packets than
+// behindLineRate says of each row of handlers that did not keep up with packets
+// by how much, and what Little's law says. Messages of no more packets than
 // HPUs are none: each finds one that has nothing to do.
 func behindLineRate(results []*experiment.Result) (lines []string) {
 	for _, r := range results {
@@ -73,7 +75,8 @@ func behindLineRate(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// fitsHPUs is an error if handlers cannot pack or unpack an element of a type on the device of a point, as its mode wants it.
+// fitsHPUs is an error if handlers cannot pack or unpack an element of a type
+// on the device of a point, as its mode wants it.
 func fitsHPUs(p *experiment.Point, t *mpi.Type) error {
 	if _, called := mpiForms[p.Text("mode")]; called || p.Text("mode") == experiment.ModeRDMA {
 		return nil

@@ -15,7 +15,8 @@ const (
 
 var mpiForms = map[string]mpi.Matching{modeMPIHost: mpi.Host, modeMPIOffload: mpi.Offload}
 
-// called is a measurement by MPI's calls. Each rank has its own field, and what they come to is computed when the run is over.
+// called is a measurement by MPI's calls. Each rank has its own field, and what
+// they come to is computed when the run is over.
 type called struct {
 	*vectors
 	began, ended sim.Time

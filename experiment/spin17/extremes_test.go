@@ -16,7 +16,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// extreme is a field of a profile with the least and the most value that the profile may have there.
+// extreme is a field of a profile with the least and the most value that the
+// profile may have there.
 type extreme struct {
 	path  string
 	field func(p *profile.Profile) reflect.Value
@@ -97,8 +98,9 @@ func memoryOf(p *profile.Profile) int64 {
 	return int64(p.HPU.Cores) * int64(p.HPU.Contexts) * int64(p.HPU.StackBytes+int(p.Fabric.MTU)+256)
 }
 
-// Whatever a profile may say: a run ends, with a time that contains what it must contain, or with an error that says why not; it
-// never panics, and no sum of times wraps around.
+// Whatever a profile may say: a run ends, with a time that contains what it
+// must contain, or with an error that says why not; it never panics, and no sum
+// of times wraps around.
 func TestProfilesAtTheirExtremes(t *testing.T) {
 	base, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -135,7 +137,8 @@ func TestProfilesAtTheirExtremes(t *testing.T) {
 			return
 		}
 		finished[e.Name]++
-		least := p.Fabric.Wire + p.Fabric.Rate.Time(int64(point.Int("size")))/2 // of half a round trip, both ways at once
+		// of half a round trip, both ways at once
+		least := p.Fabric.Wire + p.Fabric.Rate.Time(int64(point.Int("size")))/2
 		require.GreaterOrEqual(t, r.Time("latency"), least, changed)
 		require.LessOrEqual(t, r.Time("latency"), sim.Horizon, changed)
 	})

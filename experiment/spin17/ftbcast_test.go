@@ -41,7 +41,8 @@ func TestFTBcastArrives(t *testing.T) {
 	})
 }
 
-// Without failures a detector is the tree of compare bcast with a word to the root behind it; with one it costs the time-out.
+// Without failures a detector is the tree of compare bcast with a word to the
+// root behind it; with one it costs the time-out.
 func TestFTBcastDetector(t *testing.T) {
 	v := experiment.Values{"ranks": 16, "size": 4096}
 	at := func(mode string, failed int, timeout sim.Time) *experiment.Result {
@@ -56,7 +57,8 @@ func TestFTBcastDetector(t *testing.T) {
 	require.Equal(t, long-short, slow.Time("known")-quick.Time("known"))
 }
 
-// What handlers save: each rank's memory takes every byte once, and is read once for each neighbour that is no child; the root's likewise.
+// What handlers save: each rank's memory takes every byte once, and is read
+// once for each neighbour that is no child; the root's likewise.
 func TestFTBcastMemory(t *testing.T) {
 	const ranks, size = 16, 4 * 4096
 	reads := 1 // by the root, which sends to itself

@@ -13,8 +13,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// spawnGraph starts a rank whose host passes what comes first on to all neighbours. The entry of the user's memory is the first in the list, so that
-// the first copy is that which needs no copying; the others come to host memory, too.
+// spawnGraph starts a rank whose host passes what comes first on to all
+// neighbours. The entry of the user's memory is the first in the list, so that
+// the first copy is that which needs no copying; the others come to host
+// memory, too.
 func (f *failing) spawnGraph(rank int) error {
 	list, _ := graph.NeighboursOf(uint32(rank), 0, uint32(f.Ranks))
 	pass := func(p *runtime.Proc, md portals.Handle, from uint32) error {
@@ -93,9 +95,12 @@ func (f *failing) graphEntries(p *runtime.Proc) (eq portals.Handle, memory runti
 	return eq, memory, nil
 }
 
-// Messages of detectors, by their match bits; the header data have the attempt, and behind it how many ranks have failed, or which.
+// Messages of detectors, by their match bits; the header data have the attempt,
+// and behind it how many ranks have failed, or which.
 const (
-	detectorData = experiment.RequestBits // the message, behind it 4 B for each rank that has failed; each attempt has a place of its own
+	// the message, behind it 4 B for each rank that has failed; each attempt
+	// has a place of its own
+	detectorData = experiment.RequestBits
 	detectorDone = experiment.RequestBits + 1
 	detectorNak  = experiment.RequestBits + 2
 )
@@ -157,7 +162,8 @@ func (d *detector) open() (err error) {
 	return nil
 }
 
-// attempts is how many there can be: before each but the first somebody has been found that has failed.
+// attempts is how many there can be: before each but the first somebody has
+// been found that has failed.
 func (d *detector) attempts() int { return d.Int("failed") + 1 }
 
 // place is the memory of an attempt, bytes.
@@ -270,7 +276,8 @@ func (d *detector) pass() error {
 	return d.done()
 }
 
-// children are those of the binomial tree of the ranks that have not failed, the largest subtree first.
+// children are those of the binomial tree of the ranks that have not failed,
+// the largest subtree first.
 func (d *detector) children() (list []int) {
 	up := make([]int, 0, d.Ranks)
 	place := 0

@@ -26,11 +26,13 @@ for bytes in sequence, for a cache line for each label and for an access to DRAM
 
 // Kernels and modes of graph.
 const (
-	kernelBFS         = "bfs"
-	kernelSSSP        = "sssp"
-	modeSpinUncached  = "spin-uncached"
-	largestScale      = 24
-	bytesOfEdge       = 2*8 + 2*8 + 12 // both directions in the graph and on nodes, and the list of which the graph is made
+	kernelBFS        = "bfs"
+	kernelSSSP       = "sssp"
+	modeSpinUncached = "spin-uncached"
+	largestScale     = 24
+	// both directions in the graph and on nodes, and the list of which the
+	// graph is made
+	bytesOfEdge       = 2*8 + 2*8 + 12
 	bytesOfVertex     = 64
 	workedEdgesColumn = "work"
 )
@@ -41,7 +43,8 @@ var graphs = graphExperiment(&graphSearch{name: "graph"}, []experiment.Axis{
 	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(graph.Factor), Help: "edges of the graph for each vertex"},
 })
 
-// GraphOf searches a graph that was read, which must not change afterwards. name is what tables call it. nil: the experiment can be described, not run.
+// GraphOf searches a graph that was read, which must not change afterwards.
+// name is what tables call it. nil: the experiment can be described, not run.
 func GraphOf(name string, g *graph.Graph) *experiment.Experiment {
 	first := 0
 	if g != nil {
@@ -187,7 +190,8 @@ func (s *graphSearch) has(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// tooFar says which vertex of a graph that was read is farther from a root than a distance can be. It remembers the last root.
+// tooFar says which vertex of a graph that was read is farther from a root than
+// a distance can be. It remembers the last root.
 func (s *graphSearch) tooFar(root int) error {
 	if uint64(s.graph.Heaviest())*uint64(s.graph.Vertices) < graph.None {
 		return nil
@@ -318,11 +322,14 @@ func (w *searching) finish() error {
 		w.counts.Sent, w.counts.Swaps = w.counts.Sent+one.Sent, w.counts.Swaps+one.Swaps
 		w.counts.Improved, w.counts.Edges = w.counts.Improved+one.Improved, w.counts.Edges+one.Edges
 	}
-	w.AtLineRate(w.cluster, w.line, func(node int) sim.Time { return w.Profile.Fabric.Rate.Time(sent[node]) }) // updates and nothing else
+	// updates and nothing else
+	w.AtLineRate(w.cluster, w.line, func(node int) sim.Time { return w.Profile.Fabric.Rate.Time(sent[node]) })
 	return nil
 }
 
-// answerGraphs says, for each profile and kernel, what handlers gain at the largest point that was measured with both, and whether they keep up with the links.
+// answerGraphs says, for each profile and kernel, what handlers gain at the
+// largest point that was measured with both, and whether they keep up with the
+// links.
 func answerGraphs(results []*experiment.Result) (lines []string) {
 	at := func(r *experiment.Result, mode string) *experiment.Result {
 		return experiment.Beside(results, r, "mode", mode)
@@ -358,7 +365,8 @@ func answerGraphs(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// answerGraph says the same of a graph that was read, and of which roots there was nothing to be searched.
+// answerGraph says the same of a graph that was read, and of which roots there
+// was nothing to be searched.
 func answerGraph(g *graph.Graph, results []*experiment.Result) (lines []string) {
 	var alone []int
 	kept := slices.DeleteFunc(slices.Clone(results), func(r *experiment.Result) bool {

@@ -22,8 +22,9 @@ func measureGraph(t *testing.T, e *experiment.Experiment, device string, v exper
 	return r
 }
 
-// sPIN'17: updates are processed at once, and memory bandwidth is saved that a host takes to store and load messages. The host posts a put at the root
-// and looks at one counter on each node; the end goes round by handlers.
+// sPIN'17: updates are processed at once, and memory bandwidth is saved that a
+// host takes to store and load messages. The host posts a put at the root and
+// looks at one counter on each node; the end goes round by handlers.
 func TestGraphSavesMemory(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for _, kernel := range []string{kernelBFS, kernelSSSP} {
@@ -43,7 +44,8 @@ func TestGraphSavesMemory(t *testing.T) {
 	}
 }
 
-// Little's law: with as many HPUs as it asks for, of a slow clock, updates take as large a part of the line as it says, or less: it is a bound.
+// Little's law: with as many HPUs as it asks for, of a slow clock, updates take
+// as large a part of the line as it says, or less: it is a bound.
 func TestGraphAndLittlesLaw(t *testing.T) {
 	r := measureGraph(t, graphs, "spin-int", experiment.Values{"scale": 10, "ranks": 4, "mode": experiment.ModeSpin, "kernel": kernelBFS})
 	needed, share := r.Float("hpus_needed"), r.Float("line_share")
@@ -75,8 +77,9 @@ func TestGraphOfSeed(t *testing.T) {
 	require.NotEqual(t, first.Values["time"], measureGraph(t, graphs, "spin-int", v).Values["time"])
 }
 
-// A graph that was read is searched from the first vertex that has an edge to another one, since many lists begin at 1; of a root without edges it is said that there was nothing to search,
-// and no speed.
+// A graph that was read is searched from the first vertex that has an edge to
+// another one, since many lists begin at 1; of a root without edges it is said
+// that there was nothing to search, and no speed.
 func TestGraphBeginsWhereEdgesAre(t *testing.T) {
 	list := []graph.Edge{{From: 0, To: 0, Weight: 1}, {From: 2, To: 3, Weight: 1}, {From: 3, To: 4, Weight: 1}}
 	e := GraphOf("g", graph.New(5, list))
@@ -110,7 +113,8 @@ func TestGraphAnswersWhoIsFaster(t *testing.T) {
 	require.Contains(t, e.View.Answer([]*experiment.Result{spin, host})[0], fmt.Sprintf("a core of each node is %.2f times as fast as handlers", float64(spin.Time("time"))/float64(host.Time("time"))))
 }
 
-// A graph with distances that no label can have is refused before anything runs, for the kernel that needs them.
+// A graph with distances that no label can have is refused before anything
+// runs, for the kernel that needs them.
 func TestGraphTooFar(t *testing.T) {
 	var list []graph.Edge
 	for v := range uint32(4097) {

@@ -30,7 +30,8 @@ that the last packet has been handled.`,
 	Smoke:    []experiment.Values{{"size": 256, "hpus": 4}},
 	Profiles: []string{"spin-int"},
 	Axes: []experiment.Axis{
-		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", State: "iterations", Help: "time that a payload handler should take"}, // a thousand times what handlers may take
+		// a thousand times what handlers may take
+		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", State: "iterations", Help: "time that a payload handler should take"},
 		{Name: "hpus", Kind: report.Count, Least: "1", Most: strconv.Itoa(maxWorkPackets / leastRounds), Default: "4,8", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the device"},
 		experiment.ModeAxis(experiment.ModeSpinStream),
 		experiment.TwoRanks(),
@@ -89,7 +90,8 @@ func workColumns() []report.Column {
 	}
 }
 
-// canWork refuses devices on which handlers take no time, are killed for the time they take, or have room for too few packets.
+// canWork refuses devices on which handlers take no time, are killed for the
+// time they take, or have room for too few packets.
 func canWork(p *experiment.Point) (bool, error) {
 	if charge := p.Profile.HPU.Charge; charge == nic.ChargeNothing {
 		return false, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", p.Profile.Origin.Name, charge, nic.ChargeCycles)
@@ -128,10 +130,12 @@ func workAnswer(results []*experiment.Result) []string {
 	return []string{fmt.Sprintf("The rates differ from Little's law by %.2f%% at most.", 100*worst)}
 }
 
-// maxWorkPackets is how many packets a measurement has at most, and at least so many as the packet buffer holds.
+// maxWorkPackets is how many packets a measurement has at most, and at least so
+// many as the packet buffer holds.
 const maxWorkPackets = 4096
 
-// leastRounds is how many packets each HPU handles at least in a measurement: with fewer its beginning and end show.
+// leastRounds is how many packets each HPU handles at least in a measurement:
+// with fewer its beginning and end show.
 const leastRounds = 50
 
 // runHPUs measures a point.
@@ -204,7 +208,8 @@ func work(b *experiment.Bench) error {
 	})
 }
 
-// worked checks what the built-in handlers have left: every HPU the result of its last packet, and nothing in host memory.
+// worked checks what the built-in handlers have left: every HPU the result of
+// its last packet, and nothing in host memory.
 func (w bench) worked(state *handler.State, host []byte, iterations uint64) error {
 	if state.Iterations != iterations {
 		return fmt.Errorf("the handlers' state has %d iterations, %d were set", state.Iterations, iterations)
@@ -252,7 +257,8 @@ func (w bench) littlesLaw(packets int) error {
 	return nil
 }
 
-// iterations finds how often the handler's loop has to run for the handler time asked for, from the cycles of two short runs.
+// iterations finds how often the handler's loop has to run for the handler time
+// asked for, from the cycles of two short runs.
 func (w bench) iterations() (uint64, error) {
 	const few, many = 16, 32
 	var cycles [2]int64
@@ -268,7 +274,8 @@ func (w bench) iterations() (uint64, error) {
 		return 0, nil // a user's handler that does not look at the number: its own time counts
 	}
 	want := float64(w.Time("handler-time")) / float64(w.Profile.HPU.Clock.Cycles(1))
-	want = min(want, float64(workBudget(w.Point))-slope) // the nearest whole number of iterations may be the next one
+	// the nearest whole number of iterations may be the next one
+	want = min(want, float64(workBudget(w.Point))-slope)
 	return uint64(max(0, math.Round(few+(want-float64(cycles[0]))/slope))), nil
 }
 

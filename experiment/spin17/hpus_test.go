@@ -9,8 +9,8 @@ import (
 	handler "github.com/spinsim/spinsim/handlers/work"
 )
 
-// What handlers leave is compared: a result that belongs to no packet, another number of iterations and a byte in host memory end the
-// measurement.
+// What handlers leave is compared: a result that belongs to no packet, another
+// number of iterations and a byte in host memory end the measurement.
 func TestResultsOfHPUsAreCompared(t *testing.T) {
 	const packet, packets, iterations = 64, 6, 9
 	result := func(offset uint64, n int) uint64 {

@@ -26,8 +26,9 @@ func measureKV(t *testing.T, device string, values experiment.Values) *experimen
 	return r
 }
 
-// Every workload in every mode: what was asked for is done, values are right, and a core of the server has nothing to do with what handlers or clients
-// do by themselves.
+// Every workload in every mode: what was asked for is done, values are right,
+// and a core of the server has nothing to do with what handlers or clients do
+// by themselves.
 func TestKeyValueWorkloads(t *testing.T) {
 	for _, workload := range []string{"A", "B", "C", "D", "E", "F"} {
 		by := map[string]*experiment.Result{}
@@ -51,8 +52,10 @@ func TestKeyValueWorkloads(t *testing.T) {
 	}
 }
 
-// One get of a store at rest, from the model's parts: an injection, two wires and a switch each way, matching, the request read from the client's memory
-// (two crossings of its bus) and the answer landing there (one) and looked at; and between them two reads of host memory by the handler (spin), or three
+// One get of a store at rest, from the model's parts: an injection, two wires
+// and a switch each way, matching, the request read from the client's memory
+// (two crossings of its bus) and the answer landing there (one) and looked at;
+// and between them two reads of host memory by the handler (spin), or three
 // gets with a read and a landing each (rdma: directory, bucket, item).
 func TestKeyValueGet(t *testing.T) {
 	const o, wires, match, look = 65000, 2*33400 + 50000, 30000, 51000 // ps

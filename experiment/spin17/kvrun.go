@@ -19,7 +19,8 @@ import (
 // longestKey is that of a record, bytes: "user" and 19 digits.
 const longestKey = 4 + 19
 
-// kvOptions are those of the store of a point: memory for twice the items there may be, and buckets as the load has them.
+// kvOptions are those of the store of a point: memory for twice the items there
+// may be, and buckets as the load has them.
 func kvOptions(p *experiment.Point) kv.Options {
 	records, written := p.Int("records"), p.Int("clients")*p.Int("ops")
 	o := kv.Options{
@@ -96,7 +97,8 @@ func (k *kvRun) spawn(c *runtime.Cluster) error {
 	return nil
 }
 
-// kvValue is a value of a record: its beginning says which record, and which of the record's values.
+// kvValue is a value of a record: its beginning says which record, and which of
+// the record's values.
 func kvValue(record, nonce uint64, n int) []byte {
 	b := make([]byte, max(n, 16))
 	binary.LittleEndian.PutUint64(b, record)

@@ -95,8 +95,8 @@ func matchingSides() *experiment.Experiment {
 	return &e
 }
 
-// Application is a row of the table of asynchronous matching (sPIN'17 §5.1): what was traced, and what offloaded matching
-// was worth.
+// Application is a row of the table of asynchronous matching (sPIN'17 §5.1):
+// what was traced, and what offloaded matching was worth.
 type Application struct {
 	Proxy     string  // of package internal/goal/proxy
 	Ranks     int     // of the trace
@@ -136,7 +136,8 @@ func application(p *experiment.Point) (a Application, found bool) {
 	return all[i], true
 }
 
-// isPublished leaves the applications and numbers of ranks that were published, and refuses what cannot be run.
+// isPublished leaves the applications and numbers of ranks that were published,
+// and refuses what cannot be run.
 func isPublished(p *experiment.Point) (bool, error) {
 	a, found := application(p)
 	if !found {
@@ -160,7 +161,8 @@ func matchingOptions(m mpi.Matching, eager int) mpi.Options {
 	return o
 }
 
-// matchingMemory is what the larger of the two runs of a point takes. Half of the buffers are used at most, the applications being what they are.
+// matchingMemory is what the larger of the two runs of a point takes. Half of
+// the buffers are used at most, the applications being what they are.
 func matchingMemory(p *experiment.Point) int64 {
 	a, found := application(p)
 	app, err := proxy.Load(a.Proxy)
@@ -185,7 +187,8 @@ func (r *pair) gain() float64 { return float64(r.Host.Max)/float64(r.Offload.Max
 // shareTolerance is how near the share of communication must come to the published one.
 const shareTolerance = 0.0002
 
-// maxAdjustments bounds the search for the computation time; each step divides the distance by more than ten.
+// maxAdjustments bounds the search for the computation time; each step divides
+// the distance by more than ten.
 const maxAdjustments = 12
 
 // runMatching measures an application.
@@ -198,9 +201,11 @@ func runMatching(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	return r.values(sim.Time(calc) * sim.Nanosecond), nil
 }
 
-// measurePair measures an application in both forms of matching, one of which is traced. The publication gives the share of communication and not the time of computation: the
-// computation of an iteration is chosen so that the run with matching on the host has the published share. Nothing else is
-// chosen, so the gain is a prediction. It returns the computation, too, in ns.
+// measurePair measures an application in both forms of matching, one of which
+// is traced. The publication gives the share of communication and not the time
+// of computation: the computation of an iteration is chosen so that the run
+// with matching on the host has the published share. Nothing else is chosen, so
+// the gain is a prediction. It returns the computation, too, in ns.
 func measurePair(ctx context.Context, p *experiment.Point, traced string) (r *pair, calc uint64, err error) {
 	a, found := application(p)
 	if !found {
@@ -257,8 +262,8 @@ func (r *pair) values(calc sim.Time) experiment.Values {
 	}
 }
 
-// computation is the computation of an iteration, in ns, at which the time that the last run did not compute would be the
-// published share.
+// computation is the computation of an iteration, in ns, at which the time that
+// the last run did not compute would be the published share.
 func (r *pair) computation() uint64 {
 	total := sim.Time(0)
 	for _, t := range r.Host.Finish {

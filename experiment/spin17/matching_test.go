@@ -19,7 +19,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Every published application has its proxy, and the share of communication that a run has is the published one.
+// Every published application has its proxy, and the share of communication
+// that a run has is the published one.
 func TestMatchingHasThePublishedShare(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -60,7 +61,8 @@ func TestMatchingHasPublishedPointsOnly(t *testing.T) {
 	}
 }
 
-// A published gain stands beside ours, but not beside that of another device: there its columns are empty.
+// A published gain stands beside ours, but not beside that of another device:
+// there its columns are empty.
 func TestMatchingTableBesidePublished(t *testing.T) {
 	for _, overrides := range [][]string{nil, {"hpu.cores=5"}} {
 		s, err := experiment.New(matching)
@@ -103,7 +105,8 @@ func rowsOfTable(t require.TestingT, table *report.Table) (rows []map[string]str
 	return rows
 }
 
-// The applications of the experiment of matching, in both forms: every message comes with its bytes.
+// The applications of the experiment of matching, in both forms: every message
+// comes with its bytes.
 func TestApplicationsOnFaultyMemory(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)

@@ -23,8 +23,9 @@ the moment at which rank 0 has seen the whole pong in its memory.
 		experiment.TwoRanks(),
 		experiment.SizeAxis("4,..,256KiB"),
 	},
-	Run:         experiment.Benchmark(runPingpong),
-	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) }, // what was sent, three buffers, the message under way
+	Run: experiment.Benchmark(runPingpong),
+	// what was sent, three buffers, the message under way
+	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) },
 	Columns:     experiment.BenchColumns(),
 	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
 	Modules:     experiment.InSpinModes("pingpong"),

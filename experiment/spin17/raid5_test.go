@@ -21,8 +21,10 @@ func storage(t *testing.T, device string, v experiment.Values, set ...string) *e
 	return r
 }
 
-// The publication's picture: small writes take about as long by handlers as by cores, large ones are several times faster (sPIN'17 §5.3); triggered operations spare a
-// look and a post of the data server for each of its answers.
+// The publication's picture: small writes take about as long by handlers as by
+// cores, large ones are several times faster (sPIN'17 §5.3); triggered
+// operations spare a look and a post of the data server for each of its
+// answers.
 func TestRaid5HasThePublishedShape(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		at := func(mode string, size int) sim.Time {
@@ -39,14 +41,17 @@ func TestRaid5HasThePublishedShape(t *testing.T) {
 	}
 }
 
-// A write of one packet, step by step, with handlers whose instructions take no time: new data to the data server, the difference to the parity server, two messages without bytes back.
+// A write of one packet, step by step, with handlers whose instructions take no
+// time: new data to the data server, the difference to the parity server, two
+// messages without bytes back.
 func TestRaid5IsTheSumOfItsParts(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		p, err := profile.Load(device)
 		require.NoError(t, err)
 		free := storage(t, device, experiment.Values{"mode": experiment.ModeSpin, "size": 4096}, "hpu.charge=nothing")
 		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of a message without bytes
-		read := 2*p.DMA.Latency + p.DMA.Bandwidth.Time(4096)         // of the client's NIC, and of both handlers; none waits for its write
+		// of the client's NIC, and of both handlers; none waits for its write
+		read := 2*p.DMA.Latency + p.DMA.Bandwidth.Time(4096)
 		expected := p.NIC.Overhead + read + 2*(p.Fabric.Rate.Time(4096)+way+read) + 2*way + p.DMA.Latency + p.Host.Poll
 		require.Equal(t, expected, free.Time(experiment.LatencyColumn), device)
 		require.Equal(t, p.NIC.Overhead+p.Host.Poll, free.Time("host_cpu"), "one put, one look: no server's core takes part")
@@ -54,15 +59,17 @@ func TestRaid5IsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-// A degraded read of a lost unit by hosts: four servers' NICs read one, the client's NIC writes them, its core reads them and writes the sum where it is wanted. The row's word is swapped
-// there and back, twice 8 B read and written.
+// A degraded read of a lost unit by hosts: four servers' NICs read one, the
+// client's NIC writes them, its core reads them and writes the sum where it is
+// wanted. The row's word is swapped there and back, twice 8 B read and written.
 func TestRaid5DegradedReadOfHosts(t *testing.T) {
 	r := storage(t, "spin-int", experiment.Values{"mode": experiment.ModeRDMA, "op": raid5DegradedRead, "size": 4096})
 	require.EqualValues(t, (4+4+4+1)*4096+2*2*8, r.Values["host_memory"])
 }
 
-// A durable write takes a device's command longer than one of memory, and a message there and back; the experiment compares what devices have. There is nothing durable
-// of a read, and nothing without a device.
+// A durable write takes a device's command longer than one of memory, and a
+// message there and back; the experiment compares what devices have. There is
+// nothing durable of a read, and nothing without a device.
 func TestRaid5Durable(t *testing.T) {
 	for _, mode := range []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin} {
 		for _, op := range []string{raid5Write, raid5DegradedWrite, raid5Rebuild} {
@@ -77,7 +84,8 @@ func TestRaid5Durable(t *testing.T) {
 			memory := of(false)
 			delete(v, "durable")
 			require.Equal(t, storage(t, "spin-dis", v).Time(experiment.LatencyColumn), memory, "a device that nobody uses takes no time")
-			bytes := sim.Time(32<<10) * sim.Second / 1_500_000_000 // what the busiest device has of them at least
+			// what the busiest device has of them at least
+			bytes := sim.Time(32<<10) * sim.Second / 1_500_000_000
 			require.Greater(t, of(true), memory+22*sim.Microsecond+bytes*3/4, "%s %s", mode, op)
 		}
 	}
@@ -89,8 +97,10 @@ func TestRaid5Durable(t *testing.T) {
 	}
 }
 
-// Each further parity server reads and writes what changes once more, and with handlers nothing else of any host; three of them are still ahead of a core. What a packet
-// costs a data server's handlers is by the product of a byte: five loads for four, on a core with one load a cycle.
+// Each further parity server reads and writes what changes once more, and with
+// handlers nothing else of any host; three of them are still ahead of a core.
+// What a packet costs a data server's handlers is by the product of a byte:
+// five loads for four, on a core with one load a cycle.
 func TestRaid5Codes(t *testing.T) {
 	const size = 64 << 10
 	cpu := storage(t, "spin-int", experiment.Values{"mode": experiment.ModeSpin, "size": size}).Values["host_cpu"]
@@ -102,7 +112,8 @@ func TestRaid5Codes(t *testing.T) {
 		require.Less(t, r.Time(experiment.LatencyColumn), storage(t, "spin-int", experiment.Values{"mode": experiment.ModeRDMA, "size": size, "parity": parity}).Time(experiment.LatencyColumn))
 		needed = append(needed, r.Float("hpus_needed"))
 	}
-	// From the third on data servers are the busiest; with four their links carry three packets where they carry two with three.
+	// From the third on data servers are the busiest; with four their links
+	// carry three packets where they carry two with three.
 	multiply := float64(4096*5/4) / 2.5 // ns
 	packet := 4096 * 1e9 / 50e9         // at the link, about
 	for i := 2; i < 4; i++ {
@@ -142,7 +153,8 @@ func TestRaid5OfAnySize(t *testing.T) {
 	}
 }
 
-// On a network that loses packets the transport repeats them, and nothing else changes: no difference is applied twice.
+// On a network that loses packets the transport repeats them, and nothing else
+// changes: no difference is applied twice.
 func TestRaid5OnANetworkWithFaults(t *testing.T) {
 	for _, mode := range []string{experiment.ModeRDMA, experiment.ModeSpin} {
 		r := storage(t, "spin-int", experiment.Values{"mode": mode, "size": 300_000}, "transport.kind=reliable", "fabric.faults={loss: 0.02, duplicate: 0.02, delay: 0.1, max_delay: 5us}")
@@ -150,7 +162,8 @@ func TestRaid5OnANetworkWithFaults(t *testing.T) {
 	}
 }
 
-// More cores help without handlers, and change nothing with them; four data servers are no faster than one, since parity is at one server.
+// More cores help without handlers, and change nothing with them; four data
+// servers are no faster than one, since parity is at one server.
 func TestRaid5Scales(t *testing.T) {
 	at := func(mode, axis string, n int) float64 {
 		return storage(t, "spin-int", experiment.Values{"mode": mode, axis: n, "size": 4 << 20}).Float("throughput")

@@ -157,7 +157,9 @@ func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	return values, nil
 }
 
-// replicateAnswer says, for each profile and the most copies, who is the fastest with the fewest and with the most bytes, each by the better of its shapes: who is best is not the same.
+// replicateAnswer says, for each profile and the most copies, who is the
+// fastest with the fewest and with the most bytes, each by the better of its
+// shapes: who is best is not the same.
 func replicateAnswer(results []*experiment.Result) (lines []string) {
 	var profiles []string
 	copies := 0

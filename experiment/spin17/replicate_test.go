@@ -22,8 +22,10 @@ func copied(t *testing.T, device string, v experiment.Values, set ...string) *ex
 	return r
 }
 
-// A write of one packet, step by step, with handlers whose instructions take no time: it is read once, goes over as many networks as there are copies along a ring and the
-// logarithm of that down a tree, and a message without bytes comes back. No core of a server takes part.
+// A write of one packet, step by step, with handlers whose instructions take no
+// time: it is read once, goes over as many networks as there are copies along a
+// ring and the logarithm of that down a tree, and a message without bytes comes
+// back. No core of a server takes part.
 func TestReplicateIsTheSumOfItsParts(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		p, err := profile.Load(device)
@@ -51,8 +53,10 @@ func TestReplicateIsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-// Large writes are as fast as one copy however many there are along a ring, half as fast down a tree, which sends each byte twice, and the fewer the faster where the
-// client sends to all; small ones are told fastest down a tree.
+// Large writes are as fast as one copy however many there are along a ring,
+// half as fast down a tree, which sends each byte twice, and the fewer the
+// faster where the client sends to all; small ones are told fastest down a
+// tree.
 func TestReplicateHasItsShape(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		at := func(mode, shape string, copies, size int) float64 {
@@ -70,7 +74,9 @@ func TestReplicateHasItsShape(t *testing.T) {
 	}
 }
 
-// A capability is looked at once for each message, which takes its own time and nothing of what follows; it is 40 B more on the wire, in the message itself or in one before it.
+// A capability is looked at once for each message, which takes its own time and
+// nothing of what follows; it is 40 B more on the wire, in the message itself
+// or in one before it.
 func TestReplicateGuarded(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for _, size := range []int{64, 4096, 1 << 20} {
@@ -98,7 +104,9 @@ func TestReplicateOnANetworkWithFaults(t *testing.T) {
 	}
 }
 
-// The answer names who is the fastest of all that were measured, the client as well, each by the better of its shapes, for the fewest and the most bytes; one way alone is no answer.
+// The answer names who is the fastest of all that were measured, the client as
+// well, each by the better of its shapes, for the fewest and the most bytes;
+// one way alone is no answer.
 func TestReplicateAnswers(t *testing.T) {
 	var results []*experiment.Result
 	add := func(mode, shape string, size int) sim.Time {

@@ -6,9 +6,10 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 )
 
-// mostlyRetries returns a caveat for results in which more than half of all attempts were retries. Such a
-// result shows how clients get in each other's way, not how fast their work is. share returns the part
-// of the attempts that were retries, 0 to 1. what names the attempts, such as "requests".
+// mostlyRetries returns a caveat for results in which more than half of all
+// attempts were retries. Such a result shows how clients get in each other's
+// way, not how fast their work is. share returns the part of the attempts that
+// were retries, 0 to 1. what names the attempts, such as "requests".
 func mostlyRetries(what string, share func(*experiment.Result) float64) func(results []*experiment.Result) []string {
 	return func(results []*experiment.Result) []string {
 		var worst *experiment.Result

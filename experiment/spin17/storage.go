@@ -16,7 +16,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Storage plays a trace on an array of servers with parity, that of raid5. name is what tables call the trace, whose requests must not change afterwards.
+// Storage plays a trace on an array of servers with parity, that of raid5. name
+// is what tables call the trace, whose requests must not change afterwards.
 func Storage(name string, trace *spc.Trace) *experiment.Experiment {
 	s := &traceRun{trace: trace}
 	e := &experiment.Experiment{

@@ -30,7 +30,8 @@ func play(t require.TestingT, text, device string, v experiment.Values) *experim
 	return r
 }
 
-// A trace of one write takes as long as that write, and costs the same; one client's requests take their sum.
+// A trace of one write takes as long as that write, and costs the same; one
+// client's requests take their sum.
 func TestStorageIsTheSumOfItsRequests(t *testing.T) {
 	for _, mode := range []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin} {
 		write := storage(t, "spin-int", experiment.Values{"mode": mode, "size": 4096})
@@ -50,7 +51,8 @@ func TestStorageIsTheSumOfItsRequests(t *testing.T) {
 	}
 }
 
-// With a speed requests begin by their time stamps, and their latency is from then: also of those that wait for the one before.
+// With a speed requests begin by their time stamps, and their latency is from
+// then: also of those that wait for the one before.
 func TestStorageKeepsTime(t *testing.T) {
 	const text = "0,0,4096,R,10.000000\n0,8,4096,R,10.000001\n0,16,4096,R,10.001\n"
 	one := play(t, text, "spin-int", experiment.Values{"mode": experiment.ModeRDMA, "requests": 1}).Time("time")
@@ -63,7 +65,8 @@ func TestStorageKeepsTime(t *testing.T) {
 	require.Equal(t, 3*one, play(t, text, "spin-int", experiment.Values{"mode": experiment.ModeRDMA}).Time("time"))
 }
 
-// Whatever a trace has, on whatever array, by as many clients: every byte is what it should be; the experiment compares them.
+// Whatever a trace has, on whatever array, by as many clients: every byte is
+// what it should be; the experiment compares them.
 func TestStorageOfAnyTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var text strings.Builder
@@ -97,8 +100,10 @@ func TestStorageOfAnyTrace(t *testing.T) {
 	})
 }
 
-// Of the kinds of loads that the publication played the one that writes gains, most on the integrated NIC, and one that reads does not (§5.3: 2.8% to 43.7%, most for int with
-// the transactions; whether a read took a server's core there is not said, here it takes none in any mode).
+// Of the kinds of loads that the publication played the one that writes gains,
+// most on the integrated NIC, and one that reads does not (§5.3: 2.8% to 43.7%,
+// most for int with the transactions; whether a read took a server's core there
+// is not said, here it takes none in any mode).
 func TestStorageHasThePublishedShape(t *testing.T) {
 	gain := func(load, device string) float64 {
 		m, err := spc.ModelOf(load)

@@ -191,7 +191,8 @@ func (w *transacting) plain(p *runtime.Proc, _ *txlog.Loaded) error {
 	return nil
 }
 
-// stream posts accesses and waits for all of them: gets for their data, puts for their acknowledgements.
+// stream posts accesses and waits for all of them: gets for their data, puts
+// for their acknowledgements.
 func (w *transacting) stream(p *runtime.Proc) error {
 	ni := p.NI()
 	ct, err := ni.Objects().CTAlloc()
@@ -303,7 +304,8 @@ func (w *transacting) finish() error {
 	return nil
 }
 
-// answerTransactions says, for each profile, what logging costs at most, and how much more transactions it gives than the host.
+// answerTransactions says, for each profile, what logging costs at most, and
+// how much more transactions it gives than the host.
 func answerTransactions(results []*experiment.Result) (lines []string) {
 	at := func(r *experiment.Result, mode string) *experiment.Result {
 		return experiment.Beside(results, r, "mode", mode)

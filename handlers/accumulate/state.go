@@ -1,13 +1,16 @@
-// Package accumulate multiplies an array of complex numbers into one in the target's memory,
-// element by element, on the network interface (sPIN'17 §4.4.2).
+// Package accumulate multiplies an array of complex numbers into one in the
+// target's memory, element by element, on the network interface (sPIN'17
+// §4.4.2).
 //
-// Each packet's handler reads its part of the target array into HPU memory, multiplies and writes it
-// back. Both transfers block, so that an HPU works on another packet meanwhile. A buffer belongs to
-// one handler from its read to its write: the state keeps a pool of them, at least as many as the
-// device has HPU contexts, so that a handler never waits for one.
+// Each packet's handler reads its part of the target array into HPU memory,
+// multiplies and writes it back. Both transfers block, so that an HPU works on
+// another packet meanwhile. A buffer belongs to one handler from its read to
+// its write: the state keeps a pool of them, at least as many as the device has
+// HPU contexts, so that a handler never waits for one.
 //
-// Elements must not straddle packets: the message, its offset in the entry and the packet size are
-// multiples of [ElementSize]. Two messages that meet in the same elements are not ordered.
+// Elements must not straddle packets: the message, its offset in the entry and
+// the packet size are multiples of [ElementSize]. Two messages that meet in the
+// same elements are not ordered.
 package accumulate
 
 import "structs"

@@ -1,14 +1,16 @@
 //go:build !tinygo
 
-// On the host's side package allreduce is what a host program uses of the Allreduce accelerator and its like (handler library allreduce): a module of a process for each group of processes whose vectors are
-// to be combined.
+// On the host's side package allreduce is what a host program uses of the
+// Allreduce accelerator and its like (handler library allreduce): a module of a
+// process for each group of processes whose vectors are to be combined.
 //
 //	library, err := driver.Load(cluster)                              // once for each cluster
 //	module, err := library.Open(p, driver.Options{Members: places, Rank: 3, Algorithm: allreduce.Boards})
 //	err = module.Begin(driver.Call{Source: v, Result: v, Op: allreduce.Sum, Type: allreduce.Float64})
 //	err = module.Wait()                                               // until the result is there
 //
-// All members open the group with the same number before any of them begins a call, and begin the same calls in the same order.
+// All members open the group with the same number before any of them begins a
+// call, and begin the same calls in the same order.
 package allreduce
 
 import (
@@ -61,19 +63,26 @@ type Options struct {
 	// Members are the processes of the group, in the order of their ranks; Rank is the process's own.
 	Members []portals.ID
 	Rank    int
-	// Group is the number of the group, the same at all members and below Groups, of those that the process has open another; PDID is their protection domain: modules refuse messages of others.
+	// Group is the number of the group, the same at all members and below
+	// Groups, of those that the process has open another; PDID is their
+	// protection domain: modules refuse messages of others.
 	Group, PDID uint16
 	// Algorithm is that of all calls: allreduce.Boards, Doubling or Ring.
 	Algorithm uint32
-	// Window is how many runs of a call are under way at a time; 0: 1. Block is how many bytes a run has at most, a multiple of 8; 0: a packet's.
+	// Window is how many runs of a call are under way at a time; 0: 1. Block is
+	// how many bytes a run has at most, a multiple of 8; 0: a packet's.
 	Window, Block int
-	// Late says that the process has waited before: what the module reads and writes beside vectors is then locked in memory by a system call, which takes its time.
+	// Late says that the process has waited before: what the module reads and
+	// writes beside vectors is then locked in memory by a system call, which
+	// takes its time.
 	Late bool
-	// Beside is another module of the process, whose counter counts the calls of this one, too; nil: it has one of its own.
+	// Beside is another module of the process, whose counter counts the calls
+	// of this one, too; nil: it has one of its own.
 	Beside *Module
 }
 
-// Groups is how many a process has open at most: each has a portal table entry, behind those of packetizers and mailboxes.
+// Groups is how many a process has open at most: each has a portal table entry,
+// behind those of packetizers and mailboxes.
 const Groups = firstPT - 1 - lastPT
 
 const (
@@ -108,7 +117,8 @@ type Module struct {
 	broken  error
 }
 
-// Open gives a process a module: HPU memory, an entry for what comes to it, and the table of the members. It takes no virtual time.
+// Open gives a process a module: HPU memory, an entry for what comes to it, and
+// the table of the members. It takes no virtual time.
 func (l *Loaded) Open(p *runtime.Proc, o Options) (*Module, error) {
 	if err := l.check(&o); err != nil {
 		return nil, err
@@ -230,16 +240,20 @@ func (m *Module) install(l *Loaded, o *Options) error {
 	return err
 }
 
-// addressBits are those of virtual addresses (TR-488 §4.3): vectors lie anywhere in the memory of the process.
+// addressBits are those of virtual addresses (TR-488 §4.3): vectors lie
+// anywhere in the memory of the process.
 const addressBits = 39
 
-// Call is a vector to combine with those of the other members. All of them give the same length, operation and type.
+// Call is a vector to combine with those of the other members. All of them give
+// the same length, operation and type.
 type Call struct {
 	Source, Result runtime.View // of the same length; they may be the same
 	Op, Type       uint16       // allreduce.Sum, Min, Max; allreduce.Int32, Int64, Float32, Float64
 }
 
-// Begin programs the module: posted stores of a descriptor, nic.overhead of the core. Both vectors are touched, since the module does not deal with pages that are not there. ErrBusy: the call before is not over.
+// Begin programs the module: posted stores of a descriptor, nic.overhead of the
+// core. Both vectors are touched, since the module does not deal with pages
+// that are not there. ErrBusy: the call before is not over.
 func (m *Module) Begin(c Call) error {
 	n := c.Source.Len()
 	switch size := int(Size(c.Type)); {
@@ -293,7 +307,8 @@ func (m *Module) Done() (bool, error) {
 	return true, m.broken
 }
 
-// Wait waits until the call is over and says why it has failed; the core then has looked at the result for the poll time.
+// Wait waits until the call is over and says why it has failed; the core then
+// has looked at the result for the poll time.
 func (m *Module) Wait() error {
 	for test := uint64(0); ; {
 		v, err := m.ni.Objects().CTGet(m.done)
@@ -315,7 +330,8 @@ func (m *Module) Wait() error {
 	}
 }
 
-// Close gives a module back whose calls are over: its entry, its number and its HPU memory. It waits for handlers that have not ended. The counter stays.
+// Close gives a module back whose calls are over: its entry, its number and its
+// HPU memory. It waits for handlers that have not ended. The counter stays.
 func (m *Module) Close() error {
 	if m.pending {
 		return ErrBusy
@@ -326,7 +342,8 @@ func (m *Module) Close() error {
 	return errors.Join(m.ni.Objects().LEUnlink(m.entry), m.ni.Objects().PTFree(m.pt), m.ni.Objects().MDRelease(m.md), m.in.HPU.Free())
 }
 
-// NI is the interface of the module, and Signal its counter of calls that are over, for programs that wait for several things.
+// NI is the interface of the module, and Signal its counter of calls that are
+// over, for programs that wait for several things.
 func (m *Module) NI() *runtime.NI { return m.ni }
 
 // Signal is described with NI.

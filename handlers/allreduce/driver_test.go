@@ -71,7 +71,8 @@ func (g *group) counts() (sum Counts) {
 }
 
 var (
-	allThere   = []string{"os.kind=none", "smmu.kind=none"} // all memory is there, and no look-up of addresses
+	// all memory is there, and no look-up of addresses
+	allThere   = []string{"os.kind=none", "smmu.kind=none"}
 	algorithms = []uint32{Boards, Doubling, Ring}
 	networks   = []string{"exanest", "exanest-qfdb", "spin-int", "spin-dis"}
 )
@@ -121,7 +122,8 @@ func drawStorm(rt *rapid.T, most int) *storm {
 	return s
 }
 
-// elements are a vector whose sums round, and that has infinities, zeros of both signs and not-a-numbers.
+// elements are a vector whose sums round, and that has infinities, zeros of
+// both signs and not-a-numbers.
 func elements(rng *rand.Rand, n int, kind uint16) []byte {
 	b := make([]byte, n)
 	special := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, 1e-320}
@@ -175,8 +177,9 @@ func (s *storm) run(rt require.TestingT, g *group) error {
 	return err
 }
 
-// Whatever groups combine, by whichever algorithm, on whichever device and pool: every rank has the result of the sequential reference, bit by bit; vectors that come before their turn are
-// kept, and each vector is sent once.
+// Whatever groups combine, by whichever algorithm, on whichever device and
+// pool: every rank has the result of the sequential reference, bit by bit;
+// vectors that come before their turn are kept, and each vector is sent once.
 func TestStorm(t *testing.T) {
 	most := 40
 	if testing.Short() {
@@ -207,7 +210,9 @@ func TestStorm(t *testing.T) {
 	require.Positive(t, all.Early, "no vector came before its turn")
 }
 
-// A vector that is lost or damaged ends the run with an error that names it and who waits; with an end-to-end transport it comes again, and the result is right.
+// A vector that is lost or damaged ends the run with an error that names it and
+// who waits; with an end-to-end transport it comes again, and the result is
+// right.
 func TestLoss(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -238,7 +243,8 @@ func TestLoss(t *testing.T) {
 	require.Positive(t, lost, "nothing was lost")
 }
 
-// Calls that differ, descriptors that are wrong and tables of others end with an error that says so.
+// Calls that differ, descriptors that are wrong and tables of others end with
+// an error that says so.
 func TestRefused(t *testing.T) {
 	g := newGroup(t, t.Cleanup, "exanest", 4, runtime.Config{}, allThere...)
 	g.spawn(t, Options{Algorithm: Doubling}, func(p *runtime.Proc, m *Module) error {
@@ -322,7 +328,8 @@ func TestForeign(t *testing.T) {
 	require.EqualValues(t, 1, g.modules[0].Counts().Foreign)
 }
 
-// A run in the steady state allocates nothing, whichever algorithm and pool: neither cells nor handlers nor the driver.
+// A run in the steady state allocates nothing, whichever algorithm and pool:
+// neither cells nor handlers nor the driver.
 func TestAllocations(t *testing.T) {
 	for _, algorithm := range algorithms {
 		const warm, rounds, ranks = 20, 200, 16

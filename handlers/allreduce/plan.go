@@ -81,8 +81,10 @@ func (s *State) peer(rank uint32) uint32 {
 	return s.Links - 1
 }
 
-// doubling: of the first 2*rem ranks the even ones give their vectors to the odd ones, their neighbours, and get the result at the end; those that are left, a power of two,
-// swap at distances 1, 2, 4, … Ranks are counted in units of stride; levels begin at first, and the last is that of the result.
+// doubling: of the first 2*rem ranks the even ones give their vectors to the
+// odd ones, their neighbours, and get the result at the end; those that are
+// left, a power of two, swap at distances 1, 2, 4, … Ranks are counted in units
+// of stride; levels begin at first, and the last is that of the result.
 func (s *State) doubling(rank, ranks, stride, first, last uint32) {
 	power := below(ranks)
 	rem := ranks - power
@@ -115,9 +117,12 @@ func (s *State) doubling(rank, ranks, stride, first, last uint32) {
 	}
 }
 
-// boards: clients send to the server of their board, which combines them in their order with its own; servers swap; and send the result to their clients.
+// boards: clients send to the server of their board, which combines them in
+// their order with its own; servers swap; and send the result to their clients.
 func (s *State) boards(rank, ranks uint32) {
-	last := 1 + Board + log(below(ranks/Board)) // levels 0 to 2: clients; 3: servers beyond a power of two; 4 and up: servers
+	// levels 0 to 2: clients; 3: servers beyond a power of two; 4 and up:
+	// servers
+	last := 1 + Board + log(below(ranks/Board))
 	if me := rank % Board; me != 0 {
 		s.add(step(Send, me-1, s.peer(rank-me)))
 		s.add(step(Take, last, 0))
@@ -132,8 +137,9 @@ func (s *State) boards(rank, ranks uint32) {
 	}
 }
 
-// Span returns the steps that a run of the call takes. Runs of a ring begin at different ranks: that of a vector's block b at rank b+1, and it ends at rank b, from where the
-// result goes round once more.
+// Span returns the steps that a run of the call takes. Runs of a ring begin at
+// different ranks: that of a vector's block b at rank b+1, and it ends at rank
+// b, from where the result goes round once more.
 func (s *State) Span(block uint32) (from, to uint16) {
 	n := s.Call.Ranks
 	if n == 1 {

@@ -21,7 +21,8 @@ func TestSizes(t *testing.T) {
 // set is which ranks' vectors there are in what a module has, and how often.
 type set map[int]int
 
-// meets has modules take the steps of a run of a block as far as they can, one after the other, and returns what each has at the end.
+// meets has modules take the steps of a run of a block as far as they can, one
+// after the other, and returns what each has at the end.
 func meets(t *testing.T, algorithm, ranks, block uint32) []set {
 	modules := make([]allreduce.State, ranks)
 	has := make([]set, ranks)
@@ -73,7 +74,8 @@ func meets(t *testing.T, algorithm, ranks, block uint32) []set {
 	return has
 }
 
-// With every algorithm and number of ranks every module ends with the vector of each rank, once; nothing comes twice to a level, and nobody waits for ever.
+// With every algorithm and number of ranks every module ends with the vector of
+// each rank, once; nothing comes twice to a level, and nobody waits for ever.
 func TestEveryRankOnce(t *testing.T) {
 	for _, algorithm := range []uint32{allreduce.Boards, allreduce.Doubling, allreduce.Ring} {
 		for ranks := uint32(1); ranks <= 41; ranks++ {

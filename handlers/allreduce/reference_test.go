@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// The sequential reference: what every rank must have, bit by bit, in the order of summation that README.md promises.
+// The sequential reference: what every rank must have, bit by bit, in the order
+// of summation that README.md promises.
 
 // combined is a op b for vectors of elements.
 func combined(a, b []byte, op, kind uint16) []byte {
@@ -44,7 +45,9 @@ func scalar[T int32 | int64 | float32 | float64](a, b T, op uint16) T {
 	return max(a, b)
 }
 
-// halves adds the sum of the lower half to that of the upper half, and so on in each half. Of more than a power of two of summands the first are added in pairs.
+// halves adds the sum of the lower half to that of the upper half, and so on in
+// each half. Of more than a power of two of summands the first are added in
+// pairs.
 func halves(v [][]byte, op, kind uint16) []byte {
 	power := 1
 	for 2*power <= len(v) {

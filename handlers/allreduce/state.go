@@ -1,8 +1,12 @@
-// Package allreduce combines vectors of many processes and gives all of them the result, in the network interface: the Allreduce accelerator of ExaNeSt (TR-488 §4.7;
-// Ploumidis et al., FORTH-ICS, 2023) as a library of handlers, and beyond it recursive doubling and a ring for any number of ranks and any length.
+// Package allreduce combines vectors of many processes and gives all of them
+// the result, in the network interface: the Allreduce accelerator of ExaNeSt
+// (TR-488 §4.7; Ploumidis et al., FORTH-ICS, 2023) as a library of handlers,
+// and beyond it recursive doubling and a ring for any number of ranks and any
+// length.
 //
-// An instance is a module of a process for one group of processes: what the host programs for each vector, and where the vectors of other modules arrive. README.md has the protocol, package driver is
-// what a host program uses.
+// An instance is a module of a process for one group of processes: what the
+// host programs for each vector, and where the vectors of other modules arrive.
+// README.md has the protocol, package driver is what a host program uses.
 package allreduce
 
 import "structs"
@@ -92,7 +96,8 @@ type Entry struct {
 // NodeBits of an address name a node (TR-488 §4.3), 10 more a process.
 const NodeBits = 22
 
-// Slot is the place of a run. Behind it lie the process's own vector, of Block bytes, and Levels of others.
+// Slot is the place of a run. Behind it lie the process's own vector, of Block
+// bytes, and Levels of others.
 type Slot struct {
 	_       structs.HostLayout
 	Run     uint32
@@ -144,7 +149,8 @@ const (
 	Illegible // no such node
 )
 
-// Kinds of messages, in the lowest 4 bits of the match bits; of a vector the 6 bits above are the level.
+// Kinds of messages, in the lowest 4 bits of the match bits; of a vector the 6
+// bits above are the level.
 const (
 	KindBegin  = 1 + iota // of the own process: a descriptor
 	KindVector            // of another module
@@ -153,7 +159,8 @@ const (
 // HeaderBits are those of kind and level.
 const HeaderBits = 10
 
-// Sign is the upper half of the header data of a vector: all ranks must mean the same. The lower half is the number of the run.
+// Sign is the upper half of the header data of a vector: all ranks must mean
+// the same. The lower half is the number of the run.
 func Sign(bytes uint32, op, kind uint16) uint32 {
 	return bytes&0xffffff | uint32(op&0xf)<<24 | uint32(kind&0xf)<<28
 }

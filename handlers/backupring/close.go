@@ -32,7 +32,9 @@ func (r *Ring) alloc(n int, stay bool) (v runtime.View, err error) {
 	return v, errors.Join(p.OS().Lock(p.Thread(), addr, uint64(n)), p.OS().DontFork(p.Thread(), addr, uint64(n)))
 }
 
-// introduce has the interface know the descriptors when the ring is made, as the drivers of such interfaces do with queues. They may go away again, and buffers come when they are used.
+// introduce has the interface know the descriptors when the ring is made, as
+// the drivers of such interfaces do with queues. They may go away again, and
+// buffers come when they are used.
 func (r *Ring) introduce() error {
 	switch {
 	case r.proc.SettingUp() == nil:
@@ -45,9 +47,13 @@ func (r *Ring) introduce() error {
 	return nil
 }
 
-// Close gives back all that the ring has: its place in the interface, the counter, descriptors and entries of Portals, the grant, and, where there is an operating system, its memory. Frames that
-// nobody has received are lost, and those that still come are counted as Stray. It is for the process of the ring, which waits until no frame is on its way into its memory: that takes microseconds,
-// or what a page takes that the IOprovider is bringing in. Errors: ErrClosed; those of the operating system (munmap).
+// Close gives back all that the ring has: its place in the interface, the
+// counter, descriptors and entries of Portals, the grant, and, where there is
+// an operating system, its memory. Frames that nobody has received are lost,
+// and those that still come are counted as Stray. It is for the process of the
+// ring, which waits until no frame is on its way into its memory: that takes
+// microseconds, or what a page takes that the IOprovider is bringing in.
+// Errors: ErrClosed; those of the operating system (munmap).
 func (r *Ring) Close() error {
 	if r.closing {
 		return ErrClosed
@@ -79,7 +85,8 @@ func (r *Ring) Close() error {
 // ErrPortClosed is what a port says that is closed.
 var ErrPortClosed = errors.New("backupring: the port is closed")
 
-// Drain waits until all frames that were sent have left the memory. It is for the process of the port.
+// Drain waits until all frames that were sent have left the memory. It is for
+// the process of the port.
 func (o *Port) Drain() error {
 	for {
 		left, _, err := o.Left()
@@ -90,7 +97,8 @@ func (o *Port) Drain() error {
 	}
 }
 
-// Close gives back what the port has, its descriptor and counter, when all frames have left. It is for the process of the port. Errors: ErrPortClosed.
+// Close gives back what the port has, its descriptor and counter, when all
+// frames have left. It is for the process of the port. Errors: ErrPortClosed.
 func (o *Port) Close() error {
 	if o.closed {
 		return ErrPortClosed

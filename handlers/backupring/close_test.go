@@ -16,7 +16,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// renters open rings and close them again, while frames come for those that are there and for those that are no more.
+// renters open rings and close them again, while frames come for those that are
+// there and for those that are no more.
 type renters struct {
 	t        *testing.T
 	provider *Provider
@@ -96,7 +97,8 @@ func (r *renters) rents(p *runtime.Proc, which int) error {
 	return nil
 }
 
-// sends sends a frame every few hundred nanoseconds to one of the rings of the moment, which may be closed before it gets there.
+// sends sends a frame every few hundred nanoseconds to one of the rings of the
+// moment, which may be closed before it gets there.
 func (r *renters) sends(p *runtime.Proc) error {
 	memory := p.Alloc(1 << 12)
 	port, err := r.lib.Connect(p, memory)
@@ -122,7 +124,9 @@ func (r *renters) sends(p *runtime.Proc) error {
 	return nil
 }
 
-// A thousand rings are opened and closed on a node while frames come for them: whatever a ring had is there again for the next, no frame gets to another ring than it was sent to, and each is accounted for.
+// A thousand rings are opened and closed on a node while frames come for them:
+// whatever a ring had is there again for the next, no frame gets to another
+// ring than it was sent to, and each is accounted for.
 func TestRingsAreGivenBack(t *testing.T) {
 	prof, err := profile.Load(profileName, "hpu.dma_write=landed", "smmu.stale=poison", "limits.max_cts=4", "limits.max_mds=4", "limits.max_entries=8")
 	require.NoError(t, err)
@@ -163,7 +167,9 @@ func TestRingsAreGivenBack(t *testing.T) {
 	}
 }
 
-// Frames that wait for their turn when their ring is closed are nobody's, and do not go into its memory one after the other before it is given back: one takes a microsecond.
+// Frames that wait for their turn when their ring is closed are nobody's, and
+// do not go into its memory one after the other before it is given back: one
+// takes a microsecond.
 func TestClosingDoesNotWaitForALine(t *testing.T) {
 	n := network{
 		users: []user{{RingOptions: RingOptions{Size: 256, Buffer: 64, Pinned: true}}}, slots: 4, senders: 4, frames: 40, longest: 64, strays: true,
@@ -188,7 +194,8 @@ func TestClosingDoesNotWaitForALine(t *testing.T) {
 	require.Less(t, took, 40*sim.Microsecond, "a line of 63")
 }
 
-// A ring for which a limit leaves no room gives back what it has taken: when there is room again it can be opened.
+// A ring for which a limit leaves no room gives back what it has taken: when
+// there is room again it can be opened.
 func TestARingThatCannotBeOpened(t *testing.T) {
 	prof, err := profile.Load(profileName, "hpu.dma_write=landed", "limits.max_cts=4", "limits.max_mds=4", "limits.max_entries=8")
 	require.NoError(t, err)

@@ -1,7 +1,9 @@
 //go:build !tinygo
 
-// On the host's side package backupring is the software of an Ethernet interface whose rings may be absent (handler library backupring): the IOprovider's, which is a kernel's, and the calls
-// of IOusers. Lesokhin et al., "Page Fault Support for Network Controllers", ASPLOS'17, §5 ("NPF'17").
+// On the host's side package backupring is the software of an Ethernet
+// interface whose rings may be absent (handler library backupring): the
+// IOprovider's, which is a kernel's, and the calls of IOusers. Lesokhin et al.,
+// "Page Fault Support for Network Controllers", ASPLOS'17, §5 ("NPF'17").
 //
 //	lib, err := driver.Load(cluster)                              // once for each cluster
 //	provider, err := lib.Serve(0, driver.Options{})               // once for each node that has rings, before its IOusers are spawned
@@ -34,7 +36,9 @@ type Loaded struct {
 	providers []*Provider // by node
 }
 
-// Load makes the library ready for the processes of a cluster. Handlers have to know when what they have written has landed: the profile must have hpu.dma_write landed.
+// Load makes the library ready for the processes of a cluster. Handlers have to
+// know when what they have written has landed: the profile must have
+// hpu.dma_write landed.
 func Load(c *runtime.Cluster) (*Loaded, error) {
 	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
 		return nil, fmt.Errorf("backupring: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
@@ -57,7 +61,8 @@ type Port struct {
 	closed  bool
 }
 
-// Connect lets a process send frames that lie in memory, at most all of it at a time. It takes no virtual time.
+// Connect lets a process send frames that lie in memory, at most all of it at a
+// time. It takes no virtual time.
 func (l *Loaded) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
 	left, err := p.NI().Objects().CTAlloc()
 	if err != nil {
@@ -74,14 +79,18 @@ func (l *Loaded) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
 // Sent is how many frames Send has taken.
 func (o *Port) Sent() uint64 { return o.sent }
 
-// Left is how many of them have left the memory, which may be written again: they leave in the order of Send. A look takes no time; the counter is for those who wait.
+// Left is how many of them have left the memory, which may be written again:
+// they leave in the order of Send. A look takes no time; the counter is for
+// those who wait.
 func (o *Port) Left() (frames uint64, counter portals.Handle, err error) {
 	v, err := o.ni.Objects().CTGet(o.left)
 	return v.Success + v.Failure, o.left, err
 }
 
-// Send sends a frame of n bytes at an offset of the port's memory to a ring of a node. It takes nic.overhead; nobody is told what becomes of the frame. Errors: a frame that is
-// longer than a packet, or not in the port's memory, a node without an IOprovider; then nothing was sent.
+// Send sends a frame of n bytes at an offset of the port's memory to a ring of
+// a node. It takes nic.overhead; nobody is told what becomes of the frame.
+// Errors: a frame that is longer than a packet, or not in the port's memory, a
+// node without an IOprovider; then nothing was sent.
 func (o *Port) Send(offset, n, node, ring int) error {
 	if o.closed {
 		return ErrPortClosed
@@ -109,9 +118,13 @@ type Options struct {
 
 // RingOptions say what a ring is like.
 type RingOptions struct {
-	Size       int  // descriptors, 1 to backupring.MaxSize
-	BitmapSize int  // frames that the IOprovider may hold for it, at most backupring.MaxSize; 0: absent memory drops
-	Buffer     int  // bytes of a buffer; 0: fabric.mtu
-	Skip       bool // of BitmapSize 0: a frame that is dropped for an absent buffer takes its descriptor along (ErrAbsent); else the next one gets it
-	Pinned     bool // descriptors and buffers stay in memory
+	Size int // descriptors, 1 to backupring.MaxSize
+	// frames that the IOprovider may hold for it, at most backupring.MaxSize;
+	// 0: absent memory drops
+	BitmapSize int
+	Buffer     int // bytes of a buffer; 0: fabric.mtu
+	// of BitmapSize 0: a frame that is dropped for an absent buffer takes its
+	// descriptor along (ErrAbsent); else the next one gets it
+	Skip   bool
+	Pinned bool // descriptors and buffers stay in memory
 }

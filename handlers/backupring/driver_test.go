@@ -28,11 +28,13 @@ type network struct {
 	longest int
 	pause   sim.Time // at most, between two frames of a sender
 	apart   sim.Time // at least, likewise
-	hog     int      // bytes that a process of the node of the rings uses all the time, so that there is too little memory
-	set     []string
-	strays  bool                  // frames come for a ring that is closed
-	watch   func(p *runtime.Proc) // what else is done on the node of the rings; nil: nothing
-	seed    uint64
+	// bytes that a process of the node of the rings uses all the time, so that
+	// there is too little memory
+	hog    int
+	set    []string
+	strays bool                  // frames come for a ring that is closed
+	watch  func(p *runtime.Proc) // what else is done on the node of the rings; nil: nothing
+	seed   uint64
 
 	lib      *Loaded
 	provider *Provider
@@ -234,7 +236,9 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// A page of a ring whose frames are kept is brought in once, by the thread: the fault of the device brings nothing. One that drops frames has nobody but that.
+// A page of a ring whose frames are kept is brought in once, by the thread: the
+// fault of the device brings nothing. One that drops frames has nobody but
+// that.
 func TestAPageIsBroughtInOnce(t *testing.T) {
 	const told = 200 * sim.Microsecond
 	for _, o := range []RingOptions{{Size: 8, BitmapSize: 64, Buffer: 4096}, {Size: 8, Buffer: 4096}} {
@@ -252,9 +256,12 @@ func TestAPageIsBroughtInOnce(t *testing.T) {
 	}
 }
 
-// An interface that drops and stays at the descriptor loses one frame for a page, and has it there for the next; one that skips the descriptor comes to the next page and loses one there, too, until all
-// are there: with a frame at a time and a page for each of eight buffers both lose eight, but one of them every other one, and the other one its first eight. The IOuser is told of each by an empty
-// descriptor.
+// An interface that drops and stays at the descriptor loses one frame for a
+// page, and has it there for the next; one that skips the descriptor comes to
+// the next page and loses one there, too, until all are there: with a frame at
+// a time and a page for each of eight buffers both lose eight, but one of them
+// every other one, and the other one its first eight. The IOuser is told of
+// each by an empty descriptor.
 func TestDescriptorsAreSkipped(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		n := network{
@@ -279,8 +286,9 @@ func TestDescriptorsAreSkipped(t *testing.T) {
 	}
 }
 
-// A frame that is in its buffer is not told of before one that is not yet in its own, in front of it: with every other buffer absent, frames of two nodes that come at
-// once end at different times.
+// A frame that is in its buffer is not told of before one that is not yet in
+// its own, in front of it: with every other buffer absent, frames of two nodes
+// that come at once end at different times.
 func TestFramesAreToldInOrder(t *testing.T) {
 	var absent, stored uint64
 	for seed := range uint64(40) {

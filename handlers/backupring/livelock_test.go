@@ -10,8 +10,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Receive livelock (Mogul and Ramakrishnan, TOCS 1997): for 2 ms frames for the backup ring come as fast as the kernel can take them. If each interrupts, its thread gets next to nothing of the core, and no page
-// is brought in. With NAPI and interrupts that leave frames time to gather it does, and nothing more is lost. In the end programs have had all frames, in order.
+// Receive livelock (Mogul and Ramakrishnan, TOCS 1997): for 2 ms frames for the
+// backup ring come as fast as the kernel can take them. If each interrupts, its
+// thread gets next to nothing of the core, and no page is brought in. With NAPI
+// and interrupts that leave frames time to gather it does, and nothing more is
+// lost. In the end programs have had all frames, in order.
 func TestThreadsAreNotStarved(t *testing.T) {
 	const lasts = 2 * sim.Millisecond
 	during := func(set ...string) (resolved int64, n *network) {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Frames wait for their turn on processors of any kind, while one is stored alone (no or a short bitmap) or has the lock of the ring.
+// Frames wait for their turn on processors of any kind, while one is stored
+// alone (no or a short bitmap) or has the lock of the ring.
 func TestFramesWaitOnAnyProcessor(t *testing.T) {
 	for _, pool := range []string{
 		"{kind: hardware, latency: 100ns, depth: 1}", "{kind: hardware, latency: 100ns, depth: 2}", "{kind: hardware, latency: 100ns, depth: 64}", "{kind: hardware, latency: 0ns, depth: 8}",
@@ -28,9 +29,12 @@ func TestFramesWaitOnAnyProcessor(t *testing.T) {
 	}
 }
 
-// On 64 processors with one context each a frame may have 63 before it, which go into memory one after the other where absent memory drops and the next frame has its
-// descriptor: here with one bit of a bitmap, and not without one, since a pinned ring has nothing to lose. It waits for them; where memory is so slow that its handler would
-// be killed for that (hpu.max_cycles) it is dropped before, and the frames behind it arrive as ever.
+// On 64 processors with one context each a frame may have 63 before it, which
+// go into memory one after the other where absent memory drops and the next
+// frame has its descriptor: here with one bit of a bitmap, and not without one,
+// since a pinned ring has nothing to lose. It waits for them; where memory is
+// so slow that its handler would be killed for that (hpu.max_cycles) it is
+// dropped before, and the frames behind it arrive as ever.
 func TestFramesWaitForTheirTurn(t *testing.T) {
 	for _, o := range []struct {
 		bitmap          int

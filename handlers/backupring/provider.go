@@ -46,7 +46,8 @@ type ProviderStats struct {
 	Closed     int64 // frames of rings that were closed: nobody gets them
 }
 
-// Serve makes a node's IOprovider. It is to be called before the node's IOusers are spawned: they open their rings when it is there.
+// Serve makes a node's IOprovider. It is to be called before the node's IOusers
+// are spawned: they open their rings when it is there.
 func (l *Loaded) Serve(node int, o Options) (*Provider, error) {
 	if o.Slots == 0 {
 		o.Slots = 64
@@ -130,7 +131,9 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 	return nil
 }
 
-// frames moves at most so many frames to the queues of their rings, gives the slots back, and wakes the thread, which may sleep. It returns how many there were.
+// frames moves at most so many frames to the queues of their rings, gives the
+// slots back, and wakes the thread, which may sleep. It returns how many there
+// were.
 func (v *Provider) frames(t *host.Thread, most int) (done int) {
 	bytes := int64(0)
 	for ; done < most; done++ {
@@ -165,7 +168,8 @@ func (v *Provider) copies(t *host.Thread, n int64) {
 
 // say sends a message to the device.
 func (v *Provider) say(t *host.Thread, kind uint32, ring, number uint64) {
-	_ = v.proc.NI().By(t).Put(portals.Put{MD: v.md, Target: v.id, PT: ptControl, MatchBits: Bits(kind, ring), HdrData: number}) // the interface is there as long as the kernel is
+	// the interface is there as long as the kernel is
+	_ = v.proc.NI().By(t).Put(portals.Put{MD: v.md, Target: v.id, PT: ptControl, MatchBits: Bits(kind, ring), HdrData: number})
 }
 
 // held is a frame that the IOprovider has.
@@ -174,8 +178,9 @@ type held struct {
 	data []byte
 }
 
-// hold puts a frame into the queue of its ring, by descriptors: handlers of several frames run at once, and the one whose buffer was absent knows that later than one behind it
-// that has none.
+// hold puts a frame into the queue of its ring, by descriptors: handlers of
+// several frames run at once, and the one whose buffer was absent knows that
+// later than one behind it that has none.
 func (r *Ring) hold(h held) {
 	at := len(r.queue)
 	for at > 0 && r.queue[at-1].Slot > h.Slot {
@@ -184,7 +189,8 @@ func (r *Ring) hold(h held) {
 	r.queue = slices.Insert(r.queue, at, h)
 }
 
-// resolves is the thread: ring by ring it copies frames to their buffers, as far as the IOuser has posted descriptors.
+// resolves is the thread: ring by ring it copies frames to their buffers, as
+// far as the IOuser has posted descriptors.
 func (v *Provider) resolves(t *host.Thread) {
 	for {
 		moved := false
@@ -199,7 +205,8 @@ func (v *Provider) resolves(t *host.Thread) {
 	}
 }
 
-// next copies the oldest frame of a ring to its buffer, if its descriptor was posted. A ring that is closed meanwhile is there until that is done.
+// next copies the oldest frame of a ring to its buffer, if its descriptor was
+// posted. A ring that is closed meanwhile is there until that is done.
 func (v *Provider) next(t *host.Thread, r *Ring) (moved bool) {
 	r.busy = true
 	if moved = v.room(t, r); moved {
@@ -213,7 +220,8 @@ func (v *Provider) next(t *host.Thread, r *Ring) (moved bool) {
 	return moved
 }
 
-// Fault implements host.FaultHandler: a page of a ring whose frames are kept is brought in by the thread, which has the frame; all others as ever.
+// Fault implements host.FaultHandler: a page of a ring whose frames are kept is
+// brought in by the thread, which has the frame; all others as ever.
 func (v *Provider) Fault(t *host.Thread, f host.DeviceFault) {
 	d := v.proc.Node().Driver()
 	for _, r := range v.rings {
@@ -225,7 +233,8 @@ func (v *Provider) Fault(t *host.Thread, f host.DeviceFault) {
 	d.PageIn(t, f)
 }
 
-// room tells whether the descriptor of the oldest frame of a queue was posted. If it was not the device tells of new tails from then on.
+// room tells whether the descriptor of the oldest frame of a queue was posted.
+// If it was not the device tells of new tails from then on.
 func (v *Provider) room(t *host.Thread, r *Ring) bool {
 	slot := r.queue[0].Slot
 	for {
@@ -242,7 +251,9 @@ func (v *Provider) room(t *host.Thread, r *Ring) bool {
 		}
 		r.watched = true
 		v.stats.Waits++
-		v.say(t, Watch, r.id, slot+1) // and look again: it may have changed before; what changes until the message is there the device tells
+		// and look again: it may have changed before; what changes until the
+		// message is there the device tells
+		v.say(t, Watch, r.id, slot+1)
 	}
 }
 

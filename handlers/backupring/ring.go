@@ -48,8 +48,10 @@ type Frame struct {
 	Err    error // ErrTooLong, ErrIllegal, ErrAbsent: the frame is lost
 }
 
-// Open makes a ring of a process of the IOprovider's node; it is empty until Post. Before the process first waits it takes no virtual time, later that of the calls of the operating system (mmap, mlock).
-// What it takes is the process's until Close.
+// Open makes a ring of a process of the IOprovider's node; it is empty until
+// Post. Before the process first waits it takes no virtual time, later that of
+// the calls of the operating system (mmap, mlock). What it takes is the
+// process's until Close.
 func (v *Provider) Open(p *runtime.Proc, o RingOptions) (*Ring, error) {
 	mtu := int(v.library.cluster.Profile().Fabric.MTU)
 	if o.Buffer == 0 {
@@ -121,7 +123,9 @@ func (r *Ring) open() (err error) {
 		return err
 	}
 	ring := RingState{Generation: r.id / MaxRings, Space: r.space, Size: uint32(r.o.Size), BitmapSize: uint32(r.o.BitmapSize), PID: id.PID, PT: ptHead}
-	if r.o.Skip || r.o.Pinned && r.o.BitmapSize == 0 { // of memory that is there nothing is skipped, and no frame needs to wait for the one before it
+	// of memory that is there nothing is skipped, and no frame needs to wait
+	// for the one before it
+	if r.o.Skip || r.o.Pinned && r.o.BitmapSize == 0 {
 		ring.Skips = 1
 	}
 	copy(r.provider.place(r.place()), spin.EncodeState(&ring))
@@ -131,7 +135,8 @@ func (r *Ring) open() (err error) {
 	return nil
 }
 
-// keeps tells whether frames whose memory is absent are kept: the IOprovider's thread brings it in then.
+// keeps tells whether frames whose memory is absent are kept: the IOprovider's
+// thread brings it in then.
 func (r *Ring) keeps() bool { return r.o.BitmapSize > 0 && !r.o.Pinned }
 
 // place is which of the device's rings it is.
@@ -159,7 +164,8 @@ func (r *Ring) Memory() runtime.View { return r.memory }
 // Buffers is where the buffers begin in Memory, bytes.
 func (r *Ring) Buffers() int { return r.buffers }
 
-// Buffer is where the buffer of a descriptor lies in Memory, and its length; descriptors are counted from 0 on, over all rounds of the ring.
+// Buffer is where the buffer of a descriptor lies in Memory, and its length;
+// descriptors are counted from 0 on, over all rounds of the ring.
 func (r *Ring) Buffer(descriptor uint64) (offset, n int) {
 	return r.buffers + int(descriptor%uint64(r.o.Size))*r.o.Buffer, r.o.Buffer
 }
@@ -175,7 +181,8 @@ func (r *Ring) Stats() Stats {
 	return r.registers().Stats
 }
 
-// Room is how many descriptors the IOuser may post: those whose frames it has taken, or that it has not posted yet.
+// Room is how many descriptors the IOuser may post: those whose frames it has
+// taken, or that it has not posted yet.
 func (r *Ring) Room() int { return int(r.next + uint64(r.o.Size) - r.tail) }
 
 // Post gives the device n descriptors more. It takes nic.overhead. n beyond Room is an error.
@@ -207,7 +214,9 @@ var (
 // ErrClosed is what a ring says that is closed.
 var ErrClosed = errors.New("backupring: the ring is closed")
 
-// Counter is a counter of the process's interface, for those who wait for several things, and its value at this moment: when it is larger, there may be a frame.
+// Counter is a counter of the process's interface, for those who wait for
+// several things, and its value at this moment: when it is larger, there may be
+// a frame.
 func (r *Ring) Counter() (counter portals.Handle, value uint64, err error) {
 	v, err := r.proc.NI().Objects().CTGet(r.changed)
 	return r.changed, v.Success, err
@@ -251,14 +260,16 @@ func (r *Ring) has(offset, n uint64) bool {
 	return offset <= uint64(r.memory.Len()) && n <= uint64(r.memory.Len())-offset
 }
 
-// pin brings memory of the ring in, for the IOprovider, and keeps it there. It reports whether the IOuser can have it.
+// pin brings memory of the ring in, for the IOprovider, and keeps it there. It
+// reports whether the IOuser can have it.
 func (r *Ring) pin(t *host.Thread, pin *host.Pin, offset, n uint64) bool {
 	return r.proc.OS() == nil || r.proc.OS().GetUserPages(t, r.memory.Addr()+offset, n, true, pin) == nil
 }
 
 // store writes memory that is pinned.
 func (r *Ring) store(t *host.Thread, offset uint64, b []byte) {
-	_ = r.memory.Slice(int(offset), int(offset)+len(b)).Store(t, b) // of an IOuser that has ended nothing is read any more
+	// of an IOuser that has ended nothing is read any more
+	_ = r.memory.Slice(int(offset), int(offset)+len(b)).Store(t, b)
 }
 
 // look reads memory that is pinned.

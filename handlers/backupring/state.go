@@ -1,9 +1,15 @@
-// Package backupring is the receive side of an Ethernet interface whose rings lie in memory that may be absent (Lesokhin et al., "Page Fault Support for Network
-// Controllers", ASPLOS'17, §5, "NPF'17"): a frame whose descriptor or buffer is not there goes into a small pinned ring of the IOprovider, which copies it to where it belongs
-// when the pages have come. The IOuser gets all frames in order, and never notices.
+// Package backupring is the receive side of an Ethernet interface whose rings
+// lie in memory that may be absent (Lesokhin et al., "Page Fault Support for
+// Network Controllers", ASPLOS'17, §5, "NPF'17"): a frame whose descriptor or
+// buffer is not there goes into a small pinned ring of the IOprovider, which
+// copies it to where it belongs when the pages have come. The IOuser gets all
+// frames in order, and never notices.
 //
-// One instance is the interface of a node. It belongs to the IOprovider and has two entries, which share the state: frames (recv), whose memory is the backup ring, and control.
-// Rings of IOusers lie in memory that they have granted (nic.Memory.Grant). Package driver is what programs use; README.md has the protocol.
+// One instance is the interface of a node. It belongs to the IOprovider and has
+// two entries, which share the state: frames (recv), whose memory is the backup
+// ring, and control. Rings of IOusers lie in memory that they have granted
+// (nic.Memory.Grant). Package driver is what programs use; README.md has the
+// protocol.
 package backupring
 
 import "structs"
@@ -34,8 +40,11 @@ type State struct {
 	Rings     [MaxRings]RingState // of IOusers
 }
 
-// RingState is that of an IOuser. Indices run free: the descriptor of one is that modulo Size, its place. Frames that come at once meet twice, each time for a few cycles: they take their descriptors one
-// after the other, with the turn, and move Head one after the other, with Lock. A frame that has taken its descriptor does not hold up those behind it.
+// RingState is that of an IOuser. Indices run free: the descriptor of one is
+// that modulo Size, its place. Frames that come at once meet twice, each time
+// for a few cycles: they take their descriptors one after the other, with the
+// turn, and move Head one after the other, with Lock. A frame that has taken
+// its descriptor does not hold up those behind it.
 type RingState struct {
 	_           structs.HostLayout
 	Generation  uint64 // rings that were here and are closed
@@ -117,7 +126,8 @@ const (
 	Closed    = 5 // IOprovider: no frame takes a descriptor any more
 )
 
-// ID is what a ring is known by: frames have it in their match bits. That of a ring that was closed is nobody's ever after.
+// ID is what a ring is known by: frames have it in their match bits. That of a
+// ring that was closed is nobody's ever after.
 func ID(place int, generation uint64) uint64 { return generation*MaxRings + uint64(place) }
 
 // Bits are the match bits of a message to control about the ring of an ID.

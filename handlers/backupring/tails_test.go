@@ -12,7 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The IOprovider has a frame, and looks for a descriptor; it finds none and asks to be told of one. Whenever the IOuser posts it, also while that message is on its way, the frame gets there.
+// The IOprovider has a frame, and looks for a descriptor; it finds none and
+// asks to be told of one. Whenever the IOuser posts it, also while that message
+// is on its way, the frame gets there.
 func TestTailsAreTold(t *testing.T) {
 	waits := map[int64]int{}
 	for at := 11500 * sim.Nanosecond; at < 12300*sim.Nanosecond; at += 20 * sim.Nanosecond {
@@ -37,8 +39,10 @@ func TestTailsAreTold(t *testing.T) {
 	require.Greater(t, waits[1], 5, "and after it")
 }
 
-// Of two frames that come at once the second finds no descriptor before the first finds its page absent, and is in the backup ring before it: the IOprovider deals with the first one first, without which the
-// IOuser posts no descriptor for the second.
+// Of two frames that come at once the second finds no descriptor before the
+// first finds its page absent, and is in the backup ring before it: the
+// IOprovider deals with the first one first, without which the IOuser posts no
+// descriptor for the second.
 func TestTheOldestFaultComesFirst(t *testing.T) {
 	n := network{users: []user{{RingOptions: RingOptions{Size: 1, BitmapSize: 4}}}, slots: 4, senders: 1, frames: 2, longest: 64, set: []string{"dma.latency=2us"}}
 	n.run(t)
@@ -46,7 +50,9 @@ func TestTheOldestFaultComesFirst(t *testing.T) {
 	require.Equal(t, []uint64{1, 1, 2}, []uint64{n.users[0].stats.Absent, n.users[0].stats.NoBuffer, n.users[0].stats.Backed})
 }
 
-// Two nodes have an IOprovider each, and as many rings as there may be; one more is refused. Frames for rings that there are not, and such that are not sent, are nobody's.
+// Two nodes have an IOprovider each, and as many rings as there may be; one
+// more is refused. Frames for rings that there are not, and such that are not
+// sent, are nobody's.
 func TestAllRings(t *testing.T) {
 	prof, err := profile.Load(profileName, "hpu.dma_write=landed")
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
-// Package bcast forwards a broadcast down a binomial tree from the network interface
-// (sPIN'17 §4.4.3). Ranks are node ids; the tree is relative to the root, and the child with the
-// largest subtree is served first.
+// Package bcast forwards a broadcast down a binomial tree from the network
+// interface (sPIN'17 §4.4.3). Ranks are node ids; the tree is relative to the
+// root, and the child with the largest subtree is served first.
 //
 // Two variants differ in when a message is passed on:
 //   - stream: each payload handler puts its packet to every child from the device and deposits it
@@ -9,9 +9,10 @@
 //   - store: a message of at most MaxPayload bytes, one packet, is passed on as by stream. Of a larger one the payload handlers
 //     deposit, and the completion handler puts the whole message to every child from host memory.
 //
-// In both, a message without payload is passed on by the completion handler. All ranks use entries
-// of the same shape: an offset in one is the same offset in all. The initiator's header data is
-// passed on. Messages have no user header.
+// In both, a message without payload is passed on by the completion handler.
+// All ranks use entries of the same shape: an offset in one is the same offset
+// in all. The initiator's header data is passed on. Messages have no user
+// header.
 package bcast
 
 import (

@@ -23,13 +23,15 @@ var (
 
 // Options say how a type is to be unpacked.
 type Options struct {
-	// Strategy is one of the constants; nil: that of those there is memory for which the model (cost.go) has as the one of the fewest cycles.
+	// Strategy is one of the constants; nil: that of those there is memory for
+	// which the model (cost.go) has as the one of the fewest cycles.
 	Strategy *uint32
 	// Packet is the payload of a packet but the last, bytes: checkpoints are as far apart.
 	Packet int
 	// Memory is how much HPU memory there is, bytes.
 	Memory int64
-	// Pieces: each packet is a message of its own, as pack sends them, whose remote offset is its place in the stream.
+	// Pieces: each packet is a message of its own, as pack sends them, whose
+	// remote offset is its place in the stream.
 	Pieces bool
 }
 
@@ -46,7 +48,9 @@ func (p *Program) Bytes() []byte {
 	return slices.Concat(unsafe.Slice((*byte)(unsafe.Pointer(&p.State)), unsafe.Sizeof(p.State)), p.Behind)
 }
 
-// Compile makes count elements of a type, received at displacement 0 of an entry, what handlers take. It fails with one of the errors above if they cannot.
+// Compile makes count elements of a type, received at displacement 0 of an
+// entry, what handlers take. It fails with one of the errors above if they
+// cannot.
 func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
 	if o.Packet < 1 || o.Packet > math.MaxUint32 || o.Strategy != nil && *o.Strategy > Progressing {
 		return nil, fmt.Errorf("datatype: packets of %d bytes, strategy %s, expected at least 1 and one of the constants", o.Packet, named(o.Strategy))
@@ -70,8 +74,10 @@ func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
 	return p, nil
 }
 
-// CompileSend makes count elements of a type, at displacement 0 of an entry, what the handler pack takes; send says where to. Memory is how much HPU memory there is,
-// bytes. It fails with one of the errors above if handlers cannot.
+// CompileSend makes count elements of a type, at displacement 0 of an entry,
+// what the handler pack takes; send says where to. Memory is how much HPU
+// memory there is, bytes. It fails with one of the errors above if handlers
+// cannot.
 func CompileSend(t *datatype.Type, count int, send Send, memory int64) (*Program, error) {
 	if send.Packet == 0 || send.Batch == 0 || send.Workers == 0 || send.Workers > MaxWorkers {
 		return nil, fmt.Errorf("datatype: %d workers that pack batches of %d packets of %d bytes, expected 1 to %d, at least 1 and at least 1",
@@ -184,7 +190,8 @@ func (c *compiler) table(n *datatype.Node, depth int) (uint32, error) {
 	return at, nil
 }
 
-// choose takes the strategy that the model has as the cheapest of those that can be, and sets what it needs.
+// choose takes the strategy that the model has as the cheapest of those that
+// can be, and sets what it needs.
 func (p *Program) choose(root *datatype.Node, o *Options) error {
 	s := &p.State
 	p.Costs = p.costs(root, o)

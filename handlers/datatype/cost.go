@@ -23,8 +23,10 @@ type Cost struct {
 // StrategyNames are the names of the strategies, by their constants.
 var StrategyNames = [...]string{Vector: "vector", General: "general", ReadOnly: "read-only", Progressing: "progressing"}
 
-// What parts of the code of unpack take, in cycles: a least-squares fit to what 133 types took with the cost table of sPIN's profiles (median of the
-// deviations 1%). TestCostModel in package experiment holds the model against the simulator. A change of the handlers, or of their compiler, changes these.
+// What parts of the code of unpack take, in cycles: a least-squares fit to what
+// 133 types took with the cost table of sPIN's profiles (median of the
+// deviations 1%). TestCostModel in package experiment holds the model against
+// the simulator. A change of the handlers, or of their compiler, changes these.
 const (
 	vectorPacket = 102  // Vector: a packet
 	vectorRun    = 12.5 // and each of its runs
@@ -45,7 +47,8 @@ const (
 	levelCycles    = 5.9   // each node on the way
 	divisionCycles = 75.9  // a division for an iteration, but for the first packet
 	searchCycles   = 7.7   // a step of a binary search, likewise
-	// Progressing takes what General does, when the packet before is not over, and leaves a checkpoint, but for the last packet.
+	// Progressing takes what General does, when the packet before is not over,
+	// and leaves a checkpoint, but for the last packet.
 	slotCycles = 90
 	saveCycles = 57
 )
@@ -89,7 +92,8 @@ func stepsOf(n *datatype.Node, known map[*datatype.Node]*steps) *steps {
 	return s
 }
 
-// seek is how many divisions and steps of searches it takes to look a place up, mean over the bytes.
+// seek is how many divisions and steps of searches it takes to look a place up,
+// mean over the bytes.
 type seek struct{ divisions, searches float64 }
 
 func seekOf(n *datatype.Node, known map[*datatype.Node]seek) seek {
@@ -134,7 +138,8 @@ func (p *Program) costs(root *datatype.Node, o *Options) (all [len(StrategyNames
 	}
 	walk := flatCycles*s.flat + innerCycles*s.inner + outerCycles*s.outer + beginCycles*s.begun + blockCycles*s.blocks + partCycles*s.parts
 	if s.flat > 0 {
-		walk += splitCycles*splits + innerCycles*min(n, max(0, s.runs+splits-n)) // each packet goes on with a loop
+		// each packet goes on with a loop
+		walk += splitCycles*splits + innerCycles*min(n, max(0, s.runs+splits-n))
 	} else if s.blocks > 0 {
 		walk += cutCycles * splits
 	}

@@ -19,7 +19,8 @@ const FrameSize = 16
 // flat is a bit of Frame.Node, which is a multiple of 8.
 const flat = 1
 
-// Cursor is a place in the stream: the rest of a run, and the way to it from the root. In memory, as a checkpoint, only Depth frames of it lie there.
+// Cursor is a place in the stream: the rest of a run, and the way to it from
+// the root. In memory, as a checkpoint, only Depth frames of it lie there.
 type Cursor struct {
 	_ structs.HostLayout
 	Head
@@ -149,7 +150,8 @@ func (c *Cursor) Next(t Tree) {
 	}
 }
 
-// Whole tells of the loop that the present run, which is over, is of: how long its runs are, how far apart, and how many come yet; none if it is of no loop
+// Whole tells of the loop that the present run, which is over, is of: how long
+// its runs are, how far apart, and how many come yet; none if it is of no loop
 // over runs.
 func (c *Cursor) Whole(t Tree) (size uint64, stride int64, more uint64) {
 	if c.Depth == 0 {
@@ -169,8 +171,9 @@ func (c *Cursor) Pass(i uint64, stride int64) {
 	c.Place += int64(i) * stride
 }
 
-// Table tells of the table of bytes that the present run, which is over, is of: its entry there, the place that entries count from, and how many come yet; none
-// if it is of no such table.
+// Table tells of the table of bytes that the present run, which is over, is of:
+// its entry there, the place that entries count from, and how many come yet;
+// none if it is of no such table.
 func (c *Cursor) Table(t Tree) (e *Entry, place int64, more uint64) {
 	if c.Depth == 0 {
 		return nil, 0, 0

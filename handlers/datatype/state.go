@@ -1,14 +1,20 @@
-// Package datatype unpacks messages into memory that is not in one piece, on the network interface: MPI's datatypes (sPIN'17 §5.2) of any form
-// (Di Girolamo et al., "Network-Accelerated Non-Contiguous Memory Transfers", SC'19).
+// Package datatype unpacks messages into memory that is not in one piece, on
+// the network interface: MPI's datatypes (sPIN'17 §5.2) of any form (Di
+// Girolamo et al., "Network-Accelerated Non-Contiguous Memory Transfers",
+// SC'19).
 //
-// The tree of a datatype (package datatype at the top of this repository) lies behind the state in HPU memory, as nodes and tables. Each payload
-// handler finds where the bytes of its packet belong and writes them there, one DMA operation for each run; packets may come in any order.
-// How it finds its place is the strategy: see the constants. README.md says what each costs, and [Compile] takes one.
+// The tree of a datatype (package datatype at the top of this repository) lies
+// behind the state in HPU memory, as nodes and tables. Each payload handler
+// finds where the bytes of its packet belong and writes them there, one DMA
+// operation for each run; packets may come in any order. How it finds its place
+// is the strategy: see the constants. README.md says what each costs, and
+// [Compile] takes one.
 package datatype
 
 import "structs"
 
-// State is the HPU memory of an entry. Behind it lie nodes, tables and checkpoints, at multiples of 8 bytes.
+// State is the HPU memory of an entry. Behind it lie nodes, tables and
+// checkpoints, at multiples of 8 bytes.
 type State struct {
 	_ structs.HostLayout
 
@@ -91,7 +97,8 @@ type Entry struct {
 	End   uint64 // behind it in the stream of the node's bytes
 }
 
-// EntrySize is that of an Entry, bytes. The table of a list has a word of 8 bytes for each entry behind all of them: where its node lies.
+// EntrySize is that of an Entry, bytes. The table of a list has a word of 8
+// bytes for each entry behind all of them: where its node lies.
 const EntrySize = 16
 
 // Slots is how many checkpoints Progressing has.

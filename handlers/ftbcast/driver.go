@@ -1,6 +1,7 @@
 //go:build !tinygo
 
-// On the host's side package ftbcast is what a host program uses of the fault-tolerant broadcast (handler library ftbcast).
+// On the host's side package ftbcast is what a host program uses of the
+// fault-tolerant broadcast (handler library ftbcast).
 //
 //	library, err := driver.Load(cluster)                     // once for each cluster
 //	b, err := library.Join(p, driver.Options{PT: 4, MatchBits: 1, Root: 0, Memory: v})
@@ -36,7 +37,8 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	return &Loaded{c, m}, nil
 }
 
-// Options say what a process takes part in. All have the same PT, MatchBits and Root, and memory of the same length.
+// Options say what a process takes part in. All have the same PT, MatchBits and
+// Root, and memory of the same length.
 type Options struct {
 	PT        uint32 // portal table index, which the broadcast has for itself
 	MatchBits uint64
@@ -52,7 +54,8 @@ type Member struct {
 	o     Options
 }
 
-// Join makes a process ready: HPU memory for a bit for each packet, and an entry. It takes no virtual time.
+// Join makes a process ready: HPU memory for a bit for each packet, and an
+// entry. It takes no virtual time.
 func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	ranks := l.cluster.Nodes()
 	if o.Root < 0 || o.Root >= ranks {
@@ -113,7 +116,8 @@ func (l *Loaded) install(p *runtime.Proc, o *Options, ranks int) (*handlers.Inst
 	return l.module.Install(p, how)
 }
 
-// Send broadcasts the root's memory: the host posts one put, to its own NIC, whose handlers do the rest.
+// Send broadcasts the root's memory: the host posts one put, to its own NIC,
+// whose handlers do the rest.
 func (m *Member) Send() error {
 	if rank := m.ni.Proc().Rank(); rank != m.o.Root {
 		return fmt.Errorf("ftbcast: rank %d sends a broadcast of rank %d", rank, m.o.Root)
@@ -129,7 +133,8 @@ func (m *Member) Send() error {
 // ErrFailed says that a handler failed, or that memory could not be read or written.
 var ErrFailed = errors.New("ftbcast: an operation failed")
 
-// Wait returns when every byte is in the process's memory; at the root, when the NIC has passed every packet on.
+// Wait returns when every byte is in the process's memory; at the root, when
+// the NIC has passed every packet on.
 func (m *Member) Wait() error {
 	v, err := m.ni.CTWait(m.ct, uint64(max(m.o.Memory.Len(), 1)))
 	if err == nil && v.Failure > 0 {
@@ -138,7 +143,8 @@ func (m *Member) Wait() error {
 	return err
 }
 
-// Arrived returns how many bytes are in the process's memory, of a broadcast without payload how many broadcasts. It takes no virtual time.
+// Arrived returns how many bytes are in the process's memory, of a broadcast
+// without payload how many broadcasts. It takes no virtual time.
 func (m *Member) Arrived() (int, error) {
 	v, err := m.ni.Objects().CTGet(m.ct)
 	return int(v.Success), err

@@ -76,7 +76,8 @@ func (b *trial) run(t require.TestingT) []int {
 	return got
 }
 
-// Every set of failed nodes that is smaller than the number of neighbours: all others have every byte, once.
+// Every set of failed nodes that is smaller than the number of neighbours: all
+// others have every byte, once.
 func TestEverySetOfFailedNodes(t *testing.T) {
 	for ranks := 2; ranks <= *exhaustive; ranks++ {
 		neighbours := len(Graph(uint32(ranks)))
@@ -122,7 +123,8 @@ func draw(r *rapid.T, most int) *trial {
 	return b
 }
 
-// A node that fails in the middle of a broadcast, the root among them: all that are up have all of it, or none has.
+// A node that fails in the middle of a broadcast, the root among them: all that
+// are up have all of it, or none has.
 func TestFailuresOnTheWay(t *testing.T) {
 	early := &trial{ranks: 9, root: 2, size: 9000, failed: 1 << 2, at: 300 * sim.Nanosecond, profile: "spin-int"}
 	require.Equal(t, make([]int, 9)[:2], early.run(t)[:2], "the root fails before it has sent anything")
@@ -150,8 +152,10 @@ func TestFailuresOnTheWay(t *testing.T) {
 	})
 }
 
-// Lost, damaged, doubled and late packets: what comes is right, and comes once. Everybody has a broadcast of one packet, since a rank has seven
-// neighbours at least (the chance that all their copies are lost or damaged is some 1e-10), and any with a reliable transport.
+// Lost, damaged, doubled and late packets: what comes is right, and comes once.
+// Everybody has a broadcast of one packet, since a rank has seven neighbours at
+// least (the chance that all their copies are lost or damaged is some 1e-10),
+// and any with a reliable transport.
 func TestFaultsOfTheNetwork(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draw(r, 24)

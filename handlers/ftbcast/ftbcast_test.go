@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/handlers/ftbcast"
 )
 
-// The graph of 12 ranks in the publication (ISPA'07, Figure 2): 1, 2, 4 and 8 in both directions, of which 8 is 4 the other way.
+// The graph of 12 ranks in the publication (ISPA'07, Figure 2): 1, 2, 4 and 8
+// in both directions, of which 8 is 4 the other way.
 func TestGraphOfTwelve(t *testing.T) {
 	require.Equal(t, []uint32{1, 2, 4, 8, 10, 11}, ftbcast.Graph(12))
 	require.Len(t, ftbcast.Graph(64), 11, "what docs/ftbcast.md says")
@@ -55,7 +56,8 @@ func TestConnectivity(t *testing.T) {
 	})
 }
 
-// Copies take the way of the binomial tree first, and then all others of the graph, each once, none to the root.
+// Copies take the way of the binomial tree first, and then all others of the
+// graph, each once, none to the root.
 func TestOrderOfNeighbours(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ranks := rapid.Uint32Range(1, 300).Draw(r, "ranks")

@@ -1,6 +1,9 @@
-// Package ftbcast is a broadcast that arrives although nodes have failed, on the network interface (sPIN'17, "Further Use-Cases and Examples"): every
-// process passes what it gets on to its neighbours in a binomial graph (Angskun, Bosilca, Dongarra, "Binomial Graph: A Scalable and Fault-Tolerant
-// Logical Network Topology", ISPA'07), and only the first copy of each packet is delivered. README.md says what is promised.
+// Package ftbcast is a broadcast that arrives although nodes have failed, on
+// the network interface (sPIN'17, "Further Use-Cases and Examples"): every
+// process passes what it gets on to its neighbours in a binomial graph
+// (Angskun, Bosilca, Dongarra, "Binomial Graph: A Scalable and Fault-Tolerant
+// Logical Network Topology", ISPA'07), and only the first copy of each packet
+// is delivered. README.md says what is promised.
 //
 // Ranks are node ids. Package driver is what a host program uses.
 package ftbcast
@@ -10,13 +13,15 @@ import (
 	"structs"
 )
 
-// MaxNeighbours is the most that a rank has: two for each of the distances 1, 2, 4, … below the largest number of ranks.
+// MaxNeighbours is the most that a rank has: two for each of the distances 1,
+// 2, 4, … below the largest number of ranks.
 const MaxNeighbours = 62
 
 // MaxRanks is the most that a broadcast has.
 const MaxRanks = 1 << 31
 
-// State is the HPU memory of an entry, which is for one broadcast. Behind it lies a bit for each packet, in words of 64: it has been delivered.
+// State is the HPU memory of an entry, which is for one broadcast. Behind it
+// lies a bit for each packet, in words of 64: it has been delivered.
 type State struct {
 	_         structs.HostLayout
 	MatchBits uint64 // of the copies
@@ -37,9 +42,11 @@ type State struct {
 // Words is how many words of bits lie behind the state.
 func (s *State) Words() uint64 { return (uint64(s.Packets) + 63) / 64 }
 
-// Graph returns the distances at which a rank of so many has neighbours, from the smallest: the powers of two below the number of ranks, in both
-// directions around. No rank is its own neighbour, and none is one twice. The graph of n ranks stays connected when fewer of them fail than a
-// rank has neighbours (ISPA'07, §3).
+// Graph returns the distances at which a rank of so many has neighbours, from
+// the smallest: the powers of two below the number of ranks, in both directions
+// around. No rank is its own neighbour, and none is one twice. The graph of n
+// ranks stays connected when fewer of them fail than a rank has neighbours
+// (ISPA'07, §3).
 func Graph(ranks uint32) (distances []uint32) {
 	for d := uint32(1); d < ranks && d != 0; d <<= 1 {
 		distances = append(distances, d, ranks-d)
@@ -48,8 +55,10 @@ func Graph(ranks uint32) (distances []uint32) {
 	return slices.Compact(distances)
 }
 
-// NeighboursOf returns the ranks to which a rank passes a broadcast of root on: all its neighbours but the root. The first of them, children, are
-// those of the binomial tree of library bcast: without failures a broadcast takes that tree's way.
+// NeighboursOf returns the ranks to which a rank passes a broadcast of root on:
+// all its neighbours but the root. The first of them, children, are those of
+// the binomial tree of library bcast: without failures a broadcast takes that
+// tree's way.
 func NeighboursOf(rank, root, ranks uint32) (list []uint32, children int) {
 	relative := (rank + ranks - root) % ranks
 	add := func(distance uint32) {

@@ -1,7 +1,8 @@
 //go:build !tinygo
 
-// On the host's side package graph is breadth-first search and shortest paths in a graph that is spread over the nodes of a cluster, by handlers on their network
-// interfaces (handler library graph) or, to compare, by their hosts.
+// On the host's side package graph is breadth-first search and shortest paths
+// in a graph that is spread over the nodes of a cluster, by handlers on their
+// network interfaces (handler library graph) or, to compare, by their hosts.
 //
 //	library, err := driver.Load(cluster)                                    // once for each cluster
 //	m, err := library.Join(p, driver.Options{PT: 4, Graph: g, Root: 17})    // a process of every node
@@ -44,12 +45,16 @@ type Options struct {
 	Weighted bool // shortest paths; else breadth-first search
 	// ByHost: hosts do what handlers do.
 	ByHost bool
-	// Uncached: handlers keep no labels that they have seen, 8 bytes of HPU memory for each vertex of the node. So each update goes to host memory.
+	// Uncached: handlers keep no labels that they have seen, 8 bytes of HPU
+	// memory for each vertex of the node. So each update goes to host memory.
 	Uncached bool
-	// Workers of a node, up to graph.MaxWorkers; 0: one for each context of its HPUs but those of one, or as many as the packet buffer has room for. More
-	// of them find more distances that do not last. The host has one core, and as many packets on their way to each node, up to four.
+	// Workers of a node, up to graph.MaxWorkers; 0: one for each context of its
+	// HPUs but those of one, or as many as the packet buffer has room for. More
+	// of them find more distances that do not last. The host has one core, and
+	// as many packets on their way to each node, up to four.
 	Workers int
-	// Updates that a packet has at most; 0: as many as fit the largest packet and, from all workers of all nodes at once, half of a packet buffer.
+	// Updates that a packet has at most; 0: as many as fit the largest packet
+	// and, from all workers of all nodes at once, half of a packet buffer.
 	Updates int
 }
 
@@ -67,7 +72,8 @@ func (o *Options) check(p *profile.Profile, nodes int) error {
 	return o.shape(p, nodes)
 }
 
-// shape chooses workers and packets. A node never has more in its packet buffer than one packet from each worker of the others, so that none is lost for want
+// shape chooses workers and packets. A node never has more in its packet buffer
+// than one packet from each worker of the others, so that none is lost for want
 // of room.
 func (o *Options) shape(p *profile.Profile, nodes int) error {
 	room := int64(p.NIC.PacketBuffer) / 2
@@ -78,7 +84,8 @@ func (o *Options) shape(p *profile.Profile, nodes int) error {
 	case o.Updates < 0 || int64(o.Updates) > most:
 		return fmt.Errorf("graph: packets of %d updates, expected 0 to %d (fabric.mtu, nic.packet_buffer)", o.Updates, most)
 	}
-	// Updates and acknowledgements of all workers, nodes that say that they are done, and messages to self.
+	// Updates and acknowledgements of all workers, nodes that say that they are
+	// done, and messages to self.
 	waiting := func(workers int) int { return 2*workers*nodes + nodes + workers }
 	fits := func(workers int) int64 { return min(most, room/UpdateSize/int64(workers)/int64(nodes)) }
 	if o.Workers == 0 {
@@ -100,7 +107,8 @@ func (o *Options) shape(p *profile.Profile, nodes int) error {
 	return nil
 }
 
-// HPUMemory is what a node's handlers need of a device, bytes, in a search of a graph of so many vertices on so many nodes.
+// HPUMemory is what a node's handlers need of a device, bytes, in a search of a
+// graph of so many vertices on so many nodes.
 func (o Options) HPUMemory(p *profile.Profile, vertices, nodes int) (int64, error) {
 	if err := o.shape(p, nodes); err != nil {
 		return 0, err
@@ -109,7 +117,8 @@ func (o Options) HPUMemory(p *profile.Profile, vertices, nodes int) (int64, erro
 	return size, nil
 }
 
-// layout is the state of a node with so many vertices, and how much HPU memory it takes with what lies behind it, bytes.
+// layout is the state of a node with so many vertices, and how much HPU memory
+// it takes with what lies behind it, bytes.
 func (o *Options) layout(local, nodes int) (State, int64) {
 	words := (local + 63) / 64
 	s := State{
@@ -148,7 +157,8 @@ type Member struct {
 	host   *host
 }
 
-// Join gives a process its part of the graph, and its handlers. It takes no virtual time. Without handlers (Options.ByHost) l may be nil.
+// Join gives a process its part of the graph, and its handlers. It takes no
+// virtual time. Without handlers (Options.ByHost) l may be nil.
 func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	nodes := p.Cluster().Nodes()
 	if err := o.check(p.Cluster().Profile(), nodes); err != nil {
@@ -249,7 +259,8 @@ func (m *Member) install(l *Loaded) error {
 	if _, err = m.ni.Objects().PTAlloc(m.on.PTOptions, portals.EQNone, m.o.PT); err != nil {
 		return err
 	}
-	packet := m.p.Alloc(m.o.Updates * UpdateSize) // what an entry must have; handlers take all that comes
+	// what an entry must have; handlers take all that comes
+	packet := m.p.Alloc(m.o.Updates * UpdateSize)
 	entry := portals.ME{
 		Start: packet.Addr(), Length: uint64(packet.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: UpdateBits,
 		Options: portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
@@ -311,7 +322,8 @@ func (m *Member) Counts() (Counts, error) {
 	return s.Counts, err
 }
 
-// Quiet looks whether nothing is left of a search that is over: no vertex waits, no worker works, and no node is waited for.
+// Quiet looks whether nothing is left of a search that is over: no vertex
+// waits, no worker works, and no node is waited for.
 func (m *Member) Quiet() error {
 	if m.host != nil {
 		return m.host.quiet()
@@ -326,8 +338,9 @@ func (m *Member) Quiet() error {
 	return nil
 }
 
-// Collect returns the distance of each vertex from the root, and the vertex before it, of a search that is over. It is for whoever looks from outside: it takes no
-// virtual time.
+// Collect returns the distance of each vertex from the root, and the vertex
+// before it, of a search that is over. It is for whoever looks from outside: it
+// takes no virtual time.
 func Collect(members []*Member) (distance, parent []uint32) {
 	n := members[0].o.Graph.Vertices
 	distance, parent = make([]uint32, n), make([]uint32, n)

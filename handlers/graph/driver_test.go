@@ -14,8 +14,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// search runs one on a cluster, and looks at everything that it says: the distances are those of the reference, the tree is one by the rules of Graph500,
-// and nothing is left over.
+// search runs one on a cluster, and looks at everything that it says: the
+// distances are those of the reference, the tree is one by the rules of
+// Graph500, and nothing is left over.
 func search(t require.TestingT, device string, nodes int, o Options, set ...string) (all Counts) {
 	p, err := profile.Load(device, set...)
 	require.NoError(t, err)
@@ -67,7 +68,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// draw draws a graph: in parts or not, with loops, edges that are there several times, vertices without any, and hubs.
+// draw draws a graph: in parts or not, with loops, edges that are there several
+// times, vertices without any, and hubs.
 func draw(t *rapid.T) *Graph {
 	n := rapid.SampledFrom([]int{1, 2, 7, 64, 65, 300}).Draw(t, "vertices")
 	most := rapid.SampledFrom([]int{1, 9, 255, MaxWeight}).Draw(t, "heaviest")
@@ -93,7 +95,8 @@ type one struct {
 	set    []string
 }
 
-// Any graph on any number of nodes, with packets and workers few and small, and networks that lose packets and send them again.
+// Any graph on any number of nodes, with packets and workers few and small, and
+// networks that lose packets and send them again.
 func TestAnyGraph(t *testing.T) {
 	generator := rapid.Custom(func(t *rapid.T) (s one) {
 		s.o = Options{Graph: draw(t), Weighted: rapid.Bool().Draw(t, "weighted"), ByHost: rapid.Bool().Draw(t, "host"), Uncached: rapid.Bool().Draw(t, "uncached")}
@@ -118,7 +121,8 @@ func TestAnyGraph(t *testing.T) {
 	}
 }
 
-// A packet buffer that is as small as the options allow is never too small: all nodes send all they can to one, which has all vertices but the root.
+// A packet buffer that is as small as the options allow is never too small: all
+// nodes send all they can to one, which has all vertices but the root.
 func TestPacketBufferIsEnough(t *testing.T) {
 	const nodes = 16
 	var list []Edge

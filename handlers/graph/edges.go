@@ -1,7 +1,9 @@
 //go:build !tinygo
 
-// On the host's side package graph has graphs for the library graph: it makes and reads them, solves them on one core, and looks whether a solution is one, as the
-// Graph500 benchmark does ("Graph 500 Benchmark Specification", graph500.org).
+// On the host's side package graph has graphs for the library graph: it makes
+// and reads them, solves them on one core, and looks whether a solution is one,
+// as the Graph500 benchmark does ("Graph 500 Benchmark Specification",
+// graph500.org).
 package graph
 
 import (
@@ -21,7 +23,8 @@ const (
 // None is the distance and the parent of a vertex that was not reached.
 const None = 1<<32 - 1
 
-// Graph is an undirected graph: each edge is there in both directions, as often as it was given. It is read-only.
+// Graph is an undirected graph: each edge is there in both directions, as often
+// as it was given. It is read-only.
 type Graph struct {
 	Vertices int
 	Start    []uint64 // of each vertex's edges, and behind the last
@@ -71,7 +74,8 @@ func (g *Graph) Edges() int { return len(g.Target)/2 + len(g.Loops) }
 // Degree is how many edges lead from a vertex to others.
 func (g *Graph) Degree(v int) int { return int(g.Start[v+1] - g.Start[v]) }
 
-// Traversed is how many edges have an end that was reached, each counted once: what Graph500 divides by the time.
+// Traversed is how many edges have an end that was reached, each counted once:
+// what Graph500 divides by the time.
 func (g *Graph) Traversed(distance []uint32) (n int) {
 	for v, d := range distance {
 		if d != None {
@@ -96,11 +100,14 @@ const (
 	Factor = 16
 )
 
-// heaviest is the largest weight that RMAT draws, as GAP's does (Beamer, Asanović, Patterson, "The GAP Benchmark Suite", 2015).
+// heaviest is the largest weight that RMAT draws, as GAP's does (Beamer,
+// Asanović, Patterson, "The GAP Benchmark Suite", 2015).
 const heaviest = 255
 
-// RMAT makes Graph500's graph of 2^scale vertices and factor times as many edges (Chakrabarti, Zhan, Faloutsos, "R-MAT", SDM'04). Which vertex has which
-// number is drawn, too. Graph500 draws weights evenly from [0, 1); these are whole, from 1 to 255, since handlers have whole distances.
+// RMAT makes Graph500's graph of 2^scale vertices and factor times as many
+// edges (Chakrabarti, Zhan, Faloutsos, "R-MAT", SDM'04). Which vertex has which
+// number is drawn, too. Graph500 draws weights evenly from [0, 1); these are
+// whole, from 1 to 255, since handlers have whole distances.
 func RMAT(scale, factor int, seed uint64) *Graph {
 	rng := rand.New(rand.NewPCG(seed, uint64(scale)))
 	vertices := 1 << scale
@@ -126,7 +133,8 @@ func RMAT(scale, factor int, seed uint64) *Graph {
 	return New(vertices, list)
 }
 
-// Root returns the number-th root, from 0, that a seed draws for a search: a vertex with an edge to another one, if any has.
+// Root returns the number-th root, from 0, that a seed draws for a search: a
+// vertex with an edge to another one, if any has.
 func (g *Graph) Root(number int, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 1<<63|uint64(number)))
 	v := rng.IntN(g.Vertices)
@@ -139,7 +147,8 @@ func (g *Graph) Root(number int, seed uint64) int {
 	return v
 }
 
-// First returns the first vertex with an edge to another one, 0 if none has: lists of edges often begin at 1.
+// First returns the first vertex with an edge to another one, 0 if none has:
+// lists of edges often begin at 1.
 func (g *Graph) First() int {
 	for v := range g.Vertices {
 		if g.Degree(v) > 0 {
@@ -165,9 +174,12 @@ func (g *Graph) weight(i uint64, weighted bool) uint64 {
 	return 1
 }
 
-// Validate looks whether distances and parents are a tree of shortest paths from a root, by the rules of Graph500: the tree has no cycles and begins at
-// the root; a vertex and its parent are the ends of an edge of the graph, whose weight is the difference of their distances; no edge leads to a vertex
-// that is farther than this edge allows; and the tree has all vertices that the root is connected with, and no others.
+// Validate looks whether distances and parents are a tree of shortest paths
+// from a root, by the rules of Graph500: the tree has no cycles and begins at
+// the root; a vertex and its parent are the ends of an edge of the graph, whose
+// weight is the difference of their distances; no edge leads to a vertex that
+// is farther than this edge allows; and the tree has all vertices that the root
+// is connected with, and no others.
 func (g *Graph) Validate(root int, distance, parent []uint32, weighted bool) error {
 	if distance[root] != 0 || parent[root] != uint32(root) {
 		return fmt.Errorf("the root, %d, has distance %d and parent %d", root, distance[root], parent[root])

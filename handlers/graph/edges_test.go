@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// random draws a graph: often in parts, with edges that are there several times and such that lead nowhere else.
+// random draws a graph: often in parts, with edges that are there several times
+// and such that lead nowhere else.
 func random(t *rapid.T) *Graph {
 	n := rapid.IntRange(1, 20).Draw(t, "vertices")
 	vertex := rapid.Custom(func(t *rapid.T) uint32 { return uint32(rapid.IntRange(0, n-1).Draw(t, "vertex")) })
@@ -52,7 +53,8 @@ func tree(g *Graph, root int, distance []uint32, weighted bool) []uint32 {
 	return parent
 }
 
-// The reference finds what a slow one finds, and the validation says so. It does not say so when one distance or one parent is another one.
+// The reference finds what a slow one finds, and the validation says so. It
+// does not say so when one distance or one parent is another one.
 func TestSolveAndValidate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := random(t)
@@ -129,7 +131,9 @@ func TestTooFar(t *testing.T) {
 	require.Equal(t, uint32(None-1), d[4096])
 }
 
-// R-MAT graphs are the same for the same seed, have as many edges as Graph500's, and degrees that are far from even. Every fourth or so vertex has none.
+// R-MAT graphs are the same for the same seed, have as many edges as
+// Graph500's, and degrees that are far from even. Every fourth or so vertex has
+// none.
 func TestRMAT(t *testing.T) {
 	g := RMAT(12, Factor, 5)
 	require.Equal(t, g, RMAT(12, Factor, 5))

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// banner is what the first line of a file of MatrixMarket begins with; it is known by fewer percent signs and in lower case, too.
+// banner is what the first line of a file of MatrixMarket begins with; it is
+// known by fewer percent signs and in lower case, too.
 const (
 	banner         = "%%MatrixMarket"
 	expectedBanner = "expected " + banner + " matrix coordinate, then pattern, integer or real, then general, symmetric or skew-symmetric"
@@ -32,8 +33,9 @@ type matrix struct {
 	rows, entries   uint64
 }
 
-// readMatrix reads a matrix with its banner: rows and columns are vertices, from 1, each entry is an edge of the weight that it has. The vertices are as many
-// as the rows, also those without an edge.
+// readMatrix reads a matrix with its banner: rows and columns are vertices,
+// from 1, each entry is an edge of the weight that it has. The vertices are as
+// many as the rows, also those without an edge.
 func readMatrix(l *lines, first string) (*Graph, error) {
 	m, err := parseBanner(first)
 	if err != nil {

@@ -11,9 +11,12 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// host does on one core what handlers do: it gathers updates for each node in packets, carries out those that come, acknowledges them, and finds the end in the
-// same way. What its core takes is what the profile says: to post, to look at an event and match it, to read and write bytes in sequence, a line of
-// memory for each label that it looks at, and an access to DRAM for each vertex that it goes on from. Its instructions cost nothing.
+// host does on one core what handlers do: it gathers updates for each node in
+// packets, carries out those that come, acknowledges them, and finds the end in
+// the same way. What its core takes is what the profile says: to post, to look
+// at an event and match it, to read and write bytes in sequence, a line of
+// memory for each label that it looks at, and an access to DRAM for each vertex
+// that it goes on from. Its instructions cost nothing.
 type host struct {
 	*Member
 	eq       portals.Handle
@@ -267,7 +270,8 @@ func (h *host) follow(v int) error {
 	return nil
 }
 
-// put adds an update to the packet for a node, and sends it if it is full. When all slots are on their way it deals with what comes, first.
+// put adds an update to the packet for a node, and sends it if it is full. When
+// all slots are on their way it deals with what comes, first.
 func (h *host) put(to uint32, label uint64, local uint32) error {
 	for h.filling[to] < 0 {
 		if n := len(h.free[to]); n > 0 {

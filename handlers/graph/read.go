@@ -16,9 +16,11 @@ const (
 	expected = "expected two vertices and perhaps a weight"
 )
 
-// Read reads a graph: a line for each edge, two vertices from 0 and, if it is not 1, the weight, with blanks between; empty lines and those that begin with
+// Read reads a graph: a line for each edge, two vertices from 0 and, if it is
+// not 1, the weight, with blanks between; empty lines and those that begin with
 // # or % count for nothing. The vertices are those up to the largest that is named. A file that begins with the banner of MatrixMarket is read as its format
-// has it (R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996). Errors name the file and the line.
+// has it (R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange
+// Formats", NISTIR 5935, 1996). Errors name the file and the line.
 func Read(name string, r io.Reader) (*Graph, error) {
 	l := &lines{scanner: bufio.NewScanner(r)}
 	l.scanner.Buffer(make([]byte, 0, maxLine), maxLine)

@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// Solve returns the distance of each vertex from a root: in edges, by a queue, or, weighted, in their weights, by Dijkstra's algorithm with a heap. A distance
-// of 2^32 - 1 or more is an error.
+// Solve returns the distance of each vertex from a root: in edges, by a queue,
+// or, weighted, in their weights, by Dijkstra's algorithm with a heap. A
+// distance of 2^32 - 1 or more is an error.
 func (g *Graph) Solve(root int, weighted bool) ([]uint32, error) {
 	distance := make([]uint32, g.Vertices)
 	for v := range distance {

@@ -1,18 +1,26 @@
-// Package graph is breadth-first search and shortest paths in a graph that is spread over the nodes of a network, by handlers on their network interfaces
-// (sPIN'17, "Simple Graph Kernels"). A message carries new distances; a handler changes those that it makes smaller, by compare-and-swap in host memory, and
-// handlers go on from there. Nobody's host takes part. Package driver is what programs use; README.md says how it ends and why nothing is lost.
+// Package graph is breadth-first search and shortest paths in a graph that is
+// spread over the nodes of a network, by handlers on their network interfaces
+// (sPIN'17, "Simple Graph Kernels"). A message carries new distances; a handler
+// changes those that it makes smaller, by compare-and-swap in host memory, and
+// handlers go on from there. Nobody's host takes part. Package driver is what
+// programs use; README.md says how it ends and why nothing is lost.
 //
-// A vertex v lives on node v modulo the number of nodes, where it has the number v divided by that.
+// A vertex v lives on node v modulo the number of nodes, where it has the
+// number v divided by that.
 package graph
 
 import "structs"
 
-// State is the HPU memory of a node's entries. Behind it lie, at the offsets that it names: labels that were seen, for each vertex; a bit for each vertex: it
-// is waiting to be taken; a bit for each word of these that is not 0; and the workers.
+// State is the HPU memory of a node's entries. Behind it lie, at the offsets
+// that it names: labels that were seen, for each vertex; a bit for each vertex:
+// it is waiting to be taken; a bit for each word of these that is not 0; and
+// the workers.
 type State struct {
 	_ structs.HostLayout
-	// Deficit is, below, how many reasons there are that the node is not done: handlers of updates, workers, packets of which it does not know
-	// that they have come to an end; above 32 bits, the node that engaged it. 0: it is not engaged.
+	// Deficit is, below, how many reasons there are that the node is not done:
+	// handlers of updates, workers, packets of which it does not know that they
+	// have come to an end; above 32 bits, the node that engaged it. 0: it is
+	// not engaged.
 	Deficit uint64
 	Idle    uint64 // bit i: worker i has nothing to do
 	Pending uint64 // words of waiting vertices that are not 0
@@ -49,7 +57,8 @@ type Counts struct {
 	Edges    uint64 // that it followed
 }
 
-// Worker follows edges, when there are vertices to take. Behind it lie how many updates there are for each node, and places for Capacity of each.
+// Worker follows edges, when there are vertices to take. Behind it lie how many
+// updates there are for each node, and places for Capacity of each.
 type Worker struct {
 	_        structs.HostLayout
 	Unacked  uint64      // packets that were not acknowledged, and one while it sends
@@ -72,8 +81,10 @@ const WorkerSize = 72 + 4*ChunkWords
 // ChunkWords are those of edges that a worker reads at once; an edge is one or, with a weight, two.
 const ChunkWords = 512
 
-// Turn is what a worker does before others have their turn, so that a device does not take it for an endless loop: it goes down by the words of edges, and
-// by TurnCost for each vertex, each packet that is sent, and each update that is carried out.
+// Turn is what a worker does before others have their turn, so that a device
+// does not take it for an endless loop: it goes down by the words of edges, and
+// by TurnCost for each vertex, each packet that is sent, and each update that
+// is carried out.
 const (
 	Turn     = 8192
 	TurnCost = 16

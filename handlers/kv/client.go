@@ -60,10 +60,12 @@ func Dial(p *runtime.Proc, servers []Address, o Options) (*Client, error) {
 	return c, err
 }
 
-// Again is how often servers have sent a request back, and how often a read by RDMA met a change and was begun anew.
+// Again is how often servers have sent a request back, and how often a read by
+// RDMA met a change and was begun anew.
 func (c *Client) Again() uint64 { return c.again }
 
-// Get returns the value of a key, which is valid until the program next waits, and its version. ErrNotFound: there is none.
+// Get returns the value of a key, which is valid until the program next waits,
+// and its version. ErrNotFound: there is none.
 func (c *Client) Get(key []byte) (value []byte, version uint64, err error) {
 	if c.remote != nil {
 		return c.remote.get(key)
@@ -75,7 +77,8 @@ func (c *Client) Get(key []byte) (value []byte, version uint64, err error) {
 	return c.answers.Slice(AnswerSize, AnswerSize+int(a.Value)).Read(), a.Version, nil
 }
 
-// Put inserts a key, or replaces its value, and returns the version that it has got. Versions of a key grow and are never 0.
+// Put inserts a key, or replaces its value, and returns the version that it has
+// got. Versions of a key grow and are never 0.
 func (c *Client) Put(key, value []byte) (version uint64, err error) {
 	a, err := c.do(&Request{Op: Put}, key, value)
 	return a.Version, err
@@ -87,7 +90,8 @@ func (c *Client) Delete(key []byte) (version uint64, err error) {
 	return a.Version, err
 }
 
-// Swap replaces the value of a key if it has a version, and returns its new one. Version 0: the key is inserted if it is not there. Else a *ChangedError.
+// Swap replaces the value of a key if it has a version, and returns its new
+// one. Version 0: the key is inserted if it is not there. Else a *ChangedError.
 func (c *Client) Swap(key []byte, version uint64, value []byte) (uint64, error) {
 	a, err := c.do(&Request{Op: Swap, Expect: version}, key, value)
 	return a.Version, err

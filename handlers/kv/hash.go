@@ -2,7 +2,8 @@ package kv
 
 import "encoding/binary"
 
-// Hash begins and ends with these; between them [Mix] takes words of 8 bytes, the last filled up with zeros.
+// Hash begins and ends with these; between them [Mix] takes words of 8 bytes,
+// the last filled up with zeros.
 const (
 	hashSeed = 0x9e3779b97f4a7c15
 	hashBy   = 0xff51afd7ed558ccd
@@ -64,5 +65,6 @@ func Same(a, b []byte) bool {
 	return true
 }
 
-// AnswerData is the hdr_data of the packets of an answer: what the client has called the request, and how many bytes the answer has in all.
+// AnswerData is the hdr_data of the packets of an answer: what the client has
+// called the request, and how many bytes the answer has in all.
 func AnswerData(tag, length uint64) uint64 { return tag<<32 | length }

@@ -2,7 +2,8 @@
 
 package kv
 
-// Lay names the places of what lies behind the state in HPU memory, from the numbers that the state has of each, and returns the bytes that all takes.
+// Lay names the places of what lies behind the state in HPU memory, from the
+// numbers that the state has of each, and returns the bytes that all takes.
 func (s *State) Lay() (behind int) {
 	chunk := (int(s.Chunk) + 7) &^ 7
 	for _, area := range []struct {

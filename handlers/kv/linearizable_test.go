@@ -43,7 +43,8 @@ type seen struct {
 	version uint64
 }
 
-// single is a key of the sequential store that every history must be one of. Versions of a key grow.
+// single is a key of the sequential store that every history must be one of.
+// Versions of a key grow.
 type single struct {
 	there   bool
 	value   string
@@ -85,7 +86,8 @@ type system struct {
 	again   uint64
 }
 
-// newSystem draws one: few stripes, short walks, little room at the host and in stacks, and what the network does to packets.
+// newSystem draws one: few stripes, short walks, little room at the host and in
+// stacks, and what the network does to packets.
 func newSystem(t *testing.T, seed uint64, mode Mode) *system {
 	rng := rand.New(rand.NewPCG(seed, 31))
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
@@ -181,7 +183,8 @@ func (s *system) check() (n int, wrong string) {
 	return n, wrong
 }
 
-// The baselines are linearizable as well: one core that serves everything, and clients that read its memory while it changes.
+// The baselines are linearizable as well: one core that serves everything, and
+// clients that read its memory while it changes.
 func TestBaselinesAreLinearizable(t *testing.T) {
 	for _, mode := range []Mode{Host, OneSided} {
 		again, grown := uint64(0), uint64(0)
@@ -200,8 +203,10 @@ func TestBaselinesAreLinearizable(t *testing.T) {
 	}
 }
 
-// Whatever clients do with a key at the same time, and whatever happens to their messages, it is as if they had done it one after the other, each thing
-// within its time: while handlers on several HPUs and the host serve them, and while the table grows.
+// Whatever clients do with a key at the same time, and whatever happens to
+// their messages, it is as if they had done it one after the other, each thing
+// within its time: while handlers on several HPUs and the host serve them, and
+// while the table grows.
 func TestLinearizable(t *testing.T) {
 	var all Counts
 	var host Stats

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// outbox is buffers for messages of a process, each of which is used again when its message has left.
+// outbox is buffers for messages of a process, each of which is used again when
+// its message has left.
 type outbox struct {
 	p    *runtime.Proc
 	ni   *runtime.NI

@@ -2,7 +2,8 @@
 
 package kv
 
-// pool is the memory of a server that nobody uses. Blocks of a class are cut from what has never been used or, when that is used up, from larger ones;
+// pool is the memory of a server that nobody uses. Blocks of a class are cut
+// from what has never been used or, when that is used up, from larger ones;
 // they are not put together again.
 type pool struct {
 	free [MaxClass + 1][]uint64 // places

@@ -10,10 +10,14 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// reader gets keys by RDMA reads of the servers' memory, as Pilaf (Mitchell et al., ATC'13) and FaRM (Dragojević et al., NSDI'14) do: the bucket's
-// link, then the block of the item, then along the chain. The host changes a stripe in one moment and counts it in the directory, so:
-//   - an item that its checksum proves, and that the bucket's link named, was the key's at the moment when the link was read;
-//   - what was found behind another item, or not found, is true if the stripe has not changed from before the walk until after it.
+// reader gets keys by RDMA reads of the servers' memory, as Pilaf (Mitchell et
+// al., ATC'13) and FaRM (Dragojević et al., NSDI'14) do: the bucket's link,
+// then the block of the item, then along the chain. The host changes a stripe
+// in one moment and counts it in the directory, so:
+//   - an item that its checksum proves, and that the bucket's link named, was
+//     the key's at the moment when the link was read;
+//   - what was found behind another item, or not found, is true if the stripe
+//     has not changed from before the walk until after it.
 //
 // Else the walk is begun anew.
 type reader struct {
@@ -94,7 +98,8 @@ func (r *reader) get(key []byte) (value []byte, version uint64, err error) {
 	for range tries {
 		i, how, err := r.walk(server, r.servers[server][stripe].table, key, hash)
 		changed := how == anew
-		if err == nil && how != certain { // what is read of the directory lies where the item's header did
+		// what is read of the directory lies where the item's header did
+		if err == nil && how != certain {
 			var other bool
 			other, err = r.look(server, stripe)
 			changed = changed || other

@@ -58,7 +58,8 @@ const (
 
 const requestBits = 0x6b76 // "kv"
 
-// Open gives a process a server: memory for its items, and the entries that requests come to. It takes no virtual time.
+// Open gives a process a server: memory for its items, and the entries that
+// requests come to. It takes no virtual time.
 func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -103,8 +104,9 @@ func (s *Server) expose() error {
 	return err
 }
 
-// listen appends the buffers that the host's requests come to: so many that each client's longest one, or all that handlers may hand over, have room
-// in half of them.
+// listen appends the buffers that the host's requests come to: so many that
+// each client's longest one, or all that handlers may hand over, have room in
+// half of them.
 func (s *Server) listen() error {
 	const number = 4
 	longest, most := RequestSize+s.o.MaxKey+s.o.MaxValue, s.o.Clients
@@ -177,7 +179,8 @@ func (s *Server) install(l *Loaded) error {
 	return err
 }
 
-// fill writes stripes, and as many blocks as stacks begin with: half of their depth of those classes that an eighth of the memory has room for.
+// fill writes stripes, and as many blocks as stacks begin with: half of their
+// depth of those classes that an eighth of the memory has room for.
 func (s *Server) fill(stripes, stacks []byte) error {
 	for i := range s.t.parts {
 		p, b := &s.t.parts[i], stripes[i*StripeSize:]

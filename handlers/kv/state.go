@@ -1,10 +1,12 @@
-// Package kv is a key-value store on the network interface (sPIN'17 §5.4): a hash table in host memory, whose buckets handlers walk by DMA. README.md
-// says how, and package store is what programs use.
+// Package kv is a key-value store on the network interface (sPIN'17 §5.4): a
+// hash table in host memory, whose buckets handlers walk by DMA. README.md says
+// how, and package store is what programs use.
 package kv
 
 import "structs"
 
-// State is the HPU memory of a store. Behind it lie stripes, stacks of free blocks, slots and buffers, at the places it names.
+// State is the HPU memory of a store. Behind it lie stripes, stacks of free
+// blocks, slots and buffers, at the places it names.
 type State struct {
 	_ structs.HostLayout
 
@@ -52,7 +54,8 @@ type Counts struct {
 	Conflicts uint64 // looks at locks that were taken
 }
 
-// Stripe is a part of the table with buckets of its own: those of the keys with the same lowest bits in their hashes.
+// Stripe is a part of the table with buckets of its own: those of the keys with
+// the same lowest bits in their hashes.
 type Stripe struct {
 	_       structs.HostLayout
 	Lock    uint64 // see the constants
@@ -68,7 +71,8 @@ type Stripe struct {
 // StripeSize is that of a Stripe, bytes.
 const StripeSize = 64
 
-// A lock has readers, or one writer, which may find readers that have yet to leave; or requests at the host, to which the stripe then belongs: a handler
+// A lock has readers, or one writer, which may find readers that have yet to
+// leave; or requests at the host, to which the stripe then belongs: a handler
 // that finds it so adds its own to them.
 const (
 	Writer = 1 << 0
@@ -101,7 +105,8 @@ type Slot struct {
 // SlotSize is that of a Slot, bytes.
 const SlotSize = 32 + UserHeader
 
-// UserHeader is how many bytes of a message the header handler reads: the request and keys of up to ShortKey bytes.
+// UserHeader is how many bytes of a message the header handler reads: the
+// request and keys of up to ShortKey bytes.
 const (
 	UserHeader = 256
 	ShortKey   = UserHeader - RequestSize
@@ -141,7 +146,8 @@ const (
 	MaxValue = MaxItem - RequestSize - MaxKey // with the longest key
 )
 
-// Item is how a key and its value lie in host memory: the key follows, then the value. An item does not change but for Next.
+// Item is how a key and its value lie in host memory: the key follows, then the
+// value. An item does not change but for Next.
 type Item struct {
 	_       structs.HostLayout
 	Next    uint64 // link
@@ -153,8 +159,9 @@ type Item struct {
 	Spare   uint64
 }
 
-// A link names a block: its class in the 6 bits below, its place in the entry in those up to bit 47, a multiple of 64; and above some bits of the
-// hash, so that most other items of a bucket need not be read. 0 is no link.
+// A link names a block: its class in the 6 bits below, its place in the entry
+// in those up to bit 47, a multiple of 64; and above some bits of the hash, so
+// that most other items of a bucket need not be read. 0 is no link.
 const (
 	classMask = 63
 	placeMask = 1<<48 - 64
@@ -189,7 +196,8 @@ func Bucket(table, hash uint64) uint64 {
 	return Place(table) + (hash>>16&(1<<Class(table)-1))*8
 }
 
-// Answer is what the first packet of an answer begins with; the value follows. All packets have the hdr_data [AnswerData].
+// Answer is what the first packet of an answer begins with; the value follows.
+// All packets have the hdr_data [AnswerData].
 type Answer struct {
 	_       structs.HostLayout
 	Status  uint32

@@ -77,7 +77,8 @@ func fill(n, seed int) []byte {
 	return b
 }
 
-// Keys and values of every length up to the longest: at the edges of the user header, of a packet, and of what a block holds.
+// Keys and values of every length up to the longest: at the edges of the user
+// header, of a packet, and of what a block holds.
 func TestLengths(t *testing.T) {
 	both(t, func(t *testing.T, device string, mode Mode) {
 		o := Options{Mode: mode, Memory: 64 << 20, MaxValue: 256 << 10}
@@ -130,7 +131,8 @@ func TestLengths(t *testing.T) {
 	})
 }
 
-// All keys in one bucket that does not grow: handlers give up after a few steps, and the host finds what is there.
+// All keys in one bucket that does not grow: handlers give up after a few
+// steps, and the host finds what is there.
 func TestOneBucket(t *testing.T) {
 	s := open(t, "spin-int", 2, 1, Options{Stripes: 1, Buckets: 1, Load: 1 << 16, Steps: 3})
 	defer s.close()
@@ -161,7 +163,8 @@ func TestOneBucket(t *testing.T) {
 	require.Zero(t, s.server.Stats().Grown)
 }
 
-// A table grows while it is filled, and everything stays where it can be found; handlers then need few steps.
+// A table grows while it is filled, and everything stays where it can be found;
+// handlers then need few steps.
 func TestGrowth(t *testing.T) {
 	both(t, func(t *testing.T, device string, mode Mode) {
 		s := open(t, device, 2, 1, Options{Mode: mode, Stripes: 4, Buckets: 1})
@@ -187,12 +190,14 @@ func TestGrowth(t *testing.T) {
 			require.NoError(t, err)
 			require.Less(t, counts.Handed, uint64(keys/10))
 			require.NotZero(t, counts.Grown)
-			require.LessOrEqual(t, counts.Grown, s.server.Stats().Grown) // the host sees by itself that a stripe which it has is too full
+			// the host sees by itself that a stripe which it has is too full
+			require.LessOrEqual(t, counts.Grown, s.server.Stats().Grown)
 		}
 	})
 }
 
-// When the memory is used up clients are told so, nothing that is there is lost, and what is deleted makes room again.
+// When the memory is used up clients are told so, nothing that is there is
+// lost, and what is deleted makes room again.
 func TestFull(t *testing.T) {
 	both(t, func(t *testing.T, device string, mode Mode) {
 		s := open(t, device, 2, 1, Options{Mode: mode, Memory: 256 << 10, Stripes: 4, Buckets: 4, Depth: 8})
@@ -229,7 +234,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// A client that goes away without waiting for its answer, and one that sends what is no request, are no harm to others.
+// A client that goes away without waiting for its answer, and one that sends
+// what is no request, are no harm to others.
 func TestStrangers(t *testing.T) {
 	both(t, func(t *testing.T, device string, mode Mode) {
 		s := open(t, device, 3, 1, Options{Mode: mode})
@@ -280,7 +286,8 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// A value of several packets comes from one item, whoever replaces it meanwhile and whatever its block is used for then.
+// A value of several packets comes from one item, whoever replaces it meanwhile
+// and whatever its block is used for then.
 func TestLongValuesAreWhole(t *testing.T) {
 	both(t, func(t *testing.T, device string, mode Mode) {
 		s := open(t, device, 7, 1, Options{Mode: mode})
@@ -315,7 +322,8 @@ func TestLongValuesAreWhole(t *testing.T) {
 	})
 }
 
-// A key that is there all the time is found, while the items before it in its bucket come and go, and their blocks become items of another bucket.
+// A key that is there all the time is found, while the items before it in its
+// bucket come and go, and their blocks become items of another bucket.
 func TestKeysAreFoundBehindOthers(t *testing.T) {
 	both(t, func(t *testing.T, device string, mode Mode) {
 		s := open(t, device, 7, 1, Options{Mode: mode, Stripes: 1, Buckets: 2, Load: 100})

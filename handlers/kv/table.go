@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// table is the hash table of a server as its host works on it. What a walk reads and what it takes is charged before anything changes, so that every
+// table is the hash table of a server as its host works on it. What a walk
+// reads and what it takes is charged before anything changes, so that every
 // change is one moment.
 type table struct {
 	p     *runtime.Proc
@@ -18,7 +19,8 @@ type table struct {
 	pool  pool
 	load  int
 	parts []part
-	// shared says that clients read buckets and items by themselves: then a directory is kept for them, items have checksums, and buckets that a
+	// shared says that clients read buckets and items by themselves: then a
+	// directory is kept for them, items have checksums, and buckets that a
 	// stripe has outgrown say so for ever.
 	shared bool
 }
@@ -26,9 +28,10 @@ type table struct {
 // part is what the host knows of a stripe that is its own.
 type part struct {
 	table, items, version, growAt uint64
-	number, changes               uint64 // of the directory: which entry, and how often the stripe has changed
-	era                           uint64
-	waiting                       []job // requests that have come before the stripe
+	// of the directory: which entry, and how often the stripe has changed
+	number, changes uint64
+	era             uint64
+	waiting         []job // requests that have come before the stripe
 }
 
 // newTable makes empty stripes, in memory that has not been used.
@@ -55,7 +58,8 @@ func newTable(p *runtime.Proc, o *Options) (*table, error) {
 	return t, nil
 }
 
-// charge has the core wait for so many places of memory, one after the other, and read and write so many bytes.
+// charge has the core wait for so many places of memory, one after the other,
+// and read and write so many bytes.
 func (t *table) charge(places int, read, written int64) {
 	t.p.Compute(sim.Time(places) * t.p.Cluster().Profile().Host.MemoryLatency)
 	t.p.Stream(read, written)
@@ -109,7 +113,8 @@ func (t *table) find(p *part, key []byte, hash uint64) (i item) {
 	return i
 }
 
-// link makes the block, which has key and value, the item of a key: in place of the one found, or as the first of its bucket.
+// link makes the block, which has key and value, the item of a key: in place of
+// the one found, or as the first of its bucket.
 func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
 	next, at := i.first, i.bucketPlace
 	if i.link != 0 {
@@ -150,7 +155,8 @@ func (t *table) grow(p *part) {
 	}
 }
 
-// larger takes memory for as many buckets as the items of a stripe ask for; if there is none, the stripe does not grow any more.
+// larger takes memory for as many buckets as the items of a stripe ask for; if
+// there is none, the stripe does not grow any more.
 func (t *table) larger(p *part) (place uint64, log uint32) {
 	was := Class(p.table)
 	log = was
@@ -193,7 +199,8 @@ func (t *table) rehash(p *part, place uint64, log uint32) {
 	t.publish(p)
 }
 
-// The directory of a shared table: for each stripe where its buckets are, and how often it has changed.
+// The directory of a shared table: for each stripe where its buckets are, and
+// how often it has changed.
 const (
 	directory      = 64 // its place
 	directoryEntry = 16

@@ -1,7 +1,10 @@
-// Package mailbox is ExaNeSt's packetizer and mailbox (TR-488 §4.4; Ploumidis et al., FORTH-ICS, 2023) as a library of handlers: messages of up to 64 bytes from a
-// channel of one process to the queue of another, with an answer for each.
+// Package mailbox is ExaNeSt's packetizer and mailbox (TR-488 §4.4; Ploumidis
+// et al., FORTH-ICS, 2023) as a library of handlers: messages of up to 64 bytes
+// from a channel of one process to the queue of another, with an answer for
+// each.
 //
-// One instance is a virtual interface of both. Its HPU memory has two entries, which share the state:
+// One instance is a virtual interface of both. Its HPU memory has two entries,
+// which share the state:
 //   - the packetizer (kind header): stores of the own process into its channels, answers, time-outs;
 //   - the mailbox (kind payload): cells that arrive.
 //
@@ -80,7 +83,8 @@ type Received struct {
 	Strange    uint64 // cells that mean nothing
 }
 
-// Channel is a channel of a packetizer: its registers and what the hardware knows of the message in them.
+// Channel is a channel of a packetizer: its registers and what the hardware
+// knows of the message in them.
 type Channel struct {
 	_        structs.HostLayout
 	Payload  [MaxPayload]byte
@@ -112,7 +116,8 @@ type Peer struct {
 // PeerSize is that of a Peer, bytes.
 const PeerSize = 16 + 8*Channels
 
-// Entry is the word in front of a message in the queue. It is written last: when Turn is that of the place, the message is there.
+// Entry is the word in front of a message in the queue. It is written last:
+// when Turn is that of the place, the message is there.
 type Entry struct {
 	_      structs.HostLayout
 	Turn   uint32 // 1 + the number of the message among all of the mailbox
@@ -162,11 +167,13 @@ type Header struct {
 	Attempt uint32
 }
 
-// PDIDShift is where in the match bits the 16 bits of the PDID begin. In cells the device writes them:
-// the entry of a mailbox has them stamped with the user id of the process that the message is from.
+// PDIDShift is where in the match bits the 16 bits of the PDID begin. In cells
+// the device writes them: the entry of a mailbox has them stamped with the user
+// id of the process that the message is from.
 const PDIDShift = 4
 
-// Bits encodes a header: kind 4 bits, PDID 16, channel 4, portal table entry 8, length 8, code 8, attempt 16.
+// Bits encodes a header: kind 4 bits, PDID 16, channel 4, portal table entry 8,
+// length 8, code 8, attempt 16.
 func (h *Header) Bits() uint64 {
 	return uint64(h.Kind) | uint64(h.PDID&0xffff)<<PDIDShift | uint64(h.Channel&0xf)<<20 | uint64(h.PT&0xff)<<24 | uint64(h.Length&0xff)<<32 |
 		uint64(h.Code&0xff)<<40 | uint64(h.Attempt&0xffff)<<48
@@ -180,7 +187,8 @@ func HeaderOf(b uint64) Header {
 	}
 }
 
-// Destination packs the mailbox that a channel is to send to into 64 bits, as they are stored last: node 32 bits, process 16, portal table entry 8.
+// Destination packs the mailbox that a channel is to send to into 64 bits, as
+// they are stored last: node 32 bits, process 16, portal table entry 8.
 func Destination(nid, pid, pt uint32) uint64 {
 	return uint64(nid) | uint64(pid&0xffff)<<32 | uint64(pt&0xff)<<48
 }

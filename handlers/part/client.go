@@ -27,7 +27,8 @@ type client struct {
 	inbox  []message
 }
 
-// recent is for how many blocks the driver remembers the pages it has dealt with (T: those of two transactions).
+// recent is for how many blocks the driver remembers the pages it has dealt
+// with (T: those of two transactions).
 const recent = 2
 
 // block is an attempt to send a block, some of whose pages were absent.
@@ -84,7 +85,8 @@ func (c *client) ahead(t *host.Thread) {
 	}
 	piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
 	r.Start = piece.End
-	if err := c.driver.bring(t, c.process, piece, true); err != nil || r.Start >= r.End { // what nobody has asked for may be missing
+	// what nobody has asked for may be missing
+	if err := c.driver.bring(t, c.process, piece, true); err != nil || r.Start >= r.End {
 		c.later = append(c.later[:0], c.later[1:]...)
 	}
 }
@@ -133,8 +135,10 @@ func (c *client) add(b *block, page uint64) {
 	b.pages = append(b.pages, page)
 }
 
-// resolve brings in the pages of the oldest block, with those that are in the FIFO only then, and has it sent again: once for all of its pages (P: they fault in
-// one pass). It stops within the block after so many pages, and returns how many more the run may deal with.
+// resolve brings in the pages of the oldest block, with those that are in the
+// FIFO only then, and has it sent again: once for all of its pages (P: they
+// fault in one pass). It stops within the block after so many pages, and
+// returns how many more the run may deal with.
 func (c *client) resolve(t *host.Thread, left int) int {
 	for {
 		b := &c.blocks[0]
@@ -162,7 +166,8 @@ func (c *client) resolve(t *host.Thread, left int) int {
 	return left
 }
 
-// page brings in a page of the oldest block, with what the policy wants besides; with ask it has the block sent again.
+// page brings in a page of the oldest block, with what the policy wants
+// besides; with ask it has the block sent again.
 func (c *client) page(t *host.Thread, page uint64, ask bool) {
 	d := c.driver
 	m := message{block: c.blocks[0].FaultRecord, ask: ask, fault: host.DeviceFault{Process: c.process, Addr: page, Write: true, Flow: t.Flow()}}
@@ -176,7 +181,9 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 			return
 		}
 		switch err := d.bring(t, c.process, m.plan.First, true); {
-		case errors.Is(err, host.ErrNoMemory): // now, for all of it: what is missing faults again, or comes with the time-out
+		// now, for all of it: what is missing faults again, or comes with the
+		// time-out
+		case errors.Is(err, host.ErrNoMemory):
 			d.stats.Short++
 			ask = ask && c.process.Present(page, true)
 		case err != nil:

@@ -1,12 +1,17 @@
 //go:build !tinygo
 
-// On the host's side package part is the host's side of PART (Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc thesis, 2019, "T"): what a node's kernel and its
-// processes do about page faults of RDMA.
+// On the host's side package part is the host's side of PART (Psistakis et al.,
+// IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc thesis, 2019, "T"): what a node's
+// kernel and its processes do about page faults of RDMA.
 //
-// A fault interrupts the core of the SMMU's line. The handler, the kernel's (host.SMMUDriver), schedules the receive tasklet, and for a fault at the source
-// of a transfer the send tasklet first (T §3.2.1). The receive tasklet reads the fault FIFO, brings in for each page of a block what the [Policy] says, and sends
-// the process a netlink message; a thread of the process that waits for those asks the source for the block (P §4.4). The send tasklet brings in
-// what the policy says for the address in the SMMU's registers; its block comes again after its time-out (T §3.2.2).
+// A fault interrupts the core of the SMMU's line. The handler, the kernel's
+// (host.SMMUDriver), schedules the receive tasklet, and for a fault at the
+// source of a transfer the send tasklet first (T §3.2.1). The receive tasklet
+// reads the fault FIFO, brings in for each page of a block what the [Policy]
+// says, and sends the process a netlink message; a thread of the process that
+// waits for those asks the source for the block (P §4.4). The send tasklet
+// brings in what the policy says for the address in the SMMU's registers; its
+// block comes again after its time-out (T §3.2.2).
 //
 //	parts, err := driver.Load(cluster, driver.Options{Policy: driver.PIA})    // once for each cluster
 //	page, err := parts.Open(p, channels.Options{PDID: 7})                     // once for each process, before it first waits
@@ -28,9 +33,11 @@ type Method int
 const (
 	// GetUserPages brings pages in in the kernel; the request to send again leaves the process (P).
 	GetUserPages Method = iota
-	// Touch has a thread of the process touch the pages, and then send the request (T: the first version).
+	// Touch has a thread of the process touch the pages, and then send the
+	// request (T: the first version).
 	Touch
-	// InKernel is GetUserPages, and the request leaves the kernel, without netlink: "future work" in P and T.
+	// InKernel is GetUserPages, and the request leaves the kernel, without
+	// netlink: "future work" in P and T.
 	InKernel
 )
 
@@ -58,7 +65,8 @@ type Part struct {
 	nodes   []*Driver // by node; nil: no process has opened a page there
 }
 
-// Load makes the engine ready for the processes of a cluster. The profile must have an operating system and an SMMU.
+// Load makes the engine ready for the processes of a cluster. The profile must
+// have an operating system and an SMMU.
 func Load(c *runtime.Cluster, o Options) (*Part, error) {
 	prof := c.Profile()
 	if !prof.OS.On() || !prof.SMMU.On() {
@@ -80,8 +88,9 @@ func Load(c *runtime.Cluster, o Options) (*Part, error) {
 	return &Part{cluster: c, engine: e, options: o, nodes: make([]*Driver, c.Nodes())}, nil
 }
 
-// Open gives a process its page, and has its node's driver serve it, with a thread of the process on the core beside its own. It takes no virtual time and is for
-// the time before the process first waits.
+// Open gives a process its page, and has its node's driver serve it, with a
+// thread of the process on the core beside its own. It takes no virtual time
+// and is for the time before the process first waits.
 func (s *Part) Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error) {
 	g, err := s.engine.Open(p, o)
 	if err != nil {

@@ -123,7 +123,8 @@ func (r run) spawn(t *testing.T, o *outcome, dst *runtime.View) {
 
 func (o *outcome) stats(node int) Stats { return o.parts.Driver(node).Stats() }
 
-// A page that is absent at the destination: the methods differ by what they do, to the picosecond, and P's sum is not far (experiment pagefault has the
+// A page that is absent at the destination: the methods differ by what they do,
+// to the picosecond, and P's sum is not far (experiment pagefault has the
 // terms).
 func TestOnePageOfTheDestination(t *testing.T) {
 	at := map[Method]sim.Time{}
@@ -171,7 +172,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// At the source nobody asks for a block: each time-out brings one attempt, and each attempt ends at the first page that is absent (T §3.2.2).
+// At the source nobody asks for a block: each time-out brings one attempt, and
+// each attempt ends at the first page that is absent (T §3.2.2).
 func TestSourceWaitsForTheTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -186,7 +188,8 @@ func TestSourceWaitsForTheTimeout(t *testing.T) {
 	}
 }
 
-// What no operating system can bring in ends the transfer with an error at its initiator, and at no time-out at the destination.
+// What no operating system can bring in ends the transfer with an error at its
+// initiator, and at no time-out at the destination.
 func TestUnresolvable(t *testing.T) {
 	unmap := func(p *runtime.Proc, addr uint64) error { return p.OS().Unmap(p.Thread(), addr+4096, 4096) }
 	protect := func(p *runtime.Proc, addr uint64) error {
@@ -212,7 +215,8 @@ func TestUnresolvable(t *testing.T) {
 	}
 }
 
-// What a policy wants behind a page that is read is read, too: pages of zeros come for it, and no frames, and memory that may only be read is no obstacle.
+// What a policy wants behind a page that is read is read, too: pages of zeros
+// come for it, and no frames, and memory that may only be read is no obstacle.
 func TestBehindAReadNothingIsWritten(t *testing.T) {
 	const pages = 32
 	early := func(f Fault) Plan {
@@ -243,7 +247,8 @@ func TestNetlinkDrops(t *testing.T) {
 	require.InDelta(t, 3e-3, o.arrived.Seconds(), 1e-4, "with NTO the guard does")
 }
 
-// A FIFO with room for one entry: the pages for whose faults there was none come by the registers of the SMMU, and their blocks again by time-outs.
+// A FIFO with room for one entry: the pages for whose faults there was none
+// come by the registers of the SMMU, and their blocks again by time-outs.
 func TestFullFIFOOfTheDriver(t *testing.T) {
 	o := run{bytes: 1 << 16, dest: true, state: map[string]any{"depth": 1}}.do(t)
 	full := must(o.pages[1].Number("faults.full")).(uint64)
@@ -251,13 +256,15 @@ func TestFullFIFOOfTheDriver(t *testing.T) {
 	require.NotZero(t, o.pages[0].Counts().Sent.Timeouts)
 }
 
-// A time-out that is shorter than the wire sends blocks again and again; what arrives is right all the same, and it ends.
+// A time-out that is shorter than the wire sends blocks again and again; what
+// arrives is right all the same, and it ends.
 func TestTimeoutShorterThanTheWire(t *testing.T) {
 	o := run{bytes: 1 << 16, dest: true, source: true, state: map[string]any{"rdma.timeout": 500}}.do(t)
 	require.NotZero(t, o.pages[0].Counts().Sent.Timeouts)
 }
 
-// FSR that is cleared when the page has come, or accesses that stall until then, change times but not what arrives.
+// FSR that is cleared when the page has come, or accesses that stall until
+// then, change times but not what arrives.
 func TestWaysOfTheSMMU(t *testing.T) {
 	for _, set := range [][]string{{"os.clear_fault=tasklet"}, {"smmu.on_fault=stall"}, {"smmu.hit_under_fault=false"}, {"os.clear_fault=tasklet", "smmu.hit_under_fault=false"}} {
 		for _, by := range []Method{GetUserPages, Touch, InKernel} {
@@ -342,7 +349,8 @@ func (r *recorder) Instant(t sim.TrackID, name string, at sim.Time, flow uint64,
 }
 func (r *recorder) Counter(sim.TrackID, string, sim.Time, float64) {}
 
-// A timeline follows a fault from the cell that met it, by interrupt, tasklet, pages, message and request, to the cells that come again: one flow.
+// A timeline follows a fault from the cell that met it, by interrupt, tasklet,
+// pages, message and request, to the cells that come again: one flow.
 func TestTimelineFollowsAFault(t *testing.T) {
 	r := &recorder{spans: map[uint64][]string{}}
 	run{bytes: 4096, dest: true, tracer: r}.do(t)
@@ -380,7 +388,8 @@ func TestDepthOfTheFIFO(t *testing.T) {
 	}
 }
 
-// More processes than the SMMU has banks share them, with any time that one keeps its bank, and every method: an access waits until its process has one.
+// More processes than the SMMU has banks share them, with any time that one
+// keeps its bank, and every method: an access waits until its process has one.
 func TestMoreProcessesThanBanks(t *testing.T) {
 	const processes, length = 6, 40000
 	for _, set := range [][]string{{"smmu.banks=2"}, {"smmu.banks=1", "os.bank_hold=1us"}, {"smmu.banks=5", "os.bank_hold=10ms"}} {

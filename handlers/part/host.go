@@ -13,5 +13,6 @@ import (
 //go:embed part.wasm
 var wasm []byte
 
-// Library is the handler library, compiled from the Go source in guest and the engine of package rdma.
+// Library is the handler library, compiled from the Go source in guest and the
+// engine of package rdma.
 var Library = handlers.Register("part", wasm)

@@ -29,7 +29,8 @@ func (c *client) tell(t *host.Thread, m message) {
 	c.deliver(t, m)
 }
 
-// deliver sends the process a message. One for which there is no room is lost (T: netlink may drop messages); the block's time-out makes up for it.
+// deliver sends the process a message. One for which there is no room is lost
+// (T: netlink may drop messages); the block's time-out makes up for it.
 func (c *client) deliver(t *host.Thread, m message) {
 	d := c.driver
 	d.stats.Messages++
@@ -60,7 +61,8 @@ func (c *client) listen(t *host.Thread) {
 			r := &later[0]
 			piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
 			r.Start = piece.End
-			if c.touch(t, piece, r.write) != nil || r.Start >= r.End { // what nobody has asked for may be missing
+			// what nobody has asked for may be missing
+			if c.touch(t, piece, r.write) != nil || r.Start >= r.End {
 				later = append(later[:0], later[1:]...)
 			}
 		}
@@ -93,7 +95,9 @@ func (c *client) act(t *host.Thread, m *message) {
 		c.driver.stats.Requests++
 		err = c.queue.Resume(t, &m.block)
 	}
-	if err != nil && m.ask { // the interface or the process is gone: the block ends by its time-out, or with DENIED when it comes again
+	// the interface or the process is gone: the block ends by its time-out, or
+	// with DENIED when it comes again
+	if err != nil && m.ask {
 		c.driver.stats.Requests--
 	}
 }

@@ -47,7 +47,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p *runtime.Proc, q *part.Queue) error, set ...string) *world {
-	prof, err := profile.Load("exanest-qfdb", append(set, "os.kind=none", "smmu.kind=none")...) // memory is absent for the translator below
+	// memory is absent for the translator below
+	prof, err := profile.Load("exanest-qfdb", append(set, "os.kind=none", "smmu.kind=none")...)
 	require.NoError(t, err)
 	w := &world{t: t, present: map[uint64]bool{}}
 	w.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2, Translator: w.translator})
@@ -125,7 +126,8 @@ func (w *world) faults(rank int) (f part.Faults) {
 	return f
 }
 
-// resolve brings in the page of each fault, 19 µs for each (P), and asks for its block, until so many blocks were asked for.
+// resolve brings in the page of each fault, 19 µs for each (P), and asks for
+// its block, until so many blocks were asked for.
 func resolve(blocks int) func(w *world, p *runtime.Proc, q *part.Queue) error {
 	return func(w *world, p *runtime.Proc, q *part.Queue) error {
 		for range blocks {
@@ -146,7 +148,8 @@ func resolve(blocks int) func(w *world, p *runtime.Proc, q *part.Queue) error {
 	}
 }
 
-// A page that is absent costs its cells' way there, the time of whoever brings it in, and another way, not a time-out. Its 16 cells are one entry.
+// A page that is absent costs its cells' way there, the time of whoever brings
+// it in, and another way, not a time-out. Its 16 cells are one entry.
 func TestFaultIsResolved(t *testing.T) {
 	w := newWorld(t, 4096, nil, resolve(1))
 	require.Equal(t, part.Faults{Pushed: 1, Merged: 15}, w.faults(1))
@@ -171,7 +174,8 @@ func TestTimeoutWithoutRequest(t *testing.T) {
 	require.InDelta(t, 1000+3+6, w.arrived.Seconds()*1e6, 2.5)
 }
 
-// A request that comes after the time-out has sent the block again is void (T), and so is one for another protection domain.
+// A request that comes after the time-out has sent the block again is void (T),
+// and so is one for another protection domain.
 func TestVoidRequests(t *testing.T) {
 	w := newWorld(t, 4096, map[string]any{"rdma.timeout": 30000}, func(w *world, p *runtime.Proc, q *part.Queue) error {
 		if err := q.Await(); err != nil {
@@ -219,7 +223,8 @@ func TestNoTimeout(t *testing.T) {
 	require.InDelta(t, 5012, w.arrived.Seconds()*1e6, 5)
 }
 
-// Every page of a transfer is absent: each is asked for by itself, all bytes arrive, and no time-out is needed.
+// Every page of a transfer is absent: each is asked for by itself, all bytes
+// arrive, and no time-out is needed.
 func TestEveryPageFaults(t *testing.T) {
 	const pages = 16
 	w := newWorld(t, pages*4096, nil, func(w *world, p *runtime.Proc, q *part.Queue) error {

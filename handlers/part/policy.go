@@ -46,21 +46,25 @@ type Block struct {
 
 // Plan is the answer.
 type Plan struct {
-	// First is brought in before the block is asked for. It has the page; a plan whose First has not brings that page in.
+	// First is brought in before the block is asked for. It has the page; a
+	// plan whose First has not brings that page in.
 	First Range
 	// Then is brought in behind that; a range without addresses is none.
 	Then Range
 }
 
-// Policy says what to bring in for a page fault. It is asked for each page that was absent when a cell was written, or read, once for each attempt to send its
-// block, and not for those that came for another page meanwhile. What it says is cut to the mapping. All nodes of a run ask the same one, so that it may remember what it
-// was asked; one that does belongs to one run (Load).
+// Policy says what to bring in for a page fault. It is asked for each page that
+// was absent when a cell was written, or read, once for each attempt to send
+// its block, and not for those that came for another page meanwhile. What it
+// says is cut to the mapping. All nodes of a run ask the same one, so that it
+// may remember what it was asked; one that does belongs to one run (Load).
 type Policy func(f Fault) Plan
 
 // PIO brings in the page (P: Page-in 1-Pg; T: Touch-A-Page).
 func PIO(f Fault) Plan { return Plan{First: Range{f.Page, f.Page + host.PageBytes}} }
 
-// PI4 brings in the 16 KiB that the page is in, those of a block (P: Page-in 4-Pgs); at a source the page and the three behind it, of which P does not
+// PI4 brings in the 16 KiB that the page is in, those of a block (P: Page-in
+// 4-Pgs); at a source the page and the three behind it, of which P does not
 // speak.
 func PI4(f Fault) Plan {
 	start := f.Page
@@ -73,5 +77,6 @@ func PI4(f Fault) Plan {
 // TouchAhead brings in the page and the three behind it, wherever it is (T: Touch-Ahead).
 func TouchAhead(f Fault) Plan { return Plan{First: Range{f.Page, f.Page + 4*host.PageBytes}} }
 
-// PIA brings in the page and all behind it (P: Page-in All-Pgs). Where the transfer ends the driver does not know: the end of the mapping is that.
+// PIA brings in the page and all behind it (P: Page-in All-Pgs). Where the
+// transfer ends the driver does not know: the end of the mapping is that.
 func PIA(f Fault) Plan { return Plan{First: Range{f.Page, f.Mapping.End}} }

@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A process that has opened a page forks: what it shares with its device does not become copy on write, so that its driver goes on with it. What is the
+// A process that has opened a page forks: what it shares with its device does
+// not become copy on write, so that its driver goes on with it. What is the
 // program's own does, and is brought in as any other page.
 func TestForkWithAPage(t *testing.T) {
 	fork := func(p *runtime.Proc, _ uint64) error {
@@ -35,7 +36,8 @@ func TestForkWithAPage(t *testing.T) {
 	}
 }
 
-// A process that ends during a transfer, at any time and on either side: the transfer ends with an error at its initiator, and the node goes on.
+// A process that ends during a transfer, at any time and on either side: the
+// transfer ends with an error at its initiator, and the node goes on.
 func TestExitDuringATransfer(t *testing.T) {
 	ends := map[string]int{}
 	for _, by := range []Method{GetUserPages, Touch, InKernel} {
@@ -52,9 +54,11 @@ func TestExitDuringATransfer(t *testing.T) {
 	require.Zero(t, ends["well"])
 }
 
-// exits has a process of a rank end at a time during a write to rank 1, or a read from there, and returns how the transfer has ended.
+// exits has a process of a rank end at a time during a write to rank 1, or a
+// read from there, and returns how the transfer has ended.
 func exits(t *testing.T, by Method, side int, at sim.Time, read bool) (end string) {
-	prof := must(profile.Load("exanest-qfdb", "os.interrupt_core=2")) // so that tasklets do not keep the program from ending
+	// so that tasklets do not keep the program from ending
+	prof := must(profile.Load("exanest-qfdb", "os.interrupt_core=2"))
 	c := must(runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2}))
 	defer func() { require.NoError(t, c.Close()) }()
 	parts := must(Load(c, Options{By: by}))

@@ -1,8 +1,11 @@
-// Package part is the RDMA engine of package rdma with PART's answer to page faults at the destination (Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis,
-// MSc thesis, 2019, "T"): a cell that memory does not take goes into a fault FIFO, and the block waits, instead of for its time-out, for an explicit
-// request to send it again.
+// Package part is the RDMA engine of package rdma with PART's answer to page
+// faults at the destination (Psistakis et al., IEEE TPDS 33(12), 2022, "P";
+// Psistakis, MSc thesis, 2019, "T"): a cell that memory does not take goes into
+// a fault FIFO, and the block waits, instead of for its time-out, for an
+// explicit request to send it again.
 //
-// This is the device's side. Whoever resolves faults, a driver or a test, takes entries out of the FIFO, brings the pages in and asks for the block
+// This is the device's side. Whoever resolves faults, a driver or a test, takes
+// entries out of the FIFO, brings the pages in and asks for the block
 // (Page.Next, Page.Resume of package faults).
 package part
 
@@ -56,8 +59,10 @@ type Faults struct {
 //	word 2: 31:16 protection domain, 15:4 page [31:20], 3 zero, 2:1 1, 0 valid
 //	word 3: 31:12 page [19:0], 11:1 process at the source, 0 valid
 //
-// The page is [31:28] process index, which is 0 here, [27] zero, [26:0] address [38:12]. The order of the words and the code in word 2 are our choice; the process at the source is ours, too:
-// the prototype has one firmware for all processes of a node.
+// The page is [31:28] process index, which is 0 here, [27] zero, [26:0] address
+// [38:12]. The order of the words and the code in word 2 are our choice; the
+// process at the source is ours, too: the prototype has one firmware for all
+// processes of a node.
 type Entry struct {
 	_     structs.HostLayout
 	Words [4]uint32
@@ -96,9 +101,11 @@ func (e *Entry) Decode() (f FaultRecord, valid bool) {
 	return f, w[0]&w[1]&w[2]&w[3]&1 != 0
 }
 
-// KindUnreadable is the kind of the message by which a process tells its hardware, and that its firmware, that it does not have a page that is to be
+// KindUnreadable is the kind of the message by which a process tells its
+// hardware, and that its firmware, that it does not have a page that is to be
 // sent: the page's address, 64 bits, is its data.
 const KindUnreadable = rdma.KindResume + 2
 
-// KindAskAgain is the kind of the message by which a process has its hardware ask for a block: the entry is its data.
+// KindAskAgain is the kind of the message by which a process has its hardware
+// ask for a block: the entry is its data.
 const KindAskAgain = rdma.KindResume + 1

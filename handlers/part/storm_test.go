@@ -19,7 +19,8 @@ var (
 	stormHUPCF     = flag.String("storm.hupcf", "drawn", "HUPCF of the networks of TestStorm: on, off or drawn")
 )
 
-// hupcf is smmu.hit_under_fault of the next network. It is drawn in any case: else a seed would have another network by the flag.
+// hupcf is smmu.hit_under_fault of the next network. It is drawn in any case:
+// else a seed would have another network by the flag.
 func hupcf(t *testing.T, s *rdmatest.Storm) string {
 	drawn := any1(s, "true", "true", "false")
 	is, known := map[string]string{"drawn": drawn, "on": "true", "off": "false"}[*stormHUPCF]
@@ -27,12 +28,14 @@ func hupcf(t *testing.T, s *rdmatest.Storm) string {
 	return is
 }
 
-// early is a policy that asks for a block when its own page is there, and brings in some behind it then.
+// early is a policy that asks for a block when its own page is there, and
+// brings in some behind it then.
 func early(f Fault) Plan {
 	return Plan{First: Range{Start: f.Page, End: f.Page + host.PageBytes}, Then: Range{Start: f.Page, End: f.Page + 9*host.PageBytes}}
 }
 
-// some is driver.PIA for nodes that have less memory than transfers have bytes: what it brought in first would be gone when the last has come.
+// some is driver.PIA for nodes that have less memory than transfers have bytes:
+// what it brought in first would be gone when the last has come.
 func some(f Fault) Plan {
 	return Plan{First: Range{Start: f.Page, End: min(f.Page+64*host.PageBytes, f.Mapping.End)}}
 }
@@ -61,8 +64,10 @@ func numbers(prefix string, s any) map[string]int64 {
 	return all
 }
 
-// Random transfers, among nodes that have too little memory for what runs there, so that any page may be elsewhere at any time; on networks that lose,
-// damage, double and delay cells, with all policies and methods, ways of the SMMU, and sizes of the FIFO.
+// Random transfers, among nodes that have too little memory for what runs
+// there, so that any page may be elsewhere at any time; on networks that lose,
+// damage, double and delay cells, with all policies and methods, ways of the
+// SMMU, and sizes of the FIFO.
 func TestStorm(t *testing.T) {
 	met := map[string]int64{}
 	for done, seed := 0, *stormSeed; done < *stormTransfers; seed++ {
@@ -79,7 +84,8 @@ func TestStormsThatFound(t *testing.T) {
 	}
 }
 
-// network is the network of a seed. It adds what it has counted, and returns how many transfers it had.
+// network is the network of a seed. It adds what it has counted, and returns
+// how many transfers it had.
 func network(t *testing.T, seed uint64, met map[string]int64) int {
 	var parts *Part
 	memory := 0 // MiB
@@ -136,7 +142,8 @@ func metAll(t *testing.T, met map[string]int64) {
 		"kernel Major", "kernel SwappedOut", "kernel Zero", "sent Timeouts", "sent Retransmitted",
 	}
 	if *stormHUPCF != "on" {
-		wanted = append(wanted, "smmu Terminated") // accesses to pages that are there, while another's fault is open
+		// accesses to pages that are there, while another's fault is open
+		wanted = append(wanted, "smmu Terminated")
 	}
 	for _, name := range wanted {
 		require.Positive(t, met[name], "the test meets everything: %s", name)

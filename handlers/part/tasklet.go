@@ -45,8 +45,9 @@ func (d *Driver) client(p *host.Process) *client {
 	return nil
 }
 
-// Fault implements host.FaultHandler: it is the end of the interrupt handler. The receive tasklet runs behind a fault at a source, too: one at a destination
-// meanwhile is not in the registers (T §3.2.1).
+// Fault implements host.FaultHandler: it is the end of the interrupt handler.
+// The receive tasklet runs behind a fault at a source, too: one at a
+// destination meanwhile is not in the registers (T §3.2.1).
 func (d *Driver) Fault(t *host.Thread, f host.DeviceFault) {
 	c := d.client(f.Process)
 	if f.Write && !f.Stalled && c != nil {
@@ -85,7 +86,8 @@ func (d *Driver) sends(t *host.Thread) {
 	}
 }
 
-// serve deals with a fault of which only the SMMU knows. c is nil for a process without a page of channels.
+// serve deals with a fault of which only the SMMU knows. c is nil for a process
+// without a page of channels.
 func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 	plan := d.plan(t, f.Process, f.Addr, !f.Write, Block{})
 	if c != nil && d.part.options.By == Touch && !f.Stalled {
@@ -108,9 +110,12 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 	_ = d.bring(t, f.Process, plan.Then, f.Write) // what nobody has asked for may be missing
 }
 
-// receives is the receive tasklet. A run deals with a batch of pages (P: what the FIFO has when it begins), in turn for the processes of the node, and schedules
-// itself if there are more: else one transfer would keep the core from its programs. It ends sooner if the send tasklet waits for its turn, which
-// has it go on then: without HUPCF the faults at sources that are open end the writes of blocks, which come again and again.
+// receives is the receive tasklet. A run deals with a batch of pages (P: what
+// the FIFO has when it begins), in turn for the processes of the node, and
+// schedules itself if there are more: else one transfer would keep the core
+// from its programs. It ends sooner if the send tasklet waits for its turn,
+// which has it go on then: without HUPCF the faults at sources that are open
+// end the writes of blocks, which come again and again.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
 	next := d.waiting()
@@ -128,7 +133,8 @@ func (d *Driver) receives(t *host.Thread) {
 		}
 	}
 	d.release()
-	for ; len(d.writes) > 0 && left > 0; left-- { // of another library of a process, or the FIFO was full
+	// of another library of a process, or the FIFO was full
+	for ; len(d.writes) > 0 && left > 0; left-- {
 		f := d.writes[0]
 		d.writes = append(d.writes[:0], d.writes[1:]...)
 		d.serve(t, nil, &f)

@@ -33,7 +33,8 @@ type Client struct {
 	failed uint32 // servers: bit i is server i
 }
 
-// round is what a client sends words with until servers have not answered: what was asked before may still come.
+// round is what a client sends words with until servers have not answered: what
+// was asked before may still come.
 type round struct {
 	word   runtime.View // a word to send, one received, a range
 	md, ct portals.Handle
@@ -43,13 +44,15 @@ type round struct {
 // round is the one that there is now.
 func (c *Client) round() *round { return &c.rounds[(c.slot+clientSlots-1-c.last)/flights] }
 
-// A client has clientSlots slots: flights for what is under way, and as many anew each time that servers have not answered, since they may still do so.
+// A client has clientSlots slots: flights for what is under way, and as many
+// anew each time that servers have not answered, since they may still do so.
 const (
 	flights     = 2
 	clientSlots = 4 * flights
 )
 
-// Open gives a process a way to the array: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
+// Open gives a process a way to the array: as client number 0 to
+// Options.Clients-1, which no other process is. It takes no virtual time.
 func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 	if err := p.SettingUp(); err != nil {
 		return nil, err
@@ -113,7 +116,9 @@ func (a *Array) answersAtOnce() uint64 {
 	return uint64(max(n, (int(a.burst()/a.mtu)+2)*max(a.parities(), 1))) + clientSlots
 }
 
-// burst is how many bytes of a client may be on the way to handlers in each flight: with what others send, they have room in a server's network interface.
+// burst is how many bytes of a client may be on the way to handlers in each
+// flight: with what others send, they have room in a server's network
+// interface.
 func (a *Array) burst() int64 {
 	n := int64(a.c.Profile().NIC.PacketBuffer) / int64(2*flights*a.o.Clients)
 	if row := a.o.Unit * int64(a.o.Data); n > row {
@@ -122,7 +127,8 @@ func (a *Array) burst() int64 {
 	return max(n, a.mtu)
 }
 
-// Write returns when all servers have what the view has, and parity is that of it; with Options.Durable when their storage devices have it.
+// Write returns when all servers have what the view has, and parity is that of
+// it; with Options.Durable when their storage devices have it.
 func (c *Client) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
 	if err := errors.Join(c.o.within(offset, n), c.own(from), c.usable()); err != nil || n == 0 {
@@ -153,7 +159,8 @@ func (c *Client) own(v runtime.View) error {
 	return nil
 }
 
-// release forgets the descriptors of an access; those that a transport still needs, with the next one.
+// release forgets the descriptors of an access; those that a transport still
+// needs, with the next one.
 func (c *Client) release() (err error) {
 	used := c.mds[:0]
 	for _, md := range c.mds {
@@ -168,7 +175,8 @@ func (c *Client) release() (err error) {
 	return err
 }
 
-// writeHandlers puts pieces into the memory of the servers, whose network interfaces answer once for each flight.
+// writeHandlers puts pieces into the memory of the servers, whose network
+// interfaces answer once for each flight.
 func (c *Client) writeHandlers(offset int64, from runtime.View) error {
 	burst := c.burst()
 	n := int64(from.Len())
@@ -204,7 +212,8 @@ func (c *Client) writeFlight(offset int64, from runtime.View, slot uint32) (answ
 	})
 }
 
-// flights sends parts of an access, the next one when the answers to the last but one are there: the client has two of them under way.
+// flights sends parts of an access, the next one when the answers to the last
+// but one are there: the client has two of them under way.
 func (c *Client) flights(n int, send func(i int, slot uint32) (answers int, err error)) error {
 	var open [flights]int
 	var failed error

@@ -5,19 +5,26 @@ import (
 	"structs"
 )
 
-// Code is a Reed-Solomon code over GF(256) of polynomial 0x11d: byte y of server i is Scale(i) * f(x(i)), where f is the polynomial of a degree below the number of data servers
-// that has the right values at all data servers. So any so many servers say what each other one has: x(i) is i, but infinity for the last one, whose value is the highest
-// coefficient. Scales are such that the first parity server has the exclusive or of the data (that of RAID-5), and that the first data server counts once everywhere:
-// it is the code of the library Jerasure.
+// Code is a Reed-Solomon code over GF(256) of polynomial 0x11d: byte y of
+// server i is Scale(i) * f(x(i)), where f is the polynomial of a degree below
+// the number of data servers that has the right values at all data servers. So
+// any so many servers say what each other one has: x(i) is i, but infinity for
+// the last one, whose value is the highest coefficient. Scales are such that
+// the first parity server has the exclusive or of the data (that of RAID-5),
+// and that the first data server counts once everywhere: it is the code of the
+// library Jerasure.
 //
-// Whoever computes what a server has lost needs to know which servers take part, and adds their bytes, each times its Coefficient.
+// Whoever computes what a server has lost needs to know which servers take
+// part, and adds their bytes, each times its Coefficient.
 type Code struct {
-	_        structs.HostLayout
-	Data     uint32                         `spin:"max=31"` // servers
-	Parity   uint32                         `spin:"max=31"` // servers, behind those of data
-	Distance [MaxServers * MaxServers]uint8 // by two servers: the logarithm of x(i) - x(j); 0 if one of them is infinity
-	Scale    [MaxServers]uint8              // logarithm
-	Powers   [256]uint8                     // of 2, by logarithm
+	_      structs.HostLayout
+	Data   uint32 `spin:"max=31"` // servers
+	Parity uint32 `spin:"max=31"` // servers, behind those of data
+	// by two servers: the logarithm of x(i) - x(j); 0 if one of them is
+	// infinity
+	Distance [MaxServers * MaxServers]uint8
+	Scale    [MaxServers]uint8 // logarithm
+	Powers   [256]uint8        // of 2, by logarithm
 }
 
 // NewCode is that of so many data and parity servers, together at least 2 and at most MaxServers.
@@ -54,7 +61,9 @@ func (c *Code) DataServers() uint32 { return 1<<c.Data - 1 }
 // ParityServers is the set of them, bit 0 the first.
 func (c *Code) ParityServers() uint32 { return 1<<c.Parity - 1 }
 
-// Coefficient is what the bytes of a server are multiplied by where those of a set of as many as there are data servers, it among them, add up to those of another one.
+// Coefficient is what the bytes of a server are multiplied by where those of a
+// set of as many as there are data servers, it among them, add up to those of
+// another one.
 func (c *Code) Coefficient(set, lost, from uint32) uint8 {
 	lost, from = lost%MaxServers, from%MaxServers
 	sum := uint32(c.Scale[lost]) + 255 - uint32(c.Scale[from])

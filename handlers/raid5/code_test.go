@@ -52,7 +52,8 @@ func sum(c *raid5.Code, all [][]byte, set uint32, lost int) []byte {
 	return total
 }
 
-// With any number of servers parity is what the library reedsolomon computes by Jerasure's matrix, and the first parity server has the exclusive or.
+// With any number of servers parity is what the library reedsolomon computes by
+// Jerasure's matrix, and the first parity server has the exclusive or.
 func TestCodeIsJerasures(t *testing.T) {
 	for parity := 1; parity <= raid5.MaxParity; parity++ {
 		for data := 1; data+parity <= raid5.MaxServers; data++ {
@@ -68,7 +69,8 @@ func TestCodeIsJerasures(t *testing.T) {
 	}
 }
 
-// Any servers that are as many as have data say what each other one has: all sets of small codes, some of large ones.
+// Any servers that are as many as have data say what each other one has: all
+// sets of small codes, some of large ones.
 func TestAnyServersSuffice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, shape := range [][2]int{{1, 1}, {1, 4}, {4, 1}, {3, 2}, {4, 4}, {6, 3}, {10, 4}, {24, 8}} {

@@ -13,25 +13,34 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Of an array as many servers may have failed as there are for parity. Whoever knows says so to the clients (Client.Fail): who watches over servers is no part of the
-// array. Then
+// Of an array as many servers may have failed as there are for parity. Whoever
+// knows says so to the clients (Client.Fail): who watches over servers is no
+// part of the array. Then
 //
-//   - what a data server had is what as many of the others say as there are data servers (Array.rebuilding), and a write to it changes parity only: by the difference to
-//     what it would have;
-//   - parity servers that have failed hear of nothing; without any, data servers write, and that is all.
+//   - what a data server had is what as many of the others say as there are
+//     data servers (Array.rebuilding), and a write to it changes parity only:
+//     by the difference to what it would have;
+//   - parity servers that have failed hear of nothing; without any, data
+//     servers write, and that is all.
 //
-// A client that computes what a failed server had must see data and parity of the same moment. So while a data server has failed, whoever writes, or reads what it had,
-// first takes the rows for itself: rowLocks words at the first parity server that has not failed, which clients swap; rows of a chunk have one.
+// A client that computes what a failed server had must see data and parity of
+// the same moment. So while a data server has failed, whoever writes, or reads
+// what it had, first takes the rows for itself: rowLocks words at the first
+// parity server that has not failed, which clients swap; rows of a chunk have
+// one.
 
 const rowLocks = 256
 
-// ErrHeld is an access to rows that another client has had for itself for Options.Timeout: nothing was done. If that client is gone, Rebuild frees them.
+// ErrHeld is an access to rows that another client has had for itself for
+// Options.Timeout: nothing was done. If that client is gone, Rebuild frees
+// them.
 var ErrHeld = errors.New("raid5: another client has rows for itself, and does not give them back in time")
 
 // ErrFailed is an access to an array of which more servers have failed than it has for parity.
 var ErrFailed = errors.New("raid5: a server has failed that nothing stands in for")
 
-// Fail tells the client that a server has failed. Every client must be told before it begins an access when others may have been.
+// Fail tells the client that a server has failed. Every client must be told
+// before it begins an access when others may have been.
 func (c *Client) Fail(server int) error {
 	if server < 0 || server >= len(c.servers) {
 		return fmt.Errorf("raid5: no server %d, expected 0 to %d", server, len(c.servers)-1)
@@ -44,7 +53,8 @@ func (c *Client) Fail(server int) error {
 	return nil
 }
 
-// Restored tells the client that all servers are as before: those that had failed, or others in their place under their names, have been rebuilt.
+// Restored tells the client that all servers are as before: those that had
+// failed, or others in their place under their names, have been rebuilt.
 func (c *Client) Restored() { c.failed = 0 }
 
 // Failed are the servers that have failed, as the client knows, in order.
@@ -100,7 +110,8 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	return err
 }
 
-// swapUntil changes a word from one value to another, and waits until it has the first; not for ever for one client.
+// swapUntil changes a word from one value to another, and waits until it has
+// the first; not for ever for one client.
 func (c *Client) swapUntil(word int64, from, to uint64) error {
 	look := c.c.Profile().Host.Poll
 	holder, since := from, c.p.Now()
@@ -277,7 +288,8 @@ func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 	return nil
 }
 
-// writeDegraded writes a range while data servers have failed: what they have of it changes parity only.
+// writeDegraded writes a range while data servers have failed: what they have
+// of it changes parity only.
 func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offset int64, from runtime.View) error) error {
 	return c.locked(offset, int64(from.Len()), func() error {
 		if err := others(offset, from); err != nil || c.touched(offset, int64(from.Len())) == 0 {
@@ -302,7 +314,8 @@ func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offs
 	})
 }
 
-// changeParity sends parity servers a difference of a data server, times the coefficient of each, and waits until it is applied.
+// changeParity sends parity servers a difference of a data server, times the
+// coefficient of each, and waits until it is applied.
 func (c *Client) changeParity(p Piece, changes runtime.View) error {
 	header := uint64(NewTicket(c.id.NID, c.id.PID, c.slot, 0))
 	answers := int64(0)
@@ -335,7 +348,8 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 		e, err = c.event()
 		switch {
 		case err != nil:
-		case e.PTIndex != c.o.PT || e.HdrData != header: // the answer to something that this client waits for no more
+		// the answer to something that this client waits for no more
+		case e.PTIndex != c.o.PT || e.HdrData != header:
 		case e.MatchBits != DoneBits:
 			return ErrMemory
 		default:
@@ -345,8 +359,10 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 	return err
 }
 
-// Rebuild writes anew all that failed servers had, from what the others have: into those that stand in their place under their names. No client writes meanwhile, and
-// clients are told afterwards (Restored). Rows that a client had for itself are nobody's then: it may be gone.
+// Rebuild writes anew all that failed servers had, from what the others have:
+// into those that stand in their place under their names. No client writes
+// meanwhile, and clients are told afterwards (Restored). Rows that a client had
+// for itself are nobody's then: it may be gone.
 func (c *Client) Rebuild() error {
 	if c.failed == 0 {
 		return errors.New("raid5: no server has failed")

@@ -1,7 +1,9 @@
 //go:build !tinygo
 
-// On the host's side package raid5 is an array of servers with parity as programs use it: RAID-5 (sPIN'17 §5.3), or with several parity servers a Reed-Solomon code. Whoever serves it,
-// handlers of the network interfaces or programs of the hosts, clients are the same.
+// On the host's side package raid5 is an array of servers with parity as
+// programs use it: RAID-5 (sPIN'17 §5.3), or with several parity servers a
+// Reed-Solomon code. Whoever serves it, handlers of the network interfaces or
+// programs of the hosts, clients are the same.
 //
 //	array, err := driver.New(cluster, driver.Options{Layout: layout, Servers: nodes, By: driver.Handlers, Clients: 1})
 //	client, err := array.Open(p, 0)             // in a process, before it first waits
@@ -27,28 +29,40 @@ type By int
 
 // Who serves.
 const (
-	Handlers  By = iota // of the servers' network interfaces; no host takes part
-	Hosts               // programs: the core of a data server computes what changes, that of the parity server applies it
-	Triggered           // as Hosts, but that the data server's network interface tells the client, by an operation that the parity server's answer triggers
+	Handlers By = iota // of the servers' network interfaces; no host takes part
+	// programs: the core of a data server computes what changes, that of the
+	// parity server applies it
+	Hosts
+	// as Hosts, but that the data server's network interface tells the client,
+	// by an operation that the parity server's answer triggers
+	Triggered
 )
 
 // Options say what an array is.
 type Options struct {
 	Layout
-	// Servers are the nodes of the data servers and, behind them, of the parity servers: none, one (RAID-5), or up to raid5.MaxParity. So many servers may fail.
+	// Servers are the nodes of the data servers and, behind them, of the parity
+	// servers: none, one (RAID-5), or up to raid5.MaxParity. So many servers
+	// may fail.
 	Servers []int
 	By      By
 	// Clients is how many processes may open the array, 1 to MaxClients.
 	Clients int
-	// Cores is how many cores of each server serve it with Hosts and Triggered, each its part of the memory; 0: 1.
+	// Cores is how many cores of each server serve it with Hosts and Triggered,
+	// each its part of the memory; 0: 1.
 	Cores int
-	// PT is the first of the portal table entries of the array, of two at each node: several arrays may share nodes.
+	// PT is the first of the portal table entries of the array, of two at each
+	// node: several arrays may share nodes.
 	PT uint32
-	// Timeout is how long a client waits for the next answer, or while a server has failed for rows that another client has for itself (ErrHeld); 0: for ever. An access that ends with ErrSilent may have been carried out, in part, or still be.
+	// Timeout is how long a client waits for the next answer, or while a server
+	// has failed for rows that another client has for itself (ErrHeld); 0: for
+	// ever. An access that ends with ErrSilent may have been carried out, in
+	// part, or still be.
 	Timeout sim.Time
 	// Fill writes what bytes of the array hold at the beginning, from a place on; nil: zeros.
 	Fill func(offset int64, b []byte)
-	// Durable says that a write ends when the storage devices of all servers that it changes have it, which their nodes then must have (storage.kind).
+	// Durable says that a write ends when the storage devices of all servers
+	// that it changes have it, which their nodes then must have (storage.kind).
 	Durable bool
 	// Lost are servers that have zeros all the same: as after they have been replaced.
 	Lost []int
@@ -252,7 +266,8 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 	return a.readable(p, s, s.parts[0])
 }
 
-// append appends an entry: one for anybody, or one for each parity server, whose answers nobody else may give.
+// append appends an entry: one for anybody, or one for each parity server,
+// whose answers nobody else may give.
 func (a *Array) append(ni *runtime.NI, me *portals.ME, answers bool) error {
 	if !answers {
 		_, err := ni.MEAppend(a.o.PT, me, portals.PriorityList, 0)
@@ -291,7 +306,8 @@ func (a *Array) entries() []entry {
 	return list
 }
 
-// readable lets clients get what a server has, and swap words at a parity server: without a host, whoever serves writes.
+// readable lets clients get what a server has, and swap words at a parity
+// server: without a host, whoever serves writes.
 func (a *Array) readable(p *runtime.Proc, s *server, memory runtime.View) error {
 	ni := p.NI()
 	if s.index >= a.o.Data {
@@ -312,7 +328,8 @@ func (a *Array) readable(p *runtime.Proc, s *server, memory runtime.View) error 
 	return err
 }
 
-// Peek returns what a server has, for tests and for filling an array before a run; byte y of it is in chunk y / Chunk.
+// Peek returns what a server has, for tests and for filling an array before a
+// run; byte y of it is in chunk y / Chunk.
 func (a *Array) Peek(server int, at int64) []byte {
 	chunk, cores := at/Chunk, int64(a.o.Cores)
 	from := chunk / cores * Chunk
@@ -321,7 +338,8 @@ func (a *Array) Peek(server int, at int64) []byte {
 	return part.Slice(int(from+at%Chunk), int(to)).Read()
 }
 
-// Check compares what parity servers have with the code of the data: of the first one that is the exclusive or.
+// Check compares what parity servers have with the code of the data: of the
+// first one that is the exclusive or.
 func (a *Array) Check() error {
 	for parity := a.o.Data; parity < len(a.servers); parity++ {
 		for at := int64(0); at < a.o.ServerBytes(); at += Chunk {

@@ -16,7 +16,8 @@ import (
 
 var byNames = map[By]string{Handlers: "handlers", Hosts: "hosts", Triggered: "triggered"}
 
-// cluster has so many clients on nodes from 0 on, and behind them a node for each server: with one for parity, if the options name none.
+// cluster has so many clients on nodes from 0 on, and behind them a node for
+// each server: with one for parity, if the options name none.
 func cluster(t require.TestingT, cleanup func(func()), device string, clients int, o Options, cfg runtime.Config, set ...string) (*runtime.Cluster, *Array) {
 	p, err := profile.Load(device, set...)
 	require.NoError(t, err)
@@ -41,7 +42,8 @@ func servers(clients, n int) (nodes []int) {
 	return nodes
 }
 
-// Whoever serves, with whatever number of data servers, core and stripe unit: what was written anywhere is read, and parity is that of it.
+// Whoever serves, with whatever number of data servers, core and stripe unit:
+// what was written anywhere is read, and parity is that of it.
 func TestWriteAndRead(t *testing.T) {
 	for by, name := range byNames {
 		for _, shape := range []struct {
@@ -76,7 +78,8 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
-// Whichever server fails: what it had is read and written all the same, by all who serve; a new one in its place is rebuilt, byte by byte.
+// Whichever server fails: what it had is read and written all the same, by all
+// who serve; a new one in its place is rebuilt, byte by byte.
 func TestFailedServer(t *testing.T) {
 	for by, name := range byNames {
 		for _, data := range []int{1, 2, 5} {
@@ -117,8 +120,9 @@ func TestFailedServer(t *testing.T) {
 	}
 }
 
-// Whichever servers fail, as many as there are for parity or fewer: what they had is read and written all the same, by all who serve; new ones in their place are
-// rebuilt, byte by byte. Each set of them, and one after the other.
+// Whichever servers fail, as many as there are for parity or fewer: what they
+// had is read and written all the same, by all who serve; new ones in their
+// place are rebuilt, byte by byte. Each set of them, and one after the other.
 func TestFailedServers(t *testing.T) {
 	for _, by := range []By{Handlers, Hosts} {
 		for _, shape := range []struct{ data, parity, cores int }{{3, 2, 2}, {1, 2, 1}, {2, 3, 1}} {

@@ -11,12 +11,19 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// With Options.Durable a write has ended when the storage devices of all servers that it has changed have it: data and parity. When their memories have it, its client
-// asks for that, each server once, all at the same time; a program of the server has the device write the range, from the memory where it lies. It is another
-// process than those that serve, so that whoever serves goes on; and it is the same one whoever serves. What comes while the device is busy is written together.
+// With Options.Durable a write has ended when the storage devices of all
+// servers that it has changed have it: data and parity. When their memories
+// have it, its client asks for that, each server once, all at the same time; a
+// program of the server has the device write the range, from the memory where
+// it lies. It is another process than those that serve, so that whoever serves
+// goes on; and it is the same one whoever serves. What comes while the device
+// is busy is written together.
 //
-// When power is lost all that has ended is on the devices. Of a write that had not, parts may be there, and parity of its rows may be that of before or of behind it: after
-// such a loss parity is computed anew from the data (Client.Fail of the parity servers, then Rebuild), before a data server fails.
+// When power is lost all that has ended is on the devices. Of a write that had
+// not, parts may be there, and parity of its rows may be that of before or of
+// behind it: after such a loss parity is computed anew from the data
+// (Client.Fail of the parity servers, then Rebuild), before a data server
+// fails.
 
 // rangeBits are those of the header data of a request that say how many bytes; above is the slot.
 const rangeBits = 48
@@ -148,7 +155,8 @@ func (c *Client) persist(list []span) error {
 	})
 }
 
-// Stored returns what the storage device of a server has, with Options.Durable: what is left when power is lost.
+// Stored returns what the storage device of a server has, with Options.Durable:
+// what is left when power is lost.
 func (a *Array) Stored(server int) []byte { return a.servers[server].disk.Content() }
 
 // StoredContents is Contents of the storage devices.

@@ -31,8 +31,10 @@ func parityStored(a *Array, o Options) error {
 	return nil
 }
 
-// When a durable write has ended the devices of data and parity servers have it, also with a failed server, and a rebuilt one has all. It takes as long as the same
-// write of memory and a command of the slowest device, and one that is not durable as long as without a device.
+// When a durable write has ended the devices of data and parity servers have
+// it, also with a failed server, and a rebuilt one has all. It takes as long as
+// the same write of memory and a command of the slowest device, and one that is
+// not durable as long as without a device.
 func TestDurable(t *testing.T) {
 	for by, name := range byNames {
 		for failed := -1; failed < 4; failed++ {
@@ -85,7 +87,8 @@ func TestDurable(t *testing.T) {
 	}
 }
 
-// What a durable write takes longer than one of memory is a message to the devices' programs and one back, their looks, and the device's command.
+// What a durable write takes longer than one of memory is a message to the
+// devices' programs and one back, their looks, and the device's command.
 func TestDurableTakesADeviceLonger(t *testing.T) {
 	took := func(durable bool, set ...string) (latency sim.Time) {
 		o := Options{Layout: Layout{Data: 2, Unit: 4096, Rows: 1}, Durable: durable}
@@ -105,14 +108,16 @@ func TestDurableTakesADeviceLonger(t *testing.T) {
 	}
 	plain := took(false)
 	require.Equal(t, plain, took(false, device))
-	command := 20*sim.Microsecond + 2*sim.Microsecond + 2*sim.Microsecond // latency, 3000 B, completion
+	// latency, 3000 B, completion
+	command := 20*sim.Microsecond + 2*sim.Microsecond + 2*sim.Microsecond
 	more := took(true, device) - plain - command
 	require.Greater(t, more, 600*sim.Nanosecond)
 	require.Less(t, more, 1500*sim.Nanosecond)
 }
 
-// Power is lost at any moment: of every byte, the devices have what a write left that had ended, or one that was under way. When parity has been computed anew from
-// them every server may fail, and all of that is read.
+// Power is lost at any moment: of every byte, the devices have what a write
+// left that had ended, or one that was under way. When parity has been computed
+// anew from them every server may fail, and all of that is read.
 func TestPowerLoss(t *testing.T) {
 	kept := 0
 	for seed := range uint64(24) {

@@ -6,7 +6,8 @@ import (
 	"math/bits"
 )
 
-// coefficient is what bytes of a data server are multiplied by at a server: at parity servers what the code says, at itself 1, else 0.
+// coefficient is what bytes of a data server are multiplied by at a server: at
+// parity servers what the code says, at itself 1, else 0.
 func (a *Array) coefficient(server, data int) uint8 {
 	switch {
 	case server >= a.o.Data:
@@ -17,7 +18,8 @@ func (a *Array) coefficient(server, data int) uint8 {
 	return 0
 }
 
-// steps are what the handlers of a data server multiply a difference by from one parity server to the next.
+// steps are what the handlers of a data server multiply a difference by from
+// one parity server to the next.
 func (a *Array) steps(server int) (steps [MaxParity]uint8) {
 	if server >= a.o.Data {
 		return steps
@@ -55,7 +57,8 @@ func add(to, from []byte, c uint8) {
 	}
 }
 
-// rebuilding are servers that say what a failed one has had: as many as there are data servers, of those that have not failed the first ones.
+// rebuilding are servers that say what a failed one has had: as many as there
+// are data servers, of those that have not failed the first ones.
 func (a *Array) rebuilding(failed uint32) (set uint32) {
 	live := (uint32(1)<<len(a.servers) - 1) &^ failed
 	for range a.o.Data {
@@ -65,7 +68,8 @@ func (a *Array) rebuilding(failed uint32) (set uint32) {
 	return set
 }
 
-// Said is what those servers say that have not failed of the bytes of one that has, from a place on to the end of its chunk: for tests.
+// Said is what those servers say that have not failed of the bytes of one that
+// has, from a place on to the end of its chunk: for tests.
 func (a *Array) Said(server int, failed []int, at int64) []byte {
 	gone := uint32(0)
 	for _, i := range failed {

@@ -9,8 +9,10 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Layout says where the bytes of an array lie. Byte x of the array is in unit x / Unit; units go round the data servers. Parity byte y is the exclusive or
-// of byte y of each data server. The publication writes "strided across the four data nodes" and gives no unit: it is ours.
+// Layout says where the bytes of an array lie. Byte x of the array is in unit x
+// / Unit; units go round the data servers. Parity byte y is the exclusive or of
+// byte y of each data server. The publication writes "strided across the four
+// data nodes" and gives no unit: it is ours.
 type Layout struct {
 	Data int   // data servers, 1 to MaxData
 	Unit int64 // bytes of a stripe unit, a multiple of 8 of at least 512
@@ -24,7 +26,8 @@ const (
 	maxBytes  = 1 << 40 // of a server
 )
 
-// Chunk is how many bytes of a server a message has at most, and what one core of a host server serves; messages end at its multiples.
+// Chunk is how many bytes of a server a message has at most, and what one core
+// of a host server serves; messages end at its multiples.
 const Chunk = 64 << 10
 
 // ErrRange is a range of an array that it does not have.
@@ -90,7 +93,8 @@ type Piece struct {
 	At, Length int64
 }
 
-// Pieces calls f for the pieces of a range: chunk by chunk, in each server by server, so that all servers work from the beginning.
+// Pieces calls f for the pieces of a range: chunk by chunk, in each server by
+// server, so that all servers work from the beginning.
 func (l *Layout) Pieces(offset, length int64, f func(Piece) error) error {
 	if length == 0 {
 		return nil
@@ -111,7 +115,8 @@ func (l *Layout) Pieces(offset, length int64, f func(Piece) error) error {
 	return nil
 }
 
-// chunks are those of the servers in which a range that is not empty lies, from the first to the last.
+// chunks are those of the servers in which a range that is not empty lies, from
+// the first to the last.
 func (l *Layout) chunks(offset, length int64) (first, last int64) {
 	first = maxBytes
 	for d := range l.Data {

@@ -12,8 +12,10 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A server without handlers: clients put into a buffer of its host, where each client has room for hostWindow pieces at each core; the core looks at what has come,
-// and puts the difference to the parity server's core of the same number. The parity server has room for as many of each data server.
+// A server without handlers: clients put into a buffer of its host, where each
+// client has room for hostWindow pieces at each core; the core looks at what
+// has come, and puts the difference to the parity server's core of the same
+// number. The parity server has room for as many of each data server.
 const hostWindow = 4
 
 // hostTicket is the header data of pieces in their buffers.
@@ -183,7 +185,9 @@ type due struct {
 	answers int // of parity servers
 }
 
-// product computes what a parity server needs to know of a difference in a room, in a room of its own, and returns where; a coefficient of 1 changes nothing.
+// product computes what a parity server needs to know of a difference in a
+// room, in a room of its own, and returns where; a coefficient of 1 changes
+// nothing.
 func (h *hostServer) product(room, n, parity int) int {
 	c := h.coefficient(h.o.Data+parity, h.s.index)
 	if c == 1 {
@@ -197,7 +201,8 @@ func (h *hostServer) product(room, n, parity int) int {
 	return own
 }
 
-// forget gives up what the parity server has not answered, since it has failed, or this server had: clients have heard nothing, and write again.
+// forget gives up what the parity server has not answered, since it has failed,
+// or this server had: clients have heard nothing, and write again.
 func (h *hostServer) forget() error {
 	clear(h.waiting)
 	if err := h.p.NI().Objects().CTCancelTriggered(h.ct); err != nil {
@@ -208,7 +213,8 @@ func (h *hostServer) forget() error {
 	return err
 }
 
-// prepare has the network interface tell the client when the parity server has answered: answers come in the order of the differences.
+// prepare has the network interface tell the client when the parity server has
+// answered: answers come in the order of the differences.
 func (h *hostServer) prepare(client portals.ID, t hostTicket) error {
 	h.answers++
 	return h.p.NI().Objects().Triggered(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: ReplyBits | uint64(t.slot()), HdrData: OK}, h.ct, h.answers)
@@ -227,7 +233,8 @@ func (h *hostServer) apply(e *portals.Event) error {
 	return h.p.NI().Put(portals.Put{MD: h.md, Target: e.Initiator, PT: h.o.PT, MatchBits: DoneBits, HdrData: e.HdrData})
 }
 
-// has reports whether the core has the bytes of a ticket, and its buffer those from a place on: whoever sends what is no piece does no harm.
+// has reports whether the core has the bytes of a ticket, and its buffer those
+// from a place on: whoever sends what is no piece does no harm.
 func (h *hostServer) has(t hostTicket, from, n int) bool {
 	return t.at() <= h.memory.Len()-n && from >= 0 && from <= h.buffer.Len()-n
 }
@@ -256,7 +263,8 @@ func xor(to, from []byte) {
 	}
 }
 
-// rebuild fills the core's memory from that of other servers' cores of the same number: while it adds up a chunk the next one comes.
+// rebuild fills the core's memory from that of other servers' cores of the same
+// number: while it adds up a chunk the next one comes.
 func (h *hostServer) rebuild(e *portals.Event) error {
 	if err := h.forget(); err != nil {
 		return err
@@ -354,7 +362,8 @@ func (c *Client) rebuildHosts(server int) error {
 	return nil
 }
 
-// writeHosts puts pieces into the buffers of the servers, whose cores answer each; a client has hostWindow of them at each core at most.
+// writeHosts puts pieces into the buffers of the servers, whose cores answer
+// each; a client has hostWindow of them at each core at most.
 func (c *Client) writeHosts(offset int64, from runtime.View) error {
 	var due []Piece
 	_ = c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {

@@ -12,11 +12,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// One server more fails than the array bears. Whoever accesses it is told, as often as it tries, until it has no slots left; nobody waits for ever, nor for rows
-// that a client had for itself which has given up.
+// One server more fails than the array bears. Whoever accesses it is told, as
+// often as it tries, until it has no slots left; nobody waits for ever, nor for
+// rows that a client had for itself which has given up.
 func TestTwoServersFail(t *testing.T) {
 	for by, name := range byNames {
-		for _, shape := range []struct{ second, parity int }{{1, 1}, {3, 1}, {1, 2}, {3, 2}} { // parity servers are the last
+		// parity servers are the last
+		for _, shape := range []struct{ second, parity int }{{1, 1}, {3, 1}, {1, 2}, {3, 2}} {
 			if shape.parity > 1 && by == Triggered {
 				continue
 			}
@@ -55,7 +57,8 @@ func TestTwoServersFail(t *testing.T) {
 	}
 }
 
-// Memory of another process has addresses that mean something else in the client's: it is refused before anything is sent.
+// Memory of another process has addresses that mean something else in the
+// client's: it is refused before anything is sent.
 func TestMemoryOfAnother(t *testing.T) {
 	o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}}
 	c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1})
@@ -74,7 +77,9 @@ func TestMemoryOfAnother(t *testing.T) {
 	require.NoError(t, c.Run(context.Background()))
 }
 
-// A client is gone that had rows for itself, since a server had failed. Another one that needs them is told, at once or when it has waited; rebuilding frees them.
+// A client is gone that had rows for itself, since a server had failed. Another
+// one that needs them is told, at once or when it has waited; rebuilding frees
+// them.
 func TestClientIsGone(t *testing.T) {
 	for _, parity := range []int{1, 2} {
 		for _, by := range []By{Handlers, Hosts} {

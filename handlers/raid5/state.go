@@ -1,9 +1,13 @@
-// Package raid5 is the servers of a RAID-5 array on the network interface (sPIN'17 §5.3): data servers, whose handlers write what clients send and stream
-// the difference to the parity server, whose handlers apply it. README.md says who tells whom what.
+// Package raid5 is the servers of a RAID-5 array on the network interface
+// (sPIN'17 §5.3): data servers, whose handlers write what clients send and
+// stream the difference to the parity server, whose handlers apply it.
+// README.md says who tells whom what.
 //
-// With several parity servers what they keep is a Reed-Solomon code, a [Code], and so many servers may fail.
+// With several parity servers what they keep is a Reed-Solomon code, a [Code],
+// and so many servers may fail.
 //
-// All entries of a server share one HPU memory: a [State], and behind it slots, locks, tables and buffers (see [State.Memory]).
+// All entries of a server share one HPU memory: a [State], and behind it slots,
+// locks, tables and buffers (see [State.Memory]).
 package raid5
 
 import "structs"
@@ -24,7 +28,8 @@ type State struct {
 	Steps      [MaxParity]uint8   // likewise, of a data server: its coefficient at each parity server, divided by that at the one before
 }
 
-// MaxServers is how many servers an array has at most, of them MaxParity for parity; NoParity is no number of one.
+// MaxServers is how many servers an array has at most, of them MaxParity for
+// parity; NoParity is no number of one.
 const (
 	MaxServers = 32
 	MaxParity  = 8
@@ -51,7 +56,8 @@ type Counts struct {
 	Waits   uint64 // rounds in which a handler waited for a lock
 }
 
-// A lock is for each LockBytes of a server's memory; those that are a multiple of Locks*LockBytes apart share one.
+// A lock is for each LockBytes of a server's memory; those that are a multiple
+// of Locks*LockBytes apart share one.
 const (
 	LockBytes = 4096
 	Locks     = 256 // a power of two
@@ -59,7 +65,8 @@ const (
 	SlotSize  = 8   // bytes of a slot
 )
 
-// A handler that multiplies has a buffer and TableSize bytes for the products; there are at most MaxBuffers at a time.
+// A handler that multiplies has a buffer and TableSize bytes for the products;
+// there are at most MaxBuffers at a time.
 const (
 	TableSize  = 256
 	MaxBuffers = 64
@@ -72,7 +79,8 @@ type Lock struct {
 	Serving uint64 // ticket
 }
 
-// Memory is what a server's State takes with slots, locks, tables and buffers behind it, bytes, at a number of buffers.
+// Memory is what a server's State takes with slots, locks, tables and buffers
+// behind it, bytes, at a number of buffers.
 func (s *State) Memory(buffers int) int64 {
 	return int64(s.Slots)*SlotSize + Locks*LockSize + MaxBuffers*TableSize + int64(buffers)*int64((s.BufferSize+7)&^7)
 }
@@ -96,8 +104,11 @@ const (
 	KindMask   = 1<<ChainShift - 1
 )
 
-// With several parity servers bit i of the 32 above ChainShift says of WriteBits that parity server i has failed, and need not hear of it; of chains that server i
-// takes part: they have names of their own, since each server must know all of them to know what it multiplies its bytes by, and what is lost.
+// With several parity servers bit i of the 32 above ChainShift says of
+// WriteBits that parity server i has failed, and need not hear of it; of chains
+// that server i takes part: they have names of their own, since each server
+// must know all of them to know what it multiplies its bytes by, and what is
+// lost.
 const (
 	CollectBits = 0x520b // as GatherBits
 	BlendBits   = 0x520c // as FoldBits
@@ -113,7 +124,9 @@ type Range struct {
 // RangeSize is that of a Range, bytes.
 const RangeSize = 16
 
-// Destination is the header data of a chain that ends at a client: the sum goes to the entry of its process, to the place of the chain's in the servers plus Delta, modulo 2^36.
+// Destination is the header data of a chain that ends at a client: the sum goes
+// to the entry of its process, to the place of the chain's in the servers plus
+// Delta, modulo 2^36.
 type Destination uint64
 
 const deltaBits = 36
@@ -132,7 +145,8 @@ func (d Destination) PID() uint32 { return uint32(d>>deltaBits) & MaxPID }
 // Place is where in the client's entry a byte of the servers goes.
 func (d Destination) Place(at uint64) uint64 { return (at + uint64(d)) & (1<<deltaBits - 1) }
 
-// ReplyBits are the match bits of a client's entries: what has become of a write with a slot, and the sum of a chain.
+// ReplyBits are the match bits of a client's entries: what has become of a
+// write with a slot, and the sum of a chain.
 const (
 	ReplyBits = 0x5300_0000
 	SumBits   = 0x5400_0000
@@ -145,7 +159,8 @@ const (
 	Failed  = 2 // the memory of a server was not there
 )
 
-// Ticket is the header data of a write and of all that follows from it: who is told when how many packets are done.
+// Ticket is the header data of a write and of all that follows from it: who is
+// told when how many packets are done.
 type Ticket uint64
 
 const (
@@ -163,7 +178,8 @@ const (
 	MaxNID     = 1<<nidBits - 1
 )
 
-// NewTicket is that of a write of so many packets for a data server, by a process that gives it a slot of its own.
+// NewTicket is that of a write of so many packets for a data server, by a
+// process that gives it a slot of its own.
 func NewTicket(nid, pid, slot, packets uint32) Ticket {
 	return Ticket(nid)<<(pidBits+slotBits+totalBits) | Ticket(pid)<<(slotBits+totalBits) | Ticket(slot)<<totalBits | Ticket(packets)
 }

@@ -87,7 +87,8 @@ func (s *storm) run(t require.TestingT, cleanup func(func())) {
 	}
 }
 
-// contents is what the array has; what servers had that have failed the others say, by the library reedsolomon, and all that they have is of one code.
+// contents is what the array has; what servers had that have failed the others
+// say, by the library reedsolomon, and all that they have is of one code.
 func (s *storm) contents(t require.TestingT, a *Array) []byte {
 	all := a.Contents(0, s.o.Bytes())
 	oracle, err := reedsolomon.New(s.o.Data, s.parity, reedsolomon.WithJerasureMatrix(), reedsolomon.WithMaxGoroutines(1))
@@ -154,7 +155,8 @@ func (s *storm) client(p *runtime.Proc, a *Array, rank int) error {
 // forever is when a write ends that has not.
 const forever = sim.Time(1<<63 - 1)
 
-// possible reports whether a byte may be what it is at the end: of a write behind which no other began that wrote it, too.
+// possible reports whether a byte may be what it is at the end: of a write
+// behind which no other began that wrote it, too.
 func (s *storm) possible(at int64, b, start byte) bool {
 	last := sim.Time(-1) // when the last of its writes began, of those that have ended
 	for _, list := range s.done {
@@ -177,8 +179,10 @@ func (s *storm) possible(at int64, b, start byte) bool {
 	return false
 }
 
-// Whatever clients write at the same time, over each other, on networks with faults, with all servers or without as many of them as there are for parity: when all is quiet
-// parity is the code of the data, and each byte is that of the last write, or of one that was under way with it.
+// Whatever clients write at the same time, over each other, on networks with
+// faults, with all servers or without as many of them as there are for parity:
+// when all is quiet parity is the code of the data, and each byte is that of
+// the last write, or of one that was under way with it.
 func TestStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawStorm(rt)
@@ -186,7 +190,8 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// All clients write the same stripe at once: locks are needed, also where a data server has failed, of which clients compute what it would have.
+// All clients write the same stripe at once: locks are needed, also where a
+// data server has failed, of which clients compute what it would have.
 func TestClientsFightForAStripe(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for by := range byNames {
@@ -202,8 +207,10 @@ func TestClientsFightForAStripe(t *testing.T) {
 	}
 }
 
-// A server that stops answering in the middle of a write: the client hears of nothing for a while, is told which one it is, and writes again without it. Nothing is lost, and
-// when a new server in its place has been rebuilt all is as it was.
+// A server that stops answering in the middle of a write: the client hears of
+// nothing for a while, is told which one it is, and writes again without it.
+// Nothing is lost, and when a new server in its place has been rebuilt all is
+// as it was.
 func TestServerFailsInTheMiddle(t *testing.T) {
 	times := map[sim.Time]int{} // that a client has heard of nothing
 	for by, name := range byNames {
@@ -236,7 +243,8 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 					until(func() error { return client.Read(0, back) })
 					require.Equal(t, x.want, back.Read())
 					if client.Failed() != nil {
-						p.SleepUntil(max(p.Now(), 5*sim.Millisecond)) // until the node is back, with memory that is old
+						// until the node is back, with memory that is old
+						p.SleepUntil(max(p.Now(), 5*sim.Millisecond))
 						return errors.Join(client.Rebuild(), func() error { client.Restored(); x.whole(); x.accesses(3); return nil }())
 					}
 					return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A process that is no client sends nonsense to all entries of all servers: offsets, lengths, tickets and chains that there are not. Servers go on, and a client
-// writes and reads afterwards.
+// A process that is no client sends nonsense to all entries of all servers:
+// offsets, lengths, tickets and chains that there are not. Servers go on, and a
+// client writes and reads afterwards.
 func TestStrangers(t *testing.T) {
 	kinds := []uint64{
 		WriteBits, AloneBits, DeltaBits, ReadBits, DoneBits, FailedBits, FillBits, LockBits, GatherBits, FoldBits, CollectBits, BlendBits,
@@ -49,7 +50,9 @@ func TestStrangers(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
-			client, err := a.Open(p, 1) // whose slots the stranger does not name: nobody says yet who may send what
+			// whose slots the stranger does not name: nobody says yet who may
+			// send what
+			client, err := a.Open(p, 1)
 			if err != nil {
 				return err
 			}
@@ -72,7 +75,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A process that is no parity server says that one has applied what a client writes: nobody believes it, and the client hears when its write has ended.
+// A process that is no parity server says that one has applied what a client
+// writes: nobody believes it, and the client hears when its write has ended.
 func TestForgedAnswers(t *testing.T) {
 	for _, parity := range []int{1, 2} {
 		o := Options{Layout: Layout{Data: 1, Unit: 512, Rows: 90}, Timeout: sim.Millisecond, Servers: servers(2, 1+parity)}
@@ -82,7 +86,8 @@ func TestForgedAnswers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			ticket := uint64(NewTicket(1, 0, 0, 99)) // the client's first slot, and more packets than it sends
+			// the client's first slot, and more packets than it sends
+			ticket := uint64(NewTicket(1, 0, 0, 99))
 			return p.NI().Put(portals.Put{MD: md, Target: portals.PhysID(2, 0), MatchBits: DoneBits, HdrData: ticket})
 		}))
 		require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {

@@ -1,7 +1,9 @@
 //go:build !tinygo
 
-// On the host's side package rdma is what a host program uses of the RDMA engine (handler library rdma): channels for reliable writes and reads of any size between
-// virtual addresses of processes, which begin with a descriptor and take no more of any core.
+// On the host's side package rdma is what a host program uses of the RDMA
+// engine (handler library rdma): channels for reliable writes and reads of any
+// size between virtual addresses of processes, which begin with a descriptor
+// and take no more of any core.
 //
 //	engine, err := channels.Load(cluster)                     // once for each cluster
 //	page, err := engine.Open(p, channels.Options{PDID: 7})    // once for each process, before it first waits
@@ -49,7 +51,8 @@ type Engine struct {
 // Load makes the engine ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Engine, error) { return LoadLibrary(c, handlers.Must("rdma")) }
 
-// LoadLibrary is Load of another library with the same handlers and a state that begins with the same fields.
+// LoadLibrary is Load of another library with the same handlers and a state
+// that begins with the same fields.
 func LoadLibrary(c *runtime.Cluster, l *handlers.Library) (*Engine, error) {
 	m, err := l.Load(c)
 	if err != nil {
@@ -61,9 +64,11 @@ func LoadLibrary(c *runtime.Cluster, l *handlers.Library) (*Engine, error) {
 // Options say how a process opens its page.
 type Options struct {
 	PDID uint16 // protection domain: transfers are between processes of the same
-	// State are fields of the library's state, by their names, such as timeout (ns), retries and in_flight (docs/rdma.md).
+	// State are fields of the library's state, by their names, such as timeout
+	// (ns), retries and in_flight (docs/rdma.md).
 	State map[string]any
-	// Memory is HPU memory at least, bytes; 0: what the defaults need. Contexts and peers beyond those need ContextSize and PeerSize each.
+	// Memory is HPU memory at least, bytes; 0: what the defaults need. Contexts
+	// and peers beyond those need ContextSize and PeerSize each.
 	Memory int64
 }
 
@@ -87,11 +92,14 @@ type Page struct {
 
 const (
 	descriptorBytes = 64
-	commandSlots    = 64 // as many commands are posted in a longer time than the interface needs to read one
+	// as many commands are posted in a longer time than the interface needs to
+	// read one
+	commandSlots = 64
 )
 
-// Open gives a process its page: HPU memory with the library, and the entries that descriptors and cells come to. It takes no virtual time, before the process first
-// waits, and a process has one page.
+// Open gives a process its page: HPU memory with the library, and the entries
+// that descriptors and cells come to. It takes no virtual time, before the
+// process first waits, and a process has one page.
 func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	if err := p.SettingUp(); err != nil {
 		return nil, fmt.Errorf("rdma: %w", err)
@@ -139,8 +147,9 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	return g, nil
 }
 
-// abandon has the firmware give up what the process has under way when that has ended: each block and
-// request at its next time-out, instead of all its retries, a minute for a program that is not there.
+// abandon has the firmware give up what the process has under way when that has
+// ended: each block and request at its next time-out, instead of all its
+// retries, a minute for a program that is not there.
 func (g *Page) abandon() {
 	b := g.in.HPU.Bytes()
 	var s State
@@ -241,7 +250,9 @@ type Transfer struct {
 	Source      uint64 // address of the first byte, at the process that has the data
 	Destination uint64 // at the process that gets it
 	Length      uint64 // bytes
-	// Notify is the address, a multiple of 8, of 8 bytes of the process that gets the data, which become Value when all of the data is there, once; 0: none.
+	// Notify is the address, a multiple of 8, of 8 bytes of the process that
+	// gets the data, which become Value when all of the data is there, once; 0:
+	// none.
 	Notify uint64
 	Value  uint64
 }
@@ -257,8 +268,9 @@ type Pending struct {
 	ended bool
 }
 
-// Write begins to write memory of this process to that of another. It takes nic.overhead on the core. ErrNoChannel: as many as there are
-// channels have begun whose end nobody has seen yet.
+// Write begins to write memory of this process to that of another. It takes
+// nic.overhead on the core. ErrNoChannel: as many as there are channels have
+// begun whose end nobody has seen yet.
 func (g *Page) Write(t Transfer) (*Pending, error) {
 	return g.begin(0, Writes, PTControl, KindWrite, t)
 }
@@ -293,7 +305,8 @@ func (g *Page) begin(first, count int, pt uint32, kind uint32, t Transfer) (*Pen
 	return &Pending{page: g, t: t, read: kind == KindAsk, place: at, tag: g.tag}, nil
 }
 
-// Done reports whether the transfer has ended, without taking time: all of a write is acknowledged, all of a read is here, or it has failed.
+// Done reports whether the transfer has ended, without taking time: all of a
+// write is acknowledged, all of a read is here, or it has failed.
 func (t *Pending) Done() bool {
 	if t.ended {
 		return true
@@ -314,7 +327,9 @@ func (t *Pending) Done() bool {
 	return true
 }
 
-// failed names a transfer that has failed. An engine that cannot read what is to be sent sends nothing, as the hardware does, so that the transfer times out.
+// failed names a transfer that has failed. An engine that cannot read what is
+// to be sent sends nothing, as the hardware does, so that the transfer times
+// out.
 func (t *Pending) failed(err error) error {
 	what, there := "write of %d bytes at %#x to %#x of %d:%d", ""
 	if t.read {
@@ -333,7 +348,8 @@ func (t *Pending) failed(err error) error {
 // Err says why a transfer has failed; it is valid when Done.
 func (t *Pending) Err() error { return t.err }
 
-// Wait waits until the transfer has ended and says why it has failed; the core then has looked at that for the poll time.
+// Wait waits until the transfer has ended and says why it has failed; the core
+// then has looked at that for the poll time.
 func (t *Pending) Wait() error {
 	if err := t.page.await(t.page.completed, t.Done); err != nil {
 		return err
@@ -381,7 +397,9 @@ func (g *Page) Counts() (c Counts) {
 	return Counts{s.Sent, s.Received}
 }
 
-// Signals are counters of NI, for programs that wait for several things: transfers of the process that have ended, and notifications that were written here.
+// Signals are counters of NI, for programs that wait for several things:
+// transfers of the process that have ended, and notifications that were written
+// here.
 func (g *Page) Signals() (completed, notified portals.Handle) { return g.completed, g.notified }
 
 // NI is the interface of the page.
@@ -390,8 +408,10 @@ func (g *Page) NI() *runtime.NI { return g.ni }
 // Installed is the library in the HPU memory of the process.
 func (g *Page) Installed() *handlers.Installed { return g.in }
 
-// Command gives the process's own hardware a message of a kind with up to 64 bytes, for what a library adds to the engine. It takes nic.overhead of the
-// thread that calls, which may be one of the kernel. The error says why the process cannot post it, for instance because it has ended.
+// Command gives the process's own hardware a message of a kind with up to 64
+// bytes, for what a library adds to the engine. It takes nic.overhead of the
+// thread that calls, which may be one of the kernel. The error says why the
+// process cannot post it, for instance because it has ended.
 func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 	at := len(g.busy)*descriptorBytes + int(g.commands%commandSlots)*descriptorBytes
 	g.commands++
@@ -402,5 +422,6 @@ func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 	return g.ni.By(t).Put(portals.Put{MD: g.md, Offset: uint64(at), Length: uint64(len(data)), Target: g.self, PT: PTCells, MatchBits: h.Bits()})
 }
 
-// Number returns a number of the state of the process's engine as it is now, by its name (handlers.Installed.Number).
+// Number returns a number of the state of the process's engine as it is now, by
+// its name (handlers.Installed.Number).
 func (g *Page) Number(name string) (any, error) { return g.in.Number(name) }

@@ -12,8 +12,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// What a process writes into its channels does not change its protection domain: the engine's register goes with cells and requests, the target refuses them, counts them, and says so. Nor can it use
-// the channels of others.
+// What a process writes into its channels does not change its protection
+// domain: the engine's register goes with cells and requests, the target
+// refuses them, counts them, and says so. Nor can it use the channels of
+// others.
 func TestForgedDomain(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	const mine, theirs = 1, 7
@@ -47,18 +49,23 @@ func TestForgedDomain(t *testing.T) {
 			got := victim.Counts()
 			require.Equal(t, []uint64{foreign, strange}, []uint64{got.Received.Foreign, got.Sent.Strange + got.Received.Strange})
 		}
-		put(0, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0) // by its own channels
-		seen(17, 1)                                                                        // 16 cells and the notification; that the forger gives up means nothing to the victim
+		// by its own channels
+		put(0, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0)
+		// 16 cells and the notification; that the forger gives up means nothing
+		// to the victim
+		seen(17, 1)
 		put(0, rdma.PTCells, rdma.Header{Kind: rdma.KindAsk, PDID: theirs}, &read, 0)
 		seen(18, 1)
 		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindRead, PDID: mine}, &read, 0) // by hand
 		seen(19, 1)
 		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindData, PDID: mine, Last: true}, &write, secret.Addr())
 		seen(20, 1)
-		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0) // by the victim's
+		// by the victim's
+		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0)
 		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindAsk, PDID: theirs}, &read, 0)
 		seen(20, 3)
-		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindData, PDID: theirs, Last: true}, &write, secret.Addr()) // by hand, with match bits of the victim's domain
+		// by hand, with match bits of the victim's domain
+		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindData, PDID: theirs, Last: true}, &write, secret.Addr())
 		seen(21, 3)
 		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindRead, PDID: theirs}, &read, 0)
 		seen(22, 3)
@@ -104,7 +111,8 @@ func TestPageThatFailsLeavesNoDomain(t *testing.T) {
 	c.run()
 }
 
-// A process serves as many reads at once as its page has channels for them; more wait until one is free, and come again.
+// A process serves as many reads at once as its page has channels for them;
+// more wait until one is free, and come again.
 func TestReadsBeyondTheChannels(t *testing.T) {
 	const readers, each, n = 3, rdma.Reads, 20000
 	c := newCluster(t, 1+readers, nil)

@@ -34,7 +34,8 @@ type cluster struct {
 
 func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...string) *cluster {
 	t.Helper()
-	p, err := profile.Load("exanest-qfdb", append([]string{"os.kind=none", "smmu.kind=none"}, set...)...) // all memory is there
+	// all memory is there
+	p, err := profile.Load("exanest-qfdb", append([]string{"os.kind=none", "smmu.kind=none"}, set...)...)
 	require.NoError(t, err)
 	c := runtime.Config{Profile: p, Nodes: nodes}
 	if cfg != nil {
@@ -119,7 +120,8 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
-// once lets rank 0 write n bytes to rank 1 and returns when the notification was seen there, and when the sender saw its end, from the call on.
+// once lets rank 0 write n bytes to rank 1 and returns when the notification
+// was seen there, and when the sender saw its end, from the call on.
 func once(t *testing.T, n int, set ...string) (notified, ended sim.Time, stats runtime.Stats) {
 	c := newCluster(t, 2, nil, set...)
 	var dst, flag runtime.View
@@ -154,7 +156,8 @@ func once(t *testing.T, n int, set ...string) (notified, ended sim.Time, stats r
 	return notified, ended, c.Stats()
 }
 
-// The way of a write is the sum of its parts, to the picosecond but for rounding: 3 µs of firmware, and less than 1 µs of hardware (P).
+// The way of a write is the sum of its parts, to the picosecond but for
+// rounding: 3 µs of firmware, and less than 1 µs of hardware (P).
 func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	const (
 		axi    = 19.2 / 8 // bytes in a nanosecond
@@ -166,7 +169,8 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 		cells := (n + 255) / 256
 		last := float64(n - 256*(cells-1))
 		first := min(256, float64(n))
-		descriptor := 120 + 2*memory + 64/axi + 2*cycles // posted stores, read by the interface, switch, matching
+		// posted stores, read by the interface, switch, matching
+		descriptor := 120 + 2*memory + 64/axi + 2*cycles
 		read := 2*memory + first/axi
 		wire := float64(cells-1)*(256+32)/link + (last+32)/link + 2*6.667 + 106.667 + 2*cycles
 		write := cycles + 100 + last/axi + memory // matching, the engine, memory
@@ -177,14 +181,17 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 			require.InDelta(t, 4000, notified.Seconds()*1e9, 200, "about 4 µs (P)")
 			require.Less(t, notified, 4*sim.Microsecond, "hardware below 1 µs (P)")
 		}
-		// The acknowledgement: 32 bytes, 3 µs of firmware, the status and a look; beside the look of the other side.
+		// The acknowledgement: 32 bytes, 3 µs of firmware, the status and a
+		// look; beside the look of the other side.
 		require.InDelta(t, (notified.Seconds()*1e9-100)+32/link+2*6.667+106.667+3*cycles+3000+8/axi+memory+100, ended.Seconds()*1e9, 0.05)
-		// Four invocations and no more: descriptor, cells, notification, acknowledgement. The hosts have no part in it.
+		// Four invocations and no more: descriptor, cells, notification,
+		// acknowledgement. The hosts have no part in it.
 		require.EqualValues(t, 3+cells, stats.HandlerCalls)
 	}
 }
 
-// Large transfers take the link: a cell of 256 bytes with 32 bytes around it after the other. Nothing was fitted to that.
+// Large transfers take the link: a cell of 256 bytes with 32 bytes around it
+// after the other. Nothing was fitted to that.
 func TestThroughputIsThatOfTheLink(t *testing.T) {
 	const n = 4 << 20
 	small, _, _ := once(t, 256)
@@ -240,7 +247,8 @@ func named(t *testing.T, x try, err string) {
 	}
 }
 
-// What cannot be ends with an error that says so, at the process that asked, and leaves the channel for others.
+// What cannot be ends with an error that says so, at the process that asked,
+// and leaves the channel for others.
 func TestFailures(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	var there, other runtime.View
@@ -286,7 +294,8 @@ func TestFailures(t *testing.T) {
 	require.Zero(t, g[0].Counts().Received.Strange+g[1].Counts().Received.Strange)
 }
 
-// Time-outs double up to 64 times, but to no more than a timer can wait: a node that is away for long is waited for.
+// Time-outs double up to 64 times, but to no more than a timer can wait: a node
+// that is away for long is waited for.
 func TestLongTimeouts(t *testing.T) {
 	for _, timeout := range []uint64{20_000_000, spin.MaxTimer} {
 		c := newCluster(t, 2, nil, "fabric.faults.down=[{node: 1, from: 0ns, to: 12s}]")
@@ -374,8 +383,8 @@ func TestLimits(t *testing.T) {
 	c.run()
 }
 
-// A process may get RDMA from many others, one after the other: it remembers the channel that each has
-// used, not all that each could have.
+// A process may get RDMA from many others, one after the other: it remembers
+// the channel that each has used, not all that each could have.
 func TestFromManyProcesses(t *testing.T) {
 	const others, n = 1100, 64
 	c := newCluster(t, 1+others, nil, "fabric.kind=crossbar", "fabric.radix=0")

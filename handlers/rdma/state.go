@@ -1,7 +1,10 @@
-// Package rdma is the transport of ExaNeSt's RDMA engine (TR-488 §4.5; Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc thesis, 2019, "T") as a
-// library of handlers: reliable writes and reads of any size between the virtual addresses of processes, without a host on the way.
+// Package rdma is the transport of ExaNeSt's RDMA engine (TR-488 §4.5;
+// Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc thesis, 2019,
+// "T") as a library of handlers: reliable writes and reads of any size between
+// the virtual addresses of processes, without a host on the way.
 //
-// One instance serves a process: a page of channels in the words of TR-488. Its HPU memory has two entries, which share the state:
+// One instance serves a process: a page of channels in the words of TR-488. Its
+// HPU memory has two entries, which share the state:
 //   - PTControl, served by the firmware (kind header): descriptors of the own process, acknowledgements, time-outs, requests to read;
 //   - PTCells, served by the hardware (kind payload): cells that arrive, and the requests that the own process sends.
 //
@@ -16,7 +19,8 @@ const (
 	PTCells   = 1
 )
 
-// Sizes of the engine (TR-488 §4.5: 16 pages with 32 write and 32 read channels; P: two blocks outstanding for each transfer).
+// Sizes of the engine (TR-488 §4.5: 16 pages with 32 write and 32 read
+// channels; P: two blocks outstanding for each transfer).
 const (
 	Pages        = 16 // of a node: one for each process
 	Writes       = 32 // channels for the process's own writes, from 0
@@ -157,7 +161,8 @@ type Request struct {
 	Reserved   uint32 // 0
 }
 
-// Descriptor says what to move: 64 bytes, as a process writes them for its channel, and as a request to read travels.
+// Descriptor says what to move: 64 bytes, as a process writes them for its
+// channel, and as a request to read travels.
 type Descriptor struct {
 	_           structs.HostLayout
 	Source      uint64 // address of the first byte, at the node of the data
@@ -200,9 +205,10 @@ const (
 	Ready                  // all of the last block is there, and waits for the others
 )
 
-// Peer is what a process remembers of one channel number and one other process: the channel to it, the
-// channel from it, and the requests to read of that number in both directions. It is never forgotten:
-// what was seen last tells a copy that comes late from what is new.
+// Peer is what a process remembers of one channel number and one other process:
+// the channel to it, the channel from it, and the requests to read of that
+// number in both directions. It is never forgotten: what was seen last tells a
+// copy that comes late from what is new.
 type Peer struct {
 	_          structs.HostLayout
 	NID        uint32
@@ -305,8 +311,10 @@ func HeaderOf(b uint64) Header {
 	}
 }
 
-// After returns by how much a sequence number is newer than another, negative if it is older; they are less than 8192 apart.
+// After returns by how much a sequence number is newer than another, negative
+// if it is older; they are less than 8192 apart.
 func After(a, b uint32) int32 { return int32((a-b)<<18) >> 18 }
 
-// StatusWord is what the firmware writes for the owner of a channel: status, and the tag of the descriptor above.
+// StatusWord is what the firmware writes for the owner of a channel: status,
+// and the tag of the descriptor above.
 func StatusWord(status, tag uint32) uint64 { return uint64(status) | uint64(tag)<<32 }

@@ -16,7 +16,8 @@ var (
 	stormSeed      = flag.Uint64("storm.seed", 1, "seed of the first network of TestStorm")
 )
 
-// kind is the engine by itself, with pages that are there when somebody has asked for them, or all there.
+// kind is the engine by itself, with pages that are there when somebody has
+// asked for them, or all there.
 var kind = rdmatest.Kind{
 	Library: "rdma",
 	Load: func(_ *rdmatest.Storm, c *runtime.Cluster) (rdmatest.Opener, error) {
@@ -27,7 +28,9 @@ var kind = rdmatest.Kind{
 		return e.Open, nil
 	},
 	Profile: func(s *rdmatest.Storm) []string {
-		room := "nic.packet_buffer=64MiB" // where an HPU takes cells, more wait than the profile has room for; a descriptor that is dropped there is not sent again
+		// where an HPU takes cells, more wait than the profile has room for; a
+		// descriptor that is dropped there is not sent again
+		room := "nic.packet_buffer=64MiB"
 		if s.Rand.IntN(2) == 0 {
 			return []string{room, "os.kind=none", "smmu.kind=none"}
 		}

@@ -5,8 +5,9 @@ import (
 	"structs"
 )
 
-// Capability is the user header of a request to servers that are guarded: the right of one process to a range of the memory, until an epoch. Who has the key issues it
-// (NewCapability), and whoever changes a bit of it has none.
+// Capability is the user header of a request to servers that are guarded: the
+// right of one process to a range of the memory, until an epoch. Who has the
+// key issues it (NewCapability), and whoever changes a bit of it has none.
 type Capability struct {
 	_         structs.HostLayout
 	Low, High uint64 // bytes of the memory from Low up to High
@@ -22,7 +23,8 @@ const (
 	MayWrite = 2
 )
 
-// Fetch is the user header of a read from servers that are guarded; the header data say where in the client's entry the bytes go.
+// Fetch is the user header of a read from servers that are guarded; the header
+// data say where in the client's entry the bytes go.
 type Fetch struct {
 	_              structs.HostLayout
 	Capability     Capability
@@ -43,7 +45,8 @@ func (c *Capability) Sign(key *Key) uint64 {
 	return sip(key, [4]uint64{c.Low, c.High, uint64(c.NID) | uint64(c.PID)<<32, uint64(c.Rights) | uint64(c.Expires)<<32})
 }
 
-// sip is SipHash-2-4 (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT'12) of four words, little endian.
+// sip is SipHash-2-4 (Aumasson, Bernstein, "SipHash: a fast short-input PRF",
+// INDOCRYPT'12) of four words, little endian.
 func sip(key *Key, message [4]uint64) uint64 {
 	s := sipState{key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573}
 	for _, word := range message {

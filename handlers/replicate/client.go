@@ -22,7 +22,9 @@ var (
 	ErrDenied  = errors.New("replicate: the capability does not allow it")
 )
 
-// A client has clientSlots slots: flights for what is under way, and as many anew each time that servers have not answered, or not all: they may still do so.
+// A client has clientSlots slots: flights for what is under way, and as many
+// anew each time that servers have not answered, or not all: they may still do
+// so.
 const (
 	flights     = 2
 	clientSlots = 4 * flights
@@ -46,7 +48,8 @@ type Caller struct {
 	header     runtime.View // the user header of requests to guarded servers
 }
 
-// Open gives a process a way to the group: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
+// Open gives a process a way to the group: as client number 0 to
+// Options.Clients-1, which no other process is. It takes no virtual time.
 func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
 	if err := p.SettingUp(); err != nil {
 		return nil, err
@@ -79,7 +82,9 @@ func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
 	return c, err
 }
 
-// Fail tells the client that a server has failed; who watches over servers knows. Every client must be told before it begins an access when others may have been.
+// Fail tells the client that a server has failed; who watches over servers
+// knows. Every client must be told before it begins an access when others may
+// have been.
 func (c *Caller) Fail(server int) error {
 	if server < 0 || server >= len(c.servers) {
 		return fmt.Errorf("replicate: no server %d, expected 0 to %d", server, len(c.servers)-1)
@@ -91,8 +96,9 @@ func (c *Caller) Fail(server int) error {
 	return nil
 }
 
-// Copy writes all that the servers have to one that has failed, or one in its place, which is alive then. No client writes meanwhile, and other clients are told
-// afterwards (Restored).
+// Copy writes all that the servers have to one that has failed, or one in its
+// place, which is alive then. No client writes meanwhile, and other clients are
+// told afterwards (Restored).
 func (c *Caller) Copy(server int) error {
 	live := c.live
 	buffer := c.p.Alloc(int(min(c.o.Bytes, 1<<20)))
@@ -181,7 +187,9 @@ func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high in
 	return c.ni.Put(portals.Put{MD: md, Offset: at, Length: size, Target: to, PT: c.o.PT, MatchBits: match, RemoteOffset: uint64(low), HdrData: ticket})
 }
 
-// burst is how many bytes of a client may be on the way to handlers in each flight: what others send at the same time has room in a server's network interface, too.
+// burst is how many bytes of a client may be on the way to handlers in each
+// flight: what others send at the same time has room in a server's network
+// interface, too.
 func (c *Caller) burst() int64 {
 	if c.o.By == Hosts {
 		return hostChunks * chunk
@@ -190,7 +198,8 @@ func (c *Caller) burst() int64 {
 	return max(n/Block*Block, Block)
 }
 
-// messages are the places at which messages of a range begin, and its end. No packet lies in two blocks of a server; messages to hosts are chunks.
+// messages are the places at which messages of a range begin, and its end. No
+// packet lies in two blocks of a server; messages to hosts are chunks.
 func (c *Caller) messages(low, high int64) []int64 {
 	list := []int64{low}
 	step, shown := int64(Block), c.shown()
@@ -201,7 +210,9 @@ func (c *Caller) messages(low, high int64) []int64 {
 	for at := low; at < high; {
 		next := (at/step + 1) * step
 		if rest && next < high {
-			if at%c.mtu == shown { // the first packet has so much less of the memory, and the others begin where blocks do
+			// the first packet has so much less of the memory, and the others
+			// begin where blocks do
+			if at%c.mtu == shown {
 				break
 			}
 			next = min(next, at+c.mtu-((at-shown)%c.mtu+c.mtu)%c.mtu)
@@ -213,7 +224,8 @@ func (c *Caller) messages(low, high int64) []int64 {
 	return append(list, high)
 }
 
-// flights sends a range in parts of burst bytes, which end at multiples of that; the next one when the answers to the last but one are there.
+// flights sends a range in parts of burst bytes, which end at multiples of
+// that; the next one when the answers to the last but one are there.
 func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot uint32) (answers, messages int, err error)) error {
 	var open, messages [flights]int
 	low, end := offset, offset+n
@@ -346,7 +358,8 @@ func (c *Caller) count(ct portals.Handle, n uint64) error {
 	return err
 }
 
-// release forgets the descriptors of an access; those that a transport still needs, with the next one.
+// release forgets the descriptors of an access; those that a transport still
+// needs, with the next one.
 func (c *Caller) release() (err error) {
 	used := c.mds[:0]
 	for _, md := range c.mds {

@@ -1,7 +1,9 @@
 //go:build !tinygo
 
-// On the host's side package replicate is memory of which several servers keep copies, as programs use it: whoever passes writes on, handlers of the network interfaces, programs of the
-// hosts, or the client itself, clients are the same.
+// On the host's side package replicate is memory of which several servers keep
+// copies, as programs use it: whoever passes writes on, handlers of the network
+// interfaces, programs of the hosts, or the client itself, clients are the
+// same.
 //
 //	group, err := driver.New(cluster, driver.Options{Servers: nodes, Bytes: 1 << 20, By: driver.Handlers, Clients: 1})
 //	client, err := group.Open(p, 0)             // in a process, before it first waits
@@ -35,7 +37,8 @@ const (
 
 // Options say what a group of servers is.
 type Options struct {
-	// Servers are the nodes that have copies, 1 to replicate.MaxServers. The first one that is alive gets writes, unless the client sends to all.
+	// Servers are the nodes that have copies, 1 to replicate.MaxServers. The
+	// first one that is alive gets writes, unless the client sends to all.
 	Servers []int
 	// Bytes is what each has, 1 to 1 TiB.
 	Bytes int64
@@ -44,12 +47,16 @@ type Options struct {
 	By   By
 	// Clients is how many processes may open the group, 1 to MaxClients.
 	Clients int
-	// PT is the first of the portal table entries of the group, of two at each node: several groups may share nodes.
+	// PT is the first of the portal table entries of the group, of two at each
+	// node: several groups may share nodes.
 	PT uint32
-	// Timeout is how long a client waits for the next answer; 0: for ever. An access that ends with ErrSilent may have been carried out, in part, or still be.
+	// Timeout is how long a client waits for the next answer; 0: for ever. An
+	// access that ends with ErrSilent may have been carried out, in part, or
+	// still be.
 	Timeout sim.Time
-	// Key has servers guarded: requests need a capability that was signed with it (Grant). Who may write is looked at before anything is written, which takes handlers.
-	// nil: whoever reaches a server may read and write.
+	// Key has servers guarded: requests need a capability that was signed with
+	// it (Grant). Who may write is looked at before anything is written, which
+	// takes handlers. nil: whoever reaches a server may read and write.
 	Key *Key
 	// Fill writes what the memory holds at the beginning, from a place on; nil: zeros.
 	Fill func(offset int64, b []byte)
@@ -138,7 +145,8 @@ func (g *Group) id(server uint32) portals.ID {
 
 // serve is a server's program.
 func (g *Group) serve(p *runtime.Proc, s *server) error {
-	all := p.Alloc(int(g.o.Bytes) + FetchSize) // messages are longer by their user headers, which are not written
+	// messages are longer by their user headers, which are not written
+	all := p.Alloc(int(g.o.Bytes) + FetchSize)
 	all.Lock()
 	if s.memory = all.Slice(0, int(g.o.Bytes)); g.o.Fill != nil {
 		g.o.Fill(0, s.memory.Raw())
@@ -172,7 +180,8 @@ func (g *Group) serve(p *runtime.Proc, s *server) error {
 	return g.install(p, s, all, live)
 }
 
-// install gives a server its handlers; its process has nothing more to do. all is its memory and room behind it.
+// install gives a server its handlers; its process has nothing more to do. all
+// is its memory and room behind it.
 func (g *Group) install(p *runtime.Proc, s *server, all runtime.View, live uint64) (err error) {
 	state := State{
 		Slots: uint32(g.o.Clients * clientSlots), PT: g.o.PT, ReplyPT: g.replyPT(), Index: uint32(s.index), Bytes: uint64(g.o.Bytes),

@@ -144,7 +144,8 @@ func (s *storm) client(p *runtime.Proc, g *Group, rank int) error {
 	return nil
 }
 
-// possible reports whether a byte may be what it is at the end: of a write behind which no other began that wrote it, too.
+// possible reports whether a byte may be what it is at the end: of a write
+// behind which no other began that wrote it, too.
 func (s *storm) possible(at int64, b, start byte) bool {
 	last := sim.Time(-1) // when the last of its writes began
 	for _, list := range s.done {
@@ -167,8 +168,10 @@ func (s *storm) possible(at int64, b, start byte) bool {
 	return false
 }
 
-// Whatever clients write at the same time, over each other, along rings and trees, on networks with faults, with all servers or without one of them: when all is quiet
-// all servers have the same bytes, and each is that of the last write, or of one that was under way with it.
+// Whatever clients write at the same time, over each other, along rings and
+// trees, on networks with faults, with all servers or without one of them: when
+// all is quiet all servers have the same bytes, and each is that of the last
+// write, or of one that was under way with it.
 func TestStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawStorm(rt)
@@ -189,7 +192,8 @@ func TestClientsFightForABlock(t *testing.T) {
 	}
 }
 
-// Whoever sends the copies, along whatever: what was written anywhere is at every server, and is read; also when the range is large.
+// Whoever sends the copies, along whatever: what was written anywhere is at
+// every server, and is read; also when the range is large.
 func TestWriteAndRead(t *testing.T) {
 	for by, name := range byNames {
 		for _, servers := range []int{1, 2, 5, 16} {
@@ -229,8 +233,9 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
-// A server that stops answering in the middle of a write: the client hears of nothing for a while, is told which one it is, and writes again without it. When a new
-// server in its place has been filled all is as it was.
+// A server that stops answering in the middle of a write: the client hears of
+// nothing for a while, is told which one it is, and writes again without it.
+// When a new server in its place has been filled all is as it was.
 func TestServerFailsInTheMiddle(t *testing.T) {
 	silent := 0
 	for by, name := range byNames {
@@ -256,7 +261,8 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 							require.NoError(t, client.Fail(failed))
 							lost = true
 						}
-						p.SleepUntil(max(p.Now(), 20*sim.Millisecond)) // until the node is back, with memory that is old
+						// until the node is back, with memory that is old
+						p.SleepUntil(max(p.Now(), 20*sim.Millisecond))
 						if lost {
 							silent++
 							g.Clear(failed)

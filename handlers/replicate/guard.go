@@ -13,15 +13,18 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Grant signs the right of a process to a range of the memory, bytes from low up to high, until an epoch: it is for whoever has the key (Options.Key), such as a server of
-// metadata that knows who may do what.
+// Grant signs the right of a process to a range of the memory, bytes from low
+// up to high, until an epoch: it is for whoever has the key (Options.Key), such
+// as a server of metadata that knows who may do what.
 func Grant(key *Key, of portals.ID, low, high int64, rights, expires uint32) Capability {
 	c := Capability{Low: uint64(low), High: uint64(high), NID: of.NID, PID: of.PID, Rights: rights, Expires: expires}
 	c.MAC = c.Sign(key)
 	return c
 }
 
-// SetEpoch tells all servers which epoch there is, beginning with 0: capabilities that hold until an earlier one are refused from now on. It takes no virtual time.
+// SetEpoch tells all servers which epoch there is, beginning with 0:
+// capabilities that hold until an earlier one are refused from now on. It takes
+// no virtual time.
 func (g *Group) SetEpoch(epoch uint32) {
 	for _, s := range g.servers {
 		if s.in != nil {
@@ -44,7 +47,8 @@ func (c *Caller) shown() int64 {
 	return CapabilitySize
 }
 
-// show prepares the user header of requests for a range. It refuses those that go beyond what the capability says: a part of them would be allowed.
+// show prepares the user header of requests for a range. It refuses those that
+// go beyond what the capability says: a part of them would be allowed.
 func (c *Caller) show(offset, n int64) error {
 	if c.o.Key == nil {
 		return nil

@@ -43,8 +43,9 @@ func guarded(t *testing.T, f func(g *Group, client *Caller, p *runtime.Proc, par
 
 func sevens() []byte { return bytes.Repeat([]byte{7}, guardedSize) }
 
-// Another process's capability, one that was changed, that has expired, for another range or right, or none at all: requests are refused before anything is written or sent,
-// and counted; however often, the client may go on.
+// Another process's capability, one that was changed, that has expired, for
+// another range or right, or none at all: requests are refused before anything
+// is written or sent, and counted; however often, the client may go on.
 func TestGuardRefuses(t *testing.T) {
 	guarded(t, func(g *Group, client *Caller, p *runtime.Proc, part runtime.View) error {
 		good := Grant(guardKey, client.ID(), 1000, 90_000, both, 3)

@@ -10,8 +10,11 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A server without handlers: messages of up to chunk bytes come into its memory, and its program puts each on from there when it is whole, the last ones tell the client. Of
-// writes over each other the program passes on what its memory has, after each of them: what the last one leaves is what all servers end with.
+// A server without handlers: messages of up to chunk bytes come into its
+// memory, and its program puts each on from there when it is whole, the last
+// ones tell the client. Of writes over each other the program passes on what
+// its memory has, after each of them: what the last one leaves is what all
+// servers end with.
 
 // chunk is how long messages to hosts are at most, hostChunks how many of a flight are under way.
 const (

@@ -1,7 +1,11 @@
-// Package replicate is servers that keep copies of the same bytes, on the network interface: the first one writes what a client sends and passes each packet on, along
-// a ring or down a tree, and the last ones tell the client ("Building Blocks for Network-Accelerated Distributed File Systems", SC'22). README.md says who tells whom what.
+// Package replicate is servers that keep copies of the same bytes, on the
+// network interface: the first one writes what a client sends and passes each
+// packet on, along a ring or down a tree, and the last ones tell the client
+// ("Building Blocks for Network-Accelerated Distributed File Systems", SC'22).
+// README.md says who tells whom what.
 //
-// All entries of a server share one HPU memory: a [State], and behind it slots and locks (see [State.Memory]).
+// All entries of a server share one HPU memory: a [State], and behind it slots
+// and locks (see [State.Memory]).
 package replicate
 
 import (
@@ -47,7 +51,8 @@ type Counts struct {
 	Waits   uint64 // rounds in which a handler waited for a block
 }
 
-// A lock is for each Block bytes of a server's memory; those that are a multiple of Locks*Block apart share one. A packet lies in one block.
+// A lock is for each Block bytes of a server's memory; those that are a
+// multiple of Locks*Block apart share one. A packet lies in one block.
 const (
 	Block    = 4096
 	Locks    = 256
@@ -78,7 +83,8 @@ const (
 	DataBits  = 0x5700_0000
 )
 
-// Ticket is the header data of a write and of all that follows from it: whom to tell when how many packets are there.
+// Ticket is the header data of a write and of all that follows from it: whom to
+// tell when how many packets are there.
 type Ticket = raid5.Ticket
 
 // Status of a write, in the header data of its acknowledgement.
@@ -100,7 +106,8 @@ func Of(live, rank uint32) uint32 {
 	return uint32(bits.TrailingZeros32(live))
 }
 
-// Next are the ranks to which a rank of so many passes a packet on: n of them from the first one on.
+// Next are the ranks to which a rank of so many passes a packet on: n of them
+// from the first one on.
 func Next(rank, ranks uint32, tree bool) (first, n uint32) {
 	first, n = rank+1, 1
 	if tree {

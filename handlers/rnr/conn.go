@@ -49,8 +49,10 @@ var (
 
 var reasons = map[uint64]error{LocalAccess: ErrLocal, RemoteAccess: ErrRemote, TooLong: ErrTooLong, TimedOut: ErrTimedOut, Invalid: ErrInvalid, NoSpace: ErrNoSpace}
 
-// PostSend sends the bytes of views, one behind the other, as a message. It takes nic.overhead. More than rnr.MaxRanges views, or a view of another process, is an error.
-// The views are the connection's until the work request has ended.
+// PostSend sends the bytes of views, one behind the other, as a message. It
+// takes nic.overhead. More than rnr.MaxRanges views, or a view of another
+// process, is an error. The views are the connection's until the work request
+// has ended.
 func (c *Conn) PostSend(from ...runtime.View) (*Work, error) { return c.post(KindSend, 0, from) }
 
 // PostWrite writes to an address of the other process, whose program is not told.
@@ -118,7 +120,8 @@ func (c *Conn) Err() error {
 	return fmt.Errorf("rnr: connection %q of process %s: %w", c.name, c.proc.Name(), reasons[code])
 }
 
-// Signal is a counter of NI that changes when work requests end, for programs that wait for several things.
+// Signal is a counter of NI that changes when work requests end, for programs
+// that wait for several things.
 func (c *Conn) Signal() portals.Handle { return c.done }
 
 // NI is the interface of Signal.
@@ -134,7 +137,8 @@ type Work struct {
 	err    error
 }
 
-// Done reports whether the work request has ended, without taking time. It is to be asked, or waited for, before rnr.MaxWork more of its kind have ended.
+// Done reports whether the work request has ended, without taking time. It is
+// to be asked, or waited for, before rnr.MaxWork more of its kind have ended.
 func (w *Work) Done() bool {
 	if w.ended {
 		return true
@@ -155,7 +159,9 @@ func (w *Work) Done() bool {
 	return true
 }
 
-// Wait waits until the work request has ended, and returns how many bytes it has moved. All that is outstanding ends with an error when the connection breaks.
+// Wait waits until the work request has ended, and returns how many bytes it
+// has moved. All that is outstanding ends with an error when the connection
+// breaks.
 func (w *Work) Wait() (int, error) {
 	ni, ct, test := w.conn.ni, w.conn.done, uint64(0)
 	for !w.Done() {

@@ -1,7 +1,10 @@
 //go:build !tinygo
 
-// On the host's side package rnr is what programs use of InfiniBand's reliable connections with page faults (handler library rnr), and what the kernel does about the faults.
-// Lesokhin et al., "Page Fault Support for Network Controllers", ASPLOS'17, §4 ("NPF'17"). Memory of work requests need not be there: it comes when it is used.
+// On the host's side package rnr is what programs use of InfiniBand's reliable
+// connections with page faults (handler library rnr), and what the kernel does
+// about the faults. Lesokhin et al., "Page Fault Support for Network
+// Controllers", ASPLOS'17, §4 ("NPF'17"). Memory of work requests need not be
+// there: it comes when it is used.
 //
 //	lib, err := driver.Load(cluster, driver.Options{})      // once for each cluster
 //	conn, err := lib.Connect(p, "disk 3")                   // by each of two processes with the same name, before they first wait
@@ -23,8 +26,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// pauses are t of an RNR NACK by the 5 bits that name it, us (InfiniBand Architecture Specification, volume 1, "Encoding for RNR NAK Timer Field"; the same as in enum ib_rnr_timeout of Linux,
-// include/rdma/ib_verbs.h, of which rxe_comp.c has 61,410 us for code 25: a slip, it is 61.44 ms there by name).
+// pauses are t of an RNR NACK by the 5 bits that name it, us (InfiniBand
+// Architecture Specification, volume 1, "Encoding for RNR NAK Timer Field"; the
+// same as in enum ib_rnr_timeout of Linux, include/rdma/ib_verbs.h, of which
+// rxe_comp.c has 61,410 us for code 25: a slip, it is 61.44 ms there by name).
 var pauses = [32]sim.Time{
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920,
 	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
@@ -33,7 +38,8 @@ var pauses = [32]sim.Time{
 // Pause is t of an RNR NACK by its code, 0 to 31.
 func Pause(code int) sim.Time { return pauses[code&31] * sim.Microsecond }
 
-// DefaultPause is the code of the shortest pause that is not over before a fault of 220 us is resolved: 240 us (ours; NPF'17 gives no t).
+// DefaultPause is the code of the shortest pause that is not over before a
+// fault of 220 us is resolved: 240 us (ours; NPF'17 gives no t).
 const DefaultPause = 9
 
 // NoPause has receivers drop what meets an absent page, as if RNR NACKs could not be used.
@@ -41,13 +47,18 @@ const NoPause = -1
 
 // Options say what connections are like.
 type Options struct {
-	// OnePage reports a page at a time, as ATS and PRI dictate. Else the kernel brings in all that the work request needs from the page on, in one go.
+	// OnePage reports a page at a time, as ATS and PRI dictate. Else the kernel
+	// brings in all that the work request needs from the page on, in one go.
 	OnePage bool
-	// Pause is the code of t, 1 to 31, or 0: DefaultPause; NoPause: there is no RNR NACK, the packet is dropped, and comes again after the requester's time-out.
+	// Pause is the code of t, 1 to 31, or 0: DefaultPause; NoPause: there is no
+	// RNR NACK, the packet is dropped, and comes again after the requester's
+	// time-out.
 	Pause int
-	// Timeout is how long a requester waits for an answer; 0: 67.1 ms (code 14 of InfiniBand: 4.096 us * 2^14).
+	// Timeout is how long a requester waits for an answer; 0: 67.1 ms (code 14
+	// of InfiniBand: 4.096 us * 2^14).
 	Timeout sim.Time
-	// Delay is how much longer a part of a fault takes than the profile says, at least 0, for so many pages; nil: nothing does.
+	// Delay is how much longer a part of a fault takes than the profile says,
+	// at least 0, for so many pages; nil: nothing does.
 	Delay func(part Part, pages int) sim.Time
 	// Served is told of each fault that the kernel of a node has served, for an observer.
 	Served func(node int, s *Served)
@@ -80,8 +91,9 @@ type process struct {
 	conns int
 }
 
-// Load makes the library ready for the processes of a cluster. Handlers have to know when what they have written has landed: with an operating system the profile must have
-// hpu.dma_write landed.
+// Load makes the library ready for the processes of a cluster. Handlers have to
+// know when what they have written has landed: with an operating system the
+// profile must have hpu.dma_write landed.
 func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
 	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
 		return nil, fmt.Errorf("rnr: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
@@ -99,8 +111,10 @@ func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
 	return &Loaded{c, m, o, make([]*kernel, c.Nodes()), map[*runtime.Proc]*process{}, map[string]*Conn{}, map[string]bool{}}, nil
 }
 
-// Connect makes one end of a connection; the other is made by the process that calls it with the same name. It takes no virtual time, and is for the time before the
-// process first waits: what connection managers say to each other is not simulated.
+// Connect makes one end of a connection; the other is made by the process that
+// calls it with the same name. It takes no virtual time, and is for the time
+// before the process first waits: what connection managers say to each other is
+// not simulated.
 func (l *Loaded) Connect(p *runtime.Proc, name string) (*Conn, error) {
 	if l.pairs[name] {
 		return nil, fmt.Errorf("rnr: connection %q has two ends", name)

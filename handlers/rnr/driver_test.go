@@ -84,7 +84,8 @@ func same(b []byte, number int) error {
 	return nil
 }
 
-// transfer sends a message and reports how long it took until it was there, and until its sender knew. side says whose memory is there.
+// transfer sends a message and reports how long it took until it was there, and
+// until its sender knew. side says whose memory is there.
 func (r *pair) transfer(t testing.TB, n int, there func(side int) bool) (arrived, known sim.Time) {
 	t.Helper()
 	const start = 10 * sim.Millisecond
@@ -134,7 +135,8 @@ func all(int) bool { return true }
 
 func only(side int) func(int) bool { return func(i int) bool { return i == side } }
 
-// A message of memory that is there takes what the slowest of link and bus needs, but for the way of a packet: nothing stops.
+// A message of memory that is there takes what the slowest of link and bus
+// needs, but for the way of a packet: nothing stops.
 func TestTakesTheLink(t *testing.T) {
 	var r pair
 	const n = 4 << 20
@@ -144,7 +146,9 @@ func TestTakesTheLink(t *testing.T) {
 	require.Zero(t, r.state[0].Stats.Faults+r.state[1].Stats.Faults+r.state[0].Stats.Again)
 }
 
-// What a fault of a sender costs, which NPF'17 gives: 220 us with a page, 350 us with 1,024 of a work request in one go, and 220 us for each of them if they are reported one by one.
+// What a fault of a sender costs, which NPF'17 gives: 220 us with a page, 350
+// us with 1,024 of a work request in one go, and 220 us for each of them if
+// they are reported one by one.
 func TestFaultOfASenderTakesItsTime(t *testing.T) {
 	for _, c := range []struct {
 		pages int
@@ -166,8 +170,9 @@ func TestFaultOfASenderTakesItsTime(t *testing.T) {
 	}
 }
 
-// A receiver's fault pauses the sender for t; what still arrives is dropped, and comes again from the number on that was refused. With a t that is over too early the sender is
-// refused again, and nothing is reported twice.
+// A receiver's fault pauses the sender for t; what still arrives is dropped,
+// and comes again from the number on that was refused. With a t that is over
+// too early the sender is refused again, and nothing is reported twice.
 func TestReceiverPauses(t *testing.T) {
 	const n = 64 << 10
 	var warm pair
@@ -186,7 +191,8 @@ func TestReceiverPauses(t *testing.T) {
 	}
 }
 
-// A reader has no way to ask the other end to wait: it drops what comes, and asks again from where memory was absent when that is there.
+// A reader has no way to ask the other end to wait: it drops what comes, and
+// asks again from where memory was absent when that is there.
 func TestReaderRewinds(t *testing.T) {
 	const n = 64 << 10
 	var took sim.Time

@@ -6,7 +6,9 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Begin has both ends of a connection that nobody has used yet count from other numbers than 0: those of packets, and those of work requests and receives, of which this one is the next.
+// Begin has both ends of a connection that nobody has used yet count from other
+// numbers than 0: those of packets, and those of work requests and receives, of
+// which this one is the next.
 func (c *Conn) Begin(packet, work uint64) {
 	s := c.State()
 	q, e := &s.Requester, &s.Responder

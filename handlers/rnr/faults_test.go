@@ -14,8 +14,10 @@ import (
 
 const page = host.PageBytes
 
-// Faults of a connection whose four wait for storage, 10 ms each, have no fifth. Another connection of the same two processes sends meanwhile what it sends without them in the same time, and
-// reports a fault of its own, which is resolved while those four are not.
+// Faults of a connection whose four wait for storage, 10 ms each, have no
+// fifth. Another connection of the same two processes sends meanwhile what it
+// sends without them in the same time, and reports a fault of its own, which is
+// resolved while those four are not.
 func TestOtherConnectionsAreNotHeldUp(t *testing.T) {
 	without, _, _ := besideFaults(t, false)
 	with, most, reported := besideFaults(t, true)
@@ -27,7 +29,9 @@ func TestOtherConnectionsAreNotHeldUp(t *testing.T) {
 	require.Less(t, with[1], sim.Millisecond)
 }
 
-// besideFaults measures messages of a connection, of memory that is there and of memory whose first page is not, with or without four faults of another one at each end. It returns how many those have outstanding then.
+// besideFaults measures messages of a connection, of memory that is there and
+// of memory whose first page is not, with or without four faults of another one
+// at each end. It returns how many those have outstanding then.
 func besideFaults(t *testing.T, four bool) (took [2]sim.Time, most int, reported uint64) {
 	t.Helper()
 	const start, n = 50 * sim.Millisecond, 64 << 10
@@ -42,7 +46,9 @@ func besideFaults(t *testing.T, four bool) (took [2]sim.Time, most int, reported
 			v, mine := p.Alloc(6*page), p.Alloc(n)
 			v.Raw()
 			mine.Raw()
-			if at[side] = v.Addr(); four { // 0: memory for a read; 1: what is read; 2: what is written to; 3: what is written; 4, 5 are there
+			// 0: memory for a read; 1: what is read; 2: what is written to; 3:
+			// what is written; 4, 5 are there
+			if at[side] = v.Addr(); four {
 				if err := p.OS().PageOut(p.Thread(), v.Addr(), 4*page); err != nil {
 					return err
 				}
@@ -92,7 +98,8 @@ func meets(c *Conn, v runtime.View, other uint64) (works []*Work, err error) {
 	return works, nil
 }
 
-// speaks sends two messages, of the second of which the first page is absent, or receives them. It returns what sending them takes.
+// speaks sends two messages, of the second of which the first page is absent,
+// or receives them. It returns what sending them takes.
 func speaks(p *runtime.Proc, c *Conn, v runtime.View, sender bool, took [2]sim.Time) ([2]sim.Time, error) {
 	for i := range took {
 		post := c.PostReceive
@@ -119,8 +126,11 @@ func speaks(p *runtime.Proc, c *Conn, v runtime.View, sender bool, took [2]sim.T
 	return took, nil
 }
 
-// NPF'17 §4: "after resolving the NPF, the driver first informs the hardware it can resume transmission (faster); the firmware still needs to be notified too (slower)". Each store of the driver takes nic.overhead: were the
-// firmware told first, the message would come by one more of them later. With reports of one page nobody tells the firmware at all.
+// NPF'17 §4: "after resolving the NPF, the driver first informs the hardware it
+// can resume transmission (faster); the firmware still needs to be notified too
+// (slower)". Each store of the driver takes nic.overhead: were the firmware
+// told first, the message would come by one more of them later. With reports of
+// one page nobody tells the firmware at all.
 func TestHardwareIsToldFirst(t *testing.T) {
 	late := func(o Options, set ...string) sim.Time {
 		r, warm := pair{o: o, set: set}, pair{o: o, set: set}
@@ -134,7 +144,9 @@ func TestHardwareIsToldFirst(t *testing.T) {
 	}
 }
 
-// Until the firmware has learned that a fault is resolved another one of its type is not reported, though the hardware has gone on: a message that follows at once waits for the firmware to be told, 198 us, and for its own report.
+// Until the firmware has learned that a fault is resolved another one of its
+// type is not reported, though the hardware has gone on: a message that follows
+// at once waits for the firmware to be told, 198 us, and for its own report.
 func TestFirmwareLearnsLater(t *testing.T) {
 	second := func(pause sim.Time) sim.Time {
 		var r pair
@@ -179,7 +191,9 @@ func TestFirmwareLearnsLater(t *testing.T) {
 	require.InDelta(t, float64(198*sim.Microsecond), float64(second(0)-second(sim.Millisecond)), float64(10*sim.Microsecond))
 }
 
-// A batch is a work request: one report brings in all that its ranges still need from the absent page on, and no page that is before it. As ATS and PRI have it each page is a report of its own, and brings itself in.
+// A batch is a work request: one report brings in all that its ranges still
+// need from the absent page on, and no page that is before it. As ATS and PRI
+// have it each page is a report of its own, and brings itself in.
 func TestBatchIsAWorkRequest(t *testing.T) {
 	for _, c := range []struct {
 		o        Options
@@ -189,7 +203,8 @@ func TestBatchIsAWorkRequest(t *testing.T) {
 		receiver bool
 	}{
 		{o: Options{}, reports: 1, pages: 12},
-		{o: Options{}, there: []int{0, 1, 2, 3}, reports: 1, pages: 8}, // from the second page of the second range
+		// from the second page of the second range
+		{o: Options{}, there: []int{0, 1, 2, 3}, reports: 1, pages: 8},
 		{o: Options{OnePage: true}, reports: 12, pages: 12},
 		{o: Options{OnePage: true}, there: []int{0, 5, 11}, reports: 9, pages: 9},
 		{o: Options{Pause: 12}, reports: 1, pages: 12, receiver: true},
@@ -236,7 +251,9 @@ func TestBatchIsAWorkRequest(t *testing.T) {
 	}
 }
 
-// Memory that a process has, but not for what is done to it, is refused by the driver: the connection breaks instead of asking the other end to pause for ever.
+// Memory that a process has, but not for what is done to it, is refused by the
+// driver: the connection breaks instead of asking the other end to pause for
+// ever.
 func TestProtectedMemoryIsRefused(t *testing.T) {
 	var r pair
 	waits := func(p *runtime.Proc, w *Work, want error) error {
@@ -274,11 +291,16 @@ func TestProtectedMemoryIsRefused(t *testing.T) {
 	require.EqualValues(t, 1, r.lib.Stats(1).Refused)
 }
 
-// The invalidation flow (NPF'17 §4, figure 2): the operating system asks the driver, which tells the interface; that acknowledges when nothing that it has fetched, or writes, of the pages is on its way any more; only then
-// they are given away. Memory is given up in each half microsecond of a message to it, or of it: with stale translations poisoned no byte goes to a frame that is another's, what comes meets the pages as absent, and
-// giving up takes what it takes at rest, or until the accesses that are on their way have ended.
+// The invalidation flow (NPF'17 §4, figure 2): the operating system asks the
+// driver, which tells the interface; that acknowledges when nothing that it has
+// fetched, or writes, of the pages is on its way any more; only then they are
+// given away. Memory is given up in each half microsecond of a message to it,
+// or of it: with stale translations poisoned no byte goes to a frame that is
+// another's, what comes meets the pages as absent, and giving up takes what it
+// takes at rest, or until the accesses that are on their way have ended.
 func TestInvalidationRacesTheInterface(t *testing.T) {
-	const start, rest = 10 * sim.Millisecond, 3600 * sim.Nanosecond // unmap_call, unmap_page, invalidate and acknowledge
+	// unmap_call, unmap_page, invalidate and acknowledge
+	const start, rest = 10 * sim.Millisecond, 3600 * sim.Nanosecond
 	for _, side := range []int{0, 1} {
 		most, faults := sim.Time(0), uint64(0)
 		for after := sim.Time(0); after < 25*sim.Microsecond; after += 500 * sim.Nanosecond {
@@ -321,7 +343,9 @@ func TestInvalidationRacesTheInterface(t *testing.T) {
 	}
 }
 
-// What is sent need not be memory that may be written: the driver asks for what the device does to it. And of a receive only what a message needs is to be there: the rest, which the driver brings in with it, may be refused.
+// What is sent need not be memory that may be written: the driver asks for what
+// the device does to it. And of a receive only what a message needs is to be
+// there: the rest, which the driver brings in with it, may be refused.
 func TestDriverAsksForWhatIsDone(t *testing.T) {
 	var r pair
 	r.main = [2]func(p *runtime.Proc, c *Conn) error{

@@ -39,7 +39,8 @@ func forge(p *runtime.Proc, c *Conn, to uint32, packets ...forged) error {
 	return nil
 }
 
-// What no end of a connection sends breaks it, and changes no memory: the one of a receive that has ended is the program's.
+// What no end of a connection sends breaks it, and changes no memory: the one
+// of a receive that has ended is the program's.
 func TestForgedPacketsBreakTheConnection(t *testing.T) {
 	const size, mtu = 8192, 4096
 	write := func(at, left, n uint64) forged { return forged{Header{Kind: KindWrite, PSN: 1}, at, left, n} }
@@ -100,7 +101,9 @@ func TestForgedPacketsBreakTheConnection(t *testing.T) {
 	}
 }
 
-// An RNR NACK whose time is none that InfiniBand has holds a requester no longer than the longest of them, and a response that is not what was asked for breaks the connection.
+// An RNR NACK whose time is none that InfiniBand has holds a requester no
+// longer than the longest of them, and a response that is not what was asked
+// for breaks the connection.
 func TestForgedAnswers(t *testing.T) {
 	const size = 1 << 20
 	answers := map[string]struct { //lint:maporder each is a run by itself
@@ -147,7 +150,8 @@ func TestForgedAnswers(t *testing.T) {
 	}
 }
 
-// A device whose handlers may not have enough pending breaks connections, which says why: they do not wait for ever.
+// A device whose handlers may not have enough pending breaks connections, which
+// says why: they do not wait for ever.
 func TestNoRoomBreaksTheConnection(t *testing.T) {
 	r := pair{set: []string{"nic.handler_commands=1"}}
 	r.main = [2]func(p *runtime.Proc, c *Conn) error{

@@ -26,8 +26,10 @@ type kernel struct {
 
 // Served is when what happened to a fault (NPF'17, figure 3).
 type Served struct {
-	Type      int      // rnr.InitiatorWrite, …
-	Found     sim.Time // the interface has met the page; right if there is no other fault of the node meanwhile
+	Type int // rnr.InitiatorWrite, …
+	// the interface has met the page; right if there is no other fault of the
+	// node meanwhile
+	Found     sim.Time
 	Interrupt sim.Time // the firmware interrupts
 	Begun     sim.Time // the kernel begins to serve it
 	Addresses sim.Time // the pages are there
@@ -88,8 +90,9 @@ func (l *Loaded) delay(t *host.Thread, part Part, pages int) {
 	}
 }
 
-// Fault implements host.FaultHandler. The firmware of connections reports their faults, so that there is nothing to do here: the unit of the NIC that translates has no
-// interrupt of its own. Other processes get their page.
+// Fault implements host.FaultHandler. The firmware of connections reports their
+// faults, so that there is nothing to do here: the unit of the NIC that
+// translates has no interrupt of its own. Other processes get their page.
 func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
 	if k.ends[f.Process] && !f.Stalled {
 		k.found = t.Now() - k.spec.Interrupt - k.spec.FaultInterrupt
@@ -136,7 +139,9 @@ func (c *Conn) interrupt(t *host.Thread) {
 	}
 }
 
-// resolve brings in what a request needs, from the page that was absent on, and has it go on: the hardware first, then the firmware, which may report the next of the type.
+// resolve brings in what a request needs, from the page that was absent on, and
+// has it go on: the hardware first, then the firmware, which may report the
+// next of the type.
 func (c *Conn) resolve(t *host.Thread, kind int) {
 	k, f := c.kernel, c.fault.last[kind]
 	k.stats.Faults++
@@ -169,7 +174,8 @@ func (c *Conn) resolve(t *host.Thread, kind int) {
 	}
 }
 
-// pages brings the pages of a range in: the first by itself, so that it is refused only if the process cannot have it.
+// pages brings the pages of a range in: the first by itself, so that it is
+// refused only if the process cannot have it.
 func (k *kernel) pages(t *host.Thread, p *host.Process, r Range, write bool) error {
 	k.stats.Pages += int64((r.Address+r.Length-1)/host.PageBytes-r.Address/host.PageBytes) + 1
 	var pin host.Pin
@@ -186,7 +192,8 @@ func (k *kernel) pages(t *host.Thread, p *host.Process, r Range, write bool) err
 // errRest is that of a range whose first page was brought in, but not all of them.
 var errRest = errors.New("a part of it cannot be had")
 
-// ranges is what a fault needs: the page, or all that the work request, or the other end's, still needs.
+// ranges is what a fault needs: the page, or all that the work request, or the
+// other end's, still needs.
 func (c *Conn) ranges(f *Fault) []Range {
 	if c.library.o.OnePage {
 		return []Range{{Address: f.Address &^ (host.PageBytes - 1), Length: host.PageBytes}}

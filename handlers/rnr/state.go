@@ -1,9 +1,14 @@
-// Package rnr is InfiniBand's reliable connection on a NIC whose memory may be absent (Lesokhin et al., "Page Fault Support for Network Controllers", ASPLOS'17, §4,
-// "NPF'17"): send, write and read with packet sequence numbers. A receiver that finds a page absent asks the sender to pause (RNR NACK), drops what still arrives, and the
-// sender goes back; a sender stops; a reader drops until the page is there, and has the other side rewind.
+// Package rnr is InfiniBand's reliable connection on a NIC whose memory may be
+// absent (Lesokhin et al., "Page Fault Support for Network Controllers",
+// ASPLOS'17, §4, "NPF'17"): send, write and read with packet sequence numbers.
+// A receiver that finds a page absent asks the sender to pause (RNR NACK),
+// drops what still arrives, and the sender goes back; a sender stops; a reader
+// drops until the page is there, and has the other side rewind.
 //
-// One instance is one end of a connection (a queue pair), an IOchannel of NPF'17. It has two entries, which share the state: the hardware's, for packets, work requests and
-// timers, and the firmware's, for faults. Package driver is what programs use; README.md has the protocol.
+// One instance is one end of a connection (a queue pair), an IOchannel of
+// NPF'17. It has two entries, which share the state: the hardware's, for
+// packets, work requests and timers, and the firmware's, for faults. Package
+// driver is what programs use; README.md has the protocol.
 package rnr
 
 import "structs"
@@ -30,7 +35,9 @@ const (
 	Addresses  = 1 << 48   // of a process: below it
 )
 
-// Types of faults: one of each is outstanding (NPF'17: "four: read and write, for both initiator and responder"; a send is a write of its initiator, a receive one of its responder).
+// Types of faults: one of each is outstanding (NPF'17: "four: read and write,
+// for both initiator and responder"; a send is a write of its initiator, a
+// receive one of its responder).
 const (
 	InitiatorWrite = 0 // data to be sent or written
 	ResponderWrite = 1 // memory that is sent or written to
@@ -86,7 +93,8 @@ const (
 	NoSpace      = 6 // handlers of the node have as much pending as they may: nic.handler_commands
 )
 
-// Landing is how far a side has come with what arrives. Numbers run free here; packets have 24 bits of them.
+// Landing is how far a side has come with what arrives. Numbers run free here;
+// packets have 24 bits of them.
 type Landing struct {
 	_      structs.HostLayout
 	Next   uint64         // number that is waited for

@@ -14,8 +14,11 @@ import (
 
 var storms = flag.Int("rnr.storms", 8, "random connections")
 
-// Two processes send, write and read with memory that is taken away again and again, over networks that lose, with numbers of packets and messages that pass 2^24. What they find is what the plain model has: messages come once and in
-// order, a read sees the writes before it, and nothing else of memory has changed.
+// Two processes send, write and read with memory that is taken away again and
+// again, over networks that lose, with numbers of packets and messages that
+// pass 2^24. What they find is what the plain model has: messages come once and
+// in order, a read sees the writes before it, and nothing else of memory has
+// changed.
 func TestStorm(t *testing.T) {
 	var all EndStats
 	for seed := range uint64(*storms) {

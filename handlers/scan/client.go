@@ -18,7 +18,9 @@ import (
 type Result struct {
 	Rows    []byte // the columns that were asked for, row by row, in the order of the table
 	Matched int    // rows that the predicate holds for
-	Sent    int    // of them: as many as the limit allows. Which ones, if it does not allow all, is open
+	// of them: as many as the limit allows. Which ones, if it does not allow
+	// all, is open
+	Sent int
 }
 
 // Client is a client of a table.
@@ -63,7 +65,8 @@ func Dial(p *runtime.Proc, to Address, schema *Schema, n int, o Options) (*Clien
 	return c, err
 }
 
-// Select returns columns of the rows for which a predicate holds, at most limit of them; without columns it counts rows.
+// Select returns columns of the rows for which a predicate holds, at most limit
+// of them; without columns it counts rows.
 func (c *Client) Select(predicate string, columns []string, limit int) (*Result, error) {
 	code, err := c.schema.Compile(predicate)
 	if err != nil {

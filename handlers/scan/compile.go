@@ -94,9 +94,12 @@ const (
 
 var typNames = [...]string{"a truth value", "signed", "unsigned", "floating point", "text", "a number"}
 
-// Compile makes a program of a predicate, such as `id == 100 && (age < 30 || name == "Ada")`: comparisons == != < <= > >= of fields, numbers and texts,
-// arithmetic + - *, and && || ! with parentheses. Both sides of an operator have one type: signed, unsigned or floating point, to which numbers adapt; texts
-// are compared for equality, and a shorter one has zeros behind it. An empty predicate holds for every row. Errors name the column of the text.
+// Compile makes a program of a predicate, such as `id == 100 && (age < 30 ||
+// name == "Ada")`: comparisons == != < <= > >= of fields, numbers and texts,
+// arithmetic + - *, and && || ! with parentheses. Both sides of an operator
+// have one type: signed, unsigned or floating point, to which numbers adapt;
+// texts are compared for equality, and a shorter one has zeros behind it. An
+// empty predicate holds for every row. Errors name the column of the text.
 func (s *Schema) Compile(predicate string) ([]Instruction, error) {
 	if strings.TrimSpace(predicate) == "" {
 		return []Instruction{{Op: Const, Value: 1}}, nil

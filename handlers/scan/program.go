@@ -6,7 +6,8 @@ import (
 	"structs"
 )
 
-// Instruction is one of a program: a stack machine without jumps, so that every program ends after as many steps as it has instructions.
+// Instruction is one of a program: a stack machine without jumps, so that every
+// program ends after as many steps as it has instructions.
 type Instruction struct {
 	_      structs.HostLayout
 	Op     uint8
@@ -50,7 +51,8 @@ const (
 	OnField = 0x80 // with one of two words: push what it makes of a field, as of a Load, and Value
 )
 
-// Kinds of fields. A load makes 64 bits of them: with the sign of signed ones, floating point as a double, of bytes the first in the lowest bits.
+// Kinds of fields. A load makes 64 bits of them: with the sign of signed ones,
+// floating point as a double, of bytes the first in the lowest bits.
 const (
 	I8 = iota
 	I16
@@ -69,7 +71,8 @@ const (
 // sizes are those of the kinds, bytes.
 var sizes = [kinds]uint8{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0}
 
-// Verify tells whether a program can be run on rows of a length: it knows its operations, stays in the row and on the stack, and leaves one word. What is
+// Verify tells whether a program can be run on rows of a length: it knows its
+// operations, stays in the row and on the stack, and leaves one word. What is
 // wrong is the index of an instruction, -1 for the whole.
 func Verify(code []Instruction, rowBytes uint32) (wrong int, ok bool) {
 	if len(code) == 0 || len(code) > MaxProgram {
@@ -113,7 +116,8 @@ func inRow(c *Instruction, rowBytes uint32) bool {
 	return c.Kind < Bytes && c.Length == 0 && uint32(c.Offset)+uint32(sizes[c.Kind]) <= rowBytes
 }
 
-// Eval runs a program that Verify has accepted on a row, and tells whether the word it leaves is not 0.
+// Eval runs a program that Verify has accepted on a row, and tells whether the
+// word it leaves is not 0.
 func Eval(code []Instruction, row []byte) bool {
 	var stack [MaxStack + 1]uint64 // from 1 on
 	top := 0

@@ -31,7 +31,8 @@ var columns = []scan.Field{
 	{Name: "t_1", Kind: scan.Bytes, Length: 19},
 }
 
-// term is an expression as text, and what it is worth on a row, reckoned without a program: an int64, a uint64, a float64 or a bool.
+// term is an expression as text, and what it is worth on a row, reckoned
+// without a program: an int64, a uint64, a float64 or a bool.
 type term struct {
 	text string
 	of   func(row []byte) any
@@ -255,7 +256,8 @@ func TestPredicateErrors(t *testing.T) {
 	}
 }
 
-// FuzzVerify: a program that is accepted runs on every row, whatever its bytes; and the compiler survives every text.
+// FuzzVerify: a program that is accepted runs on every row, whatever its bytes;
+// and the compiler survives every text.
 func FuzzVerify(f *testing.F) {
 	f.Add([]byte{}, []byte{}, "")
 	f.Add(spin.EncodeState(&scan.Instruction{Op: scan.Const, Value: 1}), make([]byte, 8), "a == 1")

@@ -1,7 +1,8 @@
 //go:build !tinygo
 
-// On the host's side package scan has tables whose rows clients read by a predicate, and who evaluates it: handlers on the table's network interface (package scan), its
-// host, or the client, who then reads all rows.
+// On the host's side package scan has tables whose rows clients read by a
+// predicate, and who evaluates it: handlers on the table's network interface
+// (package scan), its host, or the client, who then reads all rows.
 //
 //	schema, err := scan.NewSchema(scan.Field{Name: "id", Kind: scan.U32}, scan.Field{Name: "name", Kind: scan.Bytes, Length: 28})
 //	table, err := query.Open(p, schema, rows, query.Options{})              // in the table's process, before it first waits
@@ -52,9 +53,11 @@ const (
 	queryEntry   = 0          // + Options.PT: queries
 	memoryEntry  = 1          // + Options.PT: the rows, to be read
 	longestQuery = QuerySize + 16*MaxProgram
-	queryBuffers = 64       // queries that a host may have waiting
-	piece        = 64 << 10 // bytes of rows that a core looks at, and at least what it sends, while others are on their way
-	window       = 4        // pieces that a client has asked for
+	queryBuffers = 64 // queries that a host may have waiting
+	// bytes of rows that a core looks at, and at least what it sends, while
+	// others are on their way
+	piece  = 64 << 10
+	window = 4 // pieces that a client has asked for
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -181,13 +184,15 @@ func (t *Table) listen() (err error) {
 	}
 	b := t.p.Alloc(queryBuffers * longestQuery)
 	b.Lock()
-	return t.append(queryEntry, t.eq, &portals.ME{ // room for all that come in a run: queries do not wait for buffers
+	// room for all that come in a run: queries do not wait for buffers
+	return t.append(queryEntry, t.eq, &portals.ME{
 		Start: b.Addr(), Length: uint64(b.Len()), MinFree: longestQuery,
 		Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable,
 	}, 0)
 }
 
-// Serve deals with queries until the process is aborted. With handlers, or if clients read the rows, there is nothing to do.
+// Serve deals with queries until the process is aborted. With handlers, or if
+// clients read the rows, there is nothing to do.
 func (t *Table) Serve() error {
 	if t.o.Mode != Host {
 		return nil
@@ -217,7 +222,9 @@ func (t *Table) Serve() error {
 	}
 }
 
-// answer filters on the host's core: it reads rows, writes those that match, and sends a piece of them while it looks at the next; the last behind the total.
+// answer filters on the host's core: it reads rows, writes those that match,
+// and sends a piece of them while it looks at the next; the last behind the
+// total.
 func (t *Table) answer(to portals.ID, b []byte) error {
 	var q Query
 	code, ok := decode(b, &q, t.schema.Size())

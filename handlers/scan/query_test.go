@@ -63,7 +63,8 @@ func run(t *testing.T, device string, o Options, schema *Schema, rows []byte, cl
 	return table
 }
 
-// All modes find the same rows, on every device, whatever share of them there is, and where the network loses packets.
+// All modes find the same rows, on every device, whatever share of them there
+// is, and where the network loses packets.
 func TestSelect(t *testing.T) {
 	const n = 1200
 	schema, rows := employees(t, n)
@@ -105,7 +106,8 @@ func TestSelect(t *testing.T) {
 
 // Tables of no rows, of one, and rows of every length up to the longest.
 func TestRowLengths(t *testing.T) {
-	for _, size := range []int{1, 3, 100, 2040, 2041, 2042, 2047, 2048} { // two of 2040 B fill a packet
+	// two of 2040 B fill a packet
+	for _, size := range []int{1, 3, 100, 2040, 2041, 2042, 2047, 2048} {
 		schema, err := NewSchema(Field{Name: "s", Kind: Bytes, Length: size})
 		require.NoError(t, err)
 		for _, n := range []int{0, 1, 50} {
@@ -125,7 +127,8 @@ func TestRowLengths(t *testing.T) {
 	}
 }
 
-// A table of many pieces: rows come in the order of the table, in each mode, and as many as are asked for.
+// A table of many pieces: rows come in the order of the table, in each mode,
+// and as many as are asked for.
 func TestPieces(t *testing.T) {
 	const n = 20_000
 	schema, rows := employees(t, n)

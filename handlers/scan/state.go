@@ -1,5 +1,7 @@
-// Package scan reads the rows of a table that a predicate holds for (sPIN'17 §5.4, conditional read): handlers evaluate it next to the memory, and only
-// matching rows cross the network. README.md says how; package query is what programs use.
+// Package scan reads the rows of a table that a predicate holds for (sPIN'17
+// §5.4, conditional read): handlers evaluate it next to the memory, and only
+// matching rows cross the network. README.md says how; package query is what
+// programs use.
 package scan
 
 import "structs"
@@ -86,7 +88,8 @@ const SlotSize = 8 + QuerySize + 8 + 8*8 + 16*MaxProgram
 // MaxRow is the longest row, bytes: a packet, less the answer's head.
 const MaxRow = 2048
 
-// An answer is packets with rows, in any order, each a message whose hdr_data is [Rows] and whose head is a Head, and one with a Total.
+// An answer is packets with rows, in any order, each a message whose hdr_data
+// is [Rows] and whose head is a Head, and one with a Total.
 const (
 	KindRows  = 1
 	KindTotal = 2

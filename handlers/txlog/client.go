@@ -32,7 +32,8 @@ type ClientStats struct{ Reads, Commits, Aborts uint64 }
 // Stats returns them.
 func (c *Client) Stats() ClientStats { return c.stats }
 
-// Join gives a process access to the region of a home; of a node one: what another one asks for is ErrTaken. It takes no virtual time.
+// Join gives a process access to the region of a home; of a node one: what
+// another one asks for is ErrTaken. It takes no virtual time.
 func Join(p *runtime.Proc, home portals.ID, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -134,7 +135,8 @@ func (c *Client) fetch(t *Tx, offset, n int) error {
 	return err
 }
 
-// Write changes bytes of the region at an offset when the transaction commits. It takes no virtual time. ErrRange; more than Options.Commit.
+// Write changes bytes of the region at an offset when the transaction commits.
+// It takes no virtual time. ErrRange; more than Options.Commit.
 func (t *Tx) Write(offset int, b []byte) error {
 	o := &t.c.o
 	if offset < 0 || len(b) > o.Region || offset > o.Region-len(b) {
@@ -151,7 +153,8 @@ func (t *Tx) Write(offset int, b []byte) error {
 	return nil
 }
 
-// Commit makes what the transaction has written visible at once, if nothing that it has read has changed: then it returns true. It is over then.
+// Commit makes what the transaction has written visible at once, if nothing
+// that it has read has changed: then it returns true. It is over then.
 func (t *Tx) Commit() (bool, error) {
 	number, err := t.commit()
 	return err == nil && number&aborted == 0, err

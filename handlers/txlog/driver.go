@@ -1,7 +1,8 @@
 //go:build !tinygo
 
-// On the host's side package txlog is memory that many processes read and change by transactions, of which handlers on the network interface of its home log every access
-// (handler library txlog).
+// On the host's side package txlog is memory that many processes read and
+// change by transactions, of which handlers on the network interface of its
+// home log every access (handler library txlog).
 //
 //	library, err := driver.Load(cluster)                                 // once for each cluster
 //	s, err := library.Open(p, driver.Options{PT: 4, Region: 1 << 20})    // the home, a process that serves
@@ -13,9 +14,11 @@
 //	err = tx.Write(offset, b)                                            // kept until then
 //	committed, err := tx.Commit()                                        // false: begin again
 //
-// A transaction commits if nothing that it has read was changed before: transactions that commit are as if one had run after the other, in the order of
-// their commits (backward validation: Kung and Robinson, "On Optimistic Methods for Concurrency Control", TODS 6(2), 1981). One that does not commit may
-// have read parts of what others have changed.
+// A transaction commits if nothing that it has read was changed before:
+// transactions that commit are as if one had run after the other, in the order
+// of their commits (backward validation: Kung and Robinson, "On Optimistic
+// Methods for Concurrency Control", TODS 6(2), 1981). One that does not commit
+// may have read parts of what others have changed.
 package txlog
 
 import (
@@ -43,13 +46,16 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 type Options struct {
 	PT     uint32 // the first of three portal table indexes that it has for itself, at all
 	Region int    // bytes
-	// Log is how many records the log has before it begins anew, a power of two; 0: 4096. A transaction that takes longer does not commit.
+	// Log is how many records the log has before it begins anew, a power of
+	// two; 0: 4096. A transaction that takes longer does not commit.
 	Log int
 	// Commit is how many bytes a transaction can write, 16 more for each place; 0: 64 KiB.
 	Commit int
 	// ByHost: the home's host answers reads, and logs them itself; no handlers run.
 	ByHost bool
-	// Open: puts of clients into the region are logged, too. They are no transactions, and transactions do not see that they change what these write.
+	// Open: puts of clients into the region are logged, too. They are no
+	// transactions, and transactions do not see that they change what these
+	// write.
 	Open bool
 }
 
@@ -86,7 +92,8 @@ const (
 	requestEntry        // what the host is asked
 )
 
-// The match bits of accesses to a region, and those below that say what they are for: the client and its transaction.
+// The match bits of accesses to a region, and those below that say what they
+// are for: the client and its transaction.
 const (
 	Bits    = 0x74786c6f << 32 // "txlo"
 	TagBits = 1<<32 - 1
@@ -97,8 +104,9 @@ const (
 	countMask = 1<<countBits - 1
 )
 
-// Requests: the first of its words has tag and kind, or how many places a commit writes; the second how many reads the transaction had, or what a
-// read asks for. Places follow.
+// Requests: the first of its words has tag and kind, or how many places a
+// commit writes; the second how many reads the transaction had, or what a read
+// asks for. Places follow.
 const (
 	requestSize = 16
 	placeSize   = 16
@@ -116,7 +124,8 @@ var le = binary.LittleEndian
 // slot is how many bytes a client's request has at most.
 func (o *Options) slot() int { return requestSize + o.Commit + placeSize*(o.Commit/8+1) }
 
-// answers are what a home's host says, in the header data: the number of the commit, or one of these.
+// answers are what a home's host says, in the header data: the number of the
+// commit, or one of these.
 const (
 	aborted = 1 << 63
 	served  = 1 << 62

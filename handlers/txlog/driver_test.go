@@ -106,7 +106,8 @@ func (h *history) client(p *runtime.Proc, rng *rand.Rand) error {
 	return nil
 }
 
-// own is nil where a read has seen writes of its own transaction: what it has read of others is not known then.
+// own is nil where a read has seen writes of its own transaction: what it has
+// read of others is not known then.
 func own(b []byte, at int, writes []access) []byte {
 	for _, w := range writes {
 		if w.offset < at+len(b) && at < w.offset+len(w.data) {
@@ -116,8 +117,9 @@ func own(b []byte, at int, writes []access) []byte {
 	return b
 }
 
-// check runs the transactions that have committed one after the other, in the order of their numbers: each reads what it has read. It returns how many
-// of the others would have read something else at the end.
+// check runs the transactions that have committed one after the other, in the
+// order of their numbers: each reads what it has read. It returns how many of
+// the others would have read something else at the end.
 func (h *history) check(t *testing.T, end []byte) (stale int) {
 	memory := make([]byte, h.o.Region)
 	byNumber := map[uint64]*outcome{}
@@ -160,7 +162,8 @@ func newHistory(seed uint64) *history {
 	return h
 }
 
-// Random transactions of several clients, short and of several packets, at places that overlap, on both devices and on networks that lose packets: those
+// Random transactions of several clients, short and of several packets, at
+// places that overlap, on both devices and on networks that lose packets: those
 // that commit are serialisable, in the order of their commits.
 func TestSerialisable(t *testing.T) {
 	commits, aborts, stale := uint64(0), uint64(0), 0
@@ -182,8 +185,10 @@ func TestSerialisable(t *testing.T) {
 	require.Greater(t, commits, aborts)
 }
 
-// Where memory may be absent, and is far, records of several clients land in any order: what the host has written may lie in the log behind a record that
-// is still under way when a transaction is looked at that has read before. It does not commit. In a small log records are written over, too.
+// Where memory may be absent, and is far, records of several clients land in
+// any order: what the host has written may lie in the log behind a record that
+// is still under way when a transaction is looked at that has read before. It
+// does not commit. In a small log records are written over, too.
 func TestRecordsThatAreLate(t *testing.T) {
 	for _, records := range []int{4096, 32} {
 		for seed := range uint64(5) {
@@ -196,7 +201,8 @@ func TestRecordsThatAreLate(t *testing.T) {
 	}
 }
 
-// A transaction that takes longer than the log is long does not commit, also if the host has read every record in time: it has forgotten the first writes.
+// A transaction that takes longer than the log is long does not commit, also if
+// the host has read every record in time: it has forgotten the first writes.
 func TestLongTransaction(t *testing.T) {
 	for _, byHost := range []bool{false, true} {
 		p, err := profile.Load("spin-int")
@@ -272,7 +278,8 @@ func alone(t *testing.T, home, own Options, client func(*Client)) {
 	require.NoError(t, c.Close())
 }
 
-// A commit that speaks of reads which nobody has logged does not keep the home waiting, and does not commit.
+// A commit that speaks of reads which nobody has logged does not keep the home
+// waiting, and does not commit.
 func TestReadsThatWereNot(t *testing.T) {
 	o := Options{PT: 3, Region: 64}
 	alone(t, o, o, func(c *Client) {
@@ -313,7 +320,8 @@ func TestWrongUse(t *testing.T) {
 	})
 }
 
-// A log of four records is written over while transactions run: they do not commit then, and nothing waits.
+// A log of four records is written over while transactions run: they do not
+// commit then, and nothing waits.
 func TestLogThatIsTooSmall(t *testing.T) {
 	overruns := uint64(0)
 	for seed := range uint64(20) {

@@ -163,7 +163,8 @@ func (s *Server) Serve() error {
 	}
 }
 
-// request deals with one. A client that asks for what is not there is told that its transaction has failed.
+// request deals with one. A client that asks for what is not there is told that
+// its transaction has failed.
 func (s *Server) request(ev *portals.Event) error {
 	at := int(ev.Start - s.inbox.Addr())
 	end := at + int(ev.MLength)
@@ -221,7 +222,8 @@ func (s *Server) places(at, end int, n uint64) (list []target, legal bool) {
 	return list, true
 }
 
-// valid reads the log up to the reads of a transaction, and tells whether nothing was written to what it has read behind them.
+// valid reads the log up to the reads of a transaction, and tells whether
+// nothing was written to what it has read behind them.
 func (s *Server) valid(client uint32, tag, reads uint64) bool {
 	if reads == 0 {
 		return true
@@ -250,8 +252,8 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 	return true
 }
 
-// apply writes what a transaction changes: by puts of the home to itself, which handlers log when they have landed, so that whoever has read before is
-// found.
+// apply writes what a transaction changes: by puts of the home to itself, which
+// handlers log when they have landed, so that whoever has read before is found.
 func (s *Server) apply(tag uint64, list []target) error {
 	for _, w := range list {
 		if s.o.ByHost {
@@ -340,7 +342,8 @@ func (s *Server) advance() {
 	s.p.Stream(int64(s.stats.Records-began+1)*RecordSize, 0)
 }
 
-// caughtUp tells whether all that the host has written was read in the log. It has landed there, but a record before it may still be under way: then what
+// caughtUp tells whether all that the host has written was read in the log. It
+// has landed there, but a record before it may still be under way: then what
 // lies behind the reads of a transaction would not be seen.
 func (s *Server) caughtUp() bool {
 	if s.owed > 0 && s.overruns != s.since && !s.ahead() {
@@ -368,7 +371,8 @@ func (s *Server) wrote(one span) {
 	}
 }
 
-// readBy keeps a read of a client's transaction. One that has begun another has given up the one before.
+// readBy keeps a read of a client's transaction. One that has begun another has
+// given up the one before.
 func (s *Server) readBy(client uint32, tag uint64, one span) {
 	r := s.running[client]
 	if r == nil || r.tag != tag {

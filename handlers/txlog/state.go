@@ -1,11 +1,14 @@
-// Package txlog writes down every access to a region of memory, on the network interface (sPIN'17, "Distributed Transactions"): gets before their data
-// is read, puts and atomics when their data has landed. The host evaluates the log when a transaction commits. Package driver is what programs use;
-// README.md says why the order of the records is enough.
+// Package txlog writes down every access to a region of memory, on the network
+// interface (sPIN'17, "Distributed Transactions"): gets before their data is
+// read, puts and atomics when their data has landed. The host evaluates the log
+// when a transaction commits. Package driver is what programs use; README.md
+// says why the order of the records is enough.
 package txlog
 
 import "structs"
 
-// State is the HPU memory of the entries of a region, which share it. The log is handler host memory.
+// State is the HPU memory of the entries of a region, which share it. The log
+// is handler host memory.
 type State struct {
 	_    structs.HostLayout
 	Next uint64 // records so far

@@ -45,8 +45,10 @@ func nonsense(p *runtime.Proc, o *Options) error {
 	return nil
 }
 
-// A process that has not joined sends nonsense to all entries of a home: requests that are too short, places, lengths and counts that there are not, reads beyond
-// the region. The home goes on, and transactions of others commit with what they have written.
+// A process that has not joined sends nonsense to all entries of a home:
+// requests that are too short, places, lengths and counts that there are not,
+// reads beyond the region. The home goes on, and transactions of others commit
+// with what they have written.
 func TestStrangers(t *testing.T) {
 	for _, byHost := range []bool{false, true} {
 		p, err := profile.Load("spin-int")
@@ -88,7 +90,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A node has one client: requests of two would lie at the same place. The second one is told so, and the first one goes on.
+// A node has one client: requests of two would lie at the same place. The
+// second one is told so, and the first one goes on.
 func TestSecondClientOfANode(t *testing.T) {
 	for _, byHost := range []bool{false, true} {
 		p, err := profile.Load("spin-int")

@@ -30,7 +30,8 @@ func newBounce(t *host.Thread, p *host.Process, size uint64, copying func(t *hos
 	return b, nil
 }
 
-// Acquire implements Strategy. It waits while others have the room, in the order in which they come.
+// Acquire implements Strategy. It waits while others have the room, in the
+// order in which they come.
 func (b *bounce) Acquire(t *host.Thread, r Region, d Direction) (*Lease, error) {
 	n := r.end() - pageOf(r.Addr) // room begins where its page does
 	if r.Length == 0 {

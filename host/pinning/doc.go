@@ -1,5 +1,7 @@
-// Package pinning has the strategies by which programs make memory ready for the DMA of a device that cannot wait for pages (NPF'17 §2.2: Lesokhin et al., "Page
-// Fault Support for Network Controllers", ASPLOS'17), as one interface, and the one that needs none of it:
+// Package pinning has the strategies by which programs make memory ready for
+// the DMA of a device that cannot wait for pages (NPF'17 §2.2: Lesokhin et al.,
+// "Page Fault Support for Network Controllers", ASPLOS'17), as one interface,
+// and the one that needs none of it:
 //
 //	static     everything is pinned at its first use and stays so
 //	fine       pages are pinned and mapped before each access, and unmapped and unpinned behind it
@@ -11,9 +13,13 @@
 //	bounce     bytes are copied through a buffer that is pinned for good
 //	none       the device has page faults (NPF)
 //
-// A Strategy is for memory of the process itself, or with Options.Courier for memory of a peer that a one-sided operation is to reach: Firehose, which gets its name from that, and rendezvous. Both speak
-// with an Export at the peer, whose own Strategy pins, over whatever carries a Move and its answer.
+// A Strategy is for memory of the process itself, or with Options.Courier for
+// memory of a peer that a one-sided operation is to reach: Firehose, which gets
+// its name from that, and rendezvous. Both speak with an Export at the peer,
+// whose own Strategy pins, over whatever carries a Move and its answer.
 //
-// What it costs are the operating system's calls: host.OSSpec has gup_call, gup_absent, gup_present and put_page for pinning, device_map_… and device_unmap_… for the
-// tables of a device that has its own, and invalidate for each range that is taken from it.
+// What it costs are the operating system's calls: host.OSSpec has gup_call,
+// gup_absent, gup_present and put_page for pinning, device_map_… and
+// device_unmap_… for the tables of a device that has its own, and invalidate
+// for each range that is taken from it.
 package pinning

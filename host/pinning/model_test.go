@@ -20,7 +20,8 @@ var runs = flag.Int("pinning.runs", 60, "random programs of each kind")
 // entry is a bucket as the model of a cache has it.
 type entry struct{ bucket, leases int }
 
-// cacheModel is a pin-down cache written down as simply as can be: a list in the order in which things were last given back.
+// cacheModel is a pin-down cache written down as simply as can be: a list in
+// the order in which things were last given back.
 type cacheModel struct {
 	list          []entry
 	most, idle    int // buckets
@@ -94,8 +95,10 @@ func (m *cacheModel) release(first, last int) {
 	}
 }
 
-// TestAgainstModel has one program acquire and release at random, from a cache and from Firehose: what is pinned, hits and evictions are the model's after each step. The bound is tested by those that do not
-// fit. 4,000 steps of each run.
+// TestAgainstModel has one program acquire and release at random, from a cache
+// and from Firehose: what is pinned, hits and evictions are the model's after
+// each step. The bound is tested by those that do not fit. 4,000 steps of each
+// run.
 func TestAgainstModel(t *testing.T) {
 	for seed := range uint64(*runs) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -173,8 +176,11 @@ type area struct {
 	users int // leases, or who unmaps it
 }
 
-// TestStorm has three threads lease, use and discard memory, of which there is too little, while a fourth touches more of it: never is more pinned than the bound, a page
-// that is leased stays in its frame whatever reclaim does, and in the end nobody has pinned anything. Areas that are leased are not unmapped; others are.
+// TestStorm has three threads lease, use and discard memory, of which there is
+// too little, while a fourth touches more of it: never is more pinned than the
+// bound, a page that is leased stays in its frame whatever reclaim does, and in
+// the end nobody has pinned anything. Areas that are leased are not unmapped;
+// others are.
 func TestStorm(t *testing.T) {
 	reclaimed, unmapped, short := int64(0), int64(0), 0
 	kinds := []string{pinning.FineKind, pinning.CacheKind, pinning.FirehoseKind, pinning.CacheKind, pinning.BounceKind}

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Reasons for which there is no lease; what an operation returns says more and is one of them (errors.Is), or one of host's.
+// Reasons for which there is no lease; what an operation returns says more and
+// is one of them (errors.Is), or one of host's.
 var (
 	ErrBound  = errors.New("more memory than may be pinned")
 	ErrLeased = errors.New("memory that is still leased")
@@ -33,13 +34,16 @@ const (
 
 func (d Direction) writes() bool { return d != ToDevice }
 
-// Strategy decides what memory of a process is pinned, and when. Several threads may use one at a time; those that have to pin or unpin do so one after the
-// other.
+// Strategy decides what memory of a process is pinned, and when. Several
+// threads may use one at a time; those that have to pin or unpin do so one
+// after the other.
 type Strategy interface {
-	// Acquire makes a region ready for a device. It takes the time of whatever that needs, and t may wait. With an error nothing is leased: ErrBound; what
-	// host.Process.GetUserPages returns.
+	// Acquire makes a region ready for a device. It takes the time of whatever
+	// that needs, and t may wait. With an error nothing is leased: ErrBound;
+	// what host.Process.GetUserPages returns.
 	Acquire(t *host.Thread, r Region, d Direction) (*Lease, error)
-	// Release ends a lease; what a device has written is in the region when it returns. A lease is ended once.
+	// Release ends a lease; what a device has written is in the region when it
+	// returns. A lease is ended once.
 	Release(t *host.Thread, l *Lease) error
 	// Close unpins everything. ErrLeased: there are leases, and nothing has been done.
 	Close(t *host.Thread) error
@@ -61,13 +65,15 @@ type Lease struct {
 
 // Stats counts what a strategy has done.
 type Stats struct {
-	Leases      int64  // that were given
-	Hits        int64  // of those, without a call of get_user_pages
-	PinCalls    int64  // of get_user_pages
-	Pins        int64  // pages that were pinned
-	Unpins      int64  // pages
-	Evicted     int64  // pages, of those, to make room for others
-	Invalidated int64  // pages, of those, because the operating system has changed or taken away what was mapped there
+	Leases   int64 // that were given
+	Hits     int64 // of those, without a call of get_user_pages
+	PinCalls int64 // of get_user_pages
+	Pins     int64 // pages that were pinned
+	Unpins   int64 // pages
+	Evicted  int64 // pages, of those, to make room for others
+	// pages, of those, because the operating system has changed or taken away
+	// what was mapped there
+	Invalidated int64
 	Copies      int64  // regions copied to or from a bounce buffer
 	CopiedBytes int64  // in those
 	Leased      int    // leases at this moment
@@ -93,7 +99,8 @@ func Kinds() []string {
 	return []string{StaticKind, FineKind, CacheKind, FirehoseKind, RendezvousKind, BounceKind, NoneKind}
 }
 
-// OwnKinds returns the names of those that a process can have for its own memory: all but rendezvous, which needs a peer.
+// OwnKinds returns the names of those that a process can have for its own
+// memory: all but rendezvous, which needs a peer.
 func OwnKinds() []string {
 	return slices.DeleteFunc(Kinds(), func(kind string) bool { return kind == RendezvousKind })
 }
@@ -101,9 +108,11 @@ func OwnKinds() []string {
 // Options choose a strategy. All sizes are bytes and multiples of 4 KiB.
 type Options struct {
 	Kind string
-	// Bound is the most that a cache pins, at least 4 KiB; of firehose: what is leased and what is not, together; 0: no bound.
+	// Bound is the most that a cache pins, at least 4 KiB; of firehose: what is
+	// leased and what is not, together; 0: no bound.
 	Bound uint64
-	// Bucket is what a cache or Firehose pins together, at least 4 KiB: all of an aligned piece of that size that is mapped; 0: 4 KiB.
+	// Bucket is what a cache or Firehose pins together, at least 4 KiB: all of
+	// an aligned piece of that size that is mapped; 0: 4 KiB.
 	Bucket uint64
 	// Victims is the most that Firehose keeps pinned of what nobody uses.
 	Victims uint64
@@ -111,7 +120,9 @@ type Options struct {
 	Buffer uint64
 	// Copy copies n bytes of the process, and charges t for that: bounce buffers need it.
 	Copy func(t *host.Thread, to, from, n uint64) error
-	// Courier makes it a strategy for memory of a peer, whose Export it speaks with: rendezvous needs one, and firehose has one or pins memory of its own process.
+	// Courier makes it a strategy for memory of a peer, whose Export it speaks
+	// with: rendezvous needs one, and firehose has one or pins memory of its
+	// own process.
 	Courier Courier
 	// Peer is that peer.
 	Peer int
@@ -154,7 +165,9 @@ func (o *Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// New makes a strategy for a process, or with a courier for a peer's memory. t pays for what it does at once, which is a bounce buffer's pages; nil: before programs begin, when nothing takes time.
+// New makes a strategy for a process, or with a courier for a peer's memory. t
+// pays for what it does at once, which is a bounce buffer's pages; nil: before
+// programs begin, when nothing takes time.
 func New(t *host.Thread, p *host.Process, o Options) (Strategy, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -202,8 +215,11 @@ type pinner struct {
 // Stats implements Strategy.
 func (n *pinner) Stats() Stats { return n.stats }
 
-// take pins the pages from start to end and gives them to the device. They are pinned for writing wherever they may be written, also for a device that reads only, as
-// ib_umem_get does: a page that a later write copies would else be another than the device's. write says whether they must be. With an error nothing is pinned.
+// take pins the pages from start to end and gives them to the device. They are
+// pinned for writing wherever they may be written, also for a device that reads
+// only, as ib_umem_get does: a page that a later write copies would else be
+// another than the device's. write says whether they must be. With an error
+// nothing is pinned.
 func (n *pinner) take(t *host.Thread, start, end uint64, write bool, pin *host.Pin) (writable bool, err error) {
 	n.pinned(end - start)
 	n.stats.PinCalls++
@@ -231,7 +247,8 @@ func (n *pinner) pinned(bytes uint64) {
 	n.stats.MostPinned = max(n.stats.MostPinned, n.stats.Pinned)
 }
 
-// give takes pages from the device, in a number of ranges, and unpins them. With told the operating system has already told the device.
+// give takes pages from the device, in a number of ranges, and unpins them.
+// With told the operating system has already told the device.
 func (n *pinner) give(t *host.Thread, pins []*host.Pin, ranges int, told bool) {
 	spec, pages := n.process.Kernel().Spec(), 0
 	for _, pin := range pins {

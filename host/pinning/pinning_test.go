@@ -27,7 +27,8 @@ type world struct {
 	last sim.Time
 }
 
-// costs are such that every call and page shows: 6 us get_user_pages and 3 us an absent page (P), and the rest, made up, in digits of their own.
+// costs are such that every call and page shows: 6 us get_user_pages and 3 us
+// an absent page (P), and the rest, made up, in digits of their own.
 var costs = []string{
 	"gup_present=1us", "put_page=2us", "device_map_call=100us", "device_map_page=10us", "device_unmap_call=1ms", "device_unmap_page=20us", "invalidate=10ms",
 }
@@ -105,8 +106,9 @@ func (w *world) took(want sim.Time) {
 
 const ms = sim.Millisecond
 
-// Fine-grained pinning pays for every access: 6 us, 3 us or 1 us a page, the device's 100 us and 10 us a page; and behind it 1 ms and 20 us a page, 10 ms for the range and
-// 2 us a page. Bytes 10 to 4,106 are on two pages.
+// Fine-grained pinning pays for every access: 6 us, 3 us or 1 us a page, the
+// device's 100 us and 10 us a page; and behind it 1 ms and 20 us a page, 10 ms
+// for the range and 2 us a page. Bytes 10 to 4,106 are on two pages.
 func TestFine(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.FineKind}, func(w *world) {
 		a := w.mmap(4)
@@ -136,8 +138,9 @@ func TestStatic(t *testing.T) {
 	}, costs...)
 }
 
-// A cache of four pages: what is there costs nothing; a fifth page takes the place of the one whose use has ended first; neighbours that are missing are one call, neighbours that
-// are unpinned one range.
+// A cache of four pages: what is there costs nothing; a fifth page takes the
+// place of the one whose use has ended first; neighbours that are missing are
+// one call, neighbours that are unpinned one range.
 func TestCache(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 4 * page}, func(w *world) {
 		a := w.mmap(10)
@@ -146,7 +149,8 @@ func TestCache(t *testing.T) {
 		w.release(two, 0)
 		w.release(one, 0) // ended in the order 2, 0, 1: page 1 had two leases
 		w.release(w.acquire(a+2*page, page, pinning.Both, 0), 0)
-		w.release(w.acquire(a+6*page, page, pinning.Both, 6*us+3*us+100*us+10*us), 0) // that is four: 0, 1, 2, 6
+		// that is four: 0, 1, 2, 6
+		w.release(w.acquire(a+6*page, page, pinning.Both, 6*us+3*us+100*us+10*us), 0)
 		w.release(w.acquire(a+8*page, 2*page, pinning.Both, ms+2*20*us+10*ms+2*2*us+6*us+2*3*us+100*us+2*10*us), 0)
 		w.release(w.acquire(a+2*page, page, pinning.Both, 0), 0)
 		require.EqualValues(t, 4*page, w.s.Stats().MostPinned)
@@ -157,7 +161,8 @@ func TestCache(t *testing.T) {
 	}, costs...)
 }
 
-// What is leased is not unpinned to make room, and the error says so; room that others leave is waited for.
+// What is leased is not unpinned to make room, and the error says so; room that
+// others leave is waited for.
 func TestCacheOfLeases(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 2 * page}, func(w *world) {
 		a := w.mmap(4)
@@ -168,7 +173,8 @@ func TestCacheOfLeases(t *testing.T) {
 	}, "gup_present=0us")
 }
 
-// A page that was pinned for reading, because it could not be written, is pinned again for a device that writes.
+// A page that was pinned for reading, because it could not be written, is
+// pinned again for a device that writes.
 func TestPermission(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 * page}, func(w *world) {
 		a := w.mmap(1)
@@ -195,7 +201,8 @@ func touch(t *testing.T, w *world, addr uint64) {
 	}
 }
 
-// What a program unmaps leaves the cache with it: munmap waits for that, and gives the memory back; what is leased leaves when its lease ends.
+// What a program unmaps leaves the cache with it: munmap waits for that, and
+// gives the memory back; what is leased leaves when its lease ends.
 func TestUnmap(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 * page}, func(w *world) {
 		a, free := w.mmap(4), w.Kernel.Stats().FreePages
@@ -216,8 +223,9 @@ func TestUnmap(t *testing.T) {
 	}, "put_page=0us")
 }
 
-// Pages that are taken away while they are being pinned are not the ones that a lease is for: here the first of three is discarded while the third is brought (Process.Discard, as by another
-// thread), and all are pinned again.
+// Pages that are taken away while they are being pinned are not the ones that a
+// lease is for: here the first of three is discarded while the third is brought
+// (Process.Discard, as by another thread), and all are pinned again.
 func TestRace(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 * page}, func(w *world) {
 		a := w.mmap(3)
@@ -233,8 +241,9 @@ func TestRace(t *testing.T) {
 	}, "unmap_call=0us", "context_switch=0us")
 }
 
-// Firehose pins buckets, here of four pages of which the last of ten has two, and keeps at most a number of bytes of them that nobody uses: the first whose use has ended
-// goes first.
+// Firehose pins buckets, here of four pages of which the last of ten has two,
+// and keeps at most a number of bytes of them that nobody uses: the first whose
+// use has ended goes first.
 func TestFirehose(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.FirehoseKind, Bucket: 4 * page, Victims: 6 * page}, func(w *world) {
 		a := w.mmap(3000) // 2 MiB and more: it begins on a bucket
@@ -242,13 +251,16 @@ func TestFirehose(t *testing.T) {
 		one := w.acquire(a+page, 1, pinning.Both, 6*us+4*3*us+100*us+4*10*us)
 		w.release(w.acquire(a+3*page, 2*page, pinning.Both, 6*us+4*3*us+100*us+4*10*us), 0)
 		require.EqualValues(t, 8*page, w.s.Stats().Pinned)
-		w.release(w.acquire(a+2998*page, page, pinning.Both, 6*us+4*3*us+100*us+4*10*us), ms+4*20*us+10*ms+4*2*us) // that of page 4
-		w.release(one, ms+4*20*us+10*ms+4*2*us)                                                                    // that of page 2996
+		// that of page 4
+		w.release(w.acquire(a+2998*page, page, pinning.Both, 6*us+4*3*us+100*us+4*10*us), ms+4*20*us+10*ms+4*2*us)
+		// that of page 2996
+		w.release(one, ms+4*20*us+10*ms+4*2*us)
 		w.release(w.acquire(a, 1, pinning.Both, 0), 0)
 	}, append(costs, "huge_pages=never")...)
 }
 
-// Bounce buffers copy what a device reads before, and what it writes behind, 1 ns a byte. Room is for whole pages, and whoever finds none waits.
+// Bounce buffers copy what a device reads before, and what it writes behind, 1
+// ns a byte. Room is for whole pages, and whoever finds none waits.
 func TestBounce(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.BounceKind, Buffer: 4 * page}, func(w *world) {
 		a := w.mmap(8)

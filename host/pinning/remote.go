@@ -14,31 +14,37 @@ type Grant struct {
 	At uint64
 }
 
-// Move is what an initiator asks of a peer: regions that it will not use any more, and then such that are to be ready there until it says so.
+// Move is what an initiator asks of a peer: regions that it will not use any
+// more, and then such that are to be ready there until it says so.
 type Move struct {
 	Drop      []Grant
 	Want      []Region
 	Direction // of what is wanted
 }
 
-// Courier carries a Move to a peer and returns when the answer is there: whatever the peer's Export says, or that it could not be reached.
+// Courier carries a Move to a peer and returns when the answer is there:
+// whatever the peer's Export says, or that it could not be reached.
 type Courier interface {
 	Move(t *host.Thread, peer int, m Move) (at []uint64, err error)
 }
 
-// Export is the side of a peer whose memory others reach: it leases regions of a Strategy in their name.
+// Export is the side of a peer whose memory others reach: it leases regions of
+// a Strategy in their name.
 type Export struct {
 	strategy Strategy
 	most     int // regions of each initiator; 0: no bound
 	peers    map[int]map[Grant][]*Lease
 }
 
-// NewExport makes an Export of memory as s pins it, of which each initiator may have so many regions; 0: any number.
+// NewExport makes an Export of memory as s pins it, of which each initiator may
+// have so many regions; 0: any number.
 func NewExport(s Strategy, most int) *Export {
 	return &Export{strategy: s, most: most, peers: map[int]map[Grant][]*Lease{}}
 }
 
-// Serve carries out the Move of an initiator, and returns where devices find what it wanted. With an error nothing is pinned that it wanted, and what it dropped is gone.
+// Serve carries out the Move of an initiator, and returns where devices find
+// what it wanted. With an error nothing is pinned that it wanted, and what it
+// dropped is gone.
 func (e *Export) Serve(t *host.Thread, from int, m Move) (at []uint64, err error) {
 	leases := e.peers[from]
 	if leases == nil {
@@ -123,8 +129,10 @@ func (v *remote) closing() error {
 	return nil
 }
 
-// rendezvous asks the peer before each operation, and tells it behind it: what Bell & Bonachea compare Firehose with. Whether the peer unpins the region then is its
-// strategy's matter: fine-grained pinning does (their rendezvous with unpinning), a cache does not (without).
+// rendezvous asks the peer before each operation, and tells it behind it: what
+// Bell & Bonachea compare Firehose with. Whether the peer unpins the region
+// then is its strategy's matter: fine-grained pinning does (their rendezvous
+// with unpinning), a cache does not (without).
 type rendezvous struct{ remote }
 
 // Acquire implements Strategy.
@@ -146,14 +154,17 @@ func (v *rendezvous) Release(t *host.Thread, l *Lease) error {
 // Close implements Strategy.
 func (v *rendezvous) Close(*host.Thread) error { return v.closing() }
 
-// FirehosesEach is how many firehoses each node has to each other one: all of them together keep at most memory bytes of a node pinned, in buckets of so many bytes
-// (Bell & Bonachea: F = M / (B (N-1))). nodes is at least 2.
+// FirehosesEach is how many firehoses each node has to each other one: all of
+// them together keep at most memory bytes of a node pinned, in buckets of so
+// many bytes (Bell & Bonachea: F = M / (B (N-1))). nodes is at least 2.
 func FirehosesEach(memory, bucket uint64, nodes int) int {
 	return int(memory / (bucket * uint64(nodes-1)))
 }
 
-// hoses is an initiator of Firehose. It has a number of firehoses to the peer, each of which keeps a bucket there pinned. What they reach needs no word to the peer. For another bucket
-// one that nobody uses is moved there, that which was used longest ago, and one message moves all that an operation needs.
+// hoses is an initiator of Firehose. It has a number of firehoses to the peer,
+// each of which keeps a bucket there pinned. What they reach needs no word to
+// the peer. For another bucket one that nobody uses is moved there, that which
+// was used longest ago, and one message moves all that an operation needs.
 type hoses struct {
 	remote
 	bucket uint64

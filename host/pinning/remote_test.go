@@ -43,13 +43,15 @@ func afar(t *testing.T, kind string, c *wire, each int) pinning.Strategy {
 	return s
 }
 
-// 512 MB of buckets of four pages on 16 nodes are 2,184 firehoses to each (the example in GASNet's source, where Firehose is in use).
+// 512 MB of buckets of four pages on 16 nodes are 2,184 firehoses to each (the
+// example in GASNet's source, where Firehose is in use).
 func TestFirehosesEach(t *testing.T) {
 	require.Equal(t, 2184, pinning.FirehosesEach(512<<20, 4*page, 16))
 }
 
-// Two initiators with two firehoses each: what they reach needs no word; the bucket that was given back first is moved; one message moves all; and a bucket that another still has is
-// not unpinned when one lets go of it.
+// Two initiators with two firehoses each: what they reach needs no word; the
+// bucket that was given back first is moved; one message moves all; and a
+// bucket that another still has is not unpinned when one lets go of it.
 func TestHoses(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.FirehoseKind}, func(w *world) {
 		a := w.mmap(10)
@@ -65,7 +67,8 @@ func TestHoses(t *testing.T) {
 		use(h, at(a, 0, 1))
 		use(other, at(a, 0, 1))
 		require.EqualValues(t, 2*page, w.s.Stats().Pinned)
-		use(h, pinning.Region{Addr: a + 5*page + 10, Length: 1}) // in the place of page 1, which was used before page 0
+		// in the place of page 1, which was used before page 0
+		use(h, pinning.Region{Addr: a + 5*page + 10, Length: 1})
 		require.Equal(t, grants(at(a, 1, 1)), one.moves[1].Drop)
 		require.EqualValues(t, 2*page, w.s.Stats().Pinned)
 		use(h, at(a, 6, 2))
@@ -81,7 +84,8 @@ func TestHoses(t *testing.T) {
 		require.NoError(t, h.Release(w.th, l))
 		serve := func(from int, m pinning.Move) error { _, err := e.Serve(w.th, from, m); return err }
 		require.ErrorIs(t, serve(1, pinning.Move{Want: []pinning.Region{at(a, 1, 1)}}), pinning.ErrBound)
-		_, err = h.Acquire(w.th, at(a, 40, 1), pinning.FromDevice) // the peer has no such page: what was let go for it is gone
+		// the peer has no such page: what was let go for it is gone
+		_, err = h.Acquire(w.th, at(a, 40, 1), pinning.FromDevice)
 		require.ErrorIs(t, err, host.ErrNoMapping)
 		require.NoError(t, h.Close(w.th))
 		require.NoError(t, h.Close(w.th), "there is nothing to give back")
@@ -92,7 +96,9 @@ func TestHoses(t *testing.T) {
 	})
 }
 
-// A rendezvous asks before each operation and tells behind it. With fine-grained pinning the peer pins and unpins each time, with a cache it pins once.
+// A rendezvous asks before each operation and tells behind it. With
+// fine-grained pinning the peer pins and unpins each time, with a cache it pins
+// once.
 func TestRendezvous(t *testing.T) {
 	for kind, pins := range map[string]int64{pinning.FineKind: 3, pinning.CacheKind: 1} {
 		program(t, pinning.Options{Kind: kind, Bound: 10 * page}, func(w *world) {
@@ -113,8 +119,10 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// TestHosesStorm has three initiators with two threads each reach random memory: the peer never has more than they may have together and the bound of its victims pinned, a page that is leased is pinned,
-// and when all have let go, only victims are left.
+// TestHosesStorm has three initiators with two threads each reach random
+// memory: the peer never has more than they may have together and the bound of
+// its victims pinned, a page that is leased is pinned, and when all have let
+// go, only victims are left.
 func TestHosesStorm(t *testing.T) {
 	hits, moves := int64(0), int64(0)
 	for seed := range uint64(*runs / 3) {
@@ -159,7 +167,9 @@ func TestHosesStorm(t *testing.T) {
 	require.NotZero(t, moves)
 }
 
-// What a peer copies lies in its buffer until the lease ends: the initiator is told where, writes there, and another lease of the same region is another place.
+// What a peer copies lies in its buffer until the lease ends: the initiator is
+// told where, writes there, and another lease of the same region is another
+// place.
 func TestBounceOfAPeer(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.BounceKind, Buffer: 4 * page}, func(w *world) {
 		a := w.mmap(1)

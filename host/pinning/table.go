@@ -9,14 +9,20 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// table keeps memory pinned that may be used again, in segments. It is the pin-down cache, with a bound on all of it and segments of a page; the table of buckets of Firehose,
-// with a bound on those that nobody uses; and static pinning, with segments as large as mappings and no bound.
+// table keeps memory pinned that may be used again, in segments. It is the
+// pin-down cache, with a bound on all of it and segments of a page; the table
+// of buckets of Firehose, with a bound on those that nobody uses; and static
+// pinning, with segments as large as mappings and no bound.
 //
-// Of what nobody leases the segment whose last lease has ended first is unpinned first: LRU by the end of use. (Tezuka et al. name LRU; NPF'17 names no policy. For Firehose's victims that is their FIFO.)
+// Of what nobody leases the segment whose last lease has ended first is
+// unpinned first: LRU by the end of use. (Tezuka et al. name LRU; NPF'17 names
+// no policy. For Firehose's victims that is their FIFO.)
 type table struct {
 	pinner
-	lock    host.Mutex
-	bucket  uint64 // segments are aligned pieces of that size, as far as they are mapped; 0: whole mappings
+	lock host.Mutex
+	// segments are aligned pieces of that size, as far as they are mapped; 0:
+	// whole mappings
+	bucket  uint64
 	bound   uint64 // of bytes pinned
 	idling  uint64 // bound of bytes pinned that nobody leases
 	cells   map[uint64]*segment
@@ -116,7 +122,8 @@ func (c *table) hold(t *host.Thread, r Region, write bool) (held []*segment, err
 	return held, nil
 }
 
-// bring pins pages from va on that are missing, at most up to end, with one call, and what else is in their buckets.
+// bring pins pages from va on that are missing, at most up to end, with one
+// call, and what else is in their buckets.
 func (c *table) bring(t *host.Thread, va, end uint64, write bool) error {
 	from, to, ok := c.process.Mapping(va)
 	if !ok {
@@ -152,7 +159,8 @@ func (c *table) bring(t *host.Thread, va, end uint64, write bool) error {
 	return nil
 }
 
-// pages pins pages, again if they change meanwhile (mmu_interval_read_retry), and unpins what nobody uses if memory is short.
+// pages pins pages, again if they change meanwhile (mmu_interval_read_retry),
+// and unpins what nobody uses if memory is short.
 func (c *table) pages(t *host.Thread, start, end uint64, write bool, pin *host.Pin) (writable bool, err error) {
 	f := &flight{start: start, end: end}
 	c.pinning = append(c.pinning, f)
@@ -173,7 +181,8 @@ func (c *table) pages(t *host.Thread, start, end uint64, write bool, pin *host.P
 	}
 }
 
-// room unpins what nobody leases until n bytes more may be pinned, and waits for what others are about to unpin.
+// room unpins what nobody leases until n bytes more may be pinned, and waits
+// for what others are about to unpin.
 func (c *table) room(t *host.Thread, n uint64) error {
 	for n <= c.bound && c.stats.Pinned-c.idle > c.bound-n && (c.leaving > 0 || len(c.gone) > 0) {
 		if c.flush(t); c.leaving > 0 {
@@ -317,7 +326,8 @@ func (c *table) remove(s *segment) {
 	s.other = nil
 }
 
-// InvalidateRange implements host.Notifier: nobody gets a segment any more whose pages have changed. They are unpinned by whoever comes next.
+// InvalidateRange implements host.Notifier: nobody gets a segment any more
+// whose pages have changed. They are unpinned by whoever comes next.
 func (c *table) InvalidateRange(start, end uint64, _ bool) {
 	for _, f := range c.pinning {
 		f.hit = f.hit || f.start < end && f.end > start
@@ -363,7 +373,8 @@ func (c *table) kill(s *segment) {
 	}
 }
 
-// Sync implements host.Notifier: whoever takes memory away waits until it is unpinned, but for what is leased.
+// Sync implements host.Notifier: whoever takes memory away waits until it is
+// unpinned, but for what is leased.
 func (c *table) Sync(t *host.Thread) { c.flush(t) }
 
 // flush unpins what is dead and nobody's.

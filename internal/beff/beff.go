@@ -1,17 +1,25 @@
-// Package beff is the effective bandwidth benchmark b_eff as a program of package mpi, on any transport and device: Rabenseifner, Koniges, "Effective Communication and File-I/O Bandwidth
-// Benchmarks", EuroPVM/MPI 2001, and https://fs.hlrs.de/projects/par/mpi/b_eff (version 3.5). No code is theirs.
+// Package beff is the effective bandwidth benchmark b_eff as a program of
+// package mpi, on any transport and device: Rabenseifner, Koniges, "Effective
+// Communication and File-I/O Bandwidth Benchmarks", EuroPVM/MPI 2001, and
+// https://fs.hlrs.de/projects/par/mpi/b_eff (version 3.5). No code is theirs.
 //
 //	b_eff = logavg(logavg over ring patterns(mean over L(b)), logavg over random patterns(mean over L(b)))
 //
-// with the geometric mean logavg, the arithmetic mean over 21 lengths L ([Lengths]), and b the largest, over three methods and some repetitions, of
+// with the geometric mean logavg, the arithmetic mean over 21 lengths L
+// ([Lengths]), and b the largest, over three methods and some repetitions, of
 //
 //	L * messages of the pattern * iterations / time of the slowest rank.
 //
-// In each of the 12 patterns ([Rings]) ranks form rings, in six of them in the order of their numbers and in six in a random one; each rank sends a message to its left and one to its right
-// neighbour. The methods are MPI_Sendrecv twice, MPI_Alltoallv, and MPI_Irecv, MPI_Isend and MPI_Waitall. Messages lie cyclically in two buffers of 6 (Lmax + 16) bytes; their first and last
-// bytes are checked.
+// In each of the 12 patterns ([Rings]) ranks form rings, in six of them in the
+// order of their numbers and in six in a random one; each rank sends a message
+// to its left and one to its right neighbour. The methods are MPI_Sendrecv
+// twice, MPI_Alltoallv, and MPI_Irecv, MPI_Isend and MPI_Waitall. Messages lie
+// cyclically in two buffers of 6 (Lmax + 16) bytes; their first and last bytes
+// are checked.
 //
-// What differs is what a simulation without noise need not repeat: Options.Loop, Repetitions and, on a network that is the same for all ranks, Options.Alike; and Options.Sent.
+// What differs is what a simulation without noise need not repeat:
+// Options.Loop, Repetitions and, on a network that is the same for all ranks,
+// Options.Alike; and Options.Sent.
 package beff
 
 import (
@@ -35,7 +43,9 @@ const (
 	unwarmed   = 3   // the longest lengths have no exchange before the loop
 )
 
-// Lengths are the lengths of messages, bytes: 1, 2, 4 up to 4,096, and eight more up to longest, each by the same factor larger. longest is min(128 MiB, memory of a processor / 128) in the definition, at least 8 KiB here.
+// Lengths are the lengths of messages, bytes: 1, 2, 4 up to 4,096, and eight
+// more up to longest, each by the same factor larger. longest is min(128 MiB,
+// memory of a processor / 128) in the definition, at least 8 KiB here.
 func Lengths(longest int) (list []int) {
 	for i := range short {
 		list = append(list, 1<<i)
@@ -47,7 +57,9 @@ func Lengths(longest int) (list []int) {
 	return list
 }
 
-// Rings are the sizes of the rings of a pattern, 0 to 5, of so many ranks, at least 2: 2, 4, 8, max(16, ranks/4), max(32, ranks/2) and all ranks, as nearly as the number allows, and then as equal as can be (ours).
+// Rings are the sizes of the rings of a pattern, 0 to 5, of so many ranks, at
+// least 2: 2, 4, 8, max(16, ranks/4), max(32, ranks/2) and all ranks, as nearly
+// as the number allows, and then as equal as can be (ours).
 func Rings(ranks, pattern int) (sizes []int) {
 	size := min([]int{2, 4, 8, max(16, ranks/4), max(32, ranks/2), ranks}[pattern], ranks)
 	n := max(1, (ranks+size/2)/size)
@@ -64,13 +76,16 @@ func Rings(ranks, pattern int) (sizes []int) {
 type Options struct {
 	// Longest is Lmax, bytes, 8 KiB to 128 MiB.
 	Longest int
-	// Sent is the longest message that is sent, bytes, at least 4 KiB; longer ones get its bandwidth. Longest: all are sent.
+	// Sent is the longest message that is sent, bytes, at least 4 KiB; longer
+	// ones get its bandwidth. Longest: all are sent.
 	Sent int
 	// Repetitions of everything, 1 to 3; 3 in the definition.
 	Repetitions int
-	// Loop is how long a loop should take: 2.5 to 5 ms in the definition. A loop has one iteration at least and MostRounds at most.
+	// Loop is how long a loop should take: 2.5 to 5 ms in the definition. A
+	// loop has one iteration at least and MostRounds at most.
 	Loop sim.Time
-	// Alike says that ranks differ in their numbers only: of patterns with rings of the same sizes one is measured.
+	// Alike says that ranks differ in their numbers only: of patterns with
+	// rings of the same sizes one is measured.
 	Alike bool
 	// Seed is of the random patterns.
 	Seed uint64
@@ -95,8 +110,9 @@ func (o *Options) Validate() error {
 
 // Result is what a run has measured, bytes per second of all ranks together.
 type Result struct {
-	Bandwidth [Patterns][LengthsOf]float64 // by pattern, rings first, and length: the best method and repetition
-	Best      [Patterns][LengthsOf]Method  // that has it
+	// by pattern, rings first, and length: the best method and repetition
+	Bandwidth [Patterns][LengthsOf]float64
+	Best      [Patterns][LengthsOf]Method // that has it
 }
 
 // mean is the arithmetic mean over lengths.
@@ -247,7 +263,8 @@ func (x *end) patterns(i, n int) error {
 // Memory is what a run takes of a rank's memory, bytes.
 func (o *Options) Memory() int { return 2 * buffers * (o.Sent + 16) }
 
-// Pairs is how many pairs of ranks there are of which one sends messages to the other, in all patterns that are measured.
+// Pairs is how many pairs of ranks there are of which one sends messages to the
+// other, in all patterns that are measured.
 func (b *Benchmark) Pairs() int {
 	pairs := map[[2]int]bool{}
 	for p := range Patterns {

@@ -27,7 +27,8 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Rings have all ranks, at least two each, and are as large as the definition says where the number allows.
+// Rings have all ranks, at least two each, and are as large as the definition
+// says where the number allows.
 func TestRings(t *testing.T) {
 	for ranks := 2; ranks < 300; ranks++ {
 		for p := range 6 {
@@ -48,7 +49,8 @@ func TestRings(t *testing.T) {
 	require.Equal(t, []int{50, 50}, beff.Rings(100, 4), "max(32, 100/2)")
 }
 
-// The means are those of the definition: of patterns whose bandwidth is 4 and 16 everywhere, three and three, logavg is 8; of those and 2 it is 4.
+// The means are those of the definition: of patterns whose bandwidth is 4 and
+// 16 everywhere, three and three, logavg is 8; of those and 2 it is 4.
 func TestMeans(t *testing.T) {
 	var r beff.Result
 	for p := range r.Bandwidth {
@@ -88,8 +90,10 @@ func run(t *testing.T, ranks int, o beff.Options) *beff.Result {
 	return &b.Result
 }
 
-// On a network that is the same for all ranks patterns with rings of the same sizes have the same bandwidth, whatever their order: what Alike leaves out changes little. Every message is checked meanwhile, for
-// numbers of ranks with rings of two and three.
+// On a network that is the same for all ranks patterns with rings of the same
+// sizes have the same bandwidth, whatever their order: what Alike leaves out
+// changes little. Every message is checked meanwhile, for numbers of ranks with
+// rings of two and three.
 func TestAlike(t *testing.T) {
 	for _, ranks := range []int{2, 5} {
 		o := beff.Options{Longest: 64 << 10, Sent: 64 << 10, Repetitions: 1, Loop: 20 * sim.Microsecond, Seed: 7}

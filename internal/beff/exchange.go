@@ -119,7 +119,9 @@ func (x *end) exchange(m Method, n int) error {
 	return x.check(fromRight, x.right, toLeft)
 }
 
-// alltoallv sends both messages with one call. In a ring of two they are one of twice the length: what the one rank sends to the right and then to the left the other receives of its left and then of its right.
+// alltoallv sends both messages with one call. In a ring of two they are one of
+// twice the length: what the one rank sends to the right and then to the left
+// the other receives of its left and then of its right.
 func (x *end) alltoallv(out, in runtime.View, n int) error {
 	clear(x.counts)
 	clear(x.places)

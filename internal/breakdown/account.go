@@ -1,11 +1,14 @@
-// Package breakdown says where time went: it gives every picosecond of an interval to exactly one of several categories, so that their times add up to
+// Package breakdown says where time went: it gives every picosecond of an
+// interval to exactly one of several categories, so that their times add up to
 // the length of the interval.
 //
 //	account.go  an Account: spans of categories in order of priority, and the attribution of an interval to them
 //	tap.go      a Tap: a sim.Tracer that shows what a run draws on its timeline to whoever fills an Account, and passes it on
 //
-// Where things happen at once the category that was named first has the time: what stands behind is what is left when all before it are taken away. An
-// observer like any tracer: it changes no result, and a run without one pays nothing.
+// Where things happen at once the category that was named first has the time:
+// what stands behind is what is left when all before it are taken away. An
+// observer like any tracer: it changes no result, and a run without one pays
+// nothing.
 package breakdown
 
 import (
@@ -15,7 +18,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Account collects when what was going on. Categories are numbered from 0, the first has the highest priority. Spans may come in any order and overlap.
+// Account collects when what was going on. Categories are numbered from 0, the
+// first has the highest priority. Spans may come in any order and overlap.
 type Account struct {
 	categories []category
 	chains     map[uint64]link
@@ -42,7 +46,8 @@ func New(categories int) *Account {
 	return &Account{categories: make([]category, categories), chains: map[uint64]link{}}
 }
 
-// Span notes that a category was going on. Spans without a length and those that end before they begin count for nothing.
+// Span notes that a category was going on. Spans without a length and those
+// that end before they begin count for nothing.
 func (a *Account) Span(c int, from, to sim.Time) {
 	if to <= from {
 		return
@@ -58,7 +63,8 @@ func (a *Account) Span(c int, from, to sim.Time) {
 	k.sorted = false
 }
 
-// Begin notes that a category goes on from a time to the first End at that time or later; without one, for ever.
+// Begin notes that a category goes on from a time to the first End at that time
+// or later; without one, for ever.
 func (a *Account) Begin(c int, at sim.Time) {
 	a.categories[c].begins = append(a.categories[c].begins, at)
 }
@@ -69,8 +75,9 @@ func (a *Account) End(c int, at sim.Time) { a.categories[c].ends = append(a.cate
 // NoGap is what a rule of Chain says of time that belongs to nobody.
 const NoGap = -1
 
-// Chain is Span of a part of something longer, such as of a message on its way. Between the end of the last part and the beginning of this one the
-// category goes on that gap says for the categories of the two; nil: that of this part.
+// Chain is Span of a part of something longer, such as of a message on its way.
+// Between the end of the last part and the beginning of this one the category
+// goes on that gap says for the categories of the two; nil: that of this part.
 func (a *Account) Chain(key uint64, c int, from, to sim.Time, gap func(before, after int) int) {
 	before, known := a.chains[key]
 	if known && from > before.end {
@@ -140,8 +147,10 @@ func (k *category) pair() {
 	k.begins = k.begins[:0]
 }
 
-// Attribute adds to each of times what its category has of the interval, and to the last, of which there is one more than categories, what nobody has. It
-// is for the time after everything was noted: what has begun without an end goes on for ever from then on. It panics if the number of times is wrong: a
+// Attribute adds to each of times what its category has of the interval, and to
+// the last, of which there is one more than categories, what nobody has. It is
+// for the time after everything was noted: what has begun without an end goes
+// on for ever from then on. It panics if the number of times is wrong: a
 // programmer's mistake.
 func (a *Account) Attribute(times []sim.Time, from, to sim.Time) {
 	if len(times) != len(a.categories)+1 {
@@ -179,7 +188,8 @@ func (k *category) within(from, to sim.Time) []span {
 	return k.spans[first:end]
 }
 
-// without appends to rest what spans leave of a list, and returns how much they take. Both are sorted, each is apart.
+// without appends to rest what spans leave of a list, and returns how much they
+// take. Both are sorted, each is apart.
 func without(rest, list, spans []span) (left []span, taken sim.Time) {
 	for _, s := range list {
 		for len(spans) > 0 && spans[0].to <= s.from {

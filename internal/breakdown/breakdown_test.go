@@ -35,7 +35,8 @@ func (r *reference) has(c int, at sim.Time) bool {
 	return false
 }
 
-// Whatever was noted in whatever order, each picosecond belongs to the first category that has it, and the times add up to the interval.
+// Whatever was noted in whatever order, each picosecond belongs to the first
+// category that has it, and the times add up to the interval.
 func TestEveryPicosecondOnce(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		categories := rapid.IntRange(1, 5).Draw(r, "categories")

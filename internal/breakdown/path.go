@@ -18,15 +18,19 @@ const (
 	Match               // the NIC looks for the message's entry
 	Wait                // a handler waits for a processor
 	Handler             // a handler computes
-	Deposit             // data crosses to or from host memory at the receiver, for a packet or for its handler
-	Event               // the record of the message's end becomes visible
-	Look                // a core looks at it
-	Compute             // a core does something else for the operation: matches, copies, computes
-	System              // the operating system: page faults, pins, interrupts, tasklets, switches between programs
-	Disk                // storage reads or writes
-	Timer               // a program or a handler waits for a time that it has set
-	Other               // nobody whom one can follow
-	Parts               // how many there are
+	// data crosses to or from host memory at the receiver, for a packet or for
+	// its handler
+	Deposit
+	Event   // the record of the message's end becomes visible
+	Look    // a core looks at it
+	Compute // a core does something else for the operation: matches, copies, computes
+	// the operating system: page faults, pins, interrupts, tasklets, switches
+	// between programs
+	System
+	Disk  // storage reads or writes
+	Timer // a program or a handler waits for a time that it has set
+	Other // nobody whom one can follow
+	Parts // how many there are
 )
 
 // Times are what the parts have, of which there are Parts.
@@ -74,8 +78,9 @@ func (t *Times) Add(more *Times) {
 	}
 }
 
-// Divide divides the times by n, at least 1. What is left adds up to the n-th part of the sum, to the picosecond below: each ends where the sum of those before and
-// it would.
+// Divide divides the times by n, at least 1. What is left adds up to the n-th
+// part of the sum, to the picosecond below: each ends where the sum of those
+// before and it would.
 func (t *Times) Divide(n int) {
 	sum, before := sim.Time(0), sim.Time(0)
 	for i, d := range t {
@@ -85,7 +90,8 @@ func (t *Times) Divide(n int) {
 	}
 }
 
-// walk goes back from the end of an operation to its beginning. Each step gives the time between where it is and where it goes to one part, so that nothing
+// walk goes back from the end of an operation to its beginning. Each step gives
+// the time between where it is and where it goes to one part, so that nothing
 // is left out and nothing counted twice, whatever it makes of what it finds.
 type walk struct {
 	*Record
@@ -97,11 +103,14 @@ type walk struct {
 // place is where a walk is: what has happened at walk.at.
 type place func(w *walk) place
 
-// maxSteps is how many steps a walk makes at most without coming nearer to the beginning: behind it what is left is Other's.
+// maxSteps is how many steps a walk makes at most without coming nearer to the
+// beginning: behind it what is left is Other's.
 const maxSteps = 1 << 20
 
-// Path adds to times what each part has of the time between from and to, at the latter of which a program of a node went on: along what it had waited for, and
-// what that had waited for, back to the beginning. process names the program; "": any.
+// Path adds to times what each part has of the time between from and to, at the
+// latter of which a program of a node went on: along what it had waited for,
+// and what that had waited for, back to the beginning. process names the
+// program; "": any.
 func (r *Record) Path(times *Times, rank int, process string, from, to sim.Time) {
 	w := &walk{Record: r, times: times, from: from, at: to}
 	next := w.host(int32(rank), process)
@@ -122,8 +131,9 @@ func (w *walk) take(p Part, back sim.Time) {
 	}
 }
 
-// host is a program that goes on at the present moment: it has worked until now, or something has woken it, or its core was another's. A program that does so of
-// itself has slept.
+// host is a program that goes on at the present moment: it has worked until
+// now, or something has woken it, or its core was another's. A program that
+// does so of itself has slept.
 func (w *walk) host(rank int32, process string) place {
 	return func(w *walk) place {
 		n := w.node(rank)
@@ -138,7 +148,8 @@ func (w *walk) host(rank int32, process string) place {
 		if next := w.device(n); next != nil {
 			return next
 		}
-		if found, other := n.workBefore(w.at, ""); found >= 0 && other.to == w.at { // it waited for its core, or for what the system did
+		// it waited for its core, or for what the system did
+		if found, other := n.workBefore(w.at, ""); found >= 0 && other.to == w.at {
 			w.take(other.part, other.from)
 			return w.host(rank, other.process)
 		}
@@ -154,8 +165,9 @@ func (w *walk) host(rank int32, process string) place {
 	}
 }
 
-// device is what has let a program or the operating system go on at the present moment besides NIC and cores: storage, the management network, or an access that has met an absent page;
-// nil: nothing has.
+// device is what has let a program or the operating system go on at the present
+// moment besides NIC and cores: storage, the management network, or an access
+// that has met an absent page; nil: nothing has.
 func (w *walk) device(n *nodeRecord) place {
 	if i := lastAt(n.disks, w.at, func(c *command) sim.Time { return c.to }); i >= 0 {
 		c := n.disks[i]
@@ -231,7 +243,8 @@ func (w *walk) ended(rank int32, i int) place {
 	return w.marked(m, len(m.marks), Event)
 }
 
-// marked is a stage of a message that comes behind one of its first marks: the last of those that was there.
+// marked is a stage of a message that comes behind one of its first marks: the
+// last of those that was there.
 func (w *walk) marked(m *message, marks int, p Part) place {
 	best := -1
 	for i := range m.marks[:marks] {
@@ -297,7 +310,8 @@ func (w *walk) issued(m *message, p Part) place {
 	return w.host(m.source, "")
 }
 
-// held is what an operation has waited for after its handler has asked for it: that data lands, or a timer.
+// held is what an operation has waited for after its handler has asked for it:
+// that data lands, or a timer.
 func (w *walk) held(m *message) Part {
 	if of := w.messages[m.by.Flow]; of != nil {
 		for i := range of.marks {
@@ -348,7 +362,8 @@ func (w *walk) task(t sim.Task, segments int) place {
 	return func(w *walk) place { return w.task(t, k) }
 }
 
-// reply is the message whose end has let a handler go on that had stopped at a time; nil: it is not known.
+// reply is the message whose end has let a handler go on that had stopped at a
+// time; nil: it is not known.
 func (w *walk) reply(t sim.Task, stopped sim.Time) place {
 	m := w.messages[t.Flow]
 	if m == nil || m.target < 0 {
@@ -363,7 +378,8 @@ func (w *walk) reply(t sim.Task, stopped sim.Time) place {
 	return w.ended(m.target, e)
 }
 
-// queued is a handler that begins: it has waited for a processor since its packet was found, or since what comes before it had ended.
+// queued is a handler that begins: it has waited for a processor since its
+// packet was found, or since what comes before it had ended.
 func (w *walk) queued(t sim.Task) place {
 	m := w.messages[t.Flow]
 	if m == nil {

@@ -25,8 +25,10 @@ func segmentOf(rank int32, handler int8, from, to sim.Time, why sim.Stopped) *si
 	return &sim.Step{Kind: sim.StepSegment, Rank: rank, From: from, To: to, Why: why, Task: sim.Task{Flow: 5, Handler: handler}}
 }
 
-// A put whose payload handler waits for an HPU, computes, waits for a DMA operation and computes again; its completion handler counts a counter that a program waits
-// for, which then looks and copies. Every part is as long as it was made.
+// A put whose payload handler waits for an HPU, computes, waits for a DMA
+// operation and computes again; its completion handler counts a counter that a
+// program waits for, which then looks and copies. Every part is as long as it
+// was made.
 func TestPathOfOneMessage(t *testing.T) {
 	r := NewRecord()
 	core(r, 0, "source", "put", 0, 65)
@@ -106,7 +108,9 @@ func TestPathOfAnything(t *testing.T) {
 	})
 }
 
-// Two HPUs of which one computes half of the time and one a quarter are busy three eighths; a queue is as long as what waits at once, not what passes at a moment.
+// Two HPUs of which one computes half of the time and one a quarter are busy
+// three eighths; a queue is as long as what waits at once, not what passes at a
+// moment.
 func TestUse(t *testing.T) {
 	r := NewRecord()
 	for i, s := range [][2]sim.Time{{0, 50}, {25, 50}, {50, 50}} {

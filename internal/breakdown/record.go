@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Record keeps what a run did, step by step, so that one can go back from the end of an operation to its beginning (Path) and say how busy what was (Use). It is
-// an observer of Follow.
+// Record keeps what a run did, step by step, so that one can go back from the
+// end of an operation to its beginning (Path) and say how busy what was (Use).
+// It is an observer of Follow.
 type Record struct {
 	messages map[uint64]*message
 	tasks    map[sim.Task]*handling
@@ -29,10 +30,13 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("--breakdown: its steps are held until the run ends, and take more than %s, which is what the memory limit leaves for them: measure fewer or shorter messages, or raise --memory-limit", sim.Size(e.Left).Rounded())
 }
 
-// stepBytes is what a step takes, about: 26 to 57 of pingpong and of osu's bw and allreduce, measured, and something for what is not in these.
+// stepBytes is what a step takes, about: 26 to 57 of pingpong and of osu's bw
+// and allreduce, measured, and something for what is not in these.
 const stepBytes = 64
 
-// Limit lets what is kept take so much memory, bytes; 0: any. When it takes more nothing further is kept, so that neither Path nor Use say anything, and full is called, once.
+// Limit lets what is kept take so much memory, bytes; 0: any. When it takes
+// more nothing further is kept, so that neither Path nor Use say anything, and
+// full is called, once.
 func (r *Record) Limit(bytes int64, full func()) { r.limit, r.full = bytes, full }
 
 // keeps reports whether there is room for a step more.
@@ -63,7 +67,8 @@ type message struct {
 	marks          []mark   // at its target: what its record waits for
 }
 
-// passage is when a packet came to the stages, 0 if it did not, how long it takes a link, and how long it is.
+// passage is when a packet came to the stages, 0 if it did not, how long it
+// takes a link, and how long it is.
 type passage struct {
 	ready, wired, arrived, found sim.Time
 	bytes                        int64
@@ -170,7 +175,8 @@ func (r *Record) Track(t *Track) int {
 	return 0
 }
 
-// Span implements Observer: it keeps the work of cores, of storage and of the management network, and how long an SMMU had accesses wait.
+// Span implements Observer: it keeps the work of cores, of storage and of the
+// management network, and how long an SMMU had accesses wait.
 func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args []sim.Arg) {
 	if t.Kind == 0 || to == from || !r.keeps() {
 		return
@@ -323,7 +329,8 @@ func (r *Record) computed(n *nodeRecord, s *sim.Step) {
 		h = &handling{}
 		r.tasks[s.Task] = h
 	}
-	if k := len(h.segments); k > 0 && s.Why == sim.NotStopped { // a second time: its message was sent again
+	// a second time: its message was sent again
+	if k := len(h.segments); k > 0 && s.Why == sim.NotStopped {
 		h.segments = h.segments[:0]
 	}
 	h.segments = append(h.segments, segment{s.From, s.To, s.Why})

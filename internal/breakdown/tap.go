@@ -12,7 +12,8 @@ type Track struct {
 
 // Observer is told what happens. What it is given is valid during the call only.
 type Observer interface {
-	// Track is told of a line before anything happens on it, and returns what it wants to know of it: Track.Kind.
+	// Track is told of a line before anything happens on it, and returns what
+	// it wants to know of it: Track.Kind.
 	Track(t *Track) (kind int)
 	// Span and Instant are those of sim.Tracer.
 	Span(t *Track, name string, from, to sim.Time, flow uint64, args []sim.Arg)
@@ -39,7 +40,8 @@ func Follow(o Stepped, next sim.Tracer) *Follower {
 	return f
 }
 
-// Watch returns a tracer as NewTap does; where the tracer behind it is a sim.Follower, it is one, too.
+// Watch returns a tracer as NewTap does; where the tracer behind it is a
+// sim.Follower, it is one, too.
 func Watch(o Observer, next sim.Tracer) sim.Tracer {
 	follows, is := next.(sim.Follower)
 	if !is {
@@ -70,7 +72,8 @@ type tapped struct {
 	id sim.TrackID // of next
 }
 
-// NewTap returns a tracer that tells an observer, and passes on what it is told to another tracer, if there is one.
+// NewTap returns a tracer that tells an observer, and passes on what it is told
+// to another tracer, if there is one.
 func NewTap(o Observer, next sim.Tracer) *Tap { return &Tap{observer: o, next: next} }
 
 // Track implements sim.Tracer.

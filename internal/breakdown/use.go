@@ -34,7 +34,8 @@ type change struct {
 // Interval is a time in which something was measured.
 type Interval struct{ From, To sim.Time }
 
-// Use is how busy the busiest node of each kind was in a time, as shares of it, and how long the longest queue of each kind was in it.
+// Use is how busy the busiest node of each kind was in a time, as shares of it,
+// and how long the longest queue of each kind was in it.
 type Use struct {
 	Processors    float64 // time that processors of handlers computed, those of the busiest pool
 	In, Out       float64 // time that bytes of messages crossed the bus to and from host memory
@@ -93,7 +94,8 @@ func (r *Record) wanted(s *sim.Step) sim.Time {
 	return from
 }
 
-// Use says how busy the nodes were in intervals, which may overlap. pools are the numbers of processors of each pool of a node, HPUs first.
+// Use says how busy the nodes were in intervals, which may overlap. pools are
+// the numbers of processors of each pool of a node, HPUs first.
 func (r *Record) Use(pools []int, intervals []Interval) (u Use) {
 	times := category{}
 	for _, i := range intervals {
@@ -139,7 +141,8 @@ func length(spans []span) (sum sim.Time) {
 	return sum
 }
 
-// longest is the greatest length of a queue within times, which are sorted and apart. What leaves at a moment leaves before what comes.
+// longest is the greatest length of a queue within times, which are sorted and
+// apart. What leaves at a moment leaves before what comes.
 func longest(changes []change, times []span) (most int64) {
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
 	now, t := int64(0), 0

@@ -1,8 +1,12 @@
-// Package build compiles handlers to wasm modules, with TinyGo, clang, rustc or the compiler of AssemblyScript, and writes into them what their source says of them
-// (package internal/manifest): the handlers with their kinds, the layout of their state, what they need of a device.
+// Package build compiles handlers to wasm modules, with TinyGo, clang, rustc or
+// the compiler of AssemblyScript, and writes into them what their source says
+// of them (package internal/manifest): the handlers with their kinds, the
+// layout of their state, what they need of a device.
 //
-// Equal sources give equal bytes in any folder on any machine with the same compilers if the modules are stripped of debugging information;
-// scripts/install-tinygo.sh installs those that the committed modules were built with.
+// Equal sources give equal bytes in any folder on any machine with the same
+// compilers if the modules are stripped of debugging information;
+// scripts/install-tinygo.sh installs those that the committed modules were
+// built with.
 package build
 
 import (
@@ -73,25 +77,31 @@ func extensions(lang Lang) string {
 
 // Options of a build. The zero value is what [Build] does with a folder of one language.
 type Options struct {
-	Lang     Lang
-	Include  []string  // C: folders of headers, relative to the working directory; they are found before those of this package
+	Lang Lang
+	// C: folders of headers, relative to the working directory; they are found
+	// before those of this package
+	Include  []string
 	Define   []string  // C: NAME or NAME=VALUE
 	Warnings io.Writer // what compilers say of sources that they accept; nil: nothing
-	// Strip leaves out what says which lines of the source the code comes from. With it equal sources give equal bytes anywhere; without, the
-	// module also holds the paths of the sources.
+	// Strip leaves out what says which lines of the source the code comes from.
+	// With it equal sources give equal bytes anywhere; without, the module also
+	// holds the paths of the sources.
 	Strip bool
 }
 
-// Build compiles the handler in folder dir to the wasm module out, without debugging information and with no other [Options] but a language.
+// Build compiles the handler in folder dir to the wasm module out, without
+// debugging information and with no other [Options] but a language.
 func Build(dir string, lang Lang, out string) error {
 	o := Options{Lang: lang, Strip: true}
 	return o.Build(dir, out)
 }
 
-// Build compiles the handler in folder dir to the wasm module out. The TinyGo compiler is
-// $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into $SPINSIM_TOOLS or into .tools of a
-// folder above dir or the working directory, or of the clone of this module that the handler's module uses, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
-// PATH. The error of a compiler that rejects the source carries its messages.
+// Build compiles the handler in folder dir to the wasm module out. The TinyGo
+// compiler is $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into
+// $SPINSIM_TOOLS or into .tools of a folder above dir or the working directory,
+// or of the clone of this module that the handler's module uses, or the one on
+// the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the PATH. The
+// error of a compiler that rejects the source carries its messages.
 func (o *Options) Build(dir, out string) error {
 	lang := o.Lang
 	if lang == Auto {
@@ -256,7 +266,8 @@ func run(dir, compiler string, args ...string) (string, error) {
 	return string(messages), err
 }
 
-// Compiler is the path of the compiler that Build would use for the sources of a language in a folder. The error says how to get it.
+// Compiler is the path of the compiler that Build would use for the sources of
+// a language in a folder. The error says how to get it.
 func Compiler(dir string, lang Lang) (string, error) {
 	switch lang {
 	case TinyGo:
@@ -288,8 +299,9 @@ func findTinyGo(dir string) (string, error) {
 	return path, nil
 }
 
-// installed returns the first of programs that is in the folder or one above it, or where scripts/install-*.sh have put it: in a clone of this
-// module in which the user stands, or that the folder's own module uses.
+// installed returns the first of programs that is in the folder or one above
+// it, or where scripts/install-*.sh have put it: in a clone of this module in
+// which the user stands, or that the folder's own module uses.
 func installed(dir string, programs ...string) (string, bool) {
 	if path, ok := above(dir, programs); ok {
 		return path, true

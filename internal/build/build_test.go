@@ -128,7 +128,8 @@ func TestBuildNamesInstallerWhenCompilerIsMissing(t *testing.T) {
 	require.ErrorContains(t, Build(dir, C, "out"), "scripts/install-tinygo.sh")
 }
 
-// What the scripts of this repository install is found from every folder below, before what is on the PATH.
+// What the scripts of this repository install is found from every folder below,
+// before what is on the PATH.
 func TestBuildFindsToolsAbove(t *testing.T) {
 	for lang, places := range map[Lang][]string{
 		TinyGo:         {".tools/tinygo/bin/tinygo"},
@@ -150,7 +151,8 @@ func TestBuildFindsToolsAbove(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, program, path)
 
-			// Of the clone in which the user stands what its scripts have installed, also for a folder elsewhere.
+			// Of the clone in which the user stands what its scripts have
+			// installed, also for a folder elsewhere.
 			t.Chdir(nested)
 			t.Setenv("PATH", "")
 			path, err = Compiler(t.TempDir(), lang)
@@ -213,7 +215,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// The state of a handler in AssemblyScript is described from its source: the compiler writes down no types.
+// The state of a handler in AssemblyScript is described from its source: the
+// compiler writes down no types.
 func TestAssemblyScriptIsRead(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.ts"), []byte(`/** Counts. */

@@ -9,10 +9,12 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// tagAnnotation is the entry that clang makes of __attribute__((btf_decl_tag("text"))), a child of what it stands at.
+// tagAnnotation is the entry that clang makes of
+// __attribute__((btf_decl_tag("text"))), a child of what it stands at.
 const tagAnnotation dwarf.Tag = 0x6000 // DW_TAG_LLVM_annotation
 
-// structFields describes the fields of a struct. Bit-fields, which are no numbers in bytes of their own, are left out.
+// structFields describes the fields of a struct. Bit-fields, which are no
+// numbers in bytes of their own, are left out.
 func (s *cSource) structFields(of *dwarf.Entry) (size int64, out []manifest.Field, err error) {
 	size, _ = of.Val(dwarf.AttrByteSize).(int64)
 	r := s.data.Reader()
@@ -68,7 +70,8 @@ func annotation(e *dwarf.Entry, r *dwarf.Reader) (text string, err error) {
 	}
 }
 
-// member describes a member; one without a name, whose members belong to the struct around it, gives several fields.
+// member describes a member; one without a name, whose members belong to the
+// struct around it, gives several fields.
 func (s *cSource) member(e *dwarf.Entry, tag string) ([]manifest.Field, error) {
 	name, _ := e.Val(dwarf.AttrName).(string)
 	at, _ := e.Val(dwarf.AttrDataMemberLoc).(int64)

@@ -10,13 +10,15 @@ import (
 	"slices"
 )
 
-// clangFlags are those of every handler in C: wasm 1.0 as docs/abi.md has it (Module), C11 with the words that GNU adds.
+// clangFlags are those of every handler in C: wasm 1.0 as docs/abi.md has it
+// (Module), C11 with the words that GNU adds.
 var clangFlags = []string{
 	"--target=wasm32-unknown-unknown", "-mcpu=mvp", "-mbulk-memory", "-mmutable-globals",
 	"-mnontrapping-fptoint", "-msign-ext", "-std=gnu11", "-O2", "-ffreestanding",
 }
 
-// libraryName is what debugging information calls the folder of this package's C library, which lies elsewhere in every build.
+// libraryName is what debugging information calls the folder of this package's
+// C library, which lies elsewhere in every build.
 const libraryName = "/spin"
 
 // linkFlags are those of the linker.
@@ -27,7 +29,8 @@ var linkFlags = []string{
 // macro is what -D takes, as NAME or NAME=VALUE; a macro with arguments, too.
 var macro = regexp.MustCompile(`^[A-Za-z_]\w*(\([^)]*\))?(=|$)`)
 
-// buildC compiles all .c files of a folder to a module. It returns the same module with debugging information.
+// buildC compiles all .c files of a folder to a module. It returns the same
+// module with debugging information.
 func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
 	compiler, err := findClang()
 	if err != nil {
@@ -70,12 +73,14 @@ func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
 	return os.ReadFile(filepath.Join(tmp, "debug.wasm"))
 }
 
-// clangArgs are the arguments but those of the linker and of a single run: the user's folders of headers come before the library's.
+// clangArgs are the arguments but those of the linker and of a single run: the
+// user's folders of headers come before the library's.
 func (o *Options) clangArgs(library *cLibrary) ([]string, error) {
 	args := slices.Concat(clangFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"})
 	for _, name := range o.Define {
 		if !macro.MatchString(name) {
-			return nil, fmt.Errorf("-D %s: expected NAME or NAME=VALUE", name) // once: the compiler says it for each file
+			// once: the compiler says it for each file
+			return nil, fmt.Errorf("-D %s: expected NAME or NAME=VALUE", name)
 		}
 		args = append(args, "-D", name)
 	}

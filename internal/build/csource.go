@@ -23,8 +23,9 @@ var recordsElsewhere = map[string]manifest.Kind{"Header": manifest.Header, "Payl
 // fieldTag begins the annotations that SPIN_FIELD of spin.h makes.
 const fieldTag = "spin:"
 
-// describeC makes the manifest of a handler in C from what its compiler says in debug, the module with debugging information, and
-// from the comments of the sources.
+// describeC makes the manifest of a handler in C from what its compiler says in
+// debug, the module with debugging information, and from the comments of the
+// sources.
 func describeC(dir, library string, lang Lang, debug []byte, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{
 		dir: dir, library: library, lang: lang, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
@@ -82,7 +83,8 @@ func (s *cSource) directives(m *described) error {
 		}
 		c := readComments(string(text))
 		if m.Description == "" {
-			m.Description = oneLine(strings.TrimLeft(c.first, "!/")) // documentation of a crate begins with //!
+			// documentation of a crate begins with //!
+			m.Description = oneLine(strings.TrimLeft(c.first, "!/"))
 		}
 		for _, one := range c.all {
 			if text, is := directiveOf(one.text); is {
@@ -264,7 +266,8 @@ type typeName struct {
 	of   *dwarf.Entry
 }
 
-// pointee resolves the type to which an entry's type points, nil if it is no pointer or points to void.
+// pointee resolves the type to which an entry's type points, nil if it is no
+// pointer or points to void.
 func (s *cSource) pointee(e *dwarf.Entry) (*typeName, *dwarf.Entry, error) {
 	_, t, err := s.typeOf(e)
 	if err != nil || t == nil || t.Tag != dwarf.TagPointerType {

@@ -22,8 +22,8 @@ func (p place) errorf(format string, args ...any) error {
 // prefix begins the comments that are directives to the builder.
 const prefix = "//spin:"
 
-// directiveOf cuts the directive to the builder out of the text of a comment in C. Unlike in Go a blank may stand
-// before it: formatters put one there.
+// directiveOf cuts the directive to the builder out of the text of a comment in
+// C. Unlike in Go a blank may stand before it: formatters put one there.
 func directiveOf(text string) (directive string, is bool) {
 	directive, is = strings.CutPrefix("//"+strings.TrimLeft(text, " \t"), prefix)
 	return directive, is && !strings.HasPrefix(directive, `"`) // those are words about a field
@@ -128,8 +128,8 @@ func need(n *manifest.Needs, key, value string) (err error) {
 	return err
 }
 
-// annotate carries out what a tag says of a field: words KEY=VALUE, without blanks in the values. A field that is a struct takes a name
-// only.
+// annotate carries out what a tag says of a field: words KEY=VALUE, without
+// blanks in the values. A field that is a struct takes a name only.
 func annotate(f *manifest.Field, tag string) error {
 	for word := range strings.FieldsSeq(tag) {
 		key, value, given := strings.Cut(word, "=")
@@ -182,10 +182,12 @@ func oneLine(comment string) string {
 	return s
 }
 
-// withoutName cuts the name of a function with which its comment begins: an export has a name of its own.
+// withoutName cuts the name of a function with which its comment begins: an
+// export has a name of its own.
 func withoutName(comment, name string) string { return strings.TrimPrefix(comment, name+" ") }
 
-// arrange puts handlers in the order in which they are exported, gives them what they need, and drops layouts that no handler names.
+// arrange puts handlers in the order in which they are exported, gives them
+// what they need, and drops layouts that no handler names.
 func (d *described) arrange(exports []export, found map[string]*manifest.Handler, states map[string]*manifest.State) error {
 	var names []string
 	for _, e := range exports {

@@ -27,7 +27,8 @@ type export struct {
 	symbol string // of the function in the source, "" if the module does not say
 }
 
-// handlers lists the handlers that a module exports, in its order. A module that it cannot read is the compiler's fault.
+// handlers lists the handlers that a module exports, in its order. A module
+// that it cannot read is the compiler's fault.
 func handlers(module []byte) ([]export, error) {
 	list, err := manifest.Sections(module)
 	if err != nil {

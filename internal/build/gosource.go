@@ -19,13 +19,15 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// tinygoTags are the build tags that TinyGo sets for the target of handlers besides those of the target file.
+// tinygoTags are the build tags that TinyGo sets for the target of handlers
+// besides those of the target file.
 const tinygoTags = "tinygo,tinygo.wasm,wasm_unknown,purego,osusergo,math_big_pure_go,gc.none,scheduler.none"
 
 // spinPath is the package whose record types tell kinds of handlers apart.
 const spinPath = "github.com/spinsim/spinsim/spin"
 
-// describeGo makes the manifest of a handler in Go from its source, which the compiler has accepted.
+// describeGo makes the manifest of a handler in Go from its source, which the
+// compiler has accepted.
 func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 	src, err := loadGo(dir)
 	if err != nil {
@@ -52,7 +54,9 @@ func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 		return nil, err
 	}
 	made := make(map[string]*manifest.Handler)
-	for _, own := range []bool{true, false} { // states of the handler's own package have names without that of the package
+	// states of the handler's own package have names without that of the
+	// package
+	for _, own := range []bool{true, false} {
 		for _, e := range exports {
 			if f := found[e.name]; f != nil && src.ownState(f) == own {
 				if made[e.name], err = src.handler(e.name, f); err != nil {
@@ -93,7 +97,8 @@ type goPackage struct {
 func loadGo(dir string) (*goSource, error) {
 	cmd := exec.Command("go", "list", "-e", "-deps", "-tags="+tinygoTags, "-json=ImportPath,Dir,Name,Standard,GoFiles,ImportMap", ".")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm", "CGO_ENABLED=0") // as the target file has it
+	// as the target file has it
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm", "CGO_ENABLED=0")
 	var messages bytes.Buffer
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
@@ -124,7 +129,8 @@ func loadGo(dir string) (*goSource, error) {
 	return src, nil
 }
 
-// parse reads the files of a package, and where it is not of the standard library indexes what has comments.
+// parse reads the files of a package, and where it is not of the standard
+// library indexes what has comments.
 func (s *goSource) parse(p *goPackage) error {
 	for _, name := range p.GoFiles {
 		if strings.HasPrefix(name, "zcgo") {
@@ -178,8 +184,9 @@ func (s *goSource) at(pos token.Pos) place {
 	return place{p.Filename, p.Line}
 }
 
-// Import checks the types of a package on demand, without the bodies of functions. What the compiler of handlers knows and go list
-// does not stays unknown; it matters only where a state needs it.
+// Import checks the types of a package on demand, without the bodies of
+// functions. What the compiler of handlers knows and go list does not stays
+// unknown; it matters only where a state needs it.
 func (s *goSource) Import(path string) (*types.Package, error) {
 	if path == "unsafe" {
 		return types.Unsafe, nil

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// cppFlags are those of handlers in C++, in place of the dialect of C: no exceptions, no types at run time, no library.
+// cppFlags are those of handlers in C++, in place of the dialect of C: no
+// exceptions, no types at run time, no library.
 var cppFlags = []string{"-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-Wno-missing-field-initializers"}
 
 // buildCpp compiles all .cpp and .c files of a folder to a module with debugging information.
@@ -72,7 +73,8 @@ func sourcesOf(dir string, lang Lang) (names []string, err error) {
 	return names, nil
 }
 
-// root is the file of a folder that the compiler begins with: of that name, else the only one besides the library's.
+// root is the file of a folder that the compiler begins with: of that name,
+// else the only one besides the library's.
 func root(dir string, lang Lang, name, library string) (string, error) {
 	names, err := sourcesOf(dir, lang)
 	if err != nil {
@@ -172,7 +174,8 @@ func (o *Options) buildAssemblyScript(dir, out string) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(module, []byte("~lib/rt/stub/__new")) { // in the names: what nothing calls is not there
+	// in the names: what nothing calls is not there
+	if bytes.Contains(module, []byte("~lib/rt/stub/__new")) {
 		return errors.New("a handler has no heap, but this one allocates: arrays, strings, closures and managed classes need one; put data into the state, and mark classes @unmanaged")
 	}
 	sourceMap, err := os.ReadFile(out + ".map")

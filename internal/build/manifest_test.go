@@ -14,8 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden manifest anew")
 
-// layout is a library that is written twice, in Go and in C. layout/debug.wasm is what clang 19 makes of the latter, with debugging
-// information: the compilers themselves take part in the toolchain tests of cmd/spinsim only.
+// layout is a library that is written twice, in Go and in C. layout/debug.wasm
+// is what clang 19 makes of the latter, with debugging information: the
+// compilers themselves take part in the toolchain tests of cmd/spinsim only.
 const layout = "testdata/layout"
 
 // copies lets the compilers of this test write a module.
@@ -30,7 +31,8 @@ func copies(t *testing.T, module string) {
 	t.Setenv(play, copied+abs)
 }
 
-// The two sources say the same of themselves, to the last offset: Go's are computed here, those of C by clang.
+// The two sources say the same of themselves, to the last offset: Go's are
+// computed here, those of C by clang.
 func TestManifestOfLayout(t *testing.T) {
 	golden := filepath.Join(layout, "manifest.json")
 	for _, lang := range []Lang{TinyGo, C} {
@@ -181,7 +183,8 @@ int u;
 	require.Contains(t, oneLine(string(long)), "words …")
 }
 
-// FuzzHandlers: what a compiler writes is read without a panic, and so are the comments of a source.
+// FuzzHandlers: what a compiler writes is read without a panic, and so are the
+// comments of a source.
 func FuzzHandlers(f *testing.F) {
 	module, err := os.ReadFile(filepath.Join(layout, "debug.wasm"))
 	require.NoError(f, err)

@@ -16,8 +16,9 @@ var (
 	calling   = regexp.MustCompile(`^\s+call\s+([^\s,]+)`)
 )
 
-// callers says who calls the functions that the linker has not found, which knows only the object files: one line for each place, "" if there
-// is none to name. Args are those of the compiler, not of the linker.
+// callers says who calls the functions that the linker has not found, which
+// knows only the object files: one line for each place, "" if there is none to
+// name. Args are those of the compiler, not of the linker.
 func callers(dir, compiler, tmp string, args, sources []string, messages string) string {
 	wanted := make(map[string]bool)
 	for _, m := range undefined.FindAllStringSubmatch(messages, -1) {
@@ -40,7 +41,8 @@ func callers(dir, compiler, tmp string, args, sources []string, messages string)
 	return strings.Join(places, "")
 }
 
-// callsIn finds the calls of functions in an assembly listing of clang, whose comments say where they come from.
+// callsIn finds the calls of functions in an assembly listing of clang, whose
+// comments say where they come from.
 func callsIn(listing string, wanted map[string]bool) (places []string) {
 	in, at := "", ""
 	for line := range strings.Lines(listing) {

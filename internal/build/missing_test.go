@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A listing as clang writes it: a call is named with the last line before it that is one of the source.
+// A listing as clang writes it: a call is named with the last line before it
+// that is one of the source.
 func TestCallsIn(t *testing.T) {
 	const listing = `	.globl	payload                         # -- Begin function payload
 payload:                                # @payload

@@ -11,8 +11,10 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// What a source says of a state besides what its compiler does, in languages without annotations that reach debugging information: words behind a
-// field, in SPIN_FIELD("...") of C++ or in a comment spin:"..." of Rust and AssemblyScript.
+// What a source says of a state besides what its compiler does, in languages
+// without annotations that reach debugging information: words behind a field,
+// in SPIN_FIELD("...") of C++ or in a comment spin:"..." of Rust and
+// AssemblyScript.
 var (
 	fieldWords = regexp.MustCompile(`(?:SPIN_FIELD\(|spin:)"([^"]*)"\)?`)
 	fieldLine  = regexp.MustCompile(`^\s*(?:pub(?:\([a-z]+\))?\s+)?([A-Za-z_]\w*)\s*:\s*([\w<>\[\]; ]+?)\s*[,;]\s*(?://+\s*(.*?)\s*)?$`)
@@ -98,7 +100,8 @@ func annotateAll(m *manifest.Manifest, dir string, lang Lang) error {
 // asHandler is an exported function of AssemblyScript.
 var asHandler = regexp.MustCompile(`(?m)^export\s+function\s+(\w+)\s*\(\s*\w+\s*:\s*(?:\w+\.)?(\w+)\s*,\s*\w+\s*:\s*(?:\w+\.)?(\w+)\s*\)\s*:\s*i32\b`)
 
-// describeAssemblyScript makes the manifest of a handler in AssemblyScript from its source: the compiler writes down no types.
+// describeAssemblyScript makes the manifest of a handler in AssemblyScript from
+// its source: the compiler writes down no types.
 func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{dir: dir, lang: AssemblyScript}
 	m := &described{}
@@ -142,7 +145,8 @@ func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, e
 // asTypes are the number types of AssemblyScript that have other names here.
 var asTypes = map[string]manifest.Type{"bool": manifest.U8, "usize": manifest.U32, "isize": "i32"}
 
-// layoutOf lays out the fields of an unmanaged class as AssemblyScript does: one after the other, each at a multiple of its size.
+// layoutOf lays out the fields of an unmanaged class as AssemblyScript does:
+// one after the other, each at a multiple of its size.
 func layoutOf(name string, fields []saidField) (*manifest.State, error) {
 	s := &manifest.State{Name: name}
 	align := int64(1)

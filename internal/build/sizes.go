@@ -2,8 +2,9 @@ package build
 
 import "go/types"
 
-// sizes are the sizes and alignments of the compiler of handlers, which are those of C on wasm32. types.StdSizes alone packs what
-// follows a struct into the gap at its end.
+// sizes are the sizes and alignments of the compiler of handlers, which are
+// those of C on wasm32. types.StdSizes alone packs what follows a struct into
+// the gap at its end.
 type sizes struct{ basic types.StdSizes }
 
 // wasmSizes has addresses of 4 bytes and numbers of 8 at multiples of 8.

@@ -13,7 +13,9 @@ import (
 // errMap is of a source map that is none of version 3.
 var errMap = errors.New("what the compiler wrote: no source map of version 3")
 
-// withLines adds the lines of a source map to a module. Places in the map are offsets in the module (https://tc39.es/ecma426, and for wasm the columns of one line).
+// withLines adds the lines of a source map to a module. Places in the map are
+// offsets in the module (https://tc39.es/ecma426, and for wasm the columns of
+// one line).
 func withLines(module, sourceMap []byte) ([]byte, error) {
 	var m struct {
 		Version  int      `json:"version"`

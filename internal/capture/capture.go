@@ -1,6 +1,9 @@
-// Package capture writes pcapng files of the links of a simulated network, for Wireshark and the like.
+// Package capture writes pcapng files of the links of a simulated network, for
+// Wireshark and the like.
 //
-// Each direction of a link is an interface of its own. Its packets are of LINKTYPE_USER0: a header of [HeaderBytes] bytes, numbers in network byte order, and the payload.
+// Each direction of a link is an interface of its own. Its packets are of
+// LINKTYPE_USER0: a header of [HeaderBytes] bytes, numbers in network byte
+// order, and the payload.
 //
 //	 0  u16  magic 0x7350
 //	 2  u8   version 1
@@ -32,7 +35,8 @@
 //	112 u64  bytes manipulated, of answers
 //	120 u64  offset of the payload in the data of the message
 //
-// A payload that begins with a header of IPv4 whose checksum is right is there once more, on an interface of LINKTYPE_RAW.
+// A payload that begins with a header of IPv4 whose checksum is right is there
+// once more, on an interface of LINKTYPE_RAW.
 package capture
 
 import (
@@ -88,8 +92,9 @@ type captured struct {
 // New returns a capture at places.
 func New(where Places) *Capture { return &Capture{where: where} }
 
-// Attach is for runtime.Config.Capture. Of several networks, one after the other, the packets of the last stay. It is an error, a *PlaceError, if the network
-// has not all of the places, or shows its links to nobody.
+// Attach is for runtime.Config.Capture. Of several networks, one after the
+// other, the packets of the last stay. It is an error, a *PlaceError, if the
+// network has not all of the places, or shows its links to nobody.
 func (c *Capture) Attach(f fabric.Fabric) error {
 	shows := fabric.FindCapturer(f)
 	if shows == nil {
@@ -111,10 +116,12 @@ func (c *Capture) Attach(f fabric.Fabric) error {
 	return nil
 }
 
-// Limit lets packets take so much memory, bytes, more than 0. When they take more nothing is kept, and full is called, once.
+// Limit lets packets take so much memory, bytes, more than 0. When they take
+// more nothing is kept, and full is called, once.
 func (c *Capture) Limit(bytes int64, full func()) { c.limit, c.full = bytes, full }
 
-// overhead is what a packet takes besides its bytes, about: its place in a list that doubles, and the list's copy of it.
+// overhead is what a packet takes besides its bytes, about: its place in a list
+// that doubles, and the list's copy of it.
 const overhead = 96
 
 // Packets is how many there are.

@@ -40,7 +40,8 @@ func (o *observer) Arrived(at sim.Time, p fabric.Packet, _ bool) {
 	o.arrived = append(o.arrived, observed{p.Src, p.Dst, p.Bytes, at})
 }
 
-// Of more packets than may be held none is kept, and who asked is told once; another run begins anew.
+// Of more packets than may be held none is kept, and who asked is told once;
+// another run begins anew.
 func TestLimit(t *testing.T) {
 	f, err := fabric.New(sim.New(1), profileOf(t).Fabric, 2)
 	require.NoError(t, err)
@@ -178,7 +179,8 @@ type packet struct {
 	data   []byte
 }
 
-// All that a capture says of packets is what a tap and the statistics of the links say, whoever reads it.
+// All that a capture says of packets is what a tap and the statistics of the
+// links say, whoever reads it.
 func TestCaptureSaysWhatTheSimulatorSays(t *testing.T) {
 	for _, overrides := range [][]string{nil, {"fabric.buffer=16KiB"}, {"transport.kind=reliable"}, {"fabric.kind=crossbar"}} {
 		file, seen, links, err := exchange(t, []string{"all"}, overrides...)
@@ -211,7 +213,9 @@ func TestCaptureSaysWhatTheSimulatorSays(t *testing.T) {
 		}
 		own := slices.Concat(sent["Node[0].Tx"], sent["Node[1].Tx"])
 		require.Len(t, own, len(seen.sent))
-		for _, o := range seen.sent { // the tap has the time at which the node gave it away, the link is free then or later
+		// the tap has the time at which the node gave it away, the link is free
+		// then or later
+		for _, o := range seen.sent {
 			at := slices.IndexFunc(own, func(c observed) bool { return c.src == o.src && c.dst == o.dst && c.bytes == o.bytes && c.at >= o.at })
 			require.GreaterOrEqual(t, at, 0)
 			own = slices.Delete(own, at, at+1)

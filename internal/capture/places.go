@@ -9,14 +9,16 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// Places are where packets are captured. The zero value is every node's link into the network, so that each packet is there once.
+// Places are where packets are captured. The zero value is every node's link
+// into the network, so that each packet is there once.
 type Places struct {
 	nodes []int    // both directions of their links
 	links []string // by their names
 	all   bool
 }
 
-// ParsePlaces reads "node=3", what a node sends and what comes to it, "link=NAME", and "all", every link.
+// ParsePlaces reads "node=3", what a node sends and what comes to it,
+// "link=NAME", and "all", every link.
 func ParsePlaces(list []string) (p Places, err error) {
 	for _, text := range list {
 		key, value, _ := strings.Cut(text, "=")

@@ -1,8 +1,10 @@
-// Package checkpoint keeps results in a folder as they come, each under what it was made from: a sweep that was interrupted goes on with what it
-// has, and one whose parts ran on several machines is put together from their files.
+// Package checkpoint keeps results in a folder as they come, each under what it
+// was made from: a sweep that was interrupted goes on with what it has, and one
+// whose parts ran on several machines is put together from their files.
 //
-// A folder has files of lines of JSON, one for each result: points.ndjson of what ran here, part-3-of-16.ndjson of a part. Several programs may write
-// into the same file: a line is written at once.
+// A folder has files of lines of JSON, one for each result: points.ndjson of
+// what ran here, part-3-of-16.ndjson of a part. Several programs may write into
+// the same file: a line is written at once.
 package checkpoint
 
 import (
@@ -25,7 +27,8 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// Part is a share of the points of a sweep: those whose number, from 0, is Index-1 modulo Of. The zero value is all of them.
+// Part is a share of the points of a sweep: those whose number, from 0, is
+// Index-1 modulo Of. The zero value is all of them.
 type Part struct{ Index, Of int }
 
 // MaxParts is how many parts a sweep may have.
@@ -89,9 +92,11 @@ type line struct {
 	Digest string          `json:"sha256,omitempty"` // of the others: package digest
 }
 
-// Open reads the results in a folder, which is made if there is none. What Put adds is of a part. An incomplete last line of a file, of a program
-// that was killed, is left out; every other line that is wrong, was changed since it was written, or has another result than a line of the same key is
-// an error with its place.
+// Open reads the results in a folder, which is made if there is none. What Put
+// adds is of a part. An incomplete last line of a file, of a program that was
+// killed, is left out; every other line that is wrong, was changed since it was
+// written, or has another result than a line of the same key is an error with
+// its place.
 func Open(path string, part Part) (*Folder, error) {
 	f := &Folder{own: filepath.Join(path, part.file()), known: make(map[string]kept), used: make(map[string]bool)}
 	if err := os.MkdirAll(path, 0o777); err != nil { //nolint:gosec // as the user's umask says
@@ -107,7 +112,8 @@ func Open(path string, part Part) (*Folder, error) {
 			return nil, err
 		}
 	}
-	if err := file.Check(f.own); err != nil { // which a result that took an hour would be the first to find out
+	// which a result that took an hour would be the first to find out
+	if err := file.Check(f.own); err != nil {
 		return nil, err
 	}
 	f.program, err = program()
@@ -181,7 +187,8 @@ func parse(text []byte) (l line, err error) {
 	return l, nil
 }
 
-// Key is what a result is kept under: the hash of what it is made from, as JSON, and of the program that makes it.
+// Key is what a result is kept under: the hash of what it is made from, as
+// JSON, and of the program that makes it.
 func (f *Folder) Key(from any) (string, error) {
 	text, err := json.Marshal(struct {
 		Program string `json:"program"`
@@ -247,7 +254,8 @@ func appendable(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // as the user's umask says
 }
 
-// Others is how many results in the folder nobody has asked for: of other parameters, another input, or another spinsim.
+// Others is how many results in the folder nobody has asked for: of other
+// parameters, another input, or another spinsim.
 func (f *Folder) Others() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,8 @@ func open(t *testing.T, path string, part Part) *Folder {
 	return f
 }
 
-// What was put is there for whoever opens the folder next, also if a program was killed while it wrote, and for others who write at the same time.
+// What was put is there for whoever opens the folder next, also if a program
+// was killed while it wrote, and for others who write at the same time.
 func TestResultsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new[1]*")
 	f := open(t, path, Part{})
@@ -78,8 +79,9 @@ func kepts(t *testing.T, objects ...string) (lines string) {
 	return lines
 }
 
-// A kept result comes back as it was, or not at all, whichever byte of its file is another one, is missing or comes twice: the folder cannot be opened, or the
-// result is measured again.
+// A kept result comes back as it was, or not at all, whichever byte of its file
+// is another one, is missing or comes twice: the folder cannot be opened, or
+// the result is measured again.
 func TestEveryEditIsNoticed(t *testing.T) {
 	was := kepts(t, `{"key":"a1","point":"pingpong, 8 B","result":{"latency":{"ps":"464060"},"mode":"µs"}}`, `{"key":"b","point":"","result":[1,2.5]}`)
 	original := map[string]string{"a1": `{"latency":{"ps":"464060"},"mode":"µs"}`, "b": `[1,2.5]`}

@@ -8,8 +8,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Value is a value of a table in a form from which the same comes back: its type, and every digit. Texts, truth values and nil are JSON's own; a
-// number, int, int64, uint64, float64 or sim.Time, is an object with its type and its text.
+// Value is a value of a table in a form from which the same comes back: its
+// type, and every digit. Texts, truth values and nil are JSON's own; a number,
+// int, int64, uint64, float64 or sim.Time, is an object with its type and its
+// text.
 type Value struct{ V any }
 
 // Types of numbers in a file.

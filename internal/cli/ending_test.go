@@ -12,9 +12,12 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Either the command says what became of it or the signal: what has finished is not ended, and what is being ended does not finish.
+// Either the command says what became of it or the signal: what has finished is
+// not ended, and what is being ended does not finish.
 func TestACommandEndsOnce(t *testing.T) {
-	if os.Getenv("ENDS_ONCE") == "" { // in a process of its own: a program that is being ended writes no more files
+	// in a process of its own: a program that is being ended writes no more
+	// files
+	if os.Getenv("ENDS_ONCE") == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestACommandEndsOnce$")
 		c.Env = append(os.Environ(), "ENDS_ONCE=1")
 		out, err := c.CombinedOutput()
@@ -48,7 +51,8 @@ func TestACommandEndsOnce(t *testing.T) {
 	require.False(t, ended.mu.TryLock(), "finish would return")
 }
 
-// What goes on in the next line goes on below what it explains; lines of a paragraph are one, those of a list are not.
+// What goes on in the next line goes on below what it explains; lines of a
+// paragraph are one, those of a list are not.
 func TestFit(t *testing.T) {
 	var out slender
 	Fit(&out, func(to io.Writer) {

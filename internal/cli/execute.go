@@ -26,8 +26,10 @@ import (
 
 // Exit codes of a command.
 const (
-	ExitOK      = 0
-	ExitFailed  = 1 // the simulation ended badly: a process waits for ever, bytes differ, a handler failed
+	ExitOK = 0
+	// the simulation ended badly: a process waits for ever, bytes differ, a
+	// handler failed
+	ExitFailed  = 1
 	ExitInput   = 2 // flags, files or modules are wrong; nothing was done
 	ExitStopped = 130
 )
@@ -56,8 +58,9 @@ func BadInput(err error) error {
 	return InputError{err}
 }
 
-// Execute runs a command with arguments and returns its exit code: the first signal cancels its context, errors are printed behind the name
-// of the program.
+// Execute runs a command with arguments and returns its exit code: the first
+// signal cancels its context, errors are printed behind the name of the
+// program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err := cramped(memory.Bounds()); err != nil {
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
@@ -127,8 +130,8 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 	return ExitFailed
 }
 
-// once is an error without those of the errors it joins that say again what one before has said: that of a file to which a command has
-// written twice.
+// once is an error without those of the errors it joins that say again what one
+// before has said: that of a file to which a command has written twice.
 func once(err error) error {
 	said := make(map[string]bool)
 	var list []error
@@ -173,7 +176,8 @@ func (w *notedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Columns is how many characters stand side by side on the terminal that it writes to, 0 if that is none.
+// Columns is how many characters stand side by side on the terminal that it
+// writes to, 0 if that is none.
 func (w *notedWriter) Columns() int {
 	switch to := w.to.(type) {
 	case report.Narrow:
@@ -186,15 +190,18 @@ func (w *notedWriter) Columns() int {
 	return 0
 }
 
-// patience is how long a command has to end by itself after a signal. What it would still compute or wait for is lost either way.
+// patience is how long a command has to end by itself after a signal. What it
+// would still compute or wait for is lost either way.
 const patience = 300 * time.Millisecond
 
 // longer is how long a command has that shows what it has measured until then.
 const longer = 2 * time.Second
 
-// onSignals cancels on the first signal. A second one, or a command that does not end within patience (it reads from a pipe, or sorts a
-// schedule of millions), ends the program: files that are not complete are removed. The result undoes it; it does not return if the program is
-// being ended, so that either the caller says what became of the command or the signal.
+// onSignals cancels on the first signal. A second one, or a command that does
+// not end within patience (it reads from a pipe, or sorts a schedule of
+// millions), ends the program: files that are not complete are removed. The
+// result undoes it; it does not return if the program is being ended, so that
+// either the caller says what became of the command or the signal.
 func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func()) {
 	signals := make(chan os.Signal, 2)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -203,7 +210,9 @@ func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func
 		}
 	}
 	processors := goruntime.GOMAXPROCS(0)
-	goruntime.GOMAXPROCS(processors + 1) // handlers do not give theirs back while they compute, and there may be one on each
+	// handlers do not give theirs back while they compute, and there may be one
+	// on each
+	goruntime.GOMAXPROCS(processors + 1)
 	go func() {
 		select {
 		case <-signals:
@@ -237,7 +246,8 @@ func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func
 // Workers is how many simulations a command runs at once: one processor is left to signals.
 func Workers() int { return max(1, goruntime.GOMAXPROCS(0)-1) }
 
-// ending is who ends the program: the command that has finished, or a signal, or the want of memory; never two of them.
+// ending is who ends the program: the command that has finished, or a signal,
+// or the want of memory; never two of them.
 type ending struct {
 	mu   sync.Mutex
 	over chan struct{} // closed when the command has finished
@@ -257,7 +267,8 @@ func endingOf(ctx context.Context) *ending {
 	return e
 }
 
-// shows says that a command has ended its simulations and shows what they have measured: it is given the time for that.
+// shows says that a command has ended its simulations and shows what they have
+// measured: it is given the time for that.
 func (e *ending) shows() {
 	if e != nil {
 		e.shown.Do(func() { close(e.showing) })
@@ -297,7 +308,8 @@ func (e *ending) finish() {
 	close(e.over)
 }
 
-// Root prepares the command of a program: what it is called, prints as its version, and says of wrong flags.
+// Root prepares the command of a program: what it is called, prints as its
+// version, and says of wrong flags.
 func Root(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = version
@@ -325,7 +337,8 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	return root
 }
 
-// strictCompletion adds cobra's command completion, which else shows its help for a shell that there is not.
+// strictCompletion adds cobra's command completion, which else shows its help
+// for a shell that there is not.
 func strictCompletion(root *cobra.Command, args []string) {
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {
@@ -347,8 +360,8 @@ func NoArguments(c *cobra.Command, args []string) error {
 	return InputError{fmt.Errorf("unknown command %q%s; see %s --help", args[0], meantCommand(c, args[0]), c.CommandPath())}
 }
 
-// meantCommand ends an error about an unknown command: with one that looks like it, those that begin with it, or those elsewhere that are
-// called so.
+// meantCommand ends an error about an unknown command: with one that looks like
+// it, those that begin with it, or those elsewhere that are called so.
 func meantCommand(c *cobra.Command, name string) string {
 	var names, begin []string
 	for _, sub := range c.Commands() {
@@ -432,8 +445,10 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// ShowLater is for a command that shows what it has measured when a signal ends it. It calls measured when there is something to show: large simulations take
-// longer to end than a command has that has nothing to show. stop ends the care.
+// ShowLater is for a command that shows what it has measured when a signal ends
+// it. It calls measured when there is something to show: large simulations take
+// longer to end than a command has that has nothing to show. stop ends the
+// care.
 func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
 	var some atomic.Bool
 	stop = context.AfterFunc(ctx, func() {

@@ -13,9 +13,12 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// RunFiles are the files that a run writes beside its result. They get their names together, in End, when the run has come to its end. Of a run that a
-// signal, a limit or the want of memory has cut off they would look whole: older files of the names stay, and the error of the run names them. Only a
-// timeline of a run that a limit has cut off is written, since the limit stands in it.
+// RunFiles are the files that a run writes beside its result. They get their
+// names together, in End, when the run has come to its end. Of a run that a
+// signal, a limit or the want of memory has cut off they would look whole:
+// older files of the names stay, and the error of the run names them. Only a
+// timeline of a run that a limit has cut off is written, since the limit stands
+// in it.
 type RunFiles struct {
 	timeline *trace.Writer // nil: none
 	drawn    string        // flag and name of the timeline
@@ -29,7 +32,8 @@ type runFile struct {
 	write  func() error
 }
 
-// Trace begins a timeline in a file, which a flag has named, with facts of what produces it. The tracer is nil if there is no name.
+// Trace begins a timeline in a file, which a flag has named, with facts of what
+// produces it. The tracer is nil if there is no name.
 func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // nobody draws
@@ -43,7 +47,8 @@ func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error)
 	return w, nil
 }
 
-// Add adds a file that shows what happened in the run, also in one that has failed, if it has a name; write writes it.
+// Add adds a file that shows what happened in the run, also in one that has
+// failed, if it has a name; write writes it.
 func (f *RunFiles) Add(flag, name string, write func() error) {
 	if name != "" {
 		f.list = append(f.list, runFile{flag + " " + name, true, write})
@@ -58,14 +63,16 @@ func (f *RunFiles) Network(links *LinksFlag, captured *CaptureFlags, of *provena
 	f.Add("--links", links.name, func() error { return links.write(of) })
 }
 
-// Result adds a file that is made of the result of the run, if it has a name; write writes it, nil: others do. Of a run that has failed there is none.
+// Result adds a file that is made of the result of the run, if it has a name;
+// write writes it, nil: others do. Of a run that has failed there is none.
 func (f *RunFiles) Result(flag, name string, write func() error) {
 	if name != "" {
 		f.list = append(f.list, runFile{flag + " " + name, false, write})
 	}
 }
 
-// End ends the files: ran is the error of the run, ctx the context that it had. It returns ran, with the names of what is not written, and what went wrong
+// End ends the files: ran is the error of the run, ctx the context that it had.
+// It returns ran, with the names of what is not written, and what went wrong
 // with the files.
 func (f *RunFiles) End(ctx context.Context, ran error) error {
 	var (
@@ -125,8 +132,8 @@ func (l *leftError) note() string {
 	return "not written, what older files of the names hold stays: " + strings.Join(l.files, ", ")
 }
 
-// leftOf names, behind a separator, the files that a command that was cut off has not written: as its error
-// has them, else by a look at them; "": none.
+// leftOf names, behind a separator, the files that a command that was cut off
+// has not written: as its error has them, else by a look at them; "": none.
 func leftOf(err error, e *ending, separator string) string {
 	if left := (*leftError)(nil); errors.As(err, &left) {
 		return separator + left.note()

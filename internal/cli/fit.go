@@ -26,8 +26,9 @@ func fitHelp(root *cobra.Command) {
 	})
 }
 
-// Fit breaks what is printed for a terminal into lines that fit, between words; what another writer gets is as it was printed. A writer that
-// fails notes it itself.
+// Fit breaks what is printed for a terminal into lines that fit, between words;
+// what another writer gets is as it was printed. A writer that fails notes it
+// itself.
 func Fit(out io.Writer, write func(to io.Writer)) {
 	narrow, is := out.(report.Narrow)
 	if !is || narrow.Columns() == 0 {
@@ -61,7 +62,8 @@ func Fit(out io.Writer, write func(to io.Writer)) {
 // prose reports whether a line is one of a paragraph, and not of a list or a table.
 func prose(line string) bool { return line != "" && description.FindString(line) == "" }
 
-// description is what stands before the last column of a line: the name of a flag or a command, or the indentation of a paragraph.
+// description is what stands before the last column of a line: the name of a
+// flag or a command, or the indentation of a paragraph.
 var description = regexp.MustCompile(`^(?: {2,}\S.*?\S? {2,}|\S+ {2,}(?:\S+ {2,})*| *)`)
 
 // broken is a line in several, which go on below its last column.

@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// flagError says what is wrong with the value of a flag in the words of a user, not in those of the library that reads it.
+// flagError says what is wrong with the value of a flag in the words of a user,
+// not in those of the library that reads it.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -60,14 +61,15 @@ func expected(wrong *pflag.InvalidValueError) string {
 // argumentsKey finds the arguments in the context of a command.
 type argumentsKey struct{}
 
-// WithArguments returns a context that carries the arguments of a command, so that the command refuses flags
-// that are given twice. Execute makes one itself.
+// WithArguments returns a context that carries the arguments of a command, so
+// that the command refuses flags that are given twice. Execute makes one
+// itself.
 func WithArguments(ctx context.Context, args []string) context.Context {
 	return context.WithValue(ctx, argumentsKey{}, args)
 }
 
-// checkTwice refuses a flag of one value that is given several times: the reader would have to guess which of
-// them counts.
+// checkTwice refuses a flag of one value that is given several times: the
+// reader would have to guess which of them counts.
 func checkTwice(c *cobra.Command) error {
 	all, known := c.Context().Value(argumentsKey{}).([]string)
 	if !known || c.DisableFlagParsing {
@@ -113,7 +115,8 @@ func times(n int) string {
 // mayBeEmpty are flags of which an empty text is a value: a message without bytes.
 var mayBeEmpty = map[string]bool{"hex": true}
 
-// checkEmpty refuses flags that were given without a text, as scripts do whose variable is not set: they would count as not given.
+// checkEmpty refuses flags that were given without a text, as scripts do whose
+// variable is not set: they would count as not given.
 func checkEmpty(c *cobra.Command) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// LimitFlags bound a run. A run that they end says what was to come, marks what it shows as incomplete and ends with status 1.
+// LimitFlags bound a run. A run that they end says what was to come, marks what
+// it shows as incomplete and ends with status 1.
 type LimitFlags struct {
 	Until  string // as the user gave it
 	events uint64
@@ -32,7 +33,8 @@ not end the others: they are shown, what went wrong is said last, and the exit s
 What needs more memory than --memory-limit, by default than the machine has available, is refused before it runs, with status 2; what has
 taken more ends, with status 1. No result depends on it.`
 
-// Register adds the flags; each, if not empty, says of what the limits are, and whether the command has an --until of its own.
+// Register adds the flags; each, if not empty, says of what the limits are, and
+// whether the command has an --until of its own.
 func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 	flags := c.Flags()
 	if !ownUntil {

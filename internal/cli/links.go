@@ -120,7 +120,8 @@ type LinkLoad struct {
 	Load    float64 `json:"load"` // share of the run, 0 to 1
 }
 
-// ReadLinks reads what LinksFlag has written as JSON, and what made the run. The errors name the file.
+// ReadLinks reads what LinksFlag has written as JSON, and what made the run.
+// The errors name the file.
 func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, err error) {
 	text, err := file.Read(name, file.MaxData)
 	if err != nil {

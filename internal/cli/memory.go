@@ -15,8 +15,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// MemoryFlag bounds the memory of a command. Without it the bound is what the machine has available, where that can be known: the kernel would
-// end a program that takes more, and say nothing.
+// MemoryFlag bounds the memory of a command. Without it the bound is what the
+// machine has available, where that can be known: the kernel would end a
+// program that takes more, and say nothing.
 type MemoryFlag struct {
 	text  string
 	given bool
@@ -64,12 +65,14 @@ func (f *MemoryFlag) Check(what string, need int64) error {
 // leastLeft is the memory that what is held of a run may take in any case, bytes.
 const leastLeft = 16 << 20
 
-// Beside is how much of the limit each of several runs at once, which need so much themselves, may take for what it holds until its end, bytes; 0: any.
+// Beside is how much of the limit each of several runs at once, which need so
+// much themselves, may take for what it holds until its end, bytes; 0: any.
 func (f *MemoryFlag) Beside(need int64, runs int) int64 {
 	if f.bytes <= 0 {
 		return 0
 	}
-	return max(leastLeft, (f.bytes-need-int64(leastMemory))/int64(2*runs)) // half: the garbage collector takes as much
+	// half: the garbage collector takes as much
+	return max(leastLeft, (f.bytes-need-int64(leastMemory))/int64(2*runs))
 }
 
 // There says how much memory there may be, and who said so.
@@ -102,7 +105,8 @@ func watchOf(ctx context.Context) *memoryWatch {
 // MemoryLimit is how much memory the command of a context may take, bytes; 0: any.
 func MemoryLimit(ctx context.Context) int64 { return watchOf(ctx).limit.Load() }
 
-// margin is the part of what is available that is left to others, and to what is taken between two looks: one of so many.
+// margin is the part of what is available that is left to others, and to what
+// is taken between two looks: one of so many.
 const margin = 16
 
 // newMemoryWatch has what the machine has available as its limit.
@@ -114,7 +118,8 @@ func newMemoryWatch() *memoryWatch {
 	return w
 }
 
-// set sets the limit, bytes. Near it the garbage collector works more, unless the user has told it when to; undo undoes that.
+// set sets the limit, bytes. Near it the garbage collector works more, unless
+// the user has told it when to; undo undoes that.
 func (w *memoryWatch) set(limit int64, given bool) {
 	w.given.Store(given)
 	w.limit.Store(limit)
@@ -176,7 +181,8 @@ func cramped(bounds []memory.Bound) error {
 	return nil
 }
 
-// looksEvery is how much real time passes between looks at the memory: little enough for what a program can take meanwhile.
+// looksEvery is how much real time passes between looks at the memory: little
+// enough for what a program can take meanwhile.
 const looksEvery = 20 * time.Millisecond
 
 // look returns why the command has to end; nil: it has not. Least is what the
@@ -195,8 +201,9 @@ func (w *memoryWatch) look(least int64) *outgrown {
 	return nil
 }
 
-// start looks at the memory until the command has finished. If it is too much it cancels the command, and ends the program if that does not
-// end by itself soon, since it may go on taking.
+// start looks at the memory until the command has finished. If it is too much
+// it cancels the command, and ends the program if that does not end by itself
+// soon, since it may go on taking.
 func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name string, errs io.Writer) {
 	ticker := time.NewTicker(looksEvery)
 	defer ticker.Stop()

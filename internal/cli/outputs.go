@@ -22,8 +22,9 @@ type Output struct {
 	Name string
 }
 
-// CheckOutputs says, before anything runs, which of the files that the flags of a command name cannot be written, and which two of its outputs are one file. more are
-// those that are named elsewhere.
+// CheckOutputs says, before anything runs, which of the files that the flags of
+// a command name cannot be written, and which two of its outputs are one file.
+// more are those that are named elsewhere.
 func CheckOutputs(c *cobra.Command, more ...Output) error {
 	list := slices.Clone(more)
 	for _, name := range OutputFlags {
@@ -85,8 +86,9 @@ func (e *ending) writes(list []Output) {
 	}
 }
 
-// left names, behind a separator, the files that have not been written until now; "": none. An old file of the
-// name is replaced when it is written, or has another time.
+// left names, behind a separator, the files that have not been written until
+// now; "": none. An old file of the name is replaced when it is written, or has
+// another time.
 func (e *ending) left(separator string) string {
 	var names []string
 	for _, one := range e.outputs {
@@ -115,7 +117,8 @@ func standardOutput(c *cobra.Command) os.FileInfo {
 	return nil
 }
 
-// checkAssignments refuses a name that --set or --param gives twice: which of the values counts would be for the reader to guess.
+// checkAssignments refuses a name that --set or --param gives twice: which of
+// the values counts would be for the reader to guess.
 func checkAssignments(c *cobra.Command) error {
 	var errs []error
 	for _, flag := range []string{"set", "param"} {

@@ -69,7 +69,8 @@ func (e *FullError) Error() string {
 		sim.Size(e.Left).Rounded())
 }
 
-// Bound returns a context that ends a run whose packets take more memory than a limit leaves beside what it needs itself, bytes.
+// Bound returns a context that ends a run whose packets take more memory than a
+// limit leaves beside what it needs itself, bytes.
 func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64) context.Context {
 	left := limit.Beside(need, 1)
 	if f.capture == nil || left == 0 {

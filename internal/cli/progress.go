@@ -11,8 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress shows on a terminal how many measurements are done, and how long the others will take if they are like those. What ends within
-// two seconds shows nothing.
+// Progress shows on a terminal how many measurements are done, and how long the
+// others will take if they are like those. What ends within two seconds shows
+// nothing.
 type Progress struct {
 	end, ended chan struct{} // closed by Stop, and when nothing more begins; nil: no terminal
 
@@ -52,7 +53,8 @@ func newProgress(f *os.File, name string, total int, begin <-chan time.Time) *Pr
 	return g
 }
 
-// unknownWidth is how wide a terminal is taken to be that says it has no columns, as those of some containers do.
+// unknownWidth is how wide a terminal is taken to be that says it has no
+// columns, as those of some containers do.
 const unknownWidth = 80
 
 func (g *Progress) show(f *os.File, name string, total int, start time.Time) {

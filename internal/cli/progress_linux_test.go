@@ -32,7 +32,8 @@ func terminal(t *testing.T) (screen, file *os.File) {
 	return screen, file
 }
 
-// A terminal that says it has no columns is told of progress all the same, with what was done before; one that says how many has lines of these.
+// A terminal that says it has no columns is told of progress all the same, with
+// what was done before; one that says how many has lines of these.
 func TestProgressOnTerminals(t *testing.T) {
 	for _, columns := range []uint16{0, 60} {
 		screen, file := terminal(t)

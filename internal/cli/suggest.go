@@ -12,17 +12,22 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Values are those that a flag or an argument may have, for the completion of shells: a name each, or a name and what it is behind a tab.
+// Values are those that a flag or an argument may have, for the completion of
+// shells: a name each, or a name and what it is behind a tab.
 type Values func(c *cobra.Command) []string
 
-// Keys of annotations of flags: the values to suggest, of which a flag may have one, or a list with commas. What is suggested becomes cobra's
-// when a shell asks: cobra keeps every command that has a function to complete it for as long as the program runs, and a program may run many.
+// Keys of annotations of flags: the values to suggest, of which a flag may have
+// one, or a list with commas. What is suggested becomes cobra's when a shell
+// asks: cobra keeps every command that has a function to complete it for as
+// long as the program runs, and a program may run many.
 const (
 	oneOf  = "spinsim_value"
 	listOf = "spinsim_list"
 )
 
-// Suggest lets shells complete the value of a flag: a name each, or a name and what it is behind a tab. It panics if the command has no such flag: a programmer's mistake.
+// Suggest lets shells complete the value of a flag: a name each, or a name and
+// what it is behind a tab. It panics if the command has no such flag: a
+// programmer's mistake.
 func Suggest(c *cobra.Command, flag string, values ...string) {
 	key := oneOf
 	if _, list := c.Flags().Lookup(flag).Value.(pflag.SliceValue); list {
@@ -40,7 +45,8 @@ func suggest(c *cobra.Command, flag, key string, values []string) {
 	}
 }
 
-// SuggestArgument lets shells complete the first argument of a command; with files, by those that are there, too.
+// SuggestArgument lets shells complete the first argument of a command; with
+// files, by those that are there, too.
 func SuggestArgument(c *cobra.Command, files bool, values Values) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -64,7 +70,8 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 		there := strings.Split(before, ",")
 		for _, value := range values(c) {
 			name, _, _ := strings.Cut(value, "\t")
-			if strings.HasPrefix(before+value, begun) && !slices.Contains(there, name) { // a list has each once
+			// a list has each once
+			if strings.HasPrefix(before+value, begun) && !slices.Contains(there, name) {
 				found = append(found, before+value)
 			}
 		}
@@ -72,7 +79,8 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 	}
 }
 
-// suggestValues tells cobra how the flags of a command are completed: as the command has said, or as it is done wherever a flag has that name.
+// suggestValues tells cobra how the flags of a command are completed: as the
+// command has said, or as it is done wherever a flag has that name.
 func suggestValues(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		of := func(values []string) Values { return func(*cobra.Command) []string { return values } }
@@ -137,14 +145,17 @@ func engines() (names []string) {
 	return names
 }
 
-// knowing is the value of --param, which knows the names that may stand in it. args are the command's.
+// knowing is the value of --param, which knows the names that may stand in it.
+// args are the command's.
 type knowing struct {
 	pflag.Value
 	pflag.SliceValue
 	names func(args []string) []string
 }
 
-// SuggestParameters lets shells complete the names in --param of a command, whose arguments are args. It panics if the command has no such flag: a programmer's mistake.
+// SuggestParameters lets shells complete the names in --param of a command,
+// whose arguments are args. It panics if the command has no such flag: a
+// programmer's mistake.
 func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
 	f := c.Flags().Lookup("param")
 	list, is := f.Value.(pflag.SliceValue)
@@ -154,7 +165,8 @@ func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
 	f.Value, f.DefValue = knowing{f.Value, list, names}, "" // which the help would else show
 }
 
-// completeParameter completes the name of a parameter, or the value behind it if that is one of those of a flag.
+// completeParameter completes the name of a parameter, or the value behind it
+// if that is one of those of a flag.
 func completeParameter(c *cobra.Command, args []string, begun string) (found []cobra.Completion, directive cobra.ShellCompDirective) {
 	name, value, assigned := strings.Cut(begun, "=")
 	if assigned {

@@ -23,8 +23,8 @@ var references []byte
 //go:embed deviations.csv
 var deviations []byte
 
-// Tolerance is how far the cost of a round may be from its reference, as a part of the reference, without a reason in
-// deviations.csv.
+// Tolerance is how far the cost of a round may be from its reference, as a part
+// of the reference, without a reason in deviations.csv.
 const Tolerance = 0.2
 
 // Loop is one of those that are compared.
@@ -70,7 +70,8 @@ type Comparison struct {
 	Reason       string  // why it deviates by more than Tolerance, or has no reference
 }
 
-// Deviation returns how far the cost is from the reference, as a part of the reference; 0 without one.
+// Deviation returns how far the cost is from the reference, as a part of the
+// reference; 0 without one.
 func (c *Comparison) Deviation() float64 {
 	if c.Reference == 0 {
 		return 0
@@ -135,8 +136,9 @@ func readCSV(name string, data []byte, columns int) ([][]string, error) {
 // rounds is a number that the fractions of cycles of all tables divide: a round's cost is exact.
 const rounds = 240
 
-// Measure returns what a round of each loop costs on a table, cycles: the difference between rounds and twice as many, so that what
-// leads to the loop and out of it does not count.
+// Measure returns what a round of each loop costs on a table, cycles: the
+// difference between rounds and twice as many, so that what leads to the loop
+// and out of it does not count.
 func Measure(table *hpu.CostTable) (cycles []float64, err error) {
 	spec := &hpu.Spec{
 		Cores: 1, Contexts: 1, PacketBytes: 2 * rounds * 16, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
@@ -184,7 +186,9 @@ func run(image hpu.Image, name string, n int) (int64, error) {
 	c := program.Context(0)
 	le := binary.LittleEndian
 	packet := program.Memory()[c.PacketAddr():]
-	for i := range 2 * rounds { // what loops look at: words on both sides of a limit in turn, bytes, small numbers
+	// what loops look at: words on both sides of a limit in turn, bytes, small
+	// numbers
+	for i := range 2 * rounds {
 		word := uint32(i) * 0x9E3779B1 >> 1
 		le.PutUint32(packet[4*i:], word|uint32(i%2)<<31)
 	}

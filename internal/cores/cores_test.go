@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Each cost table describes its core: a round of each loop costs what the reference says, to the tolerance, or there is a reason.
-// Reasons that nothing needs fail, too.
+// Each cost table describes its core: a round of each loop costs what the
+// reference says, to the tolerance, or there is a reason. Reasons that nothing
+// needs fail, too.
 func TestTablesAgreeWithReferences(t *testing.T) {
 	require.Equal(t, []string{"a15", "rv32-pspin", "scalar"}, profile.CostNames())
 	for _, table := range profile.CostNames() {
@@ -35,11 +36,13 @@ func TestTablesAgreeWithReferences(t *testing.T) {
 // Costs that can be counted by hand, in the text of kernels.wasm (llvm-objdump -d).
 func TestRoundsByHand(t *testing.T) {
 	want := map[string]map[string]float64{
-		// One instruction after the other: 2 loads, xor, store, 3 additions, branch; 4 loads, 4 products, 2 sums, 2 stores, 2 + 3
-		// additions, branch.
+		// One instruction after the other: 2 loads, xor, store, 3 additions,
+		// branch; 4 loads, 4 products, 2 sums, 2 stores, 2 + 3 additions,
+		// branch.
 		"scalar": {"xor32": 8, "cmul": 18},
-		// Eight instructions, three at a time. 15 of the product: its two additions of constants, one of which a local keeps, and
-		// two of its products are parts of others.
+		// Eight instructions, three at a time. 15 of the product: its two
+		// additions of constants, one of which a local keeps, and two of its
+		// products are parts of others.
 		"a15": {"xor32": 8. / 3, "cmul": 15. / 3, "chase": 3},
 		// The branch back takes 3; an addition of 64 bits 4, its load 2.
 		"rv32-pspin": {"xor32": 10, "sum64": 2 + 4 + 2 + 3},

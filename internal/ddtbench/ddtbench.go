@@ -1,11 +1,16 @@
-// Package ddtbench has the datatypes of applications that DDTBench collects (Schneider, Gerstenberger, Hoefler, "Micro-applications for
-// communication data access patterns and MPI datatypes", EuroMPI 2012): what WRF, MILC, NAS LU and MG, LAMMPS, SPECFEM3D and an FFT send to their
-// neighbours, with the dimensions of the suite's program.
+// Package ddtbench has the datatypes of applications that DDTBench collects
+// (Schneider, Gerstenberger, Hoefler, "Micro-applications for communication
+// data access patterns and MPI datatypes", EuroMPI 2012): what WRF, MILC, NAS
+// LU and MG, LAMMPS, SPECFEM3D and an FFT send to their neighbours, with the
+// dimensions of the suite's program.
 //
-// The constructors, their arguments and the names are the suite's. Ours are: arrays that the suite allocates one by one lie one behind the other,
-// each at a multiple of 64 B; lists of atoms and points, which the suite shuffles with the time of day as seed, have a seed that is an argument;
-// FFT2, whose type depends on the number of ranks, has 16. Of applications that send with one type and receive with another the type is the one that is
-// not contiguous: it is the sender's of LAMMPS and SPECFEM3D_mt, the receiver's of FFT2.
+// The constructors, their arguments and the names are the suite's. Ours are:
+// arrays that the suite allocates one by one lie one behind the other, each at
+// a multiple of 64 B; lists of atoms and points, which the suite shuffles with
+// the time of day as seed, have a seed that is an argument; FFT2, whose type
+// depends on the number of ranks, has 16. Of applications that send with one
+// type and receive with another the type is the one that is not contiguous: it
+// is the sender's of LAMMPS and SPECFEM3D_mt, the receiver's of FFT2.
 package ddtbench
 
 import (

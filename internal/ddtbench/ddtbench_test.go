@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/ddtbench"
 )
 
-// bytes are what the suite's program says that it sends, from its dimensions: for each application of the first input.
+// bytes are what the suite's program says that it sends, from its dimensions:
+// for each application of the first input.
 var bytes = map[string]int64{
 	"WRF_y_vec":      4 * (4*23*3 + (3+2)*23*65*3),
 	"WRF_y_sa":       4 * (4*23*3 + (3+2)*23*65*3),
@@ -29,7 +30,8 @@ var bytes = map[string]int64{
 	"FFT2":           16 * 96 * 96,
 }
 
-// Every type is as long as the suite says, may be received into, begins at or behind displacement 0, and shrinks from input to input.
+// Every type is as long as the suite says, may be received into, begins at or
+// behind displacement 0, and shrinks from input to input.
 func TestTypes(t *testing.T) {
 	require.Len(t, ddtbench.All(), len(bytes))
 	for _, a := range ddtbench.All() {

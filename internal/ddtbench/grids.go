@@ -6,7 +6,8 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// wrf is a halo of WRF: the range of each dimension in memory, and that of the halo. i is the fastest, k the height.
+// wrf is a halo of WRF: the range of each dimension in memory, and that of the
+// halo. i is the fastest, k the height.
 type wrf struct {
 	processes              string // of the run that the ranges are of, em_b_wave
 	ims, ime, jms, jme     int

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// some are n different numbers below a bound, in random order; times is what they are multiplied by.
+// some are n different numbers below a bound, in random order; times is what
+// they are multiplied by.
 func some(random *rand.Rand, n, below, times int) []int {
 	all := random.Perm(below)[:n]
 	for i := range all {
@@ -16,7 +17,8 @@ func some(random *rand.Rand, n, below, times int) []int {
 	return all
 }
 
-// lammpsInputs are atoms that are sent out of all that a rank has: three coordinates and some single properties.
+// lammpsInputs are atoms that are sent out of all that a rank has: three
+// coordinates and some single properties.
 func lammpsInputs(singles int, sizes [][2]int) (list []Input) {
 	for _, size := range sizes {
 		atoms, sent := size[0], size[1]

@@ -35,7 +35,8 @@ type segment struct {
 func (s segment) left() float64  { return min(s.x1, s.x2) }
 func (s segment) right() float64 { return max(s.x1, s.x2) }
 
-// covers reports whether two pieces lie on each other: they are parallel, near each other, and side by side for a while.
+// covers reports whether two pieces lie on each other: they are parallel, near
+// each other, and side by side for a while.
 func (s segment) covers(o segment) bool {
 	dx, dy := s.x2-s.x1, s.y2-s.y1
 	length := math.Hypot(dx, dy)
@@ -49,7 +50,8 @@ func (s segment) covers(o segment) bool {
 	return min(max(a, b), length)-max(min(a, b), 0) > 4
 }
 
-// Every link has a line of its own, which no other line covers, from the board it leaves to the one it leads to; boards do not cover each other.
+// Every link has a line of its own, which no other line covers, from the board
+// it leaves to the one it leads to; boards do not cover each other.
 func TestEveryLinkCanBeSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := spec(t)
@@ -94,7 +96,8 @@ func TestEveryLinkCanBeSeen(t *testing.T) {
 	})
 }
 
-// touches reports whether a point is at the edge of a board, or in it, with some room for lines beside each other.
+// touches reports whether a point is at the edge of a board, or in it, with
+// some room for lines beside each other.
 func touches(g *drawing, p fabric.Place, at [2]float64) bool {
 	x, y := g.corner(p)
 	const room = 4 * apart

@@ -35,9 +35,11 @@ type drawing struct {
 	d    report.Diagram
 }
 
-// ExaNeSt draws the QFDBs of a network of kind exanest. Columns are X, rows Y, and boards of further groups stand behind those of the first, up and to
-// the right. Each direction of a link is a line of its own, on the right of its way; its colour is its load, or without loads what kind of link it is. load returns that of a link
-// by name, from 0 to 1; nil: none has one.
+// ExaNeSt draws the QFDBs of a network of kind exanest. Columns are X, rows Y,
+// and boards of further groups stand behind those of the first, up and to the
+// right. Each direction of a link is a line of its own, on the right of its
+// way; its colour is its load, or without loads what kind of link it is. load
+// returns that of a link by name, from 0 to 1; nil: none has one.
 func ExaNeSt(spec fabric.Spec, load func(link string) float64) (*report.Diagram, error) {
 	q, is := spec.QFDBs()
 	if !is {
@@ -149,7 +151,8 @@ func aside(n float64, from, to [2]float64) [][2]float64 {
 	return [][2]float64{{from[0] + dy*n, from[1] - dx*n}, {to[0] + dy*n, to[1] - dx*n}}
 }
 
-// closes reports whether a link of a ring leads from one end of its row to the other, and how far out the line of its direction runs.
+// closes reports whether a link of a ring leads from one end of its row to the
+// other, and how far out the line of its direction runs.
 func closes(from, to, length int, l *fabric.BoardLink) (is bool, out float64) {
 	if l.Up {
 		out = 2 * apart
@@ -157,7 +160,8 @@ func closes(from, to, length int, l *fabric.BoardLink) (is bool, out float64) {
 	return length > 2 && l.Up != (to > from), out
 }
 
-// row draws a link in X: straight between neighbours, below the boards from one end of the ring to the other.
+// row draws a link in X: straight between neighbours, below the boards from one
+// end of the ring to the other.
 func (g *drawing) row(l *fabric.BoardLink) [][2]float64 {
 	fx, y := g.corner(l.From)
 	tx, _ := g.corner(l.To)
@@ -175,7 +179,8 @@ func (g *drawing) row(l *fabric.BoardLink) [][2]float64 {
 	return [][2]float64{{left, at}, {left - out, at}, {left - out, y - out}, {right + out, y - out}, {right + out, at}, {right, at}}
 }
 
-// column draws a link in Y: straight between neighbours, beside the boards from one end of the ring to the other.
+// column draws a link in Y: straight between neighbours, beside the boards from
+// one end of the ring to the other.
 func (g *drawing) column(l *fabric.BoardLink) [][2]float64 {
 	x, fy := g.corner(l.From)
 	_, ty := g.corner(l.To)
@@ -193,8 +198,10 @@ func (g *drawing) column(l *fabric.BoardLink) [][2]float64 {
 	return [][2]float64{{at, low}, {at, low - out}, {x - out, low - out}, {x - out, high + out}, {at, high + out}, {at, high}}
 }
 
-// depth draws a link in Z: straight from a board's upper right corner to the one behind it, and round the boards between from one end of the ring to
-// the other. Of two links between the same boards the second runs outside of the first.
+// depth draws a link in Z: straight from a board's upper right corner to the
+// one behind it, and round the boards between from one end of the ring to the
+// other. Of two links between the same boards the second runs outside of the
+// first.
 func (g *drawing) depth(l *fabric.BoardLink) [][2]float64 {
 	near, far := l.From, l.To
 	if near.Z > far.Z {

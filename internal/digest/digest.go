@@ -1,8 +1,11 @@
-// Package digest puts a SHA-256 over a JSON object into the object itself, as its last field, and checks it.
+// Package digest puts a SHA-256 over a JSON object into the object itself, as
+// its last field, and checks it.
 //
-// The digest covers every key and every value but itself, in their order: numbers as they are written, strings as what they mean. Layout and the
-// escapes of strings do not count, so that jq and other programs may pass an object on. It shows that somebody has changed a value; it does not keep
-// out those who compute it anew.
+// The digest covers every key and every value but itself, in their order:
+// numbers as they are written, strings as what they mean. Layout and the
+// escapes of strings do not count, so that jq and other programs may pass an
+// object on. It shows that somebody has changed a value; it does not keep out
+// those who compute it anew.
 package digest
 
 import (
@@ -31,7 +34,8 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("changed after it was written: the digest of its content is %s, recorded is %q", e.Is, e.Recorded)
 }
 
-// Add returns the object with its digest. It is an error if that is no JSON object, is empty, or has a digest.
+// Add returns the object with its digest. It is an error if that is no JSON
+// object, is empty, or has a digest.
 func Add(object []byte) ([]byte, error) {
 	w, err := walk(object)
 	if err != nil {
@@ -57,7 +61,8 @@ func Add(object []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Check reports whether an object is what its digest says: ErrNone, a *ChangedError, or what keeps it from being a JSON object.
+// Check reports whether an object is what its digest says: ErrNone, a
+// *ChangedError, or what keeps it from being a JSON object.
 func Check(object []byte) error {
 	w, err := walk(object)
 	switch {

@@ -11,7 +11,8 @@ import (
 
 const object = `{"provenance":{"sha256":"ab","n":[1,2.50,-3e7,null,true]},"rows":[{"name":"µ <\n","x":18446744073709551615},{}]}`
 
-// The digest is the last field, in the layout of the others, and says nothing of layout and escapes.
+// The digest is the last field, in the layout of the others, and says nothing
+// of layout and escapes.
 func TestLayout(t *testing.T) {
 	line, err := Add([]byte(object + "\n"))
 	require.NoError(t, err)
@@ -52,7 +53,8 @@ func plain(text []byte) string {
 	return out.String()
 }
 
-// Each byte that becomes another one, is left out, or comes twice is noticed, if it changes more than the layout.
+// Each byte that becomes another one, is left out, or comes twice is noticed,
+// if it changes more than the layout.
 func TestEveryEditIsNoticed(t *testing.T) {
 	was, err := Add([]byte(object))
 	require.NoError(t, err)
@@ -75,7 +77,8 @@ func TestEveryEditIsNoticed(t *testing.T) {
 	}
 }
 
-// Two objects have the same digest only if they are the same, whatever their nesting: it is no hash of the texts one after the other.
+// Two objects have the same digest only if they are the same, whatever their
+// nesting: it is no hash of the texts one after the other.
 func TestDifferentObjects(t *testing.T) {
 	value := rapid.Deferred(func() *rapid.Generator[any] { return value(3) })
 	rapid.Check(t, func(r *rapid.T) {

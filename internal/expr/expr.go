@@ -1,5 +1,6 @@
-// Package expr is the arithmetic that users write: in scenarios, and in what a handler module says of its state. It is exact, of whole numbers of any
-// size, on variables that the caller names.
+// Package expr is the arithmetic that users write: in scenarios, and in what a
+// handler module says of its state. It is exact, of whole numbers of any size,
+// on variables that the caller names.
 package expr
 
 import (
@@ -13,15 +14,18 @@ import (
 	"github.com/spinsim/spinsim/internal/size"
 )
 
-// Longest is how many bytes an expression may have; it bounds the depth of parentheses and the size of numbers.
+// Longest is how many bytes an expression may have; it bounds the depth of
+// parentheses and the size of numbers.
 const Longest = 200
 
 // maxShift bounds what << shifts by.
 const maxShift = 64
 
-// Expr is a whole number, or arithmetic on some: 8, 0x10, 4KiB, "(rank + 1) % ranks", "min(hpus * contexts, 64) * mtu". Operators are + - and, which bind
-// stronger, * / % <<; functions are min and max of two. Division rounds towards zero, and the result of % has the sign of the left side. The
-// zero value is absent.
+// Expr is a whole number, or arithmetic on some: 8, 0x10, 4KiB, "(rank + 1) %
+// ranks", "min(hpus * contexts, 64) * mtu". Operators are + - and, which bind
+// stronger, * / % <<; functions are min and max of two. Division rounds towards
+// zero, and the result of % has the sign of the left side. The zero value is
+// absent.
 type Expr struct {
 	text string
 	root node
@@ -36,13 +40,15 @@ func (e Expr) IsSet() bool { return e.root != nil }
 // String is the expression as it was written.
 func (e Expr) String() string { return e.text }
 
-// Value evaluates an expression that is set. Errors are those of at, division by zero and a shift by less than 0 or more than 64.
+// Value evaluates an expression that is set. Errors are those of at, division
+// by zero and a shift by less than 0 or more than 64.
 func (e Expr) Value(at Values) (*big.Int, error) { return e.root.value(at) }
 
 // Const returns the expression of a number.
 func Const(v int64) Expr { return Expr{strconv.FormatInt(v, 10), literal{big.NewInt(v)}} }
 
-// Max returns the expression of the larger of two that are set. Its text may be longer than one that Parse takes.
+// Max returns the expression of the larger of two that are set. Its text may be
+// longer than one that Parse takes.
 func Max(a, b Expr) Expr {
 	return Expr{"max(" + a.text + ", " + b.text + ")", operation{"max", a.root, b.root}}
 }
@@ -129,7 +135,8 @@ type parser struct {
 }
 
 var (
-	operators = []string{"<<", "+", "-", "*", "/", "%", "(", ")", ","} // all that is not a word; the longer first
+	// all that is not a word; the longer first
+	operators = []string{"<<", "+", "-", "*", "/", "%", "(", ")", ","}
 	sums      = []string{"+", "-"}
 	products  = []string{"*", "/", "%", "<<"}
 )

@@ -100,7 +100,8 @@ func apply(op string, a, b *big.Int) *big.Int {
 	return z.Rem(a, b)
 }
 
-// Parsing what was written with as few parentheses as possible gives the value: precedence, associativity, exactness.
+// Parsing what was written with as few parentheses as possible gives the value:
+// precedence, associativity, exactness.
 func TestExprIsArithmetic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawTree(t, 4)

@@ -1,5 +1,5 @@
-// Package fields collects what is wrong with the fields of a Spec: every field that is out of its range, each error with the field's
-// name in front.
+// Package fields collects what is wrong with the fields of a Spec: every field
+// that is out of its range, each error with the field's name in front.
 package fields
 
 import (
@@ -13,7 +13,8 @@ import (
 // Errors are what is wrong with the fields of a Spec.
 type Errors []error
 
-// Wrong is what is wrong with an option of a package, which those who take it from a user call by another name: a flag.
+// Wrong is what is wrong with an option of a package, which those who take it
+// from a user call by another name: a flag.
 type Wrong struct {
 	Package string
 	Option  string
@@ -26,8 +27,8 @@ func (w *Wrong) Error() string { return w.Package + ": " + w.Option + ": " + w.E
 // Unwrap returns what is wrong.
 func (w *Wrong) Unwrap() error { return w.Err }
 
-// Renamed is err, or each of the errors that it joins, with an option named by prefix and the name that it has there; options that names does
-// not have stay.
+// Renamed is err, or each of the errors that it joins, with an option named by
+// prefix and the name that it has there; options that names does not have stay.
 func Renamed(err error, prefix string, names map[string]string) error {
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		var all []error
@@ -63,7 +64,8 @@ func (e *Errors) Add(field string, err error) {
 	}
 }
 
-// Below notes what a section's own Validate has found, joined errors one by one, with the section's path in front of each.
+// Below notes what a section's own Validate has found, joined errors one by
+// one, with the section's path in front of each.
 func (e *Errors) Below(section string, err error) {
 	several, are := err.(interface{ Unwrap() []error })
 	switch {

@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounds are inclusive, errors name field, value and what was expected, and a section's errors get its path one by one.
+// Bounds are inclusive, errors name field, value and what was expected, and a
+// section's errors get its path one by one.
 func TestErrors(t *testing.T) {
 	var e Errors
 	require.NoError(t, e.Join())

@@ -1,6 +1,7 @@
 package fields
 
-// DidYouMean ends an error about an unknown name: with the one of those there are that looks most like it, "" if none does.
+// DidYouMean ends an error about an unknown name: with the one of those there
+// are that looks most like it, "" if none does.
 func DidYouMean(name string, there []string) string {
 	best, least := "", len(name)/3+1 // more changes than every third letter make another word
 	for _, other := range there {
@@ -14,7 +15,8 @@ func DidYouMean(name string, there []string) string {
 	return " (did you mean " + best + "?)"
 }
 
-// distance is the least number of letters to insert, leave out, replace or exchange with their neighbour to make b of a.
+// distance is the least number of letters to insert, leave out, replace or
+// exchange with their neighbour to make b of a.
 func distance(a, b string) int {
 	var before, last, row []int // of the letters of b, for ever more letters of a
 	for j := range len(b) + 1 {

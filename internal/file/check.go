@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Check says why a file could not be written, as Create would. Nothing is changed; devices and pipes are not opened, which might wait for somebody.
+// Check says why a file could not be written, as Create would. Nothing is
+// changed; devices and pipes are not opened, which might wait for somebody.
 func Check(name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil
@@ -29,7 +30,8 @@ func Standard(name string) bool {
 	return false
 }
 
-// Same reports whether two names are of one file, which may not be there yet. What goes to a device such as /dev/null twice overwrites nothing.
+// Same reports whether two names are of one file, which may not be there yet.
+// What goes to a device such as /dev/null twice overwrites nothing.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)
 	y, also := os.Stat(b)
@@ -55,8 +57,9 @@ func place(name string) string {
 	return filepath.Join(folder, filepath.Base(at))
 }
 
-// ReadRegular is Read of a file that is to be read again later, and whose name may come from a document: a pipe, which waits for somebody who writes, or a device is an
-// error.
+// ReadRegular is Read of a file that is to be read again later, and whose name
+// may come from a document: a pipe, which waits for somebody who writes, or a
+// device is an error.
 func ReadRegular(name string, limit int64) ([]byte, error) {
 	if err := Regular(name); err != nil {
 		return nil, err
@@ -64,7 +67,8 @@ func ReadRegular(name string, limit int64) ([]byte, error) {
 	return Read(name, limit)
 }
 
-// Regular says of a pipe, a socket or a device what it is. Of what is not there, or is a folder, opening it will tell.
+// Regular says of a pipe, a socket or a device what it is. Of what is not
+// there, or is a folder, opening it will tell.
 func Regular(name string) error {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {

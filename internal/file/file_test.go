@@ -54,8 +54,9 @@ func TestOldFileStaysUntilCommit(t *testing.T) {
 	require.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "the mode of the old file")
 }
 
-// A write that fails makes the commit fail, and the old file stays. Here the descriptor is closed behind the writer's back, as a
-// full disk would refuse it.
+// A write that fails makes the commit fail, and the old file stays. Here the
+// descriptor is closed behind the writer's back, as a full disk would refuse
+// it.
 func TestFailedWriteIsNoCommit(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.csv")

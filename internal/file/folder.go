@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFolder makes a folder with files, by their names. It appears whole or not at all; one that exists is an error.
+// WriteFolder makes a folder with files, by their names. It appears whole or
+// not at all; one that exists is an error.
 func WriteFolder(name string, files map[string][]byte) (err error) {
 	name = filepath.Clean(name)
 	if _, err := os.Lstat(name); err == nil {
@@ -43,7 +44,8 @@ func createFolder(parent, base string) (string, error) {
 	return fresh(parent, base, func(name string) error { return os.Mkdir(name, 0o777) })
 }
 
-// Scratch makes a folder where the system keeps temporary ones. The caller removes it with what is in it; Abandon does, too.
+// Scratch makes a folder where the system keeps temporary ones. The caller
+// removes it with what is in it; Abandon does, too.
 func Scratch(base string) (folder string, remove func(), err error) {
 	folder, err = createFolder(os.TempDir(), base)
 	return folder, func() {

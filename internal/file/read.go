@@ -13,8 +13,8 @@ const (
 	MaxData   = 128 << 20 // payloads, packets, contents of memory
 )
 
-// Read returns the content of a file, at most limit bytes; a longer one is an error that names the file and the bound. The file
-// may be a pipe or a device.
+// Read returns the content of a file, at most limit bytes; a longer one is an
+// error that names the file and the bound. The file may be a pipe or a device.
 func Read(name string, limit int64) (data []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// Writer is a file that is being written. Until Commit the name still stands for what was there before. Devices, pipes and the
-// standard streams have no before: they are written at once.
+// Writer is a file that is being written. Until Commit the name still stands
+// for what was there before. Devices, pipes and the standard streams have no
+// before: they are written at once.
 type Writer struct {
 	out    *os.File
 	name   string // as the user gave it, for errors
@@ -33,8 +34,8 @@ var pending = struct {
 // maxLinks is how many symbolic links a name may lead through, as in Linux.
 const maxLinks = 40
 
-// Create begins to write a file. An error names the file as it was given: its folder is missing, it may not be written, it is a
-// folder.
+// Create begins to write a file. An error names the file as it was given: its
+// folder is missing, it may not be written, it is a folder.
 func Create(name string) (*Writer, error) {
 	w := &Writer{name: name}
 	var err error
@@ -88,12 +89,14 @@ func follow(name string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: name, Err: errors.New("too many symbolic links")}
 }
 
-// isDevice reports whether the system gives a name its meaning: to replace it would cut what it stands for.
+// isDevice reports whether the system gives a name its meaning: to replace it
+// would cut what it stands for.
 func isDevice(name string) bool {
 	return strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/")
 }
 
-// writable reports why a file that exists may not be overwritten: a folder that may be changed does not say that.
+// writable reports why a file that exists may not be overwritten: a folder that
+// may be changed does not say that.
 func writable(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -102,8 +105,9 @@ func writable(name string) error {
 	return f.Close()
 }
 
-// temporary makes the file that the bytes go to: beside the target, or, if the target exists and its folder takes no new file,
-// where the system keeps such files.
+// temporary makes the file that the bytes go to: beside the target, or, if the
+// target exists and its folder takes no new file, where the system keeps such
+// files.
 func (w *Writer) temporary(mode fs.FileMode, exists bool) error {
 	folder, base := filepath.Split(w.target)
 	if base == "" {
@@ -162,8 +166,8 @@ func settle(name string, end func() error) error {
 	return end()
 }
 
-// Abandon removes the temporary files of all writers, for a program that is about to end: nothing can be created or committed
-// afterwards.
+// Abandon removes the temporary files of all writers, for a program that is
+// about to end: nothing can be created or committed afterwards.
 func Abandon() {
 	pending.Lock()                    // for ever
 	for name := range pending.names { //lint:maporder the order of removal does not matter
@@ -197,7 +201,8 @@ func (w *Writer) Discard() error {
 	return settle(name, func() error { return errors.Join(w.out.Close(), os.Remove(name)) })
 }
 
-// Commit gives the file its name. If a write has failed, or this does, the old file stays as it was.
+// Commit gives the file its name. If a write has failed, or this does, the old
+// file stays as it was.
 func (w *Writer) Commit() error {
 	if w.done || w.err != nil {
 		return errors.Join(w.err, w.Discard())

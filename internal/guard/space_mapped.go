@@ -20,20 +20,25 @@ type Space struct {
 	rest     chunk // of the last small one, for the next pieces
 }
 
-// chunk is memory that is mapped twice, of which pieces are made: to map each small piece by itself takes longer than what is done with it.
+// chunk is memory that is mapped twice, of which pieces are made: to map each
+// small piece by itself takes longer than what is done with it.
 type chunk struct{ devices, cores []byte }
 
-// chunkBytes is the length of a chunk for small pieces, a multiple of a page; a piece of more than a quarter has its own.
+// chunkBytes is the length of a chunk for small pieces, a multiple of a page; a
+// piece of more than a quarter has its own.
 const chunkBytes = 256 << 10
 
 // mapping is one piece of memory.
 type mapping struct {
-	devices, cores []byte // whole pages of the same memory; nil: ordinary memory, of which nothing is known
+	// whole pages of the same memory; nil: ordinary memory, of which nothing is
+	// known
+	devices, cores []byte
 	open           []byte // protection of each page for programs
 	from, to       int    // pages that may be open
 }
 
-// most is how many pieces of memory are guarded at a time. The kernel allows a process 65,530 mappings; those beyond are ordinary memory.
+// most is how many pieces of memory are guarded at a time. The kernel allows a
+// process 65,530 mappings; those beyond are ordinary memory.
 const most = 20_000
 
 // thorough is how many calls of Close all close, before they do so less and less often, see rarely.
@@ -96,7 +101,8 @@ func twice(n int) (c chunk, ok bool) {
 		return chunk{}, false
 	}
 	const mayMove = 1
-	cores, errno := call(syscall.SYS_MREMAP, devices, 0, uintptr(n), mayMove, 0) // of no bytes: a second mapping
+	// of no bytes: a second mapping
+	cores, errno := call(syscall.SYS_MREMAP, devices, 0, uintptr(n), mayMove, 0)
 	if errno != 0 {
 		unmap(bytesAt(devices, n))
 		return chunk{}, false
@@ -106,7 +112,8 @@ func twice(n int) (c chunk, ok bool) {
 	return c, true
 }
 
-// Cores returns bytes of piece i of memory, at offset off, as programs reach them; b is those bytes as devices do.
+// Cores returns bytes of piece i of memory, at offset off, as programs reach
+// them; b is those bytes as devices do.
 func (s *Space) Cores(i int, b []byte, off uint64) []byte {
 	if m := &s.mappings[i]; m.cores != nil {
 		return m.cores[off : off+uint64(len(b)) : off+uint64(len(b))]
@@ -114,9 +121,10 @@ func (s *Space) Cores(i int, b []byte, off uint64) []byte {
 	return b
 }
 
-// rarely returns n if one in n calls of Close closes: 1 for calls 1 to 39, 2 for 40 to 79, 4 for 80 to
-// 159, and so on. Closing a page costs the kernel as much time as the simulator needs between two calls,
-// and most mistakes of a program show in its first calls.
+// rarely returns n if one in n calls of Close closes: 1 for calls 1 to 39, 2
+// for 40 to 79, 4 for 80 to 159, and so on. Closing a page costs the kernel as
+// much time as the simulator needs between two calls, and most mistakes of a
+// program show in its first calls.
 func (s *Space) rarely() int {
 	if pause := uint(s.closings) / thorough; pause > 1 {
 		return 1 << (bits.Len(pause) - 1)
@@ -124,9 +132,9 @@ func (s *Space) rarely() int {
 	return 1
 }
 
-// Open lets the program read, and with write also write, n bytes, at least 1, from offset off of piece i
-// until Close. It opens whole blocks of rarely() pages: what stays open for long is opened with fewer
-// calls of the kernel.
+// Open lets the program read, and with write also write, n bytes, at least 1,
+// from offset off of piece i until Close. It opens whole blocks of rarely()
+// pages: what stays open for long is opened with fewer calls of the kernel.
 func (s *Space) Open(i int, off, n uint64, write bool) {
 	m := &s.mappings[i]
 	if m.cores == nil {
@@ -152,7 +160,8 @@ func (s *Space) Open(i int, off, n uint64, write bool) {
 		for ; p < to && m.open[p]&want != want; p++ {
 			m.open[p] |= want
 		}
-		protect(m.cores[first*pageSize:p*pageSize], int(want)) // writing includes reading: nothing is taken away
+		// writing includes reading: nothing is taken away
+		protect(m.cores[first*pageSize:p*pageSize], int(want))
 	}
 }
 

@@ -41,7 +41,8 @@ func state(b *byte) string {
 
 var sink byte
 
-// Pages are closed but for those that were opened, as they were opened, until they are closed again; devices are never kept out.
+// Pages are closed but for those that were opened, as they were opened, until
+// they are closed again; devices are never kept out.
 func TestOpenAndClose(t *testing.T) {
 	Enable()
 	s := New()

@@ -41,7 +41,8 @@ func (n *Node) Go(core int, name string, f func(t *host.Thread) error) *host.Thr
 	return t
 }
 
-// Walk reads tables as a device does, and returns the physical address of the page of va; false: there is none, or it may not be written.
+// Walk reads tables as a device does, and returns the physical address of the
+// page of va; false: there is none, or it may not be written.
 func Walk(t smmu.Tables, addressBits int, va uint64, write bool) (frame uint64, ok bool) {
 	table, level := t.Root(), 1
 	if addressBits > 39 {

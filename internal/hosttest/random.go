@@ -1,5 +1,5 @@
-// Package hosttest has translators for tests of devices that reach host memory: memory that is absent at random, and a record of what a bus is
-// asked.
+// Package hosttest has translators for tests of devices that reach host memory:
+// memory that is absent at random, and a record of what a bus is asked.
 package hosttest
 
 import (
@@ -39,7 +39,8 @@ type Counts struct {
 	Delayed                int // answers, of any kind
 }
 
-// Random is a translator that fails and tarries at random. Everything it does follows from the seed of the engine and the rank.
+// Random is a translator that fails and tarries at random. Everything it does
+// follows from the seed of the engine and the rank.
 type Random struct {
 	bus     *host.Bus
 	engine  *sim.Engine
@@ -50,7 +51,8 @@ type Random struct {
 	counts  *Counts
 }
 
-// place is what a translator is asked about: not by the access, which may be any of those that a device keeps for its use.
+// place is what a translator is asked about: not by the access, which may be
+// any of those that a device keeps for its use.
 type place struct {
 	space *host.AddressSpace
 	addr  uint64
@@ -119,8 +121,8 @@ type Question struct {
 	At        sim.Time
 }
 
-// Recorder is a translator that lets everything pass, or does what Then says, and notes what it was asked, one question for each contiguous
-// range.
+// Recorder is a translator that lets everything pass, or does what Then says,
+// and notes what it was asked, one question for each contiguous range.
 type Recorder struct {
 	Engine    *sim.Engine
 	Then      host.Translator // nil: OK

@@ -1,4 +1,5 @@
-// Package hosttest has what tests of an operating system need around it: the parameters of a node, cores and a kernel, and a walk of tables as a device
+// Package hosttest has what tests of an operating system need around it: the
+// parameters of a node, cores and a kernel, and a walk of tables as a device
 // does it.
 package hosttest
 
@@ -18,7 +19,8 @@ var storage []byte
 // Cores is how many cores the node has.
 const Cores = 4
 
-// Spec returns the operating system of an ExaNeSt node with some fields changed, each "field=value" as in a profile. All that is wrong is one error.
+// Spec returns the operating system of an ExaNeSt node with some fields
+// changed, each "field=value" as in a profile. All that is wrong is one error.
 func Spec(overrides ...string) (*host.OSSpec, error) {
 	spec := new(host.OSSpec)
 	if err := read("qfdb.yaml", qfdb, spec, overrides); err != nil {

@@ -1,5 +1,7 @@
-// Package inetscript runs an end of a connection on lists of segments, in the manner of packetdrill: which segments come and what the program does is given, each with its time, and
-// what the end sends is what the script says, at exactly the time that it says: time is virtual.
+// Package inetscript runs an end of a connection on lists of segments, in the
+// manner of packetdrill: which segments come and what the program does is
+// given, each with its time, and what the end sends is what the script says, at
+// exactly the time that it says: time is virtual.
 //
 //	# RFC 6298 §5.5: the time-out doubles
 //	set rfc nagle=false mss=1000
@@ -14,8 +16,10 @@
 //	+0     ? state retransmitted
 //	= state ESTABLISHED, retransmitted 2
 //
-// A script begins with "set": a set of parameters of package inet (Sets), overrides, and mss. Times are after the line before. Sequence numbers are behind the first one of who sends.
-// Flags are S, F, R, P and "." for ACK. Windows are as they stand in the segment, not scaled. What the end does:
+// A script begins with "set": a set of parameters of package inet (Sets),
+// overrides, and mss. Times are after the line before. Sequence numbers are
+// behind the first one of who sends. Flags are S, F, R, P and "." for ACK.
+// Windows are as they stand in the segment, not scaled. What the end does:
 //
 //	dial        opens actively          listen      opens passively: the next segment is a SYN
 //	write n     writes n bytes          read n      reads as many
@@ -23,5 +27,7 @@
 //	abort       ABORT: a reset          wait        time passes
 //	? names     prints facts in a line "=": state cwnd ssthresh rto srtt retransmitted timeouts fast probes tail challenges dropped received readable room mss error
 //
-// Lines ">", "=" and "!" (how the connection has failed) are what happens; Run writes them anew, so that "go test -rewrite" makes them of a script that has none.
+// Lines ">", "=" and "!" (how the connection has failed) are what happens; Run
+// writes them anew, so that "go test -rewrite" makes them of a script that has
+// none.
 package inetscript

@@ -59,7 +59,8 @@ var flagLetters = []struct {
 	flag   uint8
 }{{"S", inet.SYN}, {"F", inet.FIN}, {"R", inet.RST}, {"P", inet.PSH}, {".", inet.ACK}}
 
-// segment reads one, its numbers behind those that connections begin with: "P. 1:501(500) ack 1 win 100 <mss 1000,sack 3:4 6:7>".
+// segment reads one, its numbers behind those that connections begin with: "P.
+// 1:501(500) ack 1 win 100 <mss 1000,sack 3:4 6:7>".
 func (w *world) segment(n int, text string) (s inet.Segment, err error) {
 	text, options, has := strings.Cut(text, "<")
 	words := strings.Fields(text)

@@ -63,7 +63,9 @@ func Run(text string) (string, error) {
 	return RunOn(text, func(c inet.Config, iss uint32) End { return inet.Dial(c, 1, inet.Addr{10, 0, 0, 2}, 2, iss) })
 }
 
-// RunOn runs a script on another implementation, which dials with the parameters and the first sequence number of the script; it has no facts, and does not listen.
+// RunOn runs a script on another implementation, which dials with the
+// parameters and the first sequence number of the script; it has no facts, and
+// does not listen.
 func RunOn(text string, dial func(c inet.Config, iss uint32) End) (string, error) {
 	lines, err := parse(text)
 	if err != nil {
@@ -103,7 +105,8 @@ func RunOn(text string, dial func(c inet.Config, iss uint32) End) (string, error
 	return strings.TrimRight(strings.Join(w.out, "\n"), "\n") + "\n", nil
 }
 
-// comment puts comments where they stood among the lines that were printed since what was given last.
+// comment puts comments where they stood among the lines that were printed
+// since what was given last.
 func (w *world) comment(given int, notes []note) {
 	tail := append([]string(nil), w.out[given:]...)
 	w.out = w.out[:given]
@@ -252,7 +255,8 @@ func (w *world) input(l *line) error {
 	}
 	if w.listening && s.Flags&(inet.SYN|inet.ACK|inet.RST) == inet.SYN {
 		w.x = inet.Accept(w.config, w.now, inet.Addr{10, 0, 0, 2}, &s, ours)
-	} else if answer, due := inet.Refuse(&s); due && (!w.listening || s.Flags&inet.ACK != 0) { // what listens drops other segments (RFC 9293 §3.10.7.2, fourth)
+	} else if answer, due := inet.Refuse(&s); due && (!w.listening || s.Flags&inet.ACK != 0) {
+		// what listens drops other segments (RFC 9293 §3.10.7.2, fourth)
 		w.refuse = &answer
 	}
 	return nil

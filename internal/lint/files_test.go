@@ -8,13 +8,15 @@ import (
 // writers are the functions of package os that begin, change or name a file.
 var writers = []string{"Create", "CreateTemp", "WriteFile", "OpenFile", "Rename", "Truncate", "Link", "Symlink"}
 
-// fileRoom is the package that writes files aside and names them when they are whole; runFiles ends those of runs together.
+// fileRoom is the package that writes files aside and names them when they are
+// whole; runFiles ends those of runs together.
 const (
 	fileRoom = "internal/file"
 	runFiles = "internal/cli/files.go"
 )
 
-// files keeps one way to write a file: a file of the user appears whole or not at all, and a file of a run that was cut off does not look like a whole one.
+// files keeps one way to write a file: a file of the user appears whole or not
+// at all, and a file of a run that was cut off does not look like a whole one.
 func files(r *report) {
 	for _, s := range r.tree.sources {
 		if s.test || s.dir == fileRoom || s.top == "examples" {

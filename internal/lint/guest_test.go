@@ -12,11 +12,14 @@ import (
 	"strings"
 )
 
-// maxGuestLines is how many lines of code the handlers of a library stay below, so that a student can read them.
+// maxGuestLines is how many lines of code the handlers of a library stay below,
+// so that a student can read them.
 const maxGuestLines = 400
 
-// guests bounds the code of handler libraries: what lies in handlers/NAME/guest, and in folders of the same library that it imports. Records and helpers that
-// handlers and hosts both use, in handlers/NAME itself, do not count; neither do comments and lines without code.
+// guests bounds the code of handler libraries: what lies in
+// handlers/NAME/guest, and in folders of the same library that it imports.
+// Records and helpers that handlers and hosts both use, in handlers/NAME
+// itself, do not count; neither do comments and lines without code.
 func guests(r *report) {
 	folders := map[string][]*source{}
 	for _, s := range r.tree.sources {

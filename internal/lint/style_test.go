@@ -143,7 +143,8 @@ func documentedSpec(r *report, s *source, d *ast.GenDecl, spec ast.Spec) {
 	}
 }
 
-// documentedFields wants a comment on what users write in a section of a profile; scenarios have theirs in help tags.
+// documentedFields wants a comment on what users write in a section of a
+// profile; scenarios have theirs in help tags.
 func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
 	fields, is := spec.Type.(*ast.StructType)
 	if !is || !strings.HasSuffix(spec.Name.Name, "Spec") {
@@ -243,7 +244,9 @@ func paths(r *report) {
 		switch {
 		case d.IsDir() && notOurs:
 			return filepath.SkipDir
-		case d.IsDir() || notOurs: // in a work tree beside the clone .git is a file, and .tools may be a link
+		// in a work tree beside the clone .git is a file, and .tools may be a
+		// link
+		case d.IsDir() || notOurs:
 			return nil
 		}
 		text, err := os.ReadFile(path)

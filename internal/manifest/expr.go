@@ -41,9 +41,10 @@ func (d *Device) value(variable int) (int64, error) {
 	return [...]int64{d.MTU, d.HPUs, d.Contexts, d.Rank, d.Ranks, d.Clusters}[variable], nil
 }
 
-// Expr is a number: a constant such as 8, 0x10, 4KiB, -1 or 0.5, or whole arithmetic on the device, such
-// as "min(hpus * contexts, 64) * mtu". Operators are + - * / % << and parentheses, functions min
-// and max of two numbers. It is exact; division rounds towards zero. The zero value is not set.
+// Expr is a number: a constant such as 8, 0x10, 4KiB, -1 or 0.5, or whole
+// arithmetic on the device, such as "min(hpus * contexts, 64) * mtu". Operators
+// are + - * / % << and parentheses, functions min and max of two numbers. It is
+// exact; division rounds towards zero. The zero value is not set.
 type Expr struct {
 	whole    expr.Expr
 	fraction string // as it was written, without whole
@@ -78,8 +79,8 @@ func (e Expr) IsSet() bool { return e.whole.IsSet() || e.fraction != "" }
 // String is the expression as it was written.
 func (e Expr) String() string { return e.whole.String() + e.fraction }
 
-// Whole reports whether the value is a whole number, as it is for all expressions but constants with
-// a fraction.
+// Whole reports whether the value is a whole number, as it is for all
+// expressions but constants with a fraction.
 func (e Expr) Whole() bool { return e.fraction == "" }
 
 // Constant reports whether the value does not depend on the device.

@@ -5,17 +5,20 @@ import (
 	"errors"
 )
 
-// LinesSection is the name of the custom section that has the lines of the source of a module whose compiler writes a source map, and not DWARF.
+// LinesSection is the name of the custom section that has the lines of the
+// source of a module whose compiler writes a source map, and not DWARF.
 const LinesSection = ".debug_spin_lines"
 
-// Line says that the code from At on, as far as the next one, comes from a line. At counts from the beginning of the contents of the code section.
+// Line says that the code from At on, as far as the next one, comes from a
+// line. At counts from the beginning of the contents of the code section.
 type Line struct {
 	At   uint64
 	File int // index of the file
 	Line int // from 1; 0: none
 }
 
-// EncodeLines writes the contents of the section: the names of files, and lines in the order of their code.
+// EncodeLines writes the contents of the section: the names of files, and lines
+// in the order of their code.
 func EncodeLines(files []string, lines []Line) []byte {
 	b := binary.AppendUvarint(nil, uint64(len(files)))
 	for _, name := range files {

@@ -1,10 +1,11 @@
-// Package manifest is what a handler library says of itself: its handlers, the layout of its state
-// and what it needs of a device (docs/abi.md, Manifest).
+// Package manifest is what a handler library says of itself: its handlers, the
+// layout of its state and what it needs of a device (docs/abi.md, Manifest).
 //
-// It stands as JSON in a custom section of the module, named [Section]. The builder (internal/build)
-// writes it from the source of the handlers; package hpu reads it when it loads a module, and
-// whoever installs handlers or shows their state finds the fields there, by name. So no layout is
-// written twice. A module without a manifest is legal: whoever uses it must know its state.
+// It stands as JSON in a custom section of the module, named [Section]. The
+// builder (internal/build) writes it from the source of the handlers; package
+// hpu reads it when it loads a module, and whoever installs handlers or shows
+// their state finds the fields there, by name. So no layout is written twice. A
+// module without a manifest is legal: whoever uses it must know its state.
 //
 //	section.go   the custom section of a module
 //	parse.go     JSON, read strictly: the error names offset and field

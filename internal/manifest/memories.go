@@ -2,7 +2,8 @@ package manifest
 
 import "fmt"
 
-// Memories are where the memories of clusters and messages lie in HPU memory (docs/abi.md, Memories of clusters and messages), bytes.
+// Memories are where the memories of clusters and messages lie in HPU memory
+// (docs/abi.md, Memories of clusters and messages), bytes.
 type Memories struct {
 	ClusterAt, Cluster int64 // the first, and each; the others follow
 	MessageAt, Message int64 // likewise

@@ -9,16 +9,19 @@ import (
 
 // Needs is what a library needs of a device and of the entries that it is installed at.
 type Needs struct {
-	Memory       Expr     // bytes of HPU memory behind the state; not set: none
-	UserHeader   int64    // bytes at the head of a message that its header handler reads as user header
+	Memory Expr // bytes of HPU memory behind the state; not set: none
+	// bytes at the head of a message that its header handler reads as user
+	// header
+	UserHeader   int64
 	Spaces       []Space  // host memories that its handlers reach
 	HostMemory   Expr     // bytes of handler host memory at least; not set: 0
 	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
 	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
 	// Scratchpad is bytes of memory in each cluster of HPUs; not set: none.
 	Scratchpad Expr
-	// MessageMemory is bytes of memory for each message that is being handled; not set: none. Messages is for how many at once; not set:
-	// for each context of the HPUs one.
+	// MessageMemory is bytes of memory for each message that is being handled;
+	// not set: none. Messages is for how many at once; not set: for each
+	// context of the HPUs one.
 	MessageMemory Expr
 	Messages      Expr
 	Packets       []Packet // whole packets that its header and completion handlers see
@@ -54,12 +57,14 @@ const (
 	Hardware Pool = "hardware" // a fixed latency, pipelined
 )
 
-// NeedsOf returns what a match entry with these handlers needs: what the library needs, and what each
-// of them does. exports are its header, payload and completion handler, "": none.
+// NeedsOf returns what a match entry with these handlers needs: what the
+// library needs, and what each of them does. exports are its header, payload
+// and completion handler, "": none.
 //
-// A user header, and a whole packet, is cut off or copied for the handler that sees it. So that need
-// of the library is one of an entry with such a handler only: no byte is kept from the others for
-// nobody. A handler that has the need itself, and is installed as one of another kind, is an error.
+// A user header, and a whole packet, is cut off or copied for the handler that
+// sees it. So that need of the library is one of an entry with such a handler
+// only: no byte is kept from the others for nobody. A handler that has the need
+// itself, and is installed as one of another kind, is an error.
 func (m *Manifest) NeedsOf(exports [3]string) (Needs, error) {
 	n := m.Needs
 	for i, kind := range Kinds() {
@@ -92,7 +97,8 @@ func (n Needs) unseen(k Kind) Needs {
 	return n
 }
 
-// notFor names a need, and its field, that handlers of a kind cannot have: another kind sees it. "": there is none.
+// notFor names a need, and its field, that handlers of a kind cannot have:
+// another kind sees it. "": there is none.
 func (n *Needs) notFor(k Kind) (field, what string) {
 	if n.UserHeader > 0 && k != Header {
 		return "user_header", fmt.Sprintf("a user header of %d bytes, which only a header handler sees", n.UserHeader)

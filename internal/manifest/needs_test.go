@@ -33,8 +33,10 @@ func needs(r *rapid.T, k Kind, label string) (n Needs) {
 	return n
 }
 
-// TestNeedsOfEntries: an entry has what the library and each of its handlers need, and nothing that no handler of it can see. A
-// manifest whose needs are all the library's, as all were once, gives an entry with all kinds of handlers the same as before.
+// TestNeedsOfEntries: an entry has what the library and each of its handlers
+// need, and nothing that no handler of it can see. A manifest whose needs are
+// all the library's, as all were once, gives an entry with all kinds of
+// handlers the same as before.
 func TestNeedsOfEntries(t *testing.T) {
 	d := &Device{MTU: 1024, HPUs: 4, Contexts: 2, Ranks: 3, Clusters: 1}
 	rapid.Check(t, func(r *rapid.T) {

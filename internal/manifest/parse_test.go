@@ -56,7 +56,8 @@ func inState(fields string) string {
 	return `{"manifest":1,"states":[{"name":"S","size":16,"fields":[` + fields + `]}]}`
 }
 
-// refused is each thing that may be wrong, with the field, and the offset of the text between the brackets ⟨ ⟩.
+// refused is each thing that may be wrong, with the field, and the offset of
+// the text between the brackets ⟨ ⟩.
 var refused = []struct{ text, field, cause string }{
 	{`⟨⟩`, "", "the text ends too early"},
 	{`{"manifest":1,⟨`, "", "the text ends too early"},

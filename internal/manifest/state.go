@@ -41,7 +41,8 @@ func (f *Field) elements() (n int64, ok bool) {
 	return n, true
 }
 
-// Bytes is what the field takes, all elements together; false if that is more than a state can have.
+// Bytes is what the field takes, all elements together; false if that is more
+// than a state can have.
 func (f *Field) Bytes() (size int64, ok bool) {
 	n, ok := f.elements()
 	hi, lo := bits.Mul64(uint64(n), uint64(f.elem()))

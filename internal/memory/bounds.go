@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 )
 
-// Bound is a limit that the process was started with, as ulimit sets it. It counts what is reserved, whether it is used or not, and what would exceed it is
-// refused: Go's own memory then ends the program with a list of all goroutines.
+// Bound is a limit that the process was started with, as ulimit sets it. It
+// counts what is reserved, whether it is used or not, and what would exceed it
+// is refused: Go's own memory then ends the program with a list of all
+// goroutines.
 type Bound struct {
 	Name         string // such as "ulimit -v"
 	Limit, Taken int64  // bytes
@@ -61,7 +63,8 @@ func bounded(root fs.FS) int64 {
 // exhausted is what OnExhausted has set.
 var exhausted atomic.Pointer[func(n int64)]
 
-// OnExhausted sets what Exhausted calls, which ends the program; nil: nothing. It returns what was set before.
+// OnExhausted sets what Exhausted calls, which ends the program; nil: nothing.
+// It returns what was set before.
 func OnExhausted(end func(n int64)) (before func(n int64)) {
 	var now *func(n int64)
 	if end != nil {
@@ -73,7 +76,8 @@ func OnExhausted(end func(n int64)) (before func(n int64)) {
 	return nil
 }
 
-// Exhausted is called by those whom the system has refused n bytes, before they ask Go for them, which cannot be refused.
+// Exhausted is called by those whom the system has refused n bytes, before they
+// ask Go for them, which cannot be refused.
 func Exhausted(n int) {
 	if end := exhausted.Load(); end != nil {
 		(*end)(int64(n))
@@ -83,9 +87,10 @@ func Exhausted(n int) {
 // large is what is worth a look before it is allocated, bytes.
 const large = 32 << 20
 
-// Ask is called before n bytes are allocated in one piece. Go asks the system for them, and ends the program
-// with a list of all goroutines when that refuses. So if the process may not reserve n bytes more, Ask
-// collects garbage, and if what is then free is too little, it calls Exhausted.
+// Ask is called before n bytes are allocated in one piece. Go asks the system
+// for them, and ends the program with a list of all goroutines when that
+// refuses. So if the process may not reserve n bytes more, Ask collects
+// garbage, and if what is then free is too little, it calls Exhausted.
 func Ask(n int64) {
 	if n < large || bounded(os.DirFS("/")) >= n+2*large {
 		return
@@ -134,8 +139,9 @@ func Reserve(n int) error {
 	return nil
 }
 
-// Room is called before n bytes are allocated piece by piece, as a measurement does. If the process may not
-// reserve n bytes more, it collects what the last measurement has left, so that this one can use it.
+// Room is called before n bytes are allocated piece by piece, as a measurement
+// does. If the process may not reserve n bytes more, it collects what the last
+// measurement has left, so that this one can use it.
 func Room(n int64) {
 	if n >= 8*large && bounded(os.DirFS("/")) < n+8*large {
 		debug.FreeOSMemory()

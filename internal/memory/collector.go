@@ -8,15 +8,19 @@ import (
 	"sync"
 )
 
-// floor is how large the heap is when the garbage collector begins, at least, bytes. Go's own floor is 4 MiB: while a simulation of a few hundred ranks
-// is made, the collector would look through it six times, which takes longer than making it.
+// floor is how large the heap is when the garbage collector begins, at least,
+// bytes. Go's own floor is 4 MiB: while a simulation of a few hundred ranks is
+// made, the collector would look through it six times, which takes longer than
+// making it.
 const floor = 128 << 20
 
 // defaultPercent is Go's: the heap may grow by as much as is in use, %.
 const defaultPercent = 100
 
-// CollectLate has the garbage collector begin when the heap has reached 128 MiB, if it would have begun before; above, all is as usual. It lasts as long as
-// the program, for which one call is enough. A limit of memory holds all the same, and a program that was started with GOGC keeps that.
+// CollectLate has the garbage collector begin when the heap has reached 128
+// MiB, if it would have begun before; above, all is as usual. It lasts as long
+// as the program, for which one call is enough. A limit of memory holds all the
+// same, and a program that was started with GOGC keeps that.
 func CollectLate() { collectLate() }
 
 var collectLate = sync.OnceFunc(func() {
@@ -40,7 +44,8 @@ func again(c *collected) {
 	runtime.SetFinalizer(c, again)
 }
 
-// latePercent is by how much a heap of which so many bytes are in use may grow, %: to the floor, or twofold. Go takes it of 4 MiB if less is in use.
+// latePercent is by how much a heap of which so many bytes are in use may grow,
+// %: to the floor, or twofold. Go takes it of 4 MiB if less is in use.
 func latePercent(live uint64) int {
 	const least = 4 << 20
 	if live < least {

@@ -12,7 +12,8 @@ import (
 
 var used []byte
 
-// A program that makes 400 MiB, of which it uses no more than one, is interrupted four times and not a hundred times.
+// A program that makes 400 MiB, of which it uses no more than one, is
+// interrupted four times and not a hundred times.
 func TestCollectLate(t *testing.T) {
 	memory.CollectLate()
 	runtime.GC() // what was before does not count

@@ -1,6 +1,8 @@
-// Package memory knows how much memory a program may take, and has: for errors in place of the kernel's kill, which says nothing.
+// Package memory knows how much memory a program may take, and has: for errors
+// in place of the kernel's kill, which says nothing.
 //
-// What it finds out depends on the machine and the moment, so nothing that is computed may depend on it.
+// What it finds out depends on the machine and the moment, so nothing that is
+// computed may depend on it.
 package memory
 
 import (
@@ -12,11 +14,14 @@ import (
 	"strings"
 )
 
-// Available returns how many bytes the program can still take without pushing out others: what the system has, or what a control group
-// or a bound of the process leaves, if that is less. 0: it cannot be known here. Tests replace it, so that they do not depend on the machine.
+// Available returns how many bytes the program can still take without pushing
+// out others: what the system has, or what a control group or a bound of the
+// process leaves, if that is less. 0: it cannot be known here. Tests replace
+// it, so that they do not depend on the machine.
 var Available = func() int64 { return available(os.DirFS("/")) }
 
-// Resident returns how many bytes of the machine's memory the program has. 0: it cannot be known here.
+// Resident returns how many bytes of the machine's memory the program has. 0:
+// it cannot be known here.
 func Resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -56,8 +61,9 @@ func available(root fs.FS) int64 {
 // group is a control group that bounds the program.
 type group struct{ dir, limit, used, cache string }
 
-// groups are those of the program and the ones above them, of both versions of the kernel's interface. Within a container the names lead
-// nowhere, but the top is its own group.
+// groups are those of the program and the ones above them, of both versions of
+// the kernel's interface. Within a container the names lead nowhere, but the
+// top is its own group.
 func groups(root fs.FS) (list []group) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -88,7 +94,8 @@ func groups(root fs.FS) (list []group) {
 	return list
 }
 
-// value reads a number from a file: the first of it, or that behind a key at the beginning of a line.
+// value reads a number from a file: the first of it, or that behind a key at
+// the beginning of a line.
 func value(root fs.FS, name, key string) int64 {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -106,7 +113,8 @@ func value(root fs.FS, name, key string) int64 {
 	return unknown
 }
 
-// number is a number of bytes or pages; those that a 64-bit number cannot hold are none, and "max" is no limit.
+// number is a number of bytes or pages; those that a 64-bit number cannot hold
+// are none, and "max" is no limit.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The least of what the system has and each group leaves counts; pages of files that nobody uses are there to be taken.
+// The least of what the system has and each group leaves counts; pages of files
+// that nobody uses are there to be taken.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal:       24684092 kB\nMemFree:        100 kB\nMemAvailable:   2000000 kB\n"
 	for name, x := range map[string]struct {

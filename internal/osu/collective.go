@@ -13,7 +13,8 @@ import (
 // root is that of OSU's rooted benchmarks.
 const root = 0
 
-// measure times a call at each rank, with a barrier behind it if there is to be one, and reduces the means to those of ranks.
+// measure times a call at each rank, with a barrier behind it if there is to be
+// one, and reduces the means to those of ranks.
 func (t *test) measure(call, behind func() error) (Row, error) {
 	if err := t.c.Barrier(); err != nil {
 		return Row{}, err
@@ -47,7 +48,8 @@ func (t *test) measure(call, behind func() error) (Row, error) {
 	return Row{Latency: divided(sum, t.c.Size()), Least: least, Most: most}, err
 }
 
-// collective is measure with buffers, of a call with a barrier behind it, and compares what has arrived.
+// collective is measure with buffers, of a call with a barrier behind it, and
+// compares what has arrived.
 func (t *test) collective(send, recv int, fill func(), call, check func() error) (Row, error) {
 	if err := t.buffers(send, recv); err != nil {
 		return Row{}, err
@@ -143,7 +145,8 @@ func (t *test) allreduce() (Row, error) {
 		func() error { return t.c.Allreduce(t.send, t.recv, mpi.Float32, mpi.Sum) }, func() error { return t.checkSums(0) })
 }
 
-// reduceScatter: Bytes are those of the whole vector; the first ranks have one element more if they cannot have the same number.
+// reduceScatter: Bytes are those of the whole vector; the first ranks have one
+// element more if they cannot have the same number.
 func (t *test) reduceScatter() (Row, error) {
 	elements, ranks, before := t.Bytes/floatBytes, t.c.Size(), 0
 	counts := make([]int, ranks)
@@ -161,7 +164,8 @@ func (t *test) reduceScatter() (Row, error) {
 		func() error { return t.c.ReduceScatter(t.send, t.recv, counts, mpi.Float32, mpi.Sum) }, func() error { return t.checkSums(before) })
 }
 
-// Elements are whole numbers, so that every order of summation gives the same: the one of rank r at place i is common(i) + r mod 7.
+// Elements are whole numbers, so that every order of summation gives the same:
+// the one of rank r at place i is common(i) + r mod 7.
 const ownModulus = 7
 
 func (t *test) common(i int) int { return (i + int(t.Seed%13)) % 13 }

@@ -21,7 +21,8 @@ func Styles() []Style { return []Style{Version5, Version7} }
 // Layout is how output looks.
 type Layout struct {
 	Style Style
-	// Full adds what option -f does to collectives: the ranks with the least and the most, and the iterations.
+	// Full adds what option -f does to collectives: the ranks with the least
+	// and the most, and the iterations.
 	Full bool
 	// Pairs and Window stand in the second line of mbw_mr.
 	Pairs, Window int

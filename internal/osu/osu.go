@@ -71,12 +71,14 @@ var all = []*Benchmark{
 	{Name: "alltoall", Title: "OSU MPI All-to-All Personalized Exchange Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).alltoall, memory: each(0, 3)},
 }
 
-// each is the memory of a benchmark whose ranks each have so many messages, and so many for each rank.
+// each is the memory of a benchmark whose ranks each have so many messages, and
+// so many for each rank.
 func each(messages, perRank int64) func(n, ranks int) int64 {
 	return func(n, ranks int) int64 { return int64(ranks) * int64(n) * (messages + perRank*int64(ranks)) }
 }
 
-// tree is that of scatter and gather, whose ranks have what their part of a binomial tree takes: half of the ranks their own message, a quarter two, …
+// tree is that of scatter and gather, whose ranks have what their part of a
+// binomial tree takes: half of the ranks their own message, a quarter two, …
 func tree(n, ranks int) int64 {
 	depth := int64(2)
 	for k := 1; k < ranks; k *= 2 {
@@ -119,7 +121,8 @@ func (b *Benchmark) Memory(n, ranks int) int64 { return b.memory(n, ranks) }
 // most is what the messages of all ranks may take for DefaultMost, bytes.
 const most = 1 << 30
 
-// DefaultMost is the largest size by default, bytes: that of OSU, or, with many ranks, the largest with which messages take no more than 1 GiB.
+// DefaultMost is the largest size by default, bytes: that of OSU, or, with many
+// ranks, the largest with which messages take no more than 1 GiB.
 func (b *Benchmark) DefaultMost(ranks int) int {
 	n := b.Most
 	for n > 1 && b.memory(n, ranks) > most {
@@ -128,7 +131,8 @@ func (b *Benchmark) DefaultMost(ranks int) int {
 	return n
 }
 
-// Sizes lists the sizes from least to most as the benchmark takes them: each twice the one before, behind 0 comes 1. One without sizes has 0.
+// Sizes lists the sizes from least to most as the benchmark takes them: each
+// twice the one before, behind 0 comes 1. One without sizes has 0.
 func (b *Benchmark) Sizes(least, most int) (list []int) {
 	if !b.sizes {
 		return []int{0}
@@ -173,11 +177,13 @@ type Options struct {
 	Window     int    // messages under way at a time, where the benchmark has a window; 0: 64, OSU's
 	Seed       uint64 // of what messages contain
 
-	// Timed is told at the end of an iteration of a rank that is timed, and when it began,. nil: nobody is.
+	// Timed is told at the end of an iteration of a rank that is timed, and
+	// when it began,. nil: nobody is.
 	Timed func(r *mpi.Rank, from sim.Time)
 }
 
-// Defaults of commands: the window is OSU's; a simulation has page tables and address caches to fill, and nothing else to warm up.
+// Defaults of commands: the window is OSU's; a simulation has page tables and
+// address caches to fill, and nothing else to warm up.
 const (
 	DefaultWindow = 64
 	DefaultWarmup = 1
@@ -186,16 +192,20 @@ const (
 // AutoWarmup is the value of Options.Warmup that stands for Benchmark.DefaultWarmup.
 const AutoWarmup = -1
 
-// A simulation has no noise: iterations repeat each other once ranks are as far apart as they stay. OSU takes 20 to 10,000, TR-488 30 for collectives.
+// A simulation has no noise: iterations repeat each other once ranks are as far
+// apart as they stay. OSU takes 20 to 10,000, TR-488 30 for collectives.
 const (
 	smallBytes     = 8192     // OSU's "large" messages are above
 	briefBytes     = 32 << 10 // a broadcast of more is long beside what ranks are apart
 	mostIterations = 30
 	rankIterations = 1024 // iterations times ranks
-	manyRanks      = 256  // with more an operation is thousands of messages: on 512 ranks one iteration of bcast or allreduce is within 2.3% of the mean of four
+	// with more an operation is thousands of messages: on 512 ranks one
+	// iteration of bcast or allreduce is within 2.3% of the mean of four
+	manyRanks = 256
 )
 
-// DefaultIterations is how many iterations are timed: up to 8 KiB 30 on up to 34 ranks, with more ranks 1,024 / ranks; 1 above 8 KiB or 256 ranks.
+// DefaultIterations is how many iterations are timed: up to 8 KiB 30 on up to
+// 34 ranks, with more ranks 1,024 / ranks; 1 above 8 KiB or 256 ranks.
 func DefaultIterations(bytes, ranks int) int {
 	if bytes > smallBytes || ranks > manyRanks {
 		return 1
@@ -203,9 +213,12 @@ func DefaultIterations(bytes, ranks int) int {
 	return min(mostIterations, rankIterations/max(1, ranks))
 }
 
-// DefaultWarmup is how many iterations come before those that are timed: 1, and none for bcast above 32 KiB on more than 256 ranks. It works in nothing but
-// its buffers, which are touched before, so that its first call differs from the second in how far apart the ranks are, by 1 to 3.5 us of some hundreds or
-// thousands: on 260 to 512 ranks 0.2% to 0.6% at 64 KiB, 0.002% at 1 MiB. Others have temporary buffers, whose pages the first call brings.
+// DefaultWarmup is how many iterations come before those that are timed: 1, and
+// none for bcast above 32 KiB on more than 256 ranks. It works in nothing but
+// its buffers, which are touched before, so that its first call differs from
+// the second in how far apart the ranks are, by 1 to 3.5 us of some hundreds or
+// thousands: on 260 to 512 ranks 0.2% to 0.6% at 64 KiB, 0.002% at 1 MiB.
+// Others have temporary buffers, whose pages the first call brings.
 func (b *Benchmark) DefaultWarmup(bytes, ranks int) int {
 	if b.touched && bytes > briefBytes && ranks > manyRanks {
 		return 0
@@ -226,15 +239,18 @@ func (o Options) filled(ranks int) Options {
 
 // Row is a line of a benchmark's output.
 type Row struct {
-	Bytes       int
-	Iterations  int
-	Latency     sim.Time // of an operation: the mean of iterations and, but for a pair, of ranks
-	Least, Most sim.Time // collectives: means of iterations of the ranks for which it took least and most
-	Bandwidth   float64  // MB/s: 10^6 bytes of data in a second, of all ranks that send
-	MessageRate float64  // messages/s
+	Bytes      int
+	Iterations int
+	Latency    sim.Time // of an operation: the mean of iterations and, but for a pair, of ranks
+	// collectives: means of iterations of the ranks for which it took least and
+	// most
+	Least, Most sim.Time
+	Bandwidth   float64 // MB/s: 10^6 bytes of data in a second, of all ranks that send
+	MessageRate float64 // messages/s
 }
 
-// Program is the benchmark at a rank: all ranks of c must call it, and those of a pair are 0 and 1. The row is that of rank 0, others get none.
+// Program is the benchmark at a rank: all ranks of c must call it, and those of
+// a pair are 0 and 1. The row is that of rank 0, others get none.
 func (b *Benchmark) Program(c *mpi.Comm, o Options) (Row, error) {
 	if err := b.Check(o.Bytes, c.Size()); err != nil {
 		return Row{}, err

@@ -36,7 +36,8 @@ func world(t *testing.T, device string, o mpi.Options, ranks int) *mpi.World {
 	return w
 }
 
-// Every benchmark runs on every transport, with sizes on both sides of eager messages, and compares what has arrived.
+// Every benchmark runs on every transport, with sizes on both sides of eager
+// messages, and compares what has arrived.
 func TestAllRun(t *testing.T) {
 	for _, on := range []struct {
 		device string
@@ -87,8 +88,9 @@ func run(t *testing.T, name string, o osu.Options) osu.Row {
 	return row
 }
 
-// 0 B take TR-488's 1.293 µs, to which host.message is set, and one way is half of a round trip, as both are alike. A window of one message is one
-// message and its answer: its bandwidth is its bytes in the time of both.
+// 0 B take TR-488's 1.293 µs, to which host.message is set, and one way is half
+// of a round trip, as both are alike. A window of one message is one message
+// and its answer: its bandwidth is its bytes in the time of both.
 func TestTimes(t *testing.T) {
 	zero := run(t, "latency", osu.Options{Iterations: 4, Warmup: 2}).Latency
 	require.InDelta(t, 1293, zero.Nanoseconds(), 0.01)
@@ -114,7 +116,8 @@ func TestTimes(t *testing.T) {
 	require.InEpsilon(t, float64(data), float64(once), 0.05)
 }
 
-// A window of large messages fills a link of 16 Gb/s to what cells leave: 256 of 288 bytes; both directions at once twice.
+// A window of large messages fills a link of 16 Gb/s to what cells leave: 256
+// of 288 bytes; both directions at once twice.
 func TestBandwidthOfALink(t *testing.T) {
 	o := osu.Options{Bytes: 1 << 20, Iterations: 1, Warmup: 1, Window: 4}
 	require.InEpsilon(t, 2000*256./288, run(t, "bw", o).Bandwidth, 0.01)

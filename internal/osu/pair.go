@@ -41,7 +41,8 @@ func (t *test) buffers(send, recv int) (err error) {
 	return err
 }
 
-// rounds calls a function for every iteration and returns the time from the first that is timed to the end of the last.
+// rounds calls a function for every iteration and returns the time from the
+// first that is timed to the end of the last.
 func (t *test) rounds(begin, f func() error) (sim.Time, error) {
 	var start sim.Time
 	for i := range t.Warmup + t.Iterations {
@@ -180,7 +181,8 @@ func (t *test) partner() (peer int, first bool) {
 	return t.c.Rank() - pairs, false
 }
 
-// window is an iteration of bw and mbw_mr: messages under way at the same time, of one buffer into one, and an answer behind them.
+// window is an iteration of bw and mbw_mr: messages under way at the same time,
+// of one buffer into one, and an answer behind them.
 func (t *test) window(peer int, sends bool, answer runtime.View) func() error {
 	requests := make([]*mpi.Request, t.Window)
 	return func() (err error) {
@@ -246,7 +248,8 @@ func (t *test) rate() (Row, error) {
 	return row, err
 }
 
-// bibw: both ranks post a window of receives, then send one, then wait for the sends and for the receives.
+// bibw: both ranks post a window of receives, then send one, then wait for the
+// sends and for the receives.
 func (t *test) bibw() (Row, error) {
 	me := t.c.Rank()
 	if err := t.prepare(1 - me); err != nil {
@@ -304,7 +307,8 @@ func (t *test) reduced(own sim.Time, op *mpi.Op) (sim.Time, error) {
 	return sim.Time(binary.LittleEndian.Uint64(out.Read())), nil
 }
 
-// OneWay is what a message takes from the send at rank 0 to the end of its receive at rank 1, which waits for it: the mean, at rank 0. TR-488's model of
+// OneWay is what a message takes from the send at rank 0 to the end of its
+// receive at rank 1, which waits for it: the mean, at rank 0. TR-488's model of
 // broadcast is made of such times.
 func OneWay(c *mpi.Comm, o Options) (sim.Time, error) {
 	o = o.filled(c.Size())

@@ -1,6 +1,8 @@
-// Package page writes a report as one HTML file that needs nothing else: no network, no other file, and, but for sorting, no JavaScript.
+// Package page writes a report as one HTML file that needs nothing else: no
+// network, no other file, and, but for sorting, no JavaScript.
 //
-// All that a page says is text to html/template, which escapes it; a policy in the page lets no script run but the page's own, by its hash.
+// All that a page says is text to html/template, which escapes it; a policy in
+// the page lets no script run but the page's own, by its hash.
 package page
 
 import (

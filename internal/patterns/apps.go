@@ -36,13 +36,16 @@ func Scalings() []Scaling { return []Scaling{Weak, Strong} }
 type Problem struct {
 	App     App
 	Scaling Scaling
-	// Size is how large it is, of a rank or of all: points of HPCG and elements of miniFE in each dimension; of LAMMPS how many times the 32,000 atoms stand
-	// side by side. Zero: that of DefaultSize.
+	// Size is how large it is, of a rank or of all: points of HPCG and elements
+	// of miniFE in each dimension; of LAMMPS how many times the 32,000 atoms
+	// stand side by side. Zero: that of DefaultSize.
 	Size [3]int
 }
 
-// DefaultSize is TR-488's: of HPCG 104^3 points a rank or 256 x 256 x 128; of LAMMPS 32,000 atoms a rank or, as it does not say how many, LAMMPS' own
-// benchmark of 32,000; of miniFE 64^3 elements a rank, which are 512^3 on 512 ranks, or 264^3.
+// DefaultSize is TR-488's: of HPCG 104^3 points a rank or 256 x 256 x 128; of
+// LAMMPS 32,000 atoms a rank or, as it does not say how many, LAMMPS' own
+// benchmark of 32,000; of miniFE 64^3 elements a rank, which are 512^3 on 512
+// ranks, or 264^3.
 func (p Problem) DefaultSize() [3]int {
 	weak := p.Scaling == Weak
 	switch {
@@ -87,7 +90,8 @@ const (
 	vectorBytes = 8
 )
 
-// pass is a product of a matrix with a vector, or half of a symmetric Gauss-Seidel step: it reads the matrix and one vector and writes another.
+// pass is a product of a matrix with a vector, or half of a symmetric
+// Gauss-Seidel step: it reads the matrix and one vector and writes another.
 func pass(rows int64) Work {
 	return Work{2 * points * rows, (points*entryBytes + 2*vectorBytes) * rows}
 }
@@ -117,7 +121,8 @@ func halo(g Grid, at, n [3]int, w Work) Step {
 	return s
 }
 
-// local is the grid and the part of a rank. Weak: parts are alike, and the grid is as near to a cube as the ranks allow.
+// local is the grid and the part of a rank. Weak: parts are alike, and the grid
+// is as near to a cube as the ranks allow.
 func (p Problem) local(rank, ranks int) (g Grid, at, n [3]int) {
 	box := [3]float64{1, 1, 1}
 	if p.Scaling == Strong {
@@ -157,7 +162,8 @@ func (p Problem) hpcg(rank, ranks int) (*Plan, error) {
 	return plan, nil
 }
 
-// cycle is a level of the multigrid cycle and those below: a symmetric Gauss-Seidel step, the residual, the level below and a step again.
+// cycle is a level of the multigrid cycle and those below: a symmetric
+// Gauss-Seidel step, the residual, the level below and a step again.
 func (p *Plan) cycle(at, n [3]int, level int) {
 	rows := int64(n[0]) * int64(n[1]) * int64(n[2])
 	smooth := halo(p.Grid, at, n, pass(rows).plus(pass(rows)))
@@ -203,12 +209,16 @@ const (
 	rhodoCutoff     = 12.0   // Å, of ghosts: 10 Å and 2 Å of skin
 	rhodoReach      = 10.0   // Å, within which pairs interact
 	rhodoNeighbours = 375.88 // of an atom in a list, each pair once
-	rhodoPairShare  = 0.7142 // of the time is that of pairs; the rest, bonds, PPPM, lists and integration, is taken as so much more of the same
-	atomBytes       = 24     // three coordinates
+	// of the time is that of pairs; the rest, bonds, PPPM, lists and
+	// integration, is taken as so much more of the same
+	rhodoPairShare = 0.7142
+	atomBytes      = 24 // three coordinates
 )
 
-// Operations of a pair (pair_lj_charmm_coul_long): the distance of one in the list; the force of one within reach, half of it for the switching function and
-// the table of Coulomb forces. Bytes are the neighbour's number, position and force.
+// Operations of a pair (pair_lj_charmm_coul_long): the distance of one in the
+// list; the force of one within reach, half of it for the switching function
+// and the table of Coulomb forces. Bytes are the neighbour's number, position
+// and force.
 const (
 	distanceOperations = 9
 	forceOperations    = 45
@@ -240,12 +250,15 @@ func (p Problem) lammps(rank, ranks int) *Plan {
 	for i := len(forward) - 1; i >= 0; i-- { // forces go back the way that positions came
 		plan.Steps = append(plan.Steps, Step{Receives: forward[i].Sends, Sends: forward[i].Receives})
 	}
-	plan.Steps = append(plan.Steps, Step{Reduce: 8}, Step{Reduce: 48}, Step{Reduce: 48}) // temperature; its tensor; the virial
+	// temperature; its tensor; the virial
+	plan.Steps = append(plan.Steps, Step{Reduce: 8}, Step{Reduce: 48}, Step{Reduce: 48})
 	return plan
 }
 
-// swaps are the exchanges of ghosts: along each dimension to one side and the other, as often as the cutoff reaches over a part; those of later dimensions
-// take the ghosts of earlier ones along. Parts of a rank that is its own neighbour cost no message.
+// swaps are the exchanges of ghosts: along each dimension to one side and the
+// other, as often as the cutoff reaches over a part; those of later dimensions
+// take the ghosts of earlier ones along. Parts of a rank that is its own
+// neighbour cost no message.
 func swaps(g Grid, at [3]int, length [3]float64, density float64) (steps []Step) {
 	wide := length
 	for k := range length {

@@ -1,19 +1,31 @@
-// Package patterns has what applications compute and send as programs of package mpi: HPCG, LAMMPS' rhodopsin benchmark and miniFE.
+// Package patterns has what applications compute and send as programs of
+// package mpi: HPCG, LAMMPS' rhodopsin benchmark and miniFE.
 //
-// A [Plan] is what a rank does in an iteration of an application: exchanges with neighbours, whose sizes follow from the problem and its decomposition in
-// three dimensions, reductions of all ranks, and computing, given in operations and bytes of memory. [Plan.Run] does so many iterations of it. An
-// iteration of these applications is like the one before, so one or two say what many take.
+// A [Plan] is what a rank does in an iteration of an application: exchanges
+// with neighbours, whose sizes follow from the problem and its decomposition in
+// three dimensions, reductions of all ranks, and computing, given in operations
+// and bytes of memory. [Plan.Run] does so many iterations of it. An iteration
+// of these applications is like the one before, so one or two say what many
+// take.
 //
-// A [Core] turns operations and bytes into time: whichever takes longer. Bandwidths are those of the profile ([CoreOf]); how many operations a core does is
-// an input, since a profile does not say.
+// A [Core] turns operations and bytes into time: whichever takes longer.
+// Bandwidths are those of the profile ([CoreOf]); how many operations a core
+// does is an input, since a profile does not say.
 //
 // Sources of sizes and counts (no code is theirs):
 //
-//   - HPCG 3.1 (github.com/hpcg-benchmark/hpcg: CG_ref, ComputeMG_ref, ExchangeHalo): conjugate gradients with a multigrid cycle of four levels, matrices
-//     of 27 points, an exchange with up to 26 neighbours before every product and every symmetric Gauss-Seidel step, three dot products.
-//   - miniFE 2 (github.com/Mantevo/miniFE: cg_solve, exchange_externals): conjugate gradients on hexahedra, 27 points, one exchange with up to 26
+//   - HPCG 3.1 (github.com/hpcg-benchmark/hpcg: CG_ref, ComputeMG_ref,
+//     ExchangeHalo): conjugate gradients with a multigrid cycle of four levels,
+//     matrices of 27 points, an exchange with up to 26 neighbours before every
+//     product and every symmetric Gauss-Seidel step, three dot products.
+//   - miniFE 2 (github.com/Mantevo/miniFE: cg_solve, exchange_externals):
+//     conjugate gradients on hexahedra, 27 points, one exchange with up to 26
 //     neighbours and two dot products.
-//   - LAMMPS (github.com/lammps/lammps: bench/in.rhodo, bench/log.6Oct16.rhodo.fixed.icc.1, comm_brick): 32,000 atoms in 55 x 77 x 72.7261 Å, positions of
-//     atoms within 12 Å to ghosts and forces back, each in 6 swaps, two for each dimension, through whose ghosts the next sends; temperature and pressure of
-//     every step. PPPM's grids and FFTs, SHAKE's exchange and the neighbour lists (11 in 100 steps) are computed but not communicated.
+//   - LAMMPS (github.com/lammps/lammps: bench/in.rhodo,
+//     bench/log.6Oct16.rhodo.fixed.icc.1, comm_brick): 32,000 atoms in 55 x 77
+//     x 72.7261 Å, positions of atoms within 12 Å to ghosts and forces back,
+//     each in 6 swaps, two for each dimension, through whose ghosts the next
+//     sends; temperature and pressure of every step. PPPM's grids and FFTs,
+//     SHAKE's exchange and the neighbour lists (11 in 100 steps) are computed
+//     but not communicated.
 package patterns

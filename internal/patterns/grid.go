@@ -2,14 +2,17 @@ package patterns
 
 import "fmt"
 
-// Grid is a decomposition into parts in three dimensions. Rank r has the part (r mod X, r / X mod Y, r / (X Y)).
+// Grid is a decomposition into parts in three dimensions. Rank r has the part
+// (r mod X, r / X mod Y, r / (X Y)).
 type Grid [3]int
 
 // near is how far apart areas are that are equal but for rounding, as a part of them.
 const near = 1e-9
 
-// NewGrid decomposes a box among ranks so that the faces between their parts are least: LAMMPS' rule, which for cubes is HPCG's and miniFE's. Of several such
-// decompositions it is that with the fewest parts in all dimensions together, then with most in x, then in y.
+// NewGrid decomposes a box among ranks so that the faces between their parts
+// are least: LAMMPS' rule, which for cubes is HPCG's and miniFE's. Of several
+// such decompositions it is that with the fewest parts in all dimensions
+// together, then with most in x, then in y.
 func NewGrid(ranks int, box [3]float64) Grid {
 	best, least := Grid{ranks, 1, 1}, -1.0
 	for x := ranks; x >= 1; x-- {
@@ -51,7 +54,8 @@ func (g Grid) beside(at [3]int, k, by int) int {
 	return g.rank(at)
 }
 
-// neighbour is the rank in a direction, each of -1, 0, 1, of a box with ends; false if there is none.
+// neighbour is the rank in a direction, each of -1, 0, 1, of a box with ends;
+// false if there is none.
 func (g Grid) neighbour(at, direction [3]int) (rank int, is bool) {
 	for k := range at {
 		at[k] += direction[k]
@@ -62,7 +66,8 @@ func (g Grid) neighbour(at, direction [3]int) (rank int, is bool) {
 	return g.rank(at), true
 }
 
-// part is how many of n cells belong to part i of p: the first ones have one more if they cannot have the same.
+// part is how many of n cells belong to part i of p: the first ones have one
+// more if they cannot have the same.
 func part(n, p, i int) int {
 	size := n / p
 	if i < n%p {

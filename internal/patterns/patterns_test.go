@@ -19,7 +19,8 @@ import (
 // TestMain guards the memory of simulated processes.
 func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
 
-// What a rank sends in a step is what the other receives in it, on any number of ranks; all of them compute what one would.
+// What a rank sends in a step is what the other receives in it, on any number
+// of ranks; all of them compute what one would.
 func TestPlansFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := patterns.Problem{App: rapid.SampledFrom(patterns.Apps()).Draw(t, "app"), Scaling: rapid.SampledFrom(patterns.Scalings()).Draw(t, "scaling")}
@@ -57,7 +58,8 @@ func TestPlansFit(t *testing.T) {
 		if p.Scaling == patterns.Weak {
 			want *= float64(ranks)
 		}
-		require.InEpsilon(t, want, float64(all.Operations), 0.06) // miniFE has one node more than elements in each dimension of all
+		// miniFE has one node more than elements in each dimension of all
+		require.InEpsilon(t, want, float64(all.Operations), 0.06)
 	})
 }
 
@@ -120,7 +122,9 @@ func TestGrids(t *testing.T) {
 	require.Equal(t, patterns.Grid{8, 8, 4}, patterns.NewGrid(256, [3]float64{256, 256, 128}))
 }
 
-// A core is bound by its own bandwidth, 2.2 GB/s, as four of them take less than the memory's 20 GB/s; twenty cores would not, but twenty ranks on four do.
+// A core is bound by its own bandwidth, 2.2 GB/s, as four of them take less
+// than the memory's 20 GB/s; twenty cores would not, but twenty ranks on four
+// do.
 func TestCores(t *testing.T) {
 	p, err := profile.Load("exanest")
 	require.NoError(t, err)
@@ -160,7 +164,8 @@ func run(t *testing.T, p patterns.Problem, ranks, n int) (result patterns.Result
 	return result
 }
 
-// An iteration is like the one before, which is why few of them are run; alone a rank computes and nothing else.
+// An iteration is like the one before, which is why few of them are run; alone
+// a rank computes and nothing else.
 func TestIterationsRepeat(t *testing.T) {
 	for _, p := range []patterns.Problem{
 		{App: patterns.HPCG, Scaling: patterns.Weak, Size: [3]int{16, 16, 16}},

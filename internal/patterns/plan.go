@@ -21,9 +21,11 @@ type Work struct {
 
 func (w Work) plus(o Work) Work { return Work{w.Operations + o.Operations, w.Bytes + o.Bytes} }
 
-// Step is a part of an iteration: an exchange, computing, and a reduction of all ranks, each if there is any.
+// Step is a part of an iteration: an exchange, computing, and a reduction of
+// all ranks, each if there is any.
 type Step struct {
-	// Receives are posted, then Sends sent one after the other, then the receives waited for: in all three applications.
+	// Receives are posted, then Sends sent one after the other, then the
+	// receives waited for: in all three applications.
 	Receives, Sends []Message
 	Work            Work
 	Reduce          int // bytes of an allreduce, sum of float64
@@ -41,8 +43,10 @@ type Core struct {
 	Bytes      sim.Rate // of memory
 }
 
-// CoreOf is the core of a rank on a node of a profile, on which so many ranks compute: its own bandwidth, or its part of the
-// memory's. Ranks beyond the cores take turns on them, so no more than all cores read memory at once. Operations are in a second.
+// CoreOf is the core of a rank on a node of a profile, on which so many ranks
+// compute: its own bandwidth, or its part of the memory's. Ranks beyond the
+// cores take turns on them, so no more than all cores read memory at once.
+// Operations are in a second.
 func CoreOf(p *profile.Profile, onNode int, operations float64) Core {
 	const probe = 1 << 20
 	own, shared := p.Host.CoreBandwidth, p.Host.MemoryBandwidth
@@ -118,7 +122,8 @@ type running struct {
 	Result
 }
 
-// Run runs iterations of the plan at a rank: all ranks of c must call it with plans of the same problem. They begin together, behind a barrier.
+// Run runs iterations of the plan at a rank: all ranks of c must call it with
+// plans of the same problem. They begin together, behind a barrier.
 func (p *Plan) Run(c *mpi.Comm, core Core, iterations int) (Result, error) {
 	if c.Size() != p.Grid.Ranks() {
 		return Result{}, fmt.Errorf("patterns: %d ranks, the plan is for %v", c.Size(), p.Grid)
@@ -142,7 +147,8 @@ func (p *Plan) Run(c *mpi.Comm, core Core, iterations int) (Result, error) {
 	return x.Result, nil
 }
 
-// prepare allocates what the largest exchange takes, and touches it: applications have long written to it.
+// prepare allocates what the largest exchange takes, and touches it:
+// applications have long written to it.
 func (x *running) prepare() (err error) {
 	var most [2]int
 	reduce, receives := 0, 0

@@ -10,7 +10,8 @@ const On = true
 // Byte is what released memory is filled with.
 const Byte = 0xdb
 
-// Mark is the first field of an object that a pool gives out; the zero value is that of an object in use.
+// Mark is the first field of an object that a pool gives out; the zero value is
+// that of an object in use.
 type Mark struct{ released bool }
 
 // Live panics if the object was given back; what names its kind.

@@ -18,8 +18,9 @@ type Step struct {
 	Name    func(portals.Handle) string // names of the process's objects
 }
 
-// Explain runs a script as if "explain on" were its first line. With tell not nil every step goes there instead of to out, which
-// then gets only what the script itself prints.
+// Explain runs a script as if "explain on" were its first line. With tell not
+// nil every step goes there instead of to out, which then gets only what the
+// script itself prints.
 func Explain(text string, out io.Writer, tell func(*Step)) error {
 	return run(text, &world{out: out, device: Device, nodes: map[uint32]*portals.Node{}, explain: true, tell: tell})
 }

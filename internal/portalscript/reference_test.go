@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata/reference.csv names scripts that there are, each once and with a reason; scripts/portals-reference.sh compares the others with
-// the public reference implementation.
+// testdata/reference.csv names scripts that there are, each once and with a
+// reason; scripts/portals-reference.sh compares the others with the public
+// reference implementation.
 func TestReferenceListNamesScripts(t *testing.T) {
 	scripts := map[string]bool{}
 	datadriven.Walk(t, "testdata/conformance", func(t *testing.T, path string) {

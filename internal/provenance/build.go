@@ -18,7 +18,8 @@ type Build struct {
 	Modified bool     `json:"modified"`         // the commit's files had been changed
 	Go       string   `json:"go,omitempty"`
 	Engines  []string `json:"engines,omitempty"` // that execute handlers, with their versions
-	Program  *Program `json:"program,omitempty"` // the user's, which uses spinsim as a library; nil: it is spinsim
+	// the user's, which uses spinsim as a library; nil: it is spinsim
+	Program *Program `json:"program,omitempty"`
 }
 
 // Program is a program of another module than spinsim's.
@@ -38,8 +39,9 @@ var engineModules = []struct{ name, module string }{
 	{"wasmtime", "github.com/bytecodealliance/wasmtime-go/v44"},
 }
 
-// ReadBuild returns what the Go tool has written into the program. go build and go install record the commit in a git checkout, unless with
-// -buildvcs=false; go run does not.
+// ReadBuild returns what the Go tool has written into the program. go build and
+// go install record the commit in a git checkout, unless with -buildvcs=false;
+// go run does not.
 func ReadBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -94,8 +96,9 @@ func versionOf(info *debug.BuildInfo, path string) string {
 	return ""
 }
 
-// String names the build in a word, such as v0.3.0, v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel; behind it the
-// user's program, if there is one.
+// String names the build in a word, such as v0.3.0,
+// v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel; behind
+// it the user's program, if there is one.
 func (b Build) String() string {
 	s := inWord(b.Version, b.Commit, b.Modified)
 	if b.Version == "" {

@@ -67,8 +67,10 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: is %s, was %s", d.Where, d.Is, d.Was)
 }
 
-// Differences compares two JSON documents value by value. Equal values that are written differently are no difference, except for
-// numbers: they are compared as they are written. Digests that differ because other values do are not listed.
+// Differences compares two JSON documents value by value. Equal values that are
+// written differently are no difference, except for numbers: they are compared
+// as they are written. Digests that differ because other values do are not
+// listed.
 func Differences(was, is []byte) ([]Difference, error) {
 	a, err := decode(was)
 	if err != nil {

@@ -62,7 +62,8 @@ func value(t *rapid.T, depth int) any {
 	return m
 }
 
-// A document differs from another in no place if and only if encoding/json makes the same value of both, however they are indented.
+// A document differs from another in no place if and only if encoding/json
+// makes the same value of both, however they are indented.
 func TestDifferencesAreTheOnesThereAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := value(t, 3)

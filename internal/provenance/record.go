@@ -52,7 +52,8 @@ type Input struct {
 	Base64 []byte `json:"base64,omitempty"` // the file itself, if it is no text and not long
 }
 
-// MaxIncluded is the size up to which an input is included in the record, bytes; of longer ones it has the name and the hash.
+// MaxIncluded is the size up to which an input is included in the record,
+// bytes; of longer ones it has the name and the hash.
 const MaxIncluded = 256 << 10
 
 // Hash is the SHA-256 of data in hexadecimal.
@@ -86,7 +87,9 @@ func (p *Profile) Load(more ...string) (*profile.Profile, error) {
 
 // Check reports a content that is not what the hash says.
 func (p *Profile) Check() error {
-	plain, err := profile.Canonical(p.Content) // jq and other programs that have passed the document on have a layout and escapes of their own
+	// jq and other programs that have passed the document on have a layout and
+	// escapes of their own
+	plain, err := profile.Canonical(p.Content)
 	if err != nil {
 		return fmt.Errorf("profile %s: %w", p.Name, err)
 	}
@@ -96,7 +99,8 @@ func (p *Profile) Check() error {
 	return nil
 }
 
-// Verify reports a profile recorded as one of spinsim's that this version does not have, or has with other values.
+// Verify reports a profile recorded as one of spinsim's that this version does
+// not have, or has with other values.
 func (p *Profile) Verify() error {
 	if !p.Embedded {
 		return nil
@@ -150,8 +154,8 @@ func isText(data []byte) bool {
 	return utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' })
 }
 
-// Data returns the bytes of the input, from the record or else from where it was, which read looks up. It is an error if they are not
-// the ones recorded.
+// Data returns the bytes of the input, from the record or else from where it
+// was, which read looks up. It is an error if they are not the ones recorded.
 func (in *Input) Data(read func(name string) ([]byte, error)) (data []byte, err error) {
 	switch {
 	case !in.Included():

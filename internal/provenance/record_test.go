@@ -96,7 +96,8 @@ func TestRecordedProfile(t *testing.T) {
 	require.ErrorContains(t, read.Check(), "recorded is "+rec.SHA256)
 }
 
-// An input comes back from the record, or from its place if it is long; a changed one names both hashes.
+// An input comes back from the record, or from its place if it is long; a
+// changed one names both hashes.
 func TestInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "data")

@@ -31,7 +31,8 @@ type Result struct {
 	Document   []byte // JSON of the same results, if they were not read from it
 }
 
-// Section makes a section of a document: the bytes of the file of that name. What is no result of this version of spinsim is an error.
+// Section makes a section of a document: the bytes of the file of that name.
+// What is no result of this version of spinsim is an error.
 func (s *Source) Section(name string, document []byte) (*Result, error) {
 	if len(bytes.TrimSpace(document)) == 0 {
 		return nil, errors.New("empty, expected an object that spinsim wrote with --format json")
@@ -64,7 +65,8 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 	return out, describe(&out.Section, r)
 }
 
-// genuine reports a document that is not as it was written, or that nobody can say this of. Its numbers would stand above genuine hashes.
+// genuine reports a document that is not as it was written, or that nobody can
+// say this of. Its numbers would stand above genuine hashes.
 func (s *Source) genuine(r *provenance.Record, name string, document []byte) error {
 	err := digest.Check(document)
 	if errors.Is(err, digest.ErrNone) {
@@ -144,7 +146,9 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 		return nil, err
 	}
 	defer func() {
-		if wrong := recover(); wrong != nil { // answers compute with what was measured, and a file can have any values
+		// answers compute with what was measured, and a file can have any
+		// values
+		if wrong := recover(); wrong != nil {
 			out, err = nil, fmt.Errorf("rows: no values that %s measures: %v", r.Command, wrong)
 		}
 	}()
@@ -178,7 +182,8 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 	return out, nil
 }
 
-// differences says what of a document is not what is shown, since its published numbers or what is computed of its values have changed.
+// differences says what of a document is not what is shown, since its published
+// numbers or what is computed of its values have changed.
 func differences(s *experiment.Sweep, results []*experiment.Result, document []byte) []string {
 	t, err := s.Table(results)
 	var now bytes.Buffer

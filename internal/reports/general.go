@@ -42,7 +42,8 @@ func members(text []byte) (list []member) {
 	return list
 }
 
-// general makes a section of a document that is of no experiment: its lists of objects are tables, its other values facts.
+// general makes a section of a document that is of no experiment: its lists of
+// objects are tables, its other values facts.
 func general(r *provenance.Record, document []byte) (*Result, error) {
 	out := &Result{}
 	out.Title = r.Command
@@ -110,7 +111,8 @@ func summary(document []byte) (*scenario.Result, error) {
 // maxRuns is how many runs a sweep of a scenario has at most.
 const maxRuns = 100_000
 
-// maxColumns is how many different keys the objects of a list have at most: each is a cell of every row.
+// maxColumns is how many different keys the objects of a list have at most:
+// each is a cell of every row.
 const maxColumns = 500
 
 // grid lays objects out: a column for each key, in the order in which they come.

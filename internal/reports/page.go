@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Page puts results together. title may be empty: then it is that of the only result, or says how many there are.
+// Page puts results together. title may be empty: then it is that of the only
+// result, or says how many there are.
 func Page(title string, build provenance.Build, results []*Result) *page.Page {
 	p := &page.Page{Title: title, Made: "Made by spinsim " + build.String()}
 	if build.Commit != "" {
@@ -46,7 +47,8 @@ func Page(title string, build provenance.Build, results []*Result) *page.Page {
 	return p
 }
 
-// Distances are the median and the largest distance from published numbers, without sign; NaN if there is none.
+// Distances are the median and the largest distance from published numbers,
+// without sign; NaN if there is none.
 func Distances(list []report.Deviation) (median, most float64) {
 	var all []float64
 	for _, d := range list {

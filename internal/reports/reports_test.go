@@ -93,7 +93,8 @@ func written(t *testing.T, results ...*reports.Result) string {
 	return out.String()
 }
 
-// A section of a document says what the command says that wrote it: answer, rows, published numbers, what it was made from. Nothing is measured.
+// A section of a document says what the command says that wrote it: answer,
+// rows, published numbers, what it was made from. Nothing is measured.
 func TestDocumentsOfExperiments(t *testing.T) {
 	for _, s := range []*experiment.Sweep{
 		sweepOf(t, "bcast", []string{"spin-int"}, "ranks=4,16", "size=64KiB", "mode=rdma,p4,spin-stream"),
@@ -123,7 +124,8 @@ func TestDocumentsOfExperiments(t *testing.T) {
 	}
 }
 
-// The deviations of a page are those of the table that the command shows, and say what is not predicted.
+// The deviations of a page are those of the table that the command shows, and
+// say what is not predicted.
 func TestDeviations(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pagefault", nil, "size=4KiB", "policy=pio"))
 	r, err := source.Section("a.json", document)
@@ -243,8 +245,9 @@ func TestNoResults(t *testing.T) {
 	}
 }
 
-// No byte of a document can be another one and the page still be made: every digit of the rows and of the digest is tried here, and some of the rest, since
-// package digest tries all. What changes the layout alone is no edit.
+// No byte of a document can be another one and the page still be made: every
+// digit of the rows and of the digest is tried here, and some of the rest,
+// since package digest tries all. What changes the layout alone is no edit.
 func TestEveryEditIsRefused(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8", "mode=rdma,spin-stream"))
 	was, err := source.Section("a.json", document)
@@ -306,7 +309,8 @@ func TestOtherVersions(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// The summary counts what a parameter was set by apart from what is predicted, each number once, and says what was not measured.
+// The summary counts what a parameter was set by apart from what is predicted,
+// each number once, and says what was not measured.
 func TestSummaryOfAPublication(t *testing.T) {
 	p, err := experiment.FindPublication("spin17")
 	require.NoError(t, err)

@@ -70,7 +70,8 @@ func Waterfall(w *experiment.Waterfall) (*Result, error) {
 	return out, nil
 }
 
-// OfSweep is Sweep with what a document of the same results says of where they come from, and the document.
+// OfSweep is Sweep with what a document of the same results says of where they
+// come from, and the document.
 func OfSweep(program string, s *experiment.Sweep, results []*experiment.Result, points int) (*Result, error) {
 	out, err := Sweep(s, results, points)
 	if err != nil {

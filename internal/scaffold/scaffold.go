@@ -45,12 +45,13 @@ type values struct {
 	Replace string // folder of spinsim as go.mod names it; "": none
 }
 
-// New makes the folder and returns the paths of its files in alphabetical order. It refuses a name that is no name, and a
-// folder that exists.
+// New makes the folder and returns the paths of its files in alphabetical
+// order. It refuses a name that is no name, and a folder that exists.
 //
-// A handler in Go is a module that requires package spin of this module. It is replaced by a clone, so that nothing has to be
-// published or fetched, if one is named, if the folder lies within one, or if the program was built from one that is still
-// there. Otherwise the version is that of the program.
+// A handler in Go is a module that requires package spin of this module. It is
+// replaced by a clone, so that nothing has to be published or fetched, if one
+// is named, if the folder lies within one, or if the program was built from one
+// that is still there. Otherwise the version is that of the program.
 func New(o Options) ([]string, error) {
 	if o.Lang == build.Auto {
 		o.Lang = build.TinyGo
@@ -88,7 +89,8 @@ func New(o Options) ([]string, error) {
 
 var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// standard are the folders of Go's standard library: a module of such a name is taken for a part of it.
+// standard are the folders of Go's standard library: a module of such a name is
+// taken for a part of it.
 var standard = strings.Fields(`archive arena bufio builtin bytes cmd cmp compress container context crypto database debug embed
 	encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect
 	regexp runtime simd slices sort strconv strings structs sync syscall testdata testing text time unicode unique unsafe
@@ -122,7 +124,8 @@ func required(dir, clone string) (version, replace string, err error) {
 			break
 		}
 	}
-	if _, file, _, ok := runtime.Caller(0); ok && !strings.Contains(file, "@") { // a folder with @ is Go's module cache
+	// a folder with @ is Go's module cache
+	if _, file, _, ok := runtime.Caller(0); ok && !strings.Contains(file, "@") {
 		if at := filepath.Join(filepath.Dir(file), "..", ".."); filepath.IsAbs(file) && isClone(at) {
 			return release, quote(at), nil
 		}

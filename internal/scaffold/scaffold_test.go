@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// The first thing a user does must work: the new module compiles, is clean and passes its test, without the network.
+// The first thing a user does must work: the new module compiles, is clean and
+// passes its test, without the network.
 func TestNewHandlerPassesItsTest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my filters", "drop-all")
 	require.NoError(t, os.Mkdir(filepath.Dir(dir), 0o777))
@@ -114,7 +115,8 @@ func TestVersionOf(t *testing.T) {
 	}))
 }
 
-// A new package of the standard library would make its name unusable, with an error that nobody understands.
+// A new package of the standard library would make its name unusable, with an
+// error that nobody understands.
 func TestStandardIsComplete(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)

@@ -1,5 +1,7 @@
-// Command site makes a website of the repository's documents: README.md, docs, RATIONALE.md, CONTRIBUTING.md and the README.md of packages and
-// examples, with the tutorial path at the side. It needs no network and gives the same bytes for the same files.
+// Command site makes a website of the repository's documents: README.md, docs,
+// RATIONALE.md, CONTRIBUTING.md and the README.md of packages and examples,
+// with the tutorial path at the side. It needs no network and gives the same
+// bytes for the same files.
 //
 //	go run ./internal/site FOLDER
 package main

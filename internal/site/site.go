@@ -70,7 +70,8 @@ type site struct {
 	images map[string]bool
 }
 
-// build writes the site of the repository in root into a folder and returns the number of pages. All links that lead nowhere are errors.
+// build writes the site of the repository in root into a folder and returns the
+// number of pages. All links that lead nowhere are errors.
 func build(root, folder string) (pages int, err error) {
 	s := &site{root: root, pages: map[string]*page{}, images: map[string]bool{}}
 	if err := filepath.WalkDir(root, s.visit); err != nil {
@@ -160,7 +161,8 @@ func (s *site) render(file string, markdown []byte) (*page, error) {
 	return p, err
 }
 
-// heading notes one: the first is the title, those of the second level are the contents of the page.
+// heading notes one: the first is the title, those of the second level are the
+// contents of the page.
 func (p *page) heading(n *ast.Heading, markdown []byte) {
 	title := plain(n, markdown)
 	if n.Level == 1 && p.Title == p.File {

@@ -20,8 +20,9 @@ var (
 	named  = regexp.MustCompile(` id="([^"]*)"`)
 )
 
-// Every document of the repository is a page, every link of every page leads to a page and a heading that are there, or to the source of a file that
-// is, and the same files make the same bytes.
+// Every document of the repository is a page, every link of every page leads to
+// a page and a heading that are there, or to the source of a file that is, and
+// the same files make the same bytes.
 func TestSite(t *testing.T) {
 	folder, again := t.TempDir(), t.TempDir()
 	pages, err := build(repository, folder)

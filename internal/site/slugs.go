@@ -11,7 +11,8 @@ import (
 // slugs names headings as GitHub does, so that a link that works there works here.
 type slugs struct{ taken map[string]bool }
 
-// Generate makes the name of a heading: its letters and digits in lower case with - for spaces, and a number if it is taken.
+// Generate makes the name of a heading: its letters and digits in lower case
+// with - for spaces, and a number if it is taken.
 func (s *slugs) Generate(value []byte, _ ast.NodeKind) []byte {
 	var out strings.Builder
 	for _, r := range strings.ToLower(string(value)) {

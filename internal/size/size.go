@@ -34,7 +34,8 @@ var units = []struct {
 	{"", 1},
 }
 
-// Most is the bound of numbers that Exact reads: floating-point numbers of other programs have every whole number up to there.
+// Most is the bound of numbers that Exact reads: floating-point numbers of
+// other programs have every whole number up to there.
 const Most = 1 << 53
 
 // Errors of Exact.
@@ -44,7 +45,8 @@ var (
 	ErrRange  = errors.New("too large a number")
 )
 
-// Exact returns the decimal number in text, which may have a point and an exponent, times a factor. Nothing is rounded: that 4503599627370496.5 and
+// Exact returns the decimal number in text, which may have a point and an
+// exponent, times a factor. Nothing is rounded: that 4503599627370496.5 and
 // 1e-400 are not whole is an error, as is a result beyond Most or -Most.
 func Exact(text string, factor int64) (int64, error) {
 	const longest = 400 // characters: what is longer is no number of anything, and would take long
@@ -76,7 +78,8 @@ func Exact(text string, factor int64) (int64, error) {
 	return exactly.Num().Int64(), nil
 }
 
-// Parse reads a number of bytes, at least 0 and below 2^53, with an optional unit (B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB).
+// Parse reads a number of bytes, at least 0 and below 2^53, with an optional
+// unit (B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB).
 func Parse(s string) (int64, error) {
 	t := strings.ReplaceAll(strings.TrimSpace(s), " ", "")
 	for _, u := range units {

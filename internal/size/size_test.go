@@ -34,7 +34,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Exact is what rational arithmetic says, for every number of digits before and after the point, exponent and factor.
+// Exact is what rational arithmetic says, for every number of digits before and
+// after the point, exponent and factor.
 func TestExactRoundsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprintf("%d.%se%d", rapid.Int64().Draw(t, "whole"), rapid.StringMatching("[0-9]{1,20}").Draw(t, "fraction"), rapid.IntRange(-25, 25).Draw(t, "exponent"))

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// FuzzRun feeds the script language with anything: whatever a script says, it ends, with an *Error or without, and never with a panic. Its seeds are
-// the scripts of testdata/smmu.
+// FuzzRun feeds the script language with anything: whatever a script says, it
+// ends, with an *Error or without, and never with a panic. Its seeds are the
+// scripts of testdata/smmu.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/smmu/*")
 	if err != nil || len(files) == 0 {

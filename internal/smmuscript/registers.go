@@ -91,7 +91,8 @@ func cmdSet(w *world, c *command) error {
 	return nil
 }
 
-// value reads what is written to a register: a number; for FSR all or names with |; for SCTLR changes such as +HUPCF,-CFIE.
+// value reads what is written to a register: a number; for FSR all or names
+// with |; for SCTLR changes such as +HUPCF,-CFIE.
 func (w *world) value(c *command, bank int, reg smmu.Register, a arg) (uint64, error) {
 	switch {
 	case a.value[0] >= '0' && a.value[0] <= '9':

@@ -32,7 +32,8 @@ type access struct {
 	inFlight bool
 }
 
-// Run runs a script and writes what it prints to out. It returns an *Error for a mistake in the script, or the error of out.
+// Run runs a script and writes what it prints to out. It returns an *Error for
+// a mistake in the script, or the error of out.
 func Run(text string, out io.Writer) error {
 	commands, err := parse(text)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// TestScripts runs the scripts of testdata/smmu. Each file derives its figures from the parameters, in comments. "go test -rewrite" writes what is
-// printed now: read the difference against the derivation.
+// TestScripts runs the scripts of testdata/smmu. Each file derives its figures
+// from the parameters, in comments. "go test -rewrite" writes what is printed
+// now: read the difference against the derivation.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/smmu", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -96,7 +97,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Every command, register, bit of a register, result and counter stands in a script, so that none can change unseen.
+// Every command, register, bit of a register, result and counter stands in a
+// script, so that none can change unseen.
 func TestCoverage(t *testing.T) {
 	files, err := filepath.Glob("testdata/smmu/*")
 	require.NoError(t, err)

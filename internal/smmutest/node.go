@@ -1,5 +1,5 @@
-// Package smmutest has what tests of an SMMU need around it: tables, a memory controller, interrupt lines, an actor, and the parameters of a
-// device.
+// Package smmutest has what tests of an SMMU need around it: tables, a memory
+// controller, interrupt lines, an actor, and the parameters of a device.
 package smmutest
 
 import (
@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Memory is a memory controller: one read after the other takes its bytes at Rate, and is there Latency later.
+// Memory is a memory controller: one read after the other takes its bytes at
+// Rate, and is there Latency later.
 type Memory struct {
 	Engine  *sim.Engine
 	Latency sim.Time
@@ -56,7 +57,8 @@ type Node struct {
 	Lines  Lines
 }
 
-// NewNode returns an SMMU with a memory of a latency and without limit of bandwidth, and no process.
+// NewNode returns an SMMU with a memory of a latency and without limit of
+// bandwidth, and no process.
 func NewNode(spec *smmu.Spec, latency sim.Time, w smmu.Watcher) *Node {
 	n := &Node{Engine: sim.New(1), SMMU: new(smmu.SMMU)}
 	n.ID = n.Engine.Add("Node[0]", n)
@@ -92,7 +94,8 @@ func (n *Node) Ask(a *Answer) {
 	}
 }
 
-// Access asks about a range, waits for the answer, or until nothing happens any more, and says Done.
+// Access asks about a range, waits for the answer, or until nothing happens any
+// more, and says Done.
 func (n *Node) Access(pdid uint16, addr uint64, length int, write bool) *Answer {
 	pages := (int(addr%Size(lastLevel))+length)/int(Size(lastLevel)) + 1
 	a := &Answer{Request: smmu.Request{PDID: pdid, Addr: addr, Length: length, Write: write, Frames: make([]uint64, pages)}}

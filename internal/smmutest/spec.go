@@ -10,7 +10,8 @@ import (
 //go:embed qfdb.yaml
 var qfdb []byte
 
-// Spec returns the SMMU of an ExaNeSt node with some fields changed, each "field=value" as in a profile. All that is wrong is one error.
+// Spec returns the SMMU of an ExaNeSt node with some fields changed, each
+// "field=value" as in a profile. All that is wrong is one error.
 func Spec(overrides ...string) (*smmu.Spec, error) {
 	spec := new(smmu.Spec)
 	r := strictyaml.Reader{File: "qfdb.yaml"}

@@ -14,8 +14,9 @@ const (
 	lastLevel = 3
 )
 
-// Tables are the tables of a process: a tree of tables in a physical memory of their own. Table pages have addresses from a counter, so that a
-// freed one is never another one later: what reads it finds Freed.
+// Tables are the tables of a process: a tree of tables in a physical memory of
+// their own. Table pages have addresses from a counter, so that a freed one is
+// never another one later: what reads it finds Freed.
 type Tables struct {
 	top    int
 	root   uint64
@@ -67,7 +68,8 @@ func (t *Tables) Entry(table uint64, level int, va uint64) smmu.Entry {
 	return entries[index(level, va)]
 }
 
-// FreedReads is how many descriptors of freed tables have been read: each is a way to one that nobody has invalidated.
+// FreedReads is how many descriptors of freed tables have been read: each is a
+// way to one that nobody has invalidated.
 func (t *Tables) FreedReads() int { return t.reads }
 
 // Find returns the descriptor that stands for va, and its level.
@@ -82,8 +84,8 @@ func (t *Tables) Find(va uint64) (e smmu.Entry, level int) {
 	}
 }
 
-// place returns the descriptor of a level for va. Tables on the way are made; a block on the way is split into pages or blocks of the next
-// size.
+// place returns the descriptor of a level for va. Tables on the way are made; a
+// block on the way is split into pages or blocks of the next size.
 func (t *Tables) place(va uint64, level int) *smmu.Entry {
 	table := t.root
 	for l := t.top; ; l++ {
@@ -115,8 +117,10 @@ func (t *Tables) free(e smmu.Entry, level int) {
 	delete(t.tables, e.Addr)
 }
 
-// Map makes the page (level 3) or block (2, 1) of va that at a physical address. A table in its place is freed, as when pages become a huge one;
-// a block around it is split. Addresses that are no multiples of the size are a programmer's mistake and panic.
+// Map makes the page (level 3) or block (2, 1) of va that at a physical
+// address. A table in its place is freed, as when pages become a huge one; a
+// block around it is split. Addresses that are no multiples of the size are a
+// programmer's mistake and panic.
 func (t *Tables) Map(va uint64, level int, frame uint64, write bool) {
 	if level < 1 || level > lastLevel || (va|frame)%Size(level) != 0 {
 		panic(fmt.Sprintf("smmutest: map %#x to %#x at level %d", va, frame, level))
@@ -126,7 +130,8 @@ func (t *Tables) Map(va uint64, level int, frame uint64, write bool) {
 	*e = smmu.Entry{Kind: smmu.Page, Write: write, Addr: frame}
 }
 
-// Unmap takes away the page or block of va. The table it was in stays. It reports whether there was one.
+// Unmap takes away the page or block of va. The table it was in stays. It
+// reports whether there was one.
 func (t *Tables) Unmap(va uint64) bool {
 	e, level := t.Find(va)
 	if e.Kind != smmu.Page {

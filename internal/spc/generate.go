@@ -12,7 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Model is what a synthetic trace is made of. Those of this package are ours: they have the shape that such loads are known for, and are measurements of nothing.
+// Model is what a synthetic trace is made of. Those of this package are ours:
+// they have the shape that such loads are known for, and are measurements of
+// nothing.
 type Model struct {
 	Name        string
 	Description string
@@ -20,12 +22,17 @@ type Model struct {
 	UnitBytes   int64          // of each, a multiple of Align, up to 1 TiB
 	Writes      float64        // share of the requests
 	Sizes       []WeightedSize // of the requests
-	Zipf        float64        // 0 to below 1: how uneven the places of a unit are used, the first ones most; the first x of all have x^(1-Zipf) of the requests
-	Sequential  float64        // share of the requests that go on where the one before of their unit has ended
-	Rate        float64        // requests in a second, at exponential distances
+	// 0 to below 1: how uneven the places of a unit are used, the first ones
+	// most; the first x of all have x^(1-Zipf) of the requests
+	Zipf float64
+	// share of the requests that go on where the one before of their unit has
+	// ended
+	Sequential float64
+	Rate       float64 // requests in a second, at exponential distances
 }
 
-// WeightedSize is a size, a multiple of Block of up to MaxSize bytes, and how often it is used for each other.
+// WeightedSize is a size, a multiple of Block of up to MaxSize bytes, and how
+// often it is used for each other.
 type WeightedSize struct {
 	Size   int64
 	Weight float64
@@ -96,7 +103,8 @@ func (m *Model) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Generate makes n requests, or fewer if the time stamps of more would be beyond what a trace may have; the same seed makes the same ones.
+// Generate makes n requests, or fewer if the time stamps of more would be
+// beyond what a trace may have; the same seed makes the same ones.
 func (m *Model) Generate(n int, seed uint64) *Trace {
 	rng := rand.New(rand.NewPCG(seed, 0x5bc))
 	next := make([]int64, m.Units) // where the request before has ended, blocks

@@ -9,7 +9,8 @@ import (
 	"io"
 )
 
-// Unpack reads what gzip or bzip2 have packed, which the first bytes tell, and anything else as it is: traces are kept packed.
+// Unpack reads what gzip or bzip2 have packed, which the first bytes tell, and
+// anything else as it is: traces are kept packed.
 func Unpack(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(3)

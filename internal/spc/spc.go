@@ -1,8 +1,11 @@
-// Package spc reads, writes and makes traces of block storage in the format of the Storage Performance Council (SPC Trace File Format Specification, revision
-// 1.0.1), which that of the trace repository of the University of Massachusetts is.
+// Package spc reads, writes and makes traces of block storage in the format of
+// the Storage Performance Council (SPC Trace File Format Specification,
+// revision 1.0.1), which that of the trace repository of the University of
+// Massachusetts is.
 //
-// A line is a request: application-specific unit, logical block address, size in bytes, opcode and time stamp in seconds, separated by commas, and behind them
-// fields that are anybody's:
+// A line is a request: application-specific unit, logical block address, size
+// in bytes, opcode and time stamp in seconds, separated by commas, and behind
+// them fields that are anybody's:
 //
 //	0,20941264,8192,W,0.551706
 package spc
@@ -18,7 +21,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Block is how many bytes a logical block address counts unless the description of a trace says otherwise.
+// Block is how many bytes a logical block address counts unless the description
+// of a trace says otherwise.
 const Block = 512
 
 // Limits of a trace.
@@ -43,7 +47,8 @@ type Request struct {
 // Trace is requests in the order of their time stamps.
 type Trace struct {
 	Requests []Request
-	// Synthetic is the model that has made the trace, as its lines say; "": they do not say that it was made.
+	// Synthetic is the model that has made the trace, as its lines say; "":
+	// they do not say that it was made.
 	Synthetic string
 }
 
@@ -60,7 +65,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.L
 // synthetic is what the first optional field of lines begins with that a model has made.
 const synthetic = "synthetic "
 
-// Read reads a whole trace, or nothing: an error names the file, and the first line that is broken. Empty lines are left out.
+// Read reads a whole trace, or nothing: an error names the file, and the first
+// line that is broken. Empty lines are left out.
 func Read(r io.Reader, file string) (*Trace, error) {
 	t := &Trace{}
 	lines := bufio.NewScanner(r)

@@ -17,7 +17,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A trace as the repository of the University of Massachusetts has it: opcodes of both cases, white space, fields behind the fifth, empty lines, requests of no bytes.
+// A trace as the repository of the University of Massachusetts has it: opcodes
+// of both cases, white space, fields behind the fifth, empty lines, requests of
+// no bytes.
 func TestRead(t *testing.T) {
 	trace, err := spc.Read(strings.NewReader("0,20941264,8192,W,0.551706,17\r\n\n0,20939840,8192,w,0.554041\n 1 , 7, 0 ,r,1000000\n"), "a.spc")
 	require.NoError(t, err)
@@ -28,7 +30,8 @@ func TestRead(t *testing.T) {
 	}}, trace)
 }
 
-// What is no trace is refused by the number of the line, with what was expected; nothing of it is returned.
+// What is no trace is refused by the number of the line, with what was
+// expected; nothing of it is returned.
 func TestBrokenLines(t *testing.T) {
 	const good = "0,1,512,R,0.1\n"
 	for text, expected := range map[string]string{
@@ -61,7 +64,8 @@ func TestBrokenLines(t *testing.T) {
 	}
 }
 
-// A trace is read as it is, or packed by gzip or bzip2, whatever its file is called; what is packed and broken is an error.
+// A trace is read as it is, or packed by gzip or bzip2, whatever its file is
+// called; what is packed and broken is an error.
 func TestUnpack(t *testing.T) {
 	const text = "0,1,512,R,0.100000\n"
 	var packed bytes.Buffer
@@ -108,7 +112,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A synthetic load has the parameters that it says, and stays in its units; the same seed makes the same.
+// A synthetic load has the parameters that it says, and stays in its units; the
+// same seed makes the same.
 func TestGenerate(t *testing.T) {
 	for _, m := range spc.Models {
 		require.NoError(t, m.Validate())

@@ -15,7 +15,8 @@ type Error struct {
 	Err  error
 }
 
-// Error is "file:line: path: what is wrong", without what is not known; "line 3: " if there is a line but no file.
+// Error is "file:line: path: what is wrong", without what is not known; "line
+// 3: " if there is a line but no file.
 func (e *Error) Error() string {
 	var b strings.Builder
 	switch {
@@ -49,16 +50,17 @@ func (e Errors) Each() (errs []error) {
 // Join returns all errors as one, nil if there are none.
 func (e Errors) Join() error { return errors.Join(e.Each()...) }
 
-// Damaged reports whether something at a path, below it or above it is wrong: what else is said of it would only follow. The path of an error
-// may be several, with commas between.
+// Damaged reports whether something at a path, below it or above it is wrong:
+// what else is said of it would only follow. The path of an error may be
+// several, with commas between.
 func (e Errors) Damaged(path string) bool {
 	return slices.ContainsFunc(e, func(one *Error) bool {
 		return slices.ContainsFunc(strings.Split(one.Path, ", "), func(at string) bool { return below(path, at) || below(at, path) })
 	})
 }
 
-// Beside returns, one by one, the joined errors of err, each of which begins with a path, or several with commas between, that are about
-// nothing damaged.
+// Beside returns, one by one, the joined errors of err, each of which begins
+// with a path, or several with commas between, that are about nothing damaged.
 func (e Errors) Beside(err error) (errs []error) {
 	for _, one := range each(err) {
 		paths, _, _ := strings.Cut(one.Error(), ": ")

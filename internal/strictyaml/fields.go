@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// OneOf marks a struct of which exactly one field is given, those tagged `beside:"true"` apart; its help tag describes the struct.
+// OneOf marks a struct of which exactly one field is given, those tagged
+// `beside:"true"` apart; its help tag describes the struct.
 type OneOf struct{}
 
 // Field is a field of a struct, as its tags describe it.
@@ -31,7 +32,8 @@ type Fields struct {
 // lists are the fields of the types that were asked for.
 var lists sync.Map
 
-// FieldsOf lists the fields of a struct that have a name in YAML. The list is shared: nobody may change it.
+// FieldsOf lists the fields of a struct that have a name in YAML. The list is
+// shared: nobody may change it.
 func FieldsOf(t reflect.Type) Fields {
 	all, is := lists.Load(t)
 	if !is {

@@ -12,9 +12,10 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// Set sets a field of the struct that into points at as an override says, "a.b.c=value"; below a map a name is that of an entry. The field is
-// replaced as a whole. What is wrong
-// is noted and leaves no trace in the struct; the text is named by the reader's File and has no lines.
+// Set sets a field of the struct that into points at as an override says,
+// "a.b.c=value"; below a map a name is that of an entry. The field is replaced
+// as a whole. What is wrong is noted and leaves no trace in the struct; the
+// text is named by the reader's File and has no lines.
 func (r *Reader) Set(into any, override string) {
 	path, text, ok := strings.Cut(override, "=")
 	path = strings.TrimSpace(path)
@@ -47,8 +48,9 @@ func (r *Reader) Set(into any, override string) {
 	r.Errors = append(r.Errors, own.Errors...)
 }
 
-// find returns the field of a struct that a path names, nil for the entry of a map, and its place. put makes a change of that place count
-// where the path leads through maps, whose entries are copies.
+// find returns the field of a struct that a path names, nil for the entry of a
+// map, and its place. put makes a change of that place count where the path
+// leads through maps, whose entries are copies.
 func find(v reflect.Value, path string) (f *Field, at reflect.Value, put func(), err error) {
 	put = func() {}
 	for part := range strings.SplitSeq(path, ".") {

@@ -1,9 +1,12 @@
-// Package strictyaml reads YAML that a user wrote, strictly: into Go values by their types, and all that is wrong is said at once, with
-// file, line and path. Profiles, scenarios and proxies are read by it.
+// Package strictyaml reads YAML that a user wrote, strictly: into Go values by
+// their types, and all that is wrong is said at once, with file, line and path.
+// Profiles, scenarios and proxies are read by it.
 //
-// [Parse] makes a tree of a text, in which every alias is replaced by what it stands for, within bounds: an alias can make a text of a few
-// bytes stand for more values than any memory holds, or, within its own anchor, for values without end. A [Reader] turns trees into
-// values, and takes overrides of single fields.
+// [Parse] makes a tree of a text, in which every alias is replaced by what it
+// stands for, within bounds: an alias can make a text of a few bytes stand for
+// more values than any memory holds, or, within its own anchor, for values
+// without end. A [Reader] turns trees into values, and takes overrides of
+// single fields.
 package strictyaml
 
 import (
@@ -26,7 +29,8 @@ const (
 // ErrEmpty says that a text holds no value.
 var ErrEmpty = errors.New("the text is empty")
 
-// Parse reads a text of one document and returns its value. The file's name is for messages. Errors are of type *Error.
+// Parse reads a text of one document and returns its value. The file's name is
+// for messages. Errors are of type *Error.
 func Parse(file string, text []byte) (*yaml.Node, error) {
 	n, err := parse(text)
 	var wrong *Error
@@ -58,7 +62,8 @@ func parse(text []byte) (*yaml.Node, error) {
 	return e.value(doc.Content[0], 0)
 }
 
-// syntax is an error of the YAML reader, whose text begins with "yaml: line N: " if it knows the line.
+// syntax is an error of the YAML reader, whose text begins with "yaml: line N:
+// " if it knows the line.
 func syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if number, rest, ok := strings.Cut(strings.TrimPrefix(text, "line "), ": "); ok {

@@ -43,7 +43,8 @@ func TestTextsWithoutEnd(t *testing.T) {
 	}
 }
 
-// The number of values is that of the text with aliases replaced, which another reader agrees to where it does so itself.
+// The number of values is that of the text with aliases replaced, which another
+// reader agrees to where it does so itself.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("a: &x {b: 1}\nc: *x\n"))
 	f.Add([]byte("a: &x [*x]"))
@@ -71,8 +72,11 @@ func FuzzParse(f *testing.F) {
 		count(n)
 		require.LessOrEqual(t, values, MaxValues)
 		var plain, aliased any
-		if yaml.Unmarshal(text, &aliased) == nil { // it refuses keys that are no scalars, and some aliases
-			if err := n.Decode(&plain); err != nil { // a key that is there twice, once behind an alias, which the reader does not see
+		// it refuses keys that are no scalars, and some aliases
+		if yaml.Unmarshal(text, &aliased) == nil {
+			// a key that is there twice, once behind an alias, which the reader
+			// does not see
+			if err := n.Decode(&plain); err != nil {
 				require.ErrorContains(t, err, "already defined")
 				return
 			}

@@ -12,22 +12,28 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// Reader turns trees into Go values, field by field, and collects what is wrong with them. What is wrong leaves the value as it was; what
-// a tree does not say does so, too, so that reading one tree after the other into the same value lays one over the other.
+// Reader turns trees into Go values, field by field, and collects what is wrong
+// with them. What is wrong leaves the value as it was; what a tree does not say
+// does so, too, so that reading one tree after the other into the same value
+// lays one over the other.
 //
 // A value is read by its type:
 //
-//   - A type with a form of its own is a [Form], or an encoding.TextUnmarshaler, or has an UnmarshalYAML.
+//   - A type with a form of its own is a [Form], or an
+//     encoding.TextUnmarshaler, or has an UnmarshalYAML.
 //   - A text of a fixed choice is a [Choice].
-//   - Structs have fields with yaml tags; see [FieldsOf]. Unknown fields and fields given twice are errors.
+//   - Structs have fields with yaml tags; see [FieldsOf]. Unknown fields and
+//     fields given twice are errors.
 //   - Lists are replaced as a whole. Maps have names as keys.
-//   - Whole numbers are decimal, hexadecimal (0x10), octal (0o17) or binary (0b11), or whole with an exponent (2e6): nothing is cut off, and
-//     010 is an error, because some take it for 8.
+//   - Whole numbers are decimal, hexadecimal (0x10), octal (0o17) or binary
+//     (0b11), or whole with an exponent (2e6): nothing is cut off, and 010 is
+//     an error, because some take it for 8.
 //   - A value that is not there (null) is an error everywhere.
 type Reader struct {
 	File string // as messages name the text
-	// ByName are the types of which a text may have a name in the place of the fields. The function returns the tree that a name stands
-	// for. A value of such a type is read as a whole: nothing is left of what it was.
+	// ByName are the types of which a text may have a name in the place of the
+	// fields. The function returns the tree that a name stands for. A value of
+	// such a type is read as a whole: nothing is left of what it was.
 	ByName map[reflect.Type]func(name string) (*yaml.Node, error)
 	Lines  map[string]int // line of every value, by path, if it is not nil
 	Errors Errors         // what was wrong so far

@@ -211,7 +211,8 @@ Hidden: 1
 	require.Equal(t, before, after)
 }
 
-// A whole number reads back from every way to write it, and nothing else is one: no part of a number is cut off, and none is read in another base.
+// A whole number reads back from every way to write it, and nothing else is
+// one: no part of a number is cut off, and none is read in another base.
 func TestWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1000, 1000)).Draw(t, "n")
@@ -269,7 +270,8 @@ func TestNumbersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// drawn is a tree of some of the fields of a struct with their values, as YAML in one line, and what becomes of the struct.
+// drawn is a tree of some of the fields of a struct with their values, as YAML
+// in one line, and what becomes of the struct.
 func drawn(t *rapid.T, label string, into *everything) string {
 	var parts []string
 	add := func(name string, field func() string) {
@@ -325,8 +327,9 @@ func drawn(t *rapid.T, label string, into *everything) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// To read one text after the other lays the later over the earlier: structs and maps field by field, lists and what may have a name as a whole.
-// An override is the same for a single field, which it replaces as a whole.
+// To read one text after the other lays the later over the earlier: structs and
+// maps field by field, lists and what may have a name as a whole. An override
+// is the same for a single field, which it replaces as a whole.
 func TestTextsLieOverEachOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got, want everything

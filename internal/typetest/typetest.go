@@ -11,7 +11,8 @@ import (
 // Draw makes a random type of at most depth constructors in each other.
 func Draw(t *rapid.T, depth int) *datatype.Type { return Source{}.Draw(t, depth) }
 
-// Reach returns the first byte of count elements and the one behind the last, displacement 0 included.
+// Reach returns the first byte of count elements and the one behind the last,
+// displacement 0 included.
 func Reach(d *datatype.Type, count int) (low, high int64) {
 	if count == 0 || d.Size() == 0 {
 		return 0, 0
@@ -22,10 +23,12 @@ func Reach(d *datatype.Type, count int) (low, high int64) {
 	return min(0, lb, lb+last), max(0, lb+n, lb+n+last)
 }
 
-// Source draws types. Libraries differ from MPI's definition where types are empty or elements are not aligned; plain types are neither.
+// Source draws types. Libraries differ from MPI's definition where types are
+// empty or elements are not aligned; plain types are neither.
 type Source struct{ Plain bool }
 
-// Draw makes a random type of at most depth constructors in each other, small enough for the literal model.
+// Draw makes a random type of at most depth constructors in each other, small
+// enough for the literal model.
 func (s Source) Draw(t *rapid.T, depth int) *datatype.Type {
 	for {
 		d := s.construct(t, depth)
@@ -64,7 +67,8 @@ func (s Source) construct(t *rapid.T, depth int) *datatype.Type {
 		d, err = datatype.Contiguous(s.number().Draw(t, "count"), old)
 	case 1:
 		stride := rapid.IntRange(-5, 7).Draw(t, "stride")
-		if _, extent := old.Extent(); s.Plain && int64(stride)*extent == -1 { // Open MPI 4.1 takes -1 for "the type's extent"
+		// Open MPI 4.1 takes -1 for "the type's extent"
+		if _, extent := old.Extent(); s.Plain && int64(stride)*extent == -1 {
 			stride = -2
 		}
 		d, err = datatype.Vector(s.number().Draw(t, "count"), s.number().Draw(t, "length"), stride, old)

@@ -1,6 +1,8 @@
-// Package ycsb draws the operations of the Yahoo! Cloud Serving Benchmark (Cooper et al., SoCC'10), its core workloads A to F, as its reference
-// implementation (github.com/brianfrankcooper/YCSB, core/generator) does: scrambled zipfian keys with theta 0.99, the latest ones, keys called "user" and a
-// hash. What differs for several clients is said at [Generator].
+// Package ycsb draws the operations of the Yahoo! Cloud Serving Benchmark
+// (Cooper et al., SoCC'10), its core workloads A to F, as its reference
+// implementation (github.com/brianfrankcooper/YCSB, core/generator) does:
+// scrambled zipfian keys with theta 0.99, the latest ones, keys called "user"
+// and a hash. What differs for several clients is said at [Generator].
 package ycsb
 
 import (
@@ -59,8 +61,10 @@ func Find(name string) (*Workload, error) {
 	return nil, fmt.Errorf("workload %q, expected A, B, C, D, E or F", name)
 }
 
-// Generator draws the operations of one of several clients. Each inserts records of its own, records + client + k·clients, and knows of the inserts of
-// others nothing: its latest records are its own and those that were there in the beginning.
+// Generator draws the operations of one of several clients. Each inserts
+// records of its own, records + client + k·clients, and knows of the inserts of
+// others nothing: its latest records are its own and those that were there in
+// the beginning.
 type Generator struct {
 	w       *Workload
 	rng     *rand.Rand
@@ -71,7 +75,8 @@ type Generator struct {
 	zipf    zipfian // scrambled: of all places; latest: of the records there are
 }
 
-// New begins a client's sequence. records is how many there are, at least 1; the sequence depends on seed and client alone.
+// New begins a client's sequence. records is how many there are, at least 1;
+// the sequence depends on seed and client alone.
 func New(w *Workload, records, client, clients int, seed uint64) *Generator {
 	g := &Generator{w: w, rng: rand.New(rand.NewPCG(seed, uint64(client)+1)), records: uint64(records), client: uint64(client), clients: uint64(clients)}
 	if w.Latest {
@@ -119,7 +124,8 @@ func (g *Generator) record(i uint64) uint64 {
 	return g.records + g.client + (i-g.records)*g.clients
 }
 
-// After is the record that follows another in a scan: record numbers stand for the order of keys, which a hash table does not have.
+// After is the record that follows another in a scan: record numbers stand for
+// the order of keys, which a hash table does not have.
 func (g *Generator) After(record uint64) uint64 {
 	if record+1 >= g.records {
 		return 0
@@ -144,13 +150,15 @@ func Hash(v uint64) uint64 {
 }
 
 const (
-	theta          = 0.99
-	scrambledItems = 10_000_000_000    // of ScrambledZipfianGenerator, hashed onto the records there are
+	theta = 0.99
+	// of ScrambledZipfianGenerator, hashed onto the records there are
+	scrambledItems = 10_000_000_000
 	scrambledZeta  = 26.46902820178302 // zeta(scrambledItems), as it stands there
 )
 
-// zipfian draws ranks, 0 the likeliest: Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD'94. Products are converted so that no
-// machine fuses them with a sum.
+// zipfian draws ranks, 0 the likeliest: Gray et al., "Quickly Generating
+// Billion-Record Synthetic Databases", SIGMOD'94. Products are converted so
+// that no machine fuses them with a sum.
 type zipfian struct {
 	items            uint64
 	zeta, eta, alpha float64

@@ -52,7 +52,8 @@ func TestZipfian(t *testing.T) {
 	require.InDelta(t, z.eta, more.eta, 1e-9)
 }
 
-// The hot records of workload A are a few of all places, and of D the latest: its own inserts and the end of those there were.
+// The hot records of workload A are a few of all places, and of D the latest:
+// its own inserts and the end of those there were.
 func TestRecords(t *testing.T) {
 	const records, clients = 1000, 4
 	a, err := Find("A")

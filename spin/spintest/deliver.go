@@ -30,8 +30,9 @@ type Message struct {
 	Datatype   spin.Datatype
 	Order      []int // packets in the order in which their handlers run, each once; nil: as sent
 	Lost       []int // packets that flow control drops
-	// FirstPacket and LastPacket are options of the entry: its header handler sees the first packet, its completion handler the last
-	// (docs/abi.md, Whole packets).
+	// FirstPacket and LastPacket are options of the entry: its header handler
+	// sees the first packet, its completion handler the last (docs/abi.md,
+	// Whole packets).
 	FirstPacket, LastPacket bool
 }
 

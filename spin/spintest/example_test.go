@@ -11,8 +11,9 @@ import (
 // counter is the state of the handlers: memory of the NIC.
 type counter struct{ Packets, Bytes uint64 }
 
-// A handler is a function of the packet and its state. As plain Go it runs on a device made for tests, which here splits a message of 5000 bytes
-// into packets, and with TinyGo on the simulated one.
+// A handler is a function of the packet and its state. As plain Go it runs on a
+// device made for tests, which here splits a message of 5000 bytes into
+// packets, and with TinyGo on the simulated one.
 func ExampleDeliver() {
 	payload := func(p *spin.Payload, s *counter) spin.Code {
 		spin.FAdd(&s.Packets, 1)

@@ -2,7 +2,8 @@ package spintest
 
 import "github.com/spinsim/spinsim/spin"
 
-// wrongWrite reports a posted write that wants to be told of faults, and an immediate one that might be seen in parts.
+// wrongWrite reports a posted write that wants to be told of faults, and an
+// immediate one that might be seen in parts.
 func (d *Device) wrongWrite(a *spin.Action) bool {
 	posted := a.Name == "dma_to_host_posted" || a.Name == "host_write"
 	return posted && a.Space&spin.TellFaults != 0
@@ -11,7 +12,8 @@ func (d *Device) wrongWrite(a *spin.Action) bool {
 // rounds is how often others may do something until a word changes that a handler waits for.
 const rounds = 1000
 
-// await lets others do something until a word has another value. A handler that waits for ever traps.
+// await lets others do something until a word has another value. A handler that
+// waits for ever traps.
 func (d *Device) await(a *spin.Action) {
 	for range rounds {
 		if *a.Word32 != uint32(a.A) {

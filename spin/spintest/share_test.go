@@ -59,7 +59,8 @@ func TestLocks(t *testing.T) {
 	require.Equal(t, uint32(6), s.Word)
 }
 
-// The options of an entry that show whole packets, as handlerlab's TestWholePackets has them on a device.
+// The options of an entry that show whole packets, as handlerlab's
+// TestWholePackets has them on a device.
 func TestWholePackets(t *testing.T) {
 	data := []byte("0123456789abcdefXYZ")
 	for _, c := range []struct {

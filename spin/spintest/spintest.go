@@ -28,14 +28,16 @@ import (
 
 // Config is what a device is made of.
 type Config struct {
-	HostMem        int    // bytes of the match entry's range
-	HandlerHostMem int    // bytes of the handler host memory
-	HPUs           int    // 0: 4
-	MTU            int    // largest payload of a packet, user header included, bytes; 0: 4096
-	Clusters       int    // of HPUs, a divisor of them; 0: 1
-	Scratchpad     int    // bytes of the memory of each cluster
-	MessageMemory  int    // bytes of the memory of each message: not what an earlier one has left, so that nobody relies on it
-	NID, PID       uint32 // identity of the process at this device
+	HostMem        int // bytes of the match entry's range
+	HandlerHostMem int // bytes of the handler host memory
+	HPUs           int // 0: 4
+	MTU            int // largest payload of a packet, user header included, bytes; 0: 4096
+	Clusters       int // of HPUs, a divisor of them; 0: 1
+	Scratchpad     int // bytes of the memory of each cluster
+	// bytes of the memory of each message: not what an earlier one has left, so
+	// that nobody relies on it
+	MessageMemory int
+	NID, PID      uint32 // identity of the process at this device
 }
 
 // Count is the value of a counter.
@@ -63,7 +65,8 @@ type Device struct {
 	HandlerHost []byte // the handler host memory
 	// Granted is memory of other processes, whose spaces are 2 and on (docs/abi.md, Host memory).
 	Granted [][]byte
-	// Absent tells whether an access finds a page absent: one with TellFaults then ends with Fault. nil: all are there.
+	// Absent tells whether an access finds a page absent: one with TellFaults
+	// then ends with Fault. nil: all are there.
 	Absent   func(space spin.Space, offset, n uint64, write bool) bool
 	Counters map[spin.Counter]*Count
 	HPU      int    // the HPU of the next handler

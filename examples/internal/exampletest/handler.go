@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// SameAsGo fails a test unless a module with the filter of examples/first-handler does what the one in Go does, on either device.
+// SameAsGo fails a test unless a module with the filter of
+// examples/first-handler does what the one in Go does, on either device.
 func SameAsGo(t *testing.T, module []byte) {
 	t.Helper()
 	const packets = "../first-handler/packets.txt"

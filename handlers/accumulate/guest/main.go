@@ -1,4 +1,5 @@
-// Multiplies an array of double-precision complex numbers into one in the target's memory, element by element (sPIN'17 §4.4.2).
+// Multiplies an array of double-precision complex numbers into one in the
+// target's memory, element by element (sPIN'17 §4.4.2).
 //
 //spin:library accumulate 1.0
 //spin:needs memory=min(hpus*contexts,64)*mtu spaces=entry entry_options=op_put

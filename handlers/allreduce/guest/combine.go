@@ -7,8 +7,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// combine computes acc = acc op v. Integers wrap around. Of floating-point numbers the smaller and larger are those of IEEE 754-2019 (a NaN wins, -0 is below 0), and a NaN is always the same one, so that
-// no result depends on which operand comes first.
+// combine computes acc = acc op v. Integers wrap around. Of floating-point
+// numbers the smaller and larger are those of IEEE 754-2019 (a NaN wins, -0 is
+// below 0), and a NaN is always the same one, so that no result depends on
+// which operand comes first.
 func combine(acc, v []byte, op, kind uint16) {
 	switch kind {
 	case allreduce.Int32:

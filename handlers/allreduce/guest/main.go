@@ -1,4 +1,6 @@
-// The Allreduce accelerator of ExaNeSt (TR-488 §4.7): modules that combine the vectors of a group of processes and give all of them the result; and beyond it recursive doubling and a ring.
+// The Allreduce accelerator of ExaNeSt (TR-488 §4.7): modules that combine the
+// vectors of a group of processes and give all of them the result; and beyond
+// it recursive doubling and a ring.
 //
 //spin:library allreduce 1.0
 //spin:needs memory=0 spaces=entry,handler host_memory=8 entry_options=op_put
@@ -48,7 +50,8 @@ func slot(s *allreduce.State, run uint32) *allreduce.Slot {
 	return spin.At[allreduce.Slot](spin.After(s) + spin.Ptr(run%(2*s.Window)*s.SlotBytes()))
 }
 
-// own is where a slot has the vector of its run, and place where it keeps one that comes at a level.
+// own is where a slot has the vector of its run, and place where it keeps one
+// that comes at a level.
 func own(l *allreduce.Slot) spin.Ptr { return spin.After(l) }
 
 func place(s *allreduce.State, l *allreduce.Slot, level uint32) spin.Ptr {
@@ -103,7 +106,9 @@ func peers(s *allreduce.State) bool {
 	return true
 }
 
-// more begins the runs for which there is room in the window: their vectors are read, some at once, and their steps begin in order. A run that ends makes room for another.
+// more begins the runs for which there is room in the window: their vectors are
+// read, some at once, and their steps begin in order. A run that ends makes
+// room for another.
 func more(s *allreduce.State) {
 	var under [atOnce]spin.Handle
 	for s.Active != 0 {
@@ -135,8 +140,10 @@ func more(s *allreduce.State) {
 	}
 }
 
-// vector is one of another module. It is used at once if it is its turn, and kept if not. At most one is on its way to each level of a run, and none of a run beyond those that slots are for:
-// who has ended a run has had something of all who have begun it.
+// vector is one of another module. It is used at once if it is its turn, and
+// kept if not. At most one is on its way to each level of a run, and none of a
+// run beyond those that slots are for: who has ended a run has had something of
+// all who have begun it.
 func vector(s *allreduce.State, p *spin.Payload, level uint32) {
 	run := uint32(p.HdrData)
 	l := slot(s, run)
@@ -183,7 +190,8 @@ func absorb(s *allreduce.State, l *allreduce.Slot, next allreduce.Step, from spi
 	return true
 }
 
-// advance takes the steps of a run that can be taken. While a handler waits in one, others leave the run alone: it looks again itself.
+// advance takes the steps of a run that can be taken. While a handler waits in
+// one, others leave the run alone: it looks again itself.
 func advance(s *allreduce.State, l *allreduce.Slot) {
 	if l.Busy != 0 || l.Live == 0 || s.Active == 0 {
 		return
@@ -249,7 +257,8 @@ func fail(s *allreduce.State, status uint32) {
 	report(s)
 }
 
-// report tells the host that a call is over, behind its last write. It suspends: it is the last thing that a handler does.
+// report tells the host that a call is over, behind its last write. It
+// suspends: it is the last thing that a handler does.
 func report(s *allreduce.State) {
 	if s.Active == 0 {
 		return

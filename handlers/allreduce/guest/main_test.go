@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// bench is the module of rank 0, the server of a board of four, whose host memory has its vector, the table and room for a result.
+// bench is the module of rank 0, the server of a board of four, whose host
+// memory has its vector, the table and room for a result.
 type bench struct {
 	d *spintest.Device
 	s *allreduce.State
@@ -54,7 +55,9 @@ func (b *bench) vector(run, level uint32, value uint64) {
 	})
 }
 
-// Vectors that come before the call, in any order, and copies of them, of this run and of one that is over, make the result that they would make in order, once; and it goes to all clients.
+// Vectors that come before the call, in any order, and copies of them, of this
+// run and of one that is over, make the result that they would make in order,
+// once; and it goes to all clients.
 func TestEarlyAndTwice(t *testing.T) {
 	b := newBench(t)
 	b.vector(0, 2, 1000)
@@ -103,7 +106,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Messages that mean nothing, of others that say they are the host, or of another protection domain are counted and nothing else.
+// Messages that mean nothing, of others that say they are the host, or of
+// another protection domain are counted and nothing else.
 func TestStrange(t *testing.T) {
 	b := newBench(t)
 	b.begin(0)

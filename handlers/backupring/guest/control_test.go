@@ -22,7 +22,9 @@ type said struct {
 	after             func(r *backupring.RingState)
 }
 
-// words are said to an interface whose ring 0 has four descriptors and bits and is that of process 20, ring 1 has no bits and is that of process 21, and ring 2 is none.
+// words are said to an interface whose ring 0 has four descriptors and bits and
+// is that of process 20, ring 1 has no bits and is that of process 21, and ring
+// 2 is none.
 var words = []said{
 	{name: "a tail", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, after: func(r *backupring.RingState) { r.Tail = 9 }},
 	{name: "a full ring", nid: 3, pid: firstPID, kind: backupring.Posted, number: 10, legal: true, before: func(r *backupring.RingState) { r.Head = 6 }, after: func(r *backupring.RingState) { r.Tail = 10 }},
@@ -127,7 +129,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// Frames for rings that there are not are counted, and dropped; so are those that nobody has room for.
+// Frames for rings that there are not are counted, and dropped; so are those
+// that nobody has room for.
 func TestFramesOfNobody(t *testing.T) {
 	r := newRig(t, false, [][2]uint64{{4, 1}}, 2)
 	for i, bits := range []uint64{1, backupring.MaxRings, 1 << 40, ^uint64(0)} {

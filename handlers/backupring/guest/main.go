@@ -1,4 +1,5 @@
-// The receive side of an Ethernet interface: frames whose buffers are absent go into the IOprovider's backup ring (Lesokhin et al., ASPLOS'17, figure 6).
+// The receive side of an Ethernet interface: frames whose buffers are absent go
+// into the IOprovider's backup ring (Lesokhin et al., ASPLOS'17, figure 6).
 //
 //spin:library backupring 1.0
 //spin:needs spaces=entry,granted entry_options=op_put
@@ -42,7 +43,8 @@ func receive(p *spin.Payload, s *backupring.State) spin.Code {
 	return f.ends(f.store())
 }
 
-// ends is what becomes of a frame that had a descriptor, and a slot of the backup ring if it may need one.
+// ends is what becomes of a frame that had a descriptor, and a slot of the
+// backup ring if it may need one.
 func (f *frame) ends(absent bool) spin.Code {
 	r := f.r
 	switch {
@@ -76,9 +78,13 @@ func is(r *backupring.RingState, id uint64) bool {
 	return r.Size != 0 && r.Generation == id/backupring.MaxRings
 }
 
-// turn waits until the frames that came before know where they go: until next nobody else takes a descriptor. Those that wait look the less often the more are before them (Mellor-Crummey and Scott,
-// "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", TOCS 1991, §2.2), and the longer the line stands, since a look costs far more of the budget than it takes.
-// It reports false when so much of the budget is spent that the frame is dropped: those behind do not wait for it.
+// turn waits until the frames that came before know where they go: until next
+// nobody else takes a descriptor. Those that wait look the less often the more
+// are before them (Mellor-Crummey and Scott, "Algorithms for Scalable
+// Synchronization on Shared-Memory Multiprocessors", TOCS 1991, §2.2), and the
+// longer the line stands, since a look costs far more of the budget than it
+// takes. It reports false when so much of the budget is spent that the frame is
+// dropped: those behind do not wait for it.
 func turn(r *backupring.RingState, patience uint64) bool {
 	ticket := spin.FAdd(&r.Ticket, 1)
 	looks, stands := uint64(0), uint64(0)
@@ -104,7 +110,8 @@ const (
 	longestPause = 32  // cycle counters that are read between two looks: of them the budget counts the cycles alone
 )
 
-// last has a frame leave the line, unless it is its turn after all: then it is that which takes the bit back, not the frame before.
+// last has a frame leave the line, unless it is its turn after all: then it is
+// that which takes the bit back, not the frame before.
 func last(r *backupring.RingState, ticket uint64) bool {
 	at := ticket % backupring.MaxSize
 	set(&r.Late, at)
@@ -182,7 +189,9 @@ func (f *frame) alone() spin.Code {
 	return spin.Success
 }
 
-// done says that the descriptor is the IOuser's, moves Head if it was the first that was not, and tells the IOuser then. If it was not, the frame that is does that when it is done.
+// done says that the descriptor is the IOuser's, moves Head if it was the first
+// that was not, and tells the IOuser then. If it was not, the frame that is
+// does that when it is done.
 func (f *frame) done() {
 	r := f.r
 	set(&r.Done, uint64(f.place))
@@ -200,7 +209,8 @@ func (f *frame) done() {
 	}
 }
 
-// store writes the frame to its buffer, and its length to its descriptor. It reports whether something was absent.
+// store writes the frame to its buffer, and its length to its descriptor. It
+// reports whether something was absent.
 func (f *frame) store() (absent bool) {
 	memory := spin.Space(f.r.Space) | spin.TellFaults
 	at := f.r.Descriptors + uint64(f.place)*backupring.DescriptorSize
@@ -287,7 +297,8 @@ func act(s *backupring.State, id uint64, pid uint32, kind, number uint64) bool {
 	return legal
 }
 
-// say carries out a message about a ring, whose lock is taken. It reports whether that is legal, and whether the IOuser is to be told of it.
+// say carries out a message about a ring, whose lock is taken. It reports
+// whether that is legal, and whether the IOuser is to be told of it.
 func say(s *backupring.State, r *backupring.RingState, pid uint32, kind, number uint64) (legal, told bool) {
 	switch {
 	case kind == backupring.Posted && pid == r.PID:
@@ -307,7 +318,8 @@ func say(s *backupring.State, r *backupring.RingState, pid uint32, kind, number 
 	return false, false
 }
 
-// post takes a new tail, which does not go beyond the descriptors of the ring. One that has been overtaken by a later one is old, but legal.
+// post takes a new tail, which does not go beyond the descriptors of the ring.
+// One that has been overtaken by a later one is old, but legal.
 func post(s *backupring.State, r *backupring.RingState, tail uint64) (legal bool) {
 	size := uint64(r.Size)
 	old := r.Tail-tail <= size
@@ -321,7 +333,9 @@ func post(s *backupring.State, r *backupring.RingState, tail uint64) (legal bool
 	return legal
 }
 
-// watch has changes of Tail told from now on, or no more (0). The IOuser may have posted before this message has come, and after the IOprovider has looked: then that is told now.
+// watch has changes of Tail told from now on, or no more (0). The IOuser may
+// have posted before this message has come, and after the IOprovider has
+// looked: then that is told now.
 func watch(s *backupring.State, r *backupring.RingState, number uint64) {
 	if r.Watched = 0; number != 0 {
 		r.Watched = 1
@@ -361,7 +375,8 @@ func advance(r *backupring.RingState) {
 	}
 }
 
-// tell is the interrupt of the IOuser. Handlers that run at once may tell in another order than they have moved Head: the IOuser has the largest.
+// tell is the interrupt of the IOuser. Handlers that run at once may tell in
+// another order than they have moved Head: the IOuser has the largest.
 func tell(s *backupring.State, r *backupring.RingState) {
 	op := spin.Op{TargetNID: s.NID, TargetPID: r.PID, PTIndex: r.PT, Local: spin.AddrOf(&r.Head), Length: 8, AtomicOp: spin.OpMax, Datatype: spin.TypeUint64}
 	spin.AtomicFromDevice(&op)

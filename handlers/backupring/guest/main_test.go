@@ -24,7 +24,8 @@ const (
 	memoryAt = 64 * 1024 // of buffers in granted memory, behind the descriptors
 )
 
-// published is figure 6 of NPF'17 with room in the ring as it must be: a slot below tail, which is one past the last descriptor posted.
+// published is figure 6 of NPF'17 with room in the ring as it must be: a slot
+// below tail, which is one past the last descriptor posted.
 type published struct {
 	size, bitmapSize, tail, head, headOffset, bitmapIndex uint64
 	bitmap                                                map[uint64]bool
@@ -177,7 +178,8 @@ func (r *rig) frame(ring int, n int) {
 	require.Equal(r.t, []spin.Code{want}, out.Payloads, "frame %d for descriptor %d", r.next, slot)
 }
 
-// drain is the IOprovider's interrupt handler: it puts frames into queues and gives their slots back.
+// drain is the IOprovider's interrupt handler: it puts frames into queues and
+// gives their slots back.
 func (r *rig) drain() {
 	n := r.d.Counters[1].Success - r.taken
 	for range n {
@@ -298,7 +300,8 @@ func (r *rig) drive(rng *rand.Rand, steps int) {
 	r.same()
 }
 
-// anySize is a number of descriptors or bits: often an edge, of a word or of the range, or small, else any from 1 to 4,096.
+// anySize is a number of descriptors or bits: often an edge, of a word or of
+// the range, or small, else any from 1 to 4,096.
 func anySize(rng *rand.Rand) uint64 {
 	edges := []uint64{1, 2, 3, 4, 7, 16, 63, 64, 65, 127, 128, 129, 4032, 4033, 4095, 4096}
 	if i := rng.IntN(2 * len(edges)); i < len(edges) {
@@ -307,8 +310,11 @@ func anySize(rng *rand.Rand) uint64 {
 	return 1 + rng.Uint64N(backupring.MaxSize)
 }
 
-// Random frames, descriptors, absent pages and speeds of IOusers and IOprovider against the published pseudo-code: the same is stored, kept and dropped; what is not dropped
-// arrives once, in order, whole; descriptors are skipped where the ring asks for it. Rings of 1 to 4,096, bitmaps smaller and larger than them by one, none, and backup rings that fill up.
+// Random frames, descriptors, absent pages and speeds of IOusers and IOprovider
+// against the published pseudo-code: the same is stored, kept and dropped; what
+// is not dropped arrives once, in order, whole; descriptors are skipped where
+// the ring asks for it. Rings of 1 to 4,096, bitmaps smaller and larger than
+// them by one, none, and backup rings that fill up.
 func TestRings(t *testing.T) {
 	for seed := range uint64(*runs) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -325,7 +331,9 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// Rings of sizes at edges whose every descriptor is used, several times, with bitmaps that have a bit less, as many, and one more (as far as there are any), and backup rings that are full: the same decisions as the
+// Rings of sizes at edges whose every descriptor is used, several times, with
+// bitmaps that have a bit less, as many, and one more (as far as there are
+// any), and backup rings that are full: the same decisions as the
 // pseudo-code's, over the end of the ring and of the bitmap.
 func TestRingsGoRound(t *testing.T) {
 	for _, size := range []uint64{1, 2, 63, 64, 65, 1000, 4095, 4096} {
@@ -357,7 +365,8 @@ func TestRingsGoRound(t *testing.T) {
 	}
 }
 
-// A ring that holds as many frames as its bitmap has bits, with 4,096 of them, takes no more, and has them all delivered in order.
+// A ring that holds as many frames as its bitmap has bits, with 4,096 of them,
+// takes no more, and has them all delivered in order.
 func TestTheBitmapIsFull(t *testing.T) {
 	for _, bitmap := range []uint64{4095, 4096} {
 		r := newRig(t, false, [][2]uint64{{4096, bitmap}}, 8192)

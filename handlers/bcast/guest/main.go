@@ -13,7 +13,8 @@ import (
 //
 //go:wasmexport stream_payload
 func streamPayload(p *spin.Payload, s *bcast.State) spin.Code {
-	// Nobody waits for the deposit: the record that tells the host of the packet follows the data on the same bus.
+	// Nobody waits for the deposit: the record that tells the host of the
+	// packet follows the data on the same bus.
 	code := spin.Success
 	if spin.DMAToHostNB(spin.MEHostMem, p.HostOffset, p.Bytes()) < 0 {
 		code = spin.Fail
@@ -44,7 +45,8 @@ func streamCompletion(c *spin.Completion, s *bcast.State) spin.Code {
 	return forward(c, s)
 }
 
-// storePayload passes the packet of a message that has only one on, and deposits those of longer ones.
+// storePayload passes the packet of a message that has only one on, and
+// deposits those of longer ones.
 //
 //go:wasmexport store_payload
 func storePayload(p *spin.Payload, s *bcast.State) spin.Code {

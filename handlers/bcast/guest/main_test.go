@@ -147,7 +147,8 @@ func TestStoreReachesAllRanks(t *testing.T) {
 	})
 }
 
-// sPIN'17 §4.4.3: what fits a packet is put from the device, and not once more by the completion handler.
+// sPIN'17 §4.4.3: what fits a packet is put from the device, and not once more
+// by the completion handler.
 func TestStorePutsASinglePacketFromTheDevice(t *testing.T) {
 	each(t, store, func(t *testing.T, nodes []*node) {
 		for _, n := range []int{1, mtu} {

@@ -1,4 +1,5 @@
-// Unpacks messages into memory that is not in one piece, and packs them out of it: MPI datatypes (sPIN'17 §5.2, SC'19).
+// Unpacks messages into memory that is not in one piece, and packs them out of
+// it: MPI datatypes (sPIN'17 §5.2, SC'19).
 //
 //spin:library datatype 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -63,7 +64,8 @@ func behind(s *datatype.State, at uint64) unsafe.Pointer {
 
 func tree(s *datatype.State) datatype.Tree { return datatype.TreeAt(behind(s, 0)) }
 
-// slotOf is where the packet that begins at a byte of the stream finds what the one before it has left.
+// slotOf is where the packet that begins at a byte of the stream finds what the
+// one before it has left.
 func slotOf(s *datatype.State, offset uint64) *datatype.Slot {
 	i := offset / uint64(s.Interval) % datatype.Slots
 	return (*datatype.Slot)(behind(s, uint64(s.Checkpoints)+i*datatype.SlotSize))

@@ -102,7 +102,8 @@ func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm boo
 	}
 }
 
-// Every packet that pack sends is that part of the stream, each once, whatever the type: also one that has bytes twice.
+// Every packet that pack sends is that part of the stream, each once, whatever
+// the type: also one that has bytes twice.
 func TestPacks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { packRandom(t, rt, false) })
 }

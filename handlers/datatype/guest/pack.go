@@ -8,7 +8,8 @@ import (
 // reads is how many DMA reads a handler has on the bus at once.
 const reads = 8
 
-// pack sends the stream of the entry's memory. The message of the host starts workers, messages to self, each of which packs a batch of packets and then
+// pack sends the stream of the entry's memory. The message of the host starts
+// workers, messages to self, each of which packs a batch of packets and then
 // asks for its next one: so HPUs share the work, and no handler runs long.
 //
 //go:wasmexport pack

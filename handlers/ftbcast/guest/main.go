@@ -1,4 +1,6 @@
-// Delivers the first copy of each packet of a broadcast, and passes it on to all neighbours in a binomial graph (sPIN'17, "Further Use-Cases and Examples").
+// Delivers the first copy of each packet of a broadcast, and passes it on to
+// all neighbours in a binomial graph (sPIN'17, "Further Use-Cases and
+// Examples").
 //
 //spin:library ftbcast 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -9,8 +11,9 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// firstPayload delivers a packet that has not come before, and passes it on to those to whom nobody is nearer. With the last packet the whole
-// broadcast goes to all other neighbours. The root sends to itself what it wants to broadcast.
+// firstPayload delivers a packet that has not come before, and passes it on to
+// those to whom nobody is nearer. With the last packet the whole broadcast goes
+// to all other neighbours. The root sends to itself what it wants to broadcast.
 //
 //go:wasmexport first_payload
 func firstPayload(p *spin.Payload, s *ftbcast.State) spin.Code {
@@ -70,7 +73,8 @@ func first(s *ftbcast.State, packet uint64) bool {
 	}
 }
 
-// copies is a put each packet of which may be lost, since others go other ways, unless the transport repeats it.
+// copies is a put each packet of which may be lost, since others go other ways,
+// unless the transport repeats it.
 func copies(s *ftbcast.State, data uint64) spin.Op {
 	op := spin.Op{PTIndex: s.PT, MatchBits: s.MatchBits, HdrData: data}
 	if s.Reliable == 0 {
@@ -79,7 +83,8 @@ func copies(s *ftbcast.State, data uint64) spin.Op {
 	return op
 }
 
-// pass puts to some neighbours, from the device or from host memory, but not to the one from which it has come.
+// pass puts to some neighbours, from the device or from host memory, but not to
+// the one from which it has come.
 func pass(s *ftbcast.State, op *spin.Op, i, to uint32, source uint32, host bool) bool {
 	ok := true
 	for ; i < to; i++ {

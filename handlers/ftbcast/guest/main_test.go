@@ -25,7 +25,8 @@ type rig struct {
 	state    *ftbcast.State
 }
 
-// each runs f on the Go source and on the module, at rank 3, whose neighbours are 4 and 5, its children, and 9.
+// each runs f on the Go source and on the module, at rank 3, whose neighbours
+// are 4 and 5, its children, and 9.
 func each(t *testing.T, f func(*testing.T, *rig)) {
 	for _, wasm := range []bool{false, true} {
 		t.Run(map[bool]string{false: "native", true: "tinygo"}[wasm], func(t *testing.T) {
@@ -57,8 +58,9 @@ func (r *rig) targets() (list []uint32) {
 	return list
 }
 
-// The first copy of a packet is delivered and goes to all children but the one that it came from; others go nowhere. With the last packet the
-// broadcast goes to the other neighbours.
+// The first copy of a packet is delivered and goes to all children but the one
+// that it came from; others go nowhere. With the last packet the broadcast goes
+// to the other neighbours.
 func TestFirstCopyOnly(t *testing.T) {
 	each(t, func(t *testing.T, r *rig) {
 		for packet := range 71 {

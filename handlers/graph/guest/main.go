@@ -1,4 +1,6 @@
-// Breadth-first search and shortest paths: updates of distances by compare-and-swap in host memory, and where they go on from there (sPIN'17, "Simple Graph Kernels").
+// Breadth-first search and shortest paths: updates of distances by
+// compare-and-swap in host memory, and where they go on from there (sPIN'17,
+// "Simple Graph Kernels").
 //
 //spin:library graph 1.0
 //spin:needs spaces=handler host_memory=16
@@ -9,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// graphUpdate carries out the updates of a packet, and acknowledges them when they are in host memory and a worker is to go on from there.
+// graphUpdate carries out the updates of a packet, and acknowledges them when
+// they are in host memory and a worker is to go on from there.
 //
 //go:wasmexport graph_update
 func graphUpdate(p *spin.Payload, s *graph.State) spin.Code {
@@ -60,11 +63,14 @@ func result(ok bool, code spin.Code) spin.Code {
 	return code
 }
 
-// The end of the search is found as by Dijkstra and Scholten ("Termination Detection for Diffusing Computations", 1980): a node is engaged by the first packet that
-// comes while it has nothing to do, and done when all that it has sent has come to an end; then it tells the node that has engaged it. When the first is
-// done, all are.
+// The end of the search is found as by Dijkstra and Scholten ("Termination
+// Detection for Diffusing Computations", 1980): a node is engaged by the first
+// packet that comes while it has nothing to do, and done when all that it has
+// sent has come to an end; then it tells the node that has engaged it. When the
+// first is done, all are.
 
-// enter counts a reason for which the node is not done, and tells whether the node is engaged by it.
+// enter counts a reason for which the node is not done, and tells whether the
+// node is engaged by it.
 func enter(s *graph.State, from uint32) bool {
 	for {
 		now := s.Deficit

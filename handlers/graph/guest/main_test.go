@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// A node of three, node 1, has vertices 1, 4, 7, … of the graph, 130 of them; the search begins on node 2.
+// A node of three, node 1, has vertices 1, 4, 7, … of the graph, 130 of them;
+// the search begins on node 2.
 const (
 	nodes    = 3
 	rank     = 1
@@ -119,7 +120,8 @@ func (r *rig) said() (list [][2]uint64) {
 	return list
 }
 
-// An update of a vertex without a label changes host memory, and a worker is to go on from there; the sender will hear when that has come to an end.
+// An update of a vertex without a label changes host memory, and a worker is to
+// go on from there; the sender will hear when that has come to an end.
 func TestUpdate(t *testing.T) {
 	each(t, func(r *rig) {
 		label := graph.Label(3, 77)
@@ -157,7 +159,8 @@ func TestNoImprovement(t *testing.T) {
 	})
 }
 
-// Several updates of one vertex in a packet, more of them than are on the bus at once: the best one counts, and a worker goes on once.
+// Several updates of one vertex in a packet, more of them than are on the bus
+// at once: the best one counts, and a worker goes on once.
 func TestUpdatesMeet(t *testing.T) {
 	each(t, func(r *rig) {
 		var list []graph.Update
@@ -207,7 +210,8 @@ func TestSearchOnOneNode(t *testing.T) {
 	})
 }
 
-// A worker gathers updates for each node until a packet is full, sends all, waits for all, and goes on where it was.
+// A worker gathers updates for each node until a packet is full, sends all,
+// waits for all, and goes on where it was.
 func TestPackets(t *testing.T) {
 	each(t, func(r *rig) {
 		edges := []uint32{to(0, 10), to(2, 20), to(0, 11), to(0, 12), to(0, 13), to(0, 14), to(2, 21)}
@@ -248,7 +252,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// A vertex with more edges than a worker reads at once, and more than it follows before others have their turn.
+// A vertex with more edges than a worker reads at once, and more than it
+// follows before others have their turn.
 func TestHub(t *testing.T) {
 	r := newRig(t, false, true)
 	const degree = 900

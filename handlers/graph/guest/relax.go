@@ -74,7 +74,8 @@ func relax(s *graph.State, list []graph.Update) bool {
 // never is the label that was seen of any vertex, if none are kept.
 var never uint64 = graph.NoLabel
 
-// seen is where the label is that was last seen of a vertex: what is in host memory is the same or smaller.
+// seen is where the label is that was last seen of a vertex: what is in host
+// memory is the same or smaller.
 func seen(s *graph.State, vertex uint32) *uint64 {
 	if s.Seen == 0 {
 		return &never
@@ -85,7 +86,8 @@ func seen(s *graph.State, vertex uint32) *uint64 {
 // place is where a vertex's label is in host memory.
 func place(vertex uint32) uint64 { return uint64(vertex) * graph.VertexSize }
 
-// wait sets the bit of a vertex, and tells whether a worker is needed for it: none if its word was there.
+// wait sets the bit of a vertex, and tells whether a worker is needed for it:
+// none if its word was there.
 func wait(s *graph.State, vertex uint32) bool {
 	if set(word(s, s.Waiting, vertex>>6), vertex) != 0 {
 		return false // whoever takes the others takes it
@@ -110,8 +112,10 @@ func set(w *uint64, bit uint32) uint64 {
 	}
 }
 
-// take gives a worker the vertices of a word that is not 0. A worker that has cleared the bit of a word has the word: whoever sets a bit in it
-// meanwhile finds others there, which are taken with it, or none, and then sets the bit of the word again.
+// take gives a worker the vertices of a word that is not 0. A worker that has
+// cleared the bit of a word has the word: whoever sets a bit in it meanwhile
+// finds others there, which are taken with it, or none, and then sets the bit
+// of the word again.
 func take(s *graph.State, w *graph.Worker) bool {
 	line, mask := s.Cursor>>6, minusOne<<(s.Cursor&63)
 	for n := uint32(0); n <= s.Lines && int64(s.Pending) > 0; n++ {
@@ -149,7 +153,8 @@ func empty(w *uint64) uint64 {
 	}
 }
 
-// wake has an idle worker go on, if there is one. Those that are not idle look for vertices before they are.
+// wake has an idle worker go on, if there is one. Those that are not idle look
+// for vertices before they are.
 func wake(s *graph.State) bool {
 	for {
 		idle := s.Idle

@@ -16,8 +16,10 @@ func at(s *graph.State, n uint64) spin.Ptr {
 	return spin.After(s) + spin.Ptr(s.Workers+uint32(n)*s.Stride)
 }
 
-// work takes vertices and follows their edges, until there is a full packet for some node, or no vertex left. Then it sends what there is for
-// all, and goes on when all of it is acknowledged: so a worker has no more than one packet on its way to each node.
+// work takes vertices and follows their edges, until there is a full packet for
+// some node, or no vertex left. Then it sends what there is for all, and goes
+// on when all of it is acknowledged: so a worker has no more than one packet on
+// its way to each node.
 func work(s *graph.State, n uint64) bool {
 	w := worker(s, n)
 	full, ok := w.Sending != 0, true
@@ -49,7 +51,8 @@ func work(s *graph.State, n uint64) bool {
 	return again(s, n)
 }
 
-// idle makes a worker idle, unless there is something to do: what was there before it was idle it sees, and what comes behind that wakes it.
+// idle makes a worker idle, unless there is something to do: what was there
+// before it was idle it sees, and what comes behind that wakes it.
 func idle(s *graph.State, n uint64) (rests, ok bool) {
 	bit := uint64(1) << n
 	spin.FAdd(&s.Idle, bit)
@@ -78,7 +81,8 @@ func next(s *graph.State, w *graph.Worker) (found, ok bool) {
 	return true, true
 }
 
-// follow makes updates of the edges in Chunk, or of a new one. It stops when there is a full packet for another node.
+// follow makes updates of the edges in Chunk, or of a new one. It stops when
+// there is a full packet for another node.
 func follow(s *graph.State, n uint64) (full, ok bool) {
 	w := worker(s, n)
 	if w.At == w.Have && !read(s, w) {
@@ -137,8 +141,10 @@ func packets(s *graph.State, n uint64) spin.Ptr {
 	return at(s, n) + spin.Ptr(graph.WorkerSize+(4*s.Ranks+15)&^15)
 }
 
-// send sends what a worker has for other nodes, and carries out what it has for its own. Sent says that the last acknowledgement will have the worker go on; it
-// does not if all was acknowledged meanwhile, if there was nothing, or if the worker is to go on sending in its next turn.
+// send sends what a worker has for other nodes, and carries out what it has for
+// its own. Sent says that the last acknowledgement will have the worker go on;
+// it does not if all was acknowledged meanwhile, if there was nothing, or if
+// the worker is to go on sending in its next turn.
 func send(s *graph.State, n uint64) (sent, ok bool) {
 	w := worker(s, n)
 	fills := spin.View[uint32]((at(s, n) + graph.WorkerSize).Bytes(4 * s.Ranks))

@@ -1,8 +1,11 @@
-// Package rdmatest is the random test of the libraries that are an RDMA engine: random transfers between processes on random networks, whose memory may be
+// Package rdmatest is the random test of the libraries that are an RDMA engine:
+// random transfers between processes on random networks, whose memory may be
 // absent at any time.
 //
-// Every byte is where it belongs when the notification says so, and what the receiver does with it afterwards stays, as do the bytes around; every
-// notification comes once; every transfer ends; no block that was acknowledged is sent again.
+// Every byte is where it belongs when the notification says so, and what the
+// receiver does with it afterwards stays, as do the bytes around; every
+// notification comes once; every transfer ends; no block that was acknowledged
+// is sent again.
 package rdmatest
 
 import (
@@ -35,7 +38,9 @@ type Kind struct {
 	Load    func(s *Storm, c *runtime.Cluster) (Opener, error)
 	Profile func(s *Storm) []string       // overrides of exanest-qfdb
 	State   func(s *Storm) map[string]any // besides the engine's
-	Hog     func(s *Storm) int            // bytes that a process on each node has, and uses all the time; nil: there is none
+	// bytes that a process on each node has, and uses all the time; nil: there
+	// is none
+	Hog func(s *Storm) int
 }
 
 // Storm is a network with its processes.
@@ -152,7 +157,8 @@ func (s *Storm) length() int {
 	return s.Rand.IntN(dataBytes / 2)
 }
 
-// content is a part of what a process has for others: pages of its own bytes, and some that it has never touched.
+// content is a part of what a process has for others: pages of its own bytes,
+// and some that it has never touched.
 func content(process, from, to int) []byte {
 	b := make([]byte, to-from)
 	for page := from >> 12; page<<12 < to; page++ {
@@ -195,7 +201,8 @@ func (s *Storm) program(p *runtime.Proc, me, area int, o rdma.Options) (err erro
 		}
 		return nil
 	}
-	if s.kind.Hog != nil && s.Rand.IntN(3) == 0 { // all it has is copied when it is written, until the child ends
+	// all it has is copied when it is written, until the child ends
+	if s.kind.Hog != nil && s.Rand.IntN(3) == 0 {
 		child, err := p.OS().Fork(p.Thread(), "child")
 		if err != nil {
 			return err
@@ -235,7 +242,8 @@ func (s *Storm) begin(g *rdma.Page, i int) (*rdma.Pending, error) {
 	return begin(t)
 }
 
-// receive waits for what comes to a process, looks at it as it is at this moment, and uses the memory for something else.
+// receive waits for what comes to a process, looks at it as it is at this
+// moment, and uses the memory for something else.
 func (s *Storm) receive(g *rdma.Page, me int) error {
 	for i, m := range s.Moves {
 		if m.to != me {

@@ -5,7 +5,9 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// handOver gives the host a request, or a stripe that is to grow. The stripe goes with it, if its writer does so. False: the host has too much to do already.
+// handOver gives the host a request, or a stripe that is to grow. The stripe
+// goes with it, if its writer does so. False: the host has too much to do
+// already.
 func (c *call) handOver(kind uint32) bool {
 	s, st := c.s, c.st
 	if spin.FAdd(&s.Held, 1) >= uint64(s.Limit) {
@@ -43,7 +45,8 @@ func (c *call) tell(f *kv.Handoff, behind spin.Ptr, n uint64) {
 	}))
 }
 
-// word carries out what the host says: it has dealt with requests of a stripe, or has blocks for a stack.
+// word carries out what the host says: it has dealt with requests of a stripe,
+// or has blocks for a stack.
 func (c *call) word(w *kv.Word) {
 	if w.Op == kv.Refill {
 		c.refill(w)
@@ -68,7 +71,8 @@ func blocks(s *kv.State, k *kv.Stack) []uint64 {
 	return spin.View[uint64](spin.After(k).Bytes(8 * s.Depth))
 }
 
-// take allocates the block of a request: OK, or what the client is told. It asks the host for more before there are none.
+// take allocates the block of a request: OK, or what the client is told. It
+// asks the host for more before there are none.
 func (c *call) take(class uint32) uint32 {
 	k := stackOf(c.s, class)
 	spin.Lock(&k.Lock)

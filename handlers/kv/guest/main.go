@@ -1,4 +1,6 @@
-// Keeps a hash table in host memory: inserts, looks up, deletes and swaps by walking its buckets by DMA, and hands over to the host what takes longer (sPIN'17 §5.4).
+// Keeps a hash table in host memory: inserts, looks up, deletes and swaps by
+// walking its buckets by DMA, and hands over to the host what takes longer
+// (sPIN'17 §5.4).
 //
 //spin:library kv 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -47,7 +49,8 @@ func (c *call) end(code spin.Code) spin.Code {
 	return code
 }
 
-// header deals with a short request. For a long one it allocates the memory that payload handlers deposit it in.
+// header deals with a short request. For a long one it allocates the memory
+// that payload handlers deposit it in.
 //
 //go:wasmexport header
 func header(h *spin.Header, s *kv.State) spin.Code {
@@ -127,7 +130,8 @@ func completion(m *spin.Completion, s *kv.State) spin.Code {
 	return c.end(spin.Success)
 }
 
-// slotOf finds the slot of a message. If it had none before (was is 0), it takes one. nil: there is none.
+// slotOf finds the slot of a message. If it had none before (was is 0), it
+// takes one. nil: there is none.
 func slotOf(s *kv.State, message, was uint64) *kv.Slot {
 	for i := range s.Slots {
 		slot := spin.Behind[kv.Slot](s, s.SlotsAt+(uint32(message)+i)%s.Slots*kv.SlotSize)

@@ -128,7 +128,8 @@ func (b *bench) tell(w kv.Word, links ...uint64) {
 	require.Equal(b.t, spin.Drop, spintest.Deliver(b.d, b.h, b.s, m).Header)
 }
 
-// Any sequence of requests answers as a map does, and no block is lost; packets of long ones come in any order.
+// Any sequence of requests answers as a map does, and no block is lost; packets
+// of long ones come in any order.
 func TestAnswersAsAMapDoes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { asAMap(t, rt, false) })
 }
@@ -218,7 +219,8 @@ func asAMap(t *testing.T, rt *rapid.T, wasm bool) {
 	require.EqualValues(rt, 3, b.s.Free, "buffers")
 }
 
-// A walk that is too long makes the stripe the host's, with the request; others join it until the host has dealt with all, and then handlers serve again.
+// A walk that is too long makes the stripe the host's, with the request; others
+// join it until the host has dealt with all, and then handlers serve again.
 func TestHandsOver(t *testing.T) {
 	b := newBench(t, false, func(s *kv.State) { s.Steps, s.Limit, s.Depth = 1, 3, 8 })
 	st := b.stripe()
@@ -274,7 +276,8 @@ func TestAsksForMoreBuckets(t *testing.T) {
 	require.EqualValues(t, kv.AtHost, b.stripe().Lock)
 }
 
-// Locks that stay taken send the client back, and leave nothing behind: readers beside readers, writers alone, a writer before later readers.
+// Locks that stay taken send the client back, and leave nothing behind: readers
+// beside readers, writers alone, a writer before later readers.
 func TestLocks(t *testing.T) {
 	b := newBench(t, false, nil)
 	b.send(kv.Request{Op: kv.Put}, []byte("k"), nil, spintest.Message{})
@@ -303,7 +306,8 @@ func TestLocks(t *testing.T) {
 	require.EqualValues(t, 2, b.stack(0).Count+uint32(st.Items), "blocks")
 }
 
-// The host is asked once for blocks, before there are none; when it has none clients are told so; full stacks give half to it.
+// The host is asked once for blocks, before there are none; when it has none
+// clients are told so; full stacks give half to it.
 func TestBlocks(t *testing.T) {
 	b := newBench(t, false, func(s *kv.State) { s.Low = 2 })
 	put := func(i int) uint32 {

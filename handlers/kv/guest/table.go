@@ -10,8 +10,10 @@ func stripeOf(s *kv.State, i uint32) *kv.Stripe {
 	return spin.Behind[kv.Stripe](s, s.StripesAt+i&(s.Stripes-1)*kv.StripeSize)
 }
 
-// enter takes the stripe of a request as a Reader or as its Writer or, if the stripe is the host's, joins the requests that the host has of it: AtHost.
-// A writer that has come keeps new readers out, and waits for those that are in. 0: the stripe stayed taken.
+// enter takes the stripe of a request as a Reader or as its Writer or, if the
+// stripe is the host's, joins the requests that the host has of it: AtHost. A
+// writer that has come keeps new readers out, and waits for those that are in.
+// 0: the stripe stayed taken.
 func (c *call) enter(as uint64) uint64 {
 	lock := &c.st.Lock
 	for range c.s.Tries {
@@ -40,8 +42,9 @@ func (c *call) leave() {
 	c.held = 0
 }
 
-// find walks the bucket of a key, to its item or to the end, where an item of zeros stands for none. It reads up to most bytes of the item into the
-// buffer a. False: the walk is longer than Steps items, so that it is the host's.
+// find walks the bucket of a key, to its item or to the end, where an item of
+// zeros stands for none. It reads up to most bytes of the item into the buffer
+// a. False: the walk is longer than Steps items, so that it is the host's.
 func (c *call) find(most uint64) bool {
 	key := c.head[kv.RequestSize : kv.RequestSize+c.r.Key]
 	c.item = spin.At[kv.Item](c.a)
@@ -104,7 +107,8 @@ func (c *call) send(value uint64) {
 	c.packet(packet, n, at, all)
 }
 
-// change carries out what alters a bucket, answers, and leaves the stripe. False: the item is too far.
+// change carries out what alters a bucket, answers, and leaves the stripe.
+// False: the item is too far.
 func (c *call) change() bool {
 	if !c.find(kv.RequestSize + uint64(c.r.Key)) {
 		return false

@@ -1,4 +1,6 @@
-// ExaNeSt's packetizer and mailbox (TR-488 §4.4): messages of up to 64 bytes from a channel of one process to the queue of another, each of which is answered.
+// ExaNeSt's packetizer and mailbox (TR-488 §4.4): messages of up to 64 bytes
+// from a channel of one process to the queue of another, each of which is
+// answered.
 //
 //spin:library mailbox 1.0
 //spin:needs memory=min(64*ranks,1024)*48 entry_options=op_put
@@ -48,7 +50,8 @@ func packetizer(h *spin.Header, s *mailbox.State) spin.Code {
 	return spin.Drop
 }
 
-// launch takes a message. That its sender cannot say which protection domain it belongs to is the point of PDIDs: transmit writes the register's.
+// launch takes a message. That its sender cannot say which protection domain it
+// belongs to is the point of PDIDs: transmit writes the register's.
 func launch(s *mailbox.State, h *spin.Header, m *mailbox.Header) {
 	c := &s.Channels[m.Channel]
 	if c.Status == mailbox.Ongoing {
@@ -63,8 +66,9 @@ func launch(s *mailbox.State, h *spin.Header, m *mailbox.Header) {
 	begin(s, m.Channel)
 }
 
-// again sends the message in a channel once more. One that a mailbox has refused is decided on, and becomes a new one; what has become of one
-// that has timed out nobody knows, so it stays what it is.
+// again sends the message in a channel once more. One that a mailbox has
+// refused is decided on, and becomes a new one; what has become of one that has
+// timed out nobody knows, so it stays what it is.
 func again(s *mailbox.State, channel uint32) {
 	c := &s.Channels[channel]
 	switch c.Status {
@@ -141,8 +145,9 @@ func expired(s *mailbox.State, channel, sequence, attempt uint32) {
 	retransmit(s, channel)
 }
 
-// answered is an acknowledgement, positive or negative. It counts for all attempts of its message, but that one was damaged: that is past if
-// there was another since.
+// answered is an acknowledgement, positive or negative. It counts for all
+// attempts of its message, but that one was damaged: that is past if there was
+// another since.
 func answered(s *mailbox.State, h *spin.Header, m *mailbox.Header) {
 	c := &s.Channels[m.Channel]
 	if c.NID != h.SourceNID || c.PID != h.SourcePID || c.Sequence != uint32(h.HdrData) || c.Status != mailbox.Ongoing && c.Status != mailbox.TimedOut {
@@ -235,7 +240,8 @@ func deliver(p *spin.Payload, s *mailbox.State) spin.Code {
 	return spin.Success
 }
 
-// repeated is a copy of a message that was decided on: it gets the same answer, so that what a sender was told stays true.
+// repeated is a copy of a message that was decided on: it gets the same answer,
+// so that what a sender was told stays true.
 func repeated(p *spin.Payload, s *mailbox.State, m *mailbox.Header, from *mailbox.Peer, age int32) {
 	if age < 0 {
 		s.Received.Outdated++

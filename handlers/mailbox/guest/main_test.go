@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// A launch makes a cell with the register's protection domain and starts a timer; the cell is queued and acknowledged, a copy of it acknowledged
-// only, and the acknowledgement sets the status and takes the timer back.
+// A launch makes a cell with the register's protection domain and starts a
+// timer; the cell is queued and acknowledged, a copy of it acknowledged only,
+// and the acknowledgement sets the status and takes the timer back.
 func TestMessage(t *testing.T) {
 	const peers = 4
 	d := spintest.New(t, spintest.Config{MTU: 256, HostMem: 64, HandlerHostMem: 4 * mailbox.EntrySize})

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// header gets the rest of an announced message from its sender; a small message takes the default action.
+// header gets the rest of an announced message from its sender; a small message
+// takes the default action.
 //
 //go:wasmexport header
 func header(h *spin.Header, s *matching.State) spin.Code {
@@ -41,7 +42,8 @@ func header(h *spin.Header, s *matching.State) spin.Code {
 //
 //go:wasmexport payload
 func payload(p *spin.Payload, _ *matching.State) spin.Code {
-	// Nobody waits for the deposit: the record that tells the host of the message follows the data on the same bus.
+	// Nobody waits for the deposit: the record that tells the host of the
+	// message follows the data on the same bus.
 	if spin.DMAToHostNB(spin.MEHostMem, p.HostOffset, p.Bytes()) < 0 {
 		return spin.Fail
 	}

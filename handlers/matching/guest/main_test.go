@@ -88,7 +88,8 @@ func TestSmallMessageIsLeftToTheEntry(t *testing.T) {
 	})
 }
 
-// What no sender of ours sends must not make a device read beyond the message or get a negative length.
+// What no sender of ours sends must not make a device read beyond the message
+// or get a negative length.
 func TestBadAnnouncements(t *testing.T) {
 	each(t, func(t *testing.T, d *spintest.Device, h entry) {
 		short := announce(1000, 0)

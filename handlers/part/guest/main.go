@@ -1,4 +1,6 @@
-// The RDMA engine with PART: page faults at the destination go into a FIFO, and blocks wait until they are asked for again (Psistakis et al., IEEE TPDS 2022).
+// The RDMA engine with PART: page faults at the destination go into a FIFO, and
+// blocks wait until they are asked for again (Psistakis et al., IEEE TPDS
+// 2022).
 //
 //spin:library part 1.0
 //spin:needs memory=256*80+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
@@ -57,7 +59,8 @@ func (faults) Paused(s *rdma.State, slot uint32) {
 	}
 }
 
-// Control is the explicit request to send a block again. One of a sequence number that is over is void: a time-out was first.
+// Control is the explicit request to send a block again. One of a sequence
+// number that is over is void: a time-out was first.
 func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	switch m.Kind {
 	case part.KindUnreadable:
@@ -83,8 +86,9 @@ func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	return true
 }
 
-// Cell passes on what the own process has to say: that a block is to be sent again, of which the data is the entry of the FIFO, or that there is no page to
-// send.
+// Cell passes on what the own process has to say: that a block is to be sent
+// again, of which the data is the entry of the FIFO, or that there is no page
+// to send.
 func (faults) Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool {
 	if p.SourceNID != s.NID || p.SourcePID != s.PID {
 		return false
@@ -106,7 +110,8 @@ func (faults) Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool {
 	return false
 }
 
-// control is the firmware: descriptors, acknowledgements, time-outs, requests to read, and to send a block again.
+// control is the firmware: descriptors, acknowledgements, time-outs, requests
+// to read, and to send a block again.
 //
 //go:wasmexport control
 func control(h *spin.Header, s *part.State) spin.Code { return engine.Control[faults](h, &s.RDMA) }

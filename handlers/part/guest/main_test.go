@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// A cell whose memory is absent goes into the FIFO and is refused; another of its page is not pushed again.
+// A cell whose memory is absent goes into the FIFO and is refused; another of
+// its page is not pushed again.
 func TestFaultGoesIntoTheFIFO(t *testing.T) {
 	const mtu, contexts, peers = 256, 4, 4
 	d := spintest.New(t, spintest.Config{MTU: mtu, HostMem: 1 << 16, HandlerHostMem: 1024})

@@ -1,4 +1,5 @@
-// Answers messages from the network interface (sPIN'17 §4.4.1): the whole when it has been deposited, or packet by packet.
+// Answers messages from the network interface (sPIN'17 §4.4.1): the whole when
+// it has been deposited, or packet by packet.
 //
 //spin:library pingpong 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -26,7 +27,8 @@ func answer(p *spin.Payload, s *pingpong.State, offset uint64) spin.Code {
 	}))
 }
 
-// streamPayload answers a packet as it arrives, by a put of its own to the packet's place in the message.
+// streamPayload answers a packet as it arrives, by a put of its own to the
+// packet's place in the message.
 //
 //go:wasmexport stream_payload
 func streamPayload(p *spin.Payload, s *pingpong.State) spin.Code {
@@ -43,7 +45,8 @@ func streamCompletion(c *spin.Completion, s *pingpong.State) spin.Code {
 	return answerWhole(c, s)
 }
 
-// storePayload answers the packet of a message that has only one, and deposits those of longer ones.
+// storePayload answers the packet of a message that has only one, and deposits
+// those of longer ones.
 //
 //go:wasmexport store_payload
 func storePayload(p *spin.Payload, s *pingpong.State) spin.Code {

@@ -7,8 +7,11 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// What a server had that has failed is the exclusive or of what the others have. A chain collects it: the first server sends its bytes to the next one, whose handlers
-// add their own to each packet and pass it on; the last one sends the sum to who wants it. Whoever asks sends one message, and gets the bytes once.
+// What a server had that has failed is the exclusive or of what the others
+// have. A chain collects it: the first server sends its bytes to the next one,
+// whose handlers add their own to each packet and pass it on; the last one
+// sends the sum to who wants it. Whoever asks sends one message, and gets the
+// bytes once.
 
 // gather begins a chain: the network interface sends what the server has of the range.
 //

@@ -8,8 +8,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Several parity servers keep a Reed-Solomon code (raid5.Code). Data servers multiply what changes, and send it to each of them; there it is applied as by a single one. In
-// a chain each server multiplies its bytes by what the servers that take part make of it.
+// Several parity servers keep a Reed-Solomon code (raid5.Code). Data servers
+// multiply what changes, and send it to each of them; there it is applied as by
+// a single one. In a chain each server multiplies its bytes by what the servers
+// that take part make of it.
 
 // encode is write with several parity servers.
 //
@@ -46,7 +48,8 @@ func encode(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// differ sends parity servers a difference, times the coefficient of each: the buffer is multiplied from one to the next.
+// differ sends parity servers a difference, times the coefficient of each: the
+// buffer is multiplied from one to the next.
 func differ(s *raid5.State, p *spin.Payload, buffer []byte, i, told uint32) (sent spin.Result) {
 	op := spin.Op{
 		Local: spin.Addr(buffer), Length: uint64(p.Length), PTIndex: s.PT, MatchBits: raid5.DeltaBits, RemoteOffset: p.HostOffset, HdrData: p.HdrData,
@@ -85,7 +88,8 @@ func collect(h *spin.Header, s *raid5.State) spin.Code {
 	}
 }
 
-// blend is fold with several parity servers. The first server has sent its bytes as they are; the second one multiplies them, too.
+// blend is fold with several parity servers. The first server has sent its
+// bytes as they are; the second one multiplies them, too.
 //
 //go:wasmexport blend
 func blend(p *spin.Payload, s *raid5.State) spin.Code {
@@ -129,8 +133,9 @@ func table(s *raid5.State, i uint32) *[raid5.TableSize / 4]uint32 {
 	return spin.At[[raid5.TableSize / 4]uint32](locks(s) + raid5.Locks*raid5.LockSize + spin.Ptr(i*raid5.TableSize))
 }
 
-// multiply changes bytes to their products with c in GF(256), which it looks up: first it computes those of all bytes, four at a time. README.md says what else would take
-// how long.
+// multiply changes bytes to their products with c in GF(256), which it looks
+// up: first it computes those of all bytes, four at a time. README.md says what
+// else would take how long.
 func multiply(to []byte, c uint8, products *[raid5.TableSize / 4]uint32) {
 	if c == 1 {
 		return

@@ -55,7 +55,9 @@ func (a *array) said(set, lost uint32, from, n int) []byte {
 	return sum
 }
 
-// Every parity server has the code of the data when all is quiet, and each write is answered once, whatever the order of packets; those that have failed hear of nothing.
+// Every parity server has the code of the data when all is quiet, and each
+// write is answered once, whatever the order of packets; those that have failed
+// hear of nothing.
 func TestEncode(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		for _, parity := range []int{2, 5} {
@@ -121,7 +123,8 @@ func TestEncodeThatFails(t *testing.T) {
 	})
 }
 
-// With as many servers gone as there are for parity a chain of the others says what each of them had: for a client, and for one in its place.
+// With as many servers gone as there are for parity a chain of the others says
+// what each of them had: for a client, and for one in its place.
 func TestCodedChains(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		a := newArrayOf(t, 3, 2, wasm, 8)

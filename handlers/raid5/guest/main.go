@@ -1,4 +1,5 @@
-// The servers of a RAID-5 array: data servers write and stream differences, the parity server applies them (sPIN'17 §5.3).
+// The servers of a RAID-5 array: data servers write and stream differences, the
+// parity server applies them (sPIN'17 §5.3).
 //
 //spin:library raid5 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -90,7 +91,8 @@ func apply(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// done counts a difference that the parity server has applied; with the last one of a write its client is told.
+// done counts a difference that the parity server has applied; with the last
+// one of a write its client is told.
 //
 //go:wasmexport done
 func done(h *spin.Header, s *raid5.State) spin.Code {
@@ -100,7 +102,8 @@ func done(h *spin.Header, s *raid5.State) spin.Code {
 	return spin.Drop
 }
 
-// settle counts a packet of a write: in the upper half of its slot those that failed, in the lower half all.
+// settle counts a packet of a write: in the upper half of its slot those that
+// failed, in the lower half all.
 func settle(s *raid5.State, t raid5.Ticket, failed bool) spin.Result {
 	if t.Slot() >= s.Slots {
 		return spin.Invalid
@@ -132,7 +135,8 @@ func answer(s *raid5.State, t raid5.Ticket, status uint64) spin.Result {
 // locks are behind the slots, tables behind the locks, buffers behind the tables.
 func locks(s *raid5.State) spin.Ptr { return spin.After(s) + spin.Ptr(s.Slots*raid5.SlotSize) }
 
-// lock keeps other handlers from the memory of a packet: those from the first on, which wait for each other in the order of the locks.
+// lock keeps other handlers from the memory of a packet: those from the first
+// on, which wait for each other in the order of the locks.
 func lock(s *raid5.State, offset uint64, length uint32) {
 	for i := range span(offset, length) {
 		l := spin.At[raid5.Lock](locks(s) + spin.Ptr(lockAt(offset, length, i)*raid5.LockSize))
@@ -161,7 +165,8 @@ func span(offset uint64, length uint32) uint32 {
 	return uint32((offset+uint64(length)-1)/raid5.LockBytes-offset/raid5.LockBytes) + 1
 }
 
-// lockAt is the i-th of them in ascending order: if they go beyond the last lock, those that begin anew come first.
+// lockAt is the i-th of them in ascending order: if they go beyond the last
+// lock, those that begin anew come first.
 func lockAt(offset uint64, length, i uint32) uint32 {
 	first := uint32(offset/raid5.LockBytes) % raid5.Locks
 	if n := span(offset, length); first+n > raid5.Locks {
@@ -181,7 +186,8 @@ func acquire(s *raid5.State, length uint32) (uint32, []byte) {
 	return i, at.Bytes(length)
 }
 
-// xor changes to by from, which is as long: by eight words of 8 bytes at a time, the last ones by one, then by bytes.
+// xor changes to by from, which is as long: by eight words of 8 bytes at a
+// time, the last ones by one, then by bytes.
 func xor(to, from []byte) {
 	a, b, n := unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(unsafe.SliceData(from)), len(to)
 	for ; n > 64; n -= 64 { // no pointer gets behind the bytes

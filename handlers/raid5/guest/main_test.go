@@ -23,7 +23,8 @@ const (
 	memory  = (raid5.Locks + 2) * raid5.LockBytes // locks begin anew
 )
 
-// array is servers that are devices without time: what they send each other is delivered by drain, in any order.
+// array is servers that are devices without time: what they send each other is
+// delivered by drain, in any order.
 type array struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -185,7 +186,9 @@ func each(t *testing.T, f func(t *testing.T, wasm bool)) {
 	t.Run("module", func(t *testing.T) { f(t, true) })
 }
 
-// Data is written, parity is its exclusive or, and each write is answered once, when all of it is done; whatever the order of packets, differences and answers.
+// Data is written, parity is its exclusive or, and each write is answered once,
+// when all of it is done; whatever the order of packets, differences and
+// answers.
 func TestWrites(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		a := newArray(t, 3, wasm, 5)
@@ -227,7 +230,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// A write beyond the end changes nothing, and its client is told; so it is of memory that is not there, at whichever server.
+// A write beyond the end changes nothing, and its client is told; so it is of
+// memory that is not there, at whichever server.
 func TestWritesThatFail(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		a := newArray(t, 2, wasm, 6)
@@ -270,7 +274,8 @@ func TestWritesAlone(t *testing.T) {
 	})
 }
 
-// A chain collects what a server had, for a client and for one in its place; each of the others adds its bytes once.
+// A chain collects what a server had, for a client and for one in its place;
+// each of the others adds its bytes once.
 func TestChains(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		a := newArray(t, 4, wasm, 8)

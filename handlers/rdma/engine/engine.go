@@ -1,4 +1,5 @@
-// Package engine is the RDMA engine's protocol, for modules that differ in what they do about page faults: rdma and part.
+// Package engine is the RDMA engine's protocol, for modules that differ in what
+// they do about page faults: rdma and part.
 package engine
 
 import (
@@ -12,12 +13,15 @@ import (
 type Extension interface {
 	// Behind is where contexts and peers lie.
 	Behind(s *rdma.State) spin.Ptr
-	// Fault is told of a cell, or of a notification, of a block h whose memory at an address was absent, and returns the code of the negative
+	// Fault is told of a cell, or of a notification, of a block h whose memory
+	// at an address was absent, and returns the code of the negative
 	// acknowledgement.
 	Fault(s *rdma.State, p *spin.Payload, h *rdma.Header, address uint64) uint64
-	// Paused is told that a negative acknowledgement NackFault has come for a block, whose time-out is running.
+	// Paused is told that a negative acknowledgement NackFault has come for a
+	// block, whose time-out is running.
 	Paused(s *rdma.State, slot uint32)
-	// Control deals with a message to the firmware that the engine does not know, and reports whether it did.
+	// Control deals with a message to the firmware that the engine does not
+	// know, and reports whether it did.
 	Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool
 	// Cell likewise for the hardware.
 	Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool
@@ -51,7 +55,8 @@ func peer[X Extension](s *rdma.State, i uint32) *rdma.Peer {
 	return spin.At[rdma.Peer](x.Behind(s) + spin.Ptr(s.Contexts*rdma.ContextSize+(i-1)*rdma.PeerSize))
 }
 
-// peerOf finds a channel of a process, counted from 1, and makes one if there is none; 0: the table is full.
+// peerOf finds a channel of a process, counted from 1, and makes one if there
+// is none; 0: the table is full.
 func peerOf[X Extension](s *rdma.State, nid, pid, channel uint32) uint32 {
 	if s.Peers == 0 {
 		return 0
@@ -126,7 +131,8 @@ func Cancel(timer *int32) {
 	}
 }
 
-// timeout is how long to wait for an answer to an attempt, in nanoseconds: a timer can wait no longer than spin.MaxTimer.
+// timeout is how long to wait for an answer to an attempt, in nanoseconds: a
+// timer can wait no longer than spin.MaxTimer.
 func timeout(s *rdma.State, attempt uint32) uint64 {
 	double := uint32(0)
 	if attempt > s.BackOff {
@@ -135,7 +141,8 @@ func timeout(s *rdma.State, attempt uint32) uint64 {
 	return min(s.Timeout<<double, spin.MaxTimer)
 }
 
-// report writes the status of a channel, or of a request behind those, to the host. It suspends: it is the last thing that a handler does.
+// report writes the status of a channel, or of a request behind those, to the
+// host. It suspends: it is the last thing that a handler does.
 func report(s *rdma.State, place, status, tag uint32) {
 	word := rdma.StatusWord(status, tag)
 	spin.WriteHost(spin.HandlerHostMem, s.StatusOffset+8*uint64(place), unsafe.Pointer(&word), unsafe.Sizeof(word))

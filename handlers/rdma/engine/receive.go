@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Cells is the hardware: cells of blocks that arrive, and what has to do with reads of the own process.
+// Cells is the hardware: cells of blocks that arrive, and what has to do with
+// reads of the own process.
 func Cells[X Extension](p *spin.Payload, s *rdma.State) spin.Code {
 	m := rdma.HeaderOf(p.MatchBits)
 	var x X
@@ -125,7 +126,8 @@ func unwritable[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload, m 
 	return true
 }
 
-// contextOf finds the context of a cell's block, and takes one for a block that is new. 0: the cell is not wanted.
+// contextOf finds the context of a cell's block, and takes one for a block that
+// is new. 0: the cell is not wanted.
 func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 	if m.Slot >= rdma.Slots || s.MTU == 0 || cellsOf(s, p, m) > rdma.MaxCells || m.Kind == rdma.KindData && p.Offset >= p.MLength || m.Attempt > rdma.SequenceMask/2 {
 		s.Received.Strange++
@@ -159,7 +161,8 @@ func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint
 	return i
 }
 
-// cellsOf counts the cells of the block of a cell. The notification beside a block says how long that is.
+// cellsOf counts the cells of the block of a cell. The notification beside a
+// block says how long that is.
 func cellsOf(s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 	length := p.MLength
 	if m.Kind == rdma.KindNotify {
@@ -168,7 +171,8 @@ func cellsOf(s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 	return uint32((length + uint64(s.MTU) - 1) / uint64(s.MTU))
 }
 
-// over reports whether the block of a cell was whole before. If it was sent again its acknowledgement was lost, and there is another one.
+// over reports whether the block of a cell was whole before. If it was sent
+// again its acknowledgement was lost, and there is another one.
 func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base uint32) bool {
 	done := uint32(from.Done[m.Slot%rdma.Outstanding])
 	if done == 0 {
@@ -186,7 +190,8 @@ func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base 
 	return true
 }
 
-// newContext takes a context for the block of a cell that is the first to come. 0: there is none, or the cell is of a transfer that is over.
+// newContext takes a context for the block of a cell that is the first to come.
+// 0: there is none, or the cell is of a transfer that is over.
 func newContext[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header, who uint32) uint32 {
 	from := peer[X](s, who)
 	generation := uint32(p.HdrData>>32) & 0xffff
@@ -220,8 +225,10 @@ func newContext[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header, who
 	return i
 }
 
-// whole ends a block all of whose cells are in memory. The last block of a transfer ends when the others have, and when the notification is in
-// memory, too; so what a notification says is there. It is written once: a block ends once.
+// whole ends a block all of whose cells are in memory. The last block of a
+// transfer ends when the others have, and when the notification is in memory,
+// too; so what a notification says is there. It is written once: a block ends
+// once.
 func whole[X Extension](s *rdma.State, i uint32, p *spin.Payload) {
 	c := context[X](s, i)
 	if c.Writing > 0 || c.Arrived != 1<<c.Cells-1 || c.Flags&rdma.Completing != 0 {
@@ -283,9 +290,11 @@ func notify[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload) bool {
 	return true
 }
 
-// reclaim takes the context of a last block that waits for others of its transfer: it has not been acknowledged and comes again. Otherwise last
-// blocks could have all contexts, and those that they wait for none. Last blocks do not take it from each other: so a context is with a block that
-// will be whole, or with one that gives way to such a block.
+// reclaim takes the context of a last block that waits for others of its
+// transfer: it has not been acknowledged and comes again. Otherwise last blocks
+// could have all contexts, and those that they wait for none. Last blocks do
+// not take it from each other: so a context is with a block that will be whole,
+// or with one that gives way to such a block.
 func reclaim[X Extension](s *rdma.State) uint32 {
 	for i := uint32(1); i <= s.Contexts; i++ {
 		c := context[X](s, i)

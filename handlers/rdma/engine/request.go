@@ -7,8 +7,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// A request to read goes from a packetizer of the reader's to the mailbox of the firmware where the data is (TR-488 §4.5.1), until that has answered,
-// and then, ever more rarely, until the data is there: if the transfer fails there, somebody has to ask.
+// A request to read goes from a packetizer of the reader's to the mailbox of
+// the firmware where the data is (TR-488 §4.5.1), until that has answered, and
+// then, ever more rarely, until the data is there: if the transfer fails there,
+// somebody has to ask.
 
 // ask sends a request of the own process.
 func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
@@ -44,7 +46,8 @@ func request(s *rdma.State, i uint32) {
 	}
 }
 
-// await makes the time-out of a request come, and at no other time, but for one that has expired and whose message has not been read.
+// await makes the time-out of a request come, and at no other time, but for one
+// that has expired and whose message has not been read.
 func await(s *rdma.State, i uint32) {
 	q := &s.Requests[i]
 	Cancel(&q.Timer)
@@ -73,7 +76,8 @@ func askExpired(s *rdma.State, m *rdma.Header) {
 	request(s, m.Slot)
 }
 
-// taken is what the other side says of a request: that it is served, which is asked for again after a long time, or how it has ended.
+// taken is what the other side says of a request: that it is served, which is
+// asked for again after a long time, or how it has ended.
 func taken(s *rdma.State, p *spin.Payload, m *rdma.Header, status uint32) {
 	if m.Slot >= rdma.Reads {
 		s.Received.Strange++

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Control is the firmware: it begins transfers, and blocks of them, and learns what has become of those.
+// Control is the firmware: it begins transfers, and blocks of them, and learns
+// what has become of those.
 func Control[X Extension](h *spin.Header, s *rdma.State) spin.Code {
 	m := rdma.HeaderOf(h.MatchBits)
 	var x X
@@ -108,7 +109,8 @@ func border(s *rdma.State, t *rdma.ChannelState) uint64 {
 	return t.Destination
 }
 
-// turn gives the hardware blocks of a channel, as many as the channel may have there, and then of others.
+// turn gives the hardware blocks of a channel, as many as the channel may have
+// there, and then of others.
 func turn[X Extension](s *rdma.State, channel uint32) {
 	for range uint32(rdma.Outstanding) {
 		next[X](s, channel)
@@ -147,7 +149,8 @@ func next[X Extension](s *rdma.State, channel uint32) {
 	launch[X](s, slot)
 }
 
-// number counts a sequence number on; what has never been used begins behind State.Sequence. The word holds the number + 1.
+// number counts a sequence number on; what has never been used begins behind
+// State.Sequence. The word holds the number + 1.
 func number(s *rdma.State, word *uint16) uint32 {
 	n := s.Sequence
 	if *word != 0 {
@@ -193,7 +196,8 @@ func Wait(s *rdma.State, slot uint32, delay uint64) {
 	}
 }
 
-// Again sends a block once more, with the next sequence number, unless it was sent so often that there is nobody to receive it.
+// Again sends a block once more, with the next sequence number, unless it was
+// sent so often that there is nobody to receive it.
 func Again[X Extension](s *rdma.State, slot uint32) {
 	b := &s.Blocks[slot]
 	Cancel(&b.Timer)
@@ -273,7 +277,8 @@ func refused[X Extension](s *rdma.State, m *rdma.Header, code uint32) {
 	}
 }
 
-// Refuse ends the transfers whose data lies, in part, on a page of n bytes that the process does not have.
+// Refuse ends the transfers whose data lies, in part, on a page of n bytes that
+// the process does not have.
 func Refuse[X Extension](s *rdma.State, page, n uint64) {
 	for channel := range uint32(rdma.Channels) {
 		t := &s.Transfers[channel]
@@ -315,7 +320,8 @@ func told[X Extension](s *rdma.State, channel uint32) {
 	Tell(s, t.NID, t.PID, rdma.PTCells, &m, uint64(t.Status))
 }
 
-// read takes a request to read: a write to who asks, by a channel for reads. A request comes again until it is answered.
+// read takes a request to read: a write to who asks, by a channel for reads. A
+// request comes again until it is answered.
 func read[X Extension](s *rdma.State, h *spin.Header, m *rdma.Header, d *rdma.Descriptor) {
 	answer := rdma.Header{Kind: rdma.KindTaken, Slot: m.Slot, Sequence: m.Sequence}
 	if m.PDID != s.PDID {

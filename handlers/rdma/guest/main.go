@@ -1,4 +1,6 @@
-// The transport of ExaNeSt's RDMA engine (TR-488 §4.5): reliable writes and reads between virtual addresses, blocks of 16 KB with acknowledgements and retransmission.
+// The transport of ExaNeSt's RDMA engine (TR-488 §4.5): reliable writes and
+// reads between virtual addresses, blocks of 16 KB with acknowledgements and
+// retransmission.
 //
 //spin:library rdma 1.0
 //spin:needs memory=256*80+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put

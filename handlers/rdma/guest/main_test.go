@@ -10,8 +10,9 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// A descriptor makes blocks that end at multiples of a block's size, two of them; an acknowledgement makes the next. Cells that come are written, and
-// the block is acknowledged behind the last of them, however they come.
+// A descriptor makes blocks that end at multiples of a block's size, two of
+// them; an acknowledgement makes the next. Cells that come are written, and the
+// block is acknowledged behind the last of them, however they come.
 func TestBlocks(t *testing.T) {
 	const mtu, contexts, peers = 256, 4, 4
 	d := spintest.New(t, spintest.Config{MTU: mtu, HostMem: 1 << 16, HandlerHostMem: 1024})
@@ -35,8 +36,10 @@ func TestBlocks(t *testing.T) {
 	require.Len(t, d.Named("timer_cancel"), 1)
 }
 
-// A request to read has one time-out, although an answer may come when it has expired and its message has not been read; and it fails when nobody has answered
-// in so many retries, not when it has been answered so often that the data is on its way.
+// A request to read has one time-out, although an answer may come when it has
+// expired and its message has not been read; and it fails when nobody has
+// answered in so many retries, not when it has been answered so often that the
+// data is on its way.
 func TestRequestHasOneTimeout(t *testing.T) {
 	const retries = 3
 	d := spintest.New(t, spintest.Config{MTU: 256, HostMem: 1 << 16, HandlerHostMem: 1024})

@@ -5,7 +5,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// admit is open of servers that are guarded: nothing of a write is written whose capability does not allow it.
+// admit is open of servers that are guarded: nothing of a write is written
+// whose capability does not allow it.
 //
 //go:wasmexport admit
 func admit(h *spin.Header, s *replicate.State) spin.Code {
@@ -47,7 +48,8 @@ func fetch(h *spin.Header, s *replicate.State) spin.Code {
 	}
 }
 
-// lacks is the count of what keeps a request from being allowed; nil: nothing. What is not signed says nothing, so that is looked at first.
+// lacks is the count of what keeps a request from being allowed; nil: nothing.
+// What is not signed says nothing, so that is looked at first.
 func lacks(h *spin.Header, s *replicate.State, c *replicate.Capability, right uint32, offset, length uint64) *uint64 {
 	switch {
 	case c.MAC != c.Sign(&s.Key):

@@ -25,7 +25,8 @@ func user(c *replicate.Capability, more ...uint64) (b []byte) {
 	return b
 }
 
-// guarded is a group whose servers know the key, and a capability of client 99/2 for bytes 100 up to 5000.
+// guarded is a group whose servers know the key, and a capability of client
+// 99/2 for bytes 100 up to 5000.
 func guarded(t *testing.T, wasm bool) (*group, replicate.Capability) {
 	g := newGroup(t, 2, false, wasm)
 	for _, s := range g.servers {
@@ -61,7 +62,8 @@ func (g *group) refused(kind uint64, header, data []byte, at uint64, more func(c
 	}
 }
 
-// A capability with any one bit changed is none; neither is a part of one, nor one that is signed with another key.
+// A capability with any one bit changed is none; neither is a part of one, nor
+// one that is signed with another key.
 func TestForged(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		g, c := guarded(t, wasm)
@@ -199,7 +201,8 @@ func sipOf(k replicate.Key, m []byte) uint64 {
 	return v0 ^ v1 ^ v2 ^ v3
 }
 
-// The signature is SipHash-2-4: the paper's example, of 15 bytes, by a version of any length, and capabilities by that.
+// The signature is SipHash-2-4: the paper's example, of 15 bytes, by a version
+// of any length, and capabilities by that.
 func TestSipHash(t *testing.T) {
 	var message []byte
 	for i := range 15 {

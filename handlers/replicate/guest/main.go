@@ -1,4 +1,6 @@
-// Servers that keep copies: each writes a packet and passes it on, the last ones tell the client (SC'22, "Building Blocks for Network-Accelerated Distributed File Systems").
+// Servers that keep copies: each writes a packet and passes it on, the last
+// ones tell the client (SC'22, "Building Blocks for Network-Accelerated
+// Distributed File Systems").
 //
 //spin:library replicate 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -25,7 +27,9 @@ func open(h *spin.Header, s *replicate.State) spin.Code {
 	return spin.Drop
 }
 
-// store writes a packet and passes it on. Packets of a block are written and passed on in the order in which they came, so that all servers end with the same bytes.
+// store writes a packet and passes it on. Packets of a block are written and
+// passed on in the order in which they came, so that all servers end with the
+// same bytes.
 //
 //go:wasmexport store
 func store(p *spin.Payload, s *replicate.State) spin.Code {

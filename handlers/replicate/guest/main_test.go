@@ -23,7 +23,8 @@ const (
 	reply  = 8
 )
 
-// group is servers that are devices without time: what they send each other is delivered by drain, in any order.
+// group is servers that are devices without time: what they send each other is
+// delivered by drain, in any order.
 type group struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -122,7 +123,9 @@ func each(t *testing.T, f func(t *testing.T, wasm bool)) {
 	t.Run("module", func(t *testing.T) { f(t, true) })
 }
 
-// A write is at every server that is alive and nowhere else, once, and its client has an answer of each that passes nothing on, whatever the order of packets.
+// A write is at every server that is alive and nowhere else, once, and its
+// client has an answer of each that passes nothing on, whatever the order of
+// packets.
 func TestCopies(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		for n := 1; n <= replicate.MaxServers; n += 1 + n/4 {
@@ -165,7 +168,8 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// Each server but the first gets a packet of one other, and none is further from the first than the shape says.
+// Each server but the first gets a packet of one other, and none is further
+// from the first than the shape says.
 func TestShapes(t *testing.T) {
 	for ranks := uint32(1); ranks <= replicate.MaxServers; ranks++ {
 		for _, tree := range []bool{false, true} {
@@ -217,7 +221,8 @@ func TestBlocksKeepTheirOrder(t *testing.T) {
 	require.Equal(t, 6, yields)
 }
 
-// What does not fit, and a packet in two blocks, is refused; of memory that is not there the client is told; nothing of it is passed on.
+// What does not fit, and a packet in two blocks, is refused; of memory that is
+// not there the client is told; nothing of it is passed on.
 func TestWritesThatFail(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		g := newGroup(t, 3, false, wasm)

@@ -66,8 +66,12 @@ func (e *end) resolved(of uint64) {
 	spintest.Deliver(e.d, spintest.Handlers[rnr.State]{Header: firmware}, e.s, spintest.Message{MatchBits: h.Bits(), HdrData: of})
 }
 
-// NPF'17 §4: "our prototype limits the outstanding page faults per IOchannel to four: read and write, for both initiator and responder". Each of the four is reported, in whatever order they come; a fifth of
-// any type is handled (NACK, drop, stop) and not reported, until the firmware has learned that the one before is resolved. A bit is of a connection: another one reports its own meanwhile.
+// NPF'17 §4: "our prototype limits the outstanding page faults per IOchannel to
+// four: read and write, for both initiator and responder". Each of the four is
+// reported, in whatever order they come; a fifth of any type is handled (NACK,
+// drop, stop) and not reported, until the firmware has learned that the one
+// before is resolved. A bit is of a connection: another one reports its own
+// meanwhile.
 func TestFourFaultsAreOutstanding(t *testing.T) {
 	e := newEnd(t)
 	e.absent(true)
@@ -108,8 +112,11 @@ func TestFourFaultsAreOutstanding(t *testing.T) {
 	require.EqualValues(t, 0b1111, e.s.InFlight)
 }
 
-// NPF'17 §4: the driver first informs the hardware, which goes on; the firmware is told, too, to clear the bit. Between the two a side that meets another absent page stops without a report, and is let go on by
-// the firmware, so that it reports the page. With reports of one page, as ATS and PRI have them, there is no firmware to tell: the hardware clears the bit.
+// NPF'17 §4: the driver first informs the hardware, which goes on; the firmware
+// is told, too, to clear the bit. Between the two a side that meets another
+// absent page stops without a report, and is let go on by the firmware, so that
+// it reports the page. With reports of one page, as ATS and PRI have them,
+// there is no firmware to tell: the hardware clears the bit.
 func TestResumedBeforeTheFirmwareKnows(t *testing.T) {
 	for _, single := range []uint32{0, 1} {
 		e := newEnd(t)
@@ -143,7 +150,8 @@ func TestResumedBeforeTheFirmwareKnows(t *testing.T) {
 	}
 }
 
-// A report for which the device has no room ends the connection, on both sides: it would wait for ever.
+// A report for which the device has no room ends the connection, on both sides:
+// it would wait for ever.
 func TestReportWithoutRoom(t *testing.T) {
 	e := newEnd(t)
 	e.absent(true)
@@ -153,7 +161,9 @@ func TestReportWithoutRoom(t *testing.T) {
 	require.EqualValues(t, rnr.KindBroken, kindOf(ops[0]).Kind)
 }
 
-// One end has no more than MaxReads requests to read outstanding, whatever is posted behind them; the other serves no more, and what comes beyond is dropped.
+// One end has no more than MaxReads requests to read outstanding, whatever is
+// posted behind them; the other serves no more, and what comes beyond is
+// dropped.
 func TestReadsAreLimited(t *testing.T) {
 	e := newEnd(t)
 	left := 0
@@ -178,7 +188,8 @@ func TestReadsAreLimited(t *testing.T) {
 	require.EqualValues(t, rnr.MaxReads, e.s.Responder.Landing.Next, "it is to come again")
 }
 
-// There is no count of RNR retries (InfiniBand's 7): a requester is asked to pause for ever, and pauses are no time-outs.
+// There is no count of RNR retries (InfiniBand's 7): a requester is asked to
+// pause for ever, and pauses are no time-outs.
 func TestPausesAreNotCounted(t *testing.T) {
 	e := newEnd(t)
 	require.Len(t, e.post(rnr.KindWrite, 4096, mtu, 8192), 1)

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// flies has a packet without data behind it be on its way into memory: what store has noted when it waits.
+// flies has a packet without data behind it be on its way into memory: what
+// store has noted when it waits.
 func (e *end) flies(number uint64, flags uint32) {
 	l := &e.s.Responder.Landing
 	place, _ := accept(l, number)
@@ -44,7 +45,8 @@ func (e *end) read(number uint32, packets uint64) []*spin.Op {
 	return e.packet(peer, rnr.Header{Kind: rnr.KindRead, PSN: number}, 4096, packets*mtu, make([]byte, 8))
 }
 
-// A request to read sees what was written before: it is not served while that is on its way into memory.
+// A request to read sees what was written before: it is not served while that
+// is on its way into memory.
 func TestReadWaitsForWrites(t *testing.T) {
 	e := newEnd(t)
 	e.flies(0, 0)
@@ -67,7 +69,9 @@ func TestReadBehindAFault(t *testing.T) {
 	require.Len(t, e.goes(), 1)
 }
 
-// What has landed before a packet that is refused is acknowledged without it; what was accepted behind it is not, until it has come again; and a packet that comes again while it flies is not before it is there.
+// What has landed before a packet that is refused is acknowledged without it;
+// what was accepted behind it is not, until it has come again; and a packet
+// that comes again while it flies is not before it is there.
 func TestAcknowledgedIsWhatHasLanded(t *testing.T) {
 	const last = rnr.WantAck | rnr.LastOne
 	e := newEnd(t)
@@ -86,7 +90,8 @@ func TestAcknowledgedIsWhatHasLanded(t *testing.T) {
 	require.Equal(t, rnr.Header{Kind: rnr.KindAck, PSN: 1}, kindOf(e.write(1, last)[0]))
 }
 
-// An acknowledgement is sent behind the responses to what was asked for before: it would else say that those are lost.
+// An acknowledgement is sent behind the responses to what was asked for before:
+// it would else say that those are lost.
 func TestAcknowledgedBehindResponses(t *testing.T) {
 	e := newEnd(t)
 	require.Empty(t, e.read(0, 2))
@@ -98,7 +103,9 @@ func TestAcknowledgedBehindResponses(t *testing.T) {
 	}
 }
 
-// A side that serves reads stops at absent data: nothing behind it leaves, not of the reads behind it either, though it was fetched; all of it does when the data is there, once and in order.
+// A side that serves reads stops at absent data: nothing behind it leaves, not
+// of the reads behind it either, though it was fetched; all of it does when the
+// data is there, once and in order.
 func TestResponsesStop(t *testing.T) {
 	e := newEnd(t)
 	e.d.Absent = func(_ spin.Space, offset, _ uint64, _ bool) bool { return offset == 4096 }
@@ -114,7 +121,9 @@ func TestResponsesStop(t *testing.T) {
 	}
 }
 
-// One packet that is lost is asked for once, whatever comes behind it, and the next one that is lost, too. A message of many packets wants an acknowledgement of each 64th.
+// One packet that is lost is asked for once, whatever comes behind it, and the
+// next one that is lost, too. A message of many packets wants an
+// acknowledgement of each 64th.
 func TestLostOnce(t *testing.T) {
 	e := newEnd(t)
 	require.Empty(t, e.write(0, 0))
@@ -134,7 +143,8 @@ func TestLostOnce(t *testing.T) {
 	}
 }
 
-// A read whose response has a hole is asked for again from there, once, and once more after a time-out; from behind what has come meanwhile.
+// A read whose response has a hole is asked for again from there, once, and
+// once more after a time-out; from behind what has come meanwhile.
 func TestReadsAreAskedForAgain(t *testing.T) {
 	e := newEnd(t)
 	responds := func(number uint32) {
@@ -166,7 +176,9 @@ func TestReadsAreAskedForAgain(t *testing.T) {
 	asks(2)
 }
 
-// What a requester is told of packets that it has not sent, or that have been acknowledged since, changes nothing; and one pause is one, however often it is asked for.
+// What a requester is told of packets that it has not sent, or that have been
+// acknowledged since, changes nothing; and one pause is one, however often it
+// is asked for.
 func TestAnswersOutOfTime(t *testing.T) {
 	e := newEnd(t)
 	for range 4 {
@@ -189,7 +201,8 @@ func TestAnswersOutOfTime(t *testing.T) {
 	require.Len(t, e.d.Named("timer"), timers+1)
 }
 
-// A message whose last packet was refused has not ended, even if the other end sends something else in its place.
+// A message whose last packet was refused has not ended, even if the other end
+// sends something else in its place.
 func TestRefusedMessageHasNotEnded(t *testing.T) {
 	e := newEnd(t)
 	e.post(0, 4096, mtu, 0)
@@ -221,7 +234,9 @@ func TestPlacesOfWorkAreUsedAgain(t *testing.T) {
 	}
 }
 
-// Time-outs are counted while nothing is waited for but an answer: not in a pause that the other end has asked for, nor while the own memory is absent; and from the beginning when there was progress.
+// Time-outs are counted while nothing is waited for but an answer: not in a
+// pause that the other end has asked for, nor while the own memory is absent;
+// and from the beginning when there was progress.
 func TestTimeoutsAreInARow(t *testing.T) {
 	for name, waits := range map[string]func(e *end){ //lint:maporder each by itself
 		"pause": func(e *end) { // of the third packet: the first two are accepted, and have not landed
@@ -245,7 +260,10 @@ func TestTimeoutsAreInARow(t *testing.T) {
 	}
 }
 
-// What comes too late changes nothing: a time-out when all is acknowledged starts no other, a fault that is resolved of a read that drops nothing rewinds nothing, and absent data of a read that was asked for again is not reported.
+// What comes too late changes nothing: a time-out when all is acknowledged
+// starts no other, a fault that is resolved of a read that drops nothing
+// rewinds nothing, and absent data of a read that was asked for again is not
+// reported.
 func TestTooLate(t *testing.T) {
 	e := newEnd(t)
 	e.post(rnr.KindWrite, 4096, mtu, 8192)

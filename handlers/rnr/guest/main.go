@@ -1,4 +1,5 @@
-// InfiniBand's reliable connection with page faults of the network interface (Lesokhin et al., ASPLOS'17, §4): RNR NACKs, rewinds, four faults at a time.
+// InfiniBand's reliable connection with page faults of the network interface
+// (Lesokhin et al., ASPLOS'17, §4): RNR NACKs, rewinds, four faults at a time.
 //
 //spin:library rnr 1.0
 //spin:needs memory=8*mtu+4096 spaces=entry,handler host_memory=832 entry_options=op_put
@@ -11,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// hardware is the packet engine. Between two calls of the device that wait a handler is alone: the hardware has one pipeline.
+// hardware is the packet engine. Between two calls of the device that wait a
+// handler is alone: the hardware has one pipeline.
 //
 //go:wasmexport hardware
 func hardware(p *spin.Payload, s *rnr.State) spin.Code {
@@ -41,7 +43,9 @@ func hardware(p *spin.Payload, s *rnr.State) spin.Code {
 	return spin.Success
 }
 
-// sound reports whether an end of a connection sends such a packet: its data, the header says how much of the message is left with it, is all that one can have.
+// sound reports whether an end of a connection sends such a packet: its data,
+// the header says how much of the message is left with it, is all that one can
+// have.
 func sound(s *rnr.State, p *spin.Payload, h *rnr.Header) bool {
 	left, carries := p.HdrData, min(p.HdrData, uint64(s.MTU))
 	if left == 0 || h.Kind == rnr.KindRead {
@@ -95,7 +99,8 @@ func mine(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	}
 }
 
-// firmware is slow, and has to do with faults only: it interrupts the driver, and learns from it that there may be another of a type.
+// firmware is slow, and has to do with faults only: it interrupts the driver,
+// and learns from it that there may be another of a type.
 //
 //go:wasmexport firmware
 func firmware(h *spin.Header, s *rnr.State) spin.Code {
@@ -175,7 +180,8 @@ func self(s *rnr.State, kind, data uint64) {
 	pending(s, spin.ToSelf(&op))
 }
 
-// pending ends a connection for which the device has no room to say something to itself: it would wait for ever.
+// pending ends a connection for which the device has no room to say something
+// to itself: it would wait for ever.
 func pending(s *rnr.State, r spin.Result) {
 	if r.Failed() {
 		broken(s, rnr.NoSpace, rnr.NoSpace)
@@ -190,7 +196,8 @@ func later(s *rnr.State, delay uint64, kind uint64) int64 {
 	return max(int64(r)+1, 0)
 }
 
-// tell is a packet without data for the other end. It says how far all has landed, too: what has only been accepted may have to come again.
+// tell is a packet without data for the other end. It says how far all has
+// landed, too: what has only been accepted may have to come again.
 func tell(s *rnr.State, kind uint32, number, data uint64) {
 	h := rnr.Header{Kind: kind, PSN: uint32(number)}
 	op := spin.Op{

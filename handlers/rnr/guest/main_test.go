@@ -50,7 +50,8 @@ func (e *end) write(number uint32, flags uint32) []*spin.Op {
 
 func kindOf(op *spin.Op) rnr.Header { return rnr.HeaderOf(op.MatchBits) }
 
-// A packet behind the one that is next is asked for once and dropped; the last of a message is acknowledged, and so is it when it comes again.
+// A packet behind the one that is next is asked for once and dropped; the last
+// of a message is acknowledged, and so is it when it comes again.
 func TestPacketsComeInOrder(t *testing.T) {
 	e := newEnd(t)
 	require.Empty(t, e.write(0, 0))
@@ -69,7 +70,8 @@ func TestPacketsComeInOrder(t *testing.T) {
 	require.EqualValues(t, 1, e.s.Stats.Naks)
 }
 
-// A fault is answered with an RNR NACK each time, and told the firmware once, until that has learned that it is resolved.
+// A fault is answered with an RNR NACK each time, and told the firmware once,
+// until that has learned that it is resolved.
 func TestFaultIsReportedOnce(t *testing.T) {
 	e := newEnd(t)
 	e.d.Fail("dma_to_host_nb", spin.Fault, 3)
@@ -92,7 +94,8 @@ func TestFaultIsReportedOnce(t *testing.T) {
 	require.EqualValues(t, 1, e.s.Responder.Landing.Una)
 }
 
-// A request to read waits until what was written before it has landed, and its response counts from there.
+// A request to read waits until what was written before it has landed, and its
+// response counts from there.
 func TestReadIsServed(t *testing.T) {
 	e := newEnd(t)
 	require.Empty(t, e.write(0, 0))

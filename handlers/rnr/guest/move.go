@@ -5,7 +5,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// maxPieces is how many accesses a packet can need: its ranges, each cut at the ends of pages, so that the page of a fault is known.
+// maxPieces is how many accesses a packet can need: its ranges, each cut at the
+// ends of pages, so that the page of a fault is known.
 const maxPieces = 3 * rnr.MaxRanges
 
 // pieces are accesses to memory that are under way.
@@ -56,7 +57,9 @@ func (m *pieces) span(address uint64, b []byte, in bool) {
 	}
 }
 
-// accept takes a packet of a number. It returns where it is noted while it flies; there is always room but on devices that hold more handlers than Window.
+// accept takes a packet of a number. It returns where it is noted while it
+// flies; there is always room but on devices that hold more handlers than
+// Window.
 func accept(l *rnr.Landing, number uint64) (place int, room bool) {
 	for i := range l.Flying {
 		if l.Flying[i] == 0 {
@@ -105,7 +108,8 @@ const (
 	responses = 1
 )
 
-// transmit sends what a side has to send, until others have their turn: data is fetched for some packets ahead of the one that leaves.
+// transmit sends what a side has to send, until others have their turn: data is
+// fetched for some packets ahead of the one that leaves.
 func transmit(s *rnr.State, side uint32) {
 	flights := spin.Behind[[2][rnr.Ahead]flight](s, 2*rnr.Ahead*s.MTU)
 	head, tail, open := 0, 0, 0

@@ -121,7 +121,8 @@ func expired(s *rnr.State) {
 	watch(s)
 }
 
-// missing is the first number of a response that has not come, from Next up to a number; that itself if there is none.
+// missing is the first number of a response that has not come, from Next up to
+// a number; that itself if there is none.
 func missing(s *rnr.State, number uint64) uint64 {
 	q := &s.Requester
 	for i := s.Report.Sent; i < q.Posted; i++ {
@@ -136,7 +137,8 @@ func missing(s *rnr.State, number uint64) uint64 {
 	return number
 }
 
-// upTo takes all before a number as acknowledged, but for responses that have not come. It reports whether there are none.
+// upTo takes all before a number as acknowledged, but for responses that have
+// not come. It reports whether there are none.
 func upTo(s *rnr.State, number uint64) bool {
 	q := &s.Requester
 	first := missing(s, number)

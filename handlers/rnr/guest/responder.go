@@ -184,7 +184,8 @@ func acknowledge(s *rnr.State) {
 	}
 }
 
-// asked reports whether there is a request to read before which all has landed: it sees what was written before, and its response acknowledges that.
+// asked reports whether there is a request to read before which all has landed:
+// it sees what was written before, and its response acknowledges that.
 func asked(s *rnr.State) bool {
 	e := &s.Responder
 	return e.First < e.Last && e.Stopped == 0 && s.Reads[e.First%uint64(len(s.Reads))].First <= e.Landing.Una && s.Report.Error == 0

@@ -1,4 +1,5 @@
-// Reads the rows of a table in host memory for which a predicate holds, and sends them (sPIN'17 §5.4, conditional read).
+// Reads the rows of a table in host memory for which a predicate holds, and
+// sends them (sPIN'17 §5.4, conditional read).
 //
 //spin:library scan 1.0
 //spin:needs spaces=entry entry_options=op_put

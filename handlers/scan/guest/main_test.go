@@ -52,7 +52,8 @@ func message(q scan.Query, code ...scan.Instruction) spintest.Message {
 	return spintest.Message{Data: data, SourceNID: 7, SourcePID: 3}
 }
 
-// ask delivers a query and all that its workers ask for, and returns the rows that were sent, by batch and packet, and the total.
+// ask delivers a query and all that its workers ask for, and returns the rows
+// that were sent, by batch and packet, and the total.
 func (b *bench) ask(m spintest.Message) (rows []byte, t scan.Total) {
 	before := len(b.d.Calls)
 	require.False(b.t, spintest.Deliver(b.d, b.h, b.s, m).Failed)
@@ -98,7 +99,8 @@ func below(limit uint32) []scan.Instruction {
 	return []scan.Instruction{{Op: scan.Load, Kind: scan.U32}, {Op: scan.Const, Value: uint64(limit)}, {Op: scan.LessU}}
 }
 
-// Rows that match come once each, those parts of them that were asked for, in the order of the table by batch; others do not.
+// Rows that match come once each, those parts of them that were asked for, in
+// the order of the table by batch; others do not.
 func TestSelects(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { selects(t, rt, false) })
 }
@@ -187,7 +189,8 @@ func TestRefuses(t *testing.T) {
 	require.EqualValues(t, 1, b.s.Counts.Busy)
 }
 
-// A scan that could not read or send all of its rows says so, once, when all of its workers have ended; the next one is not touched by that.
+// A scan that could not read or send all of its rows says so, once, when all of
+// its workers have ended; the next one is not touched by that.
 func TestSaysWhatFailed(t *testing.T) {
 	for _, wasm := range []bool{false, true} {
 		for name, result := range map[string]spin.Result{"dma_from_host": spin.Denied, "put_from_device": spin.NoSpace} {

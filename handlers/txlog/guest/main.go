@@ -1,4 +1,5 @@
-// Writes every access to an entry's memory down in a log in host memory (sPIN'17, "Distributed Transactions").
+// Writes every access to an entry's memory down in a log in host memory
+// (sPIN'17, "Distributed Transactions").
 //
 //spin:library txlog 1.0
 //spin:needs spaces=handler host_memory=48

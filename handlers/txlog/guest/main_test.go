@@ -55,7 +55,8 @@ func TestReads(t *testing.T) {
 	})
 }
 
-// What writes is in the log when it has written, not before: else whoever reads meanwhile would be taken for one who has seen it.
+// What writes is in the log when it has written, not before: else whoever reads
+// meanwhile would be taken for one who has seen it.
 func TestWrites(t *testing.T) {
 	each(t, func(t *testing.T, r *rig) {
 		for _, kind := range []spin.MessageType{spin.MsgPut, spin.MsgAtomic} {

@@ -1,5 +1,7 @@
-// Package second is what package hpu asks of a WebAssembly runtime that is to check wazero. A runtime registers itself when its package is
-// initialised; it may be in a module of its own, so that nobody fetches it who does not want it.
+// Package second is what package hpu asks of a WebAssembly runtime that is to
+// check wazero. A runtime registers itself when its package is initialised; it
+// may be in a module of its own, so that nobody fetches it who does not want
+// it.
 package second
 
 import (
@@ -13,13 +15,15 @@ import (
 type Runtime interface {
 	// Compile makes machine code of a module that the loader has checked and rewritten.
 	Compile(binary []byte) (Code, error)
-	// Fault says what an error of Instance.Call was: what trapped, and the functions on the stack, innermost first.
+	// Fault says what an error of Instance.Call was: what trapped, and the
+	// functions on the stack, innermost first.
 	Fault(err error) (Fault, []Frame)
 	// Close gives everything back; what it has compiled must be closed.
 	Close()
 }
 
-// Frame is a function that was running, by its number, and the offset of its present instruction in the module, bytes.
+// Frame is a function that was running, by its number, and the offset of its
+// present instruction in the module, bytes.
 type Frame struct{ Func, Offset int }
 
 // Code is a compiled module.
@@ -29,7 +33,8 @@ type Code interface {
 	Close()
 }
 
-// Import is a function of the host. Call finds its arguments in stack, the bits of each i32 or i64, and leaves its results there.
+// Import is a function of the host. Call finds its arguments in stack, the bits
+// of each i32 or i64, and leaves its results there.
 type Import struct {
 	Type wasm.FuncType
 	Call func(stack []uint64)

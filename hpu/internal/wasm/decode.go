@@ -48,7 +48,8 @@ var sectionNames = [...]string{"custom", "type", "import", "function", "table", 
 // debugPrefix is how the names of sections begin that compilers write for debuggers.
 const debugPrefix = ".debug_"
 
-// sectionOrder gives the place of each section: the data count section stands before the code section.
+// sectionOrder gives the place of each section: the data count section stands
+// before the code section.
 var sectionOrder = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 10}
 
 type decoder struct {
@@ -59,8 +60,9 @@ type decoder struct {
 	dataCount int
 }
 
-// Decode reads a binary module and checks everything but the function bodies, which Validate does. The module refers to b. With
-// an error it holds what was read so far, or is nil.
+// Decode reads a binary module and checks everything but the function bodies,
+// which Validate does. The module refers to b. With an error it holds what was
+// read so far, or is nil.
 func Decode(b []byte, lim Limits) (*Module, error) {
 	d := &decoder{reader: reader{b: b, end: len(b)}, lim: lim, dataCount: -1}
 	d.m = Module{Bytes: b, Start: -1, GlobalSP: -1}
@@ -287,7 +289,8 @@ func (d *decoder) tables() {
 	d.m.HasTable, d.m.Table = true, size
 }
 
-// limits reads the size of a table or memory and the greatest size it may grow to (0xFFFFFFFF: none given).
+// limits reads the size of a table or memory and the greatest size it may grow
+// to (0xFFFFFFFF: none given).
 func (d *decoder) limits() (least, most uint32) {
 	at := d.pos
 	flags := d.byte()

@@ -9,10 +9,14 @@ type Effort struct {
 	Func        int   // the function that needs most of what is too much, -1: none in particular
 }
 
-// What a compiler takes for each of several things, for wazero on the machine of README.md. Some grow with products: it looks
-// for dominators along chains of blocks, looks for the value of a variable block by block back to where it was used last and notes it in each, merges every variable where two paths meet, resolves all arguments of a merge for each
-// of them, and takes what follows a loop for part of it, which adds the variables that live in the one to those of the next.
-// TestEffort searches for modules that cost more than this predicts.
+// What a compiler takes for each of several things, for wazero on the machine
+// of README.md. Some grow with products: it looks for dominators along chains
+// of blocks, looks for the value of a variable block by block back to where it
+// was used last and notes it in each, merges every variable where two paths
+// meet, resolves all arguments of a merge for each of them, and takes what
+// follows a loop for part of it, which adds the variables that live in the one
+// to those of the next. TestEffort searches for modules that cost more than
+// this predicts.
 const (
 	tollBlock      = 8_000 // ns for a block of instructions
 	tollPair       = 5     // ns for a pair of them in one function
@@ -220,7 +224,8 @@ func (x *effortOf) block(n int64) {
 	x.behind += n * x.loops
 }
 
-// look looks for the value of a variable that was used last at a number of blocks, or has been given its value at another.
+// look looks for the value of a variable that was used last at a number of
+// blocks, or has been given its value at another.
 func (x *effortOf) look(used *int64, given int64) {
 	x.looks += x.blocks - max(*used, given)
 	*used = x.blocks
@@ -242,7 +247,8 @@ func (x *effortOf) call(sig FuncType) {
 	x.uses += x.globals + 2
 }
 
-// end closes a scope: what has been changed in it, of a loop what has been used, is merged where its label is.
+// end closes a scope: what has been changed in it, of a loop what has been
+// used, is merged where its label is.
 func (x *effortOf) end() {
 	s := x.scopes[len(x.scopes)-1]
 	x.scopes = x.scopes[:len(x.scopes)-1]

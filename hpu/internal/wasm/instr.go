@@ -25,7 +25,8 @@ func (m *Module) Instrs(c *Code) *Instrs {
 // More reports whether there is a further instruction.
 func (s *Instrs) More() bool { return s.r.rest() > 0 }
 
-// Next reads an instruction. It accepts every byte sequence and checks the form only, not types and indices.
+// Next reads an instruction. It accepts every byte sequence and checks the form
+// only, not types and indices.
 func (s *Instrs) Next(in *Instr) *Error {
 	r := &s.r
 	in.Offset, in.Labels = r.pos, nil

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNumbers writes numbers and reads them back, also with bytes of padding, which the format allows up to the width.
+// TestNumbers writes numbers and reads them back, also with bytes of padding,
+// which the format allows up to the width.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, s := rapid.Uint32().Draw(t, "u"), rapid.Int64().Draw(t, "s")

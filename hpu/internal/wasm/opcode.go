@@ -5,7 +5,8 @@ import "strings"
 // Opcode is an opcode of WebAssembly; those behind the prefix 0xFC are 0xFC00 plus their number.
 type Opcode uint16
 
-// The opcodes that readers of instructions treat one by one; the others are known by their OpInfo only.
+// The opcodes that readers of instructions treat one by one; the others are
+// known by their OpInfo only.
 const (
 	OpUnreachable  Opcode = 0x00
 	OpNop          Opcode = 0x01
@@ -125,8 +126,9 @@ const (
 	ImmF64
 )
 
-// OpInfo describes an opcode. Sig has one letter per operand, a colon, and one letter per result: i is i32, I is i64,
-// f is f32, F is f64. It is empty for instructions whose type depends on their context.
+// OpInfo describes an opcode. Sig has one letter per operand, a colon, and one
+// letter per result: i is i32, I is i64, f is f32, F is f64. It is empty for
+// instructions whose type depends on their context.
 type OpInfo struct {
 	Name  string
 	Sig   string
@@ -294,8 +296,9 @@ func accessWidth(name string) uint8 {
 	return 3
 }
 
-// openNaN reports whether the standard leaves the sign or the payload of a NaN result to the implementation. It does so for
-// arithmetic, but not for abs, neg and copysign, which work on bits.
+// openNaN reports whether the standard leaves the sign or the payload of a NaN
+// result to the implementation. It does so for arithmetic, but not for abs, neg
+// and copysign, which work on bits.
 func openNaN(op Opcode, name string) byte {
 	_, operation, _ := strings.Cut(name, ".")
 	switch {

@@ -1,6 +1,8 @@
-// Package wasm decodes, validates and encodes the WebAssembly that handlers may use: version 1.0 with mutable globals, sign
-// extension, non-trapping conversions and bulk memory operations (docs/abi.md, Module). Everything else is rejected with the
-// name of the feature and the offset in the file. Decoding takes time and memory linear in the length of the input.
+// Package wasm decodes, validates and encodes the WebAssembly that handlers may
+// use: version 1.0 with mutable globals, sign extension, non-trapping
+// conversions and bulk memory operations (docs/abi.md, Module). Everything else
+// is rejected with the name of the feature and the offset in the file. Decoding
+// takes time and memory linear in the length of the input.
 package wasm
 
 import "fmt"
@@ -33,7 +35,8 @@ func (t ValueType) String() string {
 	return fmt.Sprintf("type 0x%02x", byte(t))
 }
 
-// FuncType is a signature. Results has at most one element, but for functions that package hpu adds.
+// FuncType is a signature. Results has at most one element, but for functions
+// that package hpu adds.
 type FuncType struct {
 	Params, Results []ValueType
 }

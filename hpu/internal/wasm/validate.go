@@ -33,7 +33,8 @@ type validator struct {
 	err    *Error
 }
 
-// Validate checks the bodies of all functions and returns what it learned, one Facts for each defined function.
+// Validate checks the bodies of all functions and returns what it learned, one
+// Facts for each defined function.
 func Validate(m *Module) ([]Facts, error) {
 	v := &validator{m: m}
 	facts := make([]Facts, len(m.Codes))

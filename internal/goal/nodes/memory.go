@@ -6,11 +6,14 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// rankFootprint is what a rank takes of the machine's memory besides its process and its messages, bytes: measured as runtime.Footprint.
+// rankFootprint is what a rank takes of the machine's memory besides its
+// process and its messages, bytes: measured as runtime.Footprint.
 const rankFootprint = 90 << 10
 
-// Memory estimates the memory of the machine that a run of the schedule takes, bytes: nodes and ranks, messages that no receive expects, and
-// those that can be on their way at the beginning. What comes later is not known: it may be more.
+// Memory estimates the memory of the machine that a run of the schedule takes,
+// bytes: nodes and ranks, messages that no receive expects, and those that can
+// be on their way at the beginning. What comes later is not known: it may be
+// more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
 	total := footprint(cfg, s.Ranks()) + int64(s.Len())*goal.OperationFootprint
 	for rank, bytes := range incoming(s, cfg.MPI) {
@@ -19,7 +22,8 @@ func Memory(s *goal.Schedule, cfg Config) int64 {
 	return total
 }
 
-// MostMemory is Memory of any schedule of so many ranks and operations whose messages fit into the buffers.
+// MostMemory is Memory of any schedule of so many ranks and operations whose
+// messages fit into the buffers.
 func MostMemory(cfg Config, ranks, operations int) int64 {
 	return footprint(cfg, ranks) + int64(operations)*goal.OperationFootprint + int64(ranks)*int64(cfg.MPI.Buffers)*int64(cfg.MPI.BufferBytes)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 )
 
-// A payload is a sequence of words that begins with a value for source, tag and number of the message and goes on in steps
-// that make every word of it a different one.
+// A payload is a sequence of words that begins with a value for source, tag and
+// number of the message and goes on in steps that make every word of it a
+// different one.
 const (
 	wordBytes = 8
 	step      = 0x9e3779b97f4a7c15

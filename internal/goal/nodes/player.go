@@ -197,8 +197,9 @@ func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	return nil
 }
 
-// ordered checks that messages of the same source and tag were received in the order in which they were sent: each of them
-// matches every receive that one of them matched.
+// ordered checks that messages of the same source and tag were received in the
+// order in which they were sent: each of them matches every receive that one of
+// them matched.
 func (p *player) ordered() error {
 	type stream struct{ source, tag uint32 }
 	next := make(map[stream]uint32)

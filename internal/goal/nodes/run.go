@@ -37,8 +37,8 @@ type Config struct {
 type Result struct {
 	Ranks    int
 	Matching mpi.Matching
-	// Finish is when each rank had done all of its operations, Max the largest of these times, MaxRank the first rank that
-	// has it.
+	// Finish is when each rank had done all of its operations, Max the largest
+	// of these times, MaxRank the first rank that has it.
 	Finish  []sim.Time
 	Max     sim.Time
 	MaxRank int
@@ -51,8 +51,8 @@ type Result struct {
 	Events uint64
 }
 
-// Share is the share of the ranks' time, up to the finish of each, in which they did not compute: sending, receiving and
-// waiting.
+// Share is the share of the ranks' time, up to the finish of each, in which
+// they did not compute: sending, receiving and waiting.
 func (r *Result) Share() float64 {
 	total := sim.Time(0)
 	for _, t := range r.Finish {
@@ -72,8 +72,9 @@ func (e InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e InputError) Unwrap() error { return e.Err }
 
-// Run runs a schedule. Errors: an InputError, a *goal.UnfinishedError if operations wait for ever, wrong bytes, a message
-// that its receive has no room for or that came when all buffers were full.
+// Run runs a schedule. Errors: an InputError, a *goal.UnfinishedError if
+// operations wait for ever, wrong bytes, a message that its receive has no room
+// for or that came when all buffers were full.
 func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err error) {
 	if err := runnable(s, cfg.MPI); err != nil {
 		return nil, err
@@ -167,8 +168,9 @@ func runnable(s *goal.Schedule, o mpi.Options) error {
 	return err
 }
 
-// only is the core and the network interface of a rank: a node here has one of each for it, whatever their index. What would run side by side in
-// the endpoint model would come one after the other.
+// only is the core and the network interface of a rank: a node here has one of
+// each for it, whatever their index. What would run side by side in the
+// endpoint model would come one after the other.
 type only struct{ first, nic int } // operations that use them first; nic -1: none does
 
 func (o *only) check(s *goal.Schedule, rank, i int) error {
@@ -188,7 +190,8 @@ func (o *only) check(s *goal.Schedule, rank, i int) error {
 	return InputError{fmt.Errorf("nodes: %v: expected %s %d, as in %v: a rank on nodes has one %s, in the endpoint model it has all", s.Ref(rank, i), what, other, s.Ref(rank, first), what)}
 }
 
-// longestNS is the longest schedule; the nodes may take longer than the model, and their time ends at 2^63 ps.
+// longestNS is the longest schedule; the nodes may take longer than the model,
+// and their time ends at 2^63 ps.
 const longestNS = math.MaxInt64 / int64(sim.Nanosecond) / 4
 
 // maxListed bounds the operations that an error lists of each kind.

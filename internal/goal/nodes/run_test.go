@@ -21,9 +21,11 @@ func run(t *testing.T, text string, m mpi.Matching) *nodes.Result {
 	return r
 }
 
-// One message of 8 B on spin-int, in ps. The sender gives it to its NIC (o = 65,000), which reads it (two DMA latencies of
-// 50,000, 50 for 8 B at 150 GiB/s) and sends it: 8 B at 20 ps, two wires of 33,400 and a switch of 50,000. The header is
-// matched in 30,000 and the data written in 50,000 + 50. The receiver has posted its receive meanwhile and looks in 51,000.
+// One message of 8 B on spin-int, in ps. The sender gives it to its NIC (o =
+// 65,000), which reads it (two DMA latencies of 50,000, 50 for 8 B at 150
+// GiB/s) and sends it: 8 B at 20 ps, two wires of 33,400 and a switch of
+// 50,000. The header is matched in 30,000 and the data written in 50,000 + 50.
+// The receiver has posted its receive meanwhile and looks in 51,000.
 func TestOneMessage(t *testing.T) {
 	const text = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"
 	const visible = 65_000 + 2*50_000 + 50 + 8*20 + 2*33_400 + 50_000 + 30_000 + 50_000 + 50
@@ -34,8 +36,8 @@ func TestOneMessage(t *testing.T) {
 	require.Equal(t, r.Finish[1], r.Max)
 	require.Equal(t, 1, r.MaxRank)
 
-	// The host looks at one receive in its list (51,000) and copies: 8 B read and 8 written, 16 cache lines of 64 B under way
-	// for 51,000 each.
+	// The host looks at one receive in its list (51,000) and copies: 8 B read
+	// and 8 written, 16 cache lines of 64 B under way for 51,000 each.
 	r = run(t, text, mpi.Host)
 	require.Equal(t, visible+51_000+51_000+copyTime(t, 8), r.Finish[1])
 }
@@ -46,7 +48,8 @@ func copyTime(t *testing.T, n int64) sim.Time {
 	return max(h.StreamTime(2*n), h.MemoryBandwidth.Time(2*n))
 }
 
-// irequires waits for the start, requires for the end; computations of a rank come one after the other.
+// irequires waits for the start, requires for the end; computations of a rank
+// come one after the other.
 func TestDependencies(t *testing.T) {
 	const text = `num_ranks 2
 rank 0 {
@@ -73,7 +76,8 @@ r requires w
 	}
 }
 
-// Wildcards of receives: both messages arrive, and the data of each is what its source sent (which every run checks).
+// Wildcards of receives: both messages arrive, and the data of each is what its
+// source sent (which every run checks).
 func TestWildcards(t *testing.T) {
 	const text = `num_ranks 3
 rank 0 {
@@ -97,7 +101,8 @@ func TestFailures(t *testing.T) {
 		{"no receive", "num_ranks 2\nrank 0 {\nlost: send 8b to 1\n}\nrank 1 {\ncalc 1\n}\n", "no receive for rank 0 lost (line 3): send 8b to 1"},
 		{"a cycle", "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}\n", "cycle: rank 0 a (line 3): calc 1"},
 		{
-			// Both wait for the receive of the other before they post their own: with messages up to 65,535 B eager this ends well.
+			// Both wait for the receive of the other before they post their
+			// own: with messages up to 65,535 B eager this ends well.
 			"rendezvous", "num_ranks 2\nrank 0 {\ns: send 20000b to 1\nr: recv 20000b from 1\nr requires s\n}\n" +
 				"rank 1 {\ns: send 20000b to 0\nr: recv 20000b from 0\nr requires s\n}\n", "waits for rank 1 r (line 9): recv 20000b from 0",
 		},
@@ -146,7 +151,8 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// Whatever a schedule says of an operation either counts or is refused: another value in any field of one gives another result, or an error.
+// Whatever a schedule says of an operation either counts or is refused: another
+// value in any field of one gives another result, or an error.
 func TestNothingOfAnOperationIsIgnored(t *testing.T) {
 	build := func(change func(op *goal.Op)) (*nodes.Result, error) {
 		b := goal.NewBuilder()

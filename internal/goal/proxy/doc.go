@@ -1,6 +1,7 @@
-// Package proxy makes schedules that communicate like given applications: exchanges with the neighbours in a grid of
-// ranks, described by parameter files. Those of the applications of sPIN'17 §5.1 are embedded; each names the source of its
-// message sizes and counts.
+// Package proxy makes schedules that communicate like given applications:
+// exchanges with the neighbours in a grid of ranks, described by parameter
+// files. Those of the applications of sPIN'17 §5.1 are embedded; each names the
+// source of its message sizes and counts.
 //
 // A file looks like this:
 //
@@ -14,9 +15,11 @@
 //	    during: 1
 //	    after: 3
 //
-// A phase posts the receives of its messages, sends, computes (during), waits for all of them and computes (after).
-// A message goes to the neighbours along dimension dim on one side (up or down) or, if side is absent, on both; the
-// same comes from the opposite sides. Its length is unit, in bytes, for every point of the face: the product of the
-// rank's points, plus pad, in the other dimensions. The numbers during and after are shares of the computation time of
-// an iteration, which the caller gives.
+// A phase posts the receives of its messages, sends, computes (during), waits
+// for all of them and computes (after). A message goes to the neighbours along
+// dimension dim on one side (up or down) or, if side is absent, on both; the
+// same comes from the opposite sides. Its length is unit, in bytes, for every
+// point of the face: the product of the rank's points, plus pad, in the other
+// dimensions. The numbers during and after are shares of the computation time
+// of an iteration, which the caller gives.
 package proxy

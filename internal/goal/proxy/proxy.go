@@ -63,8 +63,9 @@ func Names() []string {
 	return names
 }
 
-// Load reads an embedded proxy by name, or a file if name has a path separator or ends in .yaml or .yml. All errors are joined; each names
-// file, line and field, or file and field.
+// Load reads an embedded proxy by name, or a file if name has a path separator
+// or ends in .yaml or .yml. All errors are joined; each names file, line and
+// field, or file and field.
 func Load(name string) (*Proxy, error) {
 	var text []byte
 	var err error

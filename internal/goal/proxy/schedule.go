@@ -11,8 +11,8 @@ import (
 // maxBytes is the largest message, that of a simulated network interface.
 const maxBytes = 1 << 30
 
-// Schedule makes the schedule of some iterations on a number of ranks, each rank computing for calcNS nanoseconds in every
-// iteration.
+// Schedule makes the schedule of some iterations on a number of ranks, each
+// rank computing for calcNS nanoseconds in every iteration.
 func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, error) {
 	if err := p.Check(ranks, iterations); err != nil {
 		return nil, err
@@ -55,8 +55,9 @@ func (p *Proxy) perIteration() (ops int) {
 	return ops
 }
 
-// Grid splits ranks into factors that are as equal as possible, the largest first: each in turn is the largest that leaves the
-// others no smaller on average.
+// Grid splits ranks into factors that are as equal as possible, the largest
+// first: each in turn is the largest that leaves the others no smaller on
+// average.
 func Grid(ranks, dims int) []int {
 	var grid []int
 	for d := dims; d > 1; d-- {
@@ -134,7 +135,8 @@ func (m *maker) phase(ph *Phase, tag uint32) (next uint32) {
 	return tag
 }
 
-// compute adds a computation of a share of the iteration's time that requires some operations and the start of others.
+// compute adds a computation of a share of the iteration's time that requires
+// some operations and the start of others.
 func (m *maker) compute(share int, done, started []int) (op int, ok bool) {
 	if m.shares == 0 || share == 0 || m.calc == 0 {
 		return 0, false
@@ -177,7 +179,8 @@ func (m *maker) after(op int) int {
 	return op
 }
 
-// neighbour returns the rank one step along a dimension, if there is one other than the rank itself.
+// neighbour returns the rank one step along a dimension, if there is one other
+// than the rank itself.
 func (m *maker) neighbour(dim, step int) (rank int, found bool) {
 	n := m.grid[dim]
 	k := m.at[dim] + step

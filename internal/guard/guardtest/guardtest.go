@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// Run runs the tests of a package with guarded memory, see package guard, and returns the exit status. Benchmarks measure the memory
-// that users get.
+// Run runs the tests of a package with guarded memory, see package guard, and
+// returns the exit status. Benchmarks measure the memory that users get.
 func Run(m *testing.M) int {
 	memory.CollectLate() // as programs do that run experiments
 	flag.Parse()

@@ -26,15 +26,19 @@ const (
 	mostSources = 64              // that send them
 	loops       = 48              // calls for each packet that was sent are no answers any more
 	pace        = 0.98            // from which share of what comes on handlers keep up with it
-	helps       = 1.05            // by which more processors that help raise what handlers reach at least
+	// by which more processors that help raise what handlers reach at least
+	helps = 1.05
 )
 
-// Need is what a message takes of a resource, and how much of it there is while a message comes at line rate.
+// Need is what a message takes of a resource, and how much of it there is while
+// a message comes at line rate.
 type Need struct {
 	Resource string
 	Used     sim.Time // for each message: time of a processor, of the bus, of the link
-	Load     float64  // Used by the time in which messages come, in units of what there is: above 1 the resource is the limit
-	What     string   // the field of the profile that says how much there is
+	// Used by the time in which messages come, in units of what there is: above
+	// 1 the resource is the limit
+	Load float64
+	What string // the field of the profile that says how much there is
 }
 
 // Advice says whether handlers hold line rate.
@@ -52,11 +56,17 @@ type Advice struct {
 	Needed        float64 // processors at line rate, by Little's law
 	Needs         []Need  // processors, bus to memory, bus from memory, link
 	Buffer        int64   // bytes of the packet buffer
-	Stream        *Stream // the same simulated; nil: the packet buffer does not hold enough packets, or handlers fail
-	Fails         string  // how handlers fail when messages come at line rate; "": they do not
-	Advised       int     // processors with which simulated handlers hold line rate; 0: none do, or nothing was simulated
-	AtAdvised     *Stream // simulated with that many
-	Tried         int     // most processors that were simulated and did not hold it, if none did; 0: nothing was tried
+	// the same simulated; nil: the packet buffer does not hold enough packets,
+	// or handlers fail
+	Stream *Stream
+	Fails  string // how handlers fail when messages come at line rate; "": they do not
+	// processors with which simulated handlers hold line rate; 0: none do, or
+	// nothing was simulated
+	Advised   int
+	AtAdvised *Stream // simulated with that many
+	// most processors that were simulated and did not hold it, if none did; 0:
+	// nothing was tried
+	Tried int
 
 	sources int // that send the messages of a stream
 }
@@ -66,14 +76,17 @@ type Stream struct {
 	Processors int
 	Messages   int
 	Share      float64 // of the line rate that handlers reach
-	Brought    float64 // share of it at which packets came; less than LineRate where senders or network are the limit, or packets wait in the network for handlers
-	Busy       float64 // share of the time in which processors computed
-	Waiting    int64   // most bytes of packets that waited for a handler
-	Computes   sim.Time
-	Inside     sim.Time // for each message
+	// share of it at which packets came; less than LineRate where senders or
+	// network are the limit, or packets wait in the network for handlers
+	Brought  float64
+	Busy     float64 // share of the time in which processors computed
+	Waiting  int64   // most bytes of packets that waited for a handler
+	Computes sim.Time
+	Inside   sim.Time // for each message
 }
 
-// FailedError is that of handlers that fail, or do not take the messages: nothing can be said of them.
+// FailedError is that of handlers that fail, or do not take the messages:
+// nothing can be said of them.
 type FailedError struct{ What string }
 
 // Error says what failed.
@@ -90,7 +103,8 @@ func (a *Advice) Limit() *Need {
 	return best
 }
 
-// Holds reports whether handlers hold line rate: as simulated, or where nothing was, by what they take.
+// Holds reports whether handlers hold line rate: as simulated, or where nothing
+// was, by what they take.
 func (a *Advice) Holds() bool {
 	switch s := a.Stream; {
 	case a.Fails != "":
@@ -104,8 +118,10 @@ func (a *Advice) Holds() bool {
 // paced reports whether handlers keep up with less than the line rate, which is all that came.
 func (s *Stream) paced() bool { return s.Brought < LineRate && s.Share >= pace*s.Brought }
 
-// Advise measures what handlers take of a device for messages of a size, and whether they hold line rate. The configuration is that of Run, but for messages, host
-// memory and tracer. The error is one of the configuration, or of a handler.
+// Advise measures what handlers take of a device for messages of a size, and
+// whether they hold line rate. The configuration is that of Run, but for
+// messages, host memory and tracer. The error is one of the configuration, or
+// of a handler.
 func Advise(ctx context.Context, cfg *Config, message []byte) (*Advice, error) {
 	own := cfg.holding(message)
 	a := &Advice{Size: len(message), Buffer: int64(cfg.Profile.NIC.PacketBuffer)}
@@ -182,14 +198,16 @@ func (a *Advice) measured(cfg *Config, t *tally) {
 	}
 }
 
-// needed is Little's law: processors that are taken on average if a message comes in each a.Line. A handler takes one while it computes, and one of its contexts from
-// its beginning to its end.
+// needed is Little's law: processors that are taken on average if a message
+// comes in each a.Line. A handler takes one while it computes, and one of its
+// contexts from its beginning to its end.
 func (a *Advice) needed(computes, inside sim.Time) float64 {
 	return max(float64(computes), float64(inside)/float64(a.Contexts)) / float64(a.Line)
 }
 
-// advised finds the fewest processors with which simulated handlers hold line rate, from what Little's law says: under load a handler may wait longer for the bus than alone,
-// so it is asked again with what was measured then.
+// advised finds the fewest processors with which simulated handlers hold line
+// rate, from what Little's law says: under load a handler may wait longer for
+// the bus than alone, so it is asked again with what was measured then.
 func (c *Config) advised(ctx context.Context, a *Advice, message []byte) error {
 	if a.Pool != HPU || slices.ContainsFunc(a.Needs[1:], func(n Need) bool { return n.Load > 1 }) {
 		return nil
@@ -234,8 +252,9 @@ func (c *Config) advised(ctx context.Context, a *Advice, message []byte) error {
 	return nil
 }
 
-// brought is a stream from as many sources as it takes for the line rate, or as the network has. A host needs longer to post a message than the link for a short one, and some
-// networks bring messages of several sources at once.
+// brought is a stream from as many sources as it takes for the line rate, or as
+// the network has. A host needs longer to post a message than the link for a
+// short one, and some networks bring messages of several sources at once.
 func (c *Config) brought(ctx context.Context, a *Advice, message []byte) (best *Stream, err error) {
 	p := c.Profile
 	most := min(mostSources, p.Fabric.Most()-1)
@@ -257,7 +276,8 @@ func (c *Config) brought(ctx context.Context, a *Advice, message []byte) (best *
 	}
 }
 
-// stream simulates messages at line rate on so many processors; nil: the packet buffer or the queue of handlers does not hold as many as it takes.
+// stream simulates messages at line rate on so many processors; nil: the packet
+// buffer or the queue of handlers does not hold as many as it takes.
 func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processors int) (*Stream, error) {
 	own, device := c.holding(message), *c.Profile
 	if own.Profile = &device; a.Pool == HPU {
@@ -284,7 +304,8 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 		return nil, fmt.Errorf("%d messages at line rate on %d %ss: %w", n, processors, a.Pool, err)
 	}
 	skip := min(processors*max(int(math.Ceil(a.Calls)), 1), len(t.ends)/4)
-	last := skip + (len(t.ends)-1-skip)/processors*processors // whole rounds: where handlers take the same time, processors end together
+	// whole rounds: where handlers take the same time, processors end together
+	last := skip + (len(t.ends)-1-skip)/processors*processors
 	took := t.ends[last] - t.ends[skip]
 	messages := float64(last-skip) / a.Calls
 	s := &Stream{Processors: processors, Messages: n, Computes: t.computed / sim.Time(n), Inside: t.inside / sim.Time(n), Waiting: t.mostBuffered}

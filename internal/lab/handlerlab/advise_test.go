@@ -29,8 +29,10 @@ func advice(t *testing.T, library, state string, size int, device string, overri
 	return cfg, a
 }
 
-// The number of HPUs that is advised is the least with which simulated handlers hold line rate: one less does not. Little's law is not further from it than a tenth,
-// rounding apart, and for handlers that wait for memory a sixth: two contexts do not hide all of what they wait for.
+// The number of HPUs that is advised is the least with which simulated handlers
+// hold line rate: one less does not. Little's law is not further from it than a
+// tenth, rounding apart, and for handlers that wait for memory a sixth: two
+// contexts do not hide all of what they wait for.
 func TestAdviceIsWhatIsSimulated(t *testing.T) {
 	for _, c := range []struct {
 		library, state, device string
@@ -63,7 +65,8 @@ func TestAdviceIsWhatIsSimulated(t *testing.T) {
 	}
 }
 
-// With so many HPUs handlers that compute only reach what Little's law says of them, within two percent.
+// With so many HPUs handlers that compute only reach what Little's law says of
+// them, within two percent.
 func TestLittlesLawIsWhatIsSimulated(t *testing.T) {
 	for _, hpus := range []int{1, 2, 4, 7} {
 		_, a := advice(t, "sum", "", 4096, "spin-int", fmt.Sprint("hpu.cores=", hpus))
@@ -94,7 +97,9 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 4.0, a.Calls, "three packets, and the end")
 }
 
-// Handlers that take next to nothing hold line rate on every device: where senders or the network bring less than that, it is not for want of processors.
+// Handlers that take next to nothing hold line rate on every device: where
+// senders or the network bring less than that, it is not for want of
+// processors.
 func TestLessThanLineRateComes(t *testing.T) {
 	for device, brought := range map[string]bool{"spin-int": true, "ib-npf": true, "exanest": false, "eth-npf": false} { //lint:maporder each stands for itself
 		_, a := advice(t, "ftbcast", "", 256, device)

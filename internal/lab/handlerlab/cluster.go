@@ -22,32 +22,48 @@ type Config struct {
 	Module  *handlers.Library
 	Profile *profile.Profile
 	Engine  string // "wazero" (also the empty string) or "wasmtime"
-	// Header, Payload and Completion are the exports that handle messages; "": the export of that name if there is one, and if all are empty
-	// the only one of its kind; "-": none.
+	// Header, Payload and Completion are the exports that handle messages; "":
+	// the export of that name if there is one, and if all are empty the only
+	// one of its kind; "-": none.
 	Header, Payload, Completion string
 	Messages                    []Message
-	UserHeader                  int // bytes of each message that are its user header; 0: what the module needs
-	State                       State
-	Format                      *Format       // of the state, for the report; nil: what the module says
-	HPUMemory                   int           // bytes, at least as many as the module needs; 0: that, DefaultHPUMemory at least
-	Host                        []byte        // content of the entry's host memory; its length is the size of the entry
-	HandlerHost                 []byte        // content of the handler host memory; none: as much zero as the module needs
-	Node                        int           // of the device, 0 to MaxNode
-	Nodes                       int           // besides the device, at least 1; those that send are there anyway
-	Ack                         bool          // senders ask for acknowledgements
-	Faults                      map[int]int64 // results of DMA operations of handlers by their number, from 1, in place of moving data
-	Race                        bool          // find accesses to memory that handlers share which nothing orders
-	Lines                       bool          // count cycles and instructions by lines of the source (Report.Lines)
-	Bytes                       bool          // report the bytes that handlers send or write to host memory
-	Tracer                      sim.Tracer    // records a timeline; nil: none
-	Limits                      sim.Limits    // of the run
+	// bytes of each message that are its user header; 0: what the module needs
+	UserHeader int
+	State      State
+	// of the state, for the report; nil: what the module says
+	Format *Format
+	// bytes, at least as many as the module needs; 0: that, DefaultHPUMemory at
+	// least
+	HPUMemory int
+	// content of the entry's host memory; its length is the size of the entry
+	Host []byte
+	// content of the handler host memory; none: as much zero as the module
+	// needs
+	HandlerHost []byte
+	Node        int // of the device, 0 to MaxNode
+	// besides the device, at least 1; those that send are there anyway
+	Nodes int
+	Ack   bool // senders ask for acknowledgements
+	// results of DMA operations of handlers by their number, from 1, in place
+	// of moving data
+	Faults map[int]int64
+	// find accesses to memory that handlers share which nothing orders
+	Race bool
+	// count cycles and instructions by lines of the source (Report.Lines)
+	Lines bool
+	// report the bytes that handlers send or write to host memory
+	Bytes  bool
+	Tracer sim.Tracer // records a timeline; nil: none
+	Limits sim.Limits // of the run
 }
 
 // DefaultHPUMemory is the HPU memory of a run that does not ask for more, bytes.
 const DefaultHPUMemory = 64 << 10
 
 const (
-	peerMemory = 64 << 10 // bytes that handlers reach at every other node, through any portal table index
+	// bytes that handlers reach at every other node, through any portal table
+	// index
+	peerMemory = 64 << 10
 	peerPTs    = 256
 	eventSlots = 1 << 20 // of the queues, which nobody empties: more than a run has
 )
@@ -66,8 +82,9 @@ type experiment struct {
 	record  *recorder
 }
 
-// Run sends the messages and reports what the handlers did. The error is one of the configuration, for which nothing was run;
-// what goes wrong with handlers stands in the report.
+// Run sends the messages and reports what the handlers did. The error is one of
+// the configuration, for which nothing was run; what goes wrong with handlers
+// stands in the report.
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	own := *cfg
 	x := &experiment{Config: &own}
@@ -119,7 +136,8 @@ func (c *Config) Layout() (*Format, error) {
 	return FormatOf(p.State), nil
 }
 
-// SetState sets the state from text such as "wanted=7", by the names that the module gives to its fields.
+// SetState sets the state from text such as "wanted=7", by the names that the
+// module gives to its fields.
 func (c *Config) SetState(text string) (err error) {
 	if c.Format, err = c.Layout(); err == nil {
 		c.State, err = ParseState(text, c.Format, c.Device())
@@ -216,7 +234,8 @@ func (x *experiment) memorySizes(plan *handlers.Plan) error {
 	return err
 }
 
-// Kinds are the kinds of handlers, and the names of the exports that are taken if no others are given.
+// Kinds are the kinds of handlers, and the names of the exports that are taken
+// if no others are given.
 var Kinds = [3]string{"header", "payload", "completion"}
 
 // nodes is the number of nodes besides the device.
@@ -280,7 +299,8 @@ func (x *experiment) install(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	pt, err := x.ni.Objects().PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0) // a handler that is killed disables it
+	// a handler that is killed disables it
+	pt, err := x.ni.Objects().PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0)
 	if err != nil {
 		return err
 	}
@@ -323,7 +343,8 @@ func (x *experiment) initialState() (state []byte, err error) {
 	return state, nil
 }
 
-// peer is the program of every other node: it offers memory to the handlers' operations and sends the node's messages.
+// peer is the program of every other node: it offers memory to the handlers'
+// operations and sends the node's messages.
 func (x *experiment) peer(p *runtime.Proc) error {
 	ni := p.NI()
 	memory := p.Alloc(peerMemory)

@@ -61,7 +61,8 @@ func logs(r *Report) (lines []string) {
 	return lines
 }
 
-// The return codes of the paper's toolchain have other numbers than those of docs/abi.md: its portals.h against ours, by name.
+// The return codes of the paper's toolchain have other numbers than those of
+// docs/abi.md: its portals.h against ours, by name.
 func TestP4spinCodes(t *testing.T) {
 	const fail = hpu.Fail
 	for _, c := range []struct {
@@ -69,7 +70,8 @@ func TestP4spinCodes(t *testing.T) {
 		theirs                      uint32
 		header, payload, completion hpu.Code
 	}{
-		{"SUCCESS", 0, hpu.ProcessData, hpu.Success, hpu.Success}, // a header handler that returns it goes on
+		// a header handler that returns it goes on
+		{"SUCCESS", 0, hpu.ProcessData, hpu.Success, hpu.Success},
 		{"PROCEED", 1, hpu.Proceed, fail, fail},
 		{"PROCESS_DATA", 2, hpu.ProcessData, fail, fail}, // 2 is DROP here
 		{"PROCESS_DATA_PENDING", 3, hpu.ProcessDataPending, fail, fail},
@@ -143,8 +145,8 @@ func TestP4spinActions(t *testing.T) {
 	require.ErrorContains(t, act(10).Err(), "out of bounds memory access: local: 9 bytes at 0xffffffff", "more than the packet has")
 }
 
-// Handlers let each other run where they suspend, as in the heap, of which the port knows nothing. Each of
-// them still returns its own code.
+// Handlers let each other run where they suspend, as in the heap, of which the
+// port knows nothing. Each of them still returns its own code.
 func TestP4spinHandlersTakeTurns(t *testing.T) {
 	cfg := module(t, "p4spin", "fabric.mtu=64")
 	cfg.State.Bytes = append(words(2, 0, 0, 9), make([]byte, 48)...)
@@ -173,7 +175,8 @@ func ipv4(data ...uint32) []byte {
 	return append(b, words(data...)...)
 }
 
-// A message of eight packets on as many HPUs of two clusters: atomics, locks, commands, and the packets that header and tail handler see.
+// A message of eight packets on as many HPUs of two clusters: atomics, locks,
+// commands, and the packets that header and tail handler see.
 func TestPsPIN(t *testing.T) {
 	for _, clusters := range []string{"1", "2", "4"} {
 		testPsPIN(t, module(t, "pspin", "fabric.mtu=128", "hpu.cores=32", "hpu.clusters="+clusters))
@@ -190,7 +193,8 @@ func testPsPIN(t *testing.T, cfg *Config) {
 	require.NoError(t, cfg.SetState("handler_mem[0]=0xaa,send_pt=3,send_bits=9"))
 	r := mustRun(t, cfg)
 	require.NoError(t, r.Err())
-	require.Equal(t, []string{"sum 108, 8 packets, first 10, last 0x11, numbers 9 10 10"}, logs(r)) // 10+…+17
+	// 10+…+17
+	require.Equal(t, []string{"sum 108, 8 packets, first 10, last 0x11, numbers 9 10 10"}, logs(r))
 	require.Equal(t, uint64(0x1122334455667788), binary.LittleEndian.Uint64(r.Host.After[8:]))
 	require.Equal(t, uint64(5), binary.LittleEndian.Uint64(r.Host.After[16:]))
 	require.Equal(t, data[:8], []byte(r.Host.After[:8]))
@@ -253,7 +257,8 @@ func TestFPsPIN(t *testing.T) {
 	}
 	require.Len(t, message, 3*mtu)
 	cfg.Messages = []Message{{Source: 1, Data: message}}
-	// The tail handler waits for the host's answer, of its first request to HPU 0: number 1, its length in bytes 1 to 4.
+	// The tail handler waits for the host's answer, of its first request to HPU
+	// 0: number 1, its length in bytes 1 to 4.
 	require.NoError(t, cfg.SetState(fmt.Sprintf("host_data.flag[0]=%d", 1|uint64(len(content))<<8)))
 	r := mustRun(t, cfg)
 	require.NoError(t, r.Err())
@@ -344,7 +349,8 @@ func TestPrintf(t *testing.T) {
 	}
 }
 
-// Whatever is allocated and freed in whatever order, blocks do not overlap and at the end the heap is whole.
+// Whatever is allocated and freed in whatever order, blocks do not overlap and
+// at the end the heap is whole.
 func TestHeap(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	cfg := module(t, "clibrary", "hpu.max_cycles=10000000")
@@ -366,8 +372,9 @@ func TestBytes(t *testing.T) {
 	require.NoError(t, mustRun(t, cfg).Err())
 }
 
-// An entry that shows whole packets shows what it takes of the first to the header handler and what it takes of the last to the completion
-// handler, user header included; a last packet that found no room is not seen.
+// An entry that shows whole packets shows what it takes of the first to the
+// header handler and what it takes of the last to the completion handler, user
+// header included; a last packet that found no room is not seen.
 func TestWholePackets(t *testing.T) {
 	const mtu = 128
 	data := make([]byte, 5*mtu)
@@ -427,7 +434,8 @@ func TestAtomicsRefused(t *testing.T) {
 	}
 }
 
-// A device may be any node: a handler that answers node 0 reaches it, and who sends is never the device.
+// A device may be any node: a handler that answers node 0 reaches it, and who
+// sends is never the device.
 func TestDeviceNode(t *testing.T) {
 	run := func(node int, m Message) (*Report, error) {
 		cfg := module(t, "p4spin")

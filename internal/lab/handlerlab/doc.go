@@ -1,7 +1,10 @@
-// Package handlerlab runs one handler module on one simulated device and tells everything it did.
+// Package handlerlab runs one handler module on one simulated device and tells
+// everything it did.
 //
-// The device is not a mock: a run is a cluster of package runtime, in which other nodes send the messages over the network of
-// the profile to node 0, where they meet a match entry with the handlers. Times are those of the simulator.
+// The device is not a mock: a run is a cluster of package runtime, in which
+// other nodes send the messages over the network of the profile to node 0,
+// where they meet a match entry with the handlers. Times are those of the
+// simulator.
 //
 //	packets.go   what is sent, read from text
 //	state.go     the state of the handlers: typed values or bytes

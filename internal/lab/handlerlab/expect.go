@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Compare holds the plain text of a report against what a file expects. The error names the file and the first line that
-// differs. Blanks at the ends of lines, and carriage returns, do not count.
+// Compare holds the plain text of a report against what a file expects. The
+// error names the file and the first line that differs. Blanks at the ends of
+// lines, and carriage returns, do not count.
 func Compare(name string, want, got []byte) error {
 	w, g := textLines(want), textLines(got)
 	for i := range max(len(w), len(g)) {

@@ -16,8 +16,8 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Inspection is what a device knows of a module before it runs. Its JSON form is what "spinsim handler inspect --format json"
-// prints.
+// Inspection is what a device knows of a module before it runs. Its JSON form
+// is what "spinsim handler inspect --format json" prints.
 type Inspection struct {
 	Module   string         `json:"module"`
 	Bytes    int            `json:"bytes"`
@@ -33,7 +33,8 @@ type Inspection struct {
 	Code     []FunctionInfo `json:"functions,omitempty"`
 	Budget   Budget         `json:"budget"`
 	Stack    string         `json:"shadow_stack,omitempty"`
-	Pools    []PoolUse      `json:"pools,omitempty"` // where the handlers run, of kinds that the module may have
+	// where the handlers run, of kinds that the module may have
+	Pools []PoolUse `json:"pools,omitempty"`
 }
 
 // PoolUse is the pool of processors that runs the handlers of a kind (pools, serve in the profile).
@@ -59,12 +60,15 @@ type LimitUse struct {
 
 // ExportInfo is a handler that the module exports.
 type ExportInfo struct {
-	Name       string `json:"export"`
-	Function   int    `json:"function"`
-	Usual      bool   `json:"usual"` // header, payload or completion: the names that are taken without being asked for
-	MaySuspend bool   `json:"may_suspend"`
-	Stack      int64  `json:"stack_bytes"`   // that its longest chain of calls needs
-	Bounded    bool   `json:"stack_bounded"` // no function of a chain recurses or computes the size of its frame
+	Name     string `json:"export"`
+	Function int    `json:"function"`
+	// header, payload or completion: the names that are taken without being
+	// asked for
+	Usual      bool  `json:"usual"`
+	MaySuspend bool  `json:"may_suspend"`
+	Stack      int64 `json:"stack_bytes"` // that its longest chain of calls needs
+	// no function of a chain recurses or computes the size of its frame
+	Bounded bool `json:"stack_bounded"`
 }
 
 // ImportUse is an import of the module.
@@ -100,7 +104,8 @@ type FunctionInfo struct {
 	Recursive    bool     `json:"recursive"`
 }
 
-// Cycles is a number of cycles, with fractions on cores that execute several instructions in one; to the nearest hundredth.
+// Cycles is a number of cycles, with fractions on cores that execute several
+// instructions in one; to the nearest hundredth.
 type Cycles float64
 
 func cyclesOf(m *hpu.Module, parts int64) Cycles {
@@ -116,8 +121,9 @@ type Budget struct {
 	Period  Nanoseconds `json:"cycles_1000_ns"` // time of 1000 cycles
 }
 
-// Inspect looks at a module as a device of the profile would. A module that is rejected is no error: the reasons are in the
-// result. HPUMemory is the size for the memory map, bytes.
+// Inspect looks at a module as a device of the profile would. A module that is
+// rejected is no error: the reasons are in the result. HPUMemory is the size
+// for the memory map, bytes.
 func Inspect(m *handlers.Library, p *profile.Profile, hpuMemory int) *Inspection {
 	in := &Inspection{
 		Module: m.Name, Bytes: len(m.Wasm), Profile: p.Name,
@@ -308,7 +314,8 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 		in.Budget.Cycles, in.Budget.PerByte, in.Budget.Period.text(-1))
 }
 
-// has reports whether a module may have handlers of a kind: it says so, or says nothing of an export.
+// has reports whether a module may have handlers of a kind: it says so, or says
+// nothing of an export.
 func has(m *hpu.Module, kind manifest.Kind) bool {
 	said := m.Manifest()
 	return said == nil || len(said.Handlers) == 0 || slices.ContainsFunc(said.Handlers, func(h manifest.Handler) bool { return h.Kind == kind || h.Kind == "" })

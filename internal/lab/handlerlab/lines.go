@@ -71,7 +71,9 @@ func (l *Lines) step(s *nic.HandlerStep) {
 			l.roots[s.Handler] = root
 		}
 		l.running[s.Context] = &spending{at: root}
-	case nic.StepEnded: // what was charged and not executed, or makes a fraction of a cycle a whole one
+	// what was charged and not executed, or makes a fraction of a cycle a whole
+	// one
+	case nic.StepEnded:
 		if r := l.running[s.Context]; r != nil {
 			rest, offset := s.Cycles*l.module.CycleParts()-r.told, r.last
 			if s.Err != nil && s.Err.Offset >= 0 {
@@ -169,7 +171,8 @@ func (l *Lines) Cycles() int64 {
 	return parts / l.module.CycleParts()
 }
 
-// Profile is what pprof reads: samples of cycles and instructions with the calls that led there, labelled with the kind of handler.
+// Profile is what pprof reads: samples of cycles and instructions with the
+// calls that led there, labelled with the kind of handler.
 func (l *Lines) Profile(comments ...string) *profile.Profile {
 	count := func(what string) *profile.ValueType { return &profile.ValueType{Type: what, Unit: "count"} }
 	p := &profile.Profile{
@@ -239,7 +242,8 @@ type placeRow struct {
 	parts, instructions int64
 }
 
-// wholeCycles are the cycles of rows, whose sum is that of all parts: rounded down, and one more for those of which most was left, until it is.
+// wholeCycles are the cycles of rows, whose sum is that of all parts: rounded
+// down, and one more for those of which most was left, until it is.
 func wholeCycles(rows []*placeRow, parts int64) []int64 {
 	cycles, order, sum, given := make([]int64, len(rows)), make([]int, len(rows)), int64(0), int64(0)
 	for i, r := range rows {

@@ -21,8 +21,9 @@ func lines(t *testing.T, cfg *Config) *Report {
 	return mustRun(t, cfg)
 }
 
-// TestLinesAddUp counts cycles by line, also of a handler that is killed, and on cores that execute several instructions in a cycle: the sum is what
-// the handlers were charged, and the profile has as many.
+// TestLinesAddUp counts cycles by line, also of a handler that is killed, and
+// on cores that execute several instructions in a cycle: the sum is what the
+// handlers were charged, and the profile has as many.
 func TestLinesAddUp(t *testing.T) {
 	for _, x := range []struct {
 		name, state string
@@ -70,7 +71,8 @@ func TestWholeCycles(t *testing.T) {
 	require.Empty(t, wholeCycles(nil, 10))
 }
 
-// TestPprofReads lets go tool pprof show a profile: lines with the calls that led there, and functions of a module without debugging information.
+// TestPprofReads lets go tool pprof show a profile: lines with the calls that
+// led there, and functions of a module without debugging information.
 func TestPprofReads(t *testing.T) {
 	show := func(p *profile.Profile, args ...string) string {
 		name := filepath.Join(t.TempDir(), "p.pb.gz")

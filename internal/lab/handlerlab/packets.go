@@ -11,11 +11,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Message is a put to the device. It travels in one packet, or in several if it is longer than the MTU.
+// Message is a put to the device. It travels in one packet, or in several if it
+// is longer than the MTU.
 type Message struct {
-	Line      int      // of the file it was read from, 0: none
-	Data      []byte   // user header included
-	Source    int      // node that sends it, 0 to MaxNode, not the device's; AnySource: the first of the others
+	Line int    // of the file it was read from, 0: none
+	Data []byte // user header included
+	// node that sends it, 0 to MaxNode, not the device's; AnySource: the first
+	// of the others
+	Source    int
 	Offset    uint64   // in the entry, bytes
 	MatchBits uint64   // the entry accepts all
 	HdrData   uint64   // 64 bits that travel with the header

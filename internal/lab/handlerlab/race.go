@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// RaceReport is a pair of places in the code that read and write the same memory in handlers that nothing orders.
+// RaceReport is a pair of places in the code that read and write the same
+// memory in handlers that nothing orders.
 type RaceReport struct {
 	Where  string     `json:"where"` // the first such bytes: a field of the state, or an address
 	First  RaceAccess `json:"first"`
@@ -18,8 +19,10 @@ type RaceReport struct {
 
 // RaceAccess is one side of a race.
 type RaceAccess struct {
-	Write   bool   `json:"write"`
-	At      string `json:"at"` // file, line and function, or function and offset; of what the device does, the import
+	Write bool `json:"write"`
+	// file, line and function, or function and offset; of what the device does,
+	// the import
+	At      string `json:"at"`
 	Handler string `json:"handler"`
 	Message int    `json:"message"` // 0: one that a handler sent to its own process
 	ID      uint64 `json:"msg_id"`
@@ -89,7 +92,8 @@ type raceHandler struct {
 	lent   []*lent // what its message has, as far as it has asked
 }
 
-// lent is a number or a piece of memory that messages have one after another (flow_id, message_memory).
+// lent is a number or a piece of memory that messages have one after another
+// (flow_id, message_memory).
 type lent struct {
 	message uint64
 	before  clock // what has happened until messages before have given it back
@@ -110,20 +114,26 @@ type processor struct {
 	number int
 }
 
-// races finds accesses to memory that handlers share which nothing orders, by vector clocks as FastTrack does (Flanagan and Freund, PLDI 2009).
-// What orders handlers: a header handler comes before the payload handlers of its message, these before the completion handler; a message that
-// a handler sends to its own process comes after what the handler did before; the memory or the number of a message is lent to the next one
-// when it has ended; atomics on the same word of HPU memory, on any word of host memory
-// and on the same counter. Aligned plain loads and stores of a word that atomics have been used on are how locks look at and leave it: they
-// order, too, and are no race. Handlers on the only processor of a pool are never at work at the same time, a pipeline in
-// hardware sees its state in order, and so do handlers on the same processor if the module asks for its number.
+// races finds accesses to memory that handlers share which nothing orders, by
+// vector clocks as FastTrack does (Flanagan and Freund, PLDI 2009). What orders
+// handlers: a header handler comes before the payload handlers of its message,
+// these before the completion handler; a message that a handler sends to its
+// own process comes after what the handler did before; the memory or the number
+// of a message is lent to the next one when it has ended; atomics on the same
+// word of HPU memory, on any word of host memory and on the same counter.
+// Aligned plain loads and stores of a word that atomics have been used on are
+// how locks look at and leave it: they order, too, and are no race. Handlers on
+// the only processor of a pool are never at work at the same time, a pipeline
+// in hardware sees its state in order, and so do handlers on the same processor
+// if the module asks for its number.
 type races struct {
 	rec      *recorder
 	module   *hpu.Module
 	handlers []racing // by number, from 1
 	running  map[int]*raceHandler
-	messages map[uint64]*[3]clock // by msg_id: what has happened before the end of its handlers of each kind
-	words    map[uint32]clock     // words of HPU memory, by address/4
+	// by msg_id: what has happened before the end of its handlers of each kind
+	messages map[uint64]*[3]clock
+	words    map[uint32]clock // words of HPU memory, by address/4
 	counters map[uint32]clock
 	host     clock
 	self     clock              // messages to the own process
@@ -144,7 +154,8 @@ func newRaces(r *recorder) *races {
 	}
 }
 
-// serial orders a handler with what its processor has done before, when it begins or goes on, and with what that does later, when it stops.
+// serial orders a handler with what its processor has done before, when it
+// begins or goes on, and with what that does later, when it stops.
 func (d *races) serial(h *raceHandler, s *nic.HandlerStep, stops bool) {
 	n, k := d.rec.x.Profile.HPU.Cores, processor{s.Pool, s.HPU}
 	switch p, other := d.rec.x.Profile.Pools[s.Pool]; {
@@ -212,7 +223,8 @@ func (d *races) step(s *nic.HandlerStep) {
 	}
 }
 
-// lend notes that a handler knows the number or the memory of its message: what messages did that had it before has happened.
+// lend notes that a handler knows the number or the memory of its message: what
+// messages did that had it before has happened.
 func (d *races) lend(h *raceHandler, s *nic.HandlerStep) {
 	key := [2]int64{int64(s.Op), s.Result}
 	l := d.lent[key]
@@ -299,7 +311,8 @@ func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
 	d.touch(h, offset, addr, n, store)
 }
 
-// moved notes what an action reads or writes in memory that handlers share, for the device: as of the call.
+// moved notes what an action reads or writes in memory that handlers share, for
+// the device: as of the call.
 func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 	a := s.Action
 	addr, n, store := a.Local, uint64(a.Len), false
@@ -321,7 +334,8 @@ func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 	}
 }
 
-// touch notes an access to bytes of memory that handlers share, by the instruction at offset or, negative, by an import.
+// touch notes an access to bytes of memory that handlers share, by the
+// instruction at offset or, negative, by an import.
 func (d *races) touch(h *raceHandler, offset int, addr, n uint32, store bool) {
 	now := epoch{h.number, h.seen[h.number], offset}
 	told := false // one race for an access

@@ -14,7 +14,8 @@ import (
 
 //go:generate go run ../../../internal/build/cmd -g -o testdata/races.wasm testdata/races
 
-// TestRaces finds what is not ordered, by name of both places, and nothing else: not what atomics, locks, or the order of a message's handlers order.
+// TestRaces finds what is not ordered, by name of both places, and nothing
+// else: not what atomics, locks, or the order of a message's handlers order.
 func TestRaces(t *testing.T) {
 	const payloads = "by the payload handler of message 1, packet 0, and %s at races.c:%d (payload) by the payload handler of message 1, packet 1, in no order"
 	for _, x := range []struct {
@@ -75,7 +76,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestLibrariesHaveNoRaces runs the handlers of all built-in libraries on the device that they are made for, with messages of many packets, at once.
+// TestLibrariesHaveNoRaces runs the handlers of all built-in libraries on the
+// device that they are made for, with messages of many packets, at once.
 func TestLibrariesHaveNoRaces(t *testing.T) {
 	device := map[string]string{"mailbox": "exanest-qfdb", "rdma": "exanest-qfdb", "part": "exanest-qfdb", "allreduce": "exanest-qfdb", "rnr": "ib-npf", "backupring": "eth-npf"}
 	for _, library := range handlers.Names() {
@@ -108,7 +110,8 @@ func TestLibrariesHaveNoRaces(t *testing.T) {
 	}
 }
 
-// TestExampleHasNoRaces is the example of memories of clusters and messages, many of which are handled at once and get the memory of those before them.
+// TestExampleHasNoRaces is the example of memories of clusters and messages,
+// many of which are handled at once and get the memory of those before them.
 func TestExampleHasNoRaces(t *testing.T) {
 	lib, err := handlers.Open("../../../examples/histogram/histogram.wasm")
 	require.NoError(t, err)
@@ -122,7 +125,8 @@ func TestExampleHasNoRaces(t *testing.T) {
 	require.NoError(t, mustRun(t, cfg).Err())
 }
 
-// sets are handlers of a library that serve a message together: each of a kind once, with the first of the others.
+// sets are handlers of a library that serve a message together: each of a kind
+// once, with the first of the others.
 func sets(t *testing.T, l *handlers.Library, p *profile.Profile) (list []handlers.Exports) {
 	t.Helper()
 	cfg := &Config{Module: l, Profile: p}

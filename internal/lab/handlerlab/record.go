@@ -64,8 +64,9 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	}
 }
 
-// numberOf is the number, from 1, of the message that arrives next from a node, 0 if it is none of those that were asked
-// for: a handler has sent it to its own process.
+// numberOf is the number, from 1, of the message that arrives next from a node,
+// 0 if it is none of those that were asked for: a handler has sent it to its
+// own process.
 func (r *recorder) numberOf(source uint32) int {
 	r.sent[source]++
 	left := r.sent[source]
@@ -267,7 +268,8 @@ func (r *recorder) where(addr uint32) string {
 	return fmt.Sprintf("memory 0x%x", addr)
 }
 
-// inHPUMemory names an offset in HPU memory: in a memory of clusters or messages, else behind the beginning of the state.
+// inHPUMemory names an offset in HPU memory: in a memory of clusters or
+// messages, else behind the beginning of the state.
 func (r *recorder) inHPUMemory(offset uint64) string {
 	clusters, messages := &r.x.spin.Scratchpads, &r.x.spin.PerMessage
 	if i := (offset - clusters.Offset) / max(clusters.Bytes, 1); clusters.Bytes > 0 && offset >= clusters.Offset && i < uint64(max(1, r.x.Profile.HPU.Clusters)) {
@@ -287,13 +289,15 @@ func hostPlace(space uint32, offset uint64) string {
 	if int(space) < len(spaces) {
 		name = spaces[space]
 	}
-	return fmt.Sprintf("%s%+d", name, int64(offset)) // what a handler has computed wrong is rather negative than beyond 2^63
+	// what a handler has computed wrong is rather negative than beyond 2^63
+	return fmt.Sprintf("%s%+d", name, int64(offset))
 }
 
 // reportedBytes is how many bytes of an action a report has.
 const reportedBytes = 256
 
-// sentBytes are those that an action sends or writes to host memory from HPU memory, in hexadecimal, if the report is to have them.
+// sentBytes are those that an action sends or writes to host memory from HPU
+// memory, in hexadecimal, if the report is to have them.
 func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
 	from, n := a.Local, uint64(a.Len)
 	switch a.Op {

@@ -38,7 +38,8 @@ func (n Nanoseconds) digits() int {
 	return 0
 }
 
-// Report is what happened in a run. Its JSON form is what "spinsim handler run --format json" prints.
+// Report is what happened in a run. Its JSON form is what "spinsim handler run
+// --format json" prints.
 type Report struct {
 	Module   string           `json:"module"`
 	Profile  string           `json:"profile"`
@@ -57,10 +58,12 @@ type Report struct {
 	End      Nanoseconds      `json:"end_ns"`
 	Cycles   int64            `json:"cycles"`
 	Races    []*RaceReport    `json:"races,omitempty"`
-	Lines    *Lines           `json:"-"`                // cycles and instructions by line, if asked for
-	Errors   []string         `json:"errors,omitempty"` // of handlers, in the order of time; a run without is a good one
-	Notes    []string         `json:"notes,omitempty"`
-	Omitted  *Omitted         `json:"omitted,omitempty"` // what is not listed; nil: nothing
+	// cycles and instructions by line, if asked for
+	Lines *Lines `json:"-"`
+	// of handlers, in the order of time; a run without is a good one
+	Errors  []string `json:"errors,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	Omitted *Omitted `json:"omitted,omitempty"` // what is not listed; nil: nothing
 
 	format        *Format
 	same, outside int   // numbers of the state that Fields does not list
@@ -94,11 +97,12 @@ type MessageReport struct {
 
 // HandlerReport is one run of a handler.
 type HandlerReport struct {
-	Kind    string         `json:"handler"`
-	Message int            `json:"message"` // 0: one that a handler sent to its own process
-	ID      uint64         `json:"msg_id"`
-	Packet  int            `json:"packet"`
-	Bytes   uint64         `json:"bytes"`          // payload: of the packet; header: of the user header
+	Kind    string `json:"handler"`
+	Message int    `json:"message"` // 0: one that a handler sent to its own process
+	ID      uint64 `json:"msg_id"`
+	Packet  int    `json:"packet"`
+	// payload: of the packet; header: of the user header
+	Bytes   uint64         `json:"bytes"`
 	Offset  uint64         `json:"offset"`         // payload: of the packet in the message
 	Pool    string         `json:"pool,omitempty"` // of processors, if they are no HPUs
 	HPU     int            `json:"hpu"`
@@ -124,8 +128,9 @@ type ActionReport struct {
 	Answer string       `json:"answer,omitempty"`    // the result in words
 	Done   *Nanoseconds `json:"done_ns,omitempty"`   // when the handler went on, if it was suspended
 	Landed *Nanoseconds `json:"landed_ns,omitempty"` // when a non-blocking operation took effect
-	Bytes  string       `json:"bytes,omitempty"`     // that it sends or writes to host memory, in hexadecimal, if asked for
-	Failed string       `json:"failed,omitempty"`    // how a non-blocking operation ended, if not well
+	// that it sends or writes to host memory, in hexadecimal, if asked for
+	Bytes  string `json:"bytes,omitempty"`
+	Failed string `json:"failed,omitempty"` // how a non-blocking operation ended, if not well
 
 	op     hpu.Op
 	handle int
@@ -172,7 +177,8 @@ func (h HexString) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%x", []byte(h[:n])), nil
 }
 
-// invalidCode is what a code is called that handlers of the kind may not return: 0 is SUCCESS, but not of a header handler.
+// invalidCode is what a code is called that handlers of the kind may not
+// return: 0 is SUCCESS, but not of a header handler.
 const invalidCode = "INVALID"
 
 func codeName(c hpu.Code) string {

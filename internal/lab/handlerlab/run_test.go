@@ -65,7 +65,8 @@ func requireTimes(t *testing.T, got []ActionReport, want []actionTime) {
 	}
 }
 
-// TestTimes derives the times of a run from the profile: they must be those of the simulator, or what the user sees is fiction.
+// TestTimes derives the times of a run from the profile: they must be those of
+// the simulator, or what the user sees is fiction.
 func TestTimes(t *testing.T) {
 	cfg := start(t, "dma")
 	cfg.HandlerHost = []byte("0123456789abcdef")
@@ -379,7 +380,8 @@ func TestInspect(t *testing.T) {
 	require.EqualError(t, Inspect(handlers.New("x", nil), p, 0).Err(), "x: a device of profile spin-dis rejects it for 1 reason, see above")
 }
 
-// A run without end is ended by a limit; its report lists the beginning and counts the rest, also in cycles.
+// A run without end is ended by a limit; its report lists the beginning and
+// counts the rest, also in cycles.
 func TestReportIsBounded(t *testing.T) {
 	cfg := start(t, "again")
 	cfg.Limits = sim.Limits{Events: 1_000_000}
@@ -435,7 +437,8 @@ func TestNegativeOffsets(t *testing.T) {
 	require.NotContains(t, text.String(), "18446744073")
 }
 
-// A profile assigns pools by what a library calls itself, whatever its file is called; a module that says nothing is called by its file.
+// A profile assigns pools by what a library calls itself, whatever its file is
+// called; a module that says nothing is called by its file.
 func TestPoolOfLibrary(t *testing.T) {
 	p, err := profile.Load("spin-int", "pools.r5={kind: firmware, cores: 1, contexts: 1, invocation: 1us}", "serve.count={payload: r5}")
 	require.NoError(t, err)

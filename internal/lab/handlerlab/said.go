@@ -13,7 +13,9 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Said is what a module says of itself, with what its needs, and those of all its handlers, come to on the device: as one of two nodes, where they depend on that.
+// Said is what a module says of itself, with what its needs, and those of all
+// its handlers, come to on the device: as one of two nodes, where they depend
+// on that.
 type Said struct {
 	*manifest.Manifest
 	HPUMemory  int64 `json:"hpu_memory_bytes"`  // of its largest state and what lies behind it
@@ -29,8 +31,8 @@ func (s *Said) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(text[:len(text)-1], `,"needs_on_device":{"hpu_memory_bytes":%d,"host_memory_bytes":%d}}`, s.HPUMemory, s.HostMemory), nil
 }
 
-// needs notes what the module says and whether the device has what it needs. It returns the HPU memory for the memory map: at least
-// as much as is needed.
+// needs notes what the module says and whether the device has what it needs. It
+// returns the HPU memory for the memory map: at least as much as is needed.
 func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) int {
 	s := &Said{Manifest: m.Manifest()}
 	in.Manifest = s

@@ -22,7 +22,8 @@ func stackOf(t *testing.T, cfg *Config, export string) int64 {
 	return in.Exports[i].Stack
 }
 
-// The stack that inspect names is enough, and where a handler takes the longest chain of calls not a byte more than that.
+// The stack that inspect names is enough, and where a handler takes the longest
+// chain of calls not a byte more than that.
 func TestStackNeeded(t *testing.T) {
 	for _, c := range []struct {
 		name, payload string
@@ -45,7 +46,8 @@ func TestStackNeeded(t *testing.T) {
 	}
 }
 
-// What a run refuses inspect refuses as well, in the same words; a stack that is too small for the longest chain of calls is marked.
+// What a run refuses inspect refuses as well, in the same words; a stack that
+// is too small for the longest chain of calls is marked.
 func TestInspectRefusesWhatRunRefuses(t *testing.T) {
 	for _, c := range []struct{ override, run, inspect string }{
 		{"limits.max_initial_state=256", "initial state of 480 bytes, largest is 256", "state pspin_state_t of 480 bytes, at most 256 (limits.max_initial_state)"},

@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Format is the layout of a state: that of a manifest, whose fields have names, or a list of types, whose fields have numbers.
+// Format is the layout of a state: that of a manifest, whose fields have names,
+// or a list of types, whose fields have numbers.
 type Format struct {
 	state *manifest.State
 	list  bool
@@ -30,8 +31,8 @@ func FormatOf(s *manifest.State) *Format {
 // maxFields is how many fields a list may have.
 const maxFields = 4096
 
-// ParseFormat reads types separated by commas; u64*4 is four of them. It wants the fields where a compiler puts them: each
-// at a multiple of its size.
+// ParseFormat reads types separated by commas; u64*4 is four of them. It wants
+// the fields where a compiler puts them: each at a multiple of its size.
 func ParseFormat(s string) (*Format, error) {
 	f := &Format{state: &manifest.State{Name: "list"}, list: true}
 	for part := range strings.SplitSeq(s, ",") {
@@ -76,7 +77,8 @@ type State struct {
 	Counters []CounterRef
 }
 
-// CounterRef is a field that holds the handle of a counting event, which is known only when the host has made it.
+// CounterRef is a field that holds the handle of a counting event, which is
+// known only when the host has made it.
 type CounterRef struct {
 	Offset  int // of the u32 in the state, bytes
 	Counter int // from 0
@@ -85,9 +87,10 @@ type CounterRef struct {
 // maxCounters is how many counters a state may name.
 const maxCounters = 64
 
-// ParseState reads a state for a device: NAME=VALUE separated by commas, the others as the manifest says; with a list of types, values
-// separated by commas, of which those left out at the end are 0; else bytes in hexadecimal. ct0, ct1 … in a u32 stand for counters of the
-// host.
+// ParseState reads a state for a device: NAME=VALUE separated by commas, the
+// others as the manifest says; with a list of types, values separated by
+// commas, of which those left out at the end are 0; else bytes in hexadecimal.
+// ct0, ct1 … in a u32 stand for counters of the host.
 func ParseState(s string, f *Format, d *manifest.Device) (st State, err error) {
 	byName := f != nil && !f.list && strings.Contains(s, "=")
 	switch {
@@ -163,8 +166,9 @@ type FieldReport struct {
 	After  string        `json:"after"`
 }
 
-// fields lists the numbers of a state in HPU memory: all of a list of types, and of arrays in a manifest those that have changed. The rest
-// is how many numbers are not listed, and how many lie outside the memory.
+// fields lists the numbers of a state in HPU memory: all of a list of types,
+// and of arrays in a manifest those that have changed. The rest is how many
+// numbers are not listed, and how many lie outside the memory.
 func (f *Format) fields(m *MemoryReport) (list []FieldReport, same, outside int) {
 	for n := range f.state.Numbers() {
 		if n.Offset+n.Field.Type.Size() > int64(len(m.After)) {
@@ -193,8 +197,8 @@ func ParseMemory(s string) (int, error) {
 // maxHostMemory is the largest host memory of a run, bytes.
 const maxHostMemory = 1 << 28
 
-// HostMemory makes host memory of a size that holds the content of a file at its beginning, if a name is given. It is at least as
-// large as the file.
+// HostMemory makes host memory of a size that holds the content of a file at
+// its beginning, if a name is given. It is at least as large as the file.
 func HostMemory(size, file string) ([]byte, error) {
 	n, err := ParseMemory(size)
 	if err != nil {

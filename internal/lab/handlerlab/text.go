@@ -101,7 +101,8 @@ func (r *Report) handlers() int {
 	return len(r.Handlers) + r.Omitted.Handlers
 }
 
-// Err is nil if no handler failed, every message was taken, none was lost and the run came to its end. It wraps a *sim.LimitError that has ended the run.
+// Err is nil if no handler failed, every message was taken, none was lost and
+// the run came to its end. It wraps a *sim.LimitError that has ended the run.
 func (r *Report) Err() error {
 	if len(r.Errors) == 0 {
 		return nil
@@ -120,8 +121,8 @@ func (e *reportError) Unwrap() error { return e.end }
 
 // Text says how to write a report for people.
 type Text struct {
-	// Plain leaves out what depends on the profile and on the compiler: times, cycles, HPUs and addresses. It is what a
-	// test compares.
+	// Plain leaves out what depends on the profile and on the compiler: times,
+	// cycles, HPUs and addresses. It is what a test compares.
 	Plain bool
 }
 
@@ -298,7 +299,8 @@ func (p *printer) action(a *ActionReport) {
 	if a.What != "" && !(p.Plain && a.vague()) {
 		s += "  " + a.What
 	}
-	if a.Answer != "" && !(p.Plain && (a.op == hpu.OpFAdd || a.op == hpu.OpAtomic32)) { // what it was depends on who came first
+	// what it was depends on who came first
+	if a.Answer != "" && !(p.Plain && (a.op == hpu.OpFAdd || a.op == hpu.OpAtomic32)) {
 		s += ": " + a.Answer
 	}
 	if a.Failed != "" {

@@ -18,8 +18,9 @@ import (
 // lineOfHeader is a line of a file that grows.
 var lineOfHeader = regexp.MustCompile(`spin\.h:\d+`)
 
-// TestTrapsNameLines ends a handler with debugging information in every way: the message names file, line and function, and the calls that the
-// compiler has put the function into.
+// TestTrapsNameLines ends a handler with debugging information in every way:
+// the message names file, line and function, and the calls that the compiler
+// has put the function into.
 func TestTrapsNameLines(t *testing.T) {
 	for _, x := range []struct {
 		n    int
@@ -70,7 +71,8 @@ func TestSourceIsForPeople(t *testing.T) {
 	}
 }
 
-// TestComputingAtTheEnd is a run that ends while a handler computes: it does not wait for what a handler before it has waited for.
+// TestComputingAtTheEnd is a run that ends while a handler computes: it does
+// not wait for what a handler before it has waited for.
 func TestComputingAtTheEnd(t *testing.T) {
 	cfg := module(t, "traps")
 	require.NoError(t, cfg.SetState("n=3"))
@@ -78,7 +80,8 @@ func TestComputingAtTheEnd(t *testing.T) {
 	require.ErrorContains(t, mustRun(t, cfg).Err(), ": payload handler of traps.wasm waits since 712.076 ns for the end of its own cycles")
 }
 
-// TestWhoseWriteFailed is a write that fails when its handler has ended: which one it was is not known any more.
+// TestWhoseWriteFailed is a write that fails when its handler has ended: which
+// one it was is not known any more.
 func TestWhoseWriteFailed(t *testing.T) {
 	lib, err := handlers.Open("../../../examples/histogram/histogram.wasm")
 	require.NoError(t, err)
@@ -88,7 +91,8 @@ func TestWhoseWriteFailed(t *testing.T) {
 	require.ErrorContains(t, mustRun(t, cfg).Err(), "a handler at 1")
 }
 
-// TestGrantedMemoryIsNamed is a module that needs memory of other processes, and none of its own beside the entry's.
+// TestGrantedMemoryIsNamed is a module that needs memory of other processes,
+// and none of its own beside the entry's.
 func TestGrantedMemoryIsNamed(t *testing.T) {
 	lib := handlers.Must("backupring")
 	in := Inspect(lib, module(t, "traps").Profile, 0)

@@ -23,7 +23,8 @@ func breakdownColumns() []report.Column {
 	return columns
 }
 
-// breakdownTable says where the time of each measurement went, and which parts have nothing anywhere.
+// breakdownTable says where the time of each measurement went, and which parts
+// have nothing anywhere.
 func (r *run) breakdownTable() (t *report.Table, idle []string) {
 	columns := breakdownColumns()
 	t = report.New(columns...)
@@ -60,7 +61,9 @@ func (r *run) breakdownTable() (t *report.Table, idle []string) {
 	return t, idle
 }
 
-// meanOf is where the time of measurements at a rank went: each sample is divided as the scenario does, and then their mean is taken, so that the parts add up to that.
+// meanOf is where the time of measurements at a rank went: each sample is
+// divided as the scenario does, and then their mean is taken, so that the parts
+// add up to that.
 func meanOf(f *breakdown.Record, rank int, process string, all []measured) (times breakdown.Times) {
 	for _, m := range all {
 		var one breakdown.Times

@@ -102,7 +102,8 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	return bytes + size, nil
 }
 
-// checkLayout reports a state whose list has its fields elsewhere than on the first of the ranks: names and numbers of fields mean the same on all of them.
+// checkLayout reports a state whose list has its fields elsewhere than on the
+// first of the ranks: names and numbers of fields mean the same on all of them.
 func (p *Plan) checkLayout(e *entryPlan, rank int) error {
 	if e.Handlers.State.kind != contentFields {
 		return nil
@@ -177,8 +178,8 @@ func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
 	return portals.Stamp{Shift: uint8(shift), Bits: uint8(bits)}, nil
 }
 
-// checkNeeds checks options that are given against those that the handlers need. An entry without options
-// gets what they need.
+// checkNeeds checks options that are given against those that the handlers
+// need. An entry without options gets what they need.
 func (p *Plan) checkNeeds(e *entryPlan) {
 	const always = portals.OptMEEventCTComm // of every entry of a scenario
 	if own := e.handlers.EntryOptions & ownOptions &^ always; own != 0 {
@@ -452,8 +453,8 @@ func (p *Plan) checkOutput() {
 	}
 }
 
-// holders are the ranks meant by an expectation or an output about a memory: those given, else those of own, else all that have
-// it.
+// holders are the ranks meant by an expectation or an output about a memory:
+// those given, else those of own, else all that have it.
 func (p *Plan) holders(of string, given RankSet, own []int, at *env) ([]int, error) {
 	var list []int
 	var err error

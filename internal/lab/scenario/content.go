@@ -13,8 +13,9 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of typed values, or numbers of a state by the names that a
-// module gives them. The zero value is absent content.
+// Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of
+// typed values, or numbers of a state by the names that a module gives them.
+// The zero value is absent content.
 type Content struct {
 	kind   contentKind
 	bytes  []byte // of hex, and of file once it has been read
@@ -38,7 +39,8 @@ const (
 // IsSet reports whether there is content.
 func (c *Content) IsSet() bool { return c.kind != contentNone }
 
-// Field is a value, or several of a kind, in little-endian order. Fields follow each other without gaps.
+// Field is a value, or several of a kind, in little-endian order. Fields follow
+// each other without gaps.
 type Field struct {
 	_       strictyaml.OneOf `help:"A value."`
 	U8      Expr             `yaml:"u8" help:"Unsigned, 1 byte."`
@@ -169,7 +171,8 @@ const maxBytes = 1 << 30
 // maxContent bounds a list of typed values, bytes.
 const maxContent = 1 << 24
 
-// source is where the bytes of a pattern come from: the seed, and numbers that tell the memory apart.
+// source is where the bytes of a pattern come from: the seed, and numbers that
+// tell the memory apart.
 type source struct{ seed, stream uint64 }
 
 func (s source) fill(b []byte) {

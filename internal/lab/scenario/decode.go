@@ -21,7 +21,8 @@ func (e *FieldError) Error() string { return (*strictyaml.Error)(e).Error() }
 // Unwrap returns what is wrong.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Parse reads a scenario. The file's name is for messages. All errors, of type *FieldError, are joined.
+// Parse reads a scenario. The file's name is for messages. All errors, of type
+// *FieldError, are joined.
 func Parse(file string, data []byte) (*Spec, error) {
 	s, err := parse(file, data, nil)
 	if err != nil {
@@ -30,7 +31,8 @@ func Parse(file string, data []byte) (*Spec, error) {
 	return s, s.unread()
 }
 
-// parse returns what could be read, and notes what could not; an error is one of the text as a whole. values are those of parameters in place of the
+// parse returns what could be read, and notes what could not; an error is one
+// of the text as a whole. values are those of parameters in place of the
 // scenario's.
 func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 	root, err := strictyaml.Parse(file, data)
@@ -44,11 +46,13 @@ func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 		return nil, &FieldError{File: file, Path: "parameters", Err: err}
 	}
 	parameters.insert(&r, root, "")
-	first := slices.Concat(parameters.wrong, r.Errors) // what is wrong with parameters comes before what follows from it
+	// what is wrong with parameters comes before what follows from it
+	first := slices.Concat(parameters.wrong, r.Errors)
 	r.Errors = nil
 	r.Read(root, s)
 	r.Errors = append(first, slices.DeleteFunc(r.Errors, func(e *strictyaml.Error) bool {
-		return slices.ContainsFunc(first, func(m *strictyaml.Error) bool { return m.Path == e.Path }) // said already
+		// said already
+		return slices.ContainsFunc(first, func(m *strictyaml.Error) bool { return m.Path == e.Path })
 	})...)
 	s.Parameters = parameters.Parameters
 	s.wrong, s.follows = r.Errors, parameters.missing

@@ -1,5 +1,6 @@
-// Package scenario runs experiments that a file describes: the device and the network, the entries and handlers on each
-// rank, the programs of the hosts, what must be true and what is to be shown.
+// Package scenario runs experiments that a file describes: the device and the
+// network, the entries and handlers on each rank, the programs of the hosts,
+// what must be true and what is to be shown.
 //
 // A scenario passes through three stages, and the files follow them:
 //

@@ -70,7 +70,8 @@ func (p *Plan) checkBounds(b *Bounds, path string) {
 	}
 }
 
-// checkAt evaluates an expectation without looking at a run. own is the rank of the program it stands in, nil at the end of a run.
+// checkAt evaluates an expectation without looking at a run. own is the rank of
+// the program it stands in, nil at the end of a run.
 func (p *Plan) checkAt(x *Expectation, own []int, at *env) error {
 	switch {
 	case x.Memory != nil:
@@ -145,7 +146,8 @@ func (p *Plan) measuring(l *LatencyCheck, own []int, at *env) ([]int, error) {
 	return list, nil
 }
 
-// compared resolves the memory that is to be right and what it is compared with: bytes, or the memory of another place.
+// compared resolves the memory that is to be right and what it is compared
+// with: bytes, or the memory of another place.
 func (p *Plan) compared(m *MemoryCheck, rank int, at *env) (got span, want []byte, other placed, err error) {
 	size := m.Bytes
 	if want, err = m.Equals.make(at, p.stream(rank, m.Of)); err != nil {

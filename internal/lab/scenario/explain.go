@@ -16,8 +16,9 @@ type ExplainStep struct {
 	Name   func(portals.Handle) string // names of entries, counters and the queue of the rank
 }
 
-// Explain makes Run tell of every step of every interface: which entries were examined for a request and why each did or did not
-// match, what was delivered where, which events and counters followed.
+// Explain makes Run tell of every step of every interface: which entries were
+// examined for a request and why each did or did not match, what was delivered
+// where, which events and counters followed.
 func (p *Plan) Explain(tell func(*ExplainStep)) { p.explain = tell }
 
 // name is what an object of a rank is called in the scenario.

@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Expr is a whole number, or arithmetic on some that depends on where it is evaluated: "4KiB", "0x10 + rank",
-// "(rank + 1) % ranks". The zero value is an absent expression.
+// Expr is a whole number, or arithmetic on some that depends on where it is
+// evaluated: "4KiB", "0x10 + rank", "(rank + 1) % ranks". The zero value is an
+// absent expression.
 type Expr struct{ expr.Expr }
 
 // variables are what an expression can name, with the text of the manual.

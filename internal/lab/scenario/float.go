@@ -9,8 +9,10 @@ import (
 	"strings"
 )
 
-// Float is a number with a fraction, or an expression of whole numbers. A number with a fraction is rounded to the nearest that the type
-// holds; what is out of its range, and a whole number that it does not hold exactly, are errors. Infinities are written as Inf and -Inf.
+// Float is a number with a fraction, or an expression of whole numbers. A
+// number with a fraction is rounded to the nearest that the type holds; what is
+// out of its range, and a whole number that it does not hold exactly, are
+// errors. Infinities are written as Inf and -Inf.
 type Float struct {
 	text string
 	expr Expr

@@ -59,7 +59,8 @@ func TestFloatsThatDoNotFit(t *testing.T) {
 	require.True(t, math.IsNaN(v))
 }
 
-// Any decimal number gives the nearest of the type or an error, decided with exact arithmetic: nothing becomes infinite or 0 that is not.
+// Any decimal number gives the nearest of the type or an error, decided with
+// exact arithmetic: nothing becomes infinite or 0 that is not.
 func TestFloatsAreNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mantissa := rapid.Int64Range(1, 1<<62).Draw(t, "mantissa")

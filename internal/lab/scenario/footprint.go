@@ -9,8 +9,9 @@ import (
 // Ranks is how many nodes the scenario has.
 func (p *Plan) Ranks() int { return p.ranks }
 
-// Memory estimates what a run takes of the machine's memory, bytes: nodes, handlers, entries and buffers once, of which half again may be under way as messages, and
-// what is measured.
+// Memory estimates what a run takes of the machine's memory, bytes: nodes,
+// handlers, entries and buffers once, of which half again may be under way as
+// messages, and what is measured.
 func (p *Plan) Memory() int64 {
 	instances := 0
 	for _, e := range p.entries {
@@ -32,10 +33,12 @@ func (p *Plan) Memory() int64 {
 	return runtime.Footprint(p.profile, p.ranks, p.ranks, instances) + p.memory + p.memory/2 + int64(min(each*samples, math.MaxInt64/4))
 }
 
-// Bound lets what a breakdown follows take so much memory, bytes; 0: any. A run that takes more ends with a *breakdown.FullError.
+// Bound lets what a breakdown follows take so much memory, bytes; 0: any. A run
+// that takes more ends with a *breakdown.FullError.
 func (p *Plan) Bound(bytes int64) { p.room = bytes }
 
-// What a run keeps of each measurement, bytes: a time, and with a breakdown when it was; three times as much while a list grows.
+// What a run keeps of each measurement, bytes: a time, and with a breakdown
+// when it was; three times as much while a list grows.
 const (
 	sampleBytes   = 3 * 8
 	measuredBytes = 3 * 24

@@ -25,7 +25,8 @@ type keptTable struct {
 	Rows [][]checkpoint.Value `json:"rows"`
 }
 
-// Keep keeps the result of a run of the plan in a folder; label is what people call the run. One that a limit has ended is not kept.
+// Keep keeps the result of a run of the plan in a folder; label is what people
+// call the run. One that a limit has ended is not kept.
 func (p *Plan) Keep(folder *checkpoint.Folder, label string, x *Result) error {
 	if x.Incomplete {
 		return nil

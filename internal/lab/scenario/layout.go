@@ -9,8 +9,9 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// stateLayout is what is known of the HPU memory of an entry: the fields that the module describes, and those that the scenario lists. Where
-// both have a name it is the same number. The zero value is nothing.
+// stateLayout is what is known of the HPU memory of an entry: the fields that
+// the module describes, and those that the scenario lists. Where both have a
+// name it is the same number. The zero value is nothing.
 type stateLayout struct {
 	described *manifest.State
 	listed    []stateField
@@ -95,9 +96,12 @@ func (l *stateLayout) names() string {
 	return strings.Join(names, ", ")
 }
 
-// list notes the typed values of a list, which begins so many bytes into the state. Fields without a name are called by their number. A name that
-// says something else than the module, or than the list has said before, is an error, with the place of the field in the list; so is a number with a
-// name that the module does not allow on the device. What has no name is bytes, and may be anything, as those of hex.
+// list notes the typed values of a list, which begins so many bytes into the
+// state. Fields without a name are called by their number. A name that says
+// something else than the module, or than the list has said before, is an
+// error, with the place of the field in the list; so is a number with a name
+// that the module does not allow on the device. What has no name is bytes, and
+// may be anything, as those of hex.
 func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.Device) (place int, err error) {
 	named := make(map[string]bool)
 	for i := range fields {
@@ -136,7 +140,8 @@ func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.De
 	return 0, nil
 }
 
-// agrees holds a field of a list, at an offset of the state, against what the module says of the name; one are the bytes of a number.
+// agrees holds a field of a list, at an offset of the state, against what the
+// module says of the name; one are the bytes of a number.
 func agrees(s *manifest.State, f *Field, offset, count int64, one []byte, d *manifest.Device) error {
 	typ := f.typed()
 	if typ == nil {

@@ -31,8 +31,10 @@ func someState(r *rapid.T) *manifest.State {
 	return s
 }
 
-// TestListedNames: whatever a list says, with names in any order and of any type, either it is an error, or each number that has a name in the
-// list is the one of that name in the state that the module describes, and an expectation finds it there.
+// TestListedNames: whatever a list says, with names in any order and of any
+// type, either it is an error, or each number that has a name in the list is
+// the one of that name in the state that the module describes, and an
+// expectation finds it there.
 func TestListedNames(t *testing.T) {
 	taken, refused := 0, 0
 	rapid.Check(t, func(r *rapid.T) {

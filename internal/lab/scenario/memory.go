@@ -90,8 +90,8 @@ func (p *Plan) spanOf(rank int, of string, offset, bytes Expr, at *env) (s span,
 	return s, nil
 }
 
-// operand resolves the memory that an operation reads or writes: a named one, or the step's own, which is so large as the
-// operation needs.
+// operand resolves the memory that an operation reads or writes: a named one,
+// or the step's own, which is so large as the operation needs.
 func (p *Plan) operand(rank int, path, of string, offset, bytes Expr, fill *Content, at *env) (span, error) {
 	if of != "" {
 		if fill.IsSet() {

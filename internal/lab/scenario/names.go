@@ -23,7 +23,8 @@ func (ListName) Choices() []string { return []string{"priority", "overflow"} }
 // EntryOption is an option of a match list entry, the C name without PTL_ME_, in lower case.
 type EntryOption string
 
-// ownOptions are chosen by the scenario itself: memory is contiguous, and how an entry counts follows from how it is waited for.
+// ownOptions are chosen by the scenario itself: memory is contiguous, and how
+// an entry counts follows from how it is waited for.
 const ownOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec | portals.OptMEEventCTComm | portals.OptMEEventCTBytes
 
 // Choices lists the names.
@@ -107,7 +108,8 @@ func lower(names []string) []string {
 	return list
 }
 
-// indexOf returns the place of name in the choice, which the decoder has checked; the default is the first.
+// indexOf returns the place of name in the choice, which the decoder has
+// checked; the default is the first.
 func indexOf[T interface {
 	~string
 	strictyaml.Choice

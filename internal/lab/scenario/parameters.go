@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Parameters are values with names, which stand for them in the rest of the scenario as $name: what people change from run to run.
+// Parameters are values with names, which stand for them in the rest of the
+// scenario as $name: what people change from run to run.
 type Parameters []Parameter
 
 // Parameter is one of them.
@@ -88,9 +89,11 @@ func (p Parameters) missing(name string) error { return &unknownError{name, p.na
 // block is the parameters of a scenario as its text has them.
 type block struct {
 	Parameters
-	wrong   strictyaml.Errors // what could not be read of it
-	unread  []string          // names that are there, but could not be read
-	missing map[string]bool   // paths of values that name what could not be read: what is wrong with them follows from that
+	wrong  strictyaml.Errors // what could not be read of it
+	unread []string          // names that are there, but could not be read
+	// paths of values that name what could not be read: what is wrong with them
+	// follows from that
+	missing map[string]bool
 }
 
 // blockOf reads the parameters of a scenario.
@@ -113,7 +116,8 @@ func blockOf(root *yaml.Node, file string) *block {
 	return b
 }
 
-// ParametersIn are the names of the parameters of a scenario, for completion: none of a file that cannot be read.
+// ParametersIn are the names of the parameters of a scenario, for completion:
+// none of a file that cannot be read.
 func ParametersIn(file string) []string {
 	data, err := input.ReadRegular(file, input.MaxText)
 	if err != nil {

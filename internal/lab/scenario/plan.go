@@ -17,27 +17,29 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
-// number of times.
+// Plan is a scenario that has been checked: every name, file and module is
+// there and every range fits. It can be run any number of times.
 type Plan struct {
-	spec         *Spec
-	output       Output // of the spec, or as Show has changed it
-	only         string // table to show, "": all
-	profile      *profile.Profile
-	ranks        int
-	seed         uint64
-	engine       string
-	env          *env
-	entries      []*entryPlan
-	programs     []*programPlan
-	programOf    []*programPlan // by rank; nil: none
-	modules      map[string]*hpu.Module
-	stepPaths    []string
-	stepID       map[string]int  // place in stepPaths
-	failed       map[string]bool // paths of steps and buffers that are wrong on a rank
-	errs         []error
-	options      Options
-	memory, room int64 // bytes: of all entries and buffers of all ranks; that what a breakdown follows may take, 0: any
+	spec      *Spec
+	output    Output // of the spec, or as Show has changed it
+	only      string // table to show, "": all
+	profile   *profile.Profile
+	ranks     int
+	seed      uint64
+	engine    string
+	env       *env
+	entries   []*entryPlan
+	programs  []*programPlan
+	programOf []*programPlan // by rank; nil: none
+	modules   map[string]*hpu.Module
+	stepPaths []string
+	stepID    map[string]int  // place in stepPaths
+	failed    map[string]bool // paths of steps and buffers that are wrong on a rank
+	errs      []error
+	options   Options
+	// bytes: of all entries and buffers of all ranks; that what a breakdown
+	// follows may take, 0: any
+	memory, room int64
 	inputs       []provenance.Input
 	used         []provenance.Handler // modules
 	explain      func(*ExplainStep)   // nil: nobody
@@ -73,8 +75,8 @@ const (
 	maxNested = 8       // repeats within each other
 )
 
-// Load reads and plans the scenario in a file. All errors are joined: those of reading it, and all others that can be told without what
-// could not be read.
+// Load reads and plans the scenario in a file. All errors are joined: those of
+// reading it, and all others that can be told without what could not be read.
 func Load(file string, o Options) (*Plan, error) {
 	data, err := o.read(file, input.MaxText)
 	if err != nil {
@@ -87,7 +89,8 @@ func Load(file string, o Options) (*Plan, error) {
 	return s.Plan(o)
 }
 
-// Plan checks the scenario. All errors, of type *FieldError, are joined, those of reading it included.
+// Plan checks the scenario. All errors, of type *FieldError, are joined, those
+// of reading it included.
 func (s *Spec) Plan(o Options) (*Plan, error) {
 	p := &Plan{
 		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int), failed: make(map[string]bool),
@@ -139,8 +142,8 @@ func checkEngine(name string) error {
 	return e.Close()
 }
 
-// fail notes that the value at a path of the scenario is wrong. The line is that of the longest part of the path which is in
-// the file.
+// fail notes that the value at a path of the scenario is wrong. The line is
+// that of the longest part of the path which is in the file.
 func (p *Plan) fail(path, format string, args ...any) {
 	if p.spec.wrong.Damaged(path) {
 		return
@@ -169,9 +172,11 @@ func (p *Plan) relative(name string) string {
 	return filepath.Join(filepath.Dir(p.spec.file), name)
 }
 
-// value is a value of the profile as the scenario means it: the file of a topology is relative to the scenario's, as its profile is.
+// value is a value of the profile as the scenario means it: the file of a
+// topology is relative to the scenario's, as its profile is.
 func (p *Plan) value(path, text string) string {
-	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") { // a topology that stands there itself
+	// a topology that stands there itself
+	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") {
 		return text
 	}
 	return p.relative(text)
@@ -222,8 +227,9 @@ func (p *Plan) loadProfile(more []string) {
 	}
 }
 
-// otherKind reports whether overrides choose another kind of network than that of a profile. What a scenario says of the shape of its own
-// kind is then without meaning.
+// otherKind reports whether overrides choose another kind of network than that
+// of a profile. What a scenario says of the shape of its own kind is then
+// without meaning.
 func otherKind(p *profile.Profile, overrides []string) bool {
 	kind := p.Fabric.Kind
 	for _, o := range overrides {
@@ -267,7 +273,8 @@ func (p *Plan) blame(name string, own []override, err error) {
 	}
 }
 
-// guilty is the path of the replacement without which a profile would be right, else that of the profile.
+// guilty is the path of the replacement without which a profile would be right,
+// else that of the profile.
 func guilty(name string, own []override) string {
 	for i := range own {
 		var others []string
@@ -386,7 +393,8 @@ func (p *Plan) planHandlers(e *entryPlan) {
 	}
 }
 
-// choose checks the names of the handlers, or takes those that speak for themselves; nil: an error has been noted.
+// choose checks the names of the handlers, or takes those that speak for
+// themselves; nil: an error has been noted.
 func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 	before := len(p.errs)
 	wanted := handlers.Exports{h.Header, h.Payload, h.Completion}

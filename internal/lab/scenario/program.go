@@ -62,8 +62,9 @@ func acts(steps []Step) bool {
 // idleRounds is how many rounds without an event pass before the engine has its turn.
 const idleRounds = 1024
 
-// turn stands before each of many repetitions and says why no more follow. Rounds that take no time and send nothing, such as marks, would keep the engine
-// from its limits: now and then it gets an event.
+// turn stands before each of many repetitions and says why no more follow.
+// Rounds that take no time and send nothing, such as marks, would keep the
+// engine from its limits: now and then it gets an event.
 func (r *run) turn(st *rankState) error {
 	if err := context.Cause(r.ctx); err != nil {
 		return err

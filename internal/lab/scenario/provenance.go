@@ -27,9 +27,11 @@ type Options struct {
 
 	Parameters map[string]string // values in place of the scenario's, by name
 
-	Build   provenance.Build                                        // whose results these are
-	Profile *profile.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
-	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
+	Build provenance.Build // whose results these are
+	// in place of the scenario's with its Set; nil: as the scenario says
+	Profile *profile.Profile
+	// reads a file that is not longer than limit; nil: from the disk
+	Read    func(name string, limit int64) (data []byte, err error)
 	Limits  sim.Limits
 	Links   runtime.WatchLinks // told what links did; nil: nobody
 	Capture runtime.Capture    // given the network; nil: nobody
@@ -119,7 +121,9 @@ type Lists struct {
 
 // RunOf is what the values of parameters make of the device and the network.
 type RunOf struct {
-	Profile int    `json:"profile"` // its place among the profiles of the record, from 0; values of Set come in addition
+	// its place among the profiles of the record, from 0; values of Set come in
+	// addition
+	Profile int    `json:"profile"`
 	Ranks   int    `json:"ranks"`
 	Seed    uint64 `json:"seed"`
 }
@@ -147,7 +151,8 @@ func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
 	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Breakdown, p.options.Parameters, sweep})
 }
 
-// RecordSweep says what the results of a sweep are made from. plan makes the plan of each of its combinations of parameters, without values of fields.
+// RecordSweep says what the results of a sweep are made from. plan makes the
+// plan of each of its combinations of parameters, without values of fields.
 func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error)) (*provenance.Record, error) {
 	lists.Runs = nil
 	var all provenance.Record
@@ -189,8 +194,10 @@ func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error))
 	return r, err
 }
 
-// PlanOf makes the plan that a record is of, for a run of a sweep, from 0, with what it has of its own. read looks up files that the record has the hash of only. A built-in module that is another
-// one now is a note, any other file that is not the one recorded is an error.
+// PlanOf makes the plan that a record is of, for a run of a sweep, from 0, with
+// what it has of its own. read looks up files that the record has the hash of
+// only. A built-in module that is another one now is a note, any other file
+// that is not the one recorded is an error.
 func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, error), run int, own Variation) (p *Plan, notes []string, err error) {
 	if len(r.Inputs) == 0 || len(r.Profiles) == 0 || r.Seed == nil {
 		return nil, nil, errors.New("provenance: expected a scenario as the first of inputs, a profile and a seed")

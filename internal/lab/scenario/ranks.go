@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// RankSet is a list of ranks and ranges of ranks, in the order in which it was written: "all", "0", "1..last", "[0, 2..4]".
-// Bounds are expressions. The zero value is an absent set.
+// RankSet is a list of ranks and ranges of ranks, in the order in which it was
+// written: "all", "0", "1..last", "[0, 2..4]". Bounds are expressions. The zero
+// value is an absent set.
 type RankSet struct{ terms []rankRange }
 
 // rankRange is the ranks from first to last; last is absent if it is one rank.

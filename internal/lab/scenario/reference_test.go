@@ -61,7 +61,8 @@ func TestReferenceHasNoEmptyTable(t *testing.T) {
 	require.NotRegexp(t, `\| --- \|\n\n`, reference())
 }
 
-// The schema holds together: every reference has its definition, every definition is used, every field says what it is.
+// The schema holds together: every reference has its definition, every
+// definition is used, every field says what it is.
 func TestSchemaIsWhole(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)

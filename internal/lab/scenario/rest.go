@@ -16,7 +16,8 @@ type suspicion struct {
 	output bool           // what is said of the output
 }
 
-// indexed are the parts of a scenario that stand in lists; only errors in these leave the others to be judged.
+// indexed are the parts of a scenario that stand in lists; only errors in these
+// leave the others to be judged.
 var indexed = regexp.MustCompile(`^(entries|programs|expect)\[(\d+)\]`)
 
 // suspect says what may follow from what is wrong so far.
@@ -60,10 +61,12 @@ func (p *Plan) suspect() *suspicion {
 	return s
 }
 
-// referred are the fields of a scenario that others refer to; one of entries, programs and expectations is a part.
+// referred are the fields of a scenario that others refer to; one of entries,
+// programs and expectations is a part.
 var referred = []string{"profile", "set", "topology", "ranks", "engine", "event_queue", "entries", "programs", "expect"}
 
-// namesIn are the names that errors about other parts would mention if they came from a part that is wrong.
+// namesIn are the names that errors about other parts would mention if they
+// came from a part that is wrong.
 func (p *Plan) namesIn(part string) (names []string) {
 	for _, e := range p.entries {
 		if e.path == part {
@@ -88,7 +91,8 @@ func (s *suspicion) covers(err error) bool {
 	return !errors.As(err, &field) || slices.Contains(s.parts, indexed.FindString(field.Path)) || s.names != nil && s.names.MatchString(fmt.Sprint(field.Err))
 }
 
-// checkRest checks what refers to entries and programs. If one of these is wrong, what may follow from that is not said.
+// checkRest checks what refers to entries and programs. If one of these is
+// wrong, what may follow from that is not said.
 func (p *Plan) checkRest() {
 	suspicion := p.suspect()
 	if suspicion.all {
@@ -105,7 +109,8 @@ func (p *Plan) checkRest() {
 	p.errs = append(p.errs[:before], slices.DeleteFunc(p.errs[before:], suspicion.covers)...)
 }
 
-// forget leaves out entries and programs that are wrong: of these not everything is known. Nothing comes of the plan any more.
+// forget leaves out entries and programs that are wrong: of these not
+// everything is known. Nothing comes of the plan any more.
 func (p *Plan) forget(parts []string) {
 	p.entries = slices.DeleteFunc(p.entries, func(e *entryPlan) bool { return slices.Contains(parts, e.path) })
 	p.programs = slices.DeleteFunc(p.programs, func(g *programPlan) bool { return slices.Contains(parts, g.path) })

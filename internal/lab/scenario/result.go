@@ -161,7 +161,8 @@ func (r *run) tables() (list []Table) {
 
 var rankColumn = report.Column{Name: "rank", Kind: report.Count, Help: "Rank."}
 
-// mean is that of at least one sample, to the picosecond below. The sum itself need not be a time that there is.
+// mean is that of at least one sample, to the picosecond below. The sum itself
+// need not be a time that there is.
 func mean(samples []sim.Time) sim.Time {
 	n := sim.Time(len(samples))
 	var whole, rest sim.Time
@@ -357,7 +358,8 @@ func ProgramColumns() []report.Column {
 	return append([]report.Column{scenario}, provenance.Columns()...)
 }
 
-// Write writes the tables. CSV, NDJSON and Parquet hold one table: it is an error if there are more. JSON is an object with all of them.
+// Write writes the tables. CSV, NDJSON and Parquet hold one table: it is an
+// error if there are more. JSON is an object with all of them.
 func (x *Result) Write(w io.Writer, f report.Format) error {
 	switch f {
 	case report.JSONFormat:
@@ -441,7 +443,8 @@ func (x *Result) writeJSON(w io.Writer) error {
 		out["incomplete"] = true
 	}
 	if x.Sweep != nil {
-		for _, one := range []string{"profile", "ranks", "seed", "end_ns"} { // of which each run may have its own
+		// of which each run may have its own
+		for _, one := range []string{"profile", "ranks", "seed", "end_ns"} {
 			delete(out, one)
 		}
 		out["runs"] = len(x.Sweep.Results)

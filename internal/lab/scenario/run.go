@@ -32,7 +32,8 @@ type run struct {
 	incomplete bool
 }
 
-// excuse is a number that an expectation has looked at: a failed handler, a lost or a refused message is then no surprise.
+// excuse is a number that an expectation has looked at: a failed handler, a
+// lost or a refused message is then no surprise.
 type excuse struct {
 	stat StatName
 	rank int
@@ -107,8 +108,9 @@ type logLine struct {
 	text   string
 }
 
-// Run carries the scenario out. The tracer, if not nil, records a timeline. A result is returned whenever the simulation began,
-// also with an error: one says what has failed, the other what was seen.
+// Run carries the scenario out. The tracer, if not nil, records a timeline. A
+// result is returned whenever the simulation began, also with an error: one
+// says what has failed, the other what was seen.
 func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
 	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	if p.options.Breakdown {
@@ -192,7 +194,8 @@ func (r *run) finish(err error) (*Result, error) {
 	return r.result(err), err
 }
 
-// surprises makes failed handlers, lost and refused messages failures of the run, unless an expectation has looked at their number.
+// surprises makes failed handlers, lost and refused messages failures of the
+// run, unless an expectation has looked at their number.
 func (r *run) surprises(failed []nic.HandlerError, total int) {
 	for _, f := range failed {
 		if !r.excused[excuse{"handler_errors", f.Rank}] {
@@ -368,7 +371,8 @@ func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Cont
 	return fill.fill(access(v), r.on(rank), r.stream(rank, name))
 }
 
-// portalTable allocates every portal table entry that the entries of a rank use, with the options of all of them.
+// portalTable allocates every portal table entry that the entries of a rank
+// use, with the options of all of them.
 func (r *run) portalTable(st *rankState, rank int) error {
 	done := make(map[int64]bool)
 	for i, e := range r.entries {

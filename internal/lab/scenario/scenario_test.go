@@ -48,7 +48,8 @@ func plan(d *datadriven.TestData) (*Plan, error) {
 	return p, err
 }
 
-// TestScripts runs the scenarios of testdata: "run" prints what spinsim run would, "check" what is wrong with one.
+// TestScripts runs the scenarios of testdata: "run" prints what spinsim run
+// would, "check" what is wrong with one.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != "" {
@@ -68,7 +69,8 @@ func TestScripts(t *testing.T) {
 			require.NoError(t, result.Write(&out, p.Format()))
 			if err != nil {
 				text := err.Error()
-				if stuck := new(sim.StuckError); errors.As(err, &stuck) { // package runtime says who waits: its words are its own
+				// package runtime says who waits: its words are its own
+				if stuck := new(sim.StuckError); errors.As(err, &stuck) {
 					text = strings.Replace(text, stuck.Error(), "nothing left to happen ...", 1)
 				}
 				fmt.Fprintln(&out, "error:", text)
@@ -105,7 +107,8 @@ expect:
 output: {events: all, stats: all, state: [{of: inbox}], memory: [{of: data, bytes: 64}]}
 `
 
-// Law 2 of the house: the same seed gives the same bytes, with a tracer and without, the first time and the second.
+// Law 2 of the house: the same seed gives the same bytes, with a tracer and
+// without, the first time and the second.
 func TestSameSeedSameBytes(t *testing.T) {
 	s, err := Parse("ring.yaml", []byte(ring))
 	require.NoError(t, err)
@@ -180,7 +183,8 @@ output: {memory: [{of: a}]}
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A module cannot have of an entry what a scenario chooses itself: its needs are refused as options in the scenario are.
+// A module cannot have of an entry what a scenario chooses itself: its needs
+// are refused as options in the scenario are.
 func TestNeedsAgainstTheScenario(t *testing.T) {
 	dir := t.TempDir()
 	m, err := manifest.Read(count.Library.Wasm)

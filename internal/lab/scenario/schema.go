@@ -14,8 +14,8 @@ import (
 // schemaDialect is the version of JSON Schema that is written.
 const schemaDialect = "https://json-schema.org/draft/2020-12/schema"
 
-// Schema returns the JSON schema of scenario files, for editors that check and complete them. It is made of the types and
-// the help texts of Spec.
+// Schema returns the JSON schema of scenario files, for editors that check and
+// complete them. It is made of the types and the help texts of Spec.
 func Schema() ([]byte, error) {
 	w := &schemaWriter{defs: make(map[string]any)}
 	root := w.structure(reflect.TypeFor[Spec]())
@@ -118,7 +118,8 @@ func (w *schemaWriter) structure(t reflect.Type) object {
 	for _, f := range fields.List {
 		p := w.of(f.Type)
 		if f.Type.Kind() == reflect.String && p["type"] != nil {
-			p["type"] = []string{"string", "number", "boolean"} // a name may look like something else in YAML
+			// a name may look like something else in YAML
+			p["type"] = []string{"string", "number", "boolean"}
 		}
 		p["description"] = f.Help
 		properties[f.Name] = p

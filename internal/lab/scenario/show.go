@@ -52,8 +52,9 @@ func (p *Plan) measures() bool {
 	return slices.ContainsFunc(p.programs, func(g *programPlan) bool { return len(g.measures) > 0 })
 }
 
-// Show makes one table the only one, whether the scenario asks for it or not: then it holds all there is. A range of host memory
-// and an interval to measure must come from the scenario.
+// Show makes one table the only one, whether the scenario asks for it or not:
+// then it holds all there is. A range of host memory and an interval to measure
+// must come from the scenario.
 func (p *Plan) Show(table string) error {
 	o := &p.output
 	switch table {
@@ -90,8 +91,8 @@ func (p *Plan) Show(table string) error {
 	return nil
 }
 
-// CheckFormat reports a format that cannot hold the tables of the scenario. For CSV, NDJSON and Parquet, which hold one, the scenario's only
-// table is chosen.
+// CheckFormat reports a format that cannot hold the tables of the scenario. For
+// CSV, NDJSON and Parquet, which hold one, the scenario's only table is chosen.
 func (p *Plan) CheckFormat(f report.Format) error {
 	if f != report.CSVFormat && f != report.NDJSONFormat && f != report.ParquetFormat {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Spec is a scenario as its file describes it. The help tags are the manual: the JSON schema and the reference are made of
-// them.
+// Spec is a scenario as its file describes it. The help tags are the manual:
+// the JSON schema and the reference are made of them.
 type Spec struct {
 	Title       string        `yaml:"title" help:"One line for the head of the report."`
 	Description string        `yaml:"description" help:"What the experiment is about, for people who read the file."`

@@ -5,8 +5,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Step is one thing a program does. Setting up takes no virtual time; posting takes the overhead o of the profile, a look at
-// a completion the poll time of the host.
+// Step is one thing a program does. Setting up takes no virtual time; posting
+// takes the overhead o of the profile, a look at a completion the poll time of
+// the host.
 type Step struct {
 	_        strictyaml.OneOf `help:"One thing the program does."`
 	Put      *Put             `yaml:"put" help:"Send bytes to entries of other ranks (PtlPut)."`

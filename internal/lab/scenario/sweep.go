@@ -9,12 +9,15 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Sweep is several runs of a scenario, each with values of its own for some parameters or fields of the profile.
+// Sweep is several runs of a scenario, each with values of its own for some
+// parameters or fields of the profile.
 type Sweep struct {
 	Columns []report.Column // of the values
 	Values  [][]any         // of each run
 	Labels  []string        // what people call each run, such as "size 4KiB, hpu.cores 2"
-	Results []*Result       // of each run; nil: it has none, since the sweep was ended before, or it has failed
+	// of each run; nil: it has none, since the sweep was ended before, or it
+	// has failed
+	Results []*Result
 
 	planned int // how many there were to be; of those with results only
 }
@@ -60,8 +63,9 @@ func (s *Sweep) there() *Sweep {
 	return some
 }
 
-// Result is that of all runs, of which one at least must have one: tables are joined to long ones whose first columns are Columns. The failures of a run stand
-// behind its label.
+// Result is that of all runs, of which one at least must have one: tables are
+// joined to long ones whose first columns are Columns. The failures of a run
+// stand behind its label.
 func (s *Sweep) Result() *Result {
 	s = s.there()
 	x := &Result{Title: s.Results[0].Title, Sweep: s}

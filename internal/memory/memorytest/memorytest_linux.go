@@ -1,4 +1,5 @@
-// Package memorytest tells tests how much memory their process has of the machine. Only Linux says it.
+// Package memorytest tells tests how much memory their process has of the
+// machine. Only Linux says it.
 package memorytest
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Resident is the memory that this process has of the machine, bytes, after it has given back what it can.
+// Resident is the memory that this process has of the machine, bytes, after it
+// has given back what it can.
 func Resident(t *testing.T) int64 {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")

@@ -86,7 +86,9 @@ func (s *Store) remove(key []byte) string {
 // numberDigits is those of the largest number of 64 bits.
 const numberDigits = 20
 
-// count is incr and decr (do_add_delta): the number wraps around at 64 bits, and is never below 0. A shorter one leaves spaces behind it, as long as it fits.
+// count is incr and decr (do_add_delta): the number wraps around at 64 bits,
+// and is never below 0. A shorter one leaves spaces behind it, as long as it
+// fits.
 func (s *Store) count(b, key []byte, up bool, delta uint64) []byte {
 	r := s.live(key, hash(key))
 	hits, misses := &s.Stats.IncrHits, &s.Stats.IncrMisses
@@ -188,7 +190,8 @@ func (s *Store) flush(delay uint32) {
 	}
 }
 
-// monthSeconds is 30 days: a time of an end beyond it is one of Unix, whose epoch is the beginning of the simulation (REALTIME_MAXDELTA).
+// monthSeconds is 30 days: a time of an end beyond it is one of Unix, whose
+// epoch is the beginning of the simulation (REALTIME_MAXDELTA).
 const monthSeconds = 60 * 60 * 24 * 30
 
 // expiry is the second in which what a command says is over; 0: never (realtime).
@@ -204,7 +207,8 @@ func (s *Store) expiry(t int32) uint32 {
 	return s.now + uint32(t)
 }
 
-// Set stores a value, for setting a server up: it is there when the process begins. It reports whether there was room.
+// Set stores a value, for setting a server up: it is there when the process
+// begins. It reports whether there was room.
 func (s *Store) Set(key, value []byte) bool {
 	return len(key) <= MaxKey && itemBytes(len(key), len(value), 0) <= pageBytes && s.store(set, key, value, 0, 0, 0) == stored
 }

@@ -100,7 +100,8 @@ func (x *Session) gets(keys [][]byte, unique bool) {
 	x.say(end)
 }
 
-// over reports whether the answer to a line has more bytes than there is memory for. It is not sent then.
+// over reports whether the answer to a line has more bytes than there is memory
+// for. It is not sent then.
 func (x *Session) over(begin int) bool {
 	if len(x.out)-begin <= maxAnswer {
 		return false

@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/internal/npf/memcached"
 )
 
-// Whatever comes, in whatever pieces, the answers are the same, and each is a line of the protocol or a value.
+// Whatever comes, in whatever pieces, the answers are the same, and each is a
+// line of the protocol or a value.
 func FuzzSession(f *testing.F) {
 	scripts, err := filepath.Glob("testdata/protocol/*")
 	require.NoError(f, err)

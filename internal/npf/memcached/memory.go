@@ -32,8 +32,11 @@ func (*Flat) Read(uint64, int) {}
 // Write implements Memory.
 func (*Flat) Write(uint64, int) {}
 
-// ProcMemory is the memory of a process: what the store touches has to be there. The bytes themselves are the store's, so that what was only touched takes no memory of the computer that
-// simulates. An access costs the time of memory for its first line, and the core's rate for those behind it; Take has the sum.
+// ProcMemory is the memory of a process: what the store touches has to be
+// there. The bytes themselves are the store's, so that what was only touched
+// takes no memory of the computer that simulates. An access costs the time of
+// memory for its first line, and the core's rate for those behind it; Take has
+// the sum.
 type ProcMemory struct {
 	p       *runtime.Proc
 	spec    *host.Spec
@@ -42,7 +45,8 @@ type ProcMemory struct {
 	owed    sim.Time
 }
 
-// NewProcMemory returns the memory of a process. Until Begin accesses take no time, and their pages are there when the process begins.
+// NewProcMemory returns the memory of a process. Until Begin accesses take no
+// time, and their pages are there when the process begins.
 func NewProcMemory(p *runtime.Proc) *ProcMemory {
 	return &ProcMemory{p: p, spec: &p.Cluster().Profile().Host, setting: true}
 }

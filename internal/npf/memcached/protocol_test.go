@@ -94,8 +94,9 @@ func start(t *testing.T) *theirs {
 	return nil
 }
 
-// The scripts are exchanges of protocol.txt and what a user would try; with -memcached PATH that memcached is asked, which they were written with ("-rewrite"). Lines end as the protocol has it;
-// "raw" sends Go's text.
+// The scripts are exchanges of protocol.txt and what a user would try; with
+// -memcached PATH that memcached is asked, which they were written with
+// ("-rewrite"). Lines end as the protocol has it; "raw" sends Go's text.
 func TestProtocol(t *testing.T) {
 	datadriven.Walk(t, "testdata/protocol", func(t *testing.T, path string) {
 		var p peer = &ours{x: memcached.NewSession(newStore(t, memcached.Config{}))}

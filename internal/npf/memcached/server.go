@@ -5,7 +5,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Conn is a stream of bytes to a client, as an inet.Conn is, or one of internal/npf/stack. Its methods do not block.
+// Conn is a stream of bytes to a client, as an inet.Conn is, or one of
+// internal/npf/stack. Its methods do not block.
 type Conn interface {
 	// Readable is how many bytes Read would move; ended: nothing will come behind them.
 	Readable() (n int, ended bool)
@@ -23,7 +24,8 @@ const readBytes = 16 << 10
 // Server is a store that a process serves: one thread, as memcached -t 1.
 type Server struct {
 	Store *Store
-	// Operation is what the server's own instructions take for a command, beside its accesses to memory and the copies of its sockets.
+	// Operation is what the server's own instructions take for a command,
+	// beside its accesses to memory and the copies of its sockets.
 	Operation sim.Time
 
 	p      *runtime.Proc
@@ -31,7 +33,8 @@ type Server struct {
 	buffer []byte
 }
 
-// NewServer makes a process, before it first waits, a server with an empty store. What is stored before Begin takes no time.
+// NewServer makes a process, before it first waits, a server with an empty
+// store. What is stored before Begin takes no time.
 func NewServer(p *runtime.Proc, c Config) (*Server, error) {
 	m := NewProcMemory(p)
 	s, err := NewStore(m, c)
@@ -44,7 +47,9 @@ func NewServer(p *runtime.Proc, c Config) (*Server, error) {
 // Begin ends setting up: from now on accesses take their time.
 func (s *Server) Begin() { s.memory.Begin() }
 
-// Advance does what can be done on a connection: it reads commands, does them, and writes answers as long as there is room for them. It reports whether the connection has ended, and closes it then.
+// Advance does what can be done on a connection: it reads commands, does them,
+// and writes answers as long as there is room for them. It reports whether the
+// connection has ended, and closes it then.
 func (s *Server) Advance(x *Session, c Conn) (ended bool) {
 	for {
 		if out := x.Output(); len(out) > 0 {

@@ -14,7 +14,8 @@ import (
 
 const paged = "../../../docs/profiles/spin-int-os.yaml"
 
-// Several connections with several operations under way read what they have stored; where there is room for all of it, all that was stored is found.
+// Several connections with several operations under way read what they have
+// stored; where there is room for all of it, all that was stored is found.
 func TestServer(t *testing.T) {
 	b := bench{profile: paged, config: memcached.Config{Limit: 32 << 20}, ops: 2000}
 	for i := range 4 {
@@ -40,7 +41,8 @@ func TestEviction(t *testing.T) {
 	require.Zero(t, c.Wrong)
 	require.Zero(t, c.NotStored)
 	require.Positive(t, b.server.Store.Stats.Evictions)
-	// 1,770 chunks of 1,184 bytes for 3,600 objects that are drawn uniformly: about half of the reads find theirs
+	// 1,770 chunks of 1,184 bytes for 3,600 objects that are drawn uniformly:
+	// about half of the reads find theirs
 	require.InDelta(t, 0.49, float64(c.Hits)/float64(c.Gets), 0.1)
 }
 
@@ -54,13 +56,17 @@ func TestTimeOfARead(t *testing.T) {
 		return b.took
 	}
 	got := took(3) - took(2)
-	// its bucket; header, number and key: 48 + 8 + 64 + 1 bytes at the beginning of a slab, two lines; the count of readers in the header; number, key, value and line's end behind the
-	// header: bytes 48 to 1,147, lines 0 to 17
+	// its bucket; header, number and key: 48 + 8 + 64 + 1 bytes at the
+	// beginning of a slab, two lines; the count of readers in the header;
+	// number, key, value and line's end behind the header: bytes 48 to 1,147,
+	// lines 0 to 17
 	want := 4*spec.MemoryLatency + spec.StreamTime(64) + spec.StreamTime(17*64)
 	require.Equal(t, want, got)
 }
 
-// Memory that the server and another process need at the same time is on storage in part: the server takes longer, loses nothing, and counts major faults.
+// Memory that the server and another process need at the same time is on
+// storage in part: the server takes longer, loses nothing, and counts major
+// faults.
 func TestOvercommit(t *testing.T) {
 	run := func(memory string) (*bench, host.KernelStats) {
 		b := &bench{

@@ -29,13 +29,16 @@ const (
 	outOfMemoryIncr = "SERVER_ERROR out of memory in incr\r\n"
 )
 
-// Lengths of lines in bytes: memcached closes a connection on which more has come without a line's end, but for reads of many keys.
+// Lengths of lines in bytes: memcached closes a connection on which more has
+// come without a line's end, but for reads of many keys.
 const (
 	maxLine    = 2048
 	maxGetLine = 64 << 10
 )
 
-// maxAnswer is how many bytes the answer to a line may have: memcached sends values from where they are, here they are copied. A line of 64 KiB could ask for 32 GiB.
+// maxAnswer is how many bytes the answer to a line may have: memcached sends
+// values from where they are, here they are copied. A line of 64 KiB could ask
+// for 32 GiB.
 const maxAnswer = 64 << 20
 
 // Session is a connection to a server: bytes come, bytes go. It has no clock and waits for nothing.
@@ -70,7 +73,8 @@ func NewSession(s *Store) *Session { return &Session{store: s} }
 // Commands is how many it has done.
 func (x *Session) Commands() int64 { return x.commands }
 
-// Closed reports whether the connection is to be closed when Output is sent: the client has said quit, or what came was no protocol.
+// Closed reports whether the connection is to be closed when Output is sent:
+// the client has said quit, or what came was no protocol.
 func (x *Session) Closed() bool { return x.closed }
 
 // Output is what is to be sent. It is valid until the next call.

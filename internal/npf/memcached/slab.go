@@ -30,10 +30,13 @@ type Config struct {
 	Factor float64
 	// Chunk is the least room for key, value and flags (-n), 1 B to 1 KiB. Default 48.
 	Chunk int
-	// HashPower is the logarithm of the buckets of the hash table, 12 to 32 (-o hashpower). Default: at least as many buckets as items of 256 bytes fit; memcached begins with 2^16 and
-	// doubles them as items come.
+	// HashPower is the logarithm of the buckets of the hash table, 12 to 32 (-o
+	// hashpower). Default: at least as many buckets as items of 256 bytes fit;
+	// memcached begins with 2^16 and doubles them as items come.
 	HashPower int
-	// Bump is how long an item that was moved to the head of the LRU stays where it is although it is used, in seconds (ITEM_UPDATE_INTERVAL). Default 60; below 0: it is moved whenever it is used.
+	// Bump is how long an item that was moved to the head of the LRU stays
+	// where it is although it is used, in seconds (ITEM_UPDATE_INTERVAL).
+	// Default 60; below 0: it is moved whenever it is used.
 	Bump int
 }
 
@@ -100,7 +103,8 @@ type class struct {
 	items int
 }
 
-// classes are those of a configuration (slabs_init), and one for items beyond the largest chunk, which memcached cuts into several.
+// classes are those of a configuration (slabs_init), and one for items beyond
+// the largest chunk, which memcached cuts into several.
 func classes(c *Config) (all []class) {
 	add := func(size int) { all = append(all, class{size: size, each: pageBytes / size}) }
 	for size := headerBytes + c.Chunk; float64(size) <= halfBytes/c.Factor && len(all) < mostClasses-1; size = int(float64(size) * c.Factor) {
@@ -133,7 +137,8 @@ func (s *Store) addr(r ref) uint64 {
 	return s.slabs[page].base + uint64(r&(1<<chunkBits-1))*uint64(s.classes[s.slabs[page].class].size)
 }
 
-// chunk returns room for an item of a class; 0: there is none. The first slab of a class may be beyond the limit, as memcached's (do_slabs_newslab).
+// chunk returns room for an item of a class; 0: there is none. The first slab
+// of a class may be beyond the limit, as memcached's (do_slabs_newslab).
 func (s *Store) chunk(i int) (r ref) {
 	c := &s.classes[i]
 	if r = c.free; r != 0 {

@@ -81,10 +81,12 @@ func NewStore(m Memory, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Tick tells the store the time: it counts seconds, not from 0 on, as memcached's clock does (process_started).
+// Tick tells the store the time: it counts seconds, not from 0 on, as
+// memcached's clock does (process_started).
 func (s *Store) Tick(now sim.Time) { s.now = uint32(now/sim.Second) + started }
 
-// hash is FNV-1a of 32 bits, mixed: memcached's is MurmurHash3, of which nothing but its spread can be seen.
+// hash is FNV-1a of 32 bits, mixed: memcached's is MurmurHash3, of which
+// nothing but its spread can be seen.
 func hash(key []byte) uint32 {
 	h := uint32(2166136261)
 	for _, b := range key {
@@ -95,7 +97,8 @@ func hash(key []byte) uint32 {
 	return h ^ h>>16
 }
 
-// find returns the item of a key, live or not, and whether it is there; at is where it hangs, for unlink.
+// find returns the item of a key, live or not, and whether it is there; at is
+// where it hangs, for unlink.
 func (s *Store) find(key []byte, h uint32) (r ref) {
 	b := h & (1<<s.config.HashPower - 1)
 	s.memory.Read(s.table+8*uint64(b), 8)
@@ -127,7 +130,9 @@ func (s *Store) live(key []byte, h uint32) ref {
 	return r
 }
 
-// Get finds the item of a key for a reader; 0: there is none. It moves to the head of its LRU, unless it was moved a short time ago (do_item_update). The reader counts itself in the item.
+// Get finds the item of a key for a reader; 0: there is none. It moves to the
+// head of its LRU, unless it was moved a short time ago (do_item_update). The
+// reader counts itself in the item.
 func (s *Store) get(key []byte) ref {
 	r := s.live(key, hash(key))
 	if r == 0 {
@@ -154,7 +159,8 @@ func (s *Store) value(b []byte, r ref) []byte {
 	return s.values.append(b, r, it)
 }
 
-// put makes an item that is not linked; 0: there is no room. A value that is too long is the caller's business.
+// put makes an item that is not linked; 0: there is no room. A value that is
+// too long is the caller's business.
 func (s *Store) put(key, value []byte, flags, expires uint32) ref {
 	i, ok := s.classOf(itemBytes(len(key), len(value), flags))
 	if !ok {
@@ -304,7 +310,9 @@ func (k *keys) bytes(at uint32, n int) []byte {
 
 func (k *keys) free(at uint32, n int) { k.freed[units(n)] = append(k.freed[units(n)], at) }
 
-// values are the bytes of values. One that is the same eight bytes again and again, as a load generator's may be, takes no memory of the computer that simulates: the word is kept.
+// values are the bytes of values. One that is the same eight bytes again and
+// again, as a load generator's may be, takes no memory of the computer that
+// simulates: the word is kept.
 type values struct{ other map[ref][]byte }
 
 func (v *values) put(r ref, it *item, value []byte) {

@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Chunks have the sizes that memcached 1.6.18 prints with -vv, and one more for items beyond half a slab.
+// Chunks have the sizes that memcached 1.6.18 prints with -vv, and one more for
+// items beyond half a slab.
 func TestClasses(t *testing.T) {
 	require.Equal(t, []int{
 		96, 120, 152, 192, 240, 304, 384, 480, 600, 752, 944, 1184, 1480, 1856, 2320, 2904, 3632, 4544, 5680, 7104, 8880, 11104, 13880, 17352, 21696, 27120, 33904, 42384, 52984, 66232,
@@ -37,7 +38,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// model is a server as one would write it on a blackboard: a list for each class, the item that was used last first.
+// model is a server as one would write it on a blackboard: a list for each
+// class, the item that was used last first.
 type model struct {
 	sizes   []int
 	limit   int
@@ -98,7 +100,8 @@ func (m *model) set(key, value string) {
 	m.classes[c] = slices.Insert(m.classes[c], 0, entry{key, value})
 }
 
-// Some hundred operations on a few slabs keep and evict what the model does, and no two items lie on each other.
+// Some hundred operations on a few slabs keep and evict what the model does,
+// and no two items lie on each other.
 func TestLikeTheModel(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -165,7 +168,9 @@ func apart(t *testing.T, s *memcached.Store, m *model) {
 	}
 }
 
-// An item that is used is moved to the head of its LRU once a minute (ITEM_UPDATE_INTERVAL): one that is read all the time within the minute is evicted as if it were not.
+// An item that is used is moved to the head of its LRU once a minute
+// (ITEM_UPDATE_INTERVAL): one that is read all the time within the minute is
+// evicted as if it were not.
 func TestBump(t *testing.T) {
 	value := make([]byte, 500_000)
 	read := func(after sim.Time) bool {
@@ -222,7 +227,8 @@ func TestAllocations(t *testing.T) {
 	}))
 }
 
-// A line that asks for the same great value again and again is answered with an error before the answers take the memory of the computer that simulates.
+// A line that asks for the same great value again and again is answered with an
+// error before the answers take the memory of the computer that simulates.
 func TestOneLineAsksForTooMuch(t *testing.T) {
 	x := memcached.NewSession(newStore(t, memcached.Config{Limit: 4 << 20}))
 	ask := func(line string) string {

@@ -111,8 +111,10 @@ func (l *lodgers) stays(p *runtime.Proc, node int, set string, o stack.Options, 
 	return nil
 }
 
-// A hundred stacks of a process one after the other, on an interface that has room for the handles of few: what a stack had is there again when it is closed, also in the middle of connections, with frames on their
-// way to it and from it. Who talks to one that is closed is told by a reset, or by nobody.
+// A hundred stacks of a process one after the other, on an interface that has
+// room for the handles of few: what a stack had is there again when it is
+// closed, also in the middle of connections, with frames on their way to it and
+// from it. Who talks to one that is closed is told by a reset, or by nobody.
 func TestStacksAreClosed(t *testing.T) {
 	prof, err := profile.Load("eth-npf", "limits.max_cts=12", "limits.max_mds=12", "limits.max_entries=12", "smmu.stale=poison", "os.gup_fault=10us")
 	require.NoError(t, err)

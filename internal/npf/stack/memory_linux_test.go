@@ -12,7 +12,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Memory that a program maps, writes and unmaps again, as a stack does that is opened and closed, takes none of the machine that simulates behind it, be the pieces small or large: 100 MB of both.
+// Memory that a program maps, writes and unmaps again, as a stack does that is
+// opened and closed, takes none of the machine that simulates behind it, be the
+// pieces small or large: 100 MB of both.
 func TestUnmappedTakesNoMemory(t *testing.T) {
 	if poison.On {
 		t.Log("with the tag invariants what is unmapped stays, overwritten")

@@ -53,13 +53,16 @@ func (s *Stack) Listen(port uint16, backlog int) (*Listener, error) {
 	return &Listener{s, l}, nil
 }
 
-// Accept returns a connection that others have begun and that is established; nil: there is none now.
+// Accept returns a connection that others have begun and that is established;
+// nil: there is none now.
 func (l *Listener) Accept() *Conn { return l.s.conn(l.l.Accept()) }
 
 // Close ends listening. Connections that nobody has accepted are reset.
 func (l *Listener) Close() { l.l.Close(l.s.p.Now()) }
 
-// Next returns a connection on which something has happened since it was returned last: something came, was acknowledged, or it failed. nil: there is none.
+// Next returns a connection on which something has happened since it was
+// returned last: something came, was acknowledged, or it failed. nil: there is
+// none.
 func (s *Stack) Next() *Conn { return s.conn(s.host.Next()) }
 
 // Read moves bytes that have come to b, and returns how many.
@@ -92,7 +95,8 @@ func (c *Conn) Close() { c.x.Close() }
 // Abort resets the connection.
 func (c *Conn) Abort() { c.x.Abort(c.s.p.Now()) }
 
-// Forget ends what the stack knows of a connection for the program: Next may return another Conn for it. It is for those that have ended.
+// Forget ends what the stack knows of a connection for the program: Next may
+// return another Conn for it. It is for those that have ended.
 func (c *Conn) Forget() { delete(c.s.conns, c.x) }
 
 // Established reports whether both sides have agreed.

@@ -1,5 +1,8 @@
-// Package stack are the sockets of a program that has an Ethernet ring to itself, as a user-level TCP/IP stack gives it: a state machine (inet.Host) between a receive ring and a port of
-// handlers/backupring. Nobody but the program runs it: packets are taken, timers kept and answers sent while it waits.
+// Package stack are the sockets of a program that has an Ethernet ring to
+// itself, as a user-level TCP/IP stack gives it: a state machine (inet.Host)
+// between a receive ring and a port of handlers/backupring. Nobody but the
+// program runs it: packets are taken, timers kept and answers sent while it
+// waits.
 //
 //	network := stack.New(lib)                                      // once for each cluster; lib: backupring's driver
 //	s, err := network.Open(p, provider, stack.Options{...})        // by a program, before it first waits
@@ -24,7 +27,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Network are the stacks of a cluster, by their addresses. It changes only while programs open their stacks, before time passes.
+// Network are the stacks of a cluster, by their addresses. It changes only
+// while programs open their stacks, before time passes.
 type Network struct {
 	library *backupring.Loaded
 	at      map[inet.Addr]*Stack
@@ -41,9 +45,11 @@ type Options struct {
 	Spec   inet.Spec // time-outs and windows: inet.Load
 	Ring   backupring.RingOptions
 	Secret uint64 // of sequence numbers
-	// Send is how many frames may be under way to the interface; 0: 64 (ours). What does not fit waits in its connection.
+	// Send is how many frames may be under way to the interface; 0: 64 (ours).
+	// What does not fit waits in its connection.
 	Send int
-	// Posts, if not nil, is told of descriptors that are given back to the ring, before they are: for experiments that take their memory away.
+	// Posts, if not nil, is told of descriptors that are given back to the
+	// ring, before they are: for experiments that take their memory away.
 	Posts func(first uint64, n int)
 }
 
@@ -88,7 +94,8 @@ type Stack struct {
 	tests   []uint64
 }
 
-// CheckMTU says whether packets of so many bytes, a profile's fabric.mtu, are such as IP has: 576 to inet.MaxPacket.
+// CheckMTU says whether packets of so many bytes, a profile's fabric.mtu, are
+// such as IP has: 576 to inet.MaxPacket.
 func CheckMTU(mtu int) error {
 	if mtu < leastMTU || mtu > inet.MaxPacket {
 		return fmt.Errorf("fabric.mtu: %d B, expected %d to %d for packets of IP", mtu, leastMTU, inet.MaxPacket)
@@ -96,7 +103,8 @@ func CheckMTU(mtu int) error {
 	return nil
 }
 
-// Open gives a program of the provider's node its stack. Before the program first waits it takes no virtual time.
+// Open gives a program of the provider's node its stack. Before the program
+// first waits it takes no virtual time.
 func (n *Network) Open(p *runtime.Proc, provider *backupring.Provider, o Options) (*Stack, error) {
 	if o.Send == 0 {
 		o.Send = defaultSend
@@ -146,8 +154,11 @@ func (s *Stack) pin(pinned bool) error {
 // ErrClosed is what a stack says that is closed.
 var ErrClosed = errors.New("stack: the stack is closed")
 
-// Close ends the stack, and gives all back that it has: its address, ring, port and memory. Listeners are closed and connections reset, those that nobody has accepted, too; what is still to be sent leaves
-// before, as far as others take it. It is for the program, and waits until the interface has let go of ring and port. Errors: ErrClosed; those of the interface and the operating system.
+// Close ends the stack, and gives all back that it has: its address, ring, port
+// and memory. Listeners are closed and connections reset, those that nobody has
+// accepted, too; what is still to be sent leaves before, as far as others take
+// it. It is for the program, and waits until the interface has let go of ring
+// and port. Errors: ErrClosed; those of the interface and the operating system.
 func (s *Stack) Close() error {
 	if s.closed {
 		return ErrClosed
@@ -167,10 +178,13 @@ func (s *Stack) Close() error {
 	return err
 }
 
-// Host is the state machine, for its statistics. What its own calls send leaves at the next Wait or Flush.
+// Host is the state machine, for its statistics. What its own calls send leaves
+// at the next Wait or Flush.
 func (s *Stack) Host() *inet.Host { return s.host }
 
-// Memory is where frames lie that are on their way to the interface. It is pinned with the ring; else the interface may find a page of it absent: it waits with that frame until the page has come (NPF'17 §4).
+// Memory is where frames lie that are on their way to the interface. It is
+// pinned with the ring; else the interface may find a page of it absent: it
+// waits with that frame until the page has come (NPF'17 §4).
 func (s *Stack) Memory() runtime.View { return s.memory }
 
 // Ring is the receive ring.
@@ -179,14 +193,18 @@ func (s *Stack) Ring() *backupring.Ring { return s.ring }
 // work charges the program with a packet, or a time-out.
 func (s *Stack) work() { s.p.Compute(s.p.Cluster().Profile().Host.Message) }
 
-// Other is something else that a program waits for: a counter of its interface that reaches a value.
+// Other is something else that a program waits for: a counter of its interface
+// that reaches a value.
 type Other struct {
 	Counter portals.Handle
 	Value   uint64
 }
 
-// Wait waits until packets have come and were dealt with, a time-out was over, one of others has reached its value, or a time (runtime.Forever: without end), and sends what there is to
-// send. It takes packets as long as there are any, at most a quarter of the ring at a time. An error is one of the ring's or the interface's, and final.
+// Wait waits until packets have come and were dealt with, a time-out was over,
+// one of others has reached its value, or a time (runtime.Forever: without
+// end), and sends what there is to send. It takes packets as long as there are
+// any, at most a quarter of the ring at a time. An error is one of the ring's
+// or the interface's, and final.
 func (s *Stack) Wait(until sim.Time, others ...Other) error {
 	if s.closed {
 		return ErrClosed

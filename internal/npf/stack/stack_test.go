@@ -184,8 +184,9 @@ func calls(conns, bytes int) func(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// Every byte comes back, in order, whatever the ring does with memory that is absent, and over a network that loses 5% of the packets. A ring that keeps frames takes no time-outs;
-// one that drops them does.
+// Every byte comes back, in order, whatever the ring does with memory that is
+// absent, and over a network that loses 5% of the packets. A ring that keeps
+// frames takes no time-outs; one that drops them does.
 func TestEcho(t *testing.T) {
 	rings := map[string]backupring.RingOptions{
 		"drop": {Size: 32, Buffer: 4096}, "backup": {Size: 32, BitmapSize: 256, Buffer: 4096}, "pinned": {Size: 32, Buffer: 4096, Pinned: true},
@@ -212,7 +213,9 @@ func TestEcho(t *testing.T) {
 	require.Greater(t, ends["drop"], sim.Second, "a lost SYN waits a second")
 }
 
-// Pages that are sent from are not in the interface's tables until it has met them: each frame of a new page waits for the kernel, 220 us, once, and nothing is lost for it. With a pinned ring they are pinned, too.
+// Pages that are sent from are not in the interface's tables until it has met
+// them: each frame of a new page waits for the kernel, 220 us, once, and
+// nothing is lost for it. With a pinned ring they are pinned, too.
 func TestWhatIsSentFromComesByFaults(t *testing.T) {
 	var ends [2]sim.Time
 	for i, pinned := range []bool{true, false} {
@@ -237,7 +240,8 @@ func TestWhatIsSentFromComesByFaults(t *testing.T) {
 	}
 }
 
-// An interface with room for one frame has them leave one after the other; nothing is lost or overwritten.
+// An interface with room for one frame has them leave one after the other;
+// nothing is lost or overwritten.
 func TestTheInterfaceIsFull(t *testing.T) {
 	w := pair{send: 1, ring: backupring.RingOptions{Size: 32, Pinned: true}, server: echo, client: calls(2, 40_000)}
 	w.run(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// ErrRefused is the answer to a request for bytes that the disk does not have, or that are no whole pages.
+// ErrRefused is the answer to a request for bytes that the disk does not have,
+// or that are no whole pages.
 var ErrRefused = errors.New("target: the request was refused")
 
 // Initiator is the side of a session that asks.
@@ -32,7 +33,9 @@ type Answer struct {
 	Data runtime.View
 }
 
-// Connect makes p the initiator of a session, 0 to Options.Sessions - 1, which has one. Its memory is there from the beginning. It is for the time before p first waits.
+// Connect makes p the initiator of a session, 0 to Options.Sessions - 1, which
+// has one. Its memory is there from the beginning. It is for the time before p
+// first waits.
 func (t *Target) Connect(p *runtime.Proc, session int) (*Initiator, error) {
 	if session < 0 || session >= t.o.Sessions {
 		return nil, fmt.Errorf("target: session %d, expected 0 to %d", session, t.o.Sessions-1)

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A request is 32 bytes: place, length, address of the initiator's memory, number. An answer is 16 bytes: number, status.
+// A request is 32 bytes: place, length, address of the initiator's memory,
+// number. An answer is 16 bytes: number, status.
 const (
 	requestBytes = 32
 	answerBytes  = 16
@@ -29,7 +30,8 @@ type request struct {
 	write, reply *rnr.Work
 }
 
-// session is a process of the target, which serves an initiator: one request after the other, as they come. Those that wait have their buffers already.
+// session is a process of the target, which serves an initiator: one request
+// after the other, as they come. Those that wait have their buffers already.
 type session struct {
 	target   *Target
 	p        *runtime.Proc
@@ -71,7 +73,9 @@ func (s *session) main(p *runtime.Proc, name string) (err error) {
 	if s.conn.Err() == nil {
 		return err
 	}
-	s.broken = true // as by an initiator that gives an address it does not have: that is the end of its session only
+	// as by an initiator that gives an address it does not have: that is the
+	// end of its session only
+	s.broken = true
 	return s.close()
 }
 
@@ -238,7 +242,9 @@ func (s *session) data(r *request) error {
 	buffer := s.pool.Slice(r.buffer*o.Buffer, r.buffer*o.Buffer+r.length)
 	s.p.Stream(int64(r.length), int64(r.length))
 	b := buffer.Write()
-	for i, is := range filled { // zeros are copied where there are others: what is only touched takes none of the computer that simulates
+	// zeros are copied where there are others: what is only touched takes none
+	// of the computer that simulates
+	for i, is := range filled {
 		page := b[i*host.PageBytes : (i+1)*host.PageBytes]
 		if is {
 			copy(page, s.scratch[i*host.PageBytes:])
@@ -258,7 +264,8 @@ func (s *session) data(r *request) error {
 	return err
 }
 
-// reap takes the buffers of requests that have ended, and waits for one if it must, or if the connection has as many work requests as it may.
+// reap takes the buffers of requests that have ended, and waits for one if it
+// must, or if the connection has as many work requests as it may.
 func (s *session) reap(must bool) error {
 	for len(s.ending) > 0 && (must || len(s.ending) == MaxDepth || s.ending[0].reply.Done()) {
 		r := s.ending[0]

@@ -1,6 +1,11 @@
-// Package target is a storage target as tgt is over iSER: initiators ask for blocks of a disk, and the target writes them into their memory (NPF'17: Lesokhin et al., "Page Fault Support for Network
-// Controllers", ASPLOS'17, §6, storage). What it reads comes by the page cache of its node, and is copied to a communication buffer, from which the interface sends it. Each transaction has a communication
-// buffer of its own of a fixed size, however few bytes it is for. Cache and buffers share the node's memory: what of the buffers is pinned is not there for the cache.
+// Package target is a storage target as tgt is over iSER: initiators ask for
+// blocks of a disk, and the target writes them into their memory (NPF'17:
+// Lesokhin et al., "Page Fault Support for Network Controllers", ASPLOS'17, §6,
+// storage). What it reads comes by the page cache of its node, and is copied to
+// a communication buffer, from which the interface sends it. Each transaction
+// has a communication buffer of its own of a fixed size, however few bytes it
+// is for. Cache and buffers share the node's memory: what of the buffers is
+// pinned is not there for the cache.
 //
 //	t, err := target.New(cluster, connections, target.Options{...})   // its processes on node 0, before the run begins
 //	i, err := t.Connect(proc, 3)                                      // session 3, by its initiator, before that first waits
@@ -26,24 +31,28 @@ type Options struct {
 	Disk int
 	// Buffer is that of a communication buffer, which is also the most that a request may be for.
 	Buffer int
-	// Pool is all communication buffers, at least one for each session. Sessions have equal parts of it.
+	// Pool is all communication buffers, at least one for each session.
+	// Sessions have equal parts of it.
 	Pool int
 	// Sessions is how many initiators it serves, 1 to 1024: a process each.
 	Sessions int
 	// Depth is how many requests of a session may be under way, 1 to MaxDepth.
 	Depth int
-	// Work is what the target's own instructions take for a request, beside its accesses to memory, copies and calls of the kernel; at least 0.
+	// Work is what the target's own instructions take for a request, beside its
+	// accesses to memory, copies and calls of the kernel; at least 0.
 	Work sim.Time
 	// Held says that requests wait until Begin.
 	Held bool
-	// Pinning says how the buffers become ready for the interface. static pins all of them before the target begins. Copy is the target's own.
+	// Pinning says how the buffers become ready for the interface. static pins
+	// all of them before the target begins. Copy is the target's own.
 	Pinning pinning.Options
 }
 
 // Bounds of Options.
 const (
 	MaxSessions = 1024
-	MaxDepth    = rnr.MaxWork / 2 // a request ends with a write and an answer, which are two work requests
+	// a request ends with a write and an answer, which are two work requests
+	MaxDepth = rnr.MaxWork / 2
 )
 
 // Validate returns every violation, each with the field's name.
@@ -75,7 +84,9 @@ func (o *Options) Validate() error {
 // stride is how far apart the numbers are that a disk consists of.
 const stride = 64 << 10
 
-// Content is what is on the disk of a target: every 64 KiB a number that follows from the place, and zeros. It fills into with the bytes of a page from at on, or says that they are zeros.
+// Content is what is on the disk of a target: every 64 KiB a number that
+// follows from the place, and zeros. It fills into with the bytes of a page
+// from at on, or says that they are zeros.
 func Content(at int, into []byte) (zeros bool) {
 	if at%stride != 0 || len(into) < 8 {
 		return true
@@ -113,7 +124,8 @@ type Target struct {
 	held     bool
 }
 
-// New makes a target, whose processes are on node 0. It is for the time before the run begins. The node needs an operating system and storage.
+// New makes a target, whose processes are on node 0. It is for the time before
+// the run begins. The node needs an operating system and storage.
 func New(c *runtime.Cluster, lib *rnr.Loaded, o Options) (*Target, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -155,7 +167,9 @@ type Stats struct {
 	Bytes    int64
 	Refused  int64 // requests that were none
 	Broken   int   // sessions whose connection was broken, which are over
-	Resident int64 // bytes of memory that the target's processes have: buffers that were used, and little more
+	// bytes of memory that the target's processes have: buffers that were used,
+	// and little more
+	Resident int64
 	Cached   int64 // bytes of the disk that are in memory
 	Pinning  pinning.Stats
 }

@@ -83,7 +83,9 @@ func reads(seed uint64, o *target.Options, block, count int) func(p *runtime.Pro
 	}
 }
 
-// Every byte that initiators get is that of the disk, with each way to make buffers ready, with little memory, and with blocks that are smaller than buffers or as large.
+// Every byte that initiators get is that of the disk, with each way to make
+// buffers ready, with little memory, and with blocks that are smaller than
+// buffers or as large.
 func TestReads(t *testing.T) {
 	for i, kind := range pinning.OwnKinds() {
 		block := []int{64 << 10, 128 << 10}[i%2]
@@ -107,8 +109,10 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// A transaction has a buffer of its own of 128 KiB: with blocks of a quarter only that is backed by memory, unless all of it is pinned. So many buffers are used as there are requests at a time,
-// since what was used last is used first.
+// A transaction has a buffer of its own of 128 KiB: with blocks of a quarter
+// only that is backed by memory, unless all of it is pinned. So many buffers
+// are used as there are requests at a time, since what was used last is used
+// first.
 func TestResident(t *testing.T) {
 	resident := func(kind string, block int) int64 {
 		o := target.Options{Disk: 8 << 20, Buffer: 128 << 10, Pool: 4 << 20, Sessions: 2, Depth: 4, Pinning: pinning.Options{Kind: kind}}
@@ -128,7 +132,9 @@ func TestResident(t *testing.T) {
 	require.Equal(t, 4<<20-buffers*(128<<10), static-all)
 }
 
-// What is pinned is not there for the cache: with 8 MiB of memory and a disk of 6 MiB a target that pins 4 MiB reads from the disk again and again, one that pins nothing keeps it all.
+// What is pinned is not there for the cache: with 8 MiB of memory and a disk of
+// 6 MiB a target that pins 4 MiB reads from the disk again and again, one that
+// pins nothing keeps it all.
 func TestCache(t *testing.T) {
 	major := map[string]int64{}
 	for _, kind := range []string{pinning.StaticKind, pinning.NoneKind} {
@@ -175,7 +181,9 @@ func TestRefused(t *testing.T) {
 	require.EqualValues(t, 8, tgt.Stats().Refused)
 }
 
-// An initiator of somebody's own says what it likes: a number of a request is given back as it came, and a message that is no request is refused, or one for memory at addresses that there are not.
+// An initiator of somebody's own says what it likes: a number of a request is
+// given back as it came, and a message that is no request is refused, or one
+// for memory at addresses that there are not.
 func TestStrangers(t *testing.T) {
 	o := target.Options{Disk: 1 << 20, Buffer: 64 << 10, Pool: 1 << 20, Sessions: 1, Depth: 2, Pinning: pinning.Options{Kind: pinning.NoneKind}}
 	tgt, _, err := run(t, o, nil, func(p *runtime.Proc, _ int, _ *target.Target, lib *rnr.Loaded) error {
@@ -217,7 +225,8 @@ func TestStrangers(t *testing.T) {
 	require.EqualValues(t, 4, tgt.Stats().Refused)
 }
 
-// An initiator that gives an address it does not have ends its own session, which unpins its buffers; the other goes on.
+// An initiator that gives an address it does not have ends its own session,
+// which unpins its buffers; the other goes on.
 func TestBroken(t *testing.T) {
 	for _, kind := range pinning.OwnKinds() {
 		o := target.Options{

@@ -1,9 +1,16 @@
-// Package memaslap is the load of memaslap, the load generator of libmemcached (its manual page, docs/bin/memaslap.rst): connections that read and store objects of a window, 90% and 10%, keys of 64 B
-// and values of 1 KiB, in a closed loop. A Client is one of its "concurrencies": a connection with a window of its own. It is pure: bytes in, bytes out.
+// Package memaslap is the load of memaslap, the load generator of libmemcached
+// (its manual page, docs/bin/memaslap.rst): connections that read and store
+// objects of a window, 90% and 10%, keys of 64 B and values of 1 KiB, in a
+// closed loop. A Client is one of its "concurrencies": a connection with a
+// window of its own. It is pure: bytes in, bytes out.
 //
-// Objects of the window are drawn uniformly. A store takes a new object into the window in the place of one that it kicks out, or overwrites one (Overwrite). What is here and not there: memaslap has one
-// operation under way on a connection, or one read of many keys; here it is as many as one likes (Outstanding). Values are a word again and again rather than a piece of a table of random bytes, so that
-// a server may keep them as the word; each value that comes is compared with the one that was stored, memaslap's --verify=1.
+// Objects of the window are drawn uniformly. A store takes a new object into
+// the window in the place of one that it kicks out, or overwrites one
+// (Overwrite). What is here and not there: memaslap has one operation under way
+// on a connection, or one read of many keys; here it is as many as one likes
+// (Outstanding). Values are a word again and again rather than a piece of a
+// table of random bytes, so that a server may keep them as the word; each value
+// that comes is compared with the one that was stored, memaslap's --verify=1.
 package memaslap
 
 import (
@@ -24,8 +31,10 @@ type Config struct {
 	OnlyGets    bool    // none do
 	Overwrite   float64 // part of stores that overwrite an object (--overwrite). Default 0
 	Outstanding int     // operations that are under way at a time. Default 1
-	Preset      bool    // the window is stored before anything is read; else somebody else does that, or reads miss
-	Seed        uint64
+	// the window is stored before anything is read; else somebody else does
+	// that, or reads miss
+	Preset bool
+	Seed   uint64
 }
 
 func (c Config) normal() (Config, error) {
@@ -119,7 +128,8 @@ type operation struct {
 	missing bool // it may be that nothing was stored
 }
 
-// New returns a connection's load; number says which one it is, from 0. Different numbers have different keys.
+// New returns a connection's load; number says which one it is, from 0.
+// Different numbers have different keys.
 func New(c Config, number int) (*Client, error) {
 	c, err := c.normal()
 	if err != nil {
@@ -130,7 +140,8 @@ func New(c Config, number int) (*Client, error) {
 	return x, nil
 }
 
-// Resize gives the window another size: new objects were not stored yet, and those that are kicked out are not used any more.
+// Resize gives the window another size: new objects were not stored yet, and
+// those that are kicked out are not used any more.
 func (x *Client) Resize(n int) {
 	for len(x.objects) < n {
 		x.objects = append(x.objects, object{serial: x.serial})
@@ -140,7 +151,9 @@ func (x *Client) Resize(n int) {
 	x.preset = min(x.preset, n)
 }
 
-// Each calls f with key and value of each object of the window, as if they had been stored: for a server that is set up with them. They are valid during the call.
+// Each calls f with key and value of each object of the window, as if they had
+// been stored: for a server that is set up with them. They are valid during the
+// call.
 func (x *Client) Each(f func(key, value []byte) error) error {
 	var key []byte
 	for i := range x.objects {
@@ -163,7 +176,8 @@ func (x *Client) Idle() bool { return len(x.under) == 0 }
 // Err is why the load has ended: an answer that no server gives.
 func (x *Client) Err() error { return x.err }
 
-// Output is what is to be sent, with the operations that may begin now. It is valid until the next call.
+// Output is what is to be sent, with the operations that may begin now. It is
+// valid until the next call.
 func (x *Client) Output() []byte {
 	for len(x.under) < x.c.Outstanding && !x.stopped && x.err == nil {
 		x.begin()
@@ -258,7 +272,8 @@ func (x *Client) Feed(b []byte) {
 	}
 }
 
-// answer takes the answer of the oldest operation and returns its length; 0: not all of it has come.
+// answer takes the answer of the oldest operation and returns its length; 0:
+// not all of it has come.
 func (x *Client) answer(in []byte) int {
 	if len(x.under) == 0 {
 		x.err = fmt.Errorf("memaslap: %q came, and nothing was asked", in[:min(len(in), 32)])
