@@ -1,16 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package allreduce is what a host program uses of the
-// Allreduce accelerator and its like (handler library allreduce): a module of a
-// process for each group of processes whose vectors are to be combined.
-//
-//	library, err := driver.Load(cluster)                              // once for each cluster
-//	module, err := library.Open(p, driver.Options{Members: places, Rank: 3, Algorithm: allreduce.Boards})
-//	err = module.Begin(driver.Call{Source: v, Result: v, Op: allreduce.Sum, Type: allreduce.Float64})
-//	err = module.Wait()                                               // until the result is there
-//
-// All members open the group with the same number before any of them begins a
-// call, and begin the same calls in the same order.
 package allreduce
 
 import (

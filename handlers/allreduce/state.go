@@ -6,7 +6,17 @@
 //
 // An instance is a module of a process for one group of processes: what the
 // host programs for each vector, and where the vectors of other modules arrive.
-// README.md has the protocol, package driver is what a host program uses.
+// README.md has the protocol.
+//
+// A host program uses it so:
+//
+//	library, err := allreduce.Load(cluster)                              // once for each cluster
+//	module, err := library.Open(p, allreduce.Options{Members: places, Rank: 3, Algorithm: allreduce.Boards})
+//	err = module.Begin(allreduce.Call{Source: v, Result: v, Op: allreduce.Sum, Type: allreduce.Float64})
+//	err = module.Wait()                                               // until the result is there
+//
+// All members open the group with the same number before any of them begins a
+// call, and begin the same calls in the same order.
 package allreduce
 
 import "structs"

@@ -1,16 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package backupring is the software of an Ethernet
-// interface whose rings may be absent (handler library backupring): the
-// IOprovider's, which is a kernel's, and the calls of IOusers. Lesokhin et al.,
-// "Page Fault Support for Network Controllers", ASPLOS'17, §5 ("NPF'17").
-//
-//	lib, err := driver.Load(cluster)                              // once for each cluster
-//	provider, err := lib.Serve(0, driver.Options{})               // once for each node that has rings, before its IOusers are spawned
-//	ring, err := provider.Open(p, driver.RingOptions{Size: 64})   // by an IOuser, before it first waits
-//	frame, err := ring.Receive()                                  // in order; blocks
-//	port, err := lib.Connect(p)                                   // by whoever sends
-//	err = port.Send(view, 0, ring.ID())                           // to a ring of node 0
 package backupring
 
 import (

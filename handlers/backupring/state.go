@@ -8,8 +8,16 @@
 // One instance is the interface of a node. It belongs to the IOprovider and has
 // two entries, which share the state: frames (recv), whose memory is the backup
 // ring, and control. Rings of IOusers lie in memory that they have granted
-// (nic.Memory.Grant). Package driver is what programs use; README.md has the
-// protocol.
+// (nic.Memory.Grant). README.md has the protocol.
+//
+// A host program uses it so:
+//
+//	lib, err := backupring.Load(cluster)                              // once for each cluster
+//	provider, err := lib.Serve(0, backupring.Options{})               // once for each node that has rings, before its IOusers are spawned
+//	ring, err := provider.Open(p, backupring.RingOptions{Size: 64})   // by an IOuser, before it first waits
+//	frame, err := ring.Receive()                                  // in order; blocks
+//	port, err := lib.Connect(p)                                   // by whoever sends
+//	err = port.Send(view, 0, ring.ID())                           // to a ring of node 0
 package backupring
 
 import "structs"

@@ -1,14 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package ftbcast is what a host program uses of the
-// fault-tolerant broadcast (handler library ftbcast).
-//
-//	library, err := driver.Load(cluster)                     // once for each cluster
-//	b, err := library.Join(p, driver.Options{PT: 4, MatchBits: 1, Root: 0, Memory: v})
-//	err = b.Send()                                           // at the root
-//	err = b.Wait()                                           // at the others: it is in v
-//
-// All ranks join a broadcast before the root sends it.
 package ftbcast
 
 import (

@@ -5,7 +5,16 @@
 // Logical Network Topology", ISPA'07), and only the first copy of each packet
 // is delivered. README.md says what is promised.
 //
-// Ranks are node ids. Package driver is what a host program uses.
+// Ranks are node ids.
+//
+// A host program uses it so:
+//
+//	library, err := ftbcast.Load(cluster)                     // once for each cluster
+//	b, err := library.Join(p, ftbcast.Options{PT: 4, MatchBits: 1, Root: 0, Memory: v})
+//	err = b.Send()                                           // at the root
+//	err = b.Wait()                                           // at the others: it is in v
+//
+// All ranks join a broadcast before the root sends it.
 package ftbcast
 
 import (

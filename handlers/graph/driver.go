@@ -1,15 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package graph is breadth-first search and shortest paths
-// in a graph that is spread over the nodes of a cluster, by handlers on their
-// network interfaces (handler library graph) or, to compare, by their hosts.
-//
-//	library, err := driver.Load(cluster)                                    // once for each cluster
-//	m, err := library.Join(p, driver.Options{PT: 4, Graph: g, Root: 17})    // a process of every node
-//	err = m.Run()                                                           // in each: the search is over
-//	distance, parent := driver.Collect(members)
-//
-// All join before the search begins: none waits before it has.
 package graph
 
 import (

@@ -2,11 +2,20 @@
 // spread over the nodes of a network, by handlers on their network interfaces
 // (sPIN'17, "Simple Graph Kernels"). A message carries new distances; a handler
 // changes those that it makes smaller, by compare-and-swap in host memory, and
-// handlers go on from there. Nobody's host takes part. Package driver is what
-// programs use; README.md says how it ends and why nothing is lost.
+// handlers go on from there. Nobody's host takes part. README.md says how it
+// ends and why nothing is lost.
 //
 // A vertex v lives on node v modulo the number of nodes, where it has the
 // number v divided by that.
+//
+// A host program uses it so:
+//
+//	library, err := graph.Load(cluster)                                    // once for each cluster
+//	m, err := library.Join(p, graph.Options{PT: 4, Graph: g, Root: 17})    // a process of every node
+//	err = m.Run()                                                           // in each: the search is over
+//	distance, parent := graph.Collect(members)
+//
+// All join before the search begins: none waits before it has.
 package graph
 
 import "structs"

@@ -1,16 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package kv is a key-value store for programs of hosts:
-// servers, each with a part of the keys, and clients. Who serves is an option:
-// handlers on the server's network interface (package kv), its host, or its
-// host for writes only while clients read its memory.
-//
-//	library, err := store.Load(cluster)                                            // once for each cluster
-//	server, err := library.Open(p, store.Options{Memory: 64 << 20})                // in the server's process, before it first waits
-//	err = server.Serve()                                                           // of a cluster.SpawnService
-//	client, err := store.Dial(p, []store.Address{{NID: 0}}, store.Options{…})      // in each client's process
-//	version, err := client.Put(key, value)
-//	value, version, err := client.Get(key)
 package kv
 
 import (

@@ -1,6 +1,16 @@
 // Package kv is a key-value store on the network interface (sPIN'17 §5.4): a
 // hash table in host memory, whose buckets handlers walk by DMA. README.md says
-// how, and package store is what programs use.
+// how. Options choose who serves: handlers on the server's network interface,
+// its host, or its host for writes only, while clients read its memory.
+//
+// A host program uses it so:
+//
+//	library, err := kv.Load(cluster)                                            // once for each cluster
+//	server, err := library.Open(p, kv.Options{Memory: 64 << 20})                // in the server's process, before it first waits
+//	err = server.Serve()                                                           // of a cluster.SpawnService
+//	client, err := kv.Dial(p, []kv.Address{{NID: 0}}, kv.Options{…})      // in each client's process
+//	version, err := client.Put(key, value)
+//	value, version, err := client.Get(key)
 package kv
 
 import "structs"

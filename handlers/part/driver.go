@@ -1,20 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package part is the host's side of PART (Psistakis et al.,
-// IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc thesis, 2019, "T"): what a node's
-// kernel and its processes do about page faults of RDMA.
-//
-// A fault interrupts the core of the SMMU's line. The handler, the kernel's
-// (host.SMMUDriver), schedules the receive tasklet, and for a fault at the
-// source of a transfer the send tasklet first (T §3.2.1). The receive tasklet
-// reads the fault FIFO, brings in for each page of a block what the [Policy]
-// says, and sends the process a netlink message; a thread of the process that
-// waits for those asks the source for the block (P §4.4). The send tasklet
-// brings in what the policy says for the address in the SMMU's registers; its
-// block comes again after its time-out (T §3.2.2).
-//
-//	parts, err := driver.Load(cluster, driver.Options{Policy: driver.PIA})    // once for each cluster
-//	page, err := parts.Open(p, channels.Options{PDID: 7})                     // once for each process, before it first waits
 package part
 
 import (

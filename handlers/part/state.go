@@ -6,7 +6,24 @@
 //
 // This is the device's side. Whoever resolves faults, a driver or a test, takes
 // entries out of the FIFO, brings the pages in and asks for the block
-// (Page.Next, Page.Resume of package faults).
+// (Page.Next, Page.Resume).
+//
+// The host side is what a node's kernel and its processes do about page faults
+// of RDMA (Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc
+// thesis, 2019, "T"). A fault interrupts the core of the SMMU's line. The
+// kernel's handler (host.SMMUDriver) schedules the receive tasklet. For a fault
+// at the source of a transfer it schedules the send tasklet first (T §3.2.1).
+// The receive tasklet reads the fault FIFO. For each page of a block it brings
+// in what the [Policy] says, and it sends the process a netlink message. A
+// thread of the process waits for these messages and asks the source for the
+// block (P §4.4). The send tasklet brings in what the policy says for the
+// address in the SMMU's registers; its block comes again after its time-out (T
+// §3.2.2).
+//
+// A host program uses it so:
+//
+//	parts, err := part.Load(cluster, part.Options{Policy: part.PIA})    // once for each cluster
+//	page, err := parts.Open(p, rdma.Options{PDID: 7})                     // once for each process, before it first waits
 package part
 
 import (

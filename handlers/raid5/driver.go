@@ -1,14 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package raid5 is an array of servers with parity as
-// programs use it: RAID-5 (sPIN'17 §5.3), or with several parity servers a
-// Reed-Solomon code. Whoever serves it, handlers of the network interfaces or
-// programs of the hosts, clients are the same.
-//
-//	array, err := driver.New(cluster, driver.Options{Layout: layout, Servers: nodes, By: driver.Handlers, Clients: 1})
-//	client, err := array.Open(p, 0)             // in a process, before it first waits
-//	err = client.Write(offset, view)            // until every server, and parity, has it
-//	err = client.Read(offset, view)
 package raid5
 
 import (

@@ -8,6 +8,17 @@
 //
 // All entries of a server share one HPU memory: a [State], and behind it slots,
 // locks, tables and buffers (see [State.Memory]).
+//
+// With one parity server the array is RAID-5 (sPIN'17 §5.3), with several it
+// has a Reed-Solomon code. Handlers of the network interfaces or programs of
+// the hosts serve it; clients do the same in both cases.
+//
+// A host program uses it so:
+//
+//	array, err := raid5.New(cluster, raid5.Options{Layout: layout, Servers: nodes, By: raid5.Handlers, Clients: 1})
+//	client, err := array.Open(p, 0)             // in a process, before it first waits
+//	err = client.Write(offset, view)            // until every server, and parity, has it
+//	err = client.Read(offset, view)
 package raid5
 
 import "structs"

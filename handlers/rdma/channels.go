@@ -1,15 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package rdma is what a host program uses of the RDMA
-// engine (handler library rdma): channels for reliable writes and reads of any
-// size between virtual addresses of processes, which begin with a descriptor
-// and take no more of any core.
-//
-//	engine, err := channels.Load(cluster)                     // once for each cluster
-//	page, err := engine.Open(p, channels.Options{PDID: 7})    // once for each process, before it first waits
-//	t, err := page.Write(channels.Transfer{NID: 1, Source: …, Destination: …, Length: …, Notify: …, Value: 1})
-//	err = t.Wait()                                            // until the other side has acknowledged all of it
-//	err = page.AwaitNotification(flag, 1)                     // at the other side: until all of it is there
 package rdma
 
 import (

@@ -5,10 +5,20 @@
 //
 // One instance serves a process: a page of channels in the words of TR-488. Its
 // HPU memory has two entries, which share the state:
-//   - PTControl, served by the firmware (kind header): descriptors of the own process, acknowledgements, time-outs, requests to read;
-//   - PTCells, served by the hardware (kind payload): cells that arrive, and the requests that the own process sends.
+//   - PTControl, served by the firmware (kind header): descriptors of the own
+//     process, acknowledgements, time-outs, requests to read;
+//   - PTCells, served by the hardware (kind payload): cells that arrive, and
+//     the requests that the own process sends.
 //
-// README.md has the protocol; package channels is what a host program uses.
+// README.md has the protocol.
+//
+// A host program uses it so:
+//
+//	engine, err := rdma.Load(cluster)                     // once for each cluster
+//	page, err := engine.Open(p, rdma.Options{PDID: 7})    // once for each process, before it first waits
+//	t, err := page.Write(rdma.Transfer{NID: 1, Source: …, Destination: …, Length: …, Notify: …, Value: 1})
+//	err = t.Wait()                                            // until the other side has acknowledged all of it
+//	err = page.AwaitNotification(flag, 1)                     // at the other side: until all of it is there
 package rdma
 
 import "structs"

@@ -1,14 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package replicate is memory of which several servers keep
-// copies, as programs use it: whoever passes writes on, handlers of the network
-// interfaces, programs of the hosts, or the client itself, clients are the
-// same.
-//
-//	group, err := driver.New(cluster, driver.Options{Servers: nodes, Bytes: 1 << 20, By: driver.Handlers, Clients: 1})
-//	client, err := group.Open(p, 0)             // in a process, before it first waits
-//	err = client.Write(offset, view)            // until every server has it
-//	err = client.Read(offset, view)             // of one of them
 package replicate
 
 import (

@@ -6,6 +6,16 @@
 //
 // All entries of a server share one HPU memory: a [State], and behind it slots
 // and locks (see [State.Memory]).
+//
+// Handlers of the network interfaces pass writes on, or programs of the hosts,
+// or the client itself. Clients are the same in all three cases.
+//
+// A host program uses it so:
+//
+//	group, err := replicate.New(cluster, replicate.Options{Servers: nodes, Bytes: 1 << 20, By: replicate.Handlers, Clients: 1})
+//	client, err := group.Open(p, 0)             // in a process, before it first waits
+//	err = client.Write(offset, view)            // until every server has it
+//	err = client.Read(offset, view)             // of one of them
 package replicate
 
 import (

@@ -1,16 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package rnr is what programs use of InfiniBand's reliable
-// connections with page faults (handler library rnr), and what the kernel does
-// about the faults. Lesokhin et al., "Page Fault Support for Network
-// Controllers", ASPLOS'17, §4 ("NPF'17"). Memory of work requests need not be
-// there: it comes when it is used.
-//
-//	lib, err := driver.Load(cluster, driver.Options{})      // once for each cluster
-//	conn, err := lib.Connect(p, "disk 3")                   // by each of two processes with the same name, before they first wait
-//	w, err := conn.PostReceive(header, body)                // views of p: a list to scatter to, in the order of the messages
-//	w, err := conn.PostSend(view)                           // or PostWrite(address at the other end, views...), PostRead
-//	n, err := w.Wait()                                      // until it has ended: bytes
 package rnr
 
 import (

@@ -7,8 +7,19 @@
 //
 // One instance is one end of a connection (a queue pair), an IOchannel of
 // NPF'17. It has two entries, which share the state: the hardware's, for
-// packets, work requests and timers, and the firmware's, for faults. Package
-// driver is what programs use; README.md has the protocol.
+// packets, work requests and timers, and the firmware's, for faults. README.md
+// has the protocol.
+//
+// The memory of a work request need not be present (NPF'17 §4): it is brought
+// in when it is used.
+//
+// A host program uses it so:
+//
+//	lib, err := rnr.Load(cluster, rnr.Options{})      // once for each cluster
+//	conn, err := lib.Connect(p, "disk 3")                   // by each of two processes with the same name, before they first wait
+//	w, err := conn.PostReceive(header, body)                // views of p: a list to scatter to, in the order of the messages
+//	w, err := conn.PostSend(view)                           // or PostWrite(address at the other end, views...), PostRead
+//	n, err := w.Wait()                                      // until it has ended: bytes
 package rnr
 
 import "structs"

@@ -1,14 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package scan has tables whose rows clients read by a
-// predicate, and who evaluates it: handlers on the table's network interface
-// (package scan), its host, or the client, who then reads all rows.
-//
-//	schema, err := scan.NewSchema(scan.Field{Name: "id", Kind: scan.U32}, scan.Field{Name: "name", Kind: scan.Bytes, Length: 28})
-//	table, err := query.Open(p, schema, rows, query.Options{})              // in the table's process, before it first waits
-//	err = table.Serve()                                                     // of a cluster.SpawnService
-//	client, err := query.Dial(p, query.Address{NID: 0}, schema, n, options)   // in a client's process
-//	result, err := client.Select(`id == 100`, []string{"name"}, n)          // SELECT name FROM table WHERE id = 100
 package scan
 
 import (

@@ -1,7 +1,14 @@
 // Package scan reads the rows of a table that a predicate holds for (sPIN'17
 // §5.4, conditional read): handlers evaluate it next to the memory, and only
-// matching rows cross the network. README.md says how; package query is what
-// programs use.
+// matching rows cross the network. README.md says how.
+//
+// A host program uses it so:
+//
+//	schema, err := scan.NewSchema(scan.Field{Name: "id", Kind: scan.U32}, scan.Field{Name: "name", Kind: scan.Bytes, Length: 28})
+//	table, err := scan.Open(p, schema, rows, scan.Options{})              // in the table's process, before it first waits
+//	err = table.Serve()                                                     // of a cluster.SpawnService
+//	client, err := scan.Dial(p, scan.Address{NID: 0}, schema, n, options)   // in a client's process
+//	result, err := client.Select(`id == 100`, []string{"name"}, n)          // SELECT name FROM table WHERE id = 100
 package scan
 
 import "structs"

@@ -1,24 +1,5 @@
 //go:build !tinygo
 
-// On the host's side package txlog is memory that many processes read and
-// change by transactions, of which handlers on the network interface of its
-// home log every access (handler library txlog).
-//
-//	library, err := driver.Load(cluster)                                 // once for each cluster
-//	s, err := library.Open(p, driver.Options{PT: 4, Region: 1 << 20})    // the home, a process that serves
-//	err = s.Serve()
-//
-//	c, err := driver.Join(p, home, driver.Options{PT: 4, Region: 1 << 20}) // a client
-//	tx := c.Begin()
-//	err = tx.Read(offset, b)                                             // a get, which the home's host does not see
-//	err = tx.Write(offset, b)                                            // kept until then
-//	committed, err := tx.Commit()                                        // false: begin again
-//
-// A transaction commits if nothing that it has read was changed before:
-// transactions that commit are as if one had run after the other, in the order
-// of their commits (backward validation: Kung and Robinson, "On Optimistic
-// Methods for Concurrency Control", TODS 6(2), 1981). One that does not commit
-// may have read parts of what others have changed.
 package txlog
 
 import (

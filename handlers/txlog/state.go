@@ -1,8 +1,26 @@
 // Package txlog writes down every access to a region of memory, on the network
 // interface (sPIN'17, "Distributed Transactions"): gets before their data is
 // read, puts and atomics when their data has landed. The host evaluates the log
-// when a transaction commits. Package driver is what programs use; README.md
-// says why the order of the records is enough.
+// when a transaction commits. README.md says why the order of the records is
+// enough.
+//
+// A host program uses it so:
+//
+//	library, err := txlog.Load(cluster)                                 // once for each cluster
+//	s, err := library.Open(p, txlog.Options{PT: 4, Region: 1 << 20})    // the home, a process that serves
+//	err = s.Serve()
+//
+//	c, err := txlog.Join(p, home, txlog.Options{PT: 4, Region: 1 << 20}) // a client
+//	tx := c.Begin()
+//	err = tx.Read(offset, b)                                             // a get, which the home's host does not see
+//	err = tx.Write(offset, b)                                            // kept until then
+//	committed, err := tx.Commit()                                        // false: begin again
+//
+// A transaction commits if nothing that it has read was changed before:
+// transactions that commit are as if one had run after the other, in the order
+// of their commits (backward validation: Kung and Robinson, "On Optimistic
+// Methods for Concurrency Control", TODS 6(2), 1981). One that does not commit
+// may have read parts of what others have changed.
 package txlog
 
 import "structs"
