@@ -18,14 +18,14 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 	for _, name := range profile.Names() {
 		device, err := profile.Load(name)
 		require.NoError(t, err)
-		for _, e := range []*Experiment{pingpong, accumulate, bcast} {
-			if e == accumulate && device.Fabric.MTU%16 != 0 {
+		for _, e := range []*Experiment{builtin("pingpong"), builtin("accumulate"), builtin("bcast")} {
+			if e.Name == "accumulate" && device.Fabric.MTU%16 != 0 {
 				continue // packets are no whole elements
 			}
 			for _, mode := range e.Axis("mode").Of {
 				for _, bytes := range []int{16, 4096, 3 * 4096} {
 					values := Values{"mode": mode, "size": bytes}
-					if e == bcast {
+					if e.Name == "bcast" {
 						values["ranks"] = 9
 						if device.Fabric.Kind == fabric.File { // two hosts back to back
 							values["ranks"] = 2
@@ -42,19 +42,19 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 		charged, err := profile.Load(name, charge...)
 		require.NoError(t, err)
 		for _, bytes := range []int{64, 4096} {
-			requireSameOnBothEngines(t, hpus, charged, Values{"hpus": 4, "size": bytes, "handler-time": 200 * sim.Nanosecond})
+			requireSameOnBothEngines(t, builtin("hpus"), charged, Values{"hpus": 4, "size": bytes, "handler-time": 200 * sim.Nanosecond})
 		}
 	}
 	qfdb, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
 	for _, pool := range []string{"r5", "hpu"} {
-		for _, policy := range []string{policyPIO, policyPIA, policyTimeout} {
-			requireSameOnBothEngines(t, pagefault, qfdb, Values{"policy": policy, "pool": pool, "size": 64 << 10, "side": sideBoth})
+		for _, policy := range []string{"pio", "pia", "timeout"} {
+			requireSameOnBothEngines(t, builtin("pagefault"), qfdb, Values{"policy": policy, "pool": pool, "size": 64 << 10, "side": "both"})
 		}
 	}
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
-	requireSameOnBothEngines(t, matching, device, Values{"app": "pop", "ranks": 64, "iterations": 1})
+	requireSameOnBothEngines(t, builtin("matching"), device, Values{"app": "pop", "ranks": 64, "iterations": 1})
 }
 
 func requireSameOnBothEngines(t *testing.T, e *Experiment, device *profile.Profile, values Values) {

@@ -78,8 +78,8 @@ rank 1 {
 	}
 	_, err = goal.NewSimulator(s).Run(goal.DefaultParams())
 	fmt.Println(err)
-	// Output: goal: the schedule does not finish: 2 operations never started, 2
-	// receives found no message, 0 messages found no receive
+	// Output:
+	// goal: the schedule does not finish: 2 operations never started, 2 receives found no message, 0 messages found no receive
 	//   cycle: rank 0 a (line 4): recv 8b from 1
 	//     waits for rank 1 b (line 10): send 8b to 0
 	//     waits for rank 1 a (line 9): recv 8b from 0

@@ -42,6 +42,9 @@ func english(r *report) {
 		narrow, plain := !in(s, wide), !in(s, foreign)
 		lines := bytes.Split(s.text, []byte("\n"))
 		for _, group := range s.ast.Comments {
+			if strings.HasPrefix(group.Text(), "Output:") {
+				continue // of an example: the program's words
+			}
 			for _, comment := range group.List {
 				line := lines[r.tree.line(comment.Pos())-1]
 				directive := strings.HasPrefix(comment.Text, "//\t") || strings.HasPrefix(comment.Text, "//go:") || strings.HasPrefix(comment.Text, "//lint:") || strings.HasPrefix(comment.Text, "//nolint")
