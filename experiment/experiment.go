@@ -14,30 +14,29 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Experiment is something to measure, at which points and how, and what was
-// published of it. It is data and never changes: commands, sweeps, tables,
-// plots, waterfalls and provenance work on any of them, those of this package
-// (All) and a user's own alike.
+// Experiment describes a measurement: its axes, how to run a point of them, its
+// columns, and the published numbers beside it. It is data and never changes.
+// Commands, sweeps, tables, plots and records work on any experiment, a user's
+// own like the built-in ones (All).
 type Experiment struct {
-	Name   string // what commands call it: a-z, 0-9 and -, a letter first
-	Short  string // what is measured, a part of a line
-	Long   string // what is measured and how, for a manual; lines are kept
-	Source string // publication and section, such as "sPIN'17 §4.4.1"; "": nothing was published of it
+	Name   string // a-z, 0-9 and -, a letter first
+	Short  string // the measurement in part of a line
+	Long   string // the manual: what is measured, and how; line breaks are kept
+	Source string // publication and section, for example "sPIN'17 §4.4.1"; "": not published
 
-	// Profiles are the devices and networks that it runs on unless others are
-	// asked for, by name or file; empty: those of sPIN'17.
+	// Profiles are the default devices and networks, by name or file. Empty:
+	// spin-dis and spin-int.
 	Profiles []string
 
-	// Axes are what varies from point to point: at least one. The first varies
-	// fastest, that is, rows that differ in it are neighbours. Their columns
-	// stand before those of Columns.
+	// Axes are the parameters: at least one. The first varies fastest, so rows
+	// that differ in it are neighbours. Their columns stand before Columns.
 	Axes []Axis
 
-	// Points chooses among the combinations of the axes' values: it says
-	// whether the experiment has the point, or what is wrong with it. Nothing
-	// has run then. nil: every combination is a point. *NoPoint as the error
-	// says why there is none: it stands in the error of a sweep with a value
-	// for which there is no point at all.
+	// Points selects combinations of values of the axes, before anything runs.
+	// It reports whether the experiment measures the point, or an error in its
+	// values. The error *NoPoint gives a reason for a combination that is left
+	// out: a sweep shows it if one of its values has no point at all. nil: every
+	// combination is a point.
 	Points func(p *Point) (measured bool, err error)
 
 	// Smoke are points that are measured in a second or less. Tests and CI run
@@ -45,75 +44,74 @@ type Experiment struct {
 	// engines. Axes that are left out have the first of their values by default.
 	Smoke []Values
 
-	// Run measures a point: it returns a value for each of Columns, by its
-	// name. Points run several at a time, each in a goroutine: Run must not
-	// change what they share, and what it returns must depend on the point
-	// alone. It ends soon after ctx is done.
+	// Run measures a point and returns a value for each of Columns, by its name.
+	// Several points run at once, each in a goroutine. So Run must not change
+	// anything they share, and its result must depend on the point alone. Run
+	// ends soon after ctx is done.
 	Run func(ctx context.Context, p *Point) (Values, error)
 
-	Columns  []report.Column // what is measured
-	Relative []Relative      // what is computed of a value and that of another point
+	Columns  []report.Column // the measured values
+	Relative []Relative      // columns that compare a value with another point
 
-	// Published are numbers of publications for values of Columns and Relative.
-	// Without an entry for the column "profile" a number is for every profile;
-	// it stands beside ours only if the profile and the handlers are as they
-	// were published: without overrides or modules of the user. A Source may be
-	// left out if it is that of the experiment.
+	// Published are published numbers for Columns and Relative. A number without
+	// an entry for the column "profile" holds for every profile. It stands beside
+	// ours only without overrides and without a user's module. An empty Source
+	// means the source of the experiment.
 	Published []report.Published
 
-	// Modules are the handler libraries that run at a point; nil: none. What
-	// they run must not depend on the profile.
+	// Modules are the handler libraries that run at a point; nil: none. They must
+	// not depend on the profile.
 	Modules func(p *Point) []*handlers.Library
-	// Replaceable says that a module of the user may stand in the place of Modules; see Point.Handler.
+	// Replaceable allows a user's module in place of Modules: see Point.Handler.
 	Replaceable bool
-	// Roles say what the handlers of points have to do: for each point the
-	// first that is of it. Without any, a user's module may do anything.
+	// Roles describe the task of the handlers. The first role that fits a point
+	// counts. Without roles a user's module may do anything.
 	Roles []Role
-	// Memory estimates the memory that Run takes at a point, bytes: see
-	// Point.Footprint. nil: not known. Points that need more than there is are
-	// refused before anything runs.
+	// Memory estimates the memory of Run at a point, in bytes: see
+	// Point.Footprint. A point that needs more than there is is refused before
+	// anything runs. nil: not known.
 	Memory func(p *Point) int64
-	// Untraced says that a point takes several simulations, so that there is no timeline of it.
+	// Untraced means that a point takes several simulations and so has no
+	// timeline.
 	Untraced bool
 
-	// Followed is the column of a time, of Columns, that --breakdown divides:
-	// the mean of the operations that Run notes with Point.Operation. "": none,
-	// unless there is Operation.
+	// Followed is the column that --breakdown divides into parts: the mean time
+	// of the operations that Run notes with Point.Operation. "": none, unless
+	// Operation is set.
 	Followed string
-	// Operation says in a part of a sentence what Run notes with
-	// Point.Operation, of experiments none of whose columns is the time of it,
-	// such as those that measure a throughput: --breakdown adds the mean time,
-	// and divides that. It stands in the table's heading. "": there is
-	// Followed, or nothing.
+	// Operation describes the noted operations in part of a sentence, for an
+	// experiment without a column for their time. For example, an experiment
+	// measures a throughput: --breakdown then adds a column with the mean time of
+	// an operation. "": see Followed.
 	Operation string
-	// Divided is measured in the place of the experiment by --breakdown; it has
-	// the same axes and others besides. nil: the experiment itself is.
+	// Divided returns the experiment that --breakdown measures instead. It has the
+	// same axes, and more. nil: this one.
 	Divided func() *Experiment
-	// Undivided says why --breakdown is refused, of experiments with neither.
+	// Undivided is the reason why --breakdown is refused, without any of the three.
 	Undivided string
 
 	View  View
-	Notes []string // what a reader of every table should know
-	// Caveats say in sentences which results are not what they seem, such as
-	// those of a fallback. They stand behind the answer; nil: none.
+	Notes []string // for the reader of every table
+	// Caveats are sentences about results that are not what they seem, for
+	// example because of a fallback. They stand behind the answer; nil: none.
 	Caveats func(results []*Result) []string
 
-	// Presets are values of the axes under a name: published experiments that this one can be.
+	// Presets are named values of the axes: published experiments of this kind.
 	Presets []Preset
 
 	broken bool // made by Broken
 }
 
-// Preset is a choice of values of axes, and of what people see of them.
+// Preset is a named choice of values of axes, with a view of its own.
 type Preset struct {
 	Name   string            // a-z, 0-9 and -, a letter first
-	Short  string            // what is measured, a part of a line
-	Source string            // of this one; "": that of the experiment
-	Values map[string]string // list of values by the name of the axis; others have theirs by default
-	View   *View             // nil: that of the experiment
+	Short  string            // the measurement in part of a line
+	Source string            // "": the source of the experiment
+	Values map[string]string // list of values by the name of the axis; other axes keep their defaults
+	View   *View             // nil: the view of the experiment
 }
 
-// Preset returns the experiment with the values and the view of one of its presets.
+// Preset returns the experiment with the values and the view of a preset.
 func (e *Experiment) Preset(name string) (*Experiment, error) {
 	var names []string
 	for i := range e.Presets {
@@ -140,70 +138,68 @@ func (e *Experiment) Preset(name string) (*Experiment, error) {
 	return nil, fmt.Errorf("no experiment %q of %s, expected one of %s%s", name, e.Name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
-// Values are measured, by the name of their column, with the type of the
-// column's kind; nil for a column without a value at the point.
+// Values are the measured values by the name of their column. Each has the Go
+// type of the column's kind, or is nil if the point has no such value.
 type Values map[string]any
 
-// Always are libraries that run at every point, for Experiment.Modules.
+// Always is an Experiment.Modules with libraries that run at every point.
 func Always(libraries ...*handlers.Library) func(*Point) []*handlers.Library {
 	return func(*Point) []*handlers.Library { return libraries }
 }
 
-// Relative is a column that sets a value beside that of another point, which
-// has another value of one axis and is otherwise the same. It is empty where
-// the other point is not measured, and, except for ratios, at that point
-// itself.
+// Relative is a column that compares the value of a point with another point, the
+// base: it has another value of one axis and is the same otherwise. The column is
+// empty if the base was not measured and, except for ratios, at the base itself.
 type Relative struct {
-	// Column is of kind Ratio: there / here, so that 2 is twice as fast if Of
-	// is a time; of kind Share: 1 - here / there; or of kind Change: here /
-	// there - 1.
+	// Column has one of three kinds. Ratio is base / here: 2 means twice as fast
+	// if Of is a time. Share is 1 - here / base. Change is here / base - 1.
 	Column report.Column
-	Of     string // one of Columns
-	Axis   string // in which the other point differs
-	Base   string // its value there, as the user writes it
+	Of     string // the compared column of Columns
+	Axis   string // the axis in which the base differs
+	Base   string // the base's value of it, as users write it
 }
 
-// View says how people read the results. Everything may be left out.
+// View describes how people read the results. Every field may be left out.
 type View struct {
-	// Value is the column of Columns that answers the question of the
-	// experiment; "": the first with numbers.
+	// Value is the column of Columns that answers the question; "": the first
+	// column with numbers.
 	Value string
-	// Series are axes whose values stand side by side. With one, and without
-	// Summary, the table for people has a column of Value for each of its
-	// values; lines of plots are of the first; a waterfall follows each
-	// combination.
+	// Series are axes whose values stand side by side. With one axis, and without
+	// Summary, the table for people has a column of Value for each of its values.
+	// The lines of a plot are the values of the first axis.
 	Series []string
-	// Base is the value of the first of Series that others are measured against.
+	// Base is the value of the first of Series that the others are compared with.
 	Base string
-	// Summary are the columns of the table for people; empty: those of the axes and of Columns.
+	// Summary are the columns of the table for people; empty: the axes and Columns.
 	Summary []string
-	// X is the column along which plots go; "": the axis of numbers with the most values.
+	// X is the horizontal axis of plots; "": the numeric axis with the most values.
 	X string
-	// Course says that X is a time that passes: plots have it, and what is
-	// drawn against it, on axes that are linear.
+	// Course means that X is the time of a run. Plots then have linear axes.
 	Course bool
-	// Parts are columns that add up to Value: plots show their shares of it.
+	// Parts are columns that add up to Value. Plots show their shares.
 	Parts []string
-	// Quiet are axes whose values stand in rows and panels only where they vary, else in a note.
+	// Quiet are axes that get a column or panel only if they have several values;
+	// else a note names their value.
 	Quiet []string
-	// Place says where published numbers of columns other than Value are drawn;
-	// see report.Plot. Those of Relative know theirs.
+	// Place gives the position of published numbers in plots, for columns other
+	// than Value and Relative: see report.Plot.
 	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
-	// Answer says in sentences what was found; nil: which of Series is the
-	// fastest, if Base says against what and Value is a time.
+	// Answer returns sentences with what was found. nil: the fastest of Series
+	// compared with Base, if Value is a time.
 	Answer func(results []*Result) []string
 }
 
-// Result is what was measured at a point.
+// Result is a point with its measured values.
 type Result struct {
 	Point  *Point
 	Values Values
 }
 
-// Time returns a value of a column of times. It panics if there is none: a programmer's mistake.
+// Time returns the value of a column of times. It panics if there is none: a
+// programmer's mistake.
 func (r *Result) Time(column string) sim.Time { return r.Values[column].(sim.Time) }
 
-// Float returns a value of a column of numbers other than counts. It panics if
+// Float returns the value of a column of numbers, but not of counts. It panics if
 // there is none: a programmer's mistake.
 func (r *Result) Float(column string) float64 { return r.Values[column].(float64) }
 
@@ -215,10 +211,10 @@ func All() (list []*Experiment) {
 	return list
 }
 
-// Find returns the experiment of that name.
+// Find returns the registered experiment with a name.
 func Find(name string) (*Experiment, error) { return FindIn(All(), name) }
 
-// FindIn returns the experiment of that name among those of a list.
+// FindIn returns the experiment with a name in a list.
 func FindIn(list []*Experiment, name string) (*Experiment, error) {
 	var names []string
 	for _, e := range list {
@@ -242,7 +238,7 @@ func (e *Experiment) Title() string {
 	return title
 }
 
-// DefaultProfiles are the profiles unless others are asked for.
+// DefaultProfiles are the profiles that a sweep has by default.
 func (e *Experiment) DefaultProfiles() []string {
 	if len(e.Profiles) == 0 {
 		return []string{"spin-dis", "spin-int"}
@@ -250,7 +246,7 @@ func (e *Experiment) DefaultProfiles() []string {
 	return e.Profiles
 }
 
-// Axis returns the axis of that name, or nil.
+// Axis returns the axis with a name, or nil.
 func (e *Experiment) Axis(name string) *Axis {
 	if i := e.axis(name); i >= 0 {
 		return &e.Axes[i]
@@ -262,7 +258,7 @@ func (e *Experiment) axis(name string) int {
 	return slices.IndexFunc(e.Axes, func(a Axis) bool { return a.Name == name })
 }
 
-// column returns the column of that name among those of axes, Columns and Relative.
+// column returns the column with a name or key, of an axis, Columns or Relative.
 func (e *Experiment) column(name string) (c report.Column, found bool) {
 	all := e.TableColumns()
 	i := slices.IndexFunc(all, func(c report.Column) bool { return c.Name == name || c.Key() == name })
@@ -290,8 +286,8 @@ func (e *Experiment) series() (list []int) {
 	return list
 }
 
-// Measure runs a point of At or of Sweep.Points. It is an error if a column has
-// no value or one of another type.
+// Measure runs a point that At or Sweep.Points has made. It is an error if a
+// column has no value, or a value of the wrong type.
 func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	if p.experiment != e {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
@@ -308,7 +304,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	return &Result{p, values}, nil
 }
 
-// checkValues holds the values of Run against the columns.
+// checkValues compares the values of Run with the columns.
 func (e *Experiment) checkValues(values Values) error {
 	for _, c := range e.Columns {
 		v, given := values[c.Name]
@@ -327,9 +323,8 @@ func (e *Experiment) checkValues(values Values) error {
 	return nil
 }
 
-// At makes a point of a device and of values of axes; axes that are not named
-// have the first of their values by default. Of the profile, what axes set is
-// set.
+// At makes a point of a device and values of axes. An axis that is not named has
+// the first of its default values. Axes with a Field change the profile.
 func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) {
 	s, err := New(e)
 	if err != nil {
