@@ -2,7 +2,7 @@ package datatype
 
 import "slices"
 
-// Order is that of an array's dimensions in memory.
+// Order is the order of an array's dimensions in memory.
 type Order uint8
 
 // Orders.
@@ -32,7 +32,7 @@ func fastestFirst(dims int, o Order) []int {
 }
 
 // Subarray is a part of an array of elements: sizes of the array, of the part,
-// and where that starts in each dimension. Its extent is that of the whole
+// and where that starts in each dimension. It has the extent of the whole
 // array (MPI-3.1 §4.1.3).
 func Subarray(sizes, subsizes, starts []int, o Order, t *Type) (*Type, error) {
 	const c = CombinerSubarray
@@ -103,7 +103,7 @@ type Dimension struct {
 }
 
 // Darray is the part of an array that a process has, of size in a grid in C's
-// order. Its extent is that of the whole array (MPI-3.1 §4.1.4).
+// order. It has the extent of the whole array (MPI-3.1 §4.1.4).
 func Darray(size, rank int, dims []Dimension, o Order, t *Type) (*Type, error) {
 	const c = CombinerDarray
 	if err := first(present(c, t), ordered(c, o), grid(c, size, rank, dims)); err != nil {

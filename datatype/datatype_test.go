@@ -13,7 +13,7 @@ import (
 )
 
 // Sizes, bounds, packing, unpacking, any part of the stream, and overlap are
-// those of MPI's definition taken literally.
+// as MPI defines them, word for word.
 func TestAgainstDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := typetest.Draw(t, 3)

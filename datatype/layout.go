@@ -1,6 +1,6 @@
 package datatype
 
-// Kind says what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 // Kinds of nodes.

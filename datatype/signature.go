@@ -57,7 +57,8 @@ func (s Signature) times(n int64) (all Signature) {
 	return all
 }
 
-// Signature is that of count elements, of a type and number that Layout takes.
+// Signature is the signature of count elements. Type and count must be such that
+// Layout accepts them.
 func (t *Type) Signature(count int) Signature {
 	return t.signature(map[*Type]Signature{}).times(int64(count))
 }

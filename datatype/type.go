@@ -52,7 +52,7 @@ func named(name string, size int64) *Type {
 	}
 }
 
-// The named types, of C and Fortran: sizes and alignments are those of x86-64 and AArch64.
+// The named types, of C and Fortran: sizes and alignments as on x86-64 and AArch64.
 var (
 	Byte    = named("byte", 1)
 	Char    = named("char", 1)

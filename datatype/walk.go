@@ -126,8 +126,8 @@ func floor(a, b int64) int64 {
 	return q
 }
 
-// Blocks is how many runs of bytes in sequence count elements are: those that
-// Runs gives out. The error is that of Layout.
+// Blocks is the number of contiguous runs of bytes in count elements, as Runs
+// returns them. Errors are the errors of Layout.
 func (t *Type) Blocks(count int) (int64, error) {
 	p, err := t.Layout(count)
 	if err != nil || p.Root == nil {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Arithmetic on floating-point elements is that of C on x86-64: rounding to
+// Arithmetic on floating-point elements is as in C on x86-64: rounding to
 // nearest after every product and every sum, products of complex numbers as in
 // C11 Annex G. A NaN that a sum or a product makes has one form, the
 // processor's default, so that results are the same on every machine.

@@ -76,7 +76,7 @@ func (g *group) oldest() *node {
 	return g.head
 }
 
-// push is that of chain.
+// push adds an element behind all that are older.
 func (g *group) push(n *node) {
 	older := g.tail
 	for older != nil && older.seq > n.seq {

@@ -14,7 +14,7 @@ func (ni *NI) MEAppend(ptIndex uint32, m *ME, list List, userPtr uint64) (Handle
 }
 
 // LEAppend (PtlLEAppend) appends a list entry on a non-matching interface; it
-// takes every request. Behaviour and errors are those of MEAppend.
+// takes every request. Behaviour and errors are as for MEAppend.
 func (ni *NI) LEAppend(ptIndex uint32, l *LE, list List, userPtr uint64) (Handle, error) {
 	m := l.asME()
 	return ni.appendEntry("LEAppend", ptIndex, &m, list, userPtr, KindLE)

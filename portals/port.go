@@ -1,13 +1,13 @@
 package portals
 
 // Port is a network interface as the transport sees it. At the initiator NextOp
-// gives what is to be sent, and Sent, Release, Acked, ReplyTo and Lost say what
-// became of it; at the target Receive, Write and Finish deliver. What is on its
-// way when the last NIFini comes is still sent and still accepted, without
-// effect.
+// returns the next operation to send, and the transport reports its fate by Sent,
+// Release, Acked, ReplyTo and Lost. At the target Receive, Write and Finish
+// deliver a message. Operations that are under way at the last NIFini are still
+// sent and still accepted, without effect.
 type Port struct {
 	state
-	Index int // what the transport knows the interface by, for its own use
+	Index int // for the transport's own use: its name for the interface
 }
 
 // NI returns the interface's other face, for programs.
@@ -89,8 +89,8 @@ func (port *Port) flowControl(p *pt, entryOpts EntryOptions) {
 	port.postPTDisabled(p)
 }
 
-// Cookie is that of the handler's request whose answer an operation has asked
-// for, as long as none has come; 0: there is none.
+// Cookie returns the cookie of a handler's request that waits for its answer. It
+// is 0 for an operation of the host, and after the answer.
 func (port *Port) Cookie(op *Op) uint64 {
 	if !op.Issued {
 		return 0

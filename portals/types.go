@@ -128,7 +128,7 @@ const (
 // EventType is the type of a full event (ptl_event_kind_t).
 type EventType uint8
 
-// Event types; the numbers are those of the public header.
+// Event types, numbered as in the public header.
 const (
 	EventGet                 EventType = iota // PTL_EVENT_GET
 	EventGetOverflow                          // PTL_EVENT_GET_OVERFLOW
@@ -211,7 +211,7 @@ const (
 const MaxOperand = 32
 
 // Header is everything of a message that travels, payload apart. The fields
-// down to HdrData are those of a request; acknowledgements and replies
+// down to HdrData belong to a request; acknowledgements and replies
 // repeat them as far as noted.
 type Header struct {
 	Kind   OpKind

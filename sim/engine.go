@@ -11,7 +11,7 @@ import (
 // ID names an actor: the number of actors registered before it.
 type ID int32
 
-// Kind says what an event means. Kinds below [KindShared] are private to the
+// Kind is the meaning of an event. Kinds below [KindShared] are private to the
 // destination.
 type Kind uint32
 

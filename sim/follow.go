@@ -11,7 +11,7 @@ type Follower interface {
 	Step(s *Step)
 }
 
-// StepKind says what a Step is.
+// StepKind is the kind of a Step.
 type StepKind uint8
 
 // Kinds of steps.

@@ -68,7 +68,7 @@ type queue struct {
 	late  []Event
 }
 
-// place says which slot is that of an event at time at, which is not before q.last.
+// place returns the slot of an event at time at, which is not before q.last.
 func (q *queue) place(at Time) uint {
 	x := uint64(at ^ q.last)
 	level := uint(bits.Len64(x|1)-1) / digitBits

@@ -25,7 +25,7 @@ var banned = []*regexp.Regexp{
 var (
 	foreign = []string{
 		"cmd", "datatype", "examples", "exanet", "experiment", "fabric", "goal", "handlers", "host", "hpu", "inet", "internal", "mpi", "nic",
-		"portals", "profile", "report", "runtime", "sim", "smmu", "spin", "trace",
+		"profile", "report", "runtime", "smmu", "spin", "trace",
 	}
 	wide = []string{"examples", "handlers"}
 )
