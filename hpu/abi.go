@@ -1,6 +1,6 @@
 package hpu
 
-// Op names an import of the handler ABI (docs/abi.md, Imports).
+// Op is an import of the handler ABI (docs/abi.md, Imports).
 type Op uint8
 
 // The imports of ABI version 1, in the order of docs/abi.md.
@@ -61,7 +61,7 @@ const (
 	NotSupported int64 = -5
 )
 
-// Code is what a handler returns (docs/abi.md, Handlers; sPIN'17 §3).
+// Code is the return code of a handler (docs/abi.md, Handlers; sPIN'17 §3).
 type Code int32
 
 // Return codes of handlers.
@@ -83,11 +83,11 @@ var codeNames = map[Code]string{
 	ProcessDataPending: "PROCESS_DATA_PENDING", Proceed: "PROCEED", ProceedPending: "PROCEED_PENDING", Fail: "FAIL", Segv: "SEGV",
 }
 
-// Name is what docs/abi.md calls the code, "" if it is none of these.
+// Name is the code's name in docs/abi.md; "": there is no such code.
 func (c Code) Name() string { return codeNames[c] }
 
-// TellFaults in the space of a DMA call asks for a FAULT at once; without it
-// the device tries again by itself.
+// TellFaults in the space of a DMA call asks for FAULT at once. Without it, the
+// device tries again after a page fault.
 const TellFaults uint32 = 1 << 8
 
 // Sizes of the records of the ABI, bytes.
@@ -101,8 +101,9 @@ const (
 // Operation is the decoded operation record of a put, get, atomic or timer
 // (docs/abi.md, Operation record).
 type Operation struct {
-	Local        uint32 // HPU memory address
-	Space        uint32 // host memory of Offset: 0 entry's range, 1 handler host memory
+	Local uint32 // HPU memory address
+	// host memory of Offset: 0 the entry's range, 1 the handler host memory
+	Space        uint32
 	Offset       uint64 // bytes
 	Length       uint64 // bytes
 	TargetNID    uint32
@@ -124,21 +125,22 @@ type Operation struct {
 	UserHdrLen   uint32 // bytes
 }
 
-// Action is one call of a handler to its device. It is valid during Device.Act only.
-// Address ranges in HPU memory have been checked against the program's memory before.
+// Action is one call of a handler to its device. It is valid only during
+// Device.Act. Its address ranges in HPU memory have been checked against the
+// program's memory.
 type Action struct {
 	Op     Op
-	Cycles int64  // charged to the handler since it started, this call's own cost included
+	Cycles int64  // charged to the handler since it started, with the cost of this call
 	Space  uint32 // DMA: host memory, and TellFaults; atomic32: the operation
 	Offset uint64 // DMA: bytes in the host memory
 	// DMA, cas, fadd, atomic32, wait32, ct_get, log: HPU memory address
-	// (dma_cas, dma_fadd: where the value found goes)
+	// (dma_cas, dma_fadd: of the value found)
 	Local uint32
-	// DMA: bytes, of dma_fadd_typed 0 if there is no such number; log: bytes of
-	// the line, at most MaxLogBytes
+	// DMA: bytes; 0 for dma_fadd_typed without such a number. log: bytes of the
+	// line, at most MaxLogBytes
 	Len uint32
 	// compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32);
-	// value (host_write) or not yet another (wait32); cluster (scratchpad);
+	// value (host_write); value to wait against (wait32); cluster (scratchpad);
 	// success (ct_set, ct_inc); delay in ns (timer); status (ack); handle
 	// (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
 	A uint64
@@ -149,13 +151,13 @@ type Action struct {
 	Desc Operation
 }
 
-// Device carries out the actions of handlers. Package runtime implements it; so
-// do tests and `spinsim handler run`.
+// Device carries out the actions of handlers. Package runtime, tests and
+// `spinsim handler run` implement it.
 type Device interface {
-	// Act performs a for the handler that runs in c. With blocked the handler
-	// is suspended until Context.Resume; the result given there is then the
-	// result of the call. Only actions whose Op.MayBlock may block. OpCAS,
-	// OpFAdd and OpAtomic32 are executed by package hpu on the program's memory
-	// when Act returns or, blocked, at Resume.
+	// Act performs a for the handler that runs in c. If blocked is true, the
+	// handler is suspended until Context.Resume, whose argument is then the
+	// result of the call. Only actions with Op.MayBlock may block. Package hpu
+	// executes OpCAS, OpFAdd and OpAtomic32 on the program's memory when Act
+	// returns or, if blocked, at Resume.
 	Act(c *Context, a *Action) (result int64, blocked bool)
 }

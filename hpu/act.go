@@ -5,33 +5,34 @@ import (
 	"fmt"
 )
 
-// What an import takes from the budget besides its cycles. It does not take the
-// handler's time: it pays for the work that the simulator has with the call, so
-// that a budget bounds that as well (README.md, "What the budget bounds").
+// The budget that an import takes besides its cycles. This part takes no time
+// of the handler. It pays for the simulator's work on the call, so that a
+// budget bounds that work, too (README.md, "What the budget bounds").
 const (
-	// importEffort is for anything that is asked of the device: an event or
-	// two, and a suspension perhaps.
+	// importEffort is for a request to the device: one or two events, and
+	// perhaps a suspension.
 	importEffort = 100
-	// messageEffort is for an import that makes a message, instead: what its
-	// way through the network takes.
+	// messageEffort replaces importEffort for an import that makes a message.
+	// It includes the message's way through the network.
 	messageEffort = 300
-	// movedBytes is how many bytes an import reads or writes in HPU memory for
-	// one cycle of the budget. A cycle for log is one byte.
+	// movedBytes is how many bytes in HPU memory an import reads or writes for
+	// one cycle of the budget. For log, one cycle is one byte.
 	movedBytes = 64
-	// MaxLogBytes is how many bytes of a line OpLog gives to the device; the
-	// rest of a longer one is left out.
+	// MaxLogBytes is how many bytes of a line OpLog gives to the device. The
+	// rest of a longer line is left out.
 	MaxLogBytes = 1024
 )
 
-// endsHandler as what is left of the budget makes the rewritten module end the
-// handler where the import returns: there both engines know the function. It is
-// -2^62: nothing that a block costs makes it positive.
+// endsHandler as the rest of the budget lets the rewritten module end the
+// handler when the import returns: there, both engines know the function. It is
+// -2^62, which no cost of a block makes positive.
 const endsHandler uint64 = 0xC000_0000_0000_0000
 
-// host carries out the import call op of the handler that runs in c. In stack
-// are the arguments as the module gave them, and behind them the cycles left;
-// instead, result and cycles left are there afterwards. If the handler has to
-// end, c.abort says why, and the module ends it when the import returns.
+// host carries out the import call op of the handler that runs in c. On entry,
+// stack holds the module's arguments and behind them the cycles left. On
+// return, it holds the result and the cycles left. If the handler must end,
+// c.abort is the reason, and the module ends the handler when the import
+// returns.
 func (c *Context) host(op *hostOp, stack []uint64) {
 	c.left = int64(stack[op.params])
 	result, blocked, ok := c.carryOut(op.Op, stack)
@@ -40,7 +41,7 @@ func (c *Context) host(op *hostOp, stack []uint64) {
 			panic(fmt.Sprintf("hpu: the device blocks %v, which may not block", op.Op))
 		}
 		c.status, c.program.running = Blocked, nil
-		c.worker.Yield() // to whoever called Start or Resume, until the next Resume
+		c.worker.Yield() // to the caller of Start or Resume, until the next Resume
 		result, ok = uint64(c.result), !c.killed || c.fail(TrapKilled, OpNone, "")
 	}
 	switch op.Op {
@@ -71,7 +72,8 @@ var hostOps = func() (ops [NumOps]hostOp) {
 	return ops
 }()
 
-// carryOut asks the device for what an import does, unless the answer is at hand.
+// carryOut asks the device to carry out an import, unless it has the answer
+// itself.
 func (c *Context) carryOut(op Op, args []uint64) (result uint64, blocked, ok bool) {
 	switch op {
 	case OpNumHPUs:
@@ -113,7 +115,7 @@ func (c *Context) atomic(op Op, args []uint64) (result uint64) {
 	return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3]))
 }
 
-// pay takes from the budget what the simulator does for an action, and reports
+// pay takes the simulator's work for an action from the budget. It reports
 // whether there was enough.
 func (c *Context) pay(a *Action) bool {
 	effort := int64(importEffort)
@@ -137,7 +139,7 @@ func (c *Context) pay(a *Action) bool {
 	return true
 }
 
-// fail notes why the handler has to end and returns false.
+// fail sets the reason why the handler must end, and returns false.
 func (c *Context) fail(kind TrapKind, op Op, detail string) bool {
 	c.abort = &Trap{Kind: kind, Op: op, Detail: detail}
 	return false
@@ -152,7 +154,8 @@ func (c *Context) within(op Op, what string, addr uint32, n uint64) bool {
 	return c.outside(op, what, addr, n)
 }
 
-// outside says what is wrong with a range of addresses, unless it is an empty one near NULL.
+// outside describes an error in a range of addresses. An empty range near NULL
+// is no error.
 func (c *Context) outside(op Op, what string, addr uint32, n uint64) bool {
 	size := uint64(len(c.program.mem))
 	if n > 0 && addr < c.program.module.null {
@@ -171,11 +174,12 @@ func (c *Context) aligned(op Op, addr, size uint32) bool {
 	return c.fail(TrapMisaligned, op, fmt.Sprintf("0x%x is not a multiple of %d", addr, size))
 }
 
-// numberBytes are the sizes of the datatypes that are one number of at most 64
-// bits, bytes (docs/abi.md, Atomic operations and types).
+// numberBytes are the sizes, bytes, of the datatypes that are one number of at
+// most 64 bits (docs/abi.md, Atomic operations and types).
 var numberBytes = [...]uint32{1, 1, 2, 2, 4, 4, 4, 8, 8, 8}
 
-// decode fills in the action from the arguments (docs/abi.md, Imports) and checks every address.
+// decode fills in the action from the arguments (docs/abi.md, Imports) and
+// checks every address.
 func (c *Context) decode(a *Action, args []uint64) bool {
 	switch a.Op {
 	case OpDMAToHost, OpDMAFromHost, OpDMAToHostNB, OpDMAFromHostNB, OpDMAToHostPosted:
@@ -232,8 +236,8 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	return true
 }
 
-// operation reads the operation record at addr and checks the addresses in it
-// that the operation uses.
+// operation reads the operation record at addr. It checks the addresses in the
+// record that the operation uses.
 func (c *Context) operation(a *Action, addr uint32) bool {
 	if !c.within(a.Op, "op", addr, OperationSize) {
 		return false

@@ -2,22 +2,21 @@ package hpu
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// arena gives out the linear memories of an engine. Memory is reserved in large
-// pieces of address space and backed by the operating system page by page when
-// it is first touched; a memory that is given back is handed out again as
-// zeros, and made so only then: most engines end with all their programs. Until
-// then its pages stay. It implements experimental.MemoryAllocator for programs
-// of one size.
+// arena gives out the linear memories of an engine. It reserves address space
+// in large pieces, and the operating system backs each page at the first
+// access. A memory that is given back keeps its pages. It is cleared only when
+// it is given out again, because most engines end with all their programs.
+// arena implements experimental.MemoryAllocator for programs of one size.
 type arena struct {
-	space []byte           // not yet given out
+	space []byte           // not given out yet
 	all   [][]byte         // pieces, to unmap
 	free  map[int][][]byte // memories given back, by size
 }
 
-// arenaBytes is the address space reserved at a time.
+// arenaBytes is how much address space is reserved at a time.
 const arenaBytes = 256 << 20
 
-// take returns n zero bytes, n a multiple of the page size of WebAssembly.
+// take returns n zero bytes; n is a multiple of the page size of WebAssembly.
 func (a *arena) take(n int) ([]byte, error) {
 	if list := a.free[n]; len(list) > 0 {
 		b := list[len(list)-1]
@@ -37,7 +36,6 @@ func (a *arena) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// give takes a memory back.
 func (a *arena) give(b []byte) {
 	if a.free == nil {
 		a.free = make(map[int][][]byte)
@@ -62,7 +60,7 @@ type slot struct{ mem []byte }
 
 var _ experimental.LinearMemory = (*slot)(nil)
 
-// Reallocate returns the first size bytes, nil if the memory is smaller.
+// Reallocate returns the first size bytes; nil: the memory is smaller.
 func (s *slot) Reallocate(size uint64) []byte {
 	if size > uint64(len(s.mem)) {
 		return nil
@@ -70,6 +68,6 @@ func (s *slot) Reallocate(size uint64) []byte {
 	return s.mem[:size]
 }
 
-// Free does nothing: the instance gives the memory back to the arena, where an
-// error can be reported.
+// Free does nothing. The instance gives the memory back to the arena, because
+// an error can be reported there.
 func (s *slot) Free() {}

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// madvNoHugePage keeps the kernel from backing a program of a few pages with two mebibytes.
+// madvNoHugePage stops the kernel from backing a program of a few pages with
+// two mebibytes.
 const madvNoHugePage = 15
 
 func reserve(n int) ([]byte, error) {
@@ -18,14 +19,14 @@ func reserve(n int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
 	}
-	// EINVAL: a kernel without huge pages
+	// EINVAL means a kernel without huge pages.
 	if err := syscall.Madvise(b, madvNoHugePage); err != nil && err != syscall.EINVAL {
 		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
 	}
 	return b, nil
 }
 
-// discard turns b into zeros without backing.
+// discard makes b zeros without backing.
 func discard(b []byte) error {
 	if err := syscall.Madvise(b, syscall.MADV_DONTNEED); err != nil {
 		return fmt.Errorf("giving back %d bytes of handler memory: %w", len(b), err)

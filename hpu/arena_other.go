@@ -4,7 +4,7 @@ package hpu
 
 func reserve(n int) ([]byte, error) { return make([]byte, n), nil }
 
-// discard turns b into zeros.
+// discard makes b zeros.
 func discard(b []byte) error {
 	clear(b)
 	return nil

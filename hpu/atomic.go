@@ -5,7 +5,8 @@ import "encoding/binary"
 // Atomic32 is an operation of atomic32 (docs/abi.md, Atomics on HPU memory).
 type Atomic32 uint32
 
-// The operations of atomic32, those of RISC-V's extension A and compare-and-swap.
+// The operations of atomic32: the operations of RISC-V's extension A, and
+// compare-and-swap.
 const (
 	Swap32 Atomic32 = iota
 	CSwap32
@@ -25,7 +26,7 @@ var atomicNames = [numAtomics32]string{"swap", "cswap", "add", "and", "or", "xor
 // String names the operation.
 func (o Atomic32) String() string { return atomicNames[o] }
 
-// apply returns what an operation stores where before was.
+// apply returns the value that an operation stores in place of before.
 func (o Atomic32) apply(before, operand, compare uint32) uint32 {
 	switch o {
 	case CSwap32:

@@ -6,20 +6,19 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// block adds up what the instructions of a basic block cost on a core
-// (README.md, "What a block costs"). It sees them one by one, in order, and
-// follows values through the operand stack and the locals where the cost
-// depends on them.
+// block adds up the cost of a basic block's instructions on a core (README.md,
+// "What a block costs"). It gets the instructions in order. Where the cost
+// depends on values, it follows them through the operand stack and the locals.
 type block struct {
 	p      *prices
-	used   [numUnits]int64 // cycles of each kind of unit; instructions fetched
+	used   [numUnits]int64 // cycles of each kind of unit; for fetch, instructions
 	serial int64           // cycles of imports, which overlap with nothing
 	moves  int64           // names of values
-	instrs int64           // instructions that are none of class move
+	instrs int64           // instructions outside class move
 
 	nodes  []node
 	stack  []value
-	locals []localValue // of those that the block sets, valid where round is that of the block
+	locals []localValue // of the block's locals, valid if their round is the block's
 	round  uint32
 	sets   []uint32 // the locals that the block sets, each once
 }
@@ -30,18 +29,19 @@ type node struct {
 	latency int64
 	ready   int64 // scratch: when its result can be used
 	op      wasm.Opcode
-	named   bool // a local holds the result, too: it has to be computed
+	named   bool // a local holds the result, too, so it must be computed
 }
 
-// localValue is what a local holds at the end of the instructions seen so far.
+// localValue is the value of a local at the present end of the block.
 type localValue struct {
 	round uint32
 	now   value
 	start int64 // scratch: when the value at the beginning of the block can be used
 }
 
-// value is where an operand comes from: a node (0 and more), or one of the
-// following, or below firstLocal a local that holds it since before the block.
+// value is the source of an operand. It is a node (0 and above), one of the
+// constants below, or at firstLocal and below a local that was set before the
+// block.
 type value int32
 
 const (
@@ -50,7 +50,7 @@ const (
 	firstLocal   value = -3 // local 0; local i is firstLocal-i
 )
 
-// begin forgets the block before. The locals of the function are numbered below n.
+// begin starts a new block. The locals of the function have numbers below n.
 func (b *block) begin(n int) {
 	b.used, b.serial, b.moves, b.instrs = [numUnits]int64{}, 0, 0, 0
 	b.nodes, b.stack, b.sets = b.nodes[:0], b.stack[:0], b.sets[:0]
@@ -60,7 +60,8 @@ func (b *block) begin(n int) {
 	}
 }
 
-// add takes an instruction into the block. loop: it is a br_if to the head of a loop.
+// add adds an instruction to the block. loop means that it is a br_if to the
+// head of a loop.
 func (b *block) add(in *wasm.Instr, loop bool) {
 	p := &b.p.ops[in.Op.Index()]
 	if loop && b.p.hasLoop {
@@ -78,7 +79,7 @@ func (b *block) add(in *wasm.Instr, loop bool) {
 	}
 }
 
-// isName reports whether an instruction of class move only says which value is meant.
+// isName reports whether an instruction of class move only names a value.
 func isName(op wasm.Opcode) bool {
 	return op >= wasm.OpLocalGet && op <= wasm.OpLocalTee || op >= wasm.OpI32Const && op <= wasm.OpF64Const
 }
@@ -88,7 +89,7 @@ func (b *block) charge(p *price, times int64) {
 	b.used[unitFetch] += p.slots * times
 }
 
-// follow keeps track of which value an instruction uses and makes.
+// follow notes which value an instruction uses and which it makes.
 func (b *block) follow(in *wasm.Instr, p *price) {
 	switch in.Op {
 	case wasm.OpLocalGet:
@@ -159,7 +160,8 @@ func (b *block) set(i uint32, v value) {
 	}
 }
 
-// node returns the instruction that has made v only for the one that uses it, nil if there is none.
+// node returns the instruction that made v if only the user of v needs it; nil:
+// there is none.
 func (b *block) node(v value) *node {
 	if v < 0 || b.nodes[v].named {
 		return nil
@@ -167,13 +169,13 @@ func (b *block) node(v value) *node {
 	return &b.nodes[v]
 }
 
-// fold makes an instruction a part of the one that uses its result.
+// fold makes an instruction part of the one that uses its result.
 func (b *block) fold(n *node) {
 	b.charge(&b.p.ops[n.op.Index()], -1)
 	n.latency, n.named = 0, true
 }
 
-// foldInto folds what x, in's node, can take in.
+// foldInto folds operands into x, the node of in, as far as it allows.
 func (b *block) foldInto(in *wasm.Instr, x *node) {
 	c := b.p.core
 	switch in.Info.Class {
@@ -201,7 +203,7 @@ func (b *block) foldInto(in *wasm.Instr, x *node) {
 	}
 }
 
-// foldOne folds the last operand that an instruction of the kind has made.
+// foldOne folds the last operand that an instruction of the given kind made.
 func (b *block) foldOne(x *node, kind func(wasm.Opcode) bool) {
 	for i := 1; i >= 0; i-- {
 		n := b.node(x.from[i])
@@ -229,8 +231,8 @@ func takesShift(op wasm.Opcode) bool {
 	return op == wasm.OpI32Add || op == wasm.OpI32Sub || op >= wasm.OpI32And && op <= wasm.OpI32Xor || op > wasm.OpI32Eqz && op <= wasm.OpI32GeU
 }
 
-// cost returns what the block costs, in parts of a cycle, once. again: the
-// block ends with a branch to its own beginning.
+// cost returns the cost of executing the block once, in parts of a cycle. again
+// means that the block ends with a branch to its own beginning.
 func (b *block) cost(again bool) int64 {
 	p := b.p
 	if p.moveFree {
@@ -254,8 +256,8 @@ func (b *block) cost(again bool) int64 {
 	return most + b.serial*p.parts
 }
 
-// chain returns the length of the longest chain of instructions that wait for
-// each other, in cycles, if all locals of the block before are known.
+// chain returns the length in cycles of the longest chain of dependent
+// instructions, if all locals from before the block are ready.
 func (b *block) chain() (longest int64) {
 	for i := range b.nodes {
 		n := &b.nodes[i]
@@ -277,14 +279,13 @@ func (b *block) ready(v value) int64 {
 	return 0
 }
 
-// recurrenceRounds is a multiple of the periods, in rounds of a loop, that
-// recurrences may have if they are to count exactly.
+// recurrenceRounds is how many rounds of a loop are measured. The result is
+// exact for recurrences whose period, in rounds, divides it.
 const recurrenceRounds = 12
 
-// recurrence returns the time by which one round of the block follows the one
-// before if nothing but the values in locals is waited for, in parts of a
-// cycle, rounded up: the block is executed in thought until its rounds have
-// become regular.
+// recurrence returns the time between rounds of the block if the only waits are
+// for values in locals, in parts of a cycle, rounded up. It simulates rounds
+// until they are regular.
 func (b *block) recurrence() (most int64) {
 	for _, i := range b.sets {
 		b.locals[i].start = 0

@@ -2,9 +2,10 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// moduleOf assembles a module from raw sections, for what no tool would write.
+// moduleOf assembles a module from raw sections, for modules that no tool would
+// write.
 type moduleOf struct {
-	types    []wasm.FuncType // the first is that of handlers
+	types    []wasm.FuncType // the first is the type of handlers
 	imports  []Op
 	funcs    []uint32 // types
 	bodies   [][]byte // local declarations and instructions without the last end

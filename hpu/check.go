@@ -19,10 +19,10 @@ func (m *Module) Sizes() Sizes {
 	}
 }
 
-// Check returns all reasons it finds for which Load does not accept a module,
-// none if it does. A module that is too large for the device, and otherwise
-// good, is returned as a larger device would load it; one that is bad is not.
-// After an error of the binary format nothing else is looked at.
+// Check returns all reasons it finds why Load refuses a module; none: Load
+// accepts it. If the only problem is that the module is too large for the
+// device, Check returns it as a larger device would load it. A bad module is
+// not returned. After an error of the binary format, Check stops.
 func Check(name string, binary []byte, spec *Spec) (m *Module, reasons []*LoadError) {
 	m = &Module{name: name, spec: *spec}
 	note := func(err error) { reasons = append(reasons, m.loadError(err)) }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Status is what a context is doing.
+// Status is the present state of a context.
 type Status uint8
 
 // States of a context.
@@ -21,10 +21,10 @@ var statusNames = [...]string{"idle", "running", "blocked", "done"}
 // String names the state.
 func (s Status) String() string { return statusNames[s] }
 
-// Outcome is how a handler ended.
+// Outcome is the end of a handler.
 type Outcome struct {
-	// what the handler returned, or Err.Kind.Code(). Whether its kind may
-	// return it is for the caller to judge
+	// the handler's return code, or Err.Kind.Code(). The caller judges whether
+	// the handler's kind may return it
 	Code   Code
 	Cycles int64 // charged
 	Err    *Trap // nil if the handler returned
@@ -32,30 +32,34 @@ type Outcome struct {
 
 // Context is an execution context of an HPU within a program: it runs one handler at a time.
 type Context struct {
-	User any // for the caller, who may keep here what Device.Act needs
+	User any // for the caller, for example for state that Device.Act needs
 
-	// What a call needs, and a suspension: a line of the processor's cache, and another one.
+	// Fields for a call in one cache line, and for a suspension in a second
+	// one.
 	program     *Program
-	worker      *worker // of the handler, if it may be suspended
+	worker      *worker // of the handler; nil: it cannot be suspended
 	status      Status
 	killed      bool
 	index       int32 // -1: start function and _initialize
 	number      int32 // of its processor
 	args, state uint32
-	record      uint32 // address of its argument record, where its empty shadow stack begins
-	limit       uint32 // lowest address of that
+	// address of its argument record; its empty shadow stack begins there
+	record uint32
+	limit  uint32 // lowest address of its shadow stack
 
-	fn      *export
-	budget  int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
-	effort  int64 // of the budget, that imports took besides their cycles, cycles
-	left    int64 // of the budget, as of the last import call, suspension or end
+	fn *export
+	// budget of the handler without effort, parts of a cycle
+	// (Module.CycleParts)
+	budget  int64
+	effort  int64 // part of the budget that imports took besides their cycles, cycles
+	left    int64 // rest of the budget at the last import call, suspension or end
 	result  int64
 	outcome Outcome
 
 	abort             *Trap    // why the import call in progress must end the handler
-	of                int32    // processors of the pool
-	cluster, clusters int32    // of its processor, and how many the pool has
-	_                 [40]byte // three lines, and so does it begin with one
+	of                int32    // number of processors in the pool
+	cluster, clusters int32    // cluster of its processor, and number of clusters in the pool
+	_                 [40]byte // three cache lines, if it begins at one
 }
 
 // Program returns the program the context belongs to.
@@ -64,7 +68,7 @@ func (c *Context) Program() *Program { return c.program }
 // Index returns the number of the context in its program.
 func (c *Context) Index() int { return int(c.index) }
 
-// HPU returns the number of the processor that the context belongs to, among those of its pool.
+// HPU returns the number of the context's processor in its pool.
 func (c *Context) HPU() int { return int(c.number) }
 
 // ArgsAddr returns the address of the context's argument record, 256 bytes, 16-byte aligned.
@@ -74,11 +78,11 @@ func (c *Context) ArgsAddr() uint32 { return c.record }
 // Spec.PacketBytes long, 16-byte aligned.
 func (c *Context) PacketAddr() uint32 { return c.record + argsBytes }
 
-// Status returns what the context is doing.
+// Status returns the present state of the context.
 func (c *Context) Status() Status { return c.status }
 
 // Cycles returns the cycles charged to the present or last handler so far.
-// While the handler executes the count is that of its present import call. A
+// While the handler executes, the count is from its present import call. A
 // cycle that has begun counts.
 func (c *Context) Cycles() int64 {
 	if c.status == Done {
@@ -87,34 +91,33 @@ func (c *Context) Cycles() int64 {
 	return c.charged()
 }
 
-// charged computes what Cycles returns.
 func (c *Context) charged() int64 {
 	parts := c.program.module.prices.parts
 	return (c.budget - c.left + parts - 1) / parts
 }
 
-// Used returns what the present or last handler has used of its budget so far,
-// cycles: those charged to it and what imports take besides (docs/abi.md,
-// Metering).
+// Used returns how many cycles of its budget the present or last handler has
+// used. It includes the charged cycles and the extra budget of imports
+// (docs/abi.md, Metering).
 func (c *Context) Used() int64 { return c.Cycles() + c.effort }
 
 // allow sets the budget, cycles.
 func (c *Context) allow(cycles int64) {
 	parts := c.program.module.prices.parts
-	// a handler that may run for so long is never killed
+	// a handler that may run so long is never killed
 	c.budget = min(cycles, math.MaxInt64/2/parts) * parts
 	c.left = c.budget
 }
 
-// Outcome returns how the last handler ended. It is valid when Start or Resume
-// returned Done, and after Kill.
+// Outcome returns the end of the last handler. It is valid after Start or
+// Resume has returned Done, and after Kill.
 func (c *Context) Outcome() Outcome { return c.outcome }
 
 // Start runs handler f with the arguments args and state (docs/abi.md,
-// Handlers) until it ends or blocks. It is killed when, where the budget is
-// checked (docs/abi.md, Metering), more cycles than budget have been charged,
-// with what imports take besides. The context must not be blocked, and no
-// handler of the program may be executing.
+// Handlers) until it ends or blocks. The handler is killed if, at a check of
+// the budget (docs/abi.md, Metering), it has used more than budget cycles, with
+// the extra budget of imports. The context must not be blocked, and no handler
+// of the program may be executing.
 func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	p := c.program
 	if f.x == nil || f.x.module != p.module {
@@ -149,7 +152,8 @@ func (c *Context) Resume(result int64) Status {
 	return c.status
 }
 
-// Kill ends a blocked handler with TrapKilled. It does nothing if the context is not blocked.
+// Kill ends a blocked handler with TrapKilled. If the context is not blocked,
+// it does nothing.
 func (c *Context) Kill() {
 	if c.status != Blocked {
 		return
@@ -158,7 +162,7 @@ func (c *Context) Kill() {
 	c.Resume(0)
 }
 
-// settle takes the worker back when the handler has ended.
+// settle takes the worker back after the handler's end.
 func (c *Context) settle(done bool) {
 	if done {
 		c.worker.put()
@@ -166,7 +170,6 @@ func (c *Context) settle(done bool) {
 	}
 }
 
-// run executes the handler.
 func (c *Context) run() {
 	p := c.program
 	code, left, err := p.inst.call(c, c.fn, c.args, c.state)
@@ -185,7 +188,7 @@ func (c *Context) run() {
 	}
 }
 
-// prepare runs the start function or _initialize, with the module's own stack.
+// prepare runs the start function or _initialize on the module's own stack.
 func (c *Context) prepare(fn uint32) *Trap {
 	p := c.program
 	c.allow(initCycles)
@@ -208,7 +211,7 @@ func (c *Context) prepare(fn uint32) *Trap {
 	return c.trapped(err)
 }
 
-// begin is the registers of a handler that begins.
+// begin returns the registers at the beginning of a handler.
 func (c *Context) begin() registers {
 	return registers{
 		regRemaining: uint64(c.budget), regStack: uint64(c.record), regLimit: uint64(c.limit),

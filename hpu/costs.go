@@ -10,14 +10,14 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// CostTable describes the core of a device's HPU by what its instructions cost,
-// in cycles. The loader knows no defaults.
+// CostTable describes the core of a device's HPU by the costs of its
+// instructions, in cycles. The loader has no default values.
 //
-// A class of instructions costs what its field says; Instructions says it for
-// single ones. Without [Core.Fetch] the core executes one instruction after the
-// other, and a basic block costs the sum. With it the core is wide: a block
-// costs the most that one of its parts needs: fetch, or a kind of execution
-// unit. Fractions of a cycle count; see [Module.CycleParts].
+// Each class of instructions has a field for its cost. Instructions replaces it
+// for single instructions. Without [Core.Fetch], the core executes one
+// instruction after the other, and a basic block costs the sum. With it, the
+// core is wide: a block costs the maximum over its parts, fetch and each kind
+// of execution unit. Fractions of a cycle count; see [Module.CycleParts].
 type CostTable struct {
 	// local.get, local.set, local.tee, constants, drop, nop, block, loop, else,
 	// end, reinterpret, memory.size
@@ -38,47 +38,48 @@ type CostTable struct {
 	Select    int64 `yaml:"select"`     // select
 	// br, br_if, br_table, if, return, unreachable; at least 1
 	Branch int64 `yaml:"branch"`
-	// br_if to the head of a loop, which is nearly always taken; 0: as any
-	// other
+	// br_if to the head of a loop, which is nearly always taken; 0: the cost of
+	// any other br_if
 	LoopBranch   int64 `yaml:"loop_branch"`
-	Call         int64 `yaml:"call"`          // call; at least 1. An import's own cost comes on top
+	Call         int64 `yaml:"call"`          // call; at least 1. The cost of an import is added
 	CallIndirect int64 `yaml:"call_indirect"` // call_indirect; at least 1
 	Global       int64 `yaml:"global"`        // global.get and global.set
 	Bulk         int64 `yaml:"bulk"`          // memory.copy, memory.fill, memory.init, data.drop, each
-	// BulkBytesPerCycle is the bytes that memory.copy, memory.fill and
-	// memory.init move per cycle, rounded up to whole cycles and charged on top
-	// of Bulk, 1 to 64: a machine that simulates must be able to keep up.
-	BulkBytesPerCycle int64            `yaml:"bulk_bytes_per_cycle"`
-	Import            int64            `yaml:"import"`  // an import that Imports does not list
-	Imports           map[string]int64 `yaml:"imports"` // by name of the import, such as dma_to_host
+	// BulkBytesPerCycle is how many bytes memory.copy, memory.fill and
+	// memory.init move per cycle. The time is rounded up to whole cycles and
+	// added to Bulk. 1 to 64: the simulating machine must be able to keep up.
+	BulkBytesPerCycle int64 `yaml:"bulk_bytes_per_cycle"`
+	Import            int64 `yaml:"import"` // an import that is not in Imports
+	// by name of the import, for example dma_to_host
+	Imports map[string]int64 `yaml:"imports"`
 
-	// Where Move is 0, a block may name as many values (local.get, local.set,
-	// local.tee, constants) as the core has registers and its instructions have
-	// operands, for nothing: Registers plus Operands for each instruction that
-	// is none of class move. Each name beyond that is a move between registers
-	// or to memory and costs Spill, which must then be 1 at least.
+	// Registers and Operands count only if Move is 0. A block may then name a
+	// number of values for free (local.get, local.set, local.tee, constants):
+	// Registers, plus Operands for each instruction outside class move. Each
+	// further name is a move between registers or to memory. It costs Spill,
+	// which must then be at least 1.
 	Registers int64 `yaml:"registers"`
 	Operands  int64 `yaml:"operands"`
 	Spill     int64 `yaml:"spill"`
 
 	Core Core `yaml:"core,omitempty"`
-	// Instructions is what single instructions cost, in place of their classes.
-	// A key is a WebAssembly name such as i64.add, or several of them with
-	// spaces between.
+	// Instructions is the cost of single instructions, in place of the cost of
+	// their class. A key is a WebAssembly name such as i64.add, or several
+	// names with spaces between.
 	Instructions map[string]InstrCost `yaml:"instructions,omitempty"`
 }
 
-// Core is how the instructions of a block share a core.
+// Core describes how the instructions of a block share a core.
 type Core struct {
-	// Fetch is the machine instructions that the core fetches and decodes in a
-	// cycle. 0: one instruction after the other, and the numbers of units must
-	// be 0.
+	// Fetch is how many machine instructions the core fetches and decodes per
+	// cycle. 0: the core executes one instruction after the other, and the
+	// numbers of units must be 0.
 	Fetch int64 `yaml:"fetch"`
-	// Units by kind, each of which begins an instruction as soon as it has
-	// finished the one before. Int executes Int, Select and moves, Mul
-	// multiplications and divisions of integers, Load and Store also globals,
-	// Float everything of floating point, Branch branches and calls. Mul and
-	// Branch may be 0: Int executes theirs, too.
+	// Units by kind. A unit begins an instruction as soon as it has finished
+	// the one before. Int executes Int, Select and moves. Mul executes
+	// multiplications and divisions of integers. Load and Store also execute
+	// globals. Float executes all floating point. Branch executes branches and
+	// calls. Mul and Branch may be 0: then Int executes their instructions.
 	Int    int64 `yaml:"int"`
 	Mul    int64 `yaml:"mul"`
 	Load   int64 `yaml:"load"`
@@ -86,52 +87,54 @@ type Core struct {
 	Float  int64 `yaml:"float"`
 	Branch int64 `yaml:"branch"`
 
-	// Chain says which chains of instructions that wait for each other's
-	// results bound the cost of a block from below.
+	// Chain chooses the chains of dependent instructions that are a lower bound
+	// for the cost of a block.
 	Chain Chain `yaml:"chain"`
-	// Latency is the cycles from the beginning of an instruction until another
-	// can use its result, by class. A class that is 0 here has a result when it
-	// has left its unit.
+	// Latency is how many cycles after the beginning of an instruction another
+	// can use its result, by class. 0: the result is ready when the instruction
+	// leaves its unit.
 	Latency Latency `yaml:"latency"`
 
-	// Fold… name instructions that become a part of the one that uses their result, and cost nothing.
-	FoldAddress Address `yaml:"fold_address"` // a 32-bit addition that gives an address
-	// a 32-bit shift by a constant that an addition, subtraction, logic or
-	// comparison uses
+	// Fold… choose instructions that become part of the instruction that uses
+	// their result, and cost nothing.
+	FoldAddress Address `yaml:"fold_address"` // a 32-bit addition that makes an address
+	// a 32-bit shift by a constant, used by an addition, subtraction, logic or
+	// comparison
 	FoldShift bool `yaml:"fold_shift"`
-	// a 32-bit comparison that decides an if or br_if: compare and branch
+	// a 32-bit comparison, used by an if or br_if: compare and branch
 	FoldCompare bool `yaml:"fold_compare"`
-	// a multiplication of floating point that an addition or subtraction uses:
+	// a floating-point multiplication, used by an addition or subtraction:
 	// multiply and accumulate
 	FoldMultiply bool `yaml:"fold_multiply"`
 }
 
-// Chain names the chains of dependent instructions that count.
+// Chain is a kind of chains of dependent instructions that count.
 type Chain string
 
 // Kinds of chains.
 const (
 	ChainNone Chain = "" // none
-	// within a block: in-order cores, where a compiler has put what is
-	// independent in between
+	// within a block: for in-order cores, where a compiler has put independent
+	// instructions between
 	ChainBlock Chain = "block"
-	// from one round to the next of a loop that is a single block: out-of-order
-	// cores, which overlap rounds
+	// from one round to the next of a loop that is a single block: for
+	// out-of-order cores, which overlap rounds
 	ChainLoop Chain = "loop"
 )
 
-// Address says what an address of a load or store may consist of.
+// Address is a form of the addresses of loads and stores.
 type Address string
 
-// Kinds of addresses.
+// Forms of addresses.
 const (
 	AddressBase   Address = ""       // a register and the instruction's own constant
-	AddressOffset Address = "offset" // also an addition of a constant
-	// also, for integers and in place of a constant, an addition of a register
+	AddressOffset Address = "offset" // also the addition of a constant
+	// also, for integers and in place of a constant, the addition of a register
 	AddressIndex Address = "index"
 )
 
-// Latency is cycles until a result can be used, by class of instructions.
+// Latency is the number of cycles until a result can be used, by class of
+// instructions.
 type Latency struct {
 	Int       int64 `yaml:"int"`
 	IntMul    int64 `yaml:"int_mul"`
@@ -145,23 +148,27 @@ type Latency struct {
 	Select    int64 `yaml:"select"`
 }
 
-// InstrCost is what an instruction costs.
+// InstrCost is the cost of an instruction.
 type InstrCost struct {
-	Cost    int64 `yaml:"cost"`    // cycles of its unit
-	Slots   int64 `yaml:"slots"`   // machine instructions that are fetched; 0: as many as Cost
-	Latency int64 `yaml:"latency"` // cycles until its result can be used; 0: as many as Cost
+	Cost int64 `yaml:"cost"` // cycles of its unit
+	// machine instructions to fetch; 0: the same number as Cost
+	Slots int64 `yaml:"slots"`
+	// cycles until its result can be used; 0: the same number as Cost
+	Latency int64 `yaml:"latency"`
 }
 
-// MaxCost is the largest cost or latency that a cost table may give, cycles.
+// MaxCost is the largest cost or latency in a cost table, cycles.
 const MaxCost = 1_000_000
 
-// maxBulkRate is the most that memory.copy and the like may move per cycle, bytes.
+// maxBulkRate is the largest rate of memory.copy and similar instructions,
+// bytes per cycle.
 const maxBulkRate = 64
 
-// MaxWidth is the largest number of units of a kind, and of instructions fetched in a cycle.
+// MaxWidth is the largest number of units of a kind, and of instructions
+// fetched per cycle.
 const MaxWidth = 8
 
-// Validate reports everything that is wrong with the table, each with the name of the field.
+// Validate reports every error in the table, each with the name of the field.
 func (t *CostTable) Validate() error { return errors.Join(t.problems("")...) }
 
 func (t *CostTable) problems(path string) []error {
@@ -190,7 +197,7 @@ func (t *CostTable) problems(path string) []error {
 	return p.errs
 }
 
-// problems collects what is wrong with a table.
+// problems collects the errors in a table.
 type problems struct {
 	path string
 	errs []error
@@ -228,7 +235,7 @@ func (p *problems) classes(t *CostTable) {
 	check("operands", t.Operands, 0)
 	least := int64(0)
 	if t.Move == 0 {
-		least = 1 // else a block of any length could cost nothing
+		least = 1 // otherwise a block of any length could cost nothing
 	}
 	check("spill", t.Spill, least)
 }
@@ -284,12 +291,12 @@ func (p *problems) instruction(field string, c InstrCost, names string) {
 }
 
 // ends reports whether instructions of a class may lead back to code that has
-// been executed: they must cost something.
+// already run. Such instructions must cost something.
 func ends(class wasm.Class) bool {
 	return class == wasm.ClassBranch || class == wasm.ClassCall || class == wasm.ClassCallIndirect
 }
 
-// imported returns the cost of an import, cycles, without that of the call.
+// imported returns the cost of an import without its call, cycles.
 func (t *CostTable) imported(op Op) int64 {
 	if c, ok := t.Imports[op.String()]; ok {
 		return c

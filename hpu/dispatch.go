@@ -2,17 +2,17 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// dispatchFunc is what the module of dispatch exports, entryGlobal names the
-// references that a rewritten module exports for it.
+// dispatchFunc is the export of the dispatch module. entryGlobal begins the
+// names under which a rewritten module exports references to its entries.
 const dispatchFunc = "d"
 
 func entryGlobal(fn uint32) string { return "x" + entryOf(fn) }
 
-// dispatch is a module with one function, which calls the entry of a handler of
-// any other module by its reference, with the arguments behind. A function that
-// wazero calls from outside has a machine stack and records of its own, 12 KB;
-// those of this one serve all programs of an engine in turn, so that a call
-// finds them in the processor's cache.
+// dispatch is a module with one function. The function calls a handler's entry
+// in any other module by its reference, with the arguments behind. A function
+// that wazero calls from outside has its own machine stack and records, 12 KB.
+// All programs of an engine share those of dispatch in turn, so a call finds
+// them in the processor's cache.
 var dispatch = func() []byte {
 	t := wasm.FuncType{Params: append([]wasm.ValueType{wasm.FuncRef}, entryType.Params...), Results: entryType.Results}
 	types := []byte{2}
@@ -31,7 +31,8 @@ var dispatch = func() []byte {
 	b = wasm.AppendSection(b, 4, []byte{1, byte(wasm.FuncRef), 0, 1})
 	b = wasm.AppendSection(b, 7, append(wasm.AppendName([]byte{1}, dispatchFunc), wasm.ExportFunc, 0))
 	b = wasm.AppendSection(b, 10, append(wasm.AppendU32([]byte{1}, uint32(len(body))), body...))
-	// A name, by which the module's function is told from those of programs in stack traces.
+	// The name distinguishes the module's function from functions of programs
+	// in stack traces.
 	name := wasm.AppendName(nil, "dispatch")
 	return wasm.AppendSection(b, 0, append(wasm.AppendName(nil, "name"), append(wasm.AppendU32([]byte{0}, uint32(len(name))), name...)...))
 }()

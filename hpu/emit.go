@@ -9,13 +9,14 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// Names under which a rewritten module exports what the engine needs. The
-// module's own export names do not appear in it.
+// Names under which a rewritten module exports what the engine needs. They
+// replace the module's own export names.
 const exportMemory = "m"
 
 var exportOfReg = [numRegs]string{regRemaining: "r", regStack: "s", regLimit: "l", regDepth: "d", regHPU: "h"}
 
-// registers returns the globals that are registers, -1 where the module has none.
+// registers returns the globals that are registers; -1: the module has no such
+// register.
 func (g *globalSet) registers() [numRegs]int {
 	is := func(global uint32, has bool) int {
 		if !has {
@@ -29,7 +30,8 @@ func (g *globalSet) registers() [numRegs]int {
 	}
 }
 
-// exports returns the names of the registers, "" where the module has none.
+// exports returns the names of the registers; "": the module has no such
+// register.
 func (g *globalSet) exports() (names [numRegs]string) {
 	for r, global := range g.registers() {
 		if global >= 0 {
@@ -39,7 +41,6 @@ func (g *globalSet) exports() (names [numRegs]string) {
 	return names
 }
 
-// valueType is the type of a register.
 func (r reg) valueType() wasm.ValueType {
 	if r == regRemaining {
 		return wasm.I64
@@ -53,8 +54,8 @@ func exportOf(fn uint32) string { return "f" + strconv.FormatUint(uint64(fn), 10
 // entryOf names the function that enters a handler.
 func entryOf(fn uint32) string { return "e" + strconv.FormatUint(uint64(fn), 10) }
 
-// entryType is the signature of functions that enter handlers: arguments, state
-// and registers; return code and cycles left.
+// entryType is the signature of functions that enter handlers. Parameters:
+// arguments, state and registers. Results: return code and cycles left.
 var entryType = func() wasm.FuncType {
 	t := wasm.FuncType{Params: slices.Clone(handlerType.Params), Results: []wasm.ValueType{wasm.I32, wasm.I64}}
 	for r := range numRegs {
@@ -63,20 +64,20 @@ var entryType = func() wasm.FuncType {
 	return t
 }()
 
-// globalExport names a mutable global that the module itself defines, or one
-// that tells of a dropped data segment.
+// globalExport names a mutable global that the module defines, or a global that
+// marks a dropped data segment.
 func globalExport(i int) string { return "g" + strconv.Itoa(i) }
 
 // maxPages lets the loader enlarge the memory; rewritten code cannot.
 const maxPages = maxTotalMemory / wasm.PageSize
 
 // emit writes the rewritten module: the same functions, indices, data and
-// table, with exports, globals, charges and entries of handlers added and
-// without start function, custom sections and code that cannot be reached.
-// exported are the functions to export, handlers those to enter.
+// table. It adds exports, globals, charges and entries of handlers. It leaves
+// out the start function, custom sections and unreachable code. exported are
+// the functions to export, handlers the functions to enter.
 func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers []uint32) []byte {
 	m := r.m
-	wrapper := make(map[uint32]uint32) // of imports that are in the table
+	wrapper := make(map[uint32]uint32) // for imports in the table
 	var wrapped []uint32
 	for _, e := range m.Elems {
 		for _, fn := range e.Funcs {
@@ -127,8 +128,8 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 	return offsetSections(wasm.AppendSection(b, 11, r.data()))
 }
 
-// wrapper is a function that charges for an import and calls it: what the table
-// holds in place of the import, so that a call through the table costs the
+// wrapper makes a function that charges for an import and calls it. The table
+// holds it in place of the import, so that a call through the table costs the
 // same.
 func (r *rewriter) wrapper(fn uint32) []byte {
 	params := uint32(len(r.m.TypeOf(fn).Params))
@@ -150,10 +151,10 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 	return append(r.temps.declare(nil, nil), b...)
 }
 
-// callImport calls an import, whose arguments are on the stack, with the cycles
-// left, which it gives back behind its own result. Where another handler may
-// run meanwhile the other registers are kept: so nobody reaches them from
-// outside, which costs an engine more than all of this.
+// callImport calls an import whose arguments are on the stack. The import also
+// takes the cycles left and returns them behind its result. If another handler
+// may run meanwhile, the module itself saves the other registers. Access from
+// outside would cost an engine more than that.
 func (r *rewriter) callImport(b []byte, fn uint32) []byte {
 	registers := r.globals.registers()
 	var kept []reg
@@ -174,8 +175,8 @@ func (r *rewriter) callImport(b []byte, fn uint32) []byte {
 	return b
 }
 
-// entry is a function that fills the registers and calls a handler: for an
-// engine that costs less than to reach globals from outside, each by itself.
+// entry makes a function that fills the registers and calls a handler. This
+// costs an engine less than access to each global from outside.
 func (r *rewriter) entry(fn uint32) []byte {
 	b, arguments := []byte{0}, uint32(len(handlerType.Params))
 	for reg, g := range r.globals.registers() {
@@ -238,7 +239,8 @@ func (r *rewriter) functions(wrapped []uint32, entries int) []byte {
 	return b
 }
 
-// variables is how many globals a rewritten module has without the references to entries.
+// variables is how many globals a rewritten module has, without the references
+// to entries.
 func (r *rewriter) variables() uint32 {
 	g := &r.globals
 	n := uint32(len(r.m.Globals)) + 1

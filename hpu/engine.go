@@ -6,35 +6,38 @@ import (
 	"fmt"
 )
 
-// Engine compiles modules. It, its images and its programs belong to one goroutine at a time.
+// Engine compiles modules. It, its images and its programs belong to one
+// goroutine at a time.
 type Engine interface {
 	// Name returns "wazero" or "wasmtime".
 	Name() string
-	// Compile prepares a module for execution with that much HPU memory per
-	// program, bytes. Machine code is shared by all engines of the process,
-	// whatever the size of the HPU memory. The error names the module and the
-	// limit it exceeds.
+	// Compile prepares a module for execution with hpuMemory bytes of HPU
+	// memory per program. All engines of the process share machine code, for
+	// any size of the HPU memory. The error names the module and the limit that
+	// it exceeds.
 	Compile(m *Module, hpuMemory uint32) (Image, error)
-	// Close closes all programs and gives back their memory, which must not be used any more.
+	// Close closes all programs and gives back their memory, which must not be
+	// used after that.
 	Close() error
 }
 
 // Image is a compiled module with a memory map, ready to be instantiated.
 type Image interface {
-	// Module returns what was compiled.
+	// Module returns the compiled module.
 	Module() *Module
 	// Layout returns the memory map of the programs.
 	Layout() Layout
-	// Instantiate makes a program for an owner, which is a name for messages,
-	// and runs the start function and _initialize. Device carries out what its
-	// handlers ask for. The error is a *Trap if the module's own code failed.
+	// Instantiate makes a program for an owner and runs the start function and
+	// _initialize. The owner is a name for messages. dev carries out the
+	// requests of the program's handlers. The error is a *Trap if the module's
+	// own code failed.
 	Instantiate(owner string, dev Device) (*Program, error)
-	// Close closes the programs made from the image and releases it.
+	// Close closes the programs made from the image and releases the image.
 	Close() error
 }
 
-// NewEngine returns the engine of that name: "wazero", or "wasmtime" in
-// programs that scripts/with-wasmtime.sh has built.
+// NewEngine returns the engine with a name: "wazero", or "wasmtime" in programs
+// built by scripts/with-wasmtime.sh.
 func NewEngine(name string) (Engine, error) {
 	switch name {
 	case "wazero":
@@ -57,41 +60,40 @@ const (
 	numRegs
 )
 
-// registers are the values of all registers.
 type registers [numRegs]uint64
 
-// instance is what an engine provides for a program.
+// instance is the engine's part of a program.
 type instance interface {
 	// memory returns the linear memory; it does not move.
 	memory() []byte
-	// call runs a handler in c, with the registers c.begin. Without an error it
-	// returns what is left in regRemaining, too.
+	// call runs a handler in c with the registers c.begin. Without an error it
+	// also returns the rest of regRemaining.
 	call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error)
 	// prepare runs an exported function without parameters in c.
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
 	set(c *Context, r reg, v uint64)
 	// fault translates an error of call. kind is TrapNone if the engine does
-	// not know it; stack are the functions of the module that were running,
+	// not know the cause. stack is the module's functions that were running,
 	// innermost first.
 	fault(err error) (kind TrapKind, stack []level)
 	close() error
 }
 
-// level is a function that was running, and the place of its present
-// instruction in the contents of the rewritten module's code section, -1 if
+// level is a function that was running. at is the place of its present
+// instruction in the contents of the rewritten module's code section; -1:
 // unknown.
 type level struct{ fn, at int }
 
 // initCycles bounds the start function and _initialize. They take no simulated
-// time; the bound keeps a broken module from holding up the simulator.
+// time, but a broken module must not stop the simulator.
 const initCycles = 1 << 24
 
-// Program is an instance of a module with its memory: what PtlHPUAllocMem gives
-// out. Several match entries may share it.
+// Program is an instance of a module with its memory, as PtlHPUAllocMem gives
+// it out. Several match entries may share it.
 type Program struct {
-	// What every call of a handler needs, in two lines of the processor's
-	// cache: in the first what its suspension and its end need as well.
+	// Fields for each call of a handler, in two cache lines. The first line
+	// also has the fields for the handler's suspension and end.
 	running *Context // the context whose handler is executing now
 	module  *Module
 	inst    instance
@@ -109,7 +111,8 @@ type Program struct {
 	layout Layout
 }
 
-// newProgram runs what the module wants to run before its first handler.
+// newProgram makes a program and runs the module's code that must run before
+// the first handler.
 func newProgram(owner string, img Image, dev Device, inst instance, w *workers, onClose func(*Program)) (*Program, error) {
 	m, l := img.Module(), img.Layout()
 	p := &Program{
@@ -127,7 +130,6 @@ func newProgram(owner string, img Image, dev Device, inst instance, w *workers, 
 	return p, nil
 }
 
-// programs are those of an image.
 type programs []*Program
 
 func (ps *programs) add(p *Program) {
@@ -143,7 +145,7 @@ func (ps *programs) remove(p *Program) {
 	*ps = (*ps)[:last]
 }
 
-// close closes all, the youngest first.
+// close closes all programs, the youngest first.
 func (ps *programs) close() error {
 	var errs []error
 	for len(*ps) > 0 {
@@ -155,7 +157,7 @@ func (ps *programs) close() error {
 // Owner returns the name given to Instantiate.
 func (p *Program) Owner() string { return p.owner }
 
-// Image returns what the program was made from.
+// Image returns the image that the program was made from.
 func (p *Program) Image() Image { return p.image }
 
 // Module returns the module of the program.
@@ -164,17 +166,18 @@ func (p *Program) Module() *Module { return p.module }
 // Layout returns the memory map.
 func (p *Program) Layout() Layout { return p.layout }
 
-// Memory returns the whole linear memory, which stays where it is until Close.
+// Memory returns the whole linear memory. It does not move until Close.
 func (p *Program) Memory() []byte { return p.mem }
 
 // Word returns the 32 bits at an address, which must lie within the memory.
 func (p *Program) Word(addr uint32) uint32 { return binary.LittleEndian.Uint32(p.mem[addr:]) }
 
-// HPUMemory returns the address and the size in bytes of the HPU memory that the host allocated.
+// HPUMemory returns the address and the size in bytes of the HPU memory that
+// the host allocated.
 func (p *Program) HPUMemory() (addr, size uint32) { return p.layout.HPU, p.layout.HPUBytes }
 
-// Context returns context i, from 0: those of the HPUs first, where context i
-// belongs to HPU i/Spec.Contexts, then those of Spec.Others.
+// Context returns context i, from 0. The contexts of the HPUs come first:
+// context i belongs to HPU i/Spec.Contexts. The contexts of Spec.Others follow.
 func (p *Program) Context(i int) *Context {
 	if p.contexts == nil {
 		p.contexts = make([]*Context, p.layout.Contexts)
@@ -196,7 +199,8 @@ func (p *Program) newContext(i int) *Context {
 	}
 }
 
-// Close kills suspended handlers and gives the memory back. Closing twice is allowed.
+// Close kills suspended handlers and gives the memory back. A second call does
+// nothing.
 func (p *Program) Close() error {
 	if p.closed {
 		return nil

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// LoadError is why a module was not accepted.
+// LoadError is the reason why a module was refused.
 type LoadError struct {
 	Module string // name given to Load
-	Func   string // function, "" if the error is in none
+	Func   string // "": the error is in no function
 	Offset int    // bytes from the beginning of the module, -1 if unknown
 	Cause  string
 }
@@ -29,20 +29,20 @@ func at(module, function string, offset int) string {
 	return s
 }
 
-// TrapKind is why a handler ended before it returned.
+// TrapKind is the reason why a handler ended before it returned.
 type TrapKind uint8
 
 // Kinds of traps. The count of cycles at a trap includes the whole basic block
-// in which it happened.
+// with the trap.
 const (
 	TrapNone TrapKind = iota
-	// more cycles than the budget, found where it is checked (docs/abi.md,
+	// more cycles than the budget, at a check of the budget (docs/abi.md,
 	// Metering)
 	TrapBudget
 	TrapKilled // Context.Kill
-	// a memory access, or an address given to an import, outside the memory
+	// a memory access or an address for an import outside the memory
 	TrapOutOfBounds
-	// an address given to cas, fadd or atomic32 is not a multiple of the
+	// an address for cas, fadd or atomic32 that is not a multiple of the
 	// operand's size
 	TrapMisaligned
 	TrapUnreachable       // the instruction unreachable: a panic of TinyGo, an abort of C
@@ -50,13 +50,14 @@ const (
 	TrapIntegerOverflow   // integer division or conversion
 	TrapInvalidConversion // NaN to integer
 	TrapIndirectCall      // no function at the index of the table
-	// more active calls than Spec.MaxCallDepth, or fewer with large frames
+	// more active calls than Spec.MaxCallDepth, or fewer calls with large
+	// frames
 	TrapCallDepth
 	TrapStackOverflow // the shadow stack is used up
 	TrapForbidden     // an action in _initialize or the start function
 	TrapEngine        // the engine's own stack is used up
 	TrapArgument      // an operation that atomic32 does not know
-	TrapNull          // an access below NullBytes, where the module is watched for them
+	TrapNull          // an access below NullBytes in a module that is watched for them
 	TrapSignature     // a function of another type at the index of the table
 )
 
@@ -76,7 +77,7 @@ func (k TrapKind) String() string {
 }
 
 // Code returns the return code that a trap counts as: SEGV for bad addresses,
-// else FAIL (docs/abi.md, Handlers).
+// otherwise FAIL (docs/abi.md, Handlers).
 func (k TrapKind) Code() Code {
 	if k == TrapOutOfBounds || k == TrapMisaligned || k == TrapStackOverflow || k == TrapNull {
 		return Segv
@@ -84,26 +85,26 @@ func (k TrapKind) Code() Code {
 	return Fail
 }
 
-// Trap is how a handler ended that did not return.
+// Trap is the end of a handler that did not return.
 type Trap struct {
 	Kind   TrapKind
 	Module string
-	Func   string // name of the function, "" if unknown
+	Func   string // of the function, "" if unknown
 	Index  int    // of the function, -1 if unknown
 	Offset int    // of the instruction, bytes from the beginning of the module, -1 if unknown
 	Source Source // of the instruction, if the module has debugging information
-	Op     Op     // import that was called, or OpNone
+	Op     Op     // the import that was called, or OpNone
 	Detail string // "" or more about the cause
 }
 
-// trapLimits are the fields of a profile that a kind of trap is about.
+// trapLimits are the fields of a profile that cause a kind of trap.
 var trapLimits = map[TrapKind]string{
 	TrapBudget: "hpu.max_cycles, hpu.max_cycles_per_byte", TrapCallDepth: "hpu.max_call_depth", TrapStackOverflow: "hpu.stack_bytes",
 }
 
-// Error names the cause and its place: module, function and line of the source,
-// or without debugging information the offset in the module; and the limit of
-// the profile if that is the cause.
+// Error names the cause and the place: module, function and line of the source.
+// Without debugging information it names the offset in the module. If a limit
+// of the profile is the cause, it names the limit.
 func (t *Trap) Error() string {
 	s := at(t.Module, t.Func, t.Offset) + ": "
 	if t.Source.Line > 0 {

@@ -2,16 +2,17 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// frame follows how compilers make a frame on the shadow stack: global.get of
-// its pointer, i32.const, i32.sub, local.tee or local.set, and global.set,
-// which they leave out in functions that call none.
+// frame is how far the present instructions match a frame on the shadow stack.
+// Compilers make a frame with global.get of the stack pointer, i32.const,
+// i32.sub, local.tee or local.set, and global.set. In functions without calls
+// they leave out global.set.
 type frame uint8
 
 const (
 	frameNone    frame = iota
 	framePointer       // the pointer is on top of the stack
-	frameSize          // a constant on top of it
-	frameChecked       // their difference, which is not below the shadow stack
+	frameSize          // a constant is on top of the pointer
+	frameChecked       // their difference is on top, and it is not below the shadow stack
 )
 
 // watchFrame checks the lowest address of a frame where it is computed.
@@ -32,7 +33,7 @@ func (r *rewriter) watchFrame(in *wasm.Instr) {
 		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.limit)
 		b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		// so that the trap can be told from others
+		// to distinguish the trap from others
 		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack)
 		r.block = append(b, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	case in.Op == wasm.OpLocalTee && before == frameChecked:

@@ -2,9 +2,10 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// callGraph is what may call what. Its nodes are the functions of the module
-// and, behind them, one node for each type that stands for "any function of the
-// table with this type"; so the graph stays linear in the size of the module.
+// callGraph is the possible calls of a module. Its nodes are the functions of
+// the module, followed by one node for each type. The node of a type stands for
+// any function of the table with this type. So the graph stays linear in the
+// size of the module.
 type callGraph struct {
 	edges [][]uint32
 	funcs int
@@ -45,7 +46,8 @@ func newCallGraph(m *wasm.Module, facts []wasm.Facts) *callGraph {
 	return g
 }
 
-// reaching returns, for each function, whether it may get to one of the targets.
+// reaching returns for each function whether its calls may reach one of the
+// targets.
 func (g *callGraph) reaching(targets []uint32) []bool {
 	callers := make([][]uint32, len(g.edges))
 	for n, edges := range g.edges {
@@ -71,9 +73,9 @@ func (g *callGraph) reaching(targets []uint32) []bool {
 	return reach[:g.funcs]
 }
 
-// components is Tarjan's algorithm without recursion. It returns for each node
-// whether it lies on a cycle, and for each the length of the longest chain of
-// calls that begins there, functions on cycles not counted.
+// components is Tarjan's algorithm without recursion. For each node it finds
+// whether the node lies on a cycle, and the length of the longest chain of
+// calls from it, without functions on cycles.
 type components struct {
 	g        *callGraph
 	weights  []int64
@@ -94,8 +96,8 @@ type visit struct {
 	edge int
 }
 
-// recursion returns which functions may recurse, and the greatest weight of
-// active calls of functions that may not.
+// recursion returns which functions may recurse. It also returns the greatest
+// weight of active calls of functions that may not recurse.
 func (g *callGraph) recursion(weights []int64) (recursive []bool, depth int) {
 	n := len(g.edges)
 	c := &components{
@@ -169,7 +171,8 @@ func (c *components) leave(node uint32) {
 		longest = max(longest, c.chain[m])
 	}
 	if !cyclic && int(node) < c.g.funcs {
-		longest += int32(min(c.weights[node], maxCallDepth+1)) // longer chains are all the same
+		// longer chains make no difference
+		longest += int32(min(c.weights[node], maxCallDepth+1))
 		longest = min(longest, 1<<20)
 	}
 	for _, m := range members {

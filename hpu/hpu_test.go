@@ -55,7 +55,7 @@ type testDevice struct {
 
 func (d *testDevice) Act(c *Context, a *Action) (int64, bool) { return d.act(c, a) }
 
-// engines are those of the build.
+// engines are the names of the engines in the build.
 var engines = []string{"wazero"}
 
 // onEngines runs a test on every engine of the build.

@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// rewrite analyses who calls whom, adds the metering and fills in what is known
-// about each function.
+// rewrite analyses the calls, adds the metering and fills in the description of
+// each function.
 func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	w := m.wasm
 	graph := newCallGraph(w, facts)
@@ -22,8 +22,8 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	suspends := graph.reaching(blocking)
 	m.weights = weights(w, facts, m.spec.MaxCallDepth)
 	recursive, depth := graph.recursion(m.weights)
-	// so long a chain of different functions would use up an engine's stack as
-	// recursion does
+	// So long a chain of different functions would exhaust an engine's stack as
+	// recursion does.
 	all := depth > maxCallDepth
 	counted := make([]int64, len(recursive))
 	for i := len(w.Imports); i < len(counted); i++ {
@@ -41,7 +41,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted, facts)
 	if m.spec.Watch.Null {
-		// what internal/build has compiled begins its data at NullBytes
+		// a module compiled by internal/build has its first data at NullBytes
 		m.null = m.nullBytes(r.globals.hasStack || m.manifest != nil)
 		r.null = m.null
 	}
@@ -57,11 +57,11 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.sites
 }
 
-// weights returns as how many calls an active call of each function counts:
-// what its frame on an engine's stack may take, by what lives at once,
-// parameters, locals, operands and arguments of calls. An engine that gives
-// every value a place of its own, as wazero does when it spills, has a larger
-// stack; so instructions weigh less.
+// weights returns how many calls an active call of each function counts as. The
+// weight follows from the frame on an engine's stack, estimated from the values
+// that live at once: parameters, locals, operands and arguments of calls. An
+// engine such as wazero gives every value its own place when it spills, but it
+// has a larger stack. So instructions weigh less.
 func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
 	out := make([]int64, w.FuncCount())
 	for i := range w.Imports {
@@ -81,13 +81,14 @@ func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
 			arguments = max(arguments, len(w.Types[t].Params))
 		}
 		bytes := 8*(values+int64(arguments)) + int64(f.Instructions)/4
-		// one call is possible in any case
+		// one call is always possible
 		out[fn] = min(max(1, (bytes+frameBytes-1)/frameBytes), int64(most))
 	}
 	return out
 }
 
-// chooseGlobals numbers the globals that are added behind the module's own.
+// chooseGlobals numbers the globals that are added behind the module's own
+// globals.
 func (m *Module) chooseGlobals(counted []int64, facts []wasm.Facts) (g globalSet) {
 	g.stack, g.hasStack = m.findStack()
 	for _, c := range counted {
@@ -177,7 +178,7 @@ func (m *Module) Name() string { return m.name }
 // Functions describes all functions of the module by index, imports first.
 func (m *Module) Functions() []FuncInfo { return append([]FuncInfo(nil), m.functions...) }
 
-// Imports describes the imports of the module, in its order.
+// Imports describes the imports of the module, in the module's order.
 func (m *Module) Imports() []ImportInfo {
 	out := make([]ImportInfo, len(m.ops))
 	for i, op := range m.ops {
@@ -188,12 +189,12 @@ func (m *Module) Imports() []ImportInfo {
 	return out
 }
 
-// CycleParts returns how many parts of a cycle the module counts in: the costs
+// CycleParts returns how many parts of a cycle the module counts in. The costs
 // of blocks and imports are multiples of one part. It is 1 on a core that
 // executes one instruction after the other.
 func (m *Module) CycleParts() int64 { return m.prices.parts }
 
-// Exports returns the handlers of the module, in its order.
+// Exports returns the handlers of the module, in the module's order.
 func (m *Module) Exports() []Func {
 	out := make([]Func, len(m.handlers))
 	for i, x := range m.handlers {
@@ -202,8 +203,8 @@ func (m *Module) Exports() []Func {
 	return out
 }
 
-// Layout returns the memory map of a program of the module with that much HPU
-// memory, bytes. The error says which limit of the device does not allow it.
+// Layout returns the memory map of a program of the module with hpuMemory bytes
+// of HPU memory. The error names the limit of the device that forbids it.
 func (m *Module) Layout(hpuMemory uint32) (Layout, error) {
 	l, err := layoutOf(int64(m.wasm.Memory)*wasm.PageSize, hpuMemory, &m.spec)
 	if err != nil {
@@ -212,8 +213,10 @@ func (m *Module) Layout(hpuMemory uint32) (Layout, error) {
 	return l, nil
 }
 
-// ShadowStack reports whether the module has a shadow stack pointer, and the index of that global.
+// ShadowStack returns the index of the global that is the shadow stack pointer;
+// ok is false if there is none.
 func (m *Module) ShadowStack() (global int, ok bool) { return int(m.globals.stack), m.globals.hasStack }
 
-// Rewritten returns the module that engines compile: for inspection and for tests of the rewriter.
+// Rewritten returns the module that engines compile. It is for inspection and
+// for tests of the rewriter.
 func (m *Module) Rewritten() []byte { return append([]byte(nil), m.binary...) }

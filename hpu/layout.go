@@ -7,17 +7,19 @@ import (
 )
 
 const (
-	// maxTotalMemory is the size of the largest memory of a program, bytes: addresses have 32 bits.
+	// maxTotalMemory is the size of the largest memory of a program, bytes.
+	// Addresses have 32 bits.
 	maxTotalMemory = 1<<32 - wasm.PageSize
 	// operandBytes is the size of the largest operand of an atomic. The memory
-	// ends with as many unused bytes, so that the check of an operand's address
-	// never refuses one within the last context.
+	// ends with the same number of unused bytes, so the check of an operand's
+	// address accepts every address in the last context.
 	operandBytes = 32
 )
 
-// Layout is the memory map of a program (docs/abi.md, Module): the module's own
-// memory, the HPU memory, then a region for each context with shadow stack,
-// argument record and packet buffer. All values are bytes or byte addresses.
+// Layout is the memory map of a program (docs/abi.md, Module). The module's own
+// memory comes first, then the HPU memory. A region for each context follows,
+// with shadow stack, argument record and packet buffer. All values are bytes or
+// byte addresses.
 type Layout struct {
 	Own      uint32 // size of the module's own memory, from address 0
 	HPU      uint32 // address of the HPU memory, a multiple of 16
@@ -51,8 +53,8 @@ func layoutOf(own int64, hpuBytes uint32, spec *Spec) (Layout, error) {
 
 func align16(n int64) int64 { return (n + 15) &^ 15 }
 
-// Args returns the address of the argument record of context i, which is also
-// where its empty shadow stack begins.
+// Args returns the address of the argument record of context i. The context's
+// empty shadow stack begins there, too.
 func (l *Layout) Args(i int) uint32 { return l.Base + uint32(i)*l.Region + l.Stack }
 
 // Packet returns the address of the packet buffer of context i.

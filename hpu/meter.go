@@ -2,29 +2,33 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// rewriter turns a checked module into the one that engines compile: see
-// README.md, "How a module is rewritten".
+// rewriter makes the module for engines from a checked module: see README.md,
+// "How a module is rewritten".
 type rewriter struct {
-	m         *wasm.Module
-	ops       []Op // of each imported function
-	prices    *prices
-	bulkRate  int64   // bytes per cycle
-	callCosts []int64 // of each function: its import's own cost, cycles, 0 if the module defines it
-	counted   []int64 // as how many calls an active call of each function counts, 0: it is not counted
+	m        *wasm.Module
+	ops      []Op // of each imported function
+	prices   *prices
+	bulkRate int64 // bytes per cycle
+	// of each function: the cost of the import, cycles; 0 if the module defines
+	// the function
+	callCosts []int64
+	// how many calls an active call of each function counts as, 0: it is not
+	// counted
+	counted   []int64
 	globals   globalSet
 	unchecked int  // instructions that may run without a check of the budget
 	divide    bool // remainders are written as divisions
 
 	// Of the rewritten module.
-	all    []place // of the contents of its code section
-	allEnd int     // where what the module defines ends
-	codeAt int     // where the contents begin
+	all    []place // for the contents of its code section
+	allEnd int     // end of the module's own functions
+	codeAt int     // beginning of the contents
 
 	watch   Watch
-	null    uint32 // where the addresses end that a NULL pointer may lead to, 0: none
+	null    uint32 // end of the addresses of NULL pointers, 0: none
 	sites   []site
 	offsets []int   // of the instructions of the present block
-	shares  []int64 // what each would cost alone
+	shares  []int64 // the cost of each alone
 
 	// Of the function being rewritten.
 	out    []byte  // finished blocks
@@ -33,23 +37,23 @@ type rewriter struct {
 	marks  []place // of block
 	cost   block   // of the block
 	locals int     // of the function, parameters included
-	first  int     // offset of the block in the file
-	loop   int     // the loop whose head the block begins with, as an index of nest, -1: none
+	first  int     // offset of the first instruction in the file
+	loop   int     // index in nest of the loop whose head begins the block, -1: none
 	again  bool    // the block ends with a branch to that head
-	// the block begins with a check: at a loop head, at a function entry,
+	// the block begins with a check: at a loop head, at a function entry, or
 	// behind an import
 	head  bool
 	count int  // instructions of the block
 	since int  // instructions that may have run since the last check
-	dead  bool // cannot be reached
-	// the value on top of the stack is a float whose NaN is not yet canonical:
-	// 'f' or 'F'
+	dead  bool // unreachable
+	// type of a float on top of the stack whose NaN is not canonical yet: 'f'
+	// or 'F'
 	nan     byte
 	frame   frame
 	nest    []opened
-	wrapped int64  // as how many calls the function counts
-	cached  bool   // the cycles left are kept in a local, too
-	counter uint32 // that local
+	wrapped int64  // how many calls the function counts as
+	cached  bool   // a local also holds the cycles left
+	counter uint32 // index of that local
 	temps   temporaries
 	info    *FuncInfo
 }
@@ -60,29 +64,33 @@ type globalSet struct {
 	limit     uint32 // i32: lowest address of the shadow stack, valid if hasStack
 	depth     uint32 // i32: calls left, valid if hasDepth
 	stack     uint32 // i32: the module's shadow stack pointer, valid if hasStack
-	hpu       uint32 // i32: what my_hpu returns, negative where it is not allowed, valid if hasHPU
-	hasStack  bool
-	hasDepth  bool
-	hasHPU    bool
-	// dropped has for each data segment that code drops an i32 that tells
-	// whether it has: the contexts of a program share segments, but on an
-	// engine each may have an instance of its own.
+	// i32: the result of my_hpu, negative where it is not allowed, valid if
+	// hasHPU
+	hpu      uint32
+	hasStack bool
+	hasDepth bool
+	hasHPU   bool
+	// dropped has an i32 for each data segment that code may drop: whether the
+	// segment is dropped. The contexts of a program share segments, but an
+	// engine may have an instance for each context.
 	dropped map[uint32]uint32
 }
 
-// opened is a control instruction that is open.
+// opened is an open control instruction.
 type opened struct {
 	op       wasm.Opcode
-	dead     bool // it cannot be reached
+	dead     bool // unreachable
 	targeted bool // a branch leads to its end
-	thenLive bool // the end of its first arm can be reached
-	since    int  // of an if: instructions since the last check where its arms begin
-	// the same at the end of its first arm and where branches leave for its
-	// end, the greatest
+	thenLive bool // the end of its first arm is reachable
+	// of an if: instructions since the last check, at the beginning of its arms
+	since int
+	// the maximum of the same count at the end of its first arm and at branches
+	// to its end
 	most int
 }
 
-// temporaries are locals that the rewriter adds to a function, -1 where not used.
+// temporaries are locals that the rewriter adds to a function, -1 where not
+// used.
 type temporaries struct {
 	next     uint32
 	types    []wasm.ValueType
@@ -102,7 +110,8 @@ func (t *temporaries) get(letter byte, typ wasm.ValueType) uint32 {
 	return i
 }
 
-// declare appends the declarations of a function's own locals and the temporaries.
+// declare appends the declarations of a function's own locals and of the
+// temporaries.
 func (t *temporaries) declare(b []byte, own []wasm.LocalGroup) []byte {
 	b = wasm.AppendU32(b, uint32(len(own)+len(t.types)))
 	for _, g := range own {
@@ -114,10 +123,10 @@ func (t *temporaries) declare(b []byte, own []wasm.LocalGroup) []byte {
 	return b
 }
 
-// function rewrites function i of those that the module defines and returns its
-// new body, local declarations included. A function with loops keeps the cycles
-// left in a local as well as in the global: the processor then need not wait
-// for what the round before has stored.
+// function rewrites function i of the module's own functions. It returns the
+// new body with the local declarations. A function with loops keeps the cycles
+// left in a local as well as in the global. The processor then need not wait
+// for the store of the previous round.
 func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	code, typ := &r.m.Codes[i], r.m.Types[r.m.Funcs[i]]
 	locals := uint32(len(typ.Params))
@@ -152,7 +161,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	return append(r.temps.declare(nil, code.Locals), r.out...)
 }
 
-// enter counts a call and puts the body into a block, so that it has one end,
+// enter counts a call and puts the body into a block. So the body has one end,
 // where leave counts the return.
 func (r *rewriter) enter(typ wasm.FuncType) {
 	d := r.globals.depth
@@ -180,10 +189,11 @@ func blockType(typ wasm.FuncType) byte {
 	return byte(typ.Results[0])
 }
 
-// trapIf ends the handler if the condition on the stack holds.
+// trapIf ends the handler if the condition on the stack is true.
 var trapIf = []byte{byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.OpEnd)}
 
-// reload takes the cycles left from the global, where callees have charged for themselves.
+// reload reads the cycles left from the global, because callees have charged
+// for themselves.
 func (r *rewriter) reload() {
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, r.globals.remaining)
 	r.out = wasm.AppendIndexed(r.out, wasm.OpLocalSet, r.counter)
@@ -203,13 +213,14 @@ func (r *rewriter) setRemaining(b []byte) []byte {
 	return wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
 }
 
-// checkBudget ends the handler if it has used up its budget.
+// checkBudget ends the handler if its budget is used up.
 func (r *rewriter) checkBudget(b []byte) []byte {
 	return append(append(r.getRemaining(b), byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS)), trapIf...)
 }
 
-// flush finishes the present block: its charge, the check of the budget if it
-// is a head or would be too long without, and its instructions.
+// flush finishes the present block: its charge, a check of the budget, and its
+// instructions. The check is needed at a head, or if the block would otherwise
+// be too long.
 func (r *rewriter) flush(next int) {
 	r.places = mark(r.places, len(r.out), r.first)
 	cost := r.cost.cost(r.again)
@@ -265,7 +276,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		if r.cached {
 			r.reload()
 		}
-		// it may have ended the handler
+		// the import may have ended the handler
 		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports))
 	case wasm.OpGlobalSet:
 		r.setGlobal(in)
@@ -294,7 +305,8 @@ func (r *rewriter) instr(in *wasm.Instr) {
 }
 
 // myHPU answers a call of the import my_hpu from a global, without leaving the
-// module; where it is not allowed the import is called and says so.
+// module. Where my_hpu is not allowed, the import is called and reports the
+// error.
 func (r *rewriter) myHPU(call *wasm.Instr) {
 	r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalGet, r.globals.hpu)
 	r.block = append(r.block, byte(wasm.OpI32Const), 0, byte(wasm.OpI32LtS), byte(wasm.OpIf), byte(wasm.I32))
@@ -307,8 +319,7 @@ func (r *rewriter) copy(in *wasm.Instr) {
 	r.block = append(r.block, r.m.Bytes[in.Offset:in.End]...)
 }
 
-// skip passes over an instruction that cannot be reached. It is left out; only
-// the nesting is followed.
+// skip leaves out an unreachable instruction. It only follows the nesting.
 func (r *rewriter) skip(in *wasm.Instr) {
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpLoop, wasm.OpIf:
@@ -353,15 +364,15 @@ func (r *rewriter) structure(in *wasm.Instr) {
 	}
 }
 
-// forget leaves the present block, which cannot be reached, uncharged.
+// forget leaves the present block, which is unreachable, without a charge.
 func (r *rewriter) forget() {
 	r.cost.begin(r.locals)
 	r.offsets, r.shares = r.offsets[:0], r.shares[:0]
 }
 
-// boundary ends the present block before in, an else or end, which it writes
-// behind it. The cost of in belongs to the block that it ends; where that block
-// cannot be reached, nobody is charged for it.
+// boundary ends the present block before in, an else or end, and writes in
+// behind it. The cost of in belongs to the block before it. If that block is
+// unreachable, in costs nothing.
 func (r *rewriter) boundary(in *wasm.Instr) {
 	if r.dead {
 		r.forget()
@@ -395,12 +406,13 @@ func (r *rewriter) end(in *wasm.Instr) {
 	case top.op == wasm.OpBlock && top.targeted, r.dead:
 		r.boundary(in)
 		live = live || top.op == wasm.OpBlock && top.targeted
-	default: // nothing but the block itself leads here
+	default: // only the block itself leads here
 		r.copy(in)
 	}
 	r.since = max(r.since, top.most)
 	if r.dead = !live; r.dead {
-		// What follows is left out; the engines' type checkers need to know that it is not missing.
+		// The code behind is left out. This instruction tells the engines' type
+		// checkers that no value is missing.
 		r.out = append(r.out, byte(wasm.OpUnreachable))
 	}
 }
@@ -437,7 +449,8 @@ func (r *rewriter) branch(in *wasm.Instr) {
 	r.dead = in.Op != wasm.OpBrIf
 }
 
-// left tells the blocks at whose ends a branch arrives how much has run without a check.
+// left notes how many instructions have run without a check, at each block end
+// that a branch may reach.
 func (r *rewriter) left(in *wasm.Instr) {
 	note := func(label uint64) {
 		to := &r.nest[len(r.nest)-1-int(label)]
@@ -453,10 +466,10 @@ func (r *rewriter) left(in *wasm.Instr) {
 	}
 }
 
-// chargeBytes charges for the bytes that a bulk operation is about to move,
-// whose number is on top of the stack, and checks the budget. Bytes for which
-// there is no time are not moved, and their time is not taken: else an
-// instruction would hold an HPU for 4 GiB.
+// chargeBytes charges for the bytes that a bulk operation will move, and checks
+// the budget. The number of bytes is on top of the stack. If the budget is too
+// small for them, nothing is moved and their time is not taken. Otherwise one
+// instruction could hold an HPU for 4 GiB.
 func (r *rewriter) chargeBytes() {
 	t := r.temps.get('i', wasm.I32)
 	b := r.checkBudget(wasm.AppendIndexed(r.block, wasm.OpLocalSet, t))
@@ -474,15 +487,16 @@ func (r *rewriter) chargeBytes() {
 	}
 	b = r.getRemaining(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
 	b = append(b, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS), byte(wasm.OpIf), 0x40)
-	// killed in the cycle behind its budget
+	// killed in the cycle after its budget
 	b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), -r.prices.parts)
 	b = append(r.setRemaining(b), byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 
-// missDropped moves the source of a memory.init out of the segment if that has
-// been dropped, unless there is nothing to copy from its beginning. On the
-// stack are destination, source and length.
+// missDropped changes the source of a memory.init from a dropped segment to an
+// address outside it, so that it traps. The exception is a copy of no bytes
+// from the beginning, which is legal. Destination, source and length are on the
+// stack.
 func (r *rewriter) missDropped(dropped uint32) {
 	n, src := r.temps.get('i', wasm.I32), r.temps.get('s', wasm.I32)
 	b := wasm.AppendIndexed(wasm.AppendIndexed(r.block, wasm.OpLocalSet, n), wasm.OpLocalSet, src)

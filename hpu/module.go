@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// Module is a handler module that has been checked for a device and rewritten. It is read-only.
+// Module is a handler module that was checked for a device and rewritten. It is
+// read-only.
 type Module struct {
 	name      string
 	spec      Spec
@@ -20,7 +21,7 @@ type Module struct {
 	functions []FuncInfo
 	handlers  []*export
 	byName    map[string]*export
-	prepare   []uint32 // start function and _initialize, in the order in which they run
+	prepare   []uint32 // start function and _initialize, in the order of execution
 	binary    []byte   // rewritten
 	hash      [sha256.Size]byte
 	globals   globalSet
@@ -28,11 +29,11 @@ type Module struct {
 	weights   []int64 // of an active call of each function
 	manifest  *manifest.Manifest
 	places    []place // of the rewritten module
-	placesEnd int     // where they end
-	codeAt    int     // of the contents of the code section in binary
+	placesEnd int     // end of the last place
+	codeAt    int     // offset of the contents of the code section in binary
 	source    source
 	sites     []site
-	null      uint32 // where the addresses end that a NULL pointer may lead to, if Watch.Null
+	null      uint32 // end of the addresses of NULL pointers, if Watch.Null
 }
 
 // export is an exported function with the signature of a handler.
@@ -41,13 +42,13 @@ type export struct {
 	name     string
 	slot     int    // in Module.handlers
 	index    uint32 // of the function
-	suspends bool   // may reach an import that may block
+	suspends bool   // it may reach an import that may block
 }
 
-// Func is an exported handler of a module. The zero value is none.
+// Func is an exported handler of a module. The zero value is no handler.
 type Func struct{ x *export }
 
-// Valid reports whether f is a handler, not the zero value.
+// Valid reports whether f is a handler.
 func (f Func) Valid() bool { return f.x != nil }
 
 // Name returns the name of the export.
@@ -56,32 +57,36 @@ func (f Func) Name() string { return f.x.name }
 // Module returns the module that exports f.
 func (f Func) Module() *Module { return f.x.module }
 
-// MaySuspend reports whether a call of f may be suspended: whether it can reach
-// an import whose Op.MayBlock.
+// MaySuspend reports whether a call of f may be suspended: it may reach an
+// import with Op.MayBlock.
 func (f Func) MaySuspend() bool { return f.x.suspends }
 
 // Block is a run of instructions that is charged at once.
 type Block struct {
-	Offset int   // of the first instruction, bytes from the beginning of the module
-	Cost   int64 // parts of a cycle (Module.CycleParts), without the bytes that bulk operations move
+	Offset int // of the first instruction, bytes from the beginning of the module
+	// parts of a cycle (Module.CycleParts), without the bytes of bulk
+	// operations
+	Cost int64
 }
 
 // FuncInfo describes a function of a module.
 type FuncInfo struct {
-	Index        int
-	Name         string // from the name section, else of an export, else "#" and its index
+	Index int
+	// from the name section, otherwise from an export, otherwise "#" and the
+	// index
+	Name         string
 	Exports      []string
 	Signature    string
-	Import       Op // OpNone if the module defines the function
+	Import       Op // OpNone: the module defines the function
 	Offset       int
 	Bytes        int   // of the body
 	Instructions int   // before rewriting
-	Blocks       int   // that are charged
+	Blocks       int   // number of charged blocks
 	Loops        int   // loop heads
 	Cost         int64 // of all blocks together, parts of a cycle (Module.CycleParts)
 	WorstBlock   Block
 	Calls        int  // call instructions
-	MaySuspend   bool // may reach an import that may block
+	MaySuspend   bool // it may reach an import that may block
 	Recursive    bool // may call itself, directly or through others
 }
 
@@ -89,12 +94,13 @@ type FuncInfo struct {
 type ImportInfo struct {
 	Op    Op
 	Calls int // call instructions that name it
-	// of a call, that of the call instruction included, parts of a cycle
+	// of a call, with the call instruction, parts of a cycle
 	// (Module.CycleParts)
 	Cost int64
 }
 
-// exportedMemory and initializer are names that the ABI gives a meaning (docs/abi.md, Module).
+// exportedMemory and initializer are names with a meaning in the ABI
+// (docs/abi.md, Module).
 const (
 	exportedMemory = "memory"
 	initializer    = "_initialize"
@@ -103,11 +109,11 @@ const (
 
 var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Results: []wasm.ValueType{wasm.I32}}
 
-// Load checks a module against the ABI and against what a device allows, and
-// rewrites it so that it counts cycles. The name is for messages. The error, a
-// *LoadError, names module, function, offset and cause. Load is safe for
-// hostile input: time and memory are linear in the length of the module. The
-// module keeps no reference to binary.
+// Load checks a module against the ABI and the limits of a device, and rewrites
+// it so that it counts cycles. The name is for messages. The error is a
+// *LoadError with module, function, offset and cause. Load is safe for hostile
+// input: time and memory are linear in the length of the module. The module
+// keeps no reference to binary.
 func Load(name string, binary []byte, spec *Spec) (*Module, error) {
 	return load(name, binary, spec, MaxUnchecked, remByDivision)
 }
@@ -142,16 +148,17 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 	return m, nil
 }
 
-// maxEffort is what compiling a module may take by the estimate of package
-// wasm, so that no module takes what README.md promises that none does. A
-// quarter of a mebibyte of ordinary code is half of it.
+// maxEffort is the largest effort of compiling a module, by the estimate of
+// package wasm. It keeps every module within the bounds that README.md
+// promises. A quarter of a mebibyte of ordinary code needs half of it.
 var maxEffort = wasm.Effort{Nanoseconds: 12e8, Bytes: 256 << 20}
 
-// watchEffort is as many times that for a module that is watched.
+// watchEffort is the factor for maxEffort if the module is watched.
 const watchEffort = 4
 
-// checkEffort refuses a module that would take an engine long, or much memory.
-// What counts is the module that the engine sees.
+// checkEffort refuses a module that would take an engine too much time or
+// memory. It looks at the rewritten module, which is the one the engine
+// compiles.
 func (m *Module) checkEffort() error {
 	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
 	rewritten, err := wasm.Decode(m.binary, everything)
@@ -160,7 +167,8 @@ func (m *Module) checkEffort() error {
 	}
 	e := wasm.EstimateEffort(rewritten)
 	most := maxEffort
-	if w := &m.spec.Watch; w.tells() || w.Null { // which is most of the module then
+	// the watching code is then most of the module
+	if w := &m.spec.Watch; w.tells() || w.Null {
 		most.Nanoseconds, most.Bytes = watchEffort*most.Nanoseconds, watchEffort*most.Bytes
 	}
 	if e.Nanoseconds <= most.Nanoseconds && e.Bytes <= most.Bytes {
@@ -201,8 +209,8 @@ func (m *Module) functionName(fn int) string {
 	return fmt.Sprintf("#%d", fn)
 }
 
-// checkABI checks imports and memory and returns everything that is wrong
-// (docs/abi.md, Module and Imports).
+// checkABI checks imports and memory. It returns every error (docs/abi.md,
+// Module and Imports).
 func (m *Module) checkABI() (wrong []*wasm.Error) {
 	fail := func(offset int, format string, args ...any) {
 		wrong = append(wrong, &wasm.Error{Func: -1, Offset: offset, Cause: fmt.Sprintf(format, args...)})
@@ -261,8 +269,8 @@ func (m *Module) findHandlers() error {
 	return nil
 }
 
-// readManifest reads what the module says of itself, if it does. What it says
-// of its handlers must be true.
+// readManifest reads the module's manifest, if it has one. The handlers in the
+// manifest must exist as described.
 func (m *Module) readManifest() error {
 	c := m.wasm.Custom
 	if c == nil {
@@ -272,7 +280,7 @@ func (m *Module) readManifest() error {
 	var wrong *manifest.Error
 	if errors.As(err, &wrong) {
 		at := c.Offset + wrong.Offset
-		wrong.Offset = -1 // it stands in front of the cause
+		wrong.Offset = -1 // the offset is in front of the cause
 		return &wasm.Error{Func: -1, Offset: at, Cause: wrong.Error()}
 	}
 	if err != nil {
@@ -287,11 +295,11 @@ func (m *Module) readManifest() error {
 	return nil
 }
 
-// Manifest is what the module says of itself, nil if it says nothing.
+// Manifest is the manifest of the module; nil: it has none.
 func (m *Module) Manifest() *manifest.Manifest { return m.manifest }
 
-// Library is the name of the library that the module is: that of its manifest,
-// else the one given to Load.
+// Library is the name of the module's library: the name in its manifest,
+// otherwise the name given to Load.
 func (m *Module) Library() string {
 	if m.manifest != nil && m.manifest.Name != "" {
 		return m.manifest.Name
@@ -299,7 +307,8 @@ func (m *Module) Library() string {
 	return m.name
 }
 
-// findStack returns the global that is the shadow stack pointer (docs/abi.md, Module).
+// findStack returns the global that is the shadow stack pointer (docs/abi.md,
+// Module).
 func (m *Module) findStack() (uint32, bool) {
 	isPointer := func(i int) bool { g := m.wasm.Globals[i]; return g.Mutable && g.Type == wasm.I32 }
 	for _, e := range m.wasm.Exports {
@@ -313,13 +322,13 @@ func (m *Module) findStack() (uint32, bool) {
 	if len(m.wasm.Globals) == 0 || !isPointer(0) {
 		return 0, false
 	}
-	// Linkers let the stack end at a multiple of 16 within the memory; a
+	// Linkers let the stack end at a multiple of 16 within the memory. A
 	// counter or a flag begins with another value.
 	top := m.wasm.Globals[0].Value
 	return 0, top != 0 && top%16 == 0 && top <= uint64(m.wasm.Memory)*wasm.PageSize
 }
 
-// Export returns the handler of that name.
+// Export returns the handler with a name.
 func (m *Module) Export(name string) (Func, error) {
 	if x, ok := m.byName[name]; ok {
 		return Func{x}, nil
@@ -327,7 +336,7 @@ func (m *Module) Export(name string) (Func, error) {
 	return Func{}, fmt.Errorf("module %s%s", m.name, m.exported(name))
 }
 
-// exported says why there is no handler of that name.
+// exported explains why there is no handler with a name.
 func (m *Module) exported(name string) string {
 	for _, e := range m.wasm.Exports {
 		if e.Name == name && e.Kind == wasm.ExportFunc {

@@ -6,8 +6,8 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// settle makes a NaN on top of the stack canonical unless in, the next
-// instruction, consumes it without looking at its bits.
+// settle makes a NaN on top of the stack canonical, unless the next
+// instruction, in, ignores its bits.
 func (r *rewriter) settle(in *wasm.Instr) {
 	kind := r.nan
 	r.nan = 0
@@ -30,13 +30,15 @@ func (r *rewriter) settle(in *wasm.Instr) {
 	r.block = append(b, byte(equal), byte(wasm.OpSelect))
 }
 
-// The canonical NaN of the standard: sign 0, the highest bit of the payload set and no other.
+// The canonical NaN of the standard: sign 0, and in the payload only the
+// highest bit set.
 const (
 	canonicalNaN32 = 0x7FC00000
 	canonicalNaN64 = 0x7FF8000000000000
 )
 
-// ignoresNaN reports whether an instruction whose last operand is a float treats all NaNs alike.
+// ignoresNaN reports whether an instruction whose last operand is a float
+// treats all NaNs alike.
 func ignoresNaN(op wasm.Opcode, info *wasm.OpInfo) bool {
 	comparison := op >= wasm.OpF32Eq && op < wasm.OpF64Eq+6
 	return info.NaN != 0 || comparison || info.Class == wasm.ClassConvert || op == wasm.OpDrop

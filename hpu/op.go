@@ -2,14 +2,14 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// importModule is the only module a handler may import from.
+// importModule is the only module that a handler may import from.
 const importModule = "spin"
 
 type opInfo struct {
 	name   string
 	params string // one letter per value: i is i32, I is i64
 	result string // "", "i" or "I"
-	block  bool   // may suspend the handler: column S of docs/abi.md
+	block  bool   // it may suspend the handler: column S of docs/abi.md
 }
 
 var opTable = [NumOps]opInfo{
@@ -65,13 +65,13 @@ var opByName = func() map[string]Op {
 	return m
 }()
 
-// OpByName returns the import of that name, or OpNone and false.
+// OpByName returns the import with a name, or OpNone and false.
 func OpByName(name string) (Op, bool) {
 	op, ok := opByName[name]
 	return op, ok
 }
 
-// String returns the name of the import, as in docs/abi.md.
+// String returns the name of the import in docs/abi.md.
 func (op Op) String() string {
 	if op == OpNone || op >= NumOps {
 		return "none"
@@ -79,18 +79,17 @@ func (op Op) String() string {
 	return opTable[op].name
 }
 
-// MayBlock reports whether a device may suspend the handler that makes this
-// call (docs/abi.md, Imports, column S).
+// MayBlock reports whether a device may suspend the handler during this call
+// (docs/abi.md, Imports, column S).
 func (op Op) MayBlock() bool { return op < NumOps && opTable[op].block }
 
-// signature returns the type of the import.
 func (op Op) signature() wasm.FuncType {
 	info := &opTable[op]
 	return wasm.FuncType{Params: valueTypes(info.params), Results: valueTypes(info.result)}
 }
 
-// imported returns its type in a rewritten module: the cycles left come and go
-// behind everything else.
+// imported returns the import's type in a rewritten module: it takes and
+// returns the cycles left, behind everything else.
 func (op Op) imported() wasm.FuncType {
 	t := op.signature()
 	return wasm.FuncType{Params: append(t.Params, wasm.I64), Results: append(t.Results, wasm.I64)}

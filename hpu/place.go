@@ -8,10 +8,9 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// place says what a stretch of a rewritten function stands for: from at on, as
-// far as the next place, in the contents of the code section of the rewritten
-// module, code belongs to the instruction at offset in the module as it was
-// loaded.
+// place maps rewritten code to its origin. The code from at to the next place
+// belongs to the instruction at offset of the loaded module. at counts in the
+// contents of the code section of the rewritten module.
 type place struct{ at, offset uint32 }
 
 // mark begins a place at the end of out or block, for the instruction at offset.
@@ -31,10 +30,10 @@ func (r *rewriter) settlePlaces(places []place, end, shift int) {
 	r.all, r.allEnd = places, end+shift
 }
 
-// original returns the offset, in the module as it was loaded, of the
-// instruction that rewritten code stands for, -1 if there is none: the code was
-// added round an import or a handler. at counts from the beginning of the
-// contents of the code section.
+// original returns the offset, in the loaded module, of the instruction that
+// rewritten code belongs to. It returns -1 if the code was added around an
+// import or a handler. at counts from the beginning of the contents of the code
+// section.
 func (m *Module) original(at int) int {
 	i, found := slices.BinarySearchFunc(m.places, uint32(at), func(p place, at uint32) int { return cmp.Compare(p.at, at) })
 	if !found {
@@ -46,9 +45,9 @@ func (m *Module) original(at int) int {
 	return int(m.places[i].offset)
 }
 
-// whence returns the offset of the instruction of function fn that has caused a
-// trap, which an engine has found at at: at the instruction, or behind the call
-// of an import that has asked for the handler's end.
+// whence returns the offset of the instruction of function fn that caused a
+// trap. The engine found the trap at at: at the instruction, or behind the call
+// of an import that has ended the handler.
 func (m *Module) whence(fn, at int, t *Trap) int {
 	offset := m.original(at)
 	if offset < 0 || fn < len(m.ops) {
@@ -72,7 +71,8 @@ func (m *Module) whence(fn, at int, t *Trap) int {
 // maxCallers is how many calls a message names at most.
 const maxCallers = 8
 
-// callers adds to a place in the source the calls that led there from outer functions.
+// callers adds to a place in the source the calls from outer functions that led
+// there.
 func (m *Module) callers(s *Source, stack []level) {
 	for _, l := range stack {
 		at := m.Source(m.original(l.at))
@@ -83,11 +83,11 @@ func (m *Module) callers(s *Source, stack []level) {
 	}
 }
 
-// offsetSections are sections of debugging information (DWARF 4) that make
-// wazero say in its stack traces where in the code section an instruction is:
-// one unit that covers all code, all of it one line of a file.
+// offsetSections are sections of debugging information (DWARF 4). They make
+// wazero put the place of each instruction in the code section into its stack
+// traces. They have one unit for all code, and all code is one line of a file.
 func offsetSections(b []byte) []byte {
-	const low, high = 1, 1<<31 - 1 // of the unit: where code can be
+	const low, high = 1, 1<<31 - 1 // of the unit: the possible addresses of code
 	le := binary.LittleEndian
 	lengthOf := func(b []byte) []byte { return append(le.AppendUint32(nil, uint32(len(b))), b...) }
 	abbrev := []byte{
@@ -101,7 +101,7 @@ func offsetSections(b []byte) []byte {
 	// at 0
 	info := []byte{4, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0}
 	info = le.AppendUint32(le.AppendUint32(info, low), high-low)
-	// of a program of lines; no folders, one file
+	// header of a line program; no folders, one file
 	header := []byte{1, 1, 1, 0xFB, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 'w', 0, 0, 0, 0, 0}
 	line := append([]byte{4, 0}, lengthOf(header)...)
 	line = le.AppendUint32(append(line, 0, 5, 2), low)  // DW_LNE_set_address

@@ -20,7 +20,7 @@ const (
 	numUnits
 )
 
-// unitOf is the unit that executes a class of instructions on a wide core.
+// unitOf is the unit of a wide core that executes a class of instructions.
 // Globals are loads and stores.
 var unitOf = [...]unit{
 	wasm.ClassMove: unitInt, wasm.ClassInt: unitInt, wasm.ClassIntMul: unitMul, wasm.ClassIntDiv: unitMul,
@@ -30,7 +30,7 @@ var unitOf = [...]unit{
 	wasm.ClassBulk: unitInt,
 }
 
-// price is what an instruction takes of a core.
+// price is the cost of an instruction on a core.
 type price struct {
 	unit    unit
 	cost    int64 // cycles of the unit
@@ -40,12 +40,13 @@ type price struct {
 
 // prices is a cost table by opcode, made once for a module.
 type prices struct {
-	parts      int64           // of a cycle: what costs are counted in
-	worth      [numUnits]int64 // parts that a cycle of work on one unit of a kind takes of the core
+	parts int64 // of a cycle: the unit of costs
+	// parts of the core's time for a cycle of work on one unit of a kind
+	worth      [numUnits]int64
 	ops        [wasm.NumOpcodes]price
-	loopBranch price // of br_if to the head of a loop, if hasLoop
+	loopBranch price // for br_if to the head of a loop, if hasLoop
 	hasLoop    bool
-	moveFree   bool // moves cost nothing until they are too many
+	moveFree   bool // moves cost nothing, up to a number
 	registers  int64
 	operands   int64
 	spill      int64
@@ -71,7 +72,7 @@ func newPrices(t *CostTable) *prices {
 		}
 	}
 	if c.Fetch == 0 {
-		p.worth[unitInt] = p.parts // everything, one after the other
+		p.worth[unitInt] = p.parts // everything runs one after the other
 	}
 	costs, latency := classCosts(t), classLatencies(&c.Latency)
 	for op := range wasm.Opcode(prefixed + prefixedOps) {
@@ -128,7 +129,7 @@ func leastCommonMultiple(a, b int64) int64 {
 	return a / x * b
 }
 
-// classCosts spreads a cost table over the classes of instructions.
+// classCosts returns the costs of a table by class of instructions.
 func classCosts(t *CostTable) (c [wasm.ClassBulk + 1]int64) {
 	c[wasm.ClassMove] = t.Move
 	c[wasm.ClassInt] = t.Int

@@ -6,14 +6,15 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// remByDivision has remainders rewritten as divisions where the engine needs it: on arm64, wazero
-// v1.12.0 takes the quotient of a remainder from a place where it has not been stored if registers
-// are short (tetratelabs/wazero #2508, mended after the release by 89079b916). Elsewhere the
-// instruction is right, and faster. Goes when a release has the mend.
+// remByDivision makes the rewriter write remainders as divisions. The reason is
+// a bug of wazero v1.12.0 on arm64: if registers are short, a remainder reads
+// its quotient from a place where it was not stored (tetratelabs/wazero #2508,
+// fixed after the release by 89079b916). Elsewhere the instruction is correct
+// and faster. Remove this when a release has the fix.
 const remByDivision = runtime.GOARCH == "arm64"
 
-// remainder writes an integer remainder, for engines that cannot be trusted with it as a - a/b*b.
-// Its cost stays that of the instruction.
+// remainder writes an integer remainder as a - a/b*b, for engines with a wrong
+// instruction. Its cost remains the cost of the instruction.
 func (r *rewriter) remainder(in *wasm.Instr) {
 	if !r.divide {
 		r.copy(in)
@@ -29,7 +30,7 @@ func (r *rewriter) remainder(in *wasm.Instr) {
 	divide := in.Op - (wasm.OpI32RemS - wasm.OpI32DivS)
 	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, y)
 	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, x), wasm.OpLocalGet, x)
-	// by 1 instead of -1: 0 as well, and no overflow
+	// divide by 1 instead of -1: the result is also 0, without overflow
 	if in.Op == wasm.OpI32RemS || in.Op == wasm.OpI64RemS {
 		b = wasm.AppendIndexed(append(b, byte(constant), 1), wasm.OpLocalGet, y)
 		b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, y), byte(constant), 0x7F, byte(equal), byte(wasm.OpSelect))

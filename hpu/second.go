@@ -10,11 +10,11 @@ import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// secondEngine is an independent check of wazero: slow, with a runtime that
-// keeps the state of suspended calls of one store on one thread, in the order
-// of the calls, as wasmtime does. So each context has an instance of its own,
-// and memory and globals are copied whenever control passes between a handler
-// and its device.
+// secondEngine checks wazero with an independent runtime. It is slow. Such a
+// runtime, for example wasmtime, keeps the state of suspended calls of one
+// store on one thread, in the order of the calls. So each context has its own
+// instance. Memory and globals are copied whenever control passes between a
+// handler and its device.
 type secondEngine struct {
 	name    string
 	runtime second.Runtime
@@ -110,7 +110,7 @@ func (img *secondImage) Close() error {
 type secondInstance struct {
 	image    *secondImage
 	mem      []byte
-	globals  []uint64         // the module's own mutable globals, the shadow stack pointer left out
+	globals  []uint64         // the module's own mutable globals, without the shadow stack pointer
 	contexts []*secondContext // by index+1: the first runs the module's initialisation
 }
 
@@ -122,7 +122,8 @@ type secondContext struct {
 	globals []second.Global
 }
 
-// first makes the instance of the module's own initialisation and takes memory and globals from it.
+// first makes the instance for the module's own initialisation and takes memory
+// and globals from it.
 func (i *secondInstance) first() error {
 	w, err := i.instantiate(-1)
 	if err != nil {
@@ -182,7 +183,7 @@ func (i *secondInstance) in(w *secondContext) {
 	}
 }
 
-// out copies it back.
+// out copies the state of the instance back.
 func (i *secondInstance) out(w *secondContext) {
 	copy(i.mem, w.inst.Memory(exportMemory))
 	for k, g := range w.globals {
@@ -212,7 +213,7 @@ func (i *secondInstance) call(c *Context, fn *export, args, state uint32) (code 
 	w := i.of(c)
 	i.in(w)
 	defer func() {
-		if r := recover(); r != nil { // of the device; reported as with wazero
+		if r := recover(); r != nil { // a panic of the device, reported as with wazero
 			err = fmt.Errorf("panic in the device: %v", r)
 		}
 	}()
@@ -232,7 +233,7 @@ func (i *secondInstance) prepare(c *Context, fn uint32) error {
 	return err
 }
 
-// secondTraps are the faults of runtimes as handlers' owners are told of them.
+// secondTraps are the kinds of trap for the faults of runtimes.
 var secondTraps = [...]TrapKind{
 	second.Unknown:      TrapNone,
 	second.Stack:        TrapEngine,
@@ -265,13 +266,13 @@ func (i *secondInstance) close() error {
 	return nil
 }
 
-// thread is a fiber that is a goroutine: a call from C back into Go cannot be
-// left by switching coroutines.
+// thread is a fiber on its own goroutine. A coroutine switch cannot leave a
+// call from C back into Go.
 type thread struct {
 	jobs   chan func()
 	resume chan struct{}
 	back   chan bool // whether the job has ended
-	fault  any       // what it panicked with
+	fault  any       // what the job panicked with
 }
 
 func newThread() *thread {

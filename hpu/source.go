@@ -13,13 +13,13 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// Source is a place in the source of a module. The zero value is none.
+// Source is a place in the source of a module. The zero value is no place.
 type Source struct {
-	Path string // of the file, as the compiler has noted it
+	Path string // of the file, as the compiler noted it
 	Line int    // from 1
-	Func string // function of the source that has the line
-	// Callers are the calls that the compiler has put the function into,
-	// innermost first: the last is within the function of the module.
+	Func string // function of the source with the line
+	// Callers are the inlined calls around the function, innermost first. The
+	// last one is in the function of the module.
 	Callers []Call
 }
 
@@ -30,10 +30,11 @@ type Call struct {
 	Func string // that makes the call
 }
 
-// File is the path's last part, with the folder if the path is absolute.
+// File is the last part of the path, with the folder if the path is absolute.
 func (s Source) File() string { return short(s.Path) }
 
-// short leaves of a path what does not depend on where the source lay.
+// short returns the part of a path that does not depend on the location of the
+// source.
 func short(file string) string {
 	if dir := path.Dir(file); path.IsAbs(file) && dir != "/" {
 		return path.Join(path.Base(dir), path.Base(file))
@@ -41,8 +42,8 @@ func short(file string) string {
 	return strings.TrimPrefix(path.Clean(file), "./")
 }
 
-// String writes file, line and function: "filter.c:12 (payload)", with the
-// calls that the function was put into.
+// String writes file, line and function, for example "filter.c:12 (payload)",
+// with the inlined calls around the function.
 func (s Source) String() string {
 	if s.Line == 0 {
 		return ""
@@ -61,41 +62,41 @@ func (s Source) String() string {
 	return b.String()
 }
 
-// source is the debugging information of a module, read when it is first asked for.
+// source is the debugging information of a module, read at its first use.
 type source struct {
 	once   sync.Once
 	rows   []row
 	scopes []scope
 }
 
-// row says that code from addr on, as far as the next row, comes from a line;
-// line 0: from none. Addresses count from the beginning of the contents of the
-// code section.
+// row is a line of the source. Code from addr to the next row comes from the
+// line; line 0: from no line. Addresses count from the beginning of the
+// contents of the code section.
 type row struct {
 	addr uint64
 	file string
 	line int
 }
 
-// scope is a function, or a call that one was put into.
+// scope is a function or an inlined call.
 type scope struct {
 	from, to uint64
 	depth    int
 	name     string
-	callFile string // of a call
+	callFile string // for a call
 	callLine int
 	inlined  bool
 }
 
-// HasSource reports whether the module has debugging information that says
-// which lines its code comes from.
+// HasSource reports whether the module has debugging information with the
+// source lines of its code.
 func (m *Module) HasSource() bool {
 	m.source.once.Do(m.readSource)
 	return len(m.source.rows) > 0
 }
 
-// Source returns where in the source the instruction at offset of the module
-// comes from, none if the module does not say.
+// Source returns the place in the source of the instruction at offset of the
+// module; the zero value: the module does not give it.
 func (m *Module) Source(offset int) (at Source) {
 	if offset < m.wasm.CodeAt || !m.HasSource() {
 		return at
@@ -114,7 +115,7 @@ func (m *Module) Source(offset int) (at Source) {
 	if len(chain) == 0 {
 		return at
 	}
-	// of no line: what it has been made for follows
+	// Code of no line was made for the code behind it.
 	for i >= 0 && i+1 < len(s.rows) && s.rows[i].line == 0 && s.rows[i+1].addr < chain[0].to {
 		i++
 	}
@@ -133,9 +134,9 @@ func (m *Module) Source(offset int) (at Source) {
 	return at
 }
 
-// Place names the place of the instruction at offset of the module for people:
-// file, line and function, or without debugging information the function and
-// the offset.
+// Place describes the place of the instruction at offset of the module for
+// people: file, line and function. Without debugging information it gives the
+// function and the offset.
 func (m *Module) Place(offset int) string {
 	if s := m.Source(offset); s.Line > 0 {
 		return s.String()
@@ -146,8 +147,8 @@ func (m *Module) Place(offset int) string {
 	return fmt.Sprintf("offset 0x%x", offset)
 }
 
-// FunctionAt returns the name of the function whose code is at offset of the
-// module, "" if there is none.
+// FunctionAt returns the name of the function with the code at offset of the
+// module; "": there is none.
 func (m *Module) FunctionAt(offset int) string {
 	i, found := slices.BinarySearchFunc(m.wasm.Codes, offset, func(c wasm.Code, at int) int { return cmp.Compare(c.Offset, at) })
 	if !found {
@@ -159,14 +160,14 @@ func (m *Module) FunctionAt(offset int) string {
 	return m.functions[i+len(m.ops)].Name
 }
 
-// readSource reads what compilers have written. It is for people: what cannot
-// be read is as if it were not there.
+// readSource reads the debugging information of compilers. It is for people, so
+// unreadable parts are ignored.
 func (m *Module) readSource() {
 	if len(m.wasm.Debug) == 0 {
 		return
 	}
 	defer func() {
-		if recover() != nil { // of package dwarf, which trusts its input in places
+		if recover() != nil { // a panic of package dwarf, which trusts its input in places
 			m.source.rows, m.source.scopes = nil, nil
 		}
 	}()
@@ -182,7 +183,7 @@ func (m *Module) readSource() {
 	if err != nil {
 		return
 	}
-	// of version 5
+	// sections of version 5
 	for _, name := range []string{".debug_addr", ".debug_line_str", ".debug_str_offsets", ".debug_rnglists"} {
 		if contents := sections[name]; contents != nil && data.AddSection(name, contents) != nil {
 			return
@@ -194,8 +195,8 @@ func (m *Module) readSource() {
 	slices.SortStableFunc(m.source.scopes, func(a, b scope) int { return cmp.Compare(a.depth, b.depth) })
 }
 
-// readLines reads what internal/build has made of a source map: lines, but not
-// which functions were put into others.
+// readLines reads the section that internal/build has made from a source map.
+// It has lines, but no inlined calls.
 func (m *Module) readLines(section []byte) {
 	files, lines, err := manifest.DecodeLines(section)
 	if err != nil {
@@ -208,7 +209,7 @@ func (m *Module) readLines(section []byte) {
 		c := &m.wasm.Codes[i]
 		from, to := uint64(c.Offset-m.wasm.CodeAt), uint64(c.End-m.wasm.CodeAt)
 		m.source.scopes = append(m.source.scopes, scope{from: from, to: to, name: m.functions[i+len(m.ops)].Name})
-		// what lies before the first line of a function is of none
+		// code before the first line of a function has no line
 		m.source.rows = append(m.source.rows, row{addr: from})
 	}
 	slices.SortStableFunc(m.source.rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.line, b.line)) })
@@ -246,8 +247,8 @@ func (u *unitReader) units() {
 	}
 }
 
-// lines reads the rows of a unit. The linker leaves code that it has thrown
-// away at address 0 or beyond the end.
+// lines reads the rows of a unit. Code that the linker has removed is at
+// address 0 or beyond the end.
 func (u *unitReader) lines(unit *dwarf.Entry) {
 	u.files = nil
 	lines, err := u.data.LineReader(unit)
@@ -295,7 +296,7 @@ func (u *unitReader) scope(e *dwarf.Entry, depth int) {
 	}
 }
 
-// name is that of a function, which may stand where it was declared.
+// name is the name of a function, which may be given at its declaration.
 func (u *unitReader) name(e *dwarf.Entry) string {
 	r := u.data.Reader()
 	for range 4 { // a copy of a copy of a declaration

@@ -5,30 +5,31 @@ import (
 	"fmt"
 )
 
-// Spec is what a device offers to handlers and allows them: plain data, part of a device profile.
+// Spec is a device's offer to handlers and its limits. It is plain data, part
+// of a device profile.
 type Spec struct {
 	Cores    int // HPUs, 1 to 4096
-	Clusters int // of HPUs, each of as many: 0 and 1 are one; divides Cores
+	Clusters int // of equal numbers of HPUs: 0 and 1 mean one; divides Cores
 	Contexts int // contexts of each HPU, 1 to 4096; Cores times Contexts at most 65,536
 	// packet buffer of a context, bytes: the MTU plus the longest user header
 	PacketBytes       int
 	StackBytes        int   // shadow stack of a context, bytes
 	MaxCodeBytes      int   // code section of a module, bytes
-	MaxFunctions      int   // functions a module defines
-	MaxMemoryBytes    int64 // memory a module declares, bytes
+	MaxFunctions      int   // functions that a module defines
+	MaxMemoryBytes    int64 // memory that a module declares, bytes
 	MaxHPUMemoryBytes int64 // HPU memory of one program, bytes
-	// active calls of functions that may recurse, 1 to 1024; large ones count
-	// several times (frameBytes)
+	// active calls of functions that may recurse, 1 to 1024; a large one counts
+	// as several (frameBytes)
 	MaxCallDepth int
 	Costs        CostTable // cycles by class of instruction and by import
-	// Others are processors of other kinds, pool by pool, which run the same
-	// handlers: their contexts follow those of the HPUs.
+	// Others are processors of other kinds, pool by pool. They run the same
+	// handlers. Their contexts follow the contexts of the HPUs.
 	Others []Processors
-	// Watch is for tools that look on; a device has none.
+	// Watch is for tools that observe handlers. A device does not use it.
 	Watch Watch
 }
 
-// Processors is a pool of like processors.
+// Processors is a pool of equal processors.
 type Processors struct {
 	Number   int // 1 to 4096
 	Contexts int // of each, 1 to 4096
@@ -37,7 +38,6 @@ type Processors struct {
 // Pools lists all processors: the HPUs, then the others.
 func (s *Spec) Pools() []Processors { return append([]Processors{{s.Cores, s.Contexts}}, s.Others...) }
 
-// contexts is how many contexts all processors have.
 func (s *Spec) contexts() (n int64) {
 	for _, p := range s.Pools() {
 		n += int64(p.Number) * int64(p.Contexts)
@@ -45,7 +45,8 @@ func (s *Spec) contexts() (n int64) {
 	return n
 }
 
-// processor returns the number of the processor of context i in its pool, and of how many.
+// processor returns the number of context i's processor in its pool, and the
+// number of processors there.
 func (s *Spec) processor(i int) (number, of int) {
 	for _, p := range s.Pools() {
 		if n := p.Number * p.Contexts; i >= n {
@@ -57,11 +58,10 @@ func (s *Spec) processor(i int) (number, of int) {
 	return 0, s.Cores
 }
 
-// clusters is how many clusters the HPUs form.
 func (s *Spec) clusters() int { return max(1, s.Clusters) }
 
-// cluster returns the number of the cluster of context i, and of how many.
-// Processors of other pools form one.
+// cluster returns the number of context i's cluster, and the number of
+// clusters. Another pool is one cluster.
 func (s *Spec) cluster(i int) (number, of int) {
 	if i >= s.Cores*s.Contexts {
 		return 0, 1
@@ -70,26 +70,26 @@ func (s *Spec) cluster(i int) (number, of int) {
 }
 
 // MaxUnchecked is how many instructions of a function may run between two
-// checks of the budget: a block of instructions that would exceed it is charged
-// and checked before it begins.
+// checks of the budget. A block that would exceed it is charged and checked
+// before it begins.
 const MaxUnchecked = 1024
 
-// maxCallDepth is the most active calls that a device may allow, frameBytes
-// what a call may take of an engine's own stack to count as one. Together they
-// stay within the smallest stack of an engine, two mebibytes of wasmtime, so
-// that none is ever used up: what a module does then does not depend on the
-// engine.
+// maxCallDepth is the most active calls that a device may allow. frameBytes is
+// how much of an engine's own stack a call may take to count as one. Together
+// they fit the smallest stack of an engine, two mebibytes of wasmtime. So no
+// engine's stack is ever used up, and the behaviour of a module does not depend
+// on the engine.
 const (
 	maxCallDepth = 1024
 	frameBytes   = 512
 )
 
-// argsBytes is the size of a context's argument record: the largest of the ABI,
-// with room for later versions.
+// argsBytes is the size of a context's argument record. The largest record of
+// the ABI fits, with room for later versions.
 const argsBytes = 256
 
-// Validate reports everything that is wrong with the specification, each with
-// the path of the field.
+// Validate reports every error in the specification, each with the path of the
+// field.
 func (s *Spec) Validate() error {
 	var errs []error
 	check := func(field string, v, least, most int64) {

@@ -2,10 +2,10 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// Stack returns the bytes of shadow stack that a handler may need: those of the
-// longest chain of calls that begins with it, by the frames that compilers make
-// (docs/abi.md, Module). They are bounded if no function of the chain recurses
-// or makes a frame of a size that it computes.
+// Stack returns how many bytes of shadow stack a handler may need: the sum over
+// the longest chain of calls from it. It counts the frames that compilers make
+// (docs/abi.md, Module). bounded is false if a function of the chain recurses
+// or computes the size of a frame.
 func (m *Module) Stack(f Func) (bytes int64, bounded bool) {
 	if !m.globals.hasStack {
 		return 0, true
@@ -14,7 +14,7 @@ func (m *Module) Stack(f Func) (bytes int64, bounded bool) {
 	return s.bytes[f.x.index], s.bounded[f.x.index]
 }
 
-// stacks is what each function needs with all that it calls.
+// stacks is the need of each function together with its callees.
 type stacks struct {
 	bytes   []int64
 	bounded []bool
@@ -50,8 +50,8 @@ func (m *Module) stacks() *stacks {
 	return s
 }
 
-// upwards lists the nodes so that what a node calls comes before it; of those
-// on a cycle the order is any.
+// upwards lists the nodes with each callee before its callers. Nodes on a cycle
+// are in any order.
 func (g *callGraph) upwards() (order []uint32) {
 	seen := make([]bool, len(g.edges))
 	var work []visit
@@ -78,11 +78,12 @@ func (g *callGraph) upwards() (order []uint32) {
 	return order
 }
 
-// frameOf returns the bytes of the largest frame that a function makes, -1 if
-// it computes the size of one, and notes whom it calls.
+// frameOf returns the bytes of the largest frame that a function makes, and
+// notes its callees. The result is -1 if the function computes the size of a
+// frame.
 func (m *Module) frameOf(code int, facts *wasm.Facts) (bytes int64) {
 	var before, in wasm.Instr
-	var pointer bool // the instruction before the one before has read the stack pointer
+	var pointer bool // two instructions ago, the stack pointer was read
 	for instrs := m.wasm.Instrs(&m.wasm.Codes[code]); instrs.More(); {
 		if instrs.Next(&in) != nil {
 			return -1

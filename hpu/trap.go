@@ -2,7 +2,7 @@ package hpu
 
 import "fmt"
 
-// trapped turns the error of an engine into a trap with its place.
+// trapped makes a trap, with its place, from the error of an engine.
 func (c *Context) trapped(err error) *Trap {
 	p := c.program
 	kind, stack := p.inst.fault(err)
@@ -35,7 +35,7 @@ func (c *Context) trapped(err error) *Trap {
 	return t
 }
 
-// spent says what has used up the budget.
+// spent describes what has used up the budget.
 func (c *Context) spent() string {
 	allowed := c.budget/c.program.module.prices.parts + c.effort
 	if c.effort == 0 {
@@ -44,9 +44,9 @@ func (c *Context) spent() string {
 	return fmt.Sprintf("%d cycles charged and %d for the work of imports, %d allowed", c.Cycles(), c.effort, allowed)
 }
 
-// unreachable tells apart what the rewritten code expresses by the instruction
-// unreachable: its own checks, in the order in which they can hold at once, and
-// the module's.
+// unreachable returns the cause of a trap of the instruction unreachable. It
+// may be one of the rewriter's checks, tested in the order in which they can
+// hold at once, or the module's own instruction.
 func (c *Context) unreachable() TrapKind {
 	p := c.program
 	g := &p.module.globals

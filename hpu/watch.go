@@ -2,39 +2,41 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// Watch says what a module does besides what it was written to do, for tools
-// that look on. What handlers compute and what they are charged does not depend
-// on it. The zero value is nothing.
+// Watch chooses extra code in a module for tools that observe handlers. It
+// changes neither the results of handlers nor their charges. The zero value is
+// no extra code.
 type Watch struct {
-	// Null ends a handler that reads or writes below NullBytes, which is what a NULL pointer leads to.
+	// Null ends a handler that reads or writes below NullBytes, as an access
+	// through a NULL pointer does.
 	Null bool
-	// Accesses tells Observer of every load and store, Blocks of every block of
-	// instructions and of every call within the module. The Observer must not
-	// be nil then.
+	// Accesses reports every load and store to Observer. Blocks reports every
+	// block of instructions and every call within the module. With either,
+	// Observer must not be nil.
 	Accesses, Blocks bool
 	Observer         Observer
 }
 
-// NullBytes is where, at most, the addresses end that no compiler gives to
-// anything: NULL and what lies behind it. In a module with data below it ends
-// where the data begins; a module without a shadow stack pointer and without
-// data may use all its memory, and has none.
+// NullBytes is the largest end of the addresses that no compiler gives to any
+// object: NULL and the addresses behind it. In a module with data below
+// NullBytes, they end where the data begins. A module without a shadow stack
+// pointer and without data may use all its memory, so it has no such addresses.
 const NullBytes = 1024
 
-// Observer is told what handlers do while they do it. It must not touch the program.
+// Observer gets the actions of handlers while they happen. It must not touch
+// the program.
 type Observer interface {
-	// Access tells of a load or store, not one of imports: n bytes from addr
-	// on, by the instruction at offset of the module.
+	// Access reports a load or store, but not accesses of imports: n bytes at
+	// addr, by the instruction at offset of the module.
 	Access(c *Context, offset int, addr, n uint32, store bool)
-	// Block tells that b begins to execute.
+	// Block reports that b begins to execute.
 	Block(c *Context, b *WatchedBlock)
-	// Charge tells what is charged besides blocks, parts of a cycle
-	// (Module.CycleParts): for the bytes of the bulk operation at offset, or
-	// with offset -1 for an import that has been called through the table, by
-	// the call entered last.
+	// Charge reports a charge outside blocks, parts of a cycle
+	// (Module.CycleParts). It is for the bytes of the bulk operation at offset.
+	// With offset -1, it is for an import called through the table, by the call
+	// entered last.
 	Charge(c *Context, offset int, cost int64)
-	// Enter tells of a call, by the instruction at offset, of a function of the
-	// module, and Leave of its return. A trap leaves nothing.
+	// Enter reports a call of a function of the module by the instruction at
+	// offset, and Leave its return. A trap does not call Leave.
 	Enter(c *Context, offset int)
 	Leave(c *Context)
 }
@@ -42,12 +44,12 @@ type Observer interface {
 // WatchedBlock is a run of instructions that is charged at once.
 type WatchedBlock struct {
 	Offsets []int // of the instructions
-	// what each is charged, parts of a cycle: the block's cost, shared out by
-	// what each would cost alone
+	// the charge of each, parts of a cycle: the block's cost, divided in
+	// proportion to the cost of each alone
 	Costs []int64
 }
 
-// siteKind is what a site in rewritten code tells.
+// siteKind is the kind of report at a site in rewritten code.
 type siteKind uint8
 
 const (
@@ -63,23 +65,23 @@ const (
 // site is a place in rewritten code that calls the import watchImport.
 type site struct {
 	kind   siteKind
-	size   uint8  // of an access, bytes; 0: the call says
-	add    uint32 // to the address
+	size   uint8  // of an access, bytes; 0: an argument of the call
+	add    uint32 // added to the address
 	offset int
 	block  *WatchedBlock
 	cost   int64 // of an import, parts of a cycle
 }
 
-// watchImport is the name of the import that tells the Observer, behind those
-// of the module: the number of a site, an address, a number of bytes.
+// watchImport is the name of the import that reports to the Observer. It stands
+// behind the module's imports. Its arguments are the number of a site, an
+// address and a number of bytes.
 const watchImport = "watch"
 
 var watchType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}}
 
-// tells reports whether there is anything to tell.
 func (w *Watch) tells() bool { return w.Accesses || w.Blocks }
 
-// watched passes on what rewritten code tells.
+// watched passes a report of rewritten code to the Observer.
 func (c *Context) watched(id, addr, n uint32) {
 	m := c.program.module
 	s, o := &m.sites[id], m.spec.Watch.Observer
@@ -88,7 +90,7 @@ func (c *Context) watched(id, addr, n uint32) {
 		if s.size > 0 {
 			n = uint32(s.size)
 		}
-		// else it traps
+		// otherwise it traps
 		if at := uint64(addr) + uint64(s.add); n > 0 && at+uint64(n) <= uint64(len(c.program.mem)) {
 			o.Access(c, s.offset, uint32(at), n, s.kind == siteStore)
 		}
@@ -106,8 +108,8 @@ func (c *Context) watched(id, addr, n uint32) {
 	}
 }
 
-// nullBytes is where the addresses end that a NULL pointer may lead to, 0:
-// there are none (NullBytes). compiled: the module has a shadow stack pointer.
+// nullBytes is the end of the addresses of NULL pointers; 0: there are none
+// (NullBytes). compiled means that the module has a shadow stack pointer.
 func (m *Module) nullBytes(compiled bool) uint32 {
 	end := uint32(NullBytes)
 	for i := range m.wasm.Data {
@@ -122,8 +124,7 @@ func (m *Module) nullBytes(compiled bool) uint32 {
 }
 
 // refusesNull reports whether the instruction at offset of a function reads or
-// writes memory, so that what has ended the handler there is the check of its
-// address.
+// writes memory. If so, the check of its address has ended the handler there.
 func (m *Module) refusesNull(fn, offset int) bool {
 	if m.null == 0 || offset < 0 {
 		return false
@@ -140,8 +141,8 @@ func (m *Module) refusesNull(fn, offset int) bool {
 	return false
 }
 
-// tell appends a call that tells of a site; operands are locals with the
-// address and the number of bytes, -1: 0.
+// tell appends a call that reports a site. The operands are locals with the
+// address and the number of bytes; -1: the value 0.
 func (r *rewriter) tell(b []byte, s site, addr, n int64) []byte {
 	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), int64(len(r.sites)))
 	for _, local := range []int64{addr, n} {
@@ -155,7 +156,8 @@ func (r *rewriter) tell(b []byte, s site, addr, n int64) []byte {
 	return wasm.AppendIndexed(b, wasm.OpCall, uint32(len(r.m.Imports)))
 }
 
-// look appends what watches a load or store, whose operands are on the stack.
+// look appends the code that watches a load or store, whose operands are on the
+// stack.
 func (r *rewriter) look(in *wasm.Instr) {
 	if !r.watch.Accesses && r.null == 0 {
 		return
@@ -181,8 +183,8 @@ func (r *rewriter) look(in *wasm.Instr) {
 	}
 }
 
-// refuseNull ends the handler if the address in a local, with add, is one that
-// a NULL pointer leads to.
+// refuseNull ends the handler if the address in a local, plus add, is an
+// address of a NULL pointer.
 func (r *rewriter) refuseNull(b []byte, addr uint32, add uint64) []byte {
 	if add >= uint64(r.null) {
 		return b
@@ -191,8 +193,8 @@ func (r *rewriter) refuseNull(b []byte, addr uint32, add uint64) []byte {
 	return append(append(b, byte(wasm.OpI32LtU)), trapIf...)
 }
 
-// lookBulk appends what watches a bulk operation: destination, source or value,
-// and length are on the stack.
+// lookBulk appends the code that watches a bulk operation. On the stack are
+// destination, source or value, and length.
 func (r *rewriter) lookBulk(in *wasm.Instr) {
 	if !r.watch.tells() && r.null == 0 {
 		return
@@ -200,7 +202,7 @@ func (r *rewriter) lookBulk(in *wasm.Instr) {
 	n, from, to := r.temps.get('n', wasm.I32), r.temps.get('b', wasm.I32), r.temps.get('a', wasm.I32)
 	b := wasm.AppendIndexed(wasm.AppendIndexed(r.block, wasm.OpLocalSet, n), wasm.OpLocalSet, from)
 	b = wasm.AppendIndexed(b, wasm.OpLocalTee, to)
-	if r.null > 0 { // nothing is moved to or from nowhere
+	if r.null > 0 { // a move of no bytes may name NULL
 		b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, n), byte(wasm.OpIf), 0x40)
 		b = r.refuseNull(b, to, 0)
 		if in.Op == wasm.OpMemoryCopy {
@@ -220,7 +222,7 @@ func (r *rewriter) lookBulk(in *wasm.Instr) {
 	r.block = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, from), wasm.OpLocalGet, n)
 }
 
-// call copies a call, of a function that may have another number here, and tells of it.
+// call copies a call and reports it. The function may have another number here.
 func (r *rewriter) call(in *wasm.Instr) {
 	own := in.Op == wasm.OpCallIndirect || in.Imm >= uint64(len(r.m.Imports))
 	if own && r.watch.Blocks {
@@ -239,8 +241,8 @@ func (r *rewriter) call(in *wasm.Instr) {
 	}
 }
 
-// moved is the number that a function has in the rewritten module, where the
-// import that tells the Observer stands before those that the module defines.
+// moved is the number of a function in the rewritten module. There, the import
+// that reports to the Observer stands before the module's own functions.
 func (r *rewriter) moved(fn uint32) uint32 {
 	if r.watch.tells() && int(fn) >= len(r.m.Imports) {
 		return fn + 1
@@ -249,7 +251,7 @@ func (r *rewriter) moved(fn uint32) uint32 {
 }
 
 // originalFunc is the number of a function of the rewritten module in the
-// module as it was loaded, -1: it is not there.
+// loaded module; -1: it is not there.
 func (m *Module) originalFunc(fn int) int {
 	if m.spec.Watch.tells() && fn >= len(m.ops) {
 		fn--
@@ -257,20 +259,20 @@ func (m *Module) originalFunc(fn int) int {
 			return -1
 		}
 	}
-	if fn >= len(m.functions) { // a wrapper that the rewriter put round an import
+	if fn >= len(m.functions) { // a wrapper that the rewriter put around an import
 		return -1
 	}
 	return fn
 }
 
-// seen notes an instruction of the present block and what it costs alone.
+// seen notes an instruction of the present block and its cost alone.
 func (r *rewriter) seen(in *wasm.Instr) {
 	if r.watch.Blocks {
 		r.offsets, r.shares = append(r.offsets, in.Offset), append(r.shares, r.alone(in))
 	}
 }
 
-// alone is what an instruction would cost alone, parts of a cycle.
+// alone is the cost of an instruction alone, parts of a cycle.
 func (r *rewriter) alone(in *wasm.Instr) int64 {
 	p := &r.prices.ops[in.Op.Index()]
 	cost := p.cost * r.prices.worth[p.unit]
@@ -280,7 +282,7 @@ func (r *rewriter) alone(in *wasm.Instr) int64 {
 	return cost
 }
 
-// tellBlock appends what tells of the present block, which costs so much.
+// tellBlock appends the code that reports the present block and its cost.
 func (r *rewriter) tellBlock(cost int64) {
 	if !r.watch.Blocks || len(r.offsets) == 0 {
 		return

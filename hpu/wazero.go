@@ -18,14 +18,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// wazeroShared is the part of wazero that all engines of the process use: the
+// wazeroShared is the part of wazero that all engines of the process share: the
 // runtime with the imports, and machine code.
 type wazeroShared struct {
 	runtime  wazero.Runtime
-	dispatch wazero.CompiledModule // see there
+	dispatch wazero.CompiledModule // the module of dispatch
 	mu       sync.Mutex
 	codes    map[[sha256.Size]byte]*sharedCode
-	idle     []*sharedCode // without users, the one released last at the end
+	idle     []*sharedCode // without users, the last released at the end
 }
 
 // sharedCode is machine code with the number of its users.
@@ -35,15 +35,16 @@ type sharedCode struct {
 	users    int
 }
 
-// idleCodes is how many modules stay compiled when nobody uses them: a sweep of
+// idleCodes is how many modules without users stay compiled. So a sweep of
 // simulations compiles its handlers once.
 const idleCodes = 64
 
 var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	ctx := context.Background()
-	// of what the rewriter adds: Load lets modules have no multiple values
+	// for code that the rewriter adds: Load refuses modules with multiple
+	// values
 	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue |
-		api.CoreFeatureReferenceTypes | // likewise
+		api.CoreFeatureReferenceTypes | // also for the rewriter
 		api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
 		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(true))
@@ -88,7 +89,8 @@ func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
 		return s, nil
 	}
 	defer func() {
-		// The compiler's own assertions; Load has checked the module, so that none is expected.
+		// A failed assertion of the compiler. None is expected, because Load
+		// has checked the module.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("module %s: wazero cannot compile it: %v", m.name, r)
 		}
@@ -133,7 +135,7 @@ type wazeroEngine struct {
 	arena    arena
 	workers  workers
 	dispatch api.Module
-	idle     *wazeroCall // the first; the one used last is the next
+	idle     *wazeroCall // a list of free calls: the last used is the first
 	images   []*wazeroImage
 	closed   bool
 }
@@ -220,8 +222,8 @@ func (c *wazeroImage) Close() error {
 
 // wazeroInstance is a module instance.
 type wazeroInstance struct {
-	entries []uint64  // references to those of handlers, 0: not yet asked for
-	few     [4]uint64 // entries of a module with no more handlers, beside it
+	entries []uint64  // references to the entries of handlers, 0: not looked up yet
+	few     [4]uint64 // memory of entries for a module with no more handlers
 	engine  *wazeroEngine
 	mod     api.Module
 	image   *wazeroImage
@@ -229,20 +231,21 @@ type wazeroInstance struct {
 	regs    [numRegs]api.MutableGlobal
 }
 
-// wazeroCall is what a call of a handler needs: the function of dispatch, which
-// has a machine stack, so that each suspended call has its own, and room for
-// parameters and results. It is the context that tells imports, without a
-// look-up, whose handler calls them.
+// wazeroCall is the state of a call of a handler. It has the function of
+// dispatch, with a machine stack, so that each suspended call has its own. It
+// has room for parameters and results. It is also the context that shows
+// imports, without a look-up, whose handler calls them.
 type wazeroCall struct {
 	context.Context
 	c     *Context
 	fn    api.Function
 	next  *wazeroCall
 	stack [3 + numRegs]uint64
-	_     [16]byte // two lines of the processor's cache, of which the end of a call needs the first
+	_     [16]byte // two cache lines; the end of a call needs only the first
 }
 
-// Value implements context.Context: it holds nothing, which is what wazero asks with every call.
+// Value implements context.Context. There is no value; wazero asks for one at
+// every call.
 func (*wazeroCall) Value(any) any { return nil }
 
 func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
@@ -273,12 +276,12 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	return i, nil
 }
 
-// anonymous lets any number of instances be in the runtime, runs no start
-// function and has no source of random numbers, which wazero would otherwise
-// seed for each: 5 KB and as much time as all the rest.
+// anonymous allows any number of instances in the runtime. It runs no start
+// function. It has no source of random numbers, because wazero would seed one
+// for each instance: 5 KB, and as much time as everything else.
 var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(noBytes{})
 
-// noBytes is a source that is at its end: handlers have no import that reads it.
+// noBytes is an empty source. Handlers have no import that reads it.
 type noBytes struct{}
 
 func (noBytes) Read([]byte) (int, error) { return 0, io.EOF }
@@ -310,7 +313,7 @@ func (i *wazeroInstance) prepare(c *Context, fn uint32) error {
 	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&wazeroCall{Context: context.Background(), c: c}, nil)
 }
 
-// wazeroTraps are the texts of wazero's errors, which it does not export.
+// wazeroTraps are the texts of wazero's errors, which wazero does not export.
 var wazeroTraps = []struct {
 	text string
 	kind TrapKind
@@ -333,10 +336,9 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, stack []level) {
 			break
 		}
 	}
-	// The stack trace names functions without names as .$N, innermost first,
-	// each with its place (offsetSections) in the line below. What is not a
-	// function of the module is a wrapper that the rewriter put round an
-	// import.
+	// The stack trace names functions without names as .$N, innermost first.
+	// The line below each has its place (offsetSections). A function that is
+	// not in the module is a wrapper that the rewriter put around an import.
 	for _, frame := range strings.Split(text, "\n\t.$")[1:] {
 		n, _, _ := strings.Cut(frame, "(")
 		fn, err := strconv.Atoi(n)

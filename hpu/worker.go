@@ -12,16 +12,16 @@ type fiber interface {
 type worker struct {
 	fiber
 	of  *workers
-	c   *Context // whose handler it runs
-	run func()   // runs that; made once, so that starting allocates nothing
+	c   *Context // its handler is run
+	run func()   // runs the handler of c; made once, so that a start allocates nothing
 }
 
-// workers are shared by all programs of an engine, and so is what a call of an
-// import is decoded into. What was used last is used next: then the processor
-// still has it at hand, which of a thousand programs it may have been.
+// workers are shared by all programs of an engine. So are the actions that
+// calls of imports are decoded into. The last one used is used next, because it
+// is still in the processor's cache, even with a thousand programs.
 type workers struct {
 	idle    []*worker
-	actions []*Action // that no call uses
+	actions []*Action // free actions
 	fiber   func() fiber
 }
 
@@ -39,10 +39,9 @@ func (w *workers) get(c *Context) *worker {
 	return x
 }
 
-// put takes a worker back whose handler has ended.
 func (x *worker) put() { x.of.idle = append(x.of.idle, x) }
 
-// action returns an empty action, which give takes back.
+// action returns an empty action. give takes it back.
 func (w *workers) action() *Action {
 	n := len(w.actions)
 	if n == 0 {

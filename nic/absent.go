@@ -2,29 +2,29 @@ package nic
 
 import "github.com/spinsim/spinsim/host"
 
-// absentPages are the pages for which packets of messages wait. A packet at
-// which the host's memory faults looks again by itself, unless an earlier one
-// of its message waits for the same page: that one looks for both. It could not
-// land before it in any case (host.Order). Devices that publications describe
-// note a page of a message once, too: PART's FIFO takes no entry like the last
-// one (Psistakis'19 §3.2.1), and InfiniBand with page faults keeps a bit for
-// each fault in flight (Lesokhin et al., ASPLOS'17 §4).
+// absentPages are the pages that packets of messages wait for. A packet that
+// meets a page fault tries again after a pause. If an earlier packet of its
+// message already waits for the same page, only the earlier one tries: the
+// later one could not land before it (host.Order). Published devices also note
+// a page of a message once. PART's FIFO takes no entry equal to the last one
+// (Psistakis'19 §3.2.1). InfiniBand with page faults keeps a bit for each fault
+// in flight (Lesokhin et al., ASPLOS'17 §4).
 type absentPages struct {
 	pages map[absentPage]*absentWait
 	free  *absentWait
 }
 
-// absentPage is a page by its number in a process.
+// absentPage is a page of a process, by its number.
 type absentPage struct {
 	space  *host.AddressSpace
 	number uint64
 }
 
-// absentWait is who waits for a page.
+// absentWait is the packets that wait for one page.
 type absentWait struct {
-	looks  *host.Access   // looks again
-	joined []*host.Access // of later packets of its message
-	next   *absentWait    // free
+	looks  *host.Access   // the access that tries again
+	joined []*host.Access // accesses of later packets of its message
+	next   *absentWait    // in the free list
 }
 
 func pageOf(a *host.Access) absentPage {
@@ -32,8 +32,8 @@ func pageOf(a *host.Access) absentPage {
 	return absentPage{a.Space, addr / host.PageBytes}
 }
 
-// await notes that the packet of a has met an absent page. It reports whether
-// another one looks for it.
+// await notes that the packet of access a has met an absent page. It reports
+// whether an earlier access already tries again for that page.
 func (p *absentPages) await(a *host.Access) (joined bool) {
 	at := pageOf(a)
 	switch w := p.pages[at]; {
@@ -60,7 +60,8 @@ func (p *absentPages) begin(at absentPage, a *host.Access) {
 	a.Begin = true
 }
 
-// ended takes out what waits with a; nil: nothing. It is to be given back.
+// ended removes and returns the packets that wait with a; nil: there are none.
+// The caller gives the result back.
 func (p *absentPages) ended(a *host.Access) *absentWait {
 	at := pageOf(a)
 	w := p.pages[at]

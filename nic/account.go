@@ -4,65 +4,65 @@ import (
 	"fmt"
 )
 
-// account holds the books of a NIC: where the bytes of messages are, and what
-// became of them. Each byte that is posted ends in one fate, in the books of
-// the node where it ends. What was handed over at one door must have come in at
-// the next, so that a byte which vanishes in between is missed there.
+// account is the books of a NIC: where the bytes of messages are, and their
+// fates. Each byte that is posted gets one fate, at the node where it ends. The
+// account also compares the bytes that leave each stage with the bytes that
+// enter the next, so a byte lost in between is found there.
 //
-// A message keeps a count of its own, inbound.settled. When the message ends,
-// every byte of it must have a fate, once.
+// A message has its own count, inbound.settled. When the message ends, every
+// byte of it must have exactly one fate.
 type account struct {
-	came   int64 // that receive was given, each byte once
-	posted int64 // of messages that begin here
-	sent   int64 // of them, that have left for the wire, each byte once
-	// that have left for the wire, repeats and what the transport says by
-	// itself included
+	came   int64 // bytes that receive was given, each byte once
+	posted int64 // bytes of messages that begin here
+	sent   int64 // bytes of posted that have left for the wire, each byte once
+	// bytes that have left for the wire, with repeats and the transport's own
+	// packets
 	wired   int64
-	unwired int64  // that came from the wire, second copies included
-	out, in uint32 // packets of these
+	unwired int64  // bytes that came from the wire, with second copies
+	out, in uint32 // packets of wired and of unwired
 	of      [fates]int64
 
-	unsent int64 // of posted: their fate is known here, because they have never left
-	absent int64 // of the fates here: bytes that have never come, because their source gave them up
-	// of unwired: what receive is not given, such as a second copy, a damaged
-	// packet, an acknowledgement of the transport
+	unsent int64 // bytes of posted that never leave: their fate is known here
+	absent int64 // bytes among the fates here that never came: their source gave them up
+	// bytes of unwired that receive is not given: second copies, damaged
+	// packets, the transport's acknowledgements
 	again int64
-	// bytes of a user header that were offered to its handler, and then
+	// bytes of a user header that were offered to its handler and then
 	// deposited as well: they have one fate
 	copies  int64
-	givenUp int64 // that a transport has sent in vain, as far as it knows
+	givenUp int64 // bytes that a transport has sent in vain, as far as it knows
 	dropped int64 // packets that host memory did not take
 	_       [16]byte
 }
 
-// fate is what became of a byte of a message.
+// fate is how a byte of a message ended.
 type fate uint8
 
-// Fates. The first three are where bytes are meant to go.
+// Fates. The first three are the intended ones.
 const (
 	noFate            fate = iota
 	deposited              // in host memory
 	offered                // to a handler
-	answered               // in HPU memory, where a handler has waited for it
+	answered               // in HPU memory, where a handler waited for it
 	declined               // a header handler has dropped the message
-	truncated              // the entry has room for less, or takes no more
+	truncated              // the entry has less room, or takes no more data
 	refused                // no entry takes the message
 	nobody                 // there is no such process, interface or node
-	unwanted               // the initiator of a swap does not want the values before it
-	packetBufferFull       // there was no room for the packet
-	handlersWaiting        // nor for its handler
-	messageMemoryFull      // nor for what its handlers remember of the message
-	unreadable             // the bus has refused to read host memory
-	unwritable             // or to write it
-	ignored                // the SMMU has let the write end well, without memory
-	damaged                // on its way
-	failed                 // the header handler, or what it works on is gone
-	unaligned              // the user header of an atomic leaves no whole elements
-	undelivered            // the transport has got no acknowledgement
+	unwanted               // the initiator of a swap does not want the old values
+	packetBufferFull       // the packet buffer had no room for the packet
+	handlersWaiting        // the queue of handlers had no room for its handler
+	messageMemoryFull      // there was no memory for the handlers' state of the message
+	unreadable             // the bus refused to read host memory
+	unwritable             // the bus refused to write host memory
+	ignored                // the SMMU let the write end well, without memory
+	damaged                // on the way
+	failed                 // the header handler failed, or its memory is gone
+	unaligned              // the user header of an atomic leaves a fraction of an element
+	undelivered            // the transport got no acknowledgement
 	fates                  = iota - 1
 
-	// the cause of a loss, not a fate: there is no memory where a descriptor
-	// says, so that its bytes are unreadable
+	// noMemory is the cause of a loss, not a fate: a descriptor names memory
+	// that does not exist, so its bytes are unreadable.
 	noMemory fate = fates + 1
 )
 
@@ -72,13 +72,14 @@ var fateNames = [fates]string{
 	"unwritable", "ignored by the SMMU", "damaged on the way", "dropped: the handler failed", "dropped: an atomic behind an odd user header", "given up by the transport",
 }
 
-// settle gives n bytes of a message their fate.
+// settle gives n bytes of a message a fate.
 func (e *env) settle(in *inbound, f fate, n int) {
 	e.account.of[f-1] += int64(n)
 	in.settled += uint32(n)
 }
 
-// settleRest gives what the entry does not take of packet i its fate.
+// settleRest gives a fate to the bytes of packet i that the entry does not
+// take.
 func (e *env) settleRest(in *inbound, i int) {
 	from, to := in.frame.Span(i)
 	if most := int(in.d.MLength); to > most {
@@ -86,8 +87,8 @@ func (e *env) settleRest(in *inbound, i int) {
 	}
 }
 
-// notWritten is why bytes that were to be deposited were not: their interface
-// has closed, or there is no such memory.
+// notWritten is the fate of bytes that were to be deposited but were not: their
+// interface has closed, or there is no such memory.
 func (in *inbound) notWritten() fate {
 	if !in.d.Matched() {
 		return refused
@@ -95,8 +96,8 @@ func (in *inbound) notWritten() fate {
 	return unwritable
 }
 
-// settleOffered gives the bytes of packet i of which a payload handler was
-// given n, and those that the entry does not take, their fates.
+// settleOffered gives all bytes of packet i their fates: n were offered to a
+// payload handler, and the entry does not take the others.
 func (e *env) settleOffered(in *inbound, i, n int) {
 	e.settle(in, offered, n)
 	if in.spoiled {
@@ -105,31 +106,31 @@ func (e *env) settleOffered(in *inbound, i, n int) {
 	e.settleRest(in, i)
 }
 
-// offeredTwice: a header handler that was given the user header has chosen to
-// have all of the message deposited, user header included.
+// offeredTwice corrects the count when a header handler was given the user
+// header and then has the whole message deposited, user header included.
 func (e *env) offeredTwice(in *inbound) {
 	user := in.userHeader()
 	e.settle(in, offered, -user)
 	e.account.copies += int64(user)
 }
 
-// userHeader is how many bytes of it the header handler is given: it does not
-// reach past the first packet.
+// userHeader is how many bytes of the user header the header handler is given:
+// only those in the first packet.
 func (in *inbound) userHeader() int { return min(int(in.skip), len(in.frame.Data), in.frame.MTU) }
 
-// undealt is how many bytes of packet i are to be dealt with behind the user header.
+// undealt is how many bytes of packet i lie behind the user header.
 func (in *inbound) undealt(i int) int {
 	from, to := in.frame.Span(i)
 	return to - min(max(from, int(in.skip)), to)
 }
 
-// unsent gives bytes of a message that will never leave their fate.
+// unsent gives a fate to bytes of a message that will never leave.
 func (e *env) unsent(f fate, n int) {
 	e.account.unsent += int64(n)
 	e.account.of[f-1] += int64(n)
 }
 
-// over is the end of a message at its target.
+// over checks and closes the count of a message that ends at its target.
 func (e *env) over(in *inbound) {
 	if f := in.frame; in.settled != uint32(len(f.Data)) {
 		e.report.vanish(e, in)
@@ -137,13 +138,13 @@ func (e *env) over(in *inbound) {
 	e.core.releaseInbound(in)
 }
 
-// VanishedError is a message of which bytes have no fate, or two: they were
-// neither deposited, nor offered to a handler, nor lost under a name. Such a
-// run is wrong.
+// VanishedError is a message with bytes that have no fate, or two: they were
+// not deposited, not offered to a handler and not lost for a known reason. The
+// result of such a run is wrong.
 type VanishedError struct {
-	Message LostMessage // Bytes is how many have a fate, modulo 2^32, of Length
-	// instead of a message: an access of a handler, of which the device has not
-	// moved all bytes
+	Message LostMessage // Bytes: how many have a fate, modulo 2^32, of Length
+	// instead of a message: an access of a handler whose bytes the device did
+	// not all move
 	DMA string
 }
 
@@ -157,7 +158,7 @@ func (e *VanishedError) Error() string {
 		l.Rank, l.At, l.Bytes, l.Length, article(l.Kind), l.Kind, l.Initiator.NID, l.Number, l.PT, l.MatchBits)
 }
 
-// vanish records a message of which bytes have no fate.
+// vanish records a message with bytes that have no fate.
 func (r *Report) vanish(e *env, in *inbound) {
 	if r.first != nil {
 		return
@@ -173,7 +174,7 @@ func (a *account) gives(bytes int) {
 	a.wired += int64(bytes)
 }
 
-// takes counts a packet that has come from it.
+// takes counts a packet that comes from the wire.
 func (a *account) takes(bytes int) {
 	a.in++
 	a.unwired += int64(bytes)

@@ -9,19 +9,19 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// act executes handlers and carries out what they ask of the device; it
+// act executes handlers and carries out their requests to the device. It
 // implements hpu.Device.
 //
-// A handler is executed at the first instant of a segment, ahead of its own
-// time. What it asks for is stamped with the time its cycles have reached:
-// calls with no answer to wait for become events of that time, calls whose
-// answer depends on others suspend the handler until then.
+// A segment of a handler is executed at its first instant, ahead of the
+// handler's own time. Each request gets the time that the handler's cycles have
+// reached. A call without an answer becomes an event of that time. A call whose
+// answer depends on others suspends the handler until that time.
 type act struct {
 	*env
 	sched    resuming
 	runs     []run        // contexts, by their index
-	dmaBytes int64        // of DMA operations of handlers on their way
-	dmaWaits ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
+	dmaBytes int64        // of handlers' DMA operations on their way
+	dmaWaits ring[*dmaOp] // blocking operations that hpu.dma_bytes has no room for
 	inject   func(rank int, op hpu.Op) int64
 	deposits landing
 	out      origin
@@ -29,45 +29,44 @@ type act struct {
 	log      func(rank int, at sim.Time, program, line string)
 	nodes    uint32
 
-	answers  []answer // who waits for a reply
-	unused   []uint64 // cookies of answers that nobody uses
-	scratch  []byte   // of gather
-	promised int      // puts that handlers have made for a later moment
-	// operations from host memory and timers that handlers have asked for and
+	answers  []answer // waits for replies
+	unused   []uint64 // free cookies of answers
+	scratch  []byte   // buffer of gather
+	promised int      // puts that handlers have requested for a later moment
+	// operations from host memory and timers that handlers have requested and
 	// that have not left
 	commands   int
 	timers     []*timer     // messages to self of a later moment
-	idleTimers []*timer     // those that nobody uses
-	egress     ring[*run]   // handlers that wait for room in it
-	woken      ring[*run]   // of changed
-	idleWrites []*hostWrite // that nobody uses
-	lost       int64        // actions on counters that were freed meanwhile
+	idleTimers []*timer     // free timers
+	egress     ring[*run]   // handlers that wait for room in the egress
+	woken      ring[*run]   // buffer of changed
+	idleWrites []*hostWrite // free ones
+	lost       int64        // actions on counters that were freed before the action's time
 	_          [56]byte
 }
 
-// resuming lets suspended handlers go on.
+// resuming lets suspended handlers continue.
 type resuming interface {
 	resumable(r *run, result int64)
 }
 
-// origin is where messages begin.
 type origin interface {
 	drain()
 	prepare(ni *Interface, op *portals.Op) *outgoing
 	start(o *outgoing)
 }
 
-// roomy knows whether the egress has room.
+// roomy reports whether the egress has room.
 type roomy interface {
 	egressRoom(promised int) bool
 }
 
-// landing is told of the ends of writes to host memory.
+// landing learns when writes to host memory end.
 type landing interface {
 	wrote(in *inbound, write int)
 }
 
-// blockedOn is what a suspended handler waits for.
+// blockedOn is the operation that a suspended handler waits for.
 type blockedOn struct {
 	offset uint64
 	a, b   uint64
@@ -77,7 +76,7 @@ type blockedOn struct {
 	op     hpu.Op
 }
 
-// String says what is waited for, for the diagnosis of a stuck run.
+// String describes the wait for the diagnosis of a stuck run.
 func (b *blockedOn) String() string {
 	if b.op == hpu.OpWait32 {
 		return fmt.Sprintf("another value than %#x in HPU memory at %#x (wait32)", b.a, b.local)
@@ -87,11 +86,12 @@ func (b *blockedOn) String() string {
 
 // The events of act.
 const (
-	kindIssue sim.Kind = kindsOfAct + iota // *issue: a handler's operation is due
-	// *dmaOp: the handler's own time has come: the operation goes on the bus
+	// *issue: the handler's time has reached its operation
+	kindIssue sim.Kind = kindsOfAct + iota
+	// *dmaOp: the handler's time has come, and the operation goes on the bus
 	kindDMAIssue
-	kindDMAAgain  // *dmaOp: memory that was absent is written again
-	kindHostWrote // *hostWrite: bytes of the host are at HPU memory
+	kindDMAAgain  // *dmaOp: a write to memory that was absent is tried again
+	kindHostWrote // *hostWrite: bytes of the host have reached HPU memory
 )
 
 func (d *act) handle(e *sim.Event) {
@@ -133,7 +133,8 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 			return d.issueLater(r, a.Op, &a.Desc, 0, at), false
 		}
 	case hpu.OpCTGet:
-		// A counter may change before the handler's own time: the answer is that of its time.
+		// A counter may change before the handler's own time. The answer is the
+		// counter at that time.
 	case hpu.OpCTSet, hpu.OpCTInc, hpu.OpAck:
 		return d.issueCounter(r, a, at), false
 	case hpu.OpTimerCancel:
@@ -170,8 +171,8 @@ func (d *act) say(r *run, c *hpu.Context, a *hpu.Action, at sim.Time) {
 
 func (d *act) egressRoom() bool { return d.room.egressRoom(d.promised) }
 
-// suspended carries out what a handler waits for, at the moment at which it has
-// used up the cycles before the call.
+// suspended carries out the call that a handler waits for, when the handler has
+// used the cycles before the call.
 func (d *act) suspended(r *run) (result int64, ready bool) {
 	w := &r.wait
 	if sends(w.op, &r.desc) {
@@ -198,7 +199,7 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 	return d.blockingDMA(r)
 }
 
-// egressSpace lets handlers go on that wait for the egress.
+// egressSpace lets handlers that wait for room in the egress continue.
 func (d *act) egressSpace() {
 	for d.egress.len() > 0 && d.egressRoom() {
 		r := d.egress.pop()
@@ -206,10 +207,10 @@ func (d *act) egressSpace() {
 	}
 }
 
-// commandRead is an operation of a handler whose data has been read.
+// commandRead counts down when the data of a handler's operation has been read.
 func (d *act) commandRead() { d.commands-- }
 
-// readCounter stores success and failure of a counter in HPU memory.
+// readCounter stores the success and failure counts of a counter in HPU memory.
 func (d *act) readCounter(r *run, ct, out uint32) int64 {
 	v, err := r.task.in.iface.NI.CTGet(portals.Handle(ct))
 	if err != nil {

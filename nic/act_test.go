@@ -276,7 +276,9 @@ func TestActTimesOfDMA(t *testing.T) {
 				copy(h.bytes(0, 1000), pattern)
 				x.post(sim.Microsecond+cycles*sim.Nanosecond+1, kindWaiting, 0, func() {
 					if a.Op != hpu.OpDMAFromHost {
-						clear(h.bytes(0, 1000)) // the handler may use it again: the bytes are those of the call
+						// the handler may reuse the buffer: the write has the
+						// bytes of the call
+						clear(h.bytes(0, 1000))
 					}
 				})
 				x.finish()
@@ -297,7 +299,7 @@ func TestActTimesOfDMA(t *testing.T) {
 	})
 }
 
-// hostMemory is that of a handler's entry.
+// hostMemory is the memory of a handler's entry.
 func (x *actStage) hostMemory(h *hand) []byte { return x.alone.memory(h.addr, aloneEntry) }
 
 // Operations from host memory and timers wait at the NIC, as many as
@@ -428,10 +430,10 @@ func TestActTakesEffectAtTheHandlersTime(t *testing.T) {
 	})
 }
 
-// The bytes of a write are those of the call, wherever somebody may change them
-// before it lands: they stay where they are only if they are in the packet of
-// the handler, which waits until they have landed and has asked for nothing
-// else.
+// A write has the bytes of the call, even where somebody may change them before
+// it lands. The bytes are not copied only under three conditions: they are in
+// the handler's packet, the handler waits until they have landed, and it has
+// requested nothing else.
 func TestWritesInPlace(t *testing.T) {
 	for _, c := range []struct {
 		op            hpu.Op
@@ -457,8 +459,9 @@ func TestWritesInPlace(t *testing.T) {
 	}
 }
 
-// What a handler has asked for and not waited for may change the packet of the
-// next one in its context. The bytes of that one's write are those of the call.
+// An operation that a handler did not wait for may change the packet of the
+// next handler in its context. A write of the next handler still has the bytes
+// of the call.
 func TestWriteWhileAnEarlierHandlersReadIsOnItsWay(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		x := newActStage(t, e, module, 1)

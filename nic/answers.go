@@ -5,8 +5,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// answer says who waits for a reply: a handler that is suspended until the data
-// is in HPU memory, a message that the reply completes, or both.
+// answer is a wait for a reply. The reply lets a suspended handler continue
+// when the data is in HPU memory, or completes a message, or both.
 type answer struct {
 	run        *run // nil: no handler waits
 	generation uint32
@@ -16,7 +16,7 @@ type answer struct {
 	completes  *pending
 }
 
-// issueWaiting sends a get or a fetching atomic from the device, whose handler
+// issueWaiting sends a get or a fetching atomic from the device. Its handler
 // waits until the reply is in HPU memory.
 func (d *act) issueWaiting(r *run) (result int64, ready bool) {
 	w := &r.wait
@@ -35,7 +35,8 @@ func (d *act) issueWaiting(r *run) (result int64, ready bool) {
 	return result, result != hpu.OK
 }
 
-// remember notes who waits for a reply; the cookie, which is not 0, names the note.
+// remember stores a wait for a reply. It returns the wait's cookie, which is
+// not 0.
 func (d *act) remember(a answer) (cookie uint64) {
 	if k := len(d.unused) - 1; k >= 0 {
 		cookie = d.unused[k]
@@ -47,7 +48,8 @@ func (d *act) remember(a answer) (cookie uint64) {
 	return uint64(len(d.answers))
 }
 
-// note adds to a cookie, or to a new one if it is 0, the message that the reply completes.
+// note adds the message that the reply completes to a cookie, or to a new one
+// if cookie is 0.
 func (d *act) note(cookie uint64, u *pending) uint64 {
 	if cookie == 0 {
 		return d.remember(answer{completes: u})
@@ -56,7 +58,7 @@ func (d *act) note(cookie uint64, u *pending) uint64 {
 	return cookie
 }
 
-// forget drops what was noted for an operation that is through or did not leave.
+// forget drops the wait of an operation that has ended or did not leave.
 func (d *act) forget(cookie uint64) {
 	if cookie != 0 {
 		d.unused = append(d.unused, cookie)
@@ -66,8 +68,8 @@ func (d *act) forget(cookie uint64) {
 // awaited reports whether a handler waits for the reply of a cookie.
 func (d *act) awaited(cookie uint64) bool { return d.answers[cookie-1].run != nil }
 
-// answered puts bytes of a reply into HPU memory: data from offset from on, of
-// length bytes at most. It returns how many it has put there, and how many lie
+// answered copies bytes of a reply into HPU memory, from offset from, up to
+// length bytes in all. It returns how many it has copied and how many lie
 // beyond.
 func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int) {
 	a := &d.answers[cookie-1]
@@ -78,10 +80,10 @@ func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (tak
 	return copy(a.program.Memory()[uint64(a.local)+uint64(from):], data[:k]), len(data) - k
 }
 
-// answerThere lets the handler that waits for a reply go on: its bytes are in HPU
-// memory, or it was refused. A reply of fewer bytes than the handler has asked
-// for, such as a get beyond the end of an entry, is DENIED: the handler could not
-// know how many came.
+// answerThere lets the handler that waits for a reply continue: the bytes are
+// in HPU memory, or the request was refused. A reply shorter than requested,
+// such as a get beyond the end of an entry, is DENIED, because the handler
+// cannot see how many bytes came.
 func (d *act) answerThere(cookie, bytes uint64, fail portals.FailType) {
 	a := &d.answers[cookie-1]
 	r := a.run
@@ -96,7 +98,8 @@ func (d *act) answerThere(cookie, bytes uint64, fail portals.FailType) {
 	d.sched.resumable(r, result)
 }
 
-// replied completes the message that a reply completes, with the record of the reply's end.
+// replied ends the wait of a cookie: it completes the message that waits for
+// the reply. It runs when the record of the reply's end has landed.
 func (d *act) replied(cookie, bytes uint64, fail portals.FailType) {
 	completes := d.answers[cookie-1].completes
 	d.forget(cookie)

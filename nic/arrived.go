@@ -2,19 +2,20 @@ package nic
 
 import "slices"
 
-// arrivedOf is what has arrived of the messages of a source, which numbers them
-// from 1. Of a message that is whole nothing is kept but its number, and
-// numbers that follow each other are one run: there are at most one more runs
-// than messages of which packets are missing.
+// arrivedOf is the messages and packets that have arrived from one source. The
+// source numbers its messages from 1. For a whole message only its number is
+// kept, and consecutive numbers are one run. So there is at most one run more
+// than there are messages with missing packets.
 type arrivedOf struct {
-	whole []numbers           // in their order; between two of them at least one is missing
-	parts map[uint64][]uint64 // packets of the others, a bit for each
+	whole []numbers           // in increasing order; at least one number is missing between two runs
+	parts map[uint64][]uint64 // the packets of incomplete messages, a bit for each
 }
 
-// numbers are those from one to another, both included.
+// numbers is a run of consecutive numbers, both ends included.
 type numbers struct{ from, to uint64 }
 
-// firstTime notes packet i, of so many, of message n and reports whether it had not arrived yet.
+// firstTime notes packet i of message n, which has the given number of packets.
+// It reports whether the packet is new.
 func (k *arrivedOf) firstTime(n uint64, i, packets int) bool {
 	at, is := k.find(n)
 	if is {
@@ -26,7 +27,7 @@ func (k *arrivedOf) firstTime(n uint64, i, packets int) bool {
 	}
 	seen := k.parts[n]
 	if seen == nil {
-		seen = make([]uint64, 1+(packets+63)/64) // the first counts them
+		seen = make([]uint64, 1+(packets+63)/64) // the first word counts the packets
 		if k.parts == nil {
 			k.parts = map[uint64][]uint64{}
 		}
@@ -58,7 +59,7 @@ func (k *arrivedOf) find(n uint64) (at int, is bool) {
 	return at, k.whole[at].from <= n
 }
 
-// complete puts n, which lies before run at and in none, into the runs.
+// complete adds n to the runs. It lies in no run and before run at.
 func (k *arrivedOf) complete(n uint64, at int) {
 	before, behind := at > 0 && k.whole[at-1].to == n-1, at < len(k.whole) && k.whole[at].from == n+1
 	switch {

@@ -7,29 +7,29 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// Books are the accounts of all NICs of a network, added up: no byte is lost
-// without a word. When a run has no event left, every byte that was posted must
-// have a fate or be seen to wait for something:
+// Books are the accounts of all NICs of a network, added up. They show that no
+// byte is lost silently. When a run has no event left, every byte that was
+// posted must have a fate or visibly wait for something:
 //
-//	at a source       posted   = sent + fates of what has never left + what waits to leave
-//	in the network    wired    = unwired + lost - doubled + what waits in it
-//	at a target       unwired  = came + again + what has come too early
-//	in its messages   came     = fates of what has come + what waits for a header or a handler
+//	at a source       posted   = sent + fates of bytes that never leave + bytes that wait to leave
+//	in the network    wired    = unwired + lost - doubled + bytes that wait in it
+//	at a target       unwired  = came + again + bytes that have come too early
+//	in its messages   came     = fates of bytes that came + bytes that wait for a header or a handler
 //
-// and each message that has ended has given every byte of it one fate.
+// Each message that has ended must have given every byte exactly one fate.
 type Books struct {
 	sum      account
 	drained  bool
 	reliable bool
 	errs     []error
-	waits    int64 // bytes that wait to leave, or of messages that go on
+	waits    int64 // bytes that wait to leave, or belong to messages that have not ended
 }
 
-// NewBooks returns books without an account. drained: the run has no event
-// left, so that nothing is on its way.
+// NewBooks returns empty books. drained means that the run has no event left,
+// so nothing is on its way.
 func NewBooks(drained bool) *Books { return &Books{drained: drained} }
 
-// Add adds the account of a NIC, and holds it against what waits there.
+// Add adds the account of a NIC and compares it with the bytes that wait there.
 func (b *Books) Add(n *NIC) {
 	a := &n.env.account
 	b.sum.add(a)
@@ -65,9 +65,9 @@ func (b *Books) equal(n *NIC, what string, one int64, must string, other int64) 
 	}
 }
 
-// Close holds the accounts of all NICs against the network; stuck: the run has
-// ended because somebody waits. It returns an error that names each place where
-// bytes have vanished or have come from nowhere; nil: there is none.
+// Close compares the accounts of all NICs with the network. stuck means that
+// the run ended because something waits. The error names each place where bytes
+// vanished or appeared from nowhere; nil: there is none.
 func (b *Books) Close(f fabric.Fabric, stuck bool) error {
 	if !b.drained {
 		return errors.Join(b.errs...)
@@ -88,11 +88,12 @@ func (b *Books) Close(f fabric.Fabric, stuck bool) error {
 	return errors.Join(b.errs...)
 }
 
-// Posted is how many bytes the messages of all nodes had that began, those of
-// answers and of handlers included.
+// Posted is the bytes of all messages that began on any node, with answers and
+// messages of handlers.
 func (b *Books) Posted() int64 { return b.sum.posted }
 
-// Fates calls f with what became of bytes, and of how many, in an order that is always the same.
+// Fates calls f with each fate and its number of bytes, always in the same
+// order.
 func (b *Books) Fates(f func(name string, bytes int64)) {
 	for i, n := range b.sum.of {
 		f(fateNames[i], n)
@@ -143,7 +144,8 @@ func (n *NIC) leaving() int64 {
 	return bytes
 }
 
-// early is how many bytes have come before others of their source, for which they wait.
+// early is how many bytes came too early and wait for earlier packets of their
+// source.
 func (n *NIC) early() (bytes int64) {
 	if n.reliable != nil {
 		for _, p := range n.reliable.peers { //lint:maporder a sum
@@ -155,8 +157,8 @@ func (n *NIC) early() (bytes int64) {
 	return bytes
 }
 
-// holding is how many bytes that have come wait for something: for their
-// header, for its handler, for a processor, or for memory.
+// holding is how many bytes have come and wait for a header, a header handler,
+// a processor or memory.
 func (n *NIC) holding() int64 {
 	bytes := n.deposit.landing
 	seen := map[*inbound]bool{}

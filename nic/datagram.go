@@ -2,12 +2,12 @@ package nic
 
 import "github.com/spinsim/spinsim/portals"
 
-// A put with DATAGRAMS (docs/abi.md) is cut into packets that are messages of
-// their own, for libraries whose handlers repeat what is lost: the receiver
-// keeps nothing of it that could wait for ever for a packet, and a packet needs
-// no other one.
+// A put with DATAGRAMS (docs/abi.md) is cut into packets that are separate
+// messages. It is for libraries whose handlers repeat lost packets. The
+// receiver keeps no state that could wait for ever for a packet, and no packet
+// needs another.
 
-// datagrams makes the message one whose packets are messages of their own, if is.
+// datagrams makes each packet of the message a separate message, if is.
 func (o *outgoing) datagrams(is bool) {
 	if is {
 		o.frame.Datagram, o.frame.Whole = true, len(o.frame.Data)
@@ -15,8 +15,8 @@ func (o *outgoing) datagrams(is bool) {
 	}
 }
 
-// pieceAlone has the data of packet i at the NIC, which leaves as a message of
-// its own. One that has no memory is not sent.
+// pieceAlone sends packet i, whose data is at the NIC, as a separate message. A
+// packet without memory is not sent.
 func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	f := o.frame
 	last := i+1 == f.Packets
@@ -36,7 +36,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	}
 }
 
-// discard ends a damaged datagram whose entry could not tell.
+// discard drops a damaged datagram whose entry cannot report damage.
 func (in *inbound) discard() {
 	in.discards(damaged)
 	in.dropped = in.d.MLength

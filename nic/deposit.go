@@ -7,9 +7,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// deposit is the last stage: packets without handlers go to host memory by DMA,
-// and behind the data of a message the record of its end, with which events,
-// counters and acknowledgements follow.
+// deposit is the last stage. It writes packets without handlers to host memory
+// by DMA. Behind the data of a message it writes the record of its end. When
+// the record lands, events, counters and acknowledgements follow.
 type deposit struct {
 	*env
 	waiters waiters
@@ -17,7 +17,7 @@ type deposit struct {
 	absent  absentPages
 }
 
-// waiters knows the handlers and messages that wait for replies.
+// waiters are the handlers and messages that wait for replies.
 type waiters interface {
 	// answered returns how many bytes it has taken, and how many nobody wants.
 	answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int)
@@ -25,21 +25,21 @@ type waiters interface {
 	replied(cookie, bytes uint64, fail portals.FailType)
 }
 
-// writes counts the writes to host memory of a message: those of its packets
-// and those that its handlers make.
+// writes counts a message's writes to host memory: its packets and the writes
+// of its handlers.
 type writes struct {
 	begun    int32
 	underway int32
-	data     int32 // packets underway
+	data     int32 // packets on their way
 	barred   bool  // there are barriers
-	reply    bool  // the reply to a get is among it
-	over     bool  // the message has ended, but for writes of its handlers
+	reply    bool  // the reply to a get is a barrier
+	over     bool  // the message has ended, except for writes of its handlers
 }
 
-// barrier is an operation that waits for the writes made before it.
+// barrier is an operation that waits for all earlier writes.
 type barrier struct {
-	upTo  int32 // writes with lower numbers
-	left  int32 // of them
+	upTo  int32 // the writes with lower numbers
+	left  int32 // how many of them have not ended
 	issue *issue
 }
 
@@ -50,7 +50,7 @@ func (w *writes) begin() int {
 	return int(w.begun - 1)
 }
 
-// await makes an operation wait for the writes underway.
+// await makes an operation wait for the writes that are on their way.
 func (in *inbound) await(i *issue) {
 	in.barriers = append(in.barriers, barrier{in.begun, in.underway, i})
 	in.barred = true
@@ -62,8 +62,8 @@ const (
 	depositRecord        // *inbound
 )
 
-// The events of deposit.
-// *host.Access: memory that was absent is written again
+// kindWriteAgain is the event of deposit. P is a *host.Access: a write to
+// memory that was absent is tried again.
 const kindWriteAgain sim.Kind = kindsOfDeposit
 
 func (d *deposit) handle(e *sim.Event) {
@@ -76,8 +76,8 @@ func (d *deposit) handle(e *sim.Event) {
 }
 
 // packet takes the default action for a packet: its bytes go to the place in
-// the entry that matching decided. A packet of a reply that a handler waits for
-// goes to HPU memory, one that a header handler has dropped nowhere.
+// the entry that matching chose. A packet of a reply that a handler waits for
+// goes to HPU memory. A packet that a header handler has dropped goes nowhere.
 func (d *deposit) packet(in *inbound, i int) {
 	from, to := in.frame.Span(i)
 	switch in.phase {
@@ -97,8 +97,8 @@ func (d *deposit) packet(in *inbound, i int) {
 	d.handed(in)
 }
 
-// missing counts packet i of a message as dropped: it will never come, or has
-// come without its data.
+// missing counts packet i of a message as dropped. The packet will never come,
+// or came without its data.
 func (d *deposit) missing(in *inbound, i int) {
 	if in.phase == phaseDeposit || in.phase == phaseAnswer {
 		if from, to := in.clip(in.frame.Span(i)); from < to {
@@ -108,8 +108,8 @@ func (d *deposit) missing(in *inbound, i int) {
 	d.handed(in)
 }
 
-// clip cuts a range of the payload down to what is deposited: without the user
-// header and what was truncated.
+// clip cuts a range of the payload to the part that is deposited: without the
+// user header and truncated bytes.
 func (in *inbound) clip(from, to int) (int, int) {
 	return max(from, int(in.skip)), min(to, int(in.d.MLength))
 }
@@ -124,16 +124,16 @@ func (d *deposit) write(in *inbound, i, n int) {
 	d.bus.Write(a)
 }
 
-// Place says where a packet lies in host memory; it implements host.Places.
+// Place returns where a packet lies in host memory; it implements host.Places.
 func (in *inbound) Place(a *host.Access, off int) (addr uint64, n int) {
 	from, to := in.clip(in.frame.Span(a.Index))
 	addr, k := in.d.Piece(uint64(from-int(in.skip)+off), uint64(to-from-off))
 	return addr, int(k)
 }
 
-// handed counts a packet as on its way to host memory; after the last one the
-// record of the message's end follows it on the bus. A completion handler sees
-// all of the data there.
+// handed counts a packet as on its way to host memory. After the last packet,
+// the record of the message's end follows on the bus. A completion handler
+// therefore sees all of the data there.
 func (d *deposit) handed(in *inbound) {
 	in.left--
 	switch {
@@ -148,8 +148,8 @@ func (d *deposit) handed(in *inbound) {
 // Reached implements host.Client; deposit makes no atomics on the bus.
 func (d *deposit) Reached(*host.Access) {}
 
-// Begun implements host.Client: a packet whose page was absent crosses the bus;
-// those that wait with it go behind it.
+// Begun implements host.Client: a packet whose page was absent crosses the bus.
+// The packets that wait with it go behind it.
 func (d *deposit) Begun(a *host.Access) { d.resume(a, host.OK) }
 
 // Ended implements host.Client: a packet has landed or failed, or the record of
@@ -205,9 +205,9 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	d.wrote(in, write)
 }
 
-// resume has the packets look again that wait with one which crosses the bus or
-// has failed for good. If its page has not come they do not wait for it once
-// more.
+// resume lets packets try again that wait with access a, which crosses the bus
+// or has failed for good. If their page is still absent, they do not wait for a
+// once more.
 func (d *deposit) resume(a *host.Access, s host.Status) {
 	w := d.absent.ended(a)
 	if w == nil {
@@ -222,7 +222,7 @@ func (d *deposit) resume(a *host.Access, s host.Status) {
 	d.absent.give(w)
 }
 
-// wrote is the end of a write of a message: what has waited for it goes on.
+// wrote ends a write of a message and lets barriers behind it pass.
 func (d *deposit) wrote(in *inbound, write int) {
 	in.underway--
 	if in.barred {
@@ -240,7 +240,7 @@ func (d *deposit) wrote(in *inbound, write int) {
 	}
 }
 
-// pass lets go on what has waited for a write.
+// pass lets barriers continue that have waited for a write.
 func (d *deposit) pass(in *inbound, write int) {
 	kept := in.barriers[:0]
 	for _, b := range in.barriers {
@@ -250,14 +250,15 @@ func (d *deposit) pass(in *inbound, write int) {
 		if b.left > 0 {
 			kept = append(kept, b)
 		} else {
-			b.issue.in = nil // nothing that is written from now on concerns it, and the message may be over
+			b.issue.in = nil // later writes do not concern it, and the message may be over
 			d.post(d.now(), kindIssue, 0, b.issue)
 		}
 	}
 	in.barriers, in.barred = kept, len(kept) > 0
 }
 
-// complete sends the record of the message's end to host memory, behind its data.
+// complete sends the record of the message's end to host memory, behind its
+// data.
 func (d *deposit) complete(in *inbound) {
 	in.phase = phaseComplete
 	if in.d == nil {
@@ -268,7 +269,7 @@ func (d *deposit) complete(in *inbound) {
 		d.trace.done(in.frame)
 		d.waiters.answerThere(cookie, in.d.MLength, in.failure())
 	}
-	// nothing to land: the reply or the refusal leaves at once
+	// nothing lands, so the reply or the refusal leaves at once
 	if in.kind == portals.OpGet || !in.d.Matched() {
 		if in.underway > 0 && d.bus.Paged() {
 			in.reply = true // its request cannot follow writes that the bus has not taken
@@ -277,19 +278,19 @@ func (d *deposit) complete(in *inbound) {
 		d.finish(in)
 		return
 	}
-	// That its data has landed is known to its handler, and to the host, at the
-	// same moment: the record has crossed with the data.
+	// The handler and the host learn at the same moment that the data has
+	// landed, because the record crossed the bus with the data.
 	d.writeRecord(d, depositRecord, 0, in, in.order, in.landed)
 }
 
-// failed notes what the message has failed of, if it is the first that it has.
+// failed sets the message's failure unless it already has one.
 func (in *inbound) failed(fail portals.FailType) {
 	if in.fail == portals.NIOK {
 		in.fail = fail
 	}
 }
 
-// failure is what the message has failed of: at the other side, or on its way here.
+// failure is the failure of the message: at the other side, or on its way here.
 func (in *inbound) failure() portals.FailType {
 	if in.d.Fail != portals.NIOK {
 		return in.d.Fail
@@ -297,10 +298,10 @@ func (in *inbound) failure() portals.FailType {
 	return in.fail
 }
 
-// finish makes events and counters follow, and what they set off.
+// finish raises events and counters, and starts what they trigger.
 func (d *deposit) finish(in *inbound) {
 	out := portals.Outcome{Delivered: in.d.MLength - min(in.dropped, in.d.MLength), Fail: in.fail, Pending: in.pending && in.opened}
-	if in.pending && !in.opened { // of nothing that would complete the entry: another message will
+	if in.pending && !in.opened { // no operation completes the entry: another message will
 		out.Waits, out.Note = true, uint64(d.now())
 	}
 	damaged := in.damaged()

@@ -16,40 +16,42 @@ type dmaOp struct {
 	mark   poison.Mark
 	access host.Access
 	dmaState
-	one [1][]byte // the range in host memory, but for a region of vectors
+	one [1][]byte // the range in host memory, except for a region of vectors
 
-	// These are filled in for those that look at them only:
-	host    [][]byte       // the range of a region of vectors
+	// These are filled in only when they are needed:
+	host    [][]byte       // the range, of a region of vectors
 	region  portals.Region // if it is in several pieces
-	offset  uint64         // in it
-	a, b    uint64         // of an atomic
-	number  int64          // of the handler, for Watch
+	offset  uint64         // in region
+	a, b    uint64         // operands of an atomic
+	number  int64          // number of the handler, for Watch
 	message uint64         // its msg_id
-	// whole lines of the cache: the access begins one, and what follows it the
-	// fourth
+	// Padding to whole cache lines. The access begins one line, and the fields
+	// behind it begin the fourth.
 	_ [40]byte
 }
 
-// dmaState is what begins anew with each operation.
+// dmaState is the part that is reset for each operation.
 type dmaState struct {
-	memory     *Memory
-	in         *inbound // the handler's message; it is there as long as a write is on its way
-	run        *run
-	data       []byte // towards host memory: the bytes as they were at the call, if they are kept
-	result     int64
-	generation uint32 // of the run that made it: the handler may end before the operation does
-	// index of its handle, noHandle if the run is suspended for it, released if
-	// it no longer is
+	memory *Memory
+	in     *inbound // the handler's message, which exists while a write is on its way
+	run    *run
+	data   []byte // to host memory: a copy of the bytes at the call, if one is kept
+	result int64
+	// generation of the run that made it: the handler may end before the
+	// operation
+	generation uint32
+	// index of its handle; noHandle if the run is suspended for it; released if
+	// the run no longer is
 	handle  int32
-	write   int32 // its number among the writes of the message
+	write   int32 // number of this write in the message
 	tries   int32
-	space   uint32 // as the handler has named it
+	space   uint32 // as the handler named it
 	local   uint32
 	op      hpu.Op // the blocking form
-	vectors bool   // the range is host's
-	inPlace bool   // towards host memory: the bytes are not kept
+	vectors bool   // the range is in host
+	inPlace bool   // to host memory: no copy of the bytes is kept
 	posted  bool   // nobody waits for it
-	told    bool   // its handler wants to know of a fault, and not that it is tried again
+	told    bool   // its handler wants to see page faults, instead of a retry
 }
 
 const (
@@ -57,7 +59,7 @@ const (
 	released = -2
 )
 
-// dma returns an operation that is the caller's to fill in.
+// dma returns an operation for the caller to fill in.
 func (c *Core) dma() *dmaOp { return c.dmas.take() }
 
 func (c *Core) releaseDMA(o *dmaOp) {
@@ -84,7 +86,7 @@ func blockingForm(op hpu.Op) hpu.Op {
 // atomicBytes is the width of DMA atomics without a type (docs/abi.md).
 const atomicBytes = 8
 
-// newDMA prepares an operation; a negative result is the error of the call.
+// newDMA prepares an operation. A negative result is the error of the call.
 func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
 	value, inPlace := immediate(op), d.inPlace(r, op, local, length)
 	typed := op == hpu.OpDMAFAddTyped || op == hpu.OpDMAFAddTypedNB
@@ -132,16 +134,16 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	return o, hpu.OK
 }
 
-// inPlace reports whether the bytes of a write towards host memory can be taken
-// when it lands: its handler waits for that, nothing else that it has asked for
-// is on its way, nor what the handlers before it in its context have left
-// behind, and they are in the packet that the context has been given, which is
-// nobody else's.
+// inPlace reports whether the bytes of a write to host memory can be read when
+// it lands, without a copy. The conditions: the handler waits for the write. No
+// other operation of the handler, or of earlier handlers in its context, is on
+// its way. The bytes lie in the context's packet, which nobody else uses.
 func (d *act) inPlace(r *run, op hpu.Op, local, length uint32) bool {
 	return op == hpu.OpDMAToHost && d.hpu.DMAWrite != Initiated && !r.looks && r.late == 0 && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
 }
 
-// reach finds the range of an operation in host memory; a negative result is the error of the call.
+// reach finds the range of an operation in host memory. A negative result is
+// the error of the call.
 func (o *dmaOp) reach(offset uint64, length int, word bool) int64 {
 	region, memory := o.in.hostMemory(o.space)
 	if region == nil {
@@ -180,24 +182,24 @@ func (o *dmaOp) pieces() [][]byte {
 	return o.one[:]
 }
 
-// use counts an operation that begins (1) or has ended (-1) among those that
-// work on its memories. A write to memory of its message's process is on its
-// way no longer than the message is there, which is counted.
+// use counts an operation that begins (1) or has ended (-1) among the users of
+// its memories. A write to memory of its message's process needs no count: the
+// message outlives it, and the message is counted.
 func (o *dmaOp) use(n int) {
 	if o.op != hpu.OpDMAToHost || o.space >= granted {
 		o.memory.use(o.space, n)
 	}
 }
 
-// Place says where the bytes of an operation lie; it implements host.Places.
+// Place returns where the bytes of an operation lie; it implements host.Places.
 func (o *dmaOp) Place(a *host.Access, off int) (addr uint64, n int) {
 	it := o.region.Segments(o.offset+uint64(off), uint64(a.Length-off))
 	addr, k, _ := it.Next()
 	return addr, int(k)
 }
 
-// startDMA makes a non-blocking operation that goes on the bus at the handler's
-// own time, and returns its handle.
+// startDMA makes a non-blocking operation, which goes on the bus at the
+// handler's own time. It returns the operation's handle.
 func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	free := noHandle
 	for i := range r.handles {
@@ -230,16 +232,16 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 }
 
 // dmaRoom reports whether an operation may go now: hpu.dma_bytes has room for
-// it, and no operation waits for room.
+// it, and no other operation waits for room.
 func (d *act) dmaRoom(o *dmaOp) bool { return d.dmaWaits.len() == 0 && d.dmaFits(o) }
 
-// dmaFits reports whether hpu.dma_bytes has room for an operation; one that is
-// larger goes when there is no other.
+// dmaFits reports whether hpu.dma_bytes has room for an operation. An operation
+// larger than hpu.dma_bytes goes when there is no other.
 func (d *act) dmaFits(o *dmaOp) bool {
 	return d.dmaBytes == 0 || d.dmaBytes+int64(o.access.Length) <= int64(d.hpu.DMABytes)
 }
 
-// blockingDMA puts the operation that a handler is suspended for on the bus.
+// blockingDMA puts the operation that its handler waits for on the bus.
 func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 	w := &r.wait
 	o, result := d.newDMA(r, w.op, w.space, w.offset, w.local, w.length, w.a, w.b)
@@ -258,8 +260,8 @@ func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 	return o.begun(), o.handle == released
 }
 
-// dmaEnded gives the room of an operation back and lets those go on the bus
-// that have waited for it.
+// dmaEnded frees the room of an operation. Operations that wait for room then
+// go on the bus.
 func (d *act) dmaEnded(length int) {
 	d.dmaBytes -= int64(length)
 	for d.dmaWaits.len() > 0 && d.dmaFits(d.dmaWaits.front()) {
@@ -271,8 +273,9 @@ func (d *act) dmaEnded(length int) {
 	}
 }
 
-// issueDMA puts an operation on the bus. The handler of a blocking write that
-// waits for no more than that may go on, now if the operation is released.
+// issueDMA puts an operation on the bus. A blocking write may hold its handler
+// only until the write begins. If it begins at once, the operation is released
+// and the handler may continue now.
 func (d *act) issueDMA(o *dmaOp) {
 	a := &o.access
 	switch o.op {
@@ -289,7 +292,8 @@ func (d *act) issueDMA(o *dmaOp) {
 	}
 }
 
-// begun is what a handler is told whose write has begun: of a posted one it learns no more.
+// begun is the result that a handler gets when its write begins. It learns no
+// more about a posted write.
 func (o *dmaOp) begun() int64 {
 	if o.posted {
 		return hpu.OK
@@ -305,7 +309,7 @@ func (d *act) Begun(a *host.Access) {
 }
 
 // Reached implements host.Client: it executes a compare-and-swap or
-// fetch-and-add where the operation has reached host memory.
+// fetch-and-add when the operation reaches host memory.
 func (d *act) Reached(a *host.Access) {
 	o := a.Ref.(*dmaOp)
 	if o.result != hpu.OK {
@@ -328,7 +332,7 @@ func (d *act) Reached(a *host.Access) {
 	o.a = found
 }
 
-// move delivers the bytes of an operation.
+// move copies the bytes of an operation.
 func (d *act) move(o *dmaOp) {
 	failed, moved := o.result < hpu.OK, o.access.Length
 	switch {

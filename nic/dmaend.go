@@ -9,25 +9,26 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// dmaHandle is one non-blocking DMA operation of a handler.
+// dmaHandle is a non-blocking DMA operation of a handler.
 type dmaHandle struct {
 	used, done, waited bool
 	result             int64
-	failed             failedAccess // if the result says that it has failed
+	failed             failedAccess // valid if the result is an error
 }
 
-// failedAccess is an access of a handler to host memory that has failed, if the result says so.
+// failedAccess is a handler's access to host memory that has failed. It is
+// valid if result is an error.
 type failedAccess struct {
-	result  int64 // first: it says whether there is more to see
+	result  int64 // first, because the other fields matter only if it is an error
 	address uint64
 	bytes   int
 	tries   int
 	op      hpu.Op
 }
 
-// Ended implements host.Client: the data of an operation has landed, or its
-// answer is at the NIC, or it has failed. What faults is tried again, unless
-// its handler wants to know.
+// Ended implements host.Client: the data of an operation has landed, its answer
+// is at the NIC, or it has failed. An operation with a page fault is tried
+// again, unless its handler wants to see faults.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
 	if s == host.Fault && !o.told && o.result >= hpu.OK && int(o.tries) < d.spec.FaultTries {
@@ -43,8 +44,8 @@ func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	d.core.releaseDMA(o)
 }
 
-// look finds the handle of an operation by which its handler can look for its
-// end; nil: it has none, or has ended.
+// look finds the handle with which the handler can test its operation; nil:
+// there is no handle, or the handler has ended.
 func (o *dmaOp) look() *dmaHandle {
 	if o.handle < 0 || !o.run.active || o.run.generation != o.generation {
 		return nil
@@ -52,7 +53,7 @@ func (o *dmaOp) look() *dmaHandle {
 	return &o.run.handles[o.handle]
 }
 
-// end is the end of an operation, for whoever waits for it.
+// end ends an operation and lets its waiters continue.
 func (d *act) end(o *dmaOp, s host.Status) {
 	if o.result >= hpu.OK {
 		switch s {
@@ -99,7 +100,7 @@ func (d *act) end(o *dmaOp, s host.Status) {
 	}
 }
 
-// take gives a handler the result of an operation, whose handle is free again.
+// take gives a handler the result of an operation and frees the handle.
 func (r *run) take(h *dmaHandle) int64 {
 	result := h.result
 	if result < hpu.OK {
@@ -114,9 +115,9 @@ func (o *dmaOp) failure() failedAccess {
 	return failedAccess{op: o.op, address: address, bytes: o.access.Length, tries: int(o.tries), result: o.result}
 }
 
-// unlooked reports operations that have failed without the handler's having
-// looked at their ends, and counts those that are still on their way; it has
-// ended.
+// unlooked follows the end of a handler. It reports failed operations whose
+// results the handler did not read, and counts operations that are still on
+// their way.
 func (d *act) unlooked(r *run) {
 	if !r.looks {
 		return
@@ -131,9 +132,9 @@ func (d *act) unlooked(r *run) {
 	}
 }
 
-// unheard reports an operation that has failed and whose handler does not know.
-// If it should have changed memory the message has failed; in may be gone if it
-// was only to read.
+// unheard reports a failed operation whose handler does not know of the
+// failure. A failed write also fails its message. After a failed read, in may
+// be gone.
 func (d *act) unheard(in *inbound, e HandlerError, f failedAccess) {
 	if f.op == hpu.OpDMAToHost {
 		in.failed(portals.NISegv)
@@ -143,7 +144,7 @@ func (d *act) unheard(in *inbound, e HandlerError, f failedAccess) {
 	d.report.handlerFailed(e)
 }
 
-// failedAccess says what was asked for and how it ended; which is said in between.
+// failedAccess describes a failed access and its result, with which in between.
 func (e *env) failedAccess(f *failedAccess, which string) string {
 	what := "a read of"
 	switch f.op {
@@ -162,7 +163,7 @@ func (e *env) failedAccess(f *failedAccess, which string) string {
 	return fmt.Sprintf("%s %d bytes of host memory at %#x %s failed: %s", what, f.bytes, f.address, which, status)
 }
 
-// testDMA answers dma_test at the present moment.
+// testDMA answers dma_test.
 func (d *act) testDMA(r *run, handle uint64) int64 {
 	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
 		return hpu.Invalid
@@ -177,8 +178,8 @@ func (d *act) testDMA(r *run, handle uint64) int64 {
 	return 1
 }
 
-// waitDMA carries out dma_wait: the handler goes on at once if the operation is
-// done, and else gives its core away.
+// waitDMA carries out dma_wait. The handler continues at once if the operation
+// is done; otherwise it gives its core away.
 func (d *act) waitDMA(r *run, handle uint64) (result int64, ready bool) {
 	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
 		return hpu.Invalid, true

@@ -8,23 +8,25 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// env is what every stage of a NIC has at hand: the clock, a way to send itself
-// events, its device's numbers, and where it reports.
+// env is the common part of all stages: the clock, the engine for events, the
+// parameters of the device, and the report.
 type env struct {
-	// What every event needs, side by side, then what most do:
-	engine   *sim.Engine
-	core     *Core
-	bus      *host.Bus
-	trace    *timeline
-	watch    *watch
-	spec     *Spec
-	id       sim.ID
-	rank     int32
-	queued   bool  // an interface has operations to send
-	handling bool  // an event of the node is being handled, after which the interfaces are drained
+	// The fields that every event needs, then those that most events need:
+	engine *sim.Engine
+	core   *Core
+	bus    *host.Bus
+	trace  *timeline
+	watch  *watch
+	spec   *Spec
+	id     sim.ID
+	rank   int32
+	queued bool // an interface has operations to send
+	// an event of the node is being handled; the interfaces are drained after
+	// it
+	handling bool
 	lookers  int32 // handlers and processes that wait for a change of HPU memory
 
-	account account // begins a line of the cache
+	account account // begins a cache line
 
 	hpu     *HPUSpec
 	fabric  *fabric.Spec
@@ -40,17 +42,17 @@ func (e *env) post(at sim.Time, kind sim.Kind, a uint64, ref any) {
 	e.engine.Post(at, e.id, e.id, kind, a, 0, ref)
 }
 
-// writeRecord writes the record of an event to host memory, in memory that the
-// driver holds, behind what is in the line if there is one.
+// writeRecord writes the record of an event to host memory that the driver
+// holds. It goes behind the accesses in line, if there are any.
 func (e *env) writeRecord(c host.Client, op uint8, index int, ref any, line *host.Order, together bool) {
 	a := e.core.access()
 	a.Order, a.Length, a.Client, a.Op, a.Index, a.Ref, a.Together = line, e.record, c, op, index, ref, together
 	e.bus.Write(a)
 }
 
-// The events of each stage, by the upper bits of their kinds. Those of the bus
-// come before; the argument A and the reference P of each event stand beside
-// its kind.
+// The events of each stage, by the upper bits of their kinds. The events of the
+// bus come before these. Each kind has a comment with its argument A and its
+// reference P.
 const (
 	stageBits       = 8
 	stageOf         = 1 << stageBits
@@ -64,7 +66,7 @@ const (
 	kindsOfDeposit  = 9 * stageOf
 )
 
-// unknown is an event that no stage has sent.
+// unknown panics at an event that no stage has sent.
 func unknown(stage string, e *sim.Event) {
 	panic(fmt.Sprintf("nic: event of unknown kind %#x for %s", uint32(e.Kind), stage)) //lint:panic a bug of this package
 }

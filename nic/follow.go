@@ -8,19 +8,19 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// follow tells a sim.Follower how far messages have come. It is a part of the
-// timeline: without a tracer there is none, and its methods do nothing.
+// follow reports the progress of messages to a sim.Follower. It is part of the
+// timeline: without a tracer it is nil, and its methods do nothing.
 type follow struct {
 	*env
 	to sim.Follower
-	// by an operation or DMA operation of a handler: which handler it was, and
-	// when
+	// by operation or DMA operation of a handler: which handler requested it,
+	// and when
 	asked map[any]asked
-	flows map[*portals.Op]uint64 // messages whose initiator will be told of their ends
-	step  sim.Step               // reused: what a Follower is given is its for the call only
+	flows map[*portals.Op]uint64 // messages whose initiator will learn of their end
+	step  sim.Step               // reused: a Follower may use a step only during the call
 }
 
-// asked is what a handler has asked for.
+// asked is a handler that has requested an operation, and the time.
 type asked struct {
 	by sim.Task
 	at sim.Time
@@ -34,7 +34,7 @@ func newFollow(e *env) *follow {
 	return &follow{env: e, to: to, asked: map[any]asked{}, flows: map[*portals.Op]uint64{}}
 }
 
-// following returns who is to be told, nil if there is nobody.
+// following returns the follower to report to; nil: there is none.
 func (t *timeline) following() *follow {
 	if t == nil {
 		return nil
@@ -52,31 +52,31 @@ func (f *follow) tell(s sim.Step) {
 	f.to.Step(&f.step)
 }
 
-// of is packet i of a message, which no handler has.
+// of is the task of packet i of a message without a handler.
 func of(m *Frame, i int) sim.Task {
 	return sim.Task{Flow: m.Flow(), Packet: int32(i), Handler: sim.NoHandler}
 }
 
-// taskOf names the handler that a context runs.
+// taskOf is the task of the handler that a context runs.
 func taskOf(r *run) sim.Task {
 	return sim.Task{Flow: r.task.in.frame.Flow(), Packet: r.task.packet, Handler: int8(r.task.kind)}
 }
 
-// by notes the handler that has asked for something, for the moment at which it takes effect.
+// by notes which handler has requested something, until it takes effect.
 func (t *timeline) by(r *run, what any, at sim.Time) {
 	if f := t.following(); f != nil {
 		f.asked[what] = asked{taskOf(r), at}
 	}
 }
 
-// forget drops what was noted of something that does not happen.
+// forget drops the note of a request that does not happen.
 func (t *timeline) forget(what any) {
 	if f := t.following(); f != nil {
 		delete(f.asked, what)
 	}
 }
 
-// message is an operation that has become one.
+// message reports that an operation has become a message.
 func (t *timeline) message(m *Frame, op *portals.Op) {
 	f := t.following()
 	if f == nil {
@@ -93,14 +93,15 @@ func (t *timeline) message(m *Frame, op *portals.Op) {
 	f.tell(s)
 }
 
-// answered is a message that the NIC itself has made, because of one that has just ended.
+// answered reports a message that the NIC has made because another has just
+// ended.
 func (t *timeline) answered(m *Frame) {
 	if f := t.following(); f != nil {
 		f.tell(sim.Step{Kind: sim.StepMessage, Task: of(m, 0), Because: sim.OfEnd})
 	}
 }
 
-// part is a message that was cut off another.
+// part reports a message that was cut off another.
 func (t *timeline) part(m *Frame, op *portals.Op) {
 	f := t.following()
 	if f == nil {
@@ -110,21 +111,21 @@ func (t *timeline) part(m *Frame, op *portals.Op) {
 	f.tell(sim.Step{Kind: sim.StepMessage, Task: of(m, 0), Because: sim.OfHandler, By: sim.Task{Flow: whole, Handler: sim.NoHandler}})
 }
 
-// ready is a packet whose data is at the NIC.
+// ready reports that the data of a packet is at the NIC.
 func (t *timeline) ready(m *Frame, i int) {
 	if f := t.following(); f != nil {
 		f.tell(sim.Step{Kind: sim.StepReady, Task: of(m, i)})
 	}
 }
 
-// onWire is a packet of a message that takes the link.
+// onWire reports a packet that takes the link.
 func (t *timeline) onWire(p *fabric.Packet, flow uint64, i int, from, to sim.Time) {
 	if f := t.following(); f != nil {
 		f.tell(sim.Step{Kind: sim.StepWire, Task: sim.Task{Flow: flow, Packet: int32(i), Handler: sim.NoHandler}, Bytes: int64(p.Bytes), From: from, To: to})
 	}
 }
 
-// arrived is a packet at the NIC that receives it.
+// arrived reports a packet that has reached the receiver's NIC.
 func (t *timeline) arrived(m *Frame, i int) {
 	if f := t.following(); f != nil {
 		from, to := m.Span(i)
@@ -132,7 +133,7 @@ func (t *timeline) arrived(m *Frame, i int) {
 	}
 }
 
-// found is a packet whose message has been found.
+// found reports that the message of a packet has been found.
 func (t *timeline) found(in *inbound, i int) {
 	if f := t.following(); f != nil {
 		from, to := in.frame.Span(i)
@@ -140,7 +141,7 @@ func (t *timeline) found(in *inbound, i int) {
 	}
 }
 
-// crosses is an access that takes the bus.
+// crosses reports an access that takes the bus.
 func (t *timeline) crosses(a *host.Access, toHost bool, from, to sim.Time, bytes int) {
 	if f := t.following(); f != nil {
 		f.tell(sim.Step{
@@ -149,7 +150,7 @@ func (t *timeline) crosses(a *host.Access, toHost bool, from, to sim.Time, bytes
 	}
 }
 
-// landed is the end of an access for a packet, or for what a handler has asked for.
+// landed reports the end of an access for a packet or a handler.
 func (t *timeline) landed(in *inbound, i int) {
 	if f := t.following(); f != nil {
 		f.tell(sim.Step{Kind: sim.StepLanded, Task: of(in.frame, i)})
@@ -166,14 +167,14 @@ func (t *timeline) handlerLanded(o *dmaOp) {
 	f.tell(sim.Step{Kind: sim.StepLanded, Task: a.by, From: a.at})
 }
 
-// done is a message that the host can see.
+// done reports that the host can see a message.
 func (t *timeline) done(m *Frame) {
 	if f := t.following(); f != nil {
 		f.tell(sim.Step{Kind: sim.StepDone, Task: of(m, 0)})
 	}
 }
 
-// counted is a counter that a handler has changed.
+// counted reports that a handler has changed a counter.
 func (t *timeline) counted(i *issue) {
 	f := t.following()
 	if f == nil {
@@ -184,7 +185,7 @@ func (t *timeline) counted(i *issue) {
 	f.tell(sim.Step{Kind: sim.StepDone, Task: a.by})
 }
 
-// sent is the end of an operation at its initiator.
+// sent reports the end of an operation at its initiator.
 func (t *timeline) sent(op *portals.Op) {
 	f := t.following()
 	if f == nil {
@@ -193,12 +194,12 @@ func (t *timeline) sent(op *portals.Op) {
 	flow := f.flows[op]
 	delete(f.flows, op)
 	if op.Header.Kind == portals.OpAck {
-		return // nobody waits for that
+		return // nobody waits for it
 	}
 	f.tell(sim.Step{Kind: sim.StepDone, Task: sim.Task{Flow: flow, Handler: sim.NoHandler}, Sent: true})
 }
 
-// computes is a segment of a handler.
+// computes reports a segment of a handler.
 func (t *timeline) computes(r *run, end sim.Time) {
 	f := t.following()
 	if f == nil {
@@ -211,7 +212,7 @@ func (t *timeline) computes(r *run, end sim.Time) {
 	f.tell(s)
 }
 
-// whyStopped says what a handler has waited for.
+// whyStopped returns why a handler has waited.
 func whyStopped(r *run) sim.Stopped {
 	switch op := r.wait.op; {
 	case sends(op, &r.desc):

@@ -11,35 +11,34 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Frame is a message as it was sent: a header and a payload cut into packets,
-// of which the fabric carries references. What stands in it does not change
-// once it has been sent; the bytes of a packet are there before the packet is.
-// What the receiver knows of the message it keeps by itself, under Source and
-// Number.
+// Frame is a message as it was sent: a header and a payload cut into packets.
+// The fabric carries references to it. A frame does not change once it is sent,
+// and the bytes of a packet are present before the packet leaves. The receiver
+// keeps its own state of the message, under Source and Number.
 type Frame struct {
 	mark poison.Mark
 
-	// What every packet needs, side by side:
+	// Every packet needs these, so they lie side by side:
 	Data    []byte
 	Packets int // at least 1
-	MTU     int // bytes of every packet but the last
-	// so many packets, the last, come without their data: the source could not
-	// read it
+	MTU     int // bytes of every packet except the last
+	// how many packets at the end come without data, because the source could
+	// not read it
 	Unread         int
 	Source, Target int32  // nodes
 	Number         uint64 // of the message at its source, from 1
-	Self           bool   // a timer of a handler, or its message to the own process
-	// a packet of a put that is a message of its own: what is lost of it is its
-	// handlers' business
+	Self           bool   // a timer of a handler, or its message to its own process
+	// one packet of a put, sent as a separate message: if it is lost, only its
+	// handlers react
 	Datagram bool
-	// a datagram: the place of its data in the put, and the length of that,
+	// a datagram: the offset of its data in the put, and the length of the put,
 	// bytes
 	At, Whole int
-	cause     uint64 // of its operation
+	cause     uint64 // Cause of its operation
 	Header    portals.Header
 
-	// of the message among those from its source to its target, from 1; only
-	// where the network may bring a packet twice
+	// number of the message on the way from its source to its target, from 1;
+	// only where the network may bring a packet twice
 	Nth uint64
 	_   [24]byte
 }
@@ -50,19 +49,19 @@ func (f *Frame) Span(i int) (from, to int) {
 	return from, min(from+f.MTU, len(f.Data))
 }
 
-// carries reports whether packet i has the data that it should.
 func (f *Frame) carries(i int) bool { return i < f.Packets-f.Unread }
 
-// Flow is the number of the message for timelines: no other of the run has it.
+// Flow is the message's number on timelines, unique in the run.
 func (f *Frame) Flow() uint64 { return uint64(f.Source)<<40 | f.Number }
 
-// Cause makes what is the Cause of an operation: timelines show that it, and
-// what handlers send because of it hops times over, happens because of a flow.
+// Cause makes the Cause of an operation: timelines show that the operation
+// happens because of flow. The same holds for messages that handlers send
+// because of it, in a chain of at most hops messages.
 func Cause(flow uint64, hops int) uint64 { return uint64(hops)<<causeBits | flow }
 
 const causeBits = 62
 
-// effect is the Cause of what a handler sends because of the message.
+// effect is the Cause of a message that a handler sends because of this one.
 func (f *Frame) effect() uint64 {
 	if f.cause>>causeBits > 1 {
 		return f.cause - 1<<causeBits
@@ -70,7 +69,7 @@ func (f *Frame) effect() uint64 {
 	return 0
 }
 
-// packet is one packet of a frame whose data is at the NIC.
+// packet is one packet of a frame; its data is at the NIC.
 type packet struct {
 	f *Frame
 	i int
@@ -79,13 +78,11 @@ type packet struct {
 	device bool
 }
 
-// last reports whether it is the frame's last packet.
 func (k *packet) last() bool { return k.i+1 == k.f.Packets }
 
-// Core is what the NICs that one core of the simulating machine handles share:
-// objects that nobody uses at the moment, so that the hot path allocates
-// nothing and finds memory that is in the cache. Nothing that is simulated
-// depends on it.
+// Core is shared by the NICs that one core of the simulating machine handles.
+// It keeps free objects, so that the hot path allocates nothing and uses memory
+// that is in the cache. No simulated result depends on it.
 type Core struct {
 	frames   freeList[Frame]
 	incoming freeList[inbound]
@@ -96,11 +93,11 @@ type Core struct {
 	issues   freeList[issue]
 	buffers  [bufferClasses][][]byte
 	inUse    poison.Buffers
-	keep     bool // frames are not used again
+	keep     bool // frames are not reused
 }
 
-// Keep makes the core's frames never be used again, for networks that bring a
-// packet a second time to a NIC whose transport is none.
+// Keep stops the reuse of frames. Networks need it that may bring a packet
+// twice to a NIC whose transport is none.
 func (c *Core) Keep() { c.keep = true }
 
 // freeList keeps objects for reuse, the latest first.
@@ -128,8 +125,8 @@ func (l *freeList[T]) give(x *T) {
 
 const bufferClasses = 48 // powers of two
 
-// frame returns a frame with a payload of n bytes. What that is, the header and
-// the numbers are the caller's to fill in.
+// frame returns a frame with a payload of n bytes. The caller fills in the
+// payload, the header and the numbers.
 func (c *Core) frame(n, mtu int) *Frame {
 	f := c.frames.take()
 	f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
@@ -237,8 +234,8 @@ func (c *Core) releaseInbound(in *inbound) {
 	c.incoming.give(in)
 }
 
-// Balanced returns an error if something that was taken from the core was not
-// given back; with the tag invariants only.
+// Balanced returns an error if an object taken from the core was not given
+// back. It works only with the build tag invariants.
 func (c *Core) Balanced() error {
 	var open []error
 	for _, l := range []struct {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Idle returns nil if nothing is on its way through the NIC, and else an error
-// that says what is left: after a run in which nothing was lost it must be nil.
-// It is for tests and takes time in proportion to what was sent.
+// Idle returns nil if nothing is on its way through the NIC, and otherwise an
+// error that names the rest. After a run without losses it must return nil. It
+// is for tests: its time is proportional to the data that was sent.
 func (n *NIC) Idle() error {
 	var left []error
 	check := func(what string, count int) {
@@ -44,7 +44,6 @@ func (n *NIC) Idle() error {
 	return errors.Join(left...)
 }
 
-// count adds up over all peers.
 func (t *reliable) count(of func(p *peer) int) (sum int) {
 	for _, p := range t.peers { //lint:maporder a sum
 		sum += of(p)

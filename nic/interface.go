@@ -7,29 +7,29 @@ import (
 
 // Interface is a Portals interface of a process as the NIC sees it.
 type Interface struct {
-	Port  *portals.Port      // its transport's side
+	Port  *portals.Port      // the transport's side
 	Space *host.AddressSpace // the process's memory
 	env   *env
-	found [lineKinds]foundLine // the latest
+	found [lineKinds]foundLine // the latest look-up of each kind
 
-	NI      *portals.NI // its counters
+	NI      *portals.NI // for its counters
 	Own     portals.ID  // physical
 	waiters waiters
 	lines   [lineKinds]map[int32]*host.Order // by the other node
 	_       [56]byte
 }
 
-// foundLine is a line that was looked for.
+// foundLine is the result of a look-up of a line.
 type foundLine struct {
 	node int32
-	line *host.Order // nil: none was
+	line *host.Order // nil: there was none
 }
 
-// lineKind is what the accesses of a line are made for.
+// lineKind is the purpose of the accesses in a line.
 type lineKind uint8
 
 const (
-	// writes, reads and atomics of messages from a node, and of their handlers
+	// writes, reads and atomics of messages from a node and of their handlers
 	forArrivals lineKind = iota
 	forRequests          // reads of the data of requests to a node
 	forAnswers           // reads of the data of replies to a node
@@ -43,13 +43,15 @@ func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *
 	return i
 }
 
-// lineOf is the line of accesses to memory that are made for messages from or
-// to a node, or nil where nothing waits. What small messages write and read is
-// ordered (Portals 4.x §3.6.1, max_waw_ordered_size and max_war_ordered_size),
-// what handlers write, too (docs/abi.md), and the events of messages of one
-// source come in the order of their last packets. Requests of a process to a
-// node leave in the order in which they were made (§2.4), so their data is read
-// in it; what is absent holds up no reply, no other node and no other process.
+// lineOf returns the line for accesses to memory on behalf of messages from or
+// to a node. It returns nil where nothing waits. A line keeps accesses in order
+// for several reasons. The writes and reads of small messages are ordered
+// (Portals 4.x §3.6.1, max_waw_ordered_size and max_war_ordered_size). So are
+// the writes of handlers (docs/abi.md). The events of messages of one source
+// come in the order of their last packets. The requests of a process to a node
+// leave in the order in which they were made (§2.4), so their data is read in
+// that order. An absent page delays no reply, no other node and no other
+// process.
 func (i *Interface) lineOf(kind lineKind, node int32) *host.Order {
 	if i.env.bus.Paged() {
 		return i.line(kind, node)
@@ -60,7 +62,7 @@ func (i *Interface) lineOf(kind lineKind, node int32) *host.Order {
 	return nil
 }
 
-// line is a line.
+// line returns the line of a kind for a node, and makes it if there is none.
 func (i *Interface) line(kind lineKind, node int32) *host.Order {
 	found := &i.found[kind]
 	if found.line != nil && found.node == node {
@@ -78,9 +80,9 @@ func (i *Interface) line(kind lineKind, node int32) *host.Order {
 	return line
 }
 
-// interfaceOf is the interface that a header is for, nil if the process or the
-// interface does not exist. The newest is meant where a process has closed an
-// interface and opened it again.
+// interfaceOf returns the interface that a header is for; nil: the process or
+// the interface does not exist. If a process has closed an interface and opened
+// it again, the newest is meant.
 func (t *transmit) interfaceOf(h *portals.Header) *Interface {
 	for i := len(t.names) - 1; i >= 0; i-- {
 		if name := &t.names[i]; name.pid == h.Target.PID && name.kind == h.NI {
@@ -90,14 +92,13 @@ func (t *transmit) interfaceOf(h *portals.Header) *Interface {
 	return nil
 }
 
-// interfaceName is what headers call an interface on its node.
+// interfaceName is the name of an interface on its node in headers.
 type interfaceName struct {
 	pid  uint32
 	kind portals.NIKind
 	of   *Interface
 }
 
-// attach adds an interface of the node.
 func (t *transmit) attach(i *Interface) {
 	i.Port.Index = len(t.interfaces)
 	t.interfaces = append(t.interfaces, i)
@@ -107,7 +108,7 @@ func (t *transmit) attach(i *Interface) {
 	}
 }
 
-// Reached implements host.Client; a record is no atomic.
+// Reached implements host.Client; a record is not an atomic.
 func (i *Interface) Reached(*host.Access) {}
 
 // Begun implements host.Client; nobody waits for a record.
@@ -120,7 +121,7 @@ func (i *Interface) Ended(a *host.Access, _ int, _ host.Status) {
 	i.sent(op, fail)
 }
 
-// sent delivers the SEND event, or GET at the target of one.
+// sent delivers the event SEND, or GET at the target of a get.
 func (i *Interface) sent(op *portals.Op, fail portals.FailType) {
 	cookie := uint64(0)
 	if fail != portals.NIOK {

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// check holds the books of the NIC against each other. A difference is a bug of this package.
+// check compares the counts of the NIC with each other. A difference is a bug
+// of this package.
 func (n *NIC) check() {
 	s, d := &n.schedule, &n.act
 	wrong := func(format string, args ...any) {
@@ -65,16 +66,15 @@ func (c *core) check(wrong func(format string, args ...any)) {
 	}
 }
 
-// spoil overwrites what a handler has left behind: its context's stack, record
-// and packet, of which the next one must not see anything, and what it waited
-// for.
+// spoil overwrites the remains of a handler: the stack, record and packet of
+// its context, and its wait. The next handler must not see them.
 func (r *run) spoil() {
 	mem, l := r.ctx.Program().Memory(), r.ctx.Program().Layout()
 	poison.Bytes(mem[l.StackLimit(r.ctx.Index()):][:l.Region:l.Region])
 	r.ctx, r.wait, r.ready = nil, blockedOn{op: hpu.OpNone}, -1<<62
 }
 
-// checkWaiting panics if a handler is to go on that does not wait.
+// checkWaiting panics if a handler is to continue but does not wait.
 func (r *run) checkWaiting() {
 	if !r.active {
 		panic("nic: the answer for a handler that has ended") //lint:panic a bug

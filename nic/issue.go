@@ -7,22 +7,22 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// issue is something a handler has asked for that takes effect at the handler's own time.
+// issue is a request of a handler that takes effect at the handler's own time.
 type issue struct {
 	mark      poison.Mark
 	act       hpu.Op
 	ni        *Interface
-	op        *portals.Op // operation to transmit
-	completes *pending    // message that the end of the operation completes
+	op        *portals.Op // to transmit
+	completes *pending    // the message that the operation's end completes
 	device    bool        // it counts against the egress
 	command   bool        // it counts against the command queue
 	ct        portals.Handle
 	a, b      uint64
-	timer     *timer  // it waits for
-	owner     *Memory // OpTimerCancel: whose timer
-	datagrams bool    // of a put
-	// OpAck: the message to acknowledge; from host memory: the one whose data
-	// must have landed; nil: none
+	timer     *timer  // that the issue waits for
+	owner     *Memory // OpTimerCancel: owner of the timer
+	datagrams bool    // for a put
+	// OpAck: the message to acknowledge. An operation from host memory: the
+	// message whose data must have landed before. nil: none.
 	in *inbound
 }
 
@@ -39,19 +39,20 @@ func (c *Core) releaseIssue(i *issue) {
 	c.issues.give(i)
 }
 
-// optCompleteEntry is the bit of an operation record's options that makes the
+// optCompleteEntry is the option bit of an operation record that lets the
 // operation's end complete the entry (docs/abi.md).
 const optCompleteEntry = 1
 
-// optDatagrams is the bit that makes each packet of a put a message of its own.
+// optDatagrams is the option bit that makes each packet of a put a separate
+// message.
 const optDatagrams = 2
 
 // noFetch is the fetch_offset of an atomic that fetches nothing (docs/abi.md).
 const noFetch = 1<<64 - 1
 
-// issueLater checks an operation now, so that the handler learns of a wrong
-// argument, and lets it leave at time at. The bytes from HPU memory are those
-// of now: the handler may use the buffer again.
+// issueLater checks an operation now and lets it leave at time at. Checking now
+// lets the handler see a wrong argument. The bytes from HPU memory are copied
+// now, because the handler may reuse the buffer.
 func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, at sim.Time) int64 {
 	ho, result := d.handlerOp(r, act, rec)
 	switch {
@@ -90,7 +91,7 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	if completes != nil {
 		completes.operations++
 		in.open, in.opened = completes, true
-		if !answered { // else its reply completes the entry
+		if !answered { // otherwise its reply completes the entry
 			i.completes = completes
 		}
 	}
@@ -112,14 +113,15 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	return hpu.OK
 }
 
-// sends reports whether an action is a message from HPU memory that no answer
-// is awaited for: it counts against the egress.
+// sends reports whether an action is a message from HPU memory without an
+// awaited answer. Such a message counts against the egress.
 func sends(act hpu.Op, rec *hpu.Operation) bool {
 	return act == hpu.OpPutFromDevice || act == hpu.OpAtomicFromDevice && rec.Fetch == 0
 }
 
 // commands reports whether an action waits at the NIC for host memory or a
-// moment and cannot suspend the handler: it counts against the command queue.
+// point in time and cannot suspend the handler. Such an action counts against
+// the command queue.
 func commands(act hpu.Op) bool {
 	switch act {
 	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
@@ -128,7 +130,6 @@ func commands(act hpu.Op) bool {
 	return false
 }
 
-// handlerOp translates an operation record.
 func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.HandlerOp, result int64) {
 	in := r.task.in
 	ho = portals.HandlerOp{
@@ -164,7 +165,8 @@ func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.Hand
 }
 
 // hostPlaces fills in where in host memory an operation from host takes its
-// data and puts the answer; DENIED if that is outside the range.
+// data and puts the answer. The result is DENIED if a place is outside the
+// range.
 func (in *inbound) hostPlaces(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operation) (result int64) {
 	takes, puts := act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost, act == hpu.OpGetFromHost
 	at := rec.Offset
@@ -188,7 +190,8 @@ func (in *inbound) hostPlaces(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operat
 	return hpu.OK
 }
 
-// atomicOp fills in what an atomic needs besides: its kind, its operand and its data in HPU memory.
+// atomicOp fills in the other fields of an atomic: its kind, its operand and
+// its data in HPU memory.
 func atomicOp(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operation, memory []byte) {
 	fetches := act == hpu.OpAtomicFromHost && rec.FetchOffset != noFetch || act == hpu.OpAtomicFromDevice && rec.Fetch != 0
 	switch {
@@ -218,7 +221,7 @@ func (d *act) gather(memory []byte, rec *hpu.Operation) []byte {
 	return d.scratch
 }
 
-// issueDue is the handler's own time: what it asked for takes effect.
+// issueDue runs at the handler's own time: the request takes effect.
 func (d *act) issueDue(i *issue) {
 	switch i.act {
 	case hpu.OpCTSet:
@@ -229,7 +232,7 @@ func (d *act) issueDue(i *issue) {
 		d.trace.counted(i)
 	case hpu.OpAck:
 		fail := portals.FailType(i.a)
-		if fail == portals.NIOK && i.in.damaged() { // the device knows better
+		if fail == portals.NIOK && i.in.damaged() { // the device knows more than portals
 			fail = i.in.lost.failure()
 		}
 		i.ni.Port.Acknowledge(i.in.d, fail)
@@ -259,14 +262,16 @@ func (d *act) issueDue(i *issue) {
 	d.core.releaseIssue(i)
 }
 
-// counterResult notes a counter that was freed between the handler's call and its effect.
+// counterResult counts an action on a counter that was freed between the
+// handler's call and the action's time.
 func (d *act) counterResult(err error) {
 	if err != nil {
 		d.lost++
 	}
 }
 
-// issueCounter makes a counter operation or an acknowledgement of the handler's own time.
+// issueCounter schedules a counter operation or an acknowledgement for the
+// handler's own time.
 func (d *act) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
 	i := d.core.issue()
 	i.act, i.ni, i.ct, i.a, i.b, i.in = a.Op, r.task.in.iface, portals.Handle(a.CT), a.A, a.B, r.task.in
@@ -277,7 +282,7 @@ func (d *act) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
 		}
 		r.task.in.acknowledged = true
 	} else if _, err := i.ni.NI.CTGet(i.ct); err != nil || a.Op == hpu.OpCTInc && a.A != 0 && a.B != 0 {
-		// Portals 4.x §3.14.8: not both
+		// Portals 4.x §3.14.8 forbids both.
 		d.core.releaseIssue(i)
 		return hpu.Invalid
 	}
@@ -286,7 +291,7 @@ func (d *act) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
 	return hpu.OK
 }
 
-// target is the process that an operation record names.
+// target is the process in an operation record.
 func (i *Interface) target(rec *hpu.Operation) portals.ID {
 	if i.NI.Kind().Logical() {
 		return portals.RankID(rec.TargetNID)

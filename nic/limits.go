@@ -8,56 +8,66 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An interface has no less (Portals 4.x §3.6.1).
+// The least values of an interface (Portals 4.x §3.6.1).
 const leastPTIndex, leastWAW, leastWAR = 63, 64, 8
 
 // LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t,
 // Portals 4.x §3.6.1, with the additions of sPIN'17). It is the limits section
-// of a profile; the standard leaves the values to the device, and there are no
-// defaults. Counts and sizes are at most 2^31 - 1. What else an interface says
-// of itself follows from the MTU and the HPUs: see Limits.
+// of a profile. The standard leaves the values to the device, and there are no
+// defaults. Counts and sizes are at most 2^31 - 1. The other limits of an
+// interface follow from the MTU and the HPUs: see Limits.
 type LimitsSpec struct {
-	// MaxEntries is the list and match list entries allocated at one time, at least 1.
+	// MaxEntries is how many list and match list entries may be allocated at
+	// one time, at least 1.
 	MaxEntries int `yaml:"max_entries"`
-	// MaxUnexpectedHeaders is the headers in the unexpected lists at one time, at least 1.
+	// MaxUnexpectedHeaders is how many headers the unexpected lists may hold at
+	// one time, at least 1.
 	MaxUnexpectedHeaders int `yaml:"max_unexpected_headers"`
-	// MaxMDs is the memory descriptors bound at one time, at least 1.
+	// MaxMDs is how many memory descriptors may be bound at one time, at least
+	// 1.
 	MaxMDs int `yaml:"max_mds"`
-	// MaxEQs is the event queues allocated at one time, at least 1.
+	// MaxEQs is how many event queues may be allocated at one time, at least 1.
 	MaxEQs int `yaml:"max_eqs"`
-	// MaxCTs is the counting events allocated at one time, at least 1.
+	// MaxCTs is how many counting events may be allocated at one time, at least
+	// 1.
 	MaxCTs int `yaml:"max_cts"`
-	// MaxPTIndex is the largest portal table index, 63 (the least that an interface has) to 65,535.
+	// MaxPTIndex is the largest portal table index, 63 (the least of an
+	// interface) to 65,535.
 	MaxPTIndex int `yaml:"max_pt_index"`
-	// MaxIOVecs is the vectors of one descriptor or entry, at least 1.
+	// MaxIOVecs is how many vectors one descriptor or entry may have, at least
+	// 1.
 	MaxIOVecs int `yaml:"max_iovecs"`
-	// MaxListSize is the entries linked into one list of one portal table entry, at least 1.
+	// MaxListSize is how many entries one list of a portal table entry may
+	// have, at least 1.
 	MaxListSize int `yaml:"max_list_size"`
-	// MaxTriggeredOps is the triggered operations pending at one time, at least 1.
+	// MaxTriggeredOps is how many triggered operations may be pending at one
+	// time, at least 1.
 	MaxTriggeredOps int `yaml:"max_triggered_ops"`
-	// MaxMsgSize is the bytes of one put, get or reply, at least 1.
+	// MaxMsgSize is the largest put, get or reply, bytes, at least 1.
 	MaxMsgSize sim.Size `yaml:"max_msg_size"`
-	// MaxAtomicSize is the bytes of one Atomic, 0 to MaxMsgSize.
+	// MaxAtomicSize is the largest Atomic, bytes, 0 to MaxMsgSize.
 	MaxAtomicSize sim.Size `yaml:"max_atomic_size"`
-	// MaxFetchAtomicSize is the bytes of one FetchAtomic or Swap, 0 to MaxMsgSize.
+	// MaxFetchAtomicSize is the largest FetchAtomic or Swap, bytes, 0 to
+	// MaxMsgSize.
 	MaxFetchAtomicSize sim.Size `yaml:"max_fetch_atomic_size"`
-	// MaxWAWOrderedSize is the bytes of the largest message with the order of a
-	// write behind a write, or a read behind a write, of the same initiator to
-	// the same bytes: put or atomic, then put, atomic or get; 64 (the least
-	// that an interface has) to MaxMsgSize.
+	// MaxWAWOrderedSize is the largest message, bytes, whose write or read
+	// keeps its order behind a write of the same initiator to the same bytes: a
+	// put or atomic, then a put, atomic or get. 64 (the least of an interface)
+	// to MaxMsgSize.
 	MaxWAWOrderedSize sim.Size `yaml:"max_waw_ordered_size"`
-	// MaxWAROrderedSize is the bytes of the largest message with the order of a
-	// write behind a read: get, then put or atomic; 8 (the least that an
-	// interface has) to MaxMsgSize. The write waits at the NIC until what the
-	// get is to read of its bytes is there.
+	// MaxWAROrderedSize is the largest message, bytes, whose write keeps its
+	// order behind a read: a get, then a put or atomic. 8 (the least of an
+	// interface) to MaxMsgSize. The write waits at the NIC until the get has
+	// read those of its bytes that are ordered.
 	MaxWAROrderedSize sim.Size `yaml:"max_war_ordered_size"`
-	// MaxVolatileSize is the bytes of the largest message captured from a
-	// VOLATILE descriptor, 0 to MaxMsgSize.
+	// MaxVolatileSize is the largest message captured from a VOLATILE
+	// descriptor, bytes, 0 to MaxMsgSize.
 	MaxVolatileSize sim.Size `yaml:"max_volatile_size"`
-	// MaxUserHdrSize is the bytes of a message that may be declared as user
-	// header (sPIN); beyond a packet they are none.
+	// MaxUserHdrSize is the largest user header that an entry may declare
+	// (sPIN), bytes. Bytes beyond a packet are not part of it.
 	MaxUserHdrSize sim.Size `yaml:"max_user_hdr_size"`
-	// MaxInitialState is the bytes copied to HPU memory when handlers are installed (sPIN).
+	// MaxInitialState is how many bytes may be copied to HPU memory when
+	// handlers are installed (sPIN).
 	MaxInitialState sim.Size `yaml:"max_initial_state"`
 }
 
@@ -100,8 +110,8 @@ func (l *LimitsSpec) Validate() error {
 	return wrong.Join()
 }
 
-// Limits are the limits as package portals takes them, with those that the
-// network, whose packets have up to mtu bytes, and the HPUs decide.
+// Limits are the limits in the form of package portals. Some follow from the
+// network, whose packets have up to mtu bytes, and from the HPUs.
 func (l *LimitsSpec) Limits(mtu int32, hpus *HPUSpec) portals.Limits {
 	return portals.Limits{
 		MaxEntries: l.MaxEntries, MaxUnexpectedHeaders: l.MaxUnexpectedHeaders,
@@ -114,16 +124,16 @@ func (l *LimitsSpec) Limits(mtu int32, hpus *HPUSpec) portals.Limits {
 		MaxHandlerMem: uint64(hpus.MaxHPUMemory), MaxInitialState: uint64(l.MaxInitialState),
 		MinFragmentationLimit: fragment(mtu), MaxCyclesPerByte: uint64(hpus.MaxCyclesPerByte),
 		// Atomics change host memory in place, at one moment. Data is not
-		// totally ordered: what a get that is longer than the ordered sizes
-		// reads may be what a put behind it has written.
+		// totally ordered: a get longer than the ordered sizes may read bytes
+		// that a later put has written.
 		Features: portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics,
 	}
 }
 
-// fragment is what payload comes in multiples of, bytes: the packets of a
-// message are whole ones but for the last, and a user header at its beginning,
-// which may be of any number of such units, moves all ends of what handlers
-// see. As large as user headers allow: what holds the largest number.
+// fragment is the unit of payloads, bytes. The packets of a message are whole
+// except the last. A user header at its beginning may have any number of units,
+// and it moves all packet ends that handlers see. The unit divides mtu and is
+// at most 8 bytes, which hold the widest number.
 func fragment(mtu int32) uint64 {
 	const number = 8
 	return uint64(min(mtu&-mtu, number))

@@ -6,66 +6,68 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// link is a NIC's end of the wire: packets leave when the fabric takes them,
-// and those that arrive go up. By itself it is the transport of a lossless
-// network (transport.kind none): what is lost all the same is counted by the
-// fabric and named at the end of the run.
+// link is a NIC's end of the wire. Packets leave when the fabric takes them,
+// and arriving packets go up. Without a transport above, link is the transport
+// of a lossless network (transport.kind none). If packets are lost all the
+// same, the fabric counts them and names them at the end of the run.
 type link struct {
 	*env
 	port    fabric.Port
 	next    arrivals
 	sent    int64
 	arrived int64
-	// of a network with faults, by source: packets that have arrived; nil: none
-	// comes twice
+	// in a network with faults, by source: the packets that have arrived; nil:
+	// no packet comes twice
 	known     map[int32]*arrivedOf
-	numbers   map[int32]uint64                // likewise, by target: messages sent
+	numbers   map[int32]uint64                // in such a network, by target: messages sent
 	transport transport                       // nil: kind none
-	classes   bool                            // buffers are bounded: answers have a class of their own
+	classes   bool                            // buffers are bounded, so answers have their own class
 	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
 	room      egress
 	device    int      // packets from HPU memory that are not on the wire yet
-	turning   sim.Time // the path to the own node is taken until then
+	turning   sim.Time // the path to the own node is taken until this time
 }
 
-// arrivals is what takes packets that have arrived.
+// arrivals takes packets that have arrived.
 type arrivals interface {
-	// packetArrived is a packet; damaged: what its check says of its payload.
+	// packetArrived takes packet i. damaged means that the check of its payload
+	// has failed.
 	packetArrived(f *Frame, i int, damaged bool)
 }
 
-// transport is told of the packets that it has put together itself, whose Ref is its own.
+// transport handles the packets that it has made itself, with its own Ref.
 type transport interface {
-	// arrived is such a packet.
+	// arrived takes such a packet.
 	arrived(p fabric.Packet)
-	// leaves reports whether a packet that has waited for the fabric is still to be sent.
+	// leaves reports whether a packet that has waited for the fabric must still
+	// be sent.
 	leaves(ref any, seq uint32) bool
-	// onWire is the turn on the wire of a packet that asked for it.
+	// onWire is called at the turn on the wire of a packet that asked for it.
 	onWire(ref any, seq uint32)
 }
 
-// egress is told when a packet from HPU memory has left.
+// egress learns when a packet from HPU memory has left.
 type egress interface {
 	egressSpace()
 }
 
 // departure is a packet on its way out.
 type departure struct {
-	ref    any // *Frame, or what a transport of its own knows
+	ref    any // *Frame, or a reference of the transport
 	target int32
 	bytes  int32
 	seq    uint32
 	class  fabric.Class
-	inner  bool // it is not the first of its message
+	inner  bool // not the first packet of its message
 	device bool // it counts against the egress limit of handlers
-	notify bool // the transport wants to know when its turn on the wire comes
+	notify bool // the transport wants to know its turn on the wire
 	repeat bool // handlers send it again if it is lost
 }
 
 // The events of link.
 const (
 	kindLoopback sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the own node arrives
-	// handlers that wait for room in the egress may go on
+	// handlers that wait for room in the egress may continue
 	kindEgressSpace
 )
 
@@ -91,7 +93,7 @@ func (l *link) handle(e *sim.Event) {
 		l.next.packetArrived(f, i, false)
 	case kindEgressSpace:
 		l.room.egressSpace()
-	case fabric.KindCorrupt: // the check fails; the fabric has it among its losses
+	case fabric.KindCorrupt: // the check fails; the fabric counts it as a loss
 		p := fabric.Unpack(e)
 		l.port.Release(p)
 		l.account.takes(int(p.Bytes))
@@ -122,7 +124,8 @@ func (l *link) arrive(p fabric.Packet) {
 	l.account.again += int64(p.Bytes)
 }
 
-// firstTime notes that a packet has arrived and reports whether it had not yet.
+// firstTime notes that a packet has arrived. It reports whether this is the
+// first time.
 func (l *link) firstTime(f *Frame, i int) bool {
 	k := l.known[f.Source]
 	if k == nil {
@@ -132,7 +135,8 @@ func (l *link) firstTime(f *Frame, i int) bool {
 	return k.firstTime(f.Nth, i, f.Packets)
 }
 
-// send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
+// send sends a packet whose data is at the NIC, behind the packets that the
+// fabric does not take yet.
 func (l *link) send(p packet) {
 	l.trace.ready(p.f, p.i)
 	if l.numbers != nil && p.i == 0 && !p.f.Datagram {
@@ -144,8 +148,8 @@ func (l *link) send(p packet) {
 	l.enqueue(&d)
 }
 
-// classOf is the class of a message's packets. Without bounded buffers all are
-// in one, which keeps them in the order of sending.
+// classOf is the class of a message's packets. Without bounded buffers, all
+// packets have one class, which keeps them in the order of sending.
 func (l *link) classOf(k portals.OpKind) fabric.Class {
 	if l.classes && (k == portals.OpAck || k == portals.OpReply) {
 		return fabric.Answers
@@ -167,8 +171,8 @@ func (l *link) enqueue(d *departure) {
 	w.push(*d)
 }
 
-// inject sends the packets of a class that wait, as far as the fabric takes
-// them; it tells when to come back.
+// inject sends the waiting packets of a class as far as the fabric takes them,
+// and asks to be called again for the others.
 func (l *link) inject(c fabric.Class) {
 	w := &l.waiting[c]
 	for w.len() > 0 {
@@ -180,8 +184,8 @@ func (l *link) inject(c fabric.Class) {
 	}
 }
 
-// launch puts a packet on the wire, where it follows the one before at the gap
-// g, or turns it round if it is for this node.
+// launch puts a packet on the wire, at the gap g behind the packet before. A
+// packet for this node is turned round.
 func (l *link) launch(d *departure) {
 	if l.transport != nil && !l.transport.leaves(d.ref, d.seq) {
 		if d.device {
@@ -203,7 +207,8 @@ func (l *link) launch(d *departure) {
 		}
 		return
 	}
-	// A packet that takes no place which another might wait for needs no event when it has left.
+	// A packet needs no event at its departure if its place matters to no other
+	// packet.
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
 	l.port.Send(fabric.Packet{
 		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Repeated: d.repeat, Ref: d.ref,
@@ -213,9 +218,10 @@ func (l *link) launch(d *departure) {
 	}
 }
 
-// turned is when a packet to the own node arrives there. Packets take the path
-// one after the other. A message of one packet from a program to its own
-// process is none: it stands for stores into the interface's registers.
+// turned is the time when a packet to the own node arrives there. Packets take
+// the path one after the other. A program's message of one packet to its own
+// process does not take it: the message stands for stores into the interface's
+// registers.
 func (l *link) turned(d *departure) sim.Time {
 	s := l.spec
 	at := l.now() + s.Loopback
@@ -229,20 +235,22 @@ func (l *link) turned(d *departure) sim.Time {
 	return l.turning + s.Loopback + s.LoopbackWire
 }
 
-// onWire frees the place in the egress of a packet from HPU memory whose turn on the wire has come.
+// onWire frees the egress place of a packet from HPU memory at its turn on the
+// wire.
 func (l *link) onWire() {
 	l.device--
 	l.room.egressSpace()
 }
 
-// hold counts n packets from HPU memory more, or less, that wait for the wire at the transport.
+// hold adds n (or removes -n) packets from HPU memory that wait at the
+// transport for the wire.
 func (l *link) hold(n int) { l.device += n }
 
-// maxEgress packets in the egress are no limit.
+// maxEgress is the value of nic.egress_packets for no limit.
 const maxEgress = 1 << 20
 
-// egressRoom reports whether handlers that have promised so many packets from
-// the device may promise one more.
+// egressRoom reports whether handlers that have promised a number of packets
+// from the device may promise one more.
 func (l *link) egressRoom(promised int) bool {
 	return l.spec.EgressPackets == maxEgress || l.device+promised < l.spec.EgressPackets
 }

@@ -26,14 +26,14 @@ type handling interface {
 	missing(in *inbound, i int)
 }
 
-// delivery takes what needs no handler, or no more.
+// delivery takes messages that need no handler, or no more handlers.
 type delivery interface {
 	packet(in *inbound, i int)
 	missing(in *inbound, i int)
 	complete(in *inbound)
 }
 
-// answering knows the handlers that wait for replies.
+// answering finds the handlers that wait for replies.
 type answering interface {
 	awaited(cookie uint64) bool
 }
@@ -43,12 +43,13 @@ type owners interface {
 	interfaceOf(h *portals.Header) *Interface
 }
 
-// answerer sends headers that no operation of an interface stands for.
+// answerer sends headers without an operation of an interface.
 type answerer interface {
 	answer(h *portals.Header)
 }
 
-// matched is the end of the search for a header: portals decides what its message means.
+// matched runs at the end of the search for a header. Package portals decides
+// what the message means.
 func (m *match) matched(in *inbound) {
 	h := &in.frame.Header
 	in.iface = m.own.interfaceOf(h)
@@ -69,7 +70,8 @@ func (m *match) matched(in *inbound) {
 		switch {
 		case in.d.Cookie() != 0 && m.answers.awaited(in.d.Cookie()):
 			in.phase = phaseAnswer
-		case in.d.Region().Length == 0: // of a swap whose initiator does not want the values before it
+		// of a swap whose initiator does not want the old values
+		case in.d.Region().Length == 0:
 			in.discards(unwanted)
 		}
 	default:
@@ -88,12 +90,12 @@ func (m *match) matched(in *inbound) {
 	m.packet(in, 0)
 }
 
-// packet passes a packet of a message whose header has been matched on.
+// packet passes on a packet of a message whose header has been matched.
 func (m *match) packet(in *inbound, i int) {
 	if i > 0 {
 		m.trace.found(in, i)
 	}
-	if !in.frame.carries(i) { // its source could not read it, and has said why
+	if !in.frame.carries(i) { // its source could not read it, and has reported why
 		in.failed(portals.NISegv)
 		m.without(in, i, unreadable)
 		return
@@ -108,14 +110,16 @@ func (m *match) packet(in *inbound, i int) {
 // missing ends a message whose packets from i on will never come.
 func (m *match) missing(in *inbound, i int) {
 	in.failed(portals.NIUndeliverable)
-	for rest := in.frame.Packets; i < rest; i++ { // after the last one the message may be gone
+	// after the last packet the message may be gone
+	for rest := in.frame.Packets; i < rest; i++ {
 		from, to := in.frame.Span(i)
 		m.account.absent += int64(to - from)
 		m.without(in, i, undelivered)
 	}
 }
 
-// without deals with packet i of a message whose data is not there, and why.
+// without handles packet i of a message, whose data is missing for the reason
+// why.
 func (m *match) without(in *inbound, i int, why fate) {
 	m.settle(in, why, in.undealt(i))
 	if in.phase == phaseHeader || in.phase == phaseHandlers {
@@ -140,8 +144,8 @@ func (m *match) Ended(a *host.Access, _ int, _ host.Status) {
 	m.over(in)
 }
 
-// unknownProcess drops a message for a process or an interface that is not
-// here, and tells the initiator of a request, if it waits for an answer.
+// unknownProcess drops a message for a process or an interface that does not
+// exist here. If the initiator of a request waits for an answer, it gets one.
 func (m *match) unknownProcess(f *Frame) {
 	h := f.Header
 	m.dropped += int64(f.Packets)

@@ -11,13 +11,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Config says what a NIC is made of and what it is connected with.
+// Config is the parts of a NIC and its connections.
 type Config struct {
 	Engine *sim.Engine
-	ID     sim.ID // the actor whose events the NIC handles; it passes them on
+	ID     sim.ID // the actor whose events the NIC handles
 	Rank   int    // of the node in the network
-	Nodes  int    // of the network
-	Core   *Core  // shared with other NICs that the same core of the simulating machine handles
+	Nodes  int    // in the network
+	Core   *Core  // shared by the NICs that one core of the simulating machine handles
 
 	Spec      *Spec
 	HPU       *HPUSpec
@@ -28,26 +28,26 @@ type Config struct {
 	Bus       *host.Bus
 	Record    int // bytes of the record of an event in host memory
 	// bytes of the longest message whose data is written and read in the order
-	// of the requests of its initiator
+	// of its initiator's requests
 	Ordered int
 	Faulty  bool // the network loses, damages, doubles or delays packets
 
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
-	// Watch is told of every step of every handler; nil: nobody.
+	// Watch is called at every step of every handler; nil: no calls.
 	Watch func(s *HandlerStep)
-	// InjectDMA, if not nil, is asked at the beginning of every DMA operation
+	// InjectDMA, if not nil, is called at the beginning of every DMA operation
 	// of a handler that is otherwise allowed. A negative answer, such as
-	// hpu.Fault, becomes the result of the operation: it takes its time, but no
-	// byte moves.
+	// hpu.Fault, becomes the result of the operation. Such an operation takes
+	// its time but moves no byte.
 	InjectDMA func(rank int, op hpu.Op) int64
 }
 
 // NIC is a programmable network interface: the stages of the package, one after
-// the other. Between two events of a node the others' have taken its place in
-// the cache of the simulating machine, and the lines of it that an event needs
-// are most of what it costs: each stage is whole lines, in the first of which
-// is what every packet needs.
+// the other. Between two events of a node, events of other nodes replace its
+// data in the cache of the simulating machine. Loading the cache lines that an
+// event needs is most of its cost. So each stage is a number of whole lines,
+// and its first line holds the fields that every packet needs.
 type NIC struct {
 	env      env
 	deposit  deposit
@@ -57,12 +57,12 @@ type NIC struct {
 	transmit transmit
 	schedule schedule
 	act      act
-	reliable *reliable // nil: the network is taken for lossless
+	reliable *reliable // nil: the network is treated as lossless
 
 	report     Report
 	serve      Serve
 	memories   []*Memory
-	memoryUsed int64 // bytes that the programs have, of hpu.node_memory
+	memoryUsed int64 // bytes of hpu.node_memory that the programs have
 	_          [8]byte
 }
 
@@ -110,8 +110,8 @@ func (n *NIC) connectReliable(spec *TransportSpec) {
 // Connect gives the NIC its port in the network.
 func (n *NIC) Connect(p fabric.Port) { n.link.port = p }
 
-// Queued notes that an interface of the node wants something sent; it is for
-// portals.Hooks.OpQueued.
+// Queued notes that an interface of the node has an operation to send. It is
+// for portals.Hooks.OpQueued.
 func (n *NIC) Queued(port *portals.Port) { n.transmit.opQueued(port) }
 
 // Handle carries out one event of the node.
@@ -127,7 +127,6 @@ func (n *NIC) Handle(e *sim.Event) {
 	}
 }
 
-// handle passes an event to the stage that it is for.
 func (n *NIC) handle(e *sim.Event) {
 	if poison.On {
 		live(e.P)
@@ -136,7 +135,7 @@ func (n *NIC) handle(e *sim.Event) {
 		n.link.handle(e)
 		return
 	}
-	switch e.Kind >> stageBits { // a table of jumps
+	switch e.Kind >> stageBits { // compiled to a jump table
 	case host.KindBus >> stageBits:
 		n.env.bus.Handle(e)
 	case kindsOfTransmit >> stageBits:
@@ -158,27 +157,27 @@ func (n *NIC) handle(e *sim.Event) {
 	}
 }
 
-// Stats counts what a NIC did since the start of the run.
+// Stats counts the work of a NIC since the start of the run.
 type Stats struct {
 	PacketsSent     int64
 	PacketsReceived int64
-	// for want of room, of a process or of memory, and those that came without
+	// for lack of room, of a process or of memory, or because they came without
 	// their data
 	PacketsDropped int64
-	// of which packets were dropped for want of room, of a process, of memory,
+	// messages with packets dropped for lack of room, of a process, of memory,
 	// or of a way to the other node
 	MessagesLost  int64
 	HandlerCalls  int64
 	HandlerCycles int64 // charged to handlers
-	// from the beginnings of handlers to their ends, what they waited for
-	// included: a sum
-	HandlerTime   sim.Time
-	FirstHandler  sim.Time // when the first handler ended; 0: none has
-	LastHandler   sim.Time // when the last one did
-	LostActions   int64    // of handlers, on counters that were freed meanwhile
-	FlowControl   int64    // messages in which flow control was triggered
-	Retransmitted int64    // packets that a reliable transport has sent again
-	Duplicates    int64    // packets that have come twice to a reliable transport
+	// the sum over handlers of the time from beginning to end, with waits
+	HandlerTime  sim.Time
+	FirstHandler sim.Time // when the first handler ended; 0: none has
+	LastHandler  sim.Time // when the last one ended
+	// actions of handlers on counters that were freed before the action's time
+	LostActions   int64
+	FlowControl   int64 // messages that triggered flow control
+	Retransmitted int64 // packets that a reliable transport has sent again
+	Duplicates    int64 // packets that reached a reliable transport twice
 }
 
 // Stats returns the counts.
@@ -198,7 +197,8 @@ func (n *NIC) Stats() Stats {
 // Report returns what went wrong.
 func (n *NIC) Report() *Report { return &n.report }
 
-// Sent draws a packet that enters the link on the timeline; it is for fabric.Fabric.Watch.
+// Sent draws a packet that enters the link on the timeline. It is for
+// fabric.Fabric.Watch.
 func (n *NIC) Sent(p *fabric.Packet, from, to sim.Time) {
 	switch ref := p.Ref.(type) {
 	case *Frame:
@@ -208,14 +208,15 @@ func (n *NIC) Sent(p *fabric.Packet, from, to sim.Time) {
 	}
 }
 
-// FrameOf is the frame of which p is a packet; nil: it is a packet of a transport of its own.
+// FrameOf is the frame that p is a packet of; nil: p is a packet of the
+// transport itself.
 func FrameOf(p *fabric.Packet) *Frame {
 	f, _ := p.Ref.(*Frame)
 	return f
 }
 
-// Waiting reports handlers that are suspended, those that wait for a processor,
-// and entries that wait for another message.
+// Waiting reports suspended handlers, handlers that wait for a processor, and
+// entries that wait for another message.
 func (n *NIC) Waiting(report func(sim.Waiting)) {
 	s := &n.schedule
 	for k := range s.runs {
@@ -248,8 +249,8 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 	}
 }
 
-// Add joins the counts of another NIC to s: sums, the first of the first
-// handlers' ends and the last of the last ones'.
+// Add adds the counts of another NIC to s. FirstHandler becomes the earlier
+// time and LastHandler the later one.
 func (s *Stats) Add(o *Stats) {
 	s.PacketsSent += o.PacketsSent
 	s.PacketsReceived += o.PacketsReceived

@@ -2,20 +2,20 @@ package nic
 
 import "github.com/spinsim/spinsim/fabric"
 
-// WirePacket is what a packet of the network is to the NICs, for a capture. It
-// must not be kept: what it points to is used again.
+// WirePacket describes a packet of the network for a capture. It must not be
+// kept, because the memory it points to is reused.
 type WirePacket struct {
-	// the message; nil: an acknowledgement of the transport, or of a fabric's
-	// own program
+	// the message; nil: an acknowledgement of the transport, or a packet of a
+	// fabric's own program
 	Frame    *Frame
 	Index    int  // of the packet in its message, from 0
 	Reliable bool // the end-to-end transport has sent it
-	// with Reliable: of the packet among those to its target; of an
-	// acknowledgement the lower half of the first that is missing
+	// with Reliable: number of the packet among the packets to its target; in
+	// an acknowledgement, the lower half of the first missing number
 	Number uint64
 }
 
-// OnWire says what a packet is.
+// OnWire describes a packet.
 func OnWire(p *fabric.Packet) WirePacket {
 	switch ref := p.Ref.(type) {
 	case *Frame:
@@ -26,7 +26,7 @@ func OnWire(p *fabric.Packet) WirePacket {
 	return WirePacket{Reliable: p.Ref == any(acknowledges), Number: uint64(p.Seq)}
 }
 
-// Data is the payload of the packet: that of its message which it carries; nil if there is none.
+// Data is the packet's part of the payload; nil: there is none.
 func (w *WirePacket) Data() []byte {
 	f := w.Frame
 	if f == nil || !f.Datagram && !f.carries(w.Index) {

@@ -7,17 +7,18 @@ import (
 )
 
 // pending is a message whose entry waits for an operation of one of its
-// handlers (sPIN'17 §2, the _PENDING codes): the communication event counts the
+// handlers (sPIN'17 §2, the _PENDING codes). The communication event counts the
 // bytes of both.
 type pending struct {
 	port       *portals.Port
 	d          *portals.Delivery
 	out        portals.Outcome
-	held       bool // the message itself is through
-	operations int  // that are to complete it and are not through
+	held       bool // the message itself has ended
+	operations int  // that complete the message and have not ended
 }
 
-// unfinish is what operations that complete the message note themselves in.
+// unfinish returns the pending state of the message, where operations that
+// complete it are counted.
 func (in *inbound) unfinish() *pending {
 	if !in.opened {
 		return &pending{port: in.iface.Port, d: in.d}
@@ -25,7 +26,7 @@ func (in *inbound) unfinish() *pending {
 	return in.open
 }
 
-// messageEnded completes a pending message, if its operations are through.
+// messageEnded completes a pending message if its operations have ended.
 func (p *pending) messageEnded(out portals.Outcome) {
 	p.held = true
 	p.out.Delivered += out.Delivered
@@ -35,8 +36,8 @@ func (p *pending) messageEnded(out portals.Outcome) {
 	p.finish()
 }
 
-// operationEnded completes a pending message, if its own packets are through
-// and this was the last of its operations.
+// operationEnded completes a pending message if the message itself has ended
+// and this was the last operation.
 func (p *pending) operationEnded(bytes uint64, fail portals.FailType) {
 	p.operations--
 	p.out.Delivered += bytes
@@ -52,8 +53,8 @@ func (p *pending) finish() {
 	}
 }
 
-// hostRegion is the host memory that handlers of a message reach as space; nil
-// if there is no such space.
+// hostRegion is the host memory that handlers of a message reach as space; nil:
+// there is no such space.
 func (in *inbound) hostRegion(space uint32) *portals.Region {
 	switch space {
 	case meHostMem:
@@ -68,12 +69,12 @@ func (in *inbound) hostRegion(space uint32) *portals.Region {
 const (
 	meHostMem      = 0
 	handlerHostMem = 1
-	granted        = 2 // the first of those that other processes have granted
+	granted        = 2 // the first space that other processes have granted
 	maxGrants      = int(hpu.TellFaults) - granted
 )
 
-// hostMemory is hostRegion, or memory of another process that it has granted
-// (Memory.Grant), and whose it is.
+// hostMemory is hostRegion, or memory that another process has granted
+// (Memory.Grant). It also returns the owner's address space.
 func (in *inbound) hostMemory(space uint32) (*portals.Region, *host.AddressSpace) {
 	if space < granted {
 		return in.hostRegion(space), in.iface.Space
@@ -86,8 +87,8 @@ func (in *inbound) hostMemory(space uint32) (*portals.Region, *host.AddressSpace
 	return nil, nil
 }
 
-// hostRange appends the pieces of host memory that n bytes at offset of a
-// region cover. It reports whether all of them exist.
+// hostRange appends the pieces of host memory for n bytes at offset of a
+// region. It reports whether all of them exist.
 func hostRange(pieces [][]byte, memory *host.AddressSpace, region *portals.Region, offset, n uint64) (_ [][]byte, ok bool) {
 	if offset > region.Length || n > region.Length-offset {
 		return pieces, false

@@ -10,21 +10,23 @@ import (
 
 // pool is a group of processors of one kind.
 type pool struct {
-	// What every segment needs, side by side:
-	idle     uint64 // a bit for each of the first 64 cores: it executes nothing and has a free context
+	// Every segment needs these, so they lie side by side:
+	// a bit for each of the first 64 cores: it executes nothing and has a free
+	// context
+	idle     uint64
 	cores    []core
-	hpu      *HPUSpec // of a pool of HPUs
-	fixed    sim.Time // of another pool: what a handler takes
-	interval sim.Time // of a hardware pool: between two beginnings
-	next     sim.Time // of a hardware pool: when the next invocation may begin
+	hpu      *HPUSpec // for a pool of HPUs
+	fixed    sim.Time // for another pool: the time of a handler
+	interval sim.Time // for a hardware pool: the time between two beginnings
+	next     sim.Time // for a hardware pool: when the next invocation may begin
 
 	tasks  ring[task]
-	beyond []uint64 // as idle, of the cores behind the first 64
+	beyond []uint64 // the same bits for the other cores
 	name   string
-	_      [56]byte // of the next pool begins in a line of the cache of its own
+	_      [56]byte // so that the next pool begins in a new cache line
 }
 
-// time is how long so many cycles of a segment take.
+// time is how long the cycles of a segment take.
 func (p *pool) time(cycles int64, resumed bool) sim.Time {
 	switch {
 	case p.hpu != nil:
@@ -35,7 +37,7 @@ func (p *pool) time(cycles int64, resumed bool) sim.Time {
 	return p.fixed
 }
 
-// begins is when a handler begins that is given to a core now.
+// begins is the time when a handler begins that is given to a core now.
 func (p *pool) begins(now sim.Time) sim.Time {
 	switch {
 	case p.hpu != nil:
@@ -48,18 +50,17 @@ func (p *pool) begins(now sim.Time) sim.Time {
 	return at
 }
 
-// round is after what time a handler looks again that waits in a loop whose
-// rounds take no time: what the pool takes for a handler, and no less than the
-// round's cycles would take on an HPU that charges them.
+// round is the pause before a handler looks again, if it waits in a loop whose
+// rounds take no time. It is the pool's time for a handler, and at least the
+// time of the round's cycles on an HPU that charges them.
 func (s *schedule) round(p *pool, cycles int64) sim.Time {
 	return max(p.fixed, s.hpu.Clock.Cycles(max(cycles, 1)))
 }
 
-// poolOf is where a handler runs.
 func (s *schedule) poolOf(t task) *pool { return &s.pools[t.in.handlers.pools[t.kind]] }
 
-// queue starts a handler on the idle core with the fewest contexts in use, or
-// makes it wait for one.
+// queue starts a handler on the idle core with the fewest contexts in use. If
+// no core is idle, the handler waits.
 func (s *schedule) queue(t task) {
 	p := s.poolOf(t)
 	c := p.choose()
@@ -81,8 +82,8 @@ func (p *pool) choose() *core {
 	return best
 }
 
-// fewest returns the core with the fewest contexts in use, the first of them:
-// best, or one of a set of others.
+// fewest returns the core with the fewest contexts in use, either best or one
+// of a set of others. In a tie the first wins.
 func fewest(best *core, cores []core, set uint64) *core {
 	for ; set != 0; set &= set - 1 {
 		c := &cores[bits.TrailingZeros64(set)]
@@ -96,7 +97,7 @@ func fewest(best *core, cores []core, set uint64) *core {
 	return best
 }
 
-// idleOf is the word of idle with the bit of a core.
+// idleOf is the word of idle bits that holds a core's bit.
 func (p *pool) idleOf(c *core) *uint64 {
 	if c.number < 64 {
 		return &p.idle
@@ -149,7 +150,8 @@ func (s *schedule) execute(r *run) {
 	s.segmentRan(r, s.act.execute(r))
 }
 
-// resume goes on with a suspended handler on its core, which is idle or its own.
+// resume continues a suspended handler on its core, which is idle or executes
+// this handler.
 func (s *schedule) resume(r *run) {
 	r.core.pool.busy(r.core)
 	r.start, r.since, r.resumed = s.now(), -1, true
@@ -179,7 +181,8 @@ func (s *schedule) idle(c *core) {
 	}
 }
 
-// resumable ends the suspension of a run with a result; it goes on when its core is idle.
+// resumable ends the suspension of a run with a result. The run continues when
+// its core is idle.
 func (s *schedule) resumable(r *run, result int64) {
 	if poison.On {
 		r.checkWaiting()
@@ -231,7 +234,7 @@ func (s *schedule) build(pools Pools) {
 	}
 }
 
-// serving returns the pools that run a library's handlers, by their kinds.
+// serving returns the pools that run a library's handlers, by kind of handler.
 func (s *schedule) serving(serve Serve, library string) (pools [3]uint8) {
 	for kind, name := range handlerKindNames {
 		pool := serve.Pool(library, name)

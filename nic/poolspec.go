@@ -11,26 +11,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// PoolSpec describes processors of a device beside its HPUs, which run the same
-// handlers with the same budget in other times.
+// PoolSpec describes a pool of processors beside the HPUs of a device. They run
+// the same handlers with the same budget, but in other times.
 type PoolSpec struct {
-	// Kind is "firmware": a few cores, each of which takes Invocation for a
-	// handler whatever it does, such as the R5 of ExaNeSt, or "hardware": a
-	// pipeline that takes Latency for a handler and begins another every
+	// Kind is "firmware" or "hardware". Firmware is a few cores, and each takes
+	// Invocation for any handler. An example is the R5 of ExaNeSt. Hardware is
+	// a pipeline that takes Latency for a handler and begins another every
 	// Latency / Depth. A handler that waits in a loop with yield looks again
-	// after what the pool takes for a handler.
+	// after the pool's time for a handler.
 	Kind string `yaml:"kind"`
-	// Cores is the number of cores of firmware, 1 to 4096.
+	// Cores is the number of firmware cores, 1 to 4096.
 	Cores int `yaml:"cores,omitempty"`
-	// Contexts is how many handlers a core of firmware holds, one of which runs
-	// while the others wait for host memory or replies: 1 to 4096.
+	// Contexts is how many handlers a firmware core holds, 1 to 4096. One runs
+	// while the others wait for host memory or replies.
 	Contexts int `yaml:"contexts,omitempty"`
-	// Invocation is what firmware takes for a handler, at most 1 s.
+	// Invocation is the time of firmware for a handler, at most 1 s.
 	Invocation sim.Time `yaml:"invocation,omitempty"`
-	// Latency is what hardware takes for a handler, at most 1 s.
+	// Latency is the time of hardware for a handler, at most 1 s.
 	Latency sim.Time `yaml:"latency,omitempty"`
-	// Depth is how many handlers the pipeline of hardware holds, those included
-	// that wait for host memory or replies: 1 to 4096.
+	// Depth is how many handlers the hardware pipeline holds, 1 to 4096.
+	// Handlers that wait for host memory or replies count.
 	Depth int `yaml:"depth,omitempty"`
 }
 
@@ -40,14 +40,15 @@ const (
 	Hardware = "hardware"
 )
 
-// HPUs is the name of the pool that a device always has, and that runs what Serve does not name.
+// HPUs is the name of the pool that every device has. It runs the handlers that
+// Serve does not name.
 const HPUs = "hpu"
 
 // Pools are the processors of a device beside its HPUs, by name.
 type Pools map[string]PoolSpec
 
-// Serve says which pool runs the handlers of a library, by the library's name
-// and the handler's kind, "header", "payload" or "completion".
+// Serve maps a library's name and a handler's kind ("header", "payload" or
+// "completion") to the pool that runs such handlers.
 type Serve map[string]map[string]string
 
 const maxProcessors = 4096
@@ -94,7 +95,7 @@ func (p Pools) Validate() error {
 	return wrong.Join()
 }
 
-// Processors is what the module loader has to know of the pools.
+// Processors is the part of the pools that the module loader needs.
 func (p Pools) Processors() (list []hpu.Processors) {
 	for _, name := range p.Names() {
 		spec := p[name]
@@ -107,7 +108,7 @@ func (p Pools) Processors() (list []hpu.Processors) {
 	return list
 }
 
-// Pool is the name of the pool that runs the handlers of a kind of a library.
+// Pool is the name of the pool that runs a library's handlers of a kind.
 func (s Serve) Pool(library, kind string) string {
 	if name := s[library][kind]; name != "" {
 		return name
@@ -115,9 +116,8 @@ func (s Serve) Pool(library, kind string) string {
 	return HPUs
 }
 
-// Idle is a note for those who read a result: pools are chosen for libraries,
-// but for none of those whose handlers ran. It is empty where there is nothing
-// to say.
+// Idle is a note for readers of a result: pools are chosen for libraries, but
+// no handler of these libraries ran. It is empty if that is not so.
 func (s Serve) Idle(running []string) string {
 	if len(s) == 0 || len(running) == 0 || slices.ContainsFunc(running, func(library string) bool { return s[library] != nil }) {
 		return ""

@@ -5,17 +5,16 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Posted writes of handlers (docs/abi.md, Posted writes): nobody waits for
-// them, so the device sees to it that they are done before the message's
-// completion handler begins, as PsPIN does, which reports the end of a handler
-// when its commands have ended (task_frontend.sv).
+// Posted writes of handlers (docs/abi.md, Posted writes). Nobody waits for
+// them, so the device finishes them before the message's completion handler
+// begins. PsPIN does the same: it reports the end of a handler when its
+// commands have ended (task_frontend.sv).
 
 // postWrite takes the bytes of a posted write, which goes on the bus at the
-// handler's own time. If the device has no room for it the handler waits for
-// that.
+// handler's own time. If the device has no room, the handler waits.
 func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, blocked bool) {
 	if a.Space&hpu.TellFaults != 0 {
-		return hpu.Invalid, false // whom?
+		return hpu.Invalid, false // nobody could be told of a fault
 	}
 	o, result := d.newDMA(r, a.Op, a.Space, a.Offset, a.Local, a.Len, a.A, a.B)
 	if o == nil {
@@ -32,7 +31,7 @@ func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, block
 	return hpu.OK, false
 }
 
-// discard gives an operation back that does not begin.
+// discard gives back an operation that does not begin.
 func (d *act) discard(o *dmaOp) {
 	d.core.releaseBuffer(o.data)
 	o.use(-1)
@@ -40,14 +39,15 @@ func (d *act) discard(o *dmaOp) {
 	d.core.releaseDMA(o)
 }
 
-// posts makes an operation one that nobody waits for, but the completion handler of its message.
+// posts marks an operation as posted: only the completion handler of its
+// message waits for it.
 func (o *dmaOp) posts() {
 	o.posted, o.handle = true, released
 	o.in.data++
 }
 
-// postedEnded is the end of a posted write of a message: its completion handler
-// may have waited for it.
+// postedEnded ends a posted write of a message. The completion handler may have
+// waited for it.
 func (d *act) postedEnded(in *inbound) {
 	in.data--
 	if in.data == 0 && in.left == 0 && in.completes {
@@ -55,7 +55,7 @@ func (d *act) postedEnded(in *inbound) {
 	}
 }
 
-// posted reports whether an action is a write that nobody waits for.
+// posted reports whether an action is a posted write.
 func posted(op hpu.Op) bool { return op == hpu.OpDMAToHostPosted || op == hpu.OpHostWrite }
 
 // immediate reports whether an action carries the 8 bytes that it writes.

@@ -10,15 +10,15 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Memory is memory of the NIC that handlers share, with the program that works
-// on it (PtlHPUAllocMem, sPIN'17 §2). Several match entries of its process may
-// use it; it lives until it is freed.
+// Memory is memory of the NIC that handlers share, with their program
+// (PtlHPUAllocMem, sPIN'17 §2). Several match entries of its process may use
+// it. It lives until it is freed.
 type Memory struct {
-	// What every message needs, side by side:
+	// Every message needs these, so they lie side by side:
 	program *hpu.Program
 	freed   bool
-	// messages whose handlers work on it or have writes on the way, and other
-	// DMA operations of theirs
+	// messages whose handlers use it or have writes on the way, and their other
+	// DMA operations
 	uses int
 	watchers
 
@@ -29,17 +29,17 @@ type Memory struct {
 	module *hpu.Module
 	addr   uint32
 	bytes  uint32
-	taken  int64      // of the node's memory
-	funcs  []hpu.Func // handlers given out; the identifier of one is its index + 1
+	taken  int64      // bytes of the node's memory
+	funcs  []hpu.Func // handlers given out; a handler's identifier is its index + 1
 	names  []string
-	pools  [3]uint8  // where its handlers run, by their kinds
-	grants []grant   // of other processes, by their spaces
-	pieces []*pieces // of messages
+	pools  [3]uint8  // where its handlers run, by kind
+	grants []grant   // by other processes, in the order of their spaces
+	pieces []*pieces // for messages
 }
 
-// Allocate makes a program of a compiled module, whose HPU memory is the
-// image's, for a process; owner tells it from others. ErrNoSpace: the programs
-// of the node have all of hpu.node_memory.
+// Allocate makes a program of a compiled module for a process, with HPU memory
+// from the image. owner identifies the process. ErrNoSpace: the programs of the
+// node use all of hpu.node_memory.
 func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error) {
 	layout, limit := code.Layout(), int64(n.env.hpu.NodeMemory)
 	needed := int64(layout.Own) + int64(layout.HPUBytes)
@@ -60,9 +60,9 @@ func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error
 }
 
 // Free gives the memory back and ends the program (PtlHPUFreeMem). Entries that
-// still name it drop what they match and report a HandlerError. ErrInUse while
-// a message is being handled, or a DMA operation of a handler is on its way;
-// ErrArgInvalid if it is free already.
+// still name it drop the messages that they match and report a HandlerError.
+// ErrInUse: a message is being handled, or a DMA operation of a handler is on
+// its way. ErrArgInvalid: the memory is free already.
 func (h *Memory) Free() error {
 	switch {
 	case h.freed:
@@ -75,20 +75,20 @@ func (h *Memory) Free() error {
 	return h.program.Close()
 }
 
-// grant is memory of a process that handlers of another may reach. Its number
-// is free when there is no space.
+// grant is memory of a process that handlers of another process may reach. Its
+// number is free if space is nil.
 type grant struct {
 	space  *host.AddressSpace
 	region portals.Region
-	uses   int // DMA operations on the way
+	uses   int // DMA operations on their way
 }
 
 // Grant lets DMA operations of the handlers reach a range of memory of another
-// process of the node, which gives it: a device that belongs to the IOprovider
-// and serves rings of IOusers (NPF'17 §1). It returns the number of the space
-// in those operations (docs/abi.md), the lowest that is free, until Revoke.
-// Errors: the memory was freed; ErrNoSpace, all 254 spaces are given out, whose
-// numbers end where TELL_FAULTS begins.
+// process of the node, which gives it. For example, a device of the IOprovider
+// serves rings of IOusers (NPF'17 §1). It returns the number of the space in
+// those operations (docs/abi.md): the lowest free number. The number is valid
+// until Revoke. Errors: the memory was freed; ErrNoSpace, if all 254 spaces are
+// given out. Their numbers end where TELL_FAULTS begins.
 func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, error) {
 	if h.freed {
 		return 0, fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
@@ -107,10 +107,10 @@ func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, 
 	return uint32(granted + i), nil
 }
 
-// Revoke takes a grant back: what handlers still ask for there is DENIED, until
-// the number is somebody else's. Errors: ErrArgInvalid, the number is no grant
-// of memory of the address space, or the memory was freed; ErrInUse while a DMA
-// operation of a handler is on its way there.
+// Revoke takes a grant back. From then on, accesses of handlers to it are
+// DENIED, until the number is granted again. Errors: ErrArgInvalid, if the
+// number is no grant of memory of the address space, or the memory was freed;
+// ErrInUse, while a DMA operation of a handler is on its way there.
 func (h *Memory) Revoke(space *host.AddressSpace, number uint32) error {
 	i := int64(number) - granted
 	switch {
@@ -123,7 +123,8 @@ func (h *Memory) Revoke(space *host.AddressSpace, number uint32) error {
 	return nil
 }
 
-// use counts a DMA operation that begins (1) in a space, or has ended (-1).
+// use counts a DMA operation in a space: n is 1 when it begins and -1 when it
+// has ended.
 func (h *Memory) use(space uint32, n int) {
 	h.uses += n
 	if space >= granted {
@@ -134,7 +135,7 @@ func (h *Memory) use(space uint32, n int) {
 // NIC is the device of the memory.
 func (h *Memory) NIC() *NIC { return h.nic }
 
-// Bytes is the HPU memory itself, as the host maps it; nil once it is free.
+// Bytes is the HPU memory as the host maps it; nil: it is free.
 func (h *Memory) Bytes() []byte {
 	if h.freed {
 		return nil
@@ -145,8 +146,8 @@ func (h *Memory) Bytes() []byte {
 // Program is the instance of the module.
 func (h *Memory) Program() *hpu.Program { return h.program }
 
-// Spin makes the handler part of a match entry from names of exports; an empty
-// name means no handler of that kind.
+// Spin makes the handler part of a match entry from the names of exports. An
+// empty name means no handler of that kind.
 func (h *Memory) Spin(header, payload, completion string) (*portals.Spin, error) {
 	var ids [3]uint32
 	for i, name := range [3]string{header, payload, completion} {
@@ -183,8 +184,8 @@ func (h *Memory) function(name string) (uint32, error) {
 // ErrHandlers is wrapped by every error about the handler part of an entry.
 var ErrHandlers = errors.New("handlers of the entry")
 
-// Install checks the handler part of an entry of a process, has the entry
-// appended, and copies the initial state to HPU memory.
+// Install checks the handler part of an entry of a process, appends the entry,
+// and copies the initial state to HPU memory.
 func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Handle, error)) (portals.Handle, error) {
 	if s == nil {
 		return appendEntry()
@@ -202,8 +203,8 @@ func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Ha
 	return entry, err
 }
 
-// checkHandlers checks the handler part of an entry: HPU memory of the process
-// itself, state within it, handlers that exist.
+// checkHandlers checks the handler part of an entry. The HPU memory must belong
+// to the process, the state must lie in it, and the handlers must exist.
 func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
 	if s.HPUMem == 0 || uint64(s.HPUMem) > uint64(len(n.memories)) || n.memories[s.HPUMem-1].owner != owner || n.memories[s.HPUMem-1].freed {
 		return fmt.Errorf("%w: HPU memory %d was not given out to process %v of rank %d", ErrHandlers, s.HPUMem, owner, n.env.rank)
@@ -227,17 +228,17 @@ func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
 // installed are the handlers of an entry.
 type installed struct {
 	memory                      *Memory
-	header, payload, completion hpu.Func // invalid where the entry has none
+	header, payload, completion hpu.Func // invalid: the entry has no such handler
 	nic                         *NIC
-	program                     *hpu.Program // the memory's
+	program                     *hpu.Program // of the memory
 	userHeader                  uint64       // bytes
 	state                       uint32       // address in the program's memory
 	pools                       [3]uint8     // where each kind runs
-	pieces                      bool         // its messages have memory of their own
+	pieces                      bool         // each message has its own memory
 }
 
-// note resolves the handler part of an entry. Messages on their way keep the
-// handlers that it had when they came.
+// note resolves the handler part of an entry. A message on its way keeps the
+// handlers that the entry had when the message came.
 func (n *NIC) note(s *portals.Spin) {
 	in := n.handlers(s)
 	if known, is := s.Device.(*installed); is && *known == in {
@@ -247,13 +248,13 @@ func (n *NIC) note(s *portals.Spin) {
 	s.Device = &kept
 }
 
-// installed are the handlers of an entry that was checked by Install, which has
-// noted them in the entry.
+// installed returns the handlers of an entry that Install has checked and
+// noted.
 func (n *NIC) installed(s *portals.Spin) *installed {
 	if in, is := s.Device.(*installed); is && in.nic == n {
 		return in
 	}
-	in := n.handlers(s) // of an entry that another NIC has, too
+	in := n.handlers(s) // an entry that another NIC has, too
 	return &in
 }
 

@@ -10,97 +10,98 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// inbound is what the receiver knows of a message, from its first packet to its end.
+// inbound is the receiver's state of a message, from its first packet to its
+// end.
 type inbound struct {
 	mark poison.Mark
 	delivered
 
 	// These are empty when a message begins and when it ends.
-	held     []int32    // packets that came before the header packet
-	waiting  []int32    // packets that wait for the end of the header handler
-	barriers []barrier  // what waits for writes
-	line     host.Order // its own line, of a reply
+	held     []int32    // that came before the header packet
+	waiting  []int32    // that wait for the end of the header handler
+	barriers []barrier  // that wait for writes
+	line     host.Order // of a reply: its own line
 
-	// Of few messages:
+	// For few messages:
 	lost loss
-	open *pending // an operation of a handler completes the message
+	open *pending // if an operation of a handler completes the message
 }
 
-// delivered is what begins anew with each message.
+// delivered is the part that is reset for each message.
 type delivered struct {
-	// What every packet needs, side by side:
+	// Every packet needs these, so they lie side by side:
 	frame *Frame
-	// of the message among those that have come to the node, from 1: the msg_id
-	// of handlers' records (docs/abi.md)
+	// number of the message among those that have come to the node, from 1: the
+	// msg_id of handlers' records (docs/abi.md)
 	number   uint64
 	matchAt  sim.Time // when the search for the header ends
 	started  sim.Time // when the header packet came
 	d        *portals.Delivery
 	iface    *Interface
-	order    *host.Order // the line of its accesses to memory; nil where none is ever late
-	handlers *installed  // of the matched entry; nil: it has none
+	order    *host.Order // line of its accesses to memory; nil: no access is ever late
+	handlers *installed  // of the matched entry; nil: there are none
 	skip     int32       // bytes of the user header that are not deposited
 	settled  uint32      // bytes that have a fate, modulo 2^32
 	dropped  uint64      // bytes
 	arrived  int32       // packets
-	// packets that have not been dealt with, or are not on their way to host
+	// packets that have not been handled and are not on their way to host
 	// memory
 	left int32
 	writes
-	flow      int32 // its number among the messages that handlers see at the same time
-	piece     int32 // of memory of its own
+	flow      int32 // number among the messages that handlers see at the same time
+	piece     int32 // number of its own memory
 	phase     phase
-	fate      fate // why packets are dropped, in phaseDiscard
+	fate      fate // in phaseDiscard: why packets are dropped
 	header    bool // the header packet has arrived
 	completes bool // a completion handler is to run
-	// the handler that ended last has waited for its data to land, and for
-	// nothing since
+	// in its last suspension, the handler that ended last waited for its data
+	// to land
 	landed       bool
-	spoiled      bool // a datagram: its payload is damaged
-	cut          bool // the rest of it will never come; its source may still be writing the frame
+	spoiled      bool // a datagram with a damaged payload
+	cut          bool // the rest will never come; its source may still be writing the frame
 	flowCtl      bool
-	lostFirst    bool // the header packet's payload was dropped for want of room
+	lostFirst    bool // the payload of the header packet was dropped for lack of room
 	lostLast     bool // the last packet was dropped, or will never come
-	pending      bool // the entry is not completed by this message
-	acknowledged bool // a handler has
+	pending      bool // this message does not complete the entry
+	acknowledged bool // a handler has sent the acknowledgement
 	fail         portals.FailType
 	kind         portals.OpKind
-	lossy        bool // lost says what the message has lost
+	lossy        bool // lost is set
 	opened       bool // open is set
 }
 
-// phase is what happens to the packets of a message.
+// phase is the present treatment of a message's packets.
 type phase uint8
 
 const (
 	phaseSearch   phase = iota // the header has not been matched
 	phaseHeader                // packets wait for the header handler
-	phaseHandlers              // packets go to payload handlers
+	phaseHandlers              // payload handlers get the packets
 	phaseDeposit               // packets go to host memory
 	phaseAnswer                // packets go to HPU memory, where a handler waits for them
 	phaseDiscard               // packets are dropped
-	phaseComplete              // all packets are dealt with
+	phaseComplete              // all packets have been handled
 )
 
-// discards has the packets of a message dropped.
+// discards drops the further packets of the message.
 func (in *inbound) discards(why fate) { in.phase, in.fate = phaseDiscard, why }
 
-// receive is where packets become messages: a header packet is searched for in
-// the match lists, any other is found in the CAM, but not before its header
+// receive turns packets into messages. It searches the match lists for a header
+// packet. It finds any other packet in the CAM, but not before its header
 // (sPIN'17 §4.1).
 type receive struct {
 	*env
 	next  matching
 	begun uint64   // messages so far
-	found sim.Time // when those that are looked up in the CAM have been found
-	// when the packets that have arrived have been taken, if they are taken one
+	found sim.Time // when the last packet of the CAM look-ups has been found
+	// when all packets that have arrived have been taken, if they are taken one
 	// at a time
 	free   sim.Time
-	open   map[uint64]*inbound // messages of which more packets are to come, by Frame.Flow
-	latest *inbound            // of them
+	open   map[uint64]*inbound // messages with more packets to come, by Frame.Flow
+	latest *inbound            // in open, or nil
 }
 
-// matching is what receive gives packets to when they have been found.
+// matching takes packets whose message has been found.
 type matching interface {
 	matched(in *inbound)
 	packet(in *inbound, i int)
@@ -111,10 +112,10 @@ type matching interface {
 // The events of receive.
 const (
 	kindMatched sim.Kind = kindsOfReceive + iota // *inbound: the header has been searched for
-	// packet, *inbound: a further packet has been found in the CAM
+	// packet, *inbound: a later packet has been found in the CAM
 	kindPacket
-	// packet, *inbound: the source has given the message up, of which so many
-	// packets have come
+	// packet, *inbound: the source has given the message up; so many packets
+	// have come
 	kindMissing
 )
 
@@ -131,7 +132,7 @@ func (r *receive) handle(e *sim.Event) {
 	}
 }
 
-// inboundOf finds what is known of a packet's message.
+// inboundOf finds the state of a packet's message.
 func (r *receive) inboundOf(f *Frame) *inbound {
 	if f.Packets == 1 {
 		return r.begin(f)
@@ -153,7 +154,7 @@ func (r *receive) inboundOf(f *Frame) *inbound {
 	return in
 }
 
-// begin is the first packet of a message.
+// begin makes the state of a message at its first packet.
 func (r *receive) begin(f *Frame) *inbound {
 	in := r.core.inbound(f)
 	r.begun++
@@ -161,7 +162,7 @@ func (r *receive) begin(f *Frame) *inbound {
 	return in
 }
 
-// packetArrived is the last byte of packet i at the NIC.
+// packetArrived takes packet i when its last byte is at the NIC.
 func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 	r.trace.arrived(f, i)
 	from, to := f.Span(i)
@@ -186,8 +187,8 @@ func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 		match = r.spec.MatchPacket
 	}
 	in.matchAt = r.taken(f, 0, match)
-	// where the CAM is slower than the lists: behind the data of requests
-	// before it
+	// The CAM may be slower than the lists. A request then waits for the data
+	// of earlier requests.
 	if f.Header.Kind <= portals.OpSwap {
 		in.matchAt = max(in.matchAt, r.found)
 	}
@@ -200,7 +201,7 @@ func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 	}
 }
 
-// taken is when packet i, which has just arrived, has been found.
+// taken is the time when packet i, which has just arrived, has been found.
 func (r *receive) taken(f *Frame, i int, match sim.Time) sim.Time {
 	if r.spec.Receive == Pipelined {
 		return r.now() + match
@@ -210,9 +211,9 @@ func (r *receive) taken(f *Frame, i int, match sim.Time) sim.Time {
 	return r.free
 }
 
-// abandoned ends the messages of a node of which packets are missing: it has
-// given them up. A transport that says so hands packets on in the order of
-// sending, so that the header of each is there.
+// abandoned ends the incomplete messages of a node, which has given them up. A
+// transport that reports this delivers packets in the order of sending, so the
+// header packet of each message has come.
 func (r *receive) abandoned(source int32) {
 	var cut []*inbound
 	for _, in := range r.open { //lint:maporder they are sorted

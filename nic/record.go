@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// execute starts the handler of a context: it writes the record the handler
-// reads and runs its first segment.
+// execute starts the handler of a context. It writes the handler's record and
+// runs the first segment.
 func (d *act) execute(r *run) hpu.Status {
 	in := r.task.in
 	h := in.handlers
@@ -38,7 +38,7 @@ func (d *act) execute(r *run) hpu.Status {
 	return s
 }
 
-// resume goes on with a suspended handler.
+// resume continues a suspended handler.
 func (d *act) resume(r *run) hpu.Status {
 	d.watch.answered(r)
 	s := r.ctx.Resume(r.ready)
@@ -46,7 +46,6 @@ func (d *act) resume(r *run) hpu.Status {
 	return s
 }
 
-// ended is the end of a handler.
 func (d *act) ended(r *run) hpu.Outcome {
 	out := r.ctx.Outcome()
 	d.watch.ended(r, &out)
@@ -86,18 +85,18 @@ func writeHeader(r *run, in *inbound) (user, bytes int) {
 	return user, max(user, whole)
 }
 
-// lastPacket is the last packet of which the entry takes data.
+// lastPacket is the last packet with data that the entry takes.
 func (in *inbound) lastPacket() int { return (max(int(in.d.MLength), 1) - 1) / in.frame.MTU }
 
-// writeWhole copies packet i, as far as the entry takes it, into the context's
-// buffer, user header included.
+// writeWhole copies the part of packet i that the entry takes into the
+// context's buffer, user header included.
 func writeWhole(r *run, in *inbound, i int) (bytes int) {
 	from, to := in.frame.Span(i)
 	to = min(to, int(in.d.MLength))
 	return copy(r.ctx.Program().Memory()[r.ctx.PacketAddr():], in.frame.Data[min(from, to):to])
 }
 
-// recordType numbers requests as docs/abi.md does.
+// recordType is the number of a request in docs/abi.md.
 func recordType(f *Frame) uint32 {
 	if f.Self {
 		return uint32(portals.OpSwap) + 1
@@ -156,7 +155,8 @@ func writeCompletion(r *run, in *inbound) (bytes int) {
 	return bytes
 }
 
-// putRange writes address and length of bytes in HPU memory; of none both are 0.
+// putRange writes the address and length of bytes in HPU memory. Without bytes
+// both are 0.
 func putRange(rec []byte, address uint32, bytes int) {
 	if bytes == 0 {
 		address = 0
@@ -172,7 +172,8 @@ func flag(b bool) uint32 {
 	return 0
 }
 
-// putProcess writes a process identifier: node and process, or rank and 0 on a logical interface.
+// putProcess writes a process identifier: node and process, or on a logical
+// interface rank and 0.
 func putProcess(rec []byte, id portals.ID, logical bool) {
 	nid, pid := id.NID, id.PID
 	if logical {

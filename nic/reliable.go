@@ -11,87 +11,87 @@ import (
 )
 
 // reliable is a transport between two ends of a network that loses, damages,
-// doubles and delays packets: selective repeat with cumulative
+// doubles and delays packets. It uses selective repeat with cumulative
 // acknowledgements. The packets from one node to another are numbered, from 1
-// to the end of the run. The receiver hands them on in that order, keeps those
-// that come too early, and answers every packet with the number of the first
-// that is missing. The sender has up to a window of packets without
-// acknowledgement; the oldest of them has a timer.
+// to the end of the run. The receiver delivers them in that order and keeps
+// packets that come too early. It answers every packet with the first missing
+// number. The sender has up to a window of unacknowledged packets. The oldest
+// of them has a timer.
 //
-// Numbers travel in the packets themselves. A packet that has come before is
-// known by its number alone, and what it refers to is not looked at: that may
-// be in use for another by then.
+// Packets carry their numbers. The receiver recognizes a second copy by its
+// number alone. It does not look at the packet's reference, which may already
+// be in use for another packet.
 type reliable struct {
 	*env
 	spec   *TransportSpec
 	below  departures
 	next   inOrder
 	peers  map[int32]*peer
-	latest *peer // of them
-	// messages that have failed, of which transmit has not sent all packets:
-	// how many are not acknowledged; 0: all that come
+	latest *peer // of peers
+	// messages that have failed before transmit has sent all their packets: how
+	// many packets are not acknowledged; 0: all packets that are still to come
 	failed map[uint64]int
 	again  int64 // packets sent again
 	twice  int64 // packets that have come twice
 }
 
-// departures is what a transport sends its packets through.
+// departures takes the packets of a transport.
 type departures interface {
 	send(k packet)
 	depart(d departure)
-	// hold counts n packets from HPU memory more that wait for the wire.
+	// hold counts n more packets from HPU memory that wait for the wire.
 	hold(n int)
 	onWire()
 	classOf(k portals.OpKind) fabric.Class
 }
 
-// inOrder takes the packets of every other node in the order of sending, and is
-// told of those that will never come.
+// inOrder takes the packets of each other node in the order of sending.
 type inOrder interface {
 	arrivals
-	// abandoned ends all messages of a node of which packets are missing.
+	// abandoned ends all incomplete messages of a node.
 	abandoned(source int32)
 }
 
-// segment is a packet with what the transport knows of it. It is its sender's;
-// a receiver looks at packet, number and base until it has acknowledged it.
+// segment is a packet with its state in the transport. It belongs to the
+// sender. A receiver reads packet, number and base only until it has
+// acknowledged it.
 type segment struct {
 	mark poison.Mark
 	packet
-	number  uint64 // of the packet among those of its source to this node
+	number  uint64 // of the packet among those from its source to this node
 	base    uint64 // the first number that the source has not given up
 	message uint64 // Frame.Number
 	flow    uint64
 	kind    portals.OpKind
 	target  int32
-	left    int  // packets of its message from it on
-	over    bool // it is acknowledged, or given up
+	left    int  // packets of its message from this one on
+	over    bool // acknowledged or given up
 	bytes   int32
-	sent    sim.Time // when its turn on the wire came last; queued: it has not
+	sent    sim.Time // its last turn on the wire; queued: the turn has not come
 	tries   int      // how often it was sent again
 }
 
 const queued sim.Time = -1
 
-// acknowledgement is what a packet refers to that says, by its number, which is
-// the first that is missing.
+// acknowledgement is the reference of an acknowledgement packet. The packet's
+// number is the first that is missing.
 type acknowledgement struct{ _ byte }
 
 var acknowledges = new(acknowledgement)
 
-// peer is another node as the transport sees it.
+// peer is the transport's state of another node.
 type peer struct {
 	node    int32
-	next    uint64         // number of the next packet
-	base    uint64         // of the first that was not given up
-	window  ring[*segment] // packets without acknowledgement, the oldest first
+	next    uint64         // number of the next packet to it
+	base    uint64         // the first number that was not given up
+	window  ring[*segment] // unacknowledged packets, the oldest first
 	backlog ring[packet]   // packets that the window has no room for
-	partial []uint64       // messages of which transmit has sent some packets, but not all
+	partial []uint64       // messages that transmit has sent in part
 	timer   sim.Timer      // the oldest packet may be lost
 	silent  bool           // packets to it were given up, and nothing has come from it since
 
-	missing uint64              // number of the first packet from it that has not arrived
-	early   map[uint64]*segment // that have
+	missing uint64              // the first number from it that has not arrived
+	early   map[uint64]*segment // packets with higher numbers that have arrived
 }
 
 // The events of reliable.
@@ -120,7 +120,8 @@ func (t *reliable) peer(node int32) *peer {
 	return p
 }
 
-// send sends a packet when the window has room for it. To the own node nothing gets lost.
+// send sends a packet when the window has room. A packet to the own node needs
+// no transport.
 func (t *reliable) send(k packet) {
 	if k.f.Target == t.rank {
 		t.below.send(k)
@@ -144,7 +145,8 @@ func (t *reliable) send(k packet) {
 	p.backlog.push(k)
 }
 
-// discard drops a packet of a message that has failed; false: it is of another.
+// discard drops a packet if its message has failed; false: the message has not
+// failed.
 func (t *reliable) discard(k packet) bool {
 	left, is := t.failed[k.f.Number]
 	if !is {
@@ -163,7 +165,7 @@ func (t *reliable) discard(k packet) bool {
 	return true
 }
 
-// count notes that transmit has sent the first packet of a message, or the last.
+// count notes that transmit has sent the first or the last packet of a message.
 func (p *peer) count(k packet) {
 	if k.i == 0 {
 		p.partial = append(p.partial, k.f.Number)
@@ -189,7 +191,8 @@ func (t *reliable) depart(p *peer, s *segment, device bool) {
 	t.below.depart(departure{s, p.node, s.bytes, uint32(s.number), t.below.classOf(s.kind), s.i > 0, device, true, false})
 }
 
-// leaves implements transport: what was acknowledged while it waited to be sent again need not be.
+// leaves implements transport. A packet that is acknowledged while it waits to
+// be sent again is not sent.
 func (t *reliable) leaves(ref any, seq uint32) bool {
 	s, is := ref.(*segment)
 	switch {
@@ -213,7 +216,8 @@ func (t *reliable) leaves(ref any, seq uint32) bool {
 // onWire implements transport.
 func (t *reliable) onWire(ref any, seq uint32) {
 	s := ref.(*segment)
-	// it was acknowledged while it waited to be sent again, and is another now
+	// It was acknowledged while it waited to be sent again. The segment is
+	// another packet now.
 	if uint32(s.number) != seq {
 		return
 	}
@@ -230,7 +234,7 @@ func (t *reliable) onWire(ref any, seq uint32) {
 	}
 }
 
-// repeat sends the oldest packet again, whose time is over.
+// repeat sends the oldest packet again after its time-out.
 func (t *reliable) repeat(p *peer) {
 	s := p.window.front()
 	if s.tries == t.spec.Retries {
@@ -241,9 +245,9 @@ func (t *reliable) repeat(p *peer) {
 	t.depart(p, s, false)
 }
 
-// acknowledged takes the packets that have arrived out of the window, and fills
-// it. The oldest that is left has its own time since it was sent; that may be
-// over already.
+// acknowledged removes the packets that have arrived from the window, and fills
+// the window. The time-out of the oldest remaining packet counts from its
+// sending, so it may be over already.
 func (t *reliable) acknowledged(p *peer, number uint32) {
 	progress := false
 	for p.window.len() > 0 && int32(number-uint32(p.window.front().number)) > 0 {
@@ -277,24 +281,27 @@ func (t *reliable) acknowledged(p *peer, number uint32) {
 	}
 }
 
-// ended tells transmit the end of a message, of which so many packets are not acknowledged.
+// ended tells transmit the end of a message and how many packets are not
+// acknowledged.
 func (t *reliable) ended(message uint64, fail portals.FailType, left int) {
 	t.engine.Post(t.now(), t.id, t.id, kindEnded, message<<failBits|uint64(fail), uint64(left), nil)
 }
 
-// giveUp fails the messages to a node that are on their way. The packets of
-// later ones say by their base that nothing of these will come.
+// giveUp fails the messages to a node that are on their way. Later packets
+// carry a new base, so the receiver learns that the missing packets will not
+// come.
 func (t *reliable) giveUp(p *peer) {
 	var order []uint64
 	note := func(message uint64, left int) {
-		if _, known := t.failed[message]; !known { // by its first packet that is not acknowledged
+		// left counts from the first unacknowledged packet
+		if _, known := t.failed[message]; !known {
 			order = append(order, message)
 			t.failed[message] = left
 		}
 	}
 	for p.window.len() > 0 {
 		s := p.window.pop()
-		s.over = true // and not released: a copy of it may still arrive, and be the first
+		s.over = true // not released: a copy of it may still arrive, and be the first
 		t.account.givenUp += int64(s.bytes)
 		note(s.message, s.left)
 	}
@@ -317,8 +324,8 @@ func (t *reliable) giveUp(p *peer) {
 		}
 	}
 	p.partial = p.partial[:0]
-	// nobody gets this number: the next packet tells of the end also who has
-	// got all that was sent
+	// No packet gets this number. So the next packet shows the end even to a
+	// receiver that has all the packets that were sent.
 	p.next++
 	p.base, p.silent = p.next, true
 	t.post(t.now(), kindEgressSpace, 0, nil)
@@ -347,7 +354,7 @@ func (t *reliable) arrived(pk fabric.Packet) {
 	})
 }
 
-// take takes a packet that has not been handed on.
+// take takes a packet that has not been delivered.
 func (t *reliable) take(p *peer, s *segment) {
 	if poison.On {
 		s.mark.Live("a packet of a reliable transport")
@@ -374,7 +381,8 @@ func (t *reliable) take(p *peer, s *segment) {
 	}
 }
 
-// skip goes on with the first packet after those that the source has given up.
+// skip continues with the first packet after those that the source has given
+// up.
 func (t *reliable) skip(p *peer, base uint64) {
 	for ; p.missing < base && len(p.early) > 0; p.missing++ {
 		if s := p.early[p.missing]; s != nil {
@@ -386,7 +394,7 @@ func (t *reliable) skip(p *peer, base uint64) {
 	t.next.abandoned(p.node)
 }
 
-// undelivered says why a message has failed.
+// undelivered returns the reason for the failure of a message.
 func (t *reliable) undelivered(target int32) string {
 	times := "once"
 	if t.spec.Retries > 0 {

@@ -8,28 +8,29 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Report is what went wrong on a node although the run went on.
+// Report lists failures on a node that did not end the run.
 type Report struct {
-	Errors       []HandlerError // the first 100 handlers that failed, in the order of time
-	ErrorsBeyond int            // how many more
-	// the first 100 messages that the node has lost, in the order of time;
-	// those given up at once are one
+	Errors       []HandlerError // the first 100 handlers that failed, in order of time
+	ErrorsBeyond int            // how many more failed
+	// the first 100 messages that the node has lost, in order of time; messages
+	// given up at once count as one
 	Losses       []LostMessage
 	LossesBeyond int
 
-	first *VanishedError // of the messages of which bytes have no fate
+	first *VanishedError // the first message with bytes that have no fate
 }
 
-// Kept is how many failures of a kind a Report keeps; the others are counted.
+// Kept is how many failures of a kind a Report keeps. It counts the others.
 const Kept = 100
 
-// HandlerError is a handler that failed: it trapped, was killed, or returned an
-// error or an illegal code.
+// HandlerError is a handler that trapped, was killed, or returned an error or
+// an illegal code.
 type HandlerError struct {
 	Rank    int
 	At      sim.Time
 	Program string
-	Handler string // "header", "payload" or "completion"; empty: one of them, which had ended
+	// "header", "payload" or "completion"; empty: one of them, which had ended
+	Handler string
 	Err     error
 }
 
@@ -38,7 +39,7 @@ func (e HandlerError) Error() string {
 	return fmt.Sprintf("rank %d at %v: %s of %s: %v", e.Rank, e.At, e.Who(), e.Program, e.Err)
 }
 
-// Who is which handler of the program it was, such as "payload handler".
+// Who names the handler in its program, such as "payload handler".
 func (e HandlerError) Who() string {
 	if e.Handler == "" {
 		return "a handler"
@@ -49,40 +50,40 @@ func (e HandlerError) Who() string {
 // Unwrap returns the cause.
 func (e HandlerError) Unwrap() error { return e.Err }
 
-// LostMessage is a message that a node has lost, wholly or in part, for want of
-// room, of a process or of memory, or the network by a fault. Its event and its
-// acknowledgement, where there are any, carry PTL_NI_DROPPED, PTL_NI_SEGV if
-// memory could not be read or written, or PTL_NI_UNDELIVERABLE if there is no
-// such process or no way to it. What could not be read is lost at the source of
-// the data.
+// LostMessage is a message that was lost, wholly or in part. A node loses it
+// for lack of room, of a process or of memory; the network loses it by a fault.
+// Its event and its acknowledgement, if any, carry a fail type. PTL_NI_SEGV:
+// memory could not be read or written. PTL_NI_UNDELIVERABLE: there is no such
+// process or no way to it. PTL_NI_DROPPED: any other cause. Data that could not
+// be read is lost at its source.
 type LostMessage struct {
-	Rank      int      // that lost it
+	Rank      int      // of the node that lost it
 	At        sim.Time // when it lost the first packet
-	Number    uint64   // of the message among those of its source, from 1
+	Number    uint64   // of the message among the messages of its source, from 1
 	Kind      portals.OpKind
-	Initiator portals.ID // who sent it
+	Initiator portals.ID // the sender
 	Target    portals.ID
 	PT        uint32
 	MatchBits uint64
-	Packets   int    // that were dropped, or not acknowledged
+	Packets   int    // that were dropped or not acknowledged
 	Of        int    // packets of the message
-	Bytes     uint64 // of its payload in them, as far as they would have been delivered
+	Bytes     uint64 // of payload in the lost packets that would have been delivered
 	Length    uint64 // bytes that would have been delivered
-	// what there was no room in, with the field of the profile, or what was
-	// wrong with the memory, or what the network did
+	// The full resource and its field in the profile, the error of the memory,
+	// or the fault of the network.
 	Cause string
-	Brief string // the message, and what happened to it, in a few words
+	Brief string // the message and its fate, in a few words
 
-	// Unacknowledged: a reliable transport has given the packets up; whether
-	// they have arrived nobody knows.
+	// Unacknowledged: a reliable transport has given the packets up. Nobody
+	// knows whether they arrived.
 	Unacknowledged bool
 	// More is how many other messages between the same two processes a
-	// transport has given up with this one, whose packets and bytes are counted
-	// here, too.
+	// transport has given up together with this one. Their packets and bytes
+	// are counted here, too.
 	More int
 }
 
-// Error says what was lost, where and for want of what.
+// Error describes the loss, its place and its cause.
 func (l LostMessage) Error() string {
 	what := fmt.Sprintf("%s %v from rank %d", article(l.Kind), l.Kind, l.Initiator.NID)
 	verb, entry := "were dropped", fmt.Sprintf(" (portal table index %d, match bits %#x)", l.PT, l.MatchBits)
@@ -97,7 +98,7 @@ func (l LostMessage) Error() string {
 	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of %s %s: %s%s", l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, what, verb, l.Cause, entry)
 }
 
-// Messages is how many messages these are.
+// Messages is how many lost messages a list stands for.
 func Messages(list []LostMessage) (n int) {
 	for i := range list {
 		n += 1 + list[i].More
@@ -112,7 +113,7 @@ func article(k portals.OpKind) string {
 	return "a"
 }
 
-// OfHeader fills in what a header says.
+// OfHeader fills in the fields that a header gives.
 func (l *LostMessage) OfHeader(h *portals.Header) {
 	l.Kind, l.Initiator, l.Target, l.PT, l.MatchBits = h.Kind, h.Initiator, h.Target, h.PT, h.MatchBits
 }
@@ -139,8 +140,8 @@ func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
 	r.Losses = append(r.Losses, *l)
 }
 
-// undeliverable records a message that a transport has given up, with those
-// that it gives up at the same time.
+// undeliverable records a message that a transport has given up. Messages given
+// up at the same time become one.
 func (r *Report) undeliverable(e *env, h *portals.Header, l *LostMessage) {
 	for i := len(r.Losses) - 1; i >= 0 && r.Losses[i].At == l.At; i-- {
 		if o := &r.Losses[i]; o.Unacknowledged && o.Initiator == h.Initiator && o.Target == h.Target && o.Cause == l.Cause {
@@ -176,7 +177,8 @@ func (e *env) describe(l *loss) string {
 	}
 }
 
-// refusal says how an access to memory ended that has failed after so many retries.
+// refusal describes the result of an access to memory that has failed after a
+// number of retries.
 func (e *env) refusal(s host.Status, tries int) string {
 	if s == host.Fault && tries > 0 {
 		return fmt.Sprintf("%v, %d times (nic.fault_tries, %d)", s, tries+1, e.spec.FaultTries)
@@ -184,21 +186,21 @@ func (e *env) refusal(s host.Status, tries int) string {
 	return s.String()
 }
 
-// loss is what a message has lost at the end of it that notes it.
+// loss is the loss of a message, noted at one end.
 type loss struct {
 	cause   fate // of the first packet
 	at      sim.Time
 	packets int
 	bytes   uint64
 
-	// Of memory:
+	// If the cause is memory:
 	address uint64
 	status  host.Status
 	tries   int
 }
 
-// add notes that packets were lost, and with them bytes that would have been
-// delivered; why is kept for the first.
+// add counts lost packets and their bytes that would have been delivered. The
+// first call sets the cause.
 func (l *loss) add(why loss, packets int, bytes uint64) {
 	if l.cause == noFate {
 		*l = why
@@ -207,8 +209,8 @@ func (l *loss) add(why loss, packets int, bytes uint64) {
 	l.bytes += bytes
 }
 
-// lose notes that packets of the message were lost, and with them bytes that
-// would have been delivered; why is kept for the first.
+// lose counts lost packets of the message and their bytes that would have been
+// delivered. The first call sets the cause.
 func (in *inbound) lose(why loss, packets int, bytes uint64) {
 	if !in.lossy {
 		in.lost, in.lossy = loss{}, true
@@ -216,8 +218,8 @@ func (in *inbound) lose(why loss, packets int, bytes uint64) {
 	in.lost.add(why, packets, bytes)
 }
 
-// damaged reports whether the message has lost what it was to deliver: bytes,
-// or all of a message that has none.
+// damaged reports whether the message has lost bytes that it should deliver,
+// or, if it has no bytes, the whole message.
 func (in *inbound) damaged() bool {
 	return in.lossy && (in.lost.bytes > 0 || in.d.MLength == 0)
 }

@@ -2,7 +2,7 @@ package nic
 
 // ring is a first-in first-out queue that allocates only to grow.
 type ring[T any] struct {
-	n, head int32 // n first: most who look find nothing, and need no more
+	n, head int32 // n comes first: most readers find it 0 and need no more
 	items   []T
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// handlerKind tells which of a message's handlers a task runs.
+// handlerKind is the kind of handler that a task runs.
 type handlerKind uint8
 
 const (
@@ -29,53 +29,53 @@ type task struct {
 	packet int32
 }
 
-// run is what a context of a processor is doing. A handler runs in segments:
-// from its start, or from a suspension, to the next suspension or its end. A
-// segment is executed at its first instant and occupies the core for the cycles
-// it was charged.
+// run is the state of a context of a processor. A handler runs in segments:
+// from its start or a suspension to the next suspension or its end. A segment
+// is executed at its first instant and occupies the core for the cycles it is
+// charged.
 type run struct {
-	// What every event of it needs, side by side:
+	// Every event of a run needs these, so they lie side by side:
 	core       *core
 	task       task
 	generation uint32 // counts tasks
 	active     bool
 	resumed    bool // the present segment is not the first
-	landed     bool // it was suspended last until data of it had landed
+	landed     bool // in its last suspension it waited for its data to land
 	status     hpu.Status
 	index      int // of the context on the node
 	ctx        *hpu.Context
-	cycles     int64 // that the handler has been charged, the present segment included
+	cycles     int64 // charged to the handler, with the present segment
 
-	// What segments need:
+	// Segments need these:
 	charged int64    // cycles charged before the present segment
 	start   sim.Time // when the present segment began
 	ready   int64    // result to resume with
 	since   sim.Time // when it was suspended; -1: it computes
-	gave    sim.Time // until when it has offered its core; -1: it never has
-	began   sim.Time // when the handler did
+	gave    sim.Time // until when it has offered its core; -1: never
+	began   sim.Time // when the handler began
 	number  int64    // of the handler on its node, from 1
-	looks   bool     // there are handles
-	late    int32    // operations of handlers before it that are still on their way
+	looks   bool     // there are DMA handles
+	late    int32    // operations of earlier handlers that are still on their way
 
-	// What actions need:
+	// Actions need these:
 	wait blockedOn
 	// address of the context's buffer, and how many bytes the device has put
 	// there for the handler
 	packet, filled uint32
-	// the last access to host memory of which the handler was told that it has
-	// failed
+	// the last failed access to host memory that the handler knows of
 	failed  failedAccess
 	handles []dmaHandle
-	desc    hpu.Operation // of a wait that has one
+	desc    hpu.Operation // of a wait with an operation record
 	_       [40]byte
 }
 
-// at is the handler's own time when it has been charged so many cycles.
+// at is the handler's own time after it has been charged a number of cycles.
 func (r *run) at(cycles int64) sim.Time {
 	return r.start + r.core.pool.time(cycles-r.charged, r.resumed)
 }
 
-// core is one processor: it executes one segment at a time, of any of its contexts.
+// core is one processor. It executes one segment at a time, of any of its
+// contexts.
 type core struct {
 	pool    *pool
 	runs    []run
@@ -84,44 +84,46 @@ type core struct {
 	running bool
 	resume  ring[*run] // contexts whose suspension has ended, in that order
 	index   int        // on the node
-	_       [32]byte   // of the next core begins in a line of the cache of its own
+	_       [32]byte   // so that the next core begins in a new cache line
 }
 
-// schedule runs the handlers of a node on its processors (sPIN'17 §3.1): tasks
-// of a pool in order of arrival, each on the idle core with the fewest contexts
-// in use, the lowest number first. A context whose suspension has ended goes
-// before new tasks.
+// schedule runs the handlers of a node on its processors (sPIN'17 §3.1). Tasks
+// of a pool run in order of arrival, each on the idle core with the fewest
+// contexts in use, the lowest number first. A context whose suspension has
+// ended goes before new tasks.
 type schedule struct {
 	*env
 	act       acting
 	next      delivery
 	runs      []run // contexts of all pools
 	waiting   int   // handlers that wait for a processor
-	buffered  int64 // bytes of packets that wait for one
+	buffered  int64 // bytes of packets that wait for a processor
 	calls     int64
 	cycles    int64    // charged
-	inside    sim.Time // of handlers, from their beginnings to their ends
+	inside    sim.Time // of handlers, from beginning to end
 	firstEnd  sim.Time
 	lastEnd   sim.Time
 	programs  programs
 	pools     []pool
-	triggered int64 // messages in which flow control was
+	triggered int64 // messages that triggered flow control
 	dropped   int64 // packets
 	_         [16]byte
 }
 
-// acting executes handlers and what they ask for.
+// acting executes handlers and their requests.
 type acting interface {
 	// execute runs the first segment of a handler and sets r.cycles.
 	execute(r *run) hpu.Status
-	// resume runs the next segment of a handler, which gets r.ready, and sets r.cycles.
+	// resume runs the next segment of a handler with the result r.ready, and
+	// sets r.cycles.
 	resume(r *run) hpu.Status
 	// ended returns the result of a handler that is not blocked.
 	ended(r *run) hpu.Outcome
-	// suspended carries out what a handler waits for. If it need not wait ready
-	// is true, and the result is known.
+	// suspended carries out the call that a handler waits for. ready means that
+	// the handler need not wait and the result is known.
 	suspended(r *run) (result int64, ready bool)
-	// changed tells those who wait for a change of HPU memory that a segment has been executed.
+	// changed runs after a segment. Those that wait for a change of the HPU
+	// memory look again.
 	changed(m *Memory)
 }
 
@@ -133,11 +135,12 @@ type programs interface {
 // The events of schedule.
 const (
 	kindDispatched sim.Kind = kindsOfSchedule + iota // context: a handler's first cycle
-	// context: a handler has run until it ended or was suspended
+	// context: a handler has ended or was suspended
 	kindSegmentEnd
-	// *inbound: all packets are in host memory, the completion handler may run
+	// *inbound: all packets are in host memory, and the completion handler may
+	// run
 	kindDelivered
-	// context: a handler that has yielded in vain goes on
+	// context: a handler that has yielded in vain continues
 	kindLooksAgain
 )
 
@@ -156,7 +159,7 @@ func (s *schedule) handle(e *sim.Event) {
 	}
 }
 
-// begin chooses what becomes of the packets of a message to an entry with handlers.
+// begin chooses the phase of a message to an entry with handlers.
 func (s *schedule) begin(in *inbound) {
 	d := in.d
 	h := s.programs.installed(d.Spin)
@@ -168,7 +171,7 @@ func (s *schedule) begin(in *inbound) {
 		in.discards(failed)
 		return
 	}
-	if !in.frame.carries(0) { // no handler can judge a message by what is not there
+	if !in.frame.carries(0) { // no handler can judge a message whose first data is missing
 		in.phase = phaseDeposit
 		return
 	}
@@ -202,7 +205,8 @@ func (s *schedule) begin(in *inbound) {
 	s.processData(in)
 }
 
-// packet deals with a packet of a message with handlers whose header has been matched.
+// packet handles a packet of a message with handlers whose header has been
+// matched.
 func (s *schedule) packet(in *inbound, i int) {
 	switch in.phase {
 	case phaseHeader:
@@ -221,15 +225,16 @@ func (s *schedule) packet(in *inbound, i int) {
 	}
 }
 
-// missing counts packet i of a message to an entry with handlers as dropped: it
-// will never come, or has come without its data.
+// missing counts packet i of a message to an entry with handlers as dropped.
+// The packet will never come, or came without its data.
 func (s *schedule) missing(in *inbound, i int) {
 	in.dropped += uint64(in.payloadBytes(i))
 	in.lostLast = in.lostLast || i == in.lastPacket()
 	s.dealt(in)
 }
 
-// dealt counts a packet as dealt with; after the last one the message goes on to its completion.
+// dealt counts a packet as handled. After the last one the message is
+// completed.
 func (s *schedule) dealt(in *inbound) {
 	in.left--
 	if in.left > 0 || in.phase == phaseHeader {
@@ -238,7 +243,7 @@ func (s *schedule) dealt(in *inbound) {
 	switch {
 	case !in.completes:
 		s.next.complete(in)
-	case in.data == 0: // else kindDelivered follows the last posted write
+	case in.data == 0: // otherwise kindDelivered follows the last posted write
 		s.completion(in)
 	}
 }
@@ -250,9 +255,10 @@ func (s *schedule) completion(in *inbound) {
 	s.queue(task{in: in, kind: completionHandler})
 }
 
-// admit takes packet i into the packet buffer, or drops it and triggers flow
-// control on the portal table entry (sPIN'17 §3.2). A packet that a payload
-// handler is to see needs a place in its queue too.
+// admit takes packet i into the packet buffer. If there is no room, it drops
+// the packet and triggers flow control on the portal table entry (sPIN'17
+// §3.2). A packet for a payload handler needs a place in the handler queue,
+// too.
 func (s *schedule) admit(in *inbound, i int) bool {
 	from, to := in.frame.Span(i)
 	size := int64(to - from)
@@ -268,12 +274,12 @@ func (s *schedule) admit(in *inbound, i int) bool {
 	return false
 }
 
-// queueFull reports whether no header or payload handler may be added to those
-// that wait for a processor. Completion handlers always may: there is one for a
-// message at most, and the message had a place.
+// queueFull reports whether no more header or payload handlers may wait for a
+// processor. A completion handler may always wait: a message has at most one,
+// and the message had a place.
 func (s *schedule) queueFull() bool { return s.waiting >= s.hpu.WaitingHandlers }
 
-// overflow drops packet i for want of room and disables the portal table entry.
+// overflow drops packet i for lack of room and disables the portal table entry.
 func (s *schedule) overflow(in *inbound, i int, cause fate) {
 	n := in.payloadBytes(i)
 	s.lose(in, cause, 1, uint64(n))
@@ -285,8 +291,8 @@ func (s *schedule) overflow(in *inbound, i int, cause fate) {
 	s.dealt(in)
 }
 
-// lose notes that packets of a message were dropped, and with them bytes that
-// would have been delivered.
+// lose counts dropped packets of a message and their bytes that would have been
+// delivered.
 func (s *schedule) lose(in *inbound, cause fate, packets int, bytes uint64) {
 	in.lose(loss{cause: cause, at: s.now()}, packets, bytes)
 	in.dropped += bytes
@@ -302,13 +308,13 @@ func (s *schedule) triggerFlowControl(in *inbound) {
 }
 
 // payloadBytes is how many bytes of packet i a payload handler would see:
-// without the user header and what was truncated.
+// without the user header and truncated bytes.
 func (in *inbound) payloadBytes(i int) int {
 	from, to := in.frame.Span(i)
 	return max(0, min(to, int(in.d.MLength))-max(from, int(in.skip)))
 }
 
-// segmentEnd is the moment at which a segment has used up its cycles.
+// segmentEnd runs when a segment has used its cycles.
 func (s *schedule) segmentEnd(r *run) {
 	took := r.cycles - r.charged
 	s.cycles += took
@@ -324,7 +330,7 @@ func (s *schedule) segmentEnd(r *run) {
 	}
 }
 
-// done is the end of a handler.
+// done ends a handler.
 func (s *schedule) done(r *run) {
 	s.inside += s.now() - r.began
 	s.lastEnd = s.now()
@@ -340,8 +346,8 @@ func (s *schedule) done(r *run) {
 	s.idle(c)
 }
 
-// suspended is a handler that has used up the cycles before a call that waits:
-// the call takes effect now. Its last segment took so many.
+// suspended handles a handler that has used the cycles before a call that
+// waits. The call takes effect now. The handler's last segment had took cycles.
 func (s *schedule) suspended(r *run, took int64) {
 	r.since = s.now()
 	r.landed = false
@@ -357,10 +363,10 @@ func (s *schedule) suspended(r *run, took int64) {
 	s.idle(r.core)
 }
 
-// yield gives the core to others that want it. Where a round of a loop that
-// waits takes no time, a handler that yields for the second time at the same
-// moment has seen all that others do at it: it looks again later, or it would
-// use up its budget before anything can happen.
+// yield gives the core to other handlers that want it. In a waiting loop whose
+// rounds take no time, a handler may yield a second time at the same moment. It
+// has then seen everything that others do at that moment. It looks again later,
+// because otherwise it would use up its budget before anything can happen.
 func (s *schedule) yield(r *run, took int64) {
 	c := r.core
 	if r.gave == s.now() {
@@ -406,7 +412,7 @@ func (s *schedule) ended(t task, out *hpu.Outcome, failed *failedAccess) {
 	}
 }
 
-// judge reports a failed handler and replaces its code: a killed handler moves
+// judge reports a failed handler and replaces its code. A killed handler puts
 // the entry into flow control.
 func (s *schedule) judge(t task, out *hpu.Outcome, failed *failedAccess) portals.FailType {
 	var err error
@@ -435,8 +441,8 @@ func (s *schedule) judge(t task, out *hpu.Outcome, failed *failedAccess) portals
 	return fail
 }
 
-// after names the last access that has failed of a handler that says that it
-// has failed, if there is one: it may be the reason.
+// after names the last failed access of a handler that reports a failure, if
+// there is one. The access may be the reason.
 func (e *env) after(failed *failedAccess) string {
 	if failed.result >= hpu.OK {
 		return ""
@@ -444,7 +450,8 @@ func (e *env) after(failed *failedAccess) string {
 	return ", after " + e.failedAccess(failed, "had")
 }
 
-// failure reports whether a code says that the handler has failed, which all kinds may return.
+// failure reports whether a code means that the handler has failed. All kinds
+// of handlers may return such a code.
 func failure(c hpu.Code) bool { return c == hpu.Fail || c == hpu.Segv }
 
 func legal(k handlerKind, c hpu.Code) bool {
@@ -458,14 +465,16 @@ func legal(k handlerKind, c hpu.Code) bool {
 	}
 }
 
-// headerEnded lets the packets of the message go the way the header handler chose.
+// headerEnded sends the packets of the message the way that the header handler
+// chose.
 func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 	in.pending = code == hpu.DropPending || code == hpu.ProcessDataPending || code == hpu.ProceedPending
 	switch code {
 	case hpu.ProcessData, hpu.ProcessDataPending:
 		s.processData(in)
 	case hpu.Proceed, hpu.ProceedPending:
-		if in.lostFirst { // the user header was not counted, but would have been deposited now
+		// the user header was not counted, but would have been deposited now
+		if in.lostFirst {
 			s.lose(in, in.lost.cause, 0, min(uint64(in.skip), in.d.MLength))
 		} else {
 			s.offeredTwice(in)
@@ -477,7 +486,8 @@ func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 		if code != hpu.Drop && code != hpu.DropPending {
 			in.fate = failed
 		}
-		in.dropped, in.lossy = in.d.MLength, false // what was lost would have been discarded now
+		// the lost bytes would have been discarded now
+		in.dropped, in.lossy = in.d.MLength, false
 	}
 	waiting := in.waiting
 	in.waiting = in.waiting[len(in.waiting):]
@@ -494,9 +504,9 @@ func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 	in.waiting = waiting[:0]
 }
 
-// processData begins the payload handlers, or the default action for the data
-// if the entry has none. Atomics have no default action behind a user header
-// that is no whole number of elements.
+// processData begins the payload handlers, or the default action if the entry
+// has none. An atomic has no default action if its user header is not a whole
+// number of elements.
 func (s *schedule) processData(in *inbound) {
 	in.completes = in.handlers.completion.Valid()
 	switch {

@@ -8,14 +8,14 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// numberSet hands out the lowest number that is free.
+// numberSet gives out the lowest free number.
 type numberSet struct {
-	first uint64   // a bit for each of the first 64 that is taken
-	full  int      // words before this one have no number left
-	more  []uint64 // as first, of the others
+	first uint64   // a bit for each of the first 64 numbers, set: taken
+	full  int      // words before this one have no free number
+	more  []uint64 // the same bits for the other numbers
 }
 
-// word has the bits of 64 numbers.
+// word returns the bits of 64 numbers.
 func (s *numberSet) word(w int) *uint64 {
 	if w == 0 {
 		return &s.first
@@ -23,8 +23,8 @@ func (s *numberSet) word(w int) *uint64 {
 	return &s.more[w-1]
 }
 
-// take returns the lowest free number, and makes room for more if most is 0;
-// -1: none of most is free.
+// take returns the lowest free number. If most is 0, there is no limit;
+// otherwise it returns -1 if none of the first most numbers is free.
 func (s *numberSet) take(most int) int {
 	for ; s.full == 0 || s.full <= len(s.more); s.full++ {
 		word := s.word(s.full)
@@ -50,19 +50,20 @@ func (s *numberSet) give(n int) {
 	s.full = min(s.full, n/64)
 }
 
-// pieces is memory of messages of entries: which messages have which piece.
+// pieces is the memory for messages of entries: it notes which pieces are
+// taken.
 type pieces struct {
 	portals.MessageMemory
 	numberSet
 }
 
-// maxPieces is how many messages at once an entry may have memory for.
+// maxPieces is how many messages an entry may have memory for at once.
 const maxPieces = 1 << 16
 
-// aligned is what memories of clusters and messages are a multiple of, bytes.
+// aligned is the unit of memories of clusters and messages, bytes.
 const aligned = 16
 
-// piecesOf are those of an entry; nil: it has none.
+// piecesOf returns the pieces of an entry; nil: it has none.
 func (h *Memory) piecesOf(s *portals.Spin) *pieces {
 	for _, p := range h.pieces {
 		if p.MessageMemory == s.PerMessage {
@@ -72,7 +73,7 @@ func (h *Memory) piecesOf(s *portals.Spin) *pieces {
 	return nil
 }
 
-// checkMemories checks the memories of clusters and messages of an entry.
+// checkMemories checks an entry's memories for clusters and messages.
 func (h *Memory) checkMemories(s *portals.Spin, clusters int) error {
 	check := func(what string, offset, each, n uint64) error {
 		if offset%aligned != 0 || each%aligned != 0 {
@@ -98,16 +99,16 @@ func (h *Memory) checkMemories(s *portals.Spin, clusters int) error {
 	return check("memory of messages", m.Offset, m.Bytes, uint64(m.Messages))
 }
 
-// provide notes the memory of messages of an entry that has been checked.
+// provide notes the memory for messages of an entry that has been checked.
 func (h *Memory) provide(s *portals.Spin) {
 	if s.PerMessage.Messages > 0 && h.piecesOf(s) == nil {
 		h.pieces = append(h.pieces, &pieces{MessageMemory: s.PerMessage})
 	}
 }
 
-// memoryOf answers what a handler asks about its message and the memories that
-// it may use: the answer of scratchpad and message_memory has the address in
-// its lower half and the bytes in the upper one, and is 0 if there is none.
+// memoryOf answers a handler's question about its message and its memories. The
+// answer of scratchpad and message_memory has the address in the lower half and
+// the bytes in the upper half. It is 0 if there is no such memory.
 func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
 	h, s := in.handlers.memory, in.d.Spin
 	offset, n := uint64(0), uint64(0)
@@ -127,8 +128,8 @@ func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
 	return int64(uint64(h.addr) + offset | n<<32)
 }
 
-// admitted gives a message that handlers will see its number among those, and
-// its piece of memory; false: none is free.
+// admitted gives a message that handlers will see a number and a piece of
+// memory; false: no piece is free.
 func (s *schedule) admitted(in *inbound) bool {
 	if h := in.handlers; h.pieces {
 		p := h.memory.piecesOf(in.d.Spin)
@@ -140,7 +141,7 @@ func (s *schedule) admitted(in *inbound) bool {
 	return true
 }
 
-// handled is the end of a message that handlers have seen.
+// handled ends a message that handlers have seen.
 func (e *env) handled(in *inbound) {
 	h := in.handlers
 	if in.underway == 0 {

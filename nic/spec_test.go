@@ -84,7 +84,8 @@ func TestDeviceOfTheLoader(t *testing.T) {
 	}
 }
 
-// A handler's time is that of its cycles at the clock, or none, if they are not charged.
+// A handler's time follows from its cycles and the clock. It is zero if cycles
+// are not charged.
 func TestTimeOfCycles(t *testing.T) {
 	s := nic.HPUSpec{Clock: 2_500_000_000, Charge: nic.ChargeCycles}
 	require.Equal(t, 400*sim.Picosecond, s.Time(1))

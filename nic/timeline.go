@@ -10,18 +10,19 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// timeline draws a NIC: tracks for matching, DMA in each direction, link and
-// every processor. A flow follows one message through all of them. A nil
+// timeline draws a NIC: tracks for matching, DMA in each direction, the link
+// and every processor. A flow follows one message through all of them. A nil
 // timeline draws nothing.
 type timeline struct {
 	t                  sim.Tracer
 	rank               int
 	nic, in, out, link sim.TrackID
 	processors         []sim.TrackID
-	follow             *follow // nil: nobody wants to know more
+	follow             *follow // nil: there is no sim.Follower
 }
 
-// TraceGroup is the group of the tracks of a node, whose number is its rank.
+// TraceGroup is the group of a node's tracks. The group's number is the node's
+// rank.
 const TraceGroup = "rank"
 
 func newTimeline(e *env, s *schedule) *timeline {
@@ -46,10 +47,11 @@ func newTimeline(e *env, s *schedule) *timeline {
 	return tr
 }
 
-// matchBits are the match bits of a message: what protocols tell their messages apart by.
+// matchBits are the match bits of a message. Protocols use them to distinguish
+// their messages.
 func matchBits(f *Frame) sim.Arg { return sim.Arg{Key: "match bits", Num: int64(f.Header.MatchBits)} }
 
-// cause is why a message was sent, 0 if nobody asks.
+// cause is the flow that a message was sent because of, 0 if unknown.
 func cause(f *Frame) sim.Arg {
 	return sim.Arg{Key: sim.CauseKey, Num: int64(f.cause & (1<<causeBits - 1))}
 }
@@ -64,7 +66,7 @@ func (t *timeline) wire(p *fabric.Packet, f *Frame, from, to sim.Time) {
 	t.onWire(p, f.Flow(), int(p.Seq), from, to)
 }
 
-// wireSegment likewise draws what a transport of the NIC's own sends.
+// wireSegment draws a packet of the NIC's transport while it enters the link.
 func (t *timeline) wireSegment(p *fabric.Packet, k portals.OpKind, flow uint64, i int, from, to sim.Time) {
 	if t == nil {
 		return
@@ -83,7 +85,7 @@ func (t *timeline) match(in *inbound, from, to sim.Time) {
 		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))}, matchBits(in.frame), cause(in.frame))
 }
 
-// finished marks the moment at which the events of a message become visible to the host.
+// finished marks when the events of a message become visible to the host.
 func (t *timeline) finished(in *inbound, at sim.Time) {
 	if t == nil {
 		return
@@ -102,8 +104,8 @@ func (t *timeline) transfer(a *host.Access, toHost bool, from, to sim.Time, byte
 	t.crosses(a, toHost, from, to, bytes)
 }
 
-// segment draws what a handler runs without being suspended, and with the last
-// of it what the handler has returned.
+// segment draws a segment of a handler, and with the last segment the handler's
+// result.
 func (t *timeline) segment(r *run, end sim.Time) {
 	if t == nil {
 		return

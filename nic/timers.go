@@ -5,23 +5,24 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// timer is a message to self of a later moment, which its program may take back.
+// timer is a message to self at a later moment. Its program may cancel it.
 type timer struct {
 	sim.Timer
 	issue *issue  // nil: it is free
-	owner *Memory // whose program has set it
-	round uint32  // counts its uses, so that a handle of an earlier one is known for what it is
+	owner *Memory // the program's memory
+	round uint32  // counts its uses, to recognize a handle of an earlier use
 	index uint32
-	taken bool // a handler has taken it back, at a time of its own that may be still to come
+	taken bool // a handler has cancelled it, perhaps at a time still to come
 }
 
-// A handle of a timer has its index in the lower bits and its use above.
+// A timer handle has the timer's index in the lower bits and its round above.
 const (
 	timerBits  = 20 // nic.handler_commands is at most 2^20
 	timerRound = 1<<(31-timerBits) - 1
 )
 
-// setTimer lets a message to self leave at time at, and returns the handle of its timer.
+// setTimer lets a message to self leave at time at. It returns the timer's
+// handle.
 func (d *act) setTimer(i *issue, owner *Memory, at sim.Time) int64 {
 	var t *timer
 	if k := len(d.idleTimers) - 1; k >= 0 {
@@ -37,7 +38,7 @@ func (d *act) setTimer(i *issue, owner *Memory, at sim.Time) int64 {
 	return int64(t.index | t.round<<timerBits)
 }
 
-// timerOf finds the timer that a handle of a program names, nil if there is none.
+// timerOf finds the timer of a program's handle; nil: there is none.
 func (d *act) timerOf(handle uint64, owner *Memory) *timer {
 	index, round := handle&(1<<timerBits-1), uint32(handle>>timerBits)
 	if index >= uint64(len(d.timers)) {
@@ -49,7 +50,7 @@ func (d *act) timerOf(handle uint64, owner *Memory) *timer {
 	return nil
 }
 
-// freeTimer ends the use of a timer that has expired or was taken back.
+// freeTimer ends the use of a timer that has expired or was cancelled.
 func (d *act) freeTimer(t *timer) {
 	t.issue.timer = nil
 	t.issue, t.owner = nil, nil
@@ -57,7 +58,7 @@ func (d *act) freeTimer(t *timer) {
 	d.idleTimers = append(d.idleTimers, t)
 }
 
-// cancelLater takes a timer back at the handler's own time.
+// cancelLater cancels a timer at the handler's own time.
 func (d *act) cancelLater(r *run, handle uint64, at sim.Time) int64 {
 	owner := r.task.in.handlers.memory
 	t := d.timerOf(handle, owner)
@@ -71,7 +72,8 @@ func (d *act) cancelLater(r *run, handle uint64, at sim.Time) int64 {
 	return hpu.OK
 }
 
-// cancel takes a timer back, unless it has expired. What it was to send is over: it has no events.
+// cancel cancels a timer, unless it has expired. The message is dropped without
+// events.
 func (d *act) cancel(handle uint64, owner *Memory) {
 	t := d.timerOf(handle, owner)
 	if t == nil {

@@ -10,76 +10,80 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// transmit is the first stage: operations become messages, whose data is read
-// from host memory and cut into packets (sPIN'17 §4, LogGP).
+// transmit is the first stage. It makes messages of operations, reads their
+// data from host memory and cuts it into packets (sPIN'17 §4, LogGP).
 type transmit struct {
 	*env
 	next       sender
 	sent       uint64          // messages so far
-	names      []interfaceName // of the interfaces, side by side
+	names      []interfaceName // of interfaces, side by side
 	handlers   issuer
 	interfaces []*Interface
-	ready      []uint64 // a bit for each: it may have operations to send
-	nodes      uint32   // of the network
-	// messages to each node whose data is not all there: later ones must not
-	// overtake them
+	ready      []uint64 // a bit for each interface: it may have operations to send
+	nodes      uint32   // in the network
+	// messages to each node whose data has not all been read: later ones must
+	// not overtake them
 	behind  map[int32]int
-	fetched int   // those to all nodes
+	fetched int   // messages in behind, to all nodes
 	unread  int64 // packets whose data could not be read
 
 	// With a reliable transport:
-	undelivered map[uint64]*outgoing      // messages whose end it will tell, by their number
-	answers     map[uint64]portals.Header // likewise, of headers that no operation stands for
-	// to nodes: that an answer could not be delivered, which could not be
-	// delivered either
+	// messages whose end the transport will report, by number
+	undelivered map[uint64]*outgoing
+	answers     map[uint64]portals.Header // headers of such messages without an operation
+	// by node: reports to it that an answer was undeliverable, which could not
+	// be delivered either
 	owed     map[int32][]portals.Header
-	reason   func(target int32) string // why a message to a node could not be delivered
-	fetching int64                     // bytes of messages behind that have not been handed on
+	reason   func(target int32) string // why a message to a node was undeliverable
+	fetching int64                     // bytes of messages in behind that have not been passed on
 }
 
-// sender is what transmit gives packets to, and others that have a message without data.
+// sender takes packets, for transmit and for others that send a message without
+// data.
 type sender interface {
 	send(p packet)
 }
 
-// issuer is told of the ends of what handlers have asked for.
+// issuer learns when handlers' requests end.
 type issuer interface {
-	// commandRead is an operation of a handler whose data has been read.
+	// commandRead is called when the data of a handler's operation has been
+	// read.
 	commandRead()
-	// answerThere lets the handler that waits for a reply go on.
+	// answerThere lets the handler that waits for a reply continue.
 	answerThere(cookie, bytes uint64, fail portals.FailType)
 }
 
-// outgoing is a message at its source until its data is at the NIC or, if the
-// transport tells when it has arrived, until then.
+// outgoing is a message at its source until its data is at the NIC. If the
+// transport reports the arrival, it lasts until then.
 type outgoing struct {
 	mark   poison.Mark
 	access host.Access
 	frame  *Frame
 	op     *portals.Op
 	iface  *Interface
-	tries  int32            // to read the present piece
+	tries  int32            // attempts to read the present piece
 	fail   portals.FailType // of reading the data
-	single bool             // each packet is a message of its own
+	single bool             // each packet is a separate message
 	device bool             // the data comes from HPU memory
-	// a handler's: it counts against the command queue until its data has been
+	// of a handler: it counts against the command queue until its data has been
 	// read
 	command   bool
-	completes *pending // put: message whose entry it completes
+	completes *pending // put: the message whose entry it completes
 	packets   int
 	mtu       int
-	lost      loss // what could not be read
+	lost      loss // data that could not be read
 }
 
 // The events of transmit.
 const (
 	kindDrain sim.Kind = kindsOfTransmit + iota // a program has made an interface queue operations
-	// piece, *outgoing: memory that was absent is looked at again
+	// piece, *outgoing: memory that was absent is read again
 	kindAgain
-	// number and, in the lower failBits, portals.FailType: the transport knows
-	// what became of a message; B: packets without acknowledgement
+	// The transport reports the end of a message. A: the message's number and,
+	// in the lower failBits, portals.FailType. B: unacknowledged packets.
 	kindEnded
-	// node: something has come from a node that messages were not delivered to
+	// node: a packet has come from a node that messages could not be delivered
+	// to
 	kindHeard
 )
 
@@ -87,7 +91,7 @@ const failBits = 8
 
 func (t *transmit) handle(e *sim.Event) {
 	switch e.Kind {
-	case kindDrain: // NIC.Handle does it
+	case kindDrain: // NIC.Handle does the work
 	case kindAgain:
 		o := e.P.(*outgoing)
 		t.bus.Again(&o.access, int(e.A))
@@ -100,9 +104,9 @@ func (t *transmit) handle(e *sim.Event) {
 	}
 }
 
-// opQueued notes that an interface wants something sent: at the end of the
-// present event of the node, or, if a program itself has caused it, in an event
-// of its own.
+// opQueued notes that an interface has an operation to send. If an event of the
+// node is being handled, it is sent at the end of that event. Otherwise a
+// program has queued it, and it is sent by another event at the same time.
 func (t *transmit) opQueued(port *portals.Port) {
 	t.ready[port.Index/64] |= 1 << (port.Index % 64)
 	if !t.queued && !t.handling {
@@ -111,7 +115,7 @@ func (t *transmit) opQueued(port *portals.Port) {
 	t.queued = true
 }
 
-// drain takes the operations that the interfaces of the node want sent.
+// drain takes the operations that the interfaces of the node have to send.
 func (t *transmit) drain() {
 	t.queued = false
 	for w := range t.ready {
@@ -127,7 +131,8 @@ func (t *transmit) drain() {
 	}
 }
 
-// transmit starts an operation of an interface; one for a node that does not exist ends here.
+// transmit starts an operation of an interface. An operation for a node that
+// does not exist ends here.
 func (t *transmit) transmit(ni *Interface, op *portals.Op) {
 	if op.Header.Target.NID >= t.nodes {
 		t.account.posted += int64(op.Length())
@@ -167,9 +172,9 @@ func (t *transmit) newFrame(length, mtu int) *Frame {
 	return f
 }
 
-// start begins a message: without data in host memory its packets are ready at
-// once, otherwise they follow the DMA. A request of the host keeps its place
-// behind earlier ones to the same node (Portals 4.x §2.4).
+// start begins a message. Without data in host memory its packets are ready at
+// once; otherwise they follow the DMA. A request of the host stays behind
+// earlier requests to the same node (Portals 4.x §2.4).
 func (t *transmit) start(o *outgoing) {
 	f := o.frame
 	if !o.op.Issued && f.Header.Kind <= portals.OpSwap && t.fetched > 0 && t.behind[f.Target] > 0 {
@@ -193,8 +198,8 @@ func (t *transmit) start(o *outgoing) {
 	t.fetch(o)
 }
 
-// fetch puts a message behind those whose data is to be read. One that has its
-// data with it only keeps its place there.
+// fetch puts a message behind earlier ones whose data is to be read. A message
+// that carries its data only keeps its place there.
 func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
 	t.fetched++
@@ -220,7 +225,8 @@ func (t *transmit) fetch(o *outgoing) {
 	t.bus.Stream(a)
 }
 
-// Place says where the payload of an operation lies; it implements host.Places.
+// Place returns where the payload of an operation lies; it implements
+// host.Places.
 func (o *outgoing) Place(_ *host.Access, off int) (addr uint64, n int) {
 	it := o.op.Segments(uint64(off), uint64(len(o.frame.Data)-off))
 	addr, k, _ := it.Next()
@@ -247,7 +253,7 @@ func (t *transmit) Ended(a *host.Access, i int, s host.Status) {
 	}
 }
 
-// pieceRead has the data of packet i at the NIC.
+// pieceRead sends packet i, whose data is at the NIC.
 func (t *transmit) pieceRead(o *outgoing, i int) {
 	f := o.frame
 	o.tries = 0
@@ -271,8 +277,8 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	}
 }
 
-// missing notes that the data of a message is not there from packet i on. Its
-// receiver is told by the packets themselves: what they carry is not used.
+// missing notes that a message has no data from packet i on. The packets
+// themselves tell the receiver, which does not use their data.
 func (t *transmit) missing(o *outgoing, i int, why loss) {
 	f := o.frame
 	from, _ := f.Span(i)
@@ -294,7 +300,8 @@ func (t *transmit) missing(o *outgoing, i int, why loss) {
 	})
 }
 
-// unreadable goes on without memory that the bus does not let be read, from packet i to the end.
+// unreadable continues without memory that the bus refuses to read, from packet
+// i to the end.
 func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	f := o.frame
 	t.missing(o, i, loss{cause: unreadable, status: s, tries: int(o.tries)})
@@ -311,14 +318,15 @@ func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	t.fetchedAll(o)
 }
 
-// fetchedAll is the end of fetch: nothing waits for the message any more.
+// fetchedAll ends fetch: nothing waits for the message any more.
 func (t *transmit) fetchedAll(o *outgoing) {
 	t.behind[o.frame.Target]--
 	t.fetched--
 	t.dataRead(o)
 }
 
-// dataRead ends the use of the operation's memory: the initiator's buffer may be reused.
+// dataRead ends the use of the operation's memory: the initiator may reuse the
+// buffer.
 func (t *transmit) dataRead(o *outgoing) {
 	if o.command {
 		t.handlers.commandRead()
@@ -334,8 +342,8 @@ func (t *transmit) dataRead(o *outgoing) {
 	}
 }
 
-// ended is what a transport that knows says: all of a message has arrived, or
-// the last so many packets are not acknowledged and never will be.
+// ended handles the transport's report. Either all of a message has arrived, or
+// its last left packets are not acknowledged and never will be.
 func (t *transmit) ended(number uint64, fail portals.FailType, left int) {
 	if h, is := t.answers[number]; is {
 		delete(t.answers, number)
@@ -364,13 +372,14 @@ func (t *transmit) ended(number uint64, fail portals.FailType, left int) {
 		o.fail = fail
 	}
 	t.end(o)
-	if h.Kind == portals.OpAck || h.Kind == portals.OpReply { // somebody waits for it
+	if h.Kind == portals.OpAck || h.Kind == portals.OpReply { // its receiver waits for it
 		h.Fail, h.MLength = fail, 0
 		t.answer(&h)
 	}
 }
 
-// heard sends what a node must know that could not be reached.
+// heard sends the reports that a node is owed, now that it can be reached
+// again.
 func (t *transmit) heard(node int32) {
 	owed := t.owed[node]
 	delete(t.owed, node)
@@ -379,7 +388,7 @@ func (t *transmit) heard(node int32) {
 	}
 }
 
-// end tells the initiator of the end of an operation at its side.
+// end reports the end of an operation to its initiator.
 func (t *transmit) end(o *outgoing) {
 	op, ni, fail, completes, bytes := o.op, o.iface, o.fail, o.completes, o.op.Length()-o.lost.bytes
 	t.core.releaseOutgoing(o)
@@ -401,7 +410,7 @@ func (t *transmit) end(o *outgoing) {
 	t.reportSent(ni, op, fail)
 }
 
-// answer sends a header without data that no operation of an interface stands for.
+// answer sends a header without data and without an operation of an interface.
 func (t *transmit) answer(h *portals.Header) {
 	f := t.newFrame(0, int(t.fabric.MTU))
 	f.Header, f.Target = *h, int32(h.Target.NID)

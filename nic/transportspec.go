@@ -5,26 +5,28 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// TransportSpec says how packets get from NIC to NIC. It is the transport
-// section of a profile; there are no defaults.
+// TransportSpec describes how packets get from NIC to NIC. It is the transport
+// section of a profile. There are no defaults.
 type TransportSpec struct {
-	// Kind is "none", for a network that loses nothing (what is lost all the
-	// same is counted and named at the end of the run), or "reliable": every
-	// packet is acknowledged, packets of a pair of nodes arrive once and in
-	// order, and those that are lost or damaged are sent again.
+	// Kind is "none" or "reliable". None is for a network that loses nothing; a
+	// packet that is lost all the same is counted and named at the end of the
+	// run. With reliable every packet is acknowledged, lost or damaged packets
+	// are sent again, and the packets between a pair of nodes arrive once and
+	// in order.
 	Kind string `yaml:"kind"`
-	// Timeout is from the moment at which a packet's turn on the wire comes to
-	// the next time it is sent, unless it has been acknowledged: 1 ps to 1 s.
-	// Beyond it a message that has lost one packet is later by Timeout.
+	// Timeout is the time from a packet's turn on the wire to its
+	// retransmission, unless it has been acknowledged: 1 ps to 1 s. A message
+	// that loses one packet is later by Timeout.
 	Timeout sim.Time `yaml:"timeout"`
-	// Window is how many packets to one node may be without acknowledgement, 1
-	// to 2^16; others wait at the NIC.
+	// Window is how many unacknowledged packets to one node there may be, 1 to
+	// 2^16. Others wait at the NIC.
 	Window int `yaml:"window"`
-	// Retries is how often a packet is sent again, 0 to 2^16. After that the
+	// Retries is how often a packet is sent again, 0 to 2^16. After that, the
 	// messages to its node that are on their way fail with
-	// PTL_NI_UNDELIVERABLE; later ones are tried anew.
+	// PTL_NI_UNDELIVERABLE. Later messages are tried anew.
 	Retries int `yaml:"retries"`
-	// AckBytes is the length of an acknowledgement without fabric.header, 0 to the MTU.
+	// AckBytes is the length of an acknowledgement without fabric.header,
+	// bytes, 0 to the MTU.
 	AckBytes int `yaml:"ack_bytes" unit:"B"`
 }
 
@@ -37,8 +39,8 @@ const (
 // maxWindow bounds the packets and retries of a transport.
 const maxWindow = 1 << 16
 
-// Validate returns every violation for a network whose packets have up to mtu
-// bytes, each with the field's name in a profile.
+// Validate returns every violation, each with the field's name in a profile.
+// Packets of the network have up to mtu bytes.
 func (s *TransportSpec) Validate(mtu int32) error {
 	var wrong fields.Errors
 	wrong.OneOf("kind", s.Kind, Lossless, Reliable)

@@ -7,61 +7,65 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// StepKind is what a HandlerStep tells.
+// StepKind is the kind of a HandlerStep.
 type StepKind uint8
 
-// Kinds of steps, with the fields that are set besides those of every step of a handler.
+// Kinds of steps. Each names the fields that it sets beside the common fields
+// of a handler's steps.
 const (
-	// a message has been matched to an entry with handlers: Rank, Message, At
+	// a message was matched to an entry with handlers: Rank, Message, At
 	StepArrived StepKind = iota
 	StepBegan            // the first cycle of a handler: Record, Memory
-	// it asked the device for something, at its own time: Action, Suspended, or
-	// Result
+	// a request to the device, at the handler's own time: Action, and Suspended
+	// or Result
 	StepActed
-	StepAnswered // what it was suspended for is there: Op, Result
-	// a DMA operation of it has taken effect, perhaps after its end: Op,
+	StepAnswered // the answer to a suspended handler has come: Op, Result
+	// a DMA operation has taken effect, perhaps after the handler's end: Op,
 	// Handle, Result
 	StepLanded
-	StepEnded // it returned or was ended: Code, Err
+	StepEnded // the handler returned or was ended: Code, Err
 )
 
 // HandlerStep is one step of a handler; see Config.Watch. Slices and pointers
-// are valid during the call only.
+// are valid only during the call.
 type HandlerStep struct {
 	What    StepKind
 	Rank    int
-	Number  int64    // of the handler on its rank in the order of their beginnings, from 1
-	Pool    string   // of processors that runs it: "HPU" or a name of the profile
-	HPU     int      // the processor's number in its pool
-	Context int      // hpu.Context.Index; not of StepArrived and StepLanded
-	Handler string   // "header", "payload" or "completion"
-	Message uint64   // the msg_id of its record (docs/abi.md)
-	Packet  int      // of the message, from 0
-	At      sim.Time // StepActed: the handler's own time, which may be ahead of the simulation's
-	Cycles  int64    // charged to the handler so far; StepLanded: 0
+	Number  int64  // of the handler on its rank in order of beginning, from 1
+	Pool    string // of the processor: "HPU" or a name in the profile
+	HPU     int    // the processor's number in its pool
+	Context int    // hpu.Context.Index; not for StepArrived and StepLanded
+	Handler string // "header", "payload" or "completion"
+	Message uint64 // the msg_id of the handler's record (docs/abi.md)
+	Packet  int    // in the message, from 0
+	// StepActed: the handler's own time, which may be later than the simulated
+	// time
+	At     sim.Time
+	Cycles int64 // charged to the handler so far; StepLanded: 0
 
-	Record    []byte      // the record the handler is given
-	Memory    []byte      // of its program
-	Action    *hpu.Action // what it asks for
+	Record    []byte      // the handler's record
+	Memory    []byte      // of the handler's program
+	Action    *hpu.Action // the request
 	Op        hpu.Op
-	Handle    int   // non-blocking DMA: the handle, -1 for a blocking operation
+	Handle    int   // handle of a non-blocking DMA operation, -1 for a blocking one
 	Result    int64 // hpu.OK and above, or an error
 	Suspended bool  // the answer comes with StepAnswered
 	Code      hpu.Code
-	// StepEnded: Code is none that handlers of this kind may return, and counts
-	// as FAIL
+	// StepEnded: handlers of this kind may not return Code, so it counts as
+	// FAIL
 	Invalid bool
 	Err     *hpu.Trap // why it was ended; nil: it returned Code
 }
 
-// watch tells Config.Watch what the handlers of a node do. A nil watch tells nothing.
+// watch reports the steps of a node's handlers to Config.Watch. A nil watch
+// reports nothing.
 type watch struct {
 	act  *act
 	tell func(*HandlerStep)
 	step HandlerStep
 }
 
-// device is what the programs of the node act on.
+// device is the device that the programs of the node use.
 func (n *NIC) device() hpu.Device {
 	if n.env.watch == nil {
 		return &n.act
@@ -78,7 +82,7 @@ func (w *watch) fill(what StepKind, r *run) *HandlerStep {
 	return &w.step
 }
 
-// arrived tells of a message that handlers will see.
+// arrived reports a message that handlers will see.
 func (w *watch) arrived(in *inbound) {
 	if w == nil {
 		return
@@ -98,7 +102,7 @@ func (w *watch) began(r *run, record int) {
 	w.tell(s)
 }
 
-// Act implements hpu.Device: it carries out the action and tells of it.
+// Act implements hpu.Device: it carries out the action and reports it.
 func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	r := &w.act.runs[c.Index()]
 	at := r.at(a.Cycles)
@@ -114,8 +118,8 @@ func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) 
 	return result, blocked
 }
 
-// atomicResult is what cas, fadd or atomic32 returns, which package hpu
-// executes right after the device has let it.
+// atomicResult is the result of cas, fadd or atomic32. Package hpu executes the
+// operation right after the device has allowed it.
 func atomicResult(a *hpu.Action, memory []byte, result int64) int64 {
 	switch a.Op {
 	case hpu.OpFAdd:
@@ -131,7 +135,7 @@ func atomicResult(a *hpu.Action, memory []byte, result int64) int64 {
 	return result
 }
 
-// answered tells that a suspended handler goes on with r.ready.
+// answered reports that a suspended handler continues with r.ready.
 func (w *watch) answered(r *run) {
 	if w == nil {
 		return
@@ -143,7 +147,7 @@ func (w *watch) answered(r *run) {
 	w.tell(s)
 }
 
-// landed tells that a DMA operation has ended.
+// landed reports that a DMA operation has ended.
 func (w *watch) landed(o *dmaOp) {
 	if w == nil {
 		return

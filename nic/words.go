@@ -9,18 +9,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// HPU memory changes by handlers, by what their DMA operations and gets bring,
-// and by the host. Whoever waits for a change looks when one of these has come
-// to an end: nobody sees a handler's store before that.
+// Three things change HPU memory: handlers, data that their DMA operations and
+// gets bring, and the host. A waiter for a change looks when one of them has
+// ended. Nobody sees a handler's store before that.
 
-// watchers are who waits for changes of HPU memory.
+// watchers are the waiters for changes of HPU memory.
 type watchers struct {
 	waiting []*run       // in wait32
-	hosts   []*HostWatch // of processes; each looks again by itself
+	hosts   []*HostWatch // of processes; each looks again when it is called
 }
 
-// waitWord carries out wait32: the handler goes on at once if the word has
-// another value, and else gives its core away.
+// waitWord carries out wait32. The handler continues at once if the word has
+// another value; otherwise it gives its core away.
 func (d *act) waitWord(r *run) (result int64, ready bool) {
 	if r.wordChanged() {
 		return hpu.OK, true
@@ -31,12 +31,13 @@ func (d *act) waitWord(r *run) (result int64, ready bool) {
 	return 0, false
 }
 
-// wordChanged reports whether the word that a handler waits for has another value than it expects.
+// wordChanged reports whether the word differs from the value that the handler
+// expects.
 func (r *run) wordChanged() bool {
 	return r.ctx.Program().Word(r.wait.local) != uint32(r.wait.a)
 }
 
-// changed has those look again who wait for a change of HPU memory.
+// changed lets all waiters for a change of HPU memory look again.
 func (d *act) changed(m *Memory) {
 	w := &m.watchers
 	if len(w.waiting)+len(w.hosts) == 0 {
@@ -53,7 +54,7 @@ func (d *act) changed(m *Memory) {
 	}
 	clear(w.waiting[len(kept):])
 	w.waiting = kept
-	for d.woken.len() > 0 { // which may change memory at once
+	for d.woken.len() > 0 { // a resumed handler may change memory at once
 		d.sched.resumable(d.woken.pop(), hpu.OK)
 	}
 	for _, look := range w.hosts {
@@ -61,8 +62,8 @@ func (d *act) changed(m *Memory) {
 	}
 }
 
-// Reach is an error, which wraps portals.ErrArgInvalid, if a process of the
-// node cannot reach n bytes at an offset of the memory.
+// Reach returns an error, which wraps portals.ErrArgInvalid, if a process of
+// the node cannot reach n bytes at an offset of the memory.
 func (h *Memory) Reach(owner any, offset uint64, n int) error {
 	switch {
 	case h.owner != owner:
@@ -75,14 +76,14 @@ func (h *Memory) Reach(owner any, offset uint64, n int) error {
 	return nil
 }
 
-// Name is that of the module.
+// Name is the name of the module.
 func (h *Memory) Name() string { return h.name }
 
-// HostWatch is somebody of the host who waits for a change.
+// HostWatch is a waiter for a change, on the host.
 type HostWatch struct{ look func() }
 
-// Watch has look called whenever the memory may have changed, until Unwatch.
-// look must not call either.
+// Watch calls look whenever the memory may have changed, until Unwatch. look
+// must not call Watch or Unwatch.
 func (h *Memory) Watch(look func()) *HostWatch {
 	w := &HostWatch{look}
 	h.hosts = append(h.hosts, w)
@@ -98,8 +99,8 @@ func (h *Memory) Unwatch(w *HostWatch) {
 	}
 }
 
-// Write lets bytes of the host reach the memory at a later moment, at an offset
-// from its beginning. They are taken now.
+// Write writes bytes of the host to the memory at a later moment, at an offset
+// from its beginning. It copies the bytes now.
 func (h *Memory) Write(at sim.Time, offset uint64, b []byte) {
 	n := h.nic
 	w := n.act.hostWrite()
@@ -125,7 +126,7 @@ func (d *act) hostWrite() *hostWrite {
 	return new(hostWrite)
 }
 
-// hostWrote is their arrival.
+// hostWrote runs when the bytes arrive.
 func (d *act) hostWrote(w *hostWrite) {
 	m := w.memory
 	m.uses--

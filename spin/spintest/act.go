@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// pending is a non-blocking DMA operation that has not taken effect.
+// pending is a non-blocking DMA operation that has not taken effect yet.
 type pending struct {
 	call   int // index in Calls
 	run    func() (int64, []byte)
@@ -37,7 +37,8 @@ func (d *Device) Act(a *spin.Action) int64 {
 	return result
 }
 
-// perform does an action, the at-th call, and returns its result and the data it moved.
+// perform carries out an action, the call with index at. It returns the
+// action's result and the data that it moved.
 func (d *Device) perform(a *spin.Action, at int) (int64, []byte) {
 	if queue := d.failures[a.Name]; len(queue) > 0 {
 		d.failures[a.Name] = queue[1:]
@@ -68,7 +69,8 @@ func (d *Device) perform(a *spin.Action, at int) (int64, []byte) {
 	return d.local(a)
 }
 
-// ended carries out what a handle stands for and returns the result of dma_wait or dma_test.
+// ended carries out the operation of a handle. It returns the result of
+// dma_wait or dma_test.
 func (d *Device) ended(a *spin.Action) int64 {
 	p := d.pending[a.Handle]
 	if p == nil {
@@ -85,7 +87,8 @@ func (d *Device) ended(a *spin.Action) int64 {
 	return result
 }
 
-// take makes the operation of a handle take effect, frees the handle and returns the result.
+// take lets the operation of a handle take effect, frees the handle and returns
+// the result.
 func (d *Device) take(h spin.Handle) int64 {
 	p := d.pending[h]
 	delete(d.pending, h)
@@ -94,7 +97,7 @@ func (d *Device) take(h spin.Handle) int64 {
 	return result
 }
 
-// land makes everything take effect that a handler left behind when it ended.
+// land lets all operations take effect that a handler left behind at its end.
 func (d *Device) land() {
 	var left []int
 	for h := range d.pending {
@@ -106,7 +109,7 @@ func (d *Device) land() {
 	}
 }
 
-// host returns n bytes of host memory, or why not.
+// host returns n bytes of host memory, or the reason why it cannot.
 func (d *Device) host(space spin.Space, offset, n uint64) ([]byte, spin.Result) {
 	var m []byte
 	switch space {
@@ -126,7 +129,8 @@ func (d *Device) host(space spin.Space, offset, n uint64) ([]byte, spin.Result) 
 	return m[offset : offset+n], spin.OK
 }
 
-// dma performs a DMA operation now and returns its result and the data that moved.
+// dma performs a DMA operation now. It returns the operation's result and the
+// data that it moved.
 func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 	n, word := uint64(len(a.Mem)), uint64(1)
 	switch {
@@ -175,7 +179,7 @@ func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 	panic("spintest: unknown action " + operation)
 }
 
-// local performs an action that stays within the device.
+// local performs an action within the device.
 func (d *Device) local(a *spin.Action) (int64, []byte) {
 	switch a.Name {
 	case "cas":
@@ -210,7 +214,7 @@ func (d *Device) local(a *spin.Action) (int64, []byte) {
 	case "my_hpu":
 		return int64(d.HPU), nil
 	case "cycles":
-		return int64(len(d.Calls)), nil // grows, as cycles do
+		return int64(len(d.Calls)), nil // it grows, like cycles
 	case "log":
 		d.tb.Logf("spintest: HPU %d: %s", d.HPU, a.Mem)
 		return 0, bytes.Clone(a.Mem)
@@ -219,7 +223,9 @@ func (d *Device) local(a *spin.Action) (int64, []byte) {
 			d.OnYield()
 		}
 		return 0, nil
-	case "timer_cancel": // one that has expired is the test's business: it delivers the messages
+	// the test delivers the messages, so the test also decides which timers
+	// have expired
+	case "timer_cancel":
 		if a.Handle < 0 || a.Handle >= d.timers || d.cancelled[a.Handle] {
 			return int64(spin.Invalid), nil
 		}

@@ -7,18 +7,20 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Handlers are those of one match entry; each may be nil (sPIN'17 §3).
+// Handlers are the handlers of one match entry; each may be nil (sPIN'17 §3).
 type Handlers[S any] struct {
 	Header     func(*spin.Header, *S) spin.Code
 	Payload    func(*spin.Payload, *S) spin.Code
 	Completion func(*spin.Completion, *S) spin.Code
 }
 
-// Message is one that arrives.
+// Message is a message that arrives.
 type Message struct {
-	Type       spin.MessageType
-	Data       []byte // user header included
-	UserHdrLen int    // first bytes of Data that are the user header; they fit the first packet
+	Type spin.MessageType
+	Data []byte // user header included
+	// bytes at the beginning of Data that are the user header; they fit the
+	// first packet
+	UserHdrLen int
 	MLength    int    // bytes of Data that the entry takes; 0: all
 	Offset     uint64 // where in the entry the message would be deposited
 	SourceNID  uint32
@@ -30,13 +32,13 @@ type Message struct {
 	Datatype   spin.Datatype
 	Order      []int // packets in the order in which their handlers run, each once; nil: as sent
 	Lost       []int // packets that flow control drops
-	// FirstPacket and LastPacket are options of the entry: its header handler
-	// sees the first packet, its completion handler the last (docs/abi.md,
-	// Whole packets).
+	// FirstPacket and LastPacket are options of the entry. With FirstPacket its
+	// header handler sees the first packet. With LastPacket its completion
+	// handler sees the last packet (docs/abi.md, Whole packets).
 	FirstPacket, LastPacket bool
 }
 
-// Outcome is what became of a message.
+// Outcome is the result of a message.
 type Outcome struct {
 	Header     spin.Code   // ProcessData if there is no header handler
 	Payloads   []spin.Code // one per packet, in the order sent; nil if none ran
@@ -44,14 +46,17 @@ type Outcome struct {
 	Deposited  bool        // the default action was taken
 	Pending    bool        // the message did not complete the entry
 	Failed     bool        // a handler failed
-	Dropped    uint64      // bytes of packets whose handler dropped them or failed, and of lost ones
-	Traps      []string    // causes of Segv
+	// bytes of packets that were lost, or whose handler dropped them or failed
+	Dropped uint64
+	Traps   []string // causes of Segv
 }
 
-// Deliver runs the handlers of a message that arrives at d as a device does: the header handler,
-// one payload handler per packet with payload, the completion handler. After a header handler that
-// drops or fails no other runs. Handlers take turns on the HPUs. Without handlers, without a
-// payload handler or after Proceed the message is deposited in Host.
+// Deliver runs the handlers of a message that arrives at d, as a device does.
+// The header handler comes first, then one payload handler per packet with
+// payload, then the completion handler. If the header handler drops the
+// message, fails or returns Proceed, no other handler runs. Handlers take turns
+// on the HPUs. The message is deposited in Host after Proceed, or if there is
+// no payload handler.
 func Deliver[S any](d *Device, h Handlers[S], state *S, m Message) Outcome {
 	d.tb.Helper()
 	r := &reception{d: d, m: &m, body: m.Data}
@@ -87,7 +92,7 @@ func Deliver[S any](d *Device, h Handlers[S], state *S, m Message) Outcome {
 	return r.out
 }
 
-// reception is a message under way.
+// reception is a message on its way through the handlers.
 type reception struct {
 	d    *Device
 	m    *Message
@@ -95,10 +100,10 @@ type reception struct {
 	out  Outcome
 }
 
-// turn passes to the next HPU.
+// turn selects the next HPU.
 func (d *Device) turn() { d.HPU = (d.HPU + 1) % d.config.HPUs }
 
-// check returns code if the kind of handler may return it, else Fail.
+// check returns code if handlers of this kind may return it, otherwise Fail.
 func (r *reception) check(kind string, code spin.Code, allowed ...spin.Code) spin.Code {
 	if code == spin.Fail || code == spin.Segv {
 		r.out.Failed = true
@@ -129,7 +134,7 @@ func (r *reception) header() *spin.Header {
 	return h
 }
 
-// whole gives a handler a packet, user header included.
+// whole copies a packet, user header included, to memory for a handler.
 func (r *reception) whole(packet []byte) (at spin.Ptr, n uint32) {
 	if len(packet) == 0 {
 		return 0, 0

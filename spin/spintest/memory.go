@@ -7,15 +7,16 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// region is Go memory that has an address. It keeps the memory alive, and so in place.
+// region is Go memory with an address. It keeps the memory alive, so the memory
+// does not move.
 type region struct {
 	base *byte
 	size uintptr
 	at   spin.Ptr
 }
 
-// memory gives addresses to Go memory. Regions lie apart, so that running past the end of one does
-// not reach another.
+// memory gives addresses to Go memory. There are gaps between regions, so an
+// access behind one region does not reach another.
 type memory struct {
 	regions []region
 	next    spin.Ptr
@@ -38,7 +39,7 @@ func (m *memory) add(p *byte, n uintptr) spin.Ptr {
 	return at
 }
 
-// find returns the address of the n bytes at p if a region holds them.
+// find returns the address of the n bytes at p, if a region holds them.
 func (m *memory) find(p *byte, n uintptr) (spin.Ptr, bool) {
 	at := uintptr(unsafe.Pointer(p))
 	for _, r := range m.regions {
@@ -52,13 +53,15 @@ func (m *memory) find(p *byte, n uintptr) (spin.Ptr, bool) {
 
 // allocate returns n new bytes and their address.
 func (m *memory) allocate(n int) ([]byte, spin.Ptr) {
-	// Words, so that Go aligns the bytes as a device does for all types of a state.
+	// These are words, so that Go aligns the bytes for all types of a state, as
+	// a device does.
 	words := make([]complex128, n/alignment+1)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
 	return b, m.add(unsafe.SliceData(b), uintptr(n))
 }
 
-// Map gives b the address at: for tests that run a compiled module, whose memory begins at 0.
+// Map gives b the address at. It is for tests that run a compiled module, whose
+// memory begins at 0.
 func (d *Device) Map(at spin.Ptr, b []byte) {
 	d.memory.regions = append(d.memory.regions, region{unsafe.SliceData(b), uintptr(len(b)), at})
 }

@@ -2,18 +2,19 @@ package spintest
 
 import "github.com/spinsim/spinsim/spin"
 
-// wrongWrite reports a posted write that wants to be told of faults, and an
-// immediate one that might be seen in parts.
+// wrongWrite reports whether a is a posted write with TellFaults. Nobody could
+// be told of its faults.
 func (d *Device) wrongWrite(a *spin.Action) bool {
 	posted := a.Name == "dma_to_host_posted" || a.Name == "host_write"
 	return posted && a.Space&spin.TellFaults != 0
 }
 
-// rounds is how often others may do something until a word changes that a handler waits for.
+// rounds is how often others may act before a word changes that a handler waits
+// for.
 const rounds = 1000
 
-// await lets others do something until a word has another value. A handler that
-// waits for ever traps.
+// await lets others act until a word has another value. A handler that waits
+// for ever traps.
 func (d *Device) await(a *spin.Action) {
 	for range rounds {
 		if *a.Word32 != uint32(a.A) {
@@ -26,7 +27,8 @@ func (d *Device) await(a *spin.Action) {
 	panic("spintest: wait32: nobody changes the word (Device.OnYield)")
 }
 
-// where answers what a handler asks about its place, its message and their memories.
+// where answers a handler's questions about its place, its message and their
+// memories.
 func (d *Device) where(a *spin.Action) int64 {
 	each := max(1, d.config.HPUs/d.config.Clusters)
 	switch a.Name {
@@ -35,7 +37,7 @@ func (d *Device) where(a *spin.Action) int64 {
 	case "num_clusters":
 		return int64(d.config.Clusters)
 	case "flow_id":
-		return 0 // it is the only message
+		return 0 // there is only one message
 	case "message_memory":
 		if d.own == 0 && d.config.MessageMemory > 0 {
 			b, at := d.memory.allocate(d.config.MessageMemory)
@@ -56,7 +58,7 @@ func (d *Device) where(a *spin.Action) int64 {
 	return packed(d.clusters[a.A], d.config.Scratchpad)
 }
 
-// Scratchpad returns the memory of a cluster, for a test to look at.
+// Scratchpad returns the memory of a cluster, for the test to read.
 func (d *Device) Scratchpad(cluster int) []byte {
 	at := d.where(&spin.Action{Name: "scratchpad", A: uint64(cluster)})
 	if at == 0 {
@@ -67,7 +69,8 @@ func (d *Device) Scratchpad(cluster int) []byte {
 	return spin.Ptr(at).Bytes(uint32(d.config.Scratchpad))
 }
 
-// packed is address and bytes as the device answers them; of no bytes 0.
+// packed puts address and bytes into the form of a device's answer; without
+// bytes it is 0.
 func packed(at spin.Ptr, n int) int64 {
 	if n == 0 {
 		return 0

@@ -1,5 +1,6 @@
-// Package spintest plays the device for handlers under test: with it the source of a handler, which
-// TinyGo compiles to wasm, is tested as plain Go.
+// Package spintest plays the device for handlers under test. With it, the
+// source of a handler, which TinyGo compiles to wasm, is tested as plain Go.
+// For example:
 //
 //	func TestPayload(t *testing.T) {
 //		d := spintest.New(t, spintest.Config{HostMem: 8192})
@@ -10,11 +11,12 @@
 //		require.Equal(t, uint32(3), d.Puts()[0].Op.TargetNID)
 //	}
 //
-// The device has host memory, counters and HPUs but no time: actions happen in the order in which
-// they are called and are recorded. Where a real device has freedom, this one makes the least
-// convenient choice that is allowed: a non-blocking DMA operation takes effect only when the
-// handler waits for it or ends, and its first test says that it has not ended. An access outside
-// the memory that the handler was given, and a Go panic, end it with spin.Segv and a line in the
+// The device has host memory, counters and HPUs but no time. Actions happen in
+// the order of the calls and are recorded. Where a real device has freedom,
+// this one makes the least convenient choice. For example, a non-blocking DMA
+// operation takes effect only when the handler waits for it or ends, and its
+// first test reports that it has not ended. An access outside the handler's
+// memory, or a Go panic, ends the handler with spin.Segv and a line in the
 // test's log.
 package spintest
 
@@ -26,24 +28,24 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Config is what a device is made of.
+// Config describes a device.
 type Config struct {
-	HostMem        int // bytes of the match entry's range
-	HandlerHostMem int // bytes of the handler host memory
+	HostMem        int // of the match entry's range, bytes
+	HandlerHostMem int // of the handler host memory, bytes
 	HPUs           int // 0: 4
 	MTU            int // largest payload of a packet, user header included, bytes; 0: 4096
 	Clusters       int // of HPUs, a divisor of them; 0: 1
-	Scratchpad     int // bytes of the memory of each cluster
-	// bytes of the memory of each message: not what an earlier one has left, so
-	// that nobody relies on it
+	Scratchpad     int // memory of each cluster, bytes
+	// memory of each message, bytes. It is filled with arbitrary bytes, so that
+	// no handler relies on the content.
 	MessageMemory int
-	NID, PID      uint32 // identity of the process at this device
+	NID, PID      uint32 // of the process at this device
 }
 
 // Count is the value of a counter.
 type Count struct{ Success, Failure uint64 }
 
-// Call is an action that a handler took.
+// Call is an action of a handler.
 type Call struct {
 	Name    string // of the import (docs/abi.md, Imports)
 	HPU     int
@@ -55,25 +57,27 @@ type Call struct {
 	Handle  spin.Handle
 	Op      spin.Op // of puts, gets, atomics, timer, to_self
 	UserHdr []byte  // of Op, at the time of the call
-	Data    []byte  // what was sent, written, read or logged
+	Data    []byte  // the bytes that were sent, written, read or logged
 }
 
-// Device is a device under a handler under test. Its fields may be read and changed between
-// handlers.
+// Device is a device for a handler under test. A test may read and change its
+// fields between handlers.
 type Device struct {
 	Host        []byte // the match entry's range
 	HandlerHost []byte // the handler host memory
-	// Granted is memory of other processes, whose spaces are 2 and on (docs/abi.md, Host memory).
+	// Granted is memory of other processes. Its spaces begin at 2 (docs/abi.md,
+	// Host memory).
 	Granted [][]byte
-	// Absent tells whether an access finds a page absent: one with TellFaults
-	// then ends with Fault. nil: all are there.
+	// Absent reports whether an access meets an absent page. An access with
+	// TellFaults then ends with Fault. nil: all pages are present.
 	Absent   func(space spin.Space, offset, n uint64, write bool) bool
 	Counters map[spin.Counter]*Count
 	HPU      int    // the HPU of the next handler
-	Calls    []Call // every action so far
-	// Remote gives what a get, or an atomic that fetches, returns; nil: zeros.
+	Calls    []Call // all actions so far
+	// Remote returns the data for a get or a fetching atomic; nil: zeros.
 	Remote func(c *Call) []byte
-	// OnYield is what others do while a handler yields or waits for a word of memory; nil: nothing.
+	// OnYield is called while a handler yields or waits for a word of memory,
+	// for the actions of others; nil: there are none.
 	OnYield func()
 
 	tb        testing.TB
@@ -82,13 +86,13 @@ type Device struct {
 	failures  map[string][]spin.Result
 	pending   map[spin.Handle]*pending
 	handles   spin.Handle
-	timers    spin.Handle          // that were set
-	cancelled map[spin.Handle]bool // and taken back
+	timers    spin.Handle          // number of timers that were set
+	cancelled map[spin.Handle]bool // timers that were cancelled
 	messages  uint64
-	clusters  []spin.Ptr // their scratchpads
+	clusters  []spin.Ptr // scratchpads of the clusters
 	own       spin.Ptr   // memory of the message
 	acked     bool
-	message   bool // within Deliver
+	message   bool // inside Deliver
 	traps     []string
 }
 
@@ -120,7 +124,7 @@ func (d *Device) Fail(name string, r spin.Result, times int) {
 	}
 }
 
-// Named returns the calls of the named imports so far, in order.
+// Named returns the calls so far of the named imports, in order.
 func (d *Device) Named(names ...string) []Call {
 	var found []Call
 	for _, c := range d.Calls {
@@ -145,7 +149,7 @@ func (d *Device) Names() []string {
 	return names
 }
 
-// Lines returns what the handlers have logged.
+// Lines returns the lines that the handlers have logged.
 func (d *Device) Lines() []string {
 	var lines []string
 	for _, c := range d.Named("log") {
@@ -154,8 +158,8 @@ func (d *Device) Lines() []string {
 	return lines
 }
 
-// Run runs one handler on d's present HPU and returns its code. The record may point anywhere;
-// addresses in it come from [Device.Memory] or [spin.Addr].
+// Run runs one handler on d's present HPU and returns its code. The record may
+// point anywhere. Addresses in it come from [Device.Memory] or [spin.Addr].
 func Run[R, S any](d *Device, handler func(*R, *S) spin.Code, record *R, state *S) (code spin.Code) {
 	if !d.message {
 		d.acked = false

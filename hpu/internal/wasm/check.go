@@ -1,7 +1,7 @@
 package wasm
 
-// Problems checks the bodies of all functions and returns the first error of
-// each one that is invalid.
+// Problems checks the bodies of all functions. It returns the first error of
+// each invalid one.
 func Problems(m *Module) (wrong []*Error) {
 	v := &validator{m: m}
 	for i := range m.Codes {

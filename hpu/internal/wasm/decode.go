@@ -5,24 +5,27 @@ import (
 	"strings"
 )
 
-// Limits bounds what Decode accepts, before anything is allocated or validated.
+// Limits bounds the modules that Decode accepts. They are checked before
+// anything is allocated or validated.
 type Limits struct {
 	CodeBytes   int   // code section
 	Functions   int   // defined functions
-	MemoryBytes int64 // declared memory, and all passive data segments together
-	Rewritten   bool  // the module was written by package hpu, to which structural limits do not apply
+	MemoryBytes int64 // declared memory, together with all passive data segments
+	Rewritten   bool  // package hpu wrote the module, so structural limits do not apply
 
 	Custom string // name of the custom section to keep; "": none
 }
 
-// Structural limits: far beyond what compilers produce, so that no module makes an engine slow.
+// Structural limits. They are far beyond the output of compilers, and no module
+// within them makes an engine slow.
 const (
-	maxParams     = 64    // parameters of a function type
-	maxNesting    = 1024  // control instructions within each other
-	maxHeight     = 4096  // values on the operand stack of a function
-	maxGlobals    = 1024  // globals
-	maxTable      = 65536 // elements of the table
-	maxFreeLocals = 64    // locals that a function may declare beyond the bytes of its body
+	maxParams  = 64    // parameters of a function type
+	maxNesting = 1024  // control instructions within each other
+	maxHeight  = 4096  // values on the operand stack of a function
+	maxGlobals = 1024  // globals
+	maxTable   = 65536 // elements of the table
+	// locals that a function may declare beyond the number of bytes in its body
+	maxFreeLocals = 64
 )
 
 // Section numbers.
@@ -45,10 +48,10 @@ const (
 
 var sectionNames = [...]string{"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count"}
 
-// debugPrefix is how the names of sections begin that compilers write for debuggers.
+// debugPrefix begins the names of sections that compilers write for debuggers.
 const debugPrefix = ".debug_"
 
-// sectionOrder gives the place of each section: the data count section stands
+// sectionOrder is the place of each section. The data count section stands
 // before the code section.
 var sectionOrder = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 10}
 
@@ -60,9 +63,9 @@ type decoder struct {
 	dataCount int
 }
 
-// Decode reads a binary module and checks everything but the function bodies,
-// which Validate does. The module refers to b. With an error it holds what was
-// read so far, or is nil.
+// Decode reads a binary module and checks everything except the function
+// bodies, which Validate checks. The module refers to b. After an error it
+// holds the parts read so far, or is nil.
 func Decode(b []byte, lim Limits) (*Module, error) {
 	d := &decoder{reader: reader{b: b, end: len(b)}, lim: lim, dataCount: -1}
 	d.m = Module{Bytes: b, Start: -1, GlobalSP: -1}
@@ -164,7 +167,7 @@ func (d *decoder) section(at int, id byte, start int) {
 	}
 }
 
-// whole checks what concerns several sections.
+// whole checks rules about several sections.
 func (d *decoder) whole() {
 	m := &d.m
 	if len(m.Codes) != len(m.Funcs) {
@@ -289,8 +292,8 @@ func (d *decoder) tables() {
 	d.m.HasTable, d.m.Table = true, size
 }
 
-// limits reads the size of a table or memory and the greatest size it may grow
-// to (0xFFFFFFFF: none given).
+// limits reads the size of a table or memory and its maximum (0xFFFFFFFF: no
+// maximum).
 func (d *decoder) limits() (least, most uint32) {
 	at := d.pos
 	flags := d.byte()
@@ -363,7 +366,7 @@ func (d *decoder) globals() {
 	}
 }
 
-// reference reads a global that refers to a function, which package hpu has written.
+// reference reads a global, written by package hpu, that refers to a function.
 func (d *decoder) reference(g *Global) {
 	g.Type = ValueType(d.byte())
 	d.pos += 2 // constant, ref.func
@@ -371,7 +374,6 @@ func (d *decoder) reference(g *Global) {
 	d.pos++ // end
 }
 
-// constant reads a constant expression of type t.
 func (d *decoder) constant(t ValueType) (v uint64) {
 	at := d.pos
 	op := Opcode(d.byte())

@@ -2,40 +2,44 @@ package wasm
 
 import "fmt"
 
-// Effort estimates what a compiler needs for a module.
+// Effort is an estimate of the work of a compiler for a module.
 type Effort struct {
 	Nanoseconds int64
-	Bytes       int64 // at the worst
-	Func        int   // the function that needs most of what is too much, -1: none in particular
+	Bytes       int64 // maximum
+	// the function with the largest part of an excessive effort, -1: none in
+	// particular
+	Func int
 }
 
-// What a compiler takes for each of several things, for wazero on the machine
-// of README.md. Some grow with products: it looks for dominators along chains
-// of blocks, looks for the value of a variable block by block back to where it
-// was used last and notes it in each, merges every variable where two paths
-// meet, resolves all arguments of a merge for each of them, and takes what
-// follows a loop for part of it, which adds the variables that live in the one
-// to those of the next. TestEffort searches for modules that cost more than
-// this predicts.
+// The time of a compiler for each of several things. They are for wazero on the
+// machine of README.md. Some times grow with products. The compiler looks for
+// dominators along chains of blocks. It looks for the value of a variable block
+// by block, back to its last use, and notes it in each. It merges every
+// variable where two paths meet, and resolves all arguments of a merge for each
+// path. It treats the code behind a loop as part of the loop, so the variables
+// of one loop also count in the next. TestEffort searches for modules that cost
+// more than this predicts.
 const (
-	tollBlock      = 8_000 // ns for a block of instructions
-	tollPair       = 5     // ns for a pair of them in one function
-	tollMerge      = 2_000 // ns for a variable that may be merged where paths meet, for each path
-	tollResolve    = 2     // ns for two such variables in the same place
-	tollLive       = 2     // ns for a variable that lives in a block behind a loop
-	tollLook       = 450   // ns for a block in which the value of a variable is looked for
-	tollBound      = 250   // ns for an address that has been checked before a block
-	tollFilled     = 3_000 // ns for a variable that may be merged in the loop of a memory.fill
-	blockBytes     = 5_000
-	mergeBytes     = 500
-	liveBytes      = 2
-	lookBytes      = 95
-	boundBytes     = 45
-	moduleBytes    = 16 << 20 // of what a compiler has without functions
-	keptPercentage = 40       // of its bytes stay behind a function: its code and tables
+	tollBlock = 8_000 // ns for a block of instructions
+	tollPair  = 5     // ns for a pair of blocks in one function
+	// ns for a variable that may be merged where paths meet, for each path
+	tollMerge   = 2_000
+	tollResolve = 2     // ns for two such variables in the same place
+	tollLive    = 2     // ns for a variable that lives in a block behind a loop
+	tollLook    = 450   // ns for a block in which the value of a variable is looked up
+	tollBound   = 250   // ns for an address that was checked before a block
+	tollFilled  = 3_000 // ns for a variable that may be merged in the loop of a memory.fill
+	blockBytes  = 5_000
+	mergeBytes  = 500
+	liveBytes   = 2
+	lookBytes   = 95
+	boundBytes  = 45
+	moduleBytes = 16 << 20 // bytes of a compiler without functions
+	// percentage of its bytes that remain after a function: code and tables
+	keptPercentage = 40
 )
 
-// toll is what an instruction takes besides what holds for all of its kind.
+// toll is the extra cost of an instruction, beyond the cost of its kind.
 type toll struct{ ns, bytes, blocks int64 }
 
 var (
@@ -49,9 +53,9 @@ var (
 )
 
 const (
-	parameterNs    = 1_000 // of a call, for each
+	parameterNs    = 1_000 // for each parameter of a call
 	parameterBytes = 500
-	globalNs       = 400 // of a call, for each global that it may change
+	globalNs       = 400 // for each global that a call may change
 	globalBytes    = 250
 )
 
@@ -62,7 +66,7 @@ func tollOf(in *Instr) toll {
 	case ClassIntDiv:
 		return tollTrapping
 	case ClassConvert:
-		if in.Op >= 0xA8 && in.Op <= 0xB1 { // those that trap
+		if in.Op >= 0xA8 && in.Op <= 0xB1 { // the conversions that trap
 			return tollTrapping
 		}
 		return tollMemory
@@ -82,36 +86,39 @@ func tollOf(in *Instr) toll {
 	return tollPlain
 }
 
-// scope is a control instruction that is open.
+// scope is an open control instruction.
 type scope struct {
 	op       Opcode
-	changes  int64 // of variables in it
-	uses     int64 // of variables in it, changes included
+	changes  int64 // of variables in the scope
+	uses     int64 // of variables in the scope, with changes
 	branches int64 // to its label
 }
 
-// effortOf is the effort of one function.
+// effortOf is the estimate for one function.
 type effortOf struct {
 	m         *Module
-	variables int64 // that a function has: locals, mutable globals, base and size of the memory
+	variables int64 // of the function: locals, mutable globals, base and size of the memory
 	globals   int64
 	scopes    []scope
 
 	ns, bytes     int64
 	blocks, loops int64
-	behind        int64 // blocks behind loops, counted once for each
+	behind        int64 // blocks behind loops, counted once for each loop
 	uses          int64 // of variables
 	accesses      int64 // to memory
-	checked       int64 // addresses checked before blocks, counted once for each
+	checked       int64 // addresses checked before blocks, counted once for each block
 	fills         int64
 
-	locals []int64 // of each the number of blocks when it was used last
-	shared []int64 // of each global, and behind them of base and size of the memory
-	called int64   // the number of blocks behind the last call, which gives all of shared new values
-	looks  int64   // blocks in which the value of a variable is looked for
+	locals []int64 // for each local, the number of blocks at its last use
+	// the same for each global, and behind them for base and size of the memory
+	shared []int64
+	// the number of blocks behind the last call, which gives all variables in
+	// shared new values
+	called int64
+	looks  int64 // blocks in which the value of a variable is looked up
 }
 
-// EstimateEffort estimates what compiling a valid module takes.
+// EstimateEffort estimates the work to compile a valid module.
 func EstimateEffort(m *Module) (e Effort) {
 	x := &effortOf{m: m}
 	for _, g := range m.Globals {
@@ -172,7 +179,7 @@ func (x *effortOf) instr(in *Instr) {
 		x.fills++
 	case OpBlock:
 		x.scopes = append(x.scopes, scope{op: in.Op})
-		x.block(1) // where its end is, branch or not
+		x.block(1) // the code behind it, with or without a branch
 	case OpLoop, OpIf:
 		x.scopes = append(x.scopes, scope{op: in.Op})
 		x.block(3)
@@ -224,8 +231,8 @@ func (x *effortOf) block(n int64) {
 	x.behind += n * x.loops
 }
 
-// look looks for the value of a variable that was used last at a number of
-// blocks, or has been given its value at another.
+// look counts the blocks of a look-up of a variable. used is the number of
+// blocks at its last use, given the number where it got its value.
 func (x *effortOf) look(used *int64, given int64) {
 	x.looks += x.blocks - max(*used, given)
 	*used = x.blocks
@@ -235,7 +242,7 @@ func (x *effortOf) branch(label uint64) {
 	x.scopes[len(x.scopes)-1-int(label)].branches++
 }
 
-// call may change all globals, and moves the memory.
+// call counts a call: it may change all globals, and it moves the memory.
 func (x *effortOf) call(sig FuncType) {
 	n := int64(len(sig.Params))
 	x.ns += parameterNs*n + globalNs*x.globals
@@ -247,8 +254,8 @@ func (x *effortOf) call(sig FuncType) {
 	x.uses += x.globals + 2
 }
 
-// end closes a scope: what has been changed in it, of a loop what has been
-// used, is merged where its label is.
+// end closes a scope. The variables changed in the scope are merged at its
+// label. For a loop, the variables used in it are merged, too.
 func (x *effortOf) end() {
 	s := x.scopes[len(x.scopes)-1]
 	x.scopes = x.scopes[:len(x.scopes)-1]

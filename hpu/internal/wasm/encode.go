@@ -8,7 +8,7 @@ func AppendU32(b []byte, v uint32) []byte {
 	return append(b, byte(v))
 }
 
-// AppendS64 appends a signed LEB128 number; it serves for 32 bits as well.
+// AppendS64 appends a signed LEB128 number. It also serves for 32 bits.
 func AppendS64(b []byte, v int64) []byte {
 	for {
 		c := byte(v & 0x7F)
@@ -20,7 +20,7 @@ func AppendS64(b []byte, v int64) []byte {
 	}
 }
 
-// AppendName appends the length of s and s.
+// AppendName appends the length of s, then s.
 func AppendName(b []byte, s string) []byte {
 	return append(AppendU32(b, uint32(len(s))), s...)
 }
@@ -34,7 +34,7 @@ func AppendTypes(b []byte, types []ValueType) []byte {
 	return b
 }
 
-// AppendSection appends a section; an empty one is left out.
+// AppendSection appends a section, unless it is empty.
 func AppendSection(b []byte, id byte, content []byte) []byte {
 	if len(content) == 0 {
 		return b

@@ -11,22 +11,22 @@ type Instr struct {
 	Info   *OpInfo
 }
 
-// Instrs reads the instructions of a function.
+// Instrs is a reader of the instructions of a function.
 type Instrs struct {
 	r      reader
 	labels []uint32
 }
 
-// Instrs returns a reader of the instructions of c, which must be of m.
+// Instrs returns a reader of the instructions of c, which must belong to m.
 func (m *Module) Instrs(c *Code) *Instrs {
 	return &Instrs{r: reader{b: m.Bytes, pos: c.Body, end: c.End}}
 }
 
-// More reports whether there is a further instruction.
+// More reports whether there is another instruction.
 func (s *Instrs) More() bool { return s.r.rest() > 0 }
 
-// Next reads an instruction. It accepts every byte sequence and checks the form
-// only, not types and indices.
+// Next reads an instruction. It accepts every byte sequence. It checks only the
+// form, not types and indices.
 func (s *Instrs) Next(in *Instr) *Error {
 	r := &s.r
 	in.Offset, in.Labels = r.pos, nil

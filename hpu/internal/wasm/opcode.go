@@ -2,11 +2,12 @@ package wasm
 
 import "strings"
 
-// Opcode is an opcode of WebAssembly; those behind the prefix 0xFC are 0xFC00 plus their number.
+// Opcode is an opcode of WebAssembly. An opcode behind the prefix 0xFC is
+// 0xFC00 plus its number.
 type Opcode uint16
 
-// The opcodes that readers of instructions treat one by one; the others are
-// known by their OpInfo only.
+// Opcodes that readers of instructions handle one by one. The others are known
+// only by their OpInfo.
 const (
 	OpUnreachable  Opcode = 0x00
 	OpNop          Opcode = 0x01
@@ -28,8 +29,8 @@ const (
 	OpLocalTee     Opcode = 0x22
 	OpGlobalGet    Opcode = 0x23
 	OpGlobalSet    Opcode = 0x24
-	OpTableSet     Opcode = 0x26 // as FuncRef
-	OpRefFunc      Opcode = 0xD2 // likewise
+	OpTableSet     Opcode = 0x26 // only in modules written by package hpu
+	OpRefFunc      Opcode = 0xD2 // only in modules written by package hpu
 	OpMemorySize   Opcode = 0x3F
 	OpMemoryGrow   Opcode = 0x40
 	OpI32Const     Opcode = 0x41
@@ -80,7 +81,7 @@ const (
 	OpMemoryFill   Opcode = 0xFC0B
 )
 
-// Class groups instructions that cost the same.
+// Class is a group of instructions with the same cost.
 type Class uint8
 
 // Classes of instructions.
@@ -105,7 +106,7 @@ const (
 	ClassBulk
 )
 
-// Imm tells which immediate operands follow an opcode.
+// Imm is the kind of immediate operands of an opcode.
 type Imm uint8
 
 // Kinds of immediate operands.
@@ -127,15 +128,17 @@ const (
 )
 
 // OpInfo describes an opcode. Sig has one letter per operand, a colon, and one
-// letter per result: i is i32, I is i64, f is f32, F is f64. It is empty for
-// instructions whose type depends on their context.
+// letter per result: i is i32, I is i64, f is f32, F is f64. Sig is empty if
+// the type of the instruction depends on its context.
 type OpInfo struct {
 	Name  string
 	Sig   string
 	Imm   Imm
 	Class Class
 	Align uint8 // loads and stores: log2 of the bytes accessed
-	NaN   byte  // 'f' or 'F' if the result may be a NaN whose bits the standard leaves open, else 0
+	// 'f' or 'F' if the result may be a NaN whose bits the standard leaves
+	// open, otherwise 0
+	NaN byte
 }
 
 // group describes consecutive opcodes.
@@ -236,10 +239,11 @@ var groups = []group{
 	{0xFC0B, ClassBulk, ImmZero, "iii:", "memory.fill"},
 }
 
-// prefixed is where the table holds the opcodes behind the prefix 0xFC.
+// prefixed is the index in the table of the first opcode behind the prefix
+// 0xFC.
 const prefixed = 256
 
-// NumOpcodes bounds Opcode.Index.
+// NumOpcodes is greater than every Opcode.Index.
 const NumOpcodes = prefixed + 12
 
 var opcodes = buildOpcodes()
@@ -267,7 +271,7 @@ var byName = func() map[string]Opcode {
 	return m
 }()
 
-// OpcodeByName returns the opcode of the instruction of that name, such as i64.add.
+// OpcodeByName returns the opcode of an instruction's name, such as i64.add.
 func OpcodeByName(name string) (Opcode, bool) {
 	op, ok := byName[name]
 	return op, ok
@@ -280,7 +284,7 @@ func tableIndex(op Opcode) int {
 	return int(op)
 }
 
-// accessWidth returns log2 of the bytes that a load or store touches.
+// accessWidth returns log2 of the bytes that a load or store accesses.
 func accessWidth(name string) uint8 {
 	typ, access, _ := strings.Cut(name, ".")
 	switch {
@@ -297,7 +301,7 @@ func accessWidth(name string) uint8 {
 }
 
 // openNaN reports whether the standard leaves the sign or the payload of a NaN
-// result to the implementation. It does so for arithmetic, but not for abs, neg
+// result to the implementation. That is so for arithmetic, but not for abs, neg
 // and copysign, which work on bits.
 func openNaN(op Opcode, name string) byte {
 	_, operation, _ := strings.Cut(name, ".")
@@ -312,7 +316,7 @@ func openNaN(op Opcode, name string) byte {
 	return 0
 }
 
-// Info returns the description of op, nil if op is not accepted.
+// Info returns the description of op; nil: op is not accepted.
 func (op Opcode) Info() *OpInfo {
 	i := tableIndex(op)
 	if i >= len(opcodes) || opcodes[i].Class == ClassNone {
@@ -321,7 +325,7 @@ func (op Opcode) Info() *OpInfo {
 	return &opcodes[i]
 }
 
-// feature names the proposal that an opcode outside the accepted set belongs to.
+// feature names the proposal that defines an opcode outside the accepted set.
 func feature(op Opcode) string {
 	switch {
 	case op >= 0x06 && op <= 0x0A, op == 0x18, op == 0x19, op == 0x1F:

@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads b[pos:end]. The first error stays; afterwards everything read is zero.
+// reader reads b[pos:end]. It keeps the first error. After an error, all
+// results are zero.
 type reader struct {
 	b        []byte
 	pos, end int
@@ -66,7 +67,8 @@ func (r *reader) signed(bits uint) int64 {
 		}
 		v |= int64(c&0x7F) << shift
 		if left := bits - shift; left < 7 {
-			// The last byte of the longest form: the bits beyond the width repeat the sign.
+			// In the last byte of the longest form, the bits beyond the width
+			// repeat the sign.
 			mask := byte(0x7F) << (left - 1) & 0x7F
 			if c >= 0x80 || c&mask != 0 && c&mask != mask {
 				r.fail(at, "number longer than %d bits", bits)
@@ -101,7 +103,7 @@ func (r *reader) f64() uint64 {
 	return binary.LittleEndian.Uint64(r.b[r.pos-8:])
 }
 
-// count reads the length of a vector whose items take at least one byte each.
+// count reads the length of a vector. Each item takes at least one byte.
 func (r *reader) count(what string) int {
 	at := r.pos
 	n := r.u32()

@@ -173,8 +173,8 @@ func (d *decoder) data() {
 }
 
 // nameSection reads the names of functions and finds the shadow stack pointer.
-// Names have no meaning, so that a malformed section is not an error: what
-// could be read of it is kept.
+// Names have no meaning, so a malformed section is not an error. The part that
+// could be read is kept.
 func (d *decoder) nameSection(start, end int) {
 	r := reader{b: d.b, pos: start, end: end}
 	for r.rest() > 0 && r.err == nil {

@@ -1,8 +1,8 @@
 // Package wasm decodes, validates and encodes the WebAssembly that handlers may
 // use: version 1.0 with mutable globals, sign extension, non-trapping
-// conversions and bulk memory operations (docs/abi.md, Module). Everything else
-// is rejected with the name of the feature and the offset in the file. Decoding
-// takes time and memory linear in the length of the input.
+// conversions and bulk memory operations (docs/abi.md, Module). It rejects
+// everything else with the name of the feature and the offset in the file.
+// Decoding takes time and memory linear in the length of the input.
 package wasm
 
 import "fmt"
@@ -17,7 +17,7 @@ const (
 	F32 ValueType = 0x7D
 	F64 ValueType = 0x7C
 
-	FuncRef ValueType = 0x70 // in modules that package hpu has written only
+	FuncRef ValueType = 0x70 // only in modules written by package hpu
 )
 
 // String returns the name of the type in the text format.
@@ -35,13 +35,13 @@ func (t ValueType) String() string {
 	return fmt.Sprintf("type 0x%02x", byte(t))
 }
 
-// FuncType is a signature. Results has at most one element, but for functions
+// FuncType is a signature. Results has at most one element, except in functions
 // that package hpu adds.
 type FuncType struct {
 	Params, Results []ValueType
 }
 
-// Equal reports whether both have the same parameters and results.
+// Equal reports whether both signatures have the same parameters and results.
 func (t FuncType) Equal(u FuncType) bool {
 	return string(asBytes(t.Params)) == string(asBytes(u.Params)) && string(asBytes(t.Results)) == string(asBytes(u.Results))
 }
@@ -54,7 +54,7 @@ func asBytes(types []ValueType) []byte {
 	return b
 }
 
-// String returns the signature as in (i32, i64) -> i32.
+// String returns the signature in the form (i32, i64) -> i32.
 func (t FuncType) String() string {
 	s := "("
 	for i, p := range t.Params {
@@ -149,9 +149,9 @@ type Module struct {
 	HasCount  bool              // a data count section is present
 	Names     map[uint32]string // of functions, from the name section
 	GlobalSP  int               // global named __stack_pointer in the name section, -1 if none
-	Custom    *Custom           // the custom section that Limits asks for, nil if there is none
+	Custom    *Custom           // the custom section named in Limits; nil: there is none
 	Debug     []Debug           // custom sections with debugging information
-	CodeAt    int               // of the contents of the code section in the file
+	CodeAt    int               // offset of the contents of the code section in the file
 }
 
 // Debug is a custom section for debuggers.
@@ -183,7 +183,7 @@ func (m *Module) TypeIndex(fn uint32) uint32 {
 // TypeOf returns the signature of a function.
 func (m *Module) TypeOf(fn uint32) FuncType { return m.Types[m.TypeIndex(fn)] }
 
-// Error is what is wrong with a module.
+// Error is an error in a module.
 type Error struct {
 	Func   int // function index, -1 outside functions
 	Offset int // in the file, -1 if unknown

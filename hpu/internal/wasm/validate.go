@@ -1,17 +1,18 @@
 package wasm
 
-// Facts is what validation learns about a function.
+// Facts is the result of the validation of a function.
 type Facts struct {
 	Calls        []uint32 // functions called, once for each call instruction, in order
 	Indirect     []uint32 // type index of each call_indirect
 	Instructions int
 	Loops        int
-	Branches     int      // branches, labels of br_table, and conditions
-	Height       int      // greatest operand stack, values
-	Dropped      []uint32 // data segments of its data.drop instructions, in order
+	Branches     int // branches, labels of br_table, and conditions
+	Height       int // greatest operand stack, values
+	// data segments of the function's data.drop instructions, in order
+	Dropped []uint32
 }
 
-// frame is a control instruction that is open.
+// frame is an open control instruction.
 type frame struct {
 	op          Opcode
 	result      ValueType // 0: none
@@ -19,7 +20,7 @@ type frame struct {
 	unreachable bool
 }
 
-// anyType stands for a value of unknown type, from code that cannot be reached.
+// anyType is the type of an unknown value, from unreachable code.
 const anyType ValueType = 0
 
 // validator checks one function after the other.
@@ -33,8 +34,8 @@ type validator struct {
 	err    *Error
 }
 
-// Validate checks the bodies of all functions and returns what it learned, one
-// Facts for each defined function.
+// Validate checks the bodies of all functions. It returns one Facts for each
+// defined function.
 func Validate(m *Module) ([]Facts, error) {
 	v := &validator{m: m}
 	facts := make([]Facts, len(m.Codes))
@@ -199,7 +200,7 @@ func (v *validator) structure() {
 	}
 }
 
-// closeFrame checks that the innermost block leaves its result and nothing else.
+// closeFrame checks that the innermost block leaves only its result.
 func (v *validator) closeFrame() frame {
 	f := *v.top()
 	if f.result != 0 {
@@ -212,7 +213,8 @@ func (v *validator) closeFrame() frame {
 	return f
 }
 
-// label returns the type of the value that a branch to label l carries, 0 if none.
+// label returns the type of the value that a branch to label l carries; 0: no
+// value.
 func (v *validator) label(l uint64) ValueType {
 	if l >= uint64(len(v.frames)) {
 		v.fail("%s: label %d of %d", v.in.Info.Name, l, len(v.frames))
@@ -323,7 +325,7 @@ func (v *validator) variable() {
 	}
 }
 
-// simple checks an instruction whose type stands in the opcode table.
+// simple checks an instruction whose type is in the opcode table.
 func (v *validator) simple() {
 	info := v.in.Info
 	switch info.Class {
