@@ -1,32 +1,32 @@
 package fabric
 
-// Tally is a number of packets and the bytes in them, without headers of the fabric.
+// Tally is a number of packets and of their bytes, without headers of the
+// fabric.
 type Tally struct{ Packets, Bytes int64 }
 
-// Add adds so many bytes in one packet.
+// Add adds one packet of so many bytes.
 func (t *Tally) Add(bytes int) {
 	t.Packets++
 	t.Bytes += int64(bytes)
 }
 
-// Plus is the sum of two tallies.
+// Plus returns the sum of two tallies.
 func (t Tally) Plus(o Tally) Tally { return Tally{t.Packets + o.Packets, t.Bytes + o.Bytes} }
 
-// Minus is the difference of two tallies.
+// Minus returns the difference of two tallies.
 func (t Tally) Minus(o Tally) Tally { return Tally{t.Packets - o.Packets, t.Bytes - o.Bytes} }
 
-// Balance is what a fabric has made of the packets that it was given, besides
-// bringing each to its node once: when no event is left, sent + Doubled =
-// arrived + Lost + Waiting.
+// Balance counts the packets that a fabric has not simply delivered once. When
+// no event is left, sent + Doubled = arrived + Lost + Waiting.
 type Balance struct {
-	Lost    Tally // that have not arrived and never will
+	Lost    Tally // they have not arrived and never will
 	Doubled Tally // second copies
-	Waiting Tally // that wait for room in a buffer
+	Waiting Tally // they wait for room in a buffer
 }
 
-// BalanceOf returns the balance of a fabric and of what decorates it. A fabric
-// of somebody else's has lost what its Losses say; of more than they list only
-// the number of packets is known, and exact is false.
+// BalanceOf returns the balance of a fabric and its decorators. For a fabric of
+// another package, the lost packets come from its Losses. If Losses lists only
+// some of them, the bytes of the others are unknown, and exact is false.
 func BalanceOf(f Fabric) (b Balance, exact bool) {
 	exact = true
 	for {
@@ -55,7 +55,7 @@ func BalanceOf(f Fabric) (b Balance, exact bool) {
 	}
 }
 
-// gone is what was lost on links; nil has lost nothing.
+// gone returns the packets lost on links. For nil it is zero.
 func (d *damage) gone() (t Tally) {
 	if d == nil {
 		return t
@@ -73,7 +73,7 @@ func (f *Faulty) doubled() (t Tally) {
 	return t
 }
 
-// waiting are the packets that wait for room in a lane.
+// waiting returns the packets that wait for room in a lane.
 func (n *network) waiting() (t Tally) {
 	for i := range n.lanes {
 		l := &n.lanes[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// pump keeps every node at half its rate: each packet brings the
+// pump keeps every node at half its rate. Each packet that arrives brings the
 // node's next, to a destination that changes from packet to packet.
 type pump struct {
 	eng     *sim.Engine
@@ -40,7 +40,7 @@ func (p *pump) Handle(e *sim.Event) {
 	scattered := (uint64(e.Dst)<<32 + e.A) * 0x9e3779b97f4a7c15 >> 32
 	dst := int32(scattered * uint64(p.nodes) >> 32)
 	src := int32(e.Dst - p.ids)
-	if p.bounded && !p.ports[src].Ready(Requests) { // with bounded buffers: next time
+	if p.bounded && !p.ports[src].Ready(Requests) { // with bounded buffers: wait for the next time
 		p.eng.Post(e.Time+p.took, e.Dst, e.Dst, kindNext, e.A, 0, nil)
 		return
 	}
@@ -52,7 +52,7 @@ func newPump(tb testing.TB, spec Spec, nodes int) *pump {
 	return newPumpOf(tb, spec, nodes, 4096, 2*spec.Occupied(4096))
 }
 
-// newPumpOf is a pump of packets of bytes bytes.
+// newPumpOf returns a pump of packets of bytes bytes.
 func newPumpOf(tb testing.TB, spec Spec, nodes int, bytes int32, pause sim.Time) *pump {
 	p := &pump{eng: sim.New(1), nodes: nodes, took: spec.Occupied(int(bytes)), bounded: len(spec.Buffer) > 0, bytes: bytes, pause: pause}
 	var err error
@@ -75,8 +75,8 @@ func (p *pump) run(tb testing.TB, packets int) {
 	}
 }
 
-// BenchmarkPacket is one packet from injection to arrival, the sender's event
-// for the next one included. Metric events/op says how many events that is.
+// BenchmarkPacket measures one packet from injection to arrival, with the
+// sender's event for the next one. Metric events/op is the number of events.
 func BenchmarkPacket(b *testing.B) {
 	for _, c := range []struct {
 		kind  string
@@ -98,9 +98,9 @@ func BenchmarkPacket(b *testing.B) {
 	}
 }
 
-// BenchmarkCellHop is a cell's way over one link on ExaNeSt's network with
-// credits, its share of what the ends cost included: every node sends cells of
-// 256 B to random nodes, at about half of what the rings carry.
+// BenchmarkCellHop measures a cell on one link of ExaNeSt's network with
+// credits, with its share of the cost of the ends. Every node sends cells of
+// 256 B to random nodes, at about half the rate that the rings carry.
 func BenchmarkCellHop(b *testing.B) {
 	for _, c := range []struct {
 		dims  []int
@@ -128,8 +128,9 @@ func (p *pump) hops() (n int64) {
 	return n
 }
 
-// BenchmarkNewExanest is what a system costs before the first cell: bytes of
-// memory, and time. Of the largest four MPSoCs are used.
+// BenchmarkNewExanest measures the bytes of memory and the time that a system
+// costs before the first cell. The largest system has only four of its MPSoCs
+// in use.
 func BenchmarkNewExanest(b *testing.B) {
 	for _, c := range []struct {
 		dims  []int
@@ -146,7 +147,8 @@ func BenchmarkNewExanest(b *testing.B) {
 	}
 }
 
-// BenchmarkNew is what a fat tree of 16,384 nodes costs before the first packet.
+// BenchmarkNew measures the cost of a fat tree of 16,384 nodes before the first
+// packet.
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,16 +8,17 @@ type Line struct {
 	From, To int    // nodes at its ends; -1: a switch
 }
 
-// Capturer is a Fabric that shows what passes its links.
+// Capturer is a Fabric that shows the packets on its links.
 type Capturer interface {
-	// Capture tells f of every packet that passes one of the lines that want
-	// chooses: from when to when its bytes are put onto the line, which may be
-	// later than now. It must be called before the first packet, and f must not
-	// change what is simulated.
+	// Capture calls f for every packet on the lines that want chooses, with the
+	// time from which to which its bytes are put onto the line. That time may be
+	// later than now. Call Capture before the first packet. f must not change the
+	// simulation.
 	Capture(want func(l Line) bool, f func(l *Line, p Packet, from, to sim.Time))
 }
 
-// FindCapturer is the fabric that shows its links, in what stands around it; nil: there is none.
+// FindCapturer returns the Capturer inside the decorators of f, nil if there is
+// none.
 func FindCapturer(f Fabric) Capturer {
 	for {
 		if c, is := f.(Capturer); is {
@@ -34,9 +35,9 @@ func FindCapturer(f Fabric) Capturer {
 	}
 }
 
-// capture is what a network shows of its links.
+// capture is a network's captured links and the function to call.
 type capture struct {
-	lines []*Line // by number, those of switches before those of nodes; nil: not wanted
+	lines []*Line // by number, first of switches, then of nodes; nil: not wanted
 	f     func(l *Line, p Packet, from, to sim.Time)
 }
 
@@ -63,7 +64,7 @@ func (n *network) Capture(want func(l Line) bool, f func(l *Line, p Packet, from
 	n.capture = c
 }
 
-// see shows a packet, as an event carries it, on a line.
+// see shows a packet, in the form of an event, on a line.
 func (c *capture) see(line int, a, b uint64, ref any, from, to sim.Time) {
 	if l := c.lines[line]; l != nil {
 		c.f(l, Unpack(&sim.Event{A: a, B: b, P: ref}), from, to)

@@ -7,23 +7,23 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounded buffers. Each link has, at its far end, a buffer of its own for every
-// class and virtual channel: a lane. Its sender knows how many bytes are free
-// there, its credit; a packet whose next buffer has no room for all of it stays
-// in the one it is in, and what comes behind it on the same lane of the same
-// link stays behind it. When the tail of a packet has left the buffer, the
+// Bounded buffers. Each link has, at its far end, a separate buffer for every
+// class and virtual channel: a lane. The sender of the link keeps count of the
+// free bytes there, its credit. A packet stays in its buffer until the next
+// buffer has room for all of it. The packets behind it on the same lane of the
+// same link stay behind it. When the tail of a packet has left the buffer, the
 // credit travels back: one event at the sender, the wire's time later.
 
-// lane is what the sender of a link knows of one buffer at its end. Those of a
-// link stand side by side, in one cache line or little more.
+// lane is the sender's state of one buffer at the end of its link. The lanes of
+// a link stand side by side, in one cache line or little more.
 type lane struct {
-	used  int32 // bytes that are taken
-	most  int32 // the most that were
+	used  int32 // bytes in use
+	most  int32 // the most so far
 	count int32 // packets that wait for room
-	queue int32 // number of their queue, from 1, if there ever was one
+	queue int32 // number of their queue, from 1; 0: none yet
 }
 
-// queue are packets that wait for room in a lane.
+// queue holds the packets that wait for room in a lane.
 type queue struct {
 	head int
 	ring []waiting // a power of two
@@ -35,14 +35,15 @@ type waiting struct {
 	a, b uint64
 	ref  any
 	from sim.Kind // the lane it came by
-	src  sim.ID   // its sender
+	src  sim.ID   // the sender of its event
 }
 
 // kindReturn brings a switch the credit of a packet that has left the buffer at
-// the end of one of its links: A is the lane, B bytes.
+// the end of one of its links. A is the lane, B the bytes.
 const kindReturn = sim.KindShared - 1
 
-// bound gives every link its lanes: channels of the first class, then of the second.
+// bound gives every link its lanes: channels of the first class, then of the
+// second.
 func (n *network) bound() {
 	n.channels = n.topo.Channels()
 	n.bounded, n.shift = true, laneShift(n.channels)
@@ -53,7 +54,7 @@ func (n *network) bound() {
 	}
 }
 
-// laneShift is the power of two of lanes that a link has room for.
+// laneShift returns the logarithm of the lanes that a link has room for.
 func laneShift(channels int) int { return bits.Len(uint(Classes*channels - 1)) }
 
 // laneOf returns the lane of a class of a node's link into the fabric.
@@ -95,7 +96,7 @@ func (n *network) giveBack(p *port, pk *Packet) {
 	}
 }
 
-// credited stands before a node and takes the credits of its link.
+// credited is an actor in front of a node. It takes the credits of its link.
 type credited struct {
 	actor sim.Actor
 	port  *port
@@ -149,8 +150,8 @@ func classOf(b uint64) Class { return Class(b >> classShift & 1) }
 
 func (n *network) bytesOf(b uint64) int64 { return int64(b>>32&lengthMask) + int64(n.spec.Header) }
 
-// cross sends a packet on, for which there is room at the end of lane k, and
-// returns the credit of the buffer it leaves.
+// cross sends a packet on. There is room for it at the end of lane k. It also
+// returns the credit of the buffer that the packet leaves.
 func (n *network) cross(at sim.ID, k int, w waiting) {
 	out := k >> n.shift
 	l, bytes, now := &n.links[out], n.bytesOf(w.b), n.eng.Now()

@@ -8,7 +8,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// sendHeld sends what a node holds back of a class, as far as its port is ready.
+// sendHeld sends a node's held packets of a class while its port is ready.
 func (s *sink) sendHeld(node int, c Class) {
 	queue := &s.held[node][c]
 	for len(*queue) > 0 && s.ports[node].Ready(c) {
@@ -18,17 +18,17 @@ func (s *sink) sendHeld(node int, c Class) {
 	}
 }
 
-// bounded has buffers of n packets of 4096 B.
+// bounded returns a Spec with buffers of n packets of 4096 B.
 func bounded(n int64) Spec {
 	spec := spinDis()
 	spec.Buffer = Buffers{n * 4096}
 	return spec
 }
 
-// 64 nodes send 20 packets each to one: none is lost, no buffer has more than
-// it holds, and the receiver's link is busy 99% of the time from the first
-// packet on. A packet of 81.9 ns leaves room for the next when its credit is
-// back: 81.92 + 33.4 + 50 + 33.4 ns, so three fill the link.
+// 64 nodes send 20 packets each to one node. None is lost, no buffer overflows,
+// and the receiver's link is busy 99% of the time from the first packet on. A
+// packet of 81.9 ns leaves room for the next when its credit is back: 81.92 +
+// 33.4 + 50 + 33.4 ns, so three packets fill the link.
 func TestIncastOverCredits(t *testing.T) {
 	for _, n := range []int64{4, 16} {
 		const senders, each = 64, 20
@@ -48,8 +48,8 @@ func TestIncastOverCredits(t *testing.T) {
 }
 
 // One packet fits: the next leaves when the credit of the one before is back.
-// The switch's head start is wire + switch; the tail leaves it a packet's time
-// later, and the credit takes the wire back.
+// The head reaches the output port after wire + switch; the tail leaves the
+// switch a packet's time later, and the credit takes the wire back.
 func TestCreditsRoundTrip(t *testing.T) {
 	s := build(t, bounded(1), 2, nil)
 	s.held = make([][Classes][]Packet, 2)
@@ -65,9 +65,9 @@ func TestCreditsRoundTrip(t *testing.T) {
 	require.Equal(t, int64(4096), s.f.Links()[0].MaxBuffer)
 }
 
-// A receiver that takes nothing stops its senders, back to the source: of one
-// class what fits the buffers on the way leaves, the other class goes on, and
-// everything arrives once the receiver takes packets again.
+// A receiver that takes nothing stops its senders, back to the source. Of one
+// class, only the packets that fit the buffers on the path leave. The other
+// class goes on. Everything arrives once the receiver takes packets again.
 func TestReceiverPushesBack(t *testing.T) {
 	s := build(t, bounded(2), 2, nil)
 	s.keep = true
@@ -94,7 +94,8 @@ func TestReceiverPushesBack(t *testing.T) {
 	}, "released twice")
 }
 
-// Packets of both classes that wait for the node's own buffer are told, each, when it has room.
+// Two packets of different classes wait for the node's own buffer, and each
+// gets its KindReady when there is room.
 func TestBothClassesWaitForTheInjectBuffer(t *testing.T) {
 	spec := bounded(16)
 	spec.InjectBuffer = 4096 + 64
@@ -112,7 +113,7 @@ func TestBothClassesWaitForTheInjectBuffer(t *testing.T) {
 }
 
 // With bounded buffers a packet on its way over a switch costs two events: its
-// own and the one that returns the credit.
+// own and the event that returns the credit.
 func TestEventsOfACreditHop(t *testing.T) {
 	for _, dims := range [][]int{{2}, {9}, {4, 4}} {
 		spec := torusSpec(dims...)
@@ -143,7 +144,8 @@ func TestCreditsAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), "torus without bounds")
 }
 
-// Buffers that are never full change nothing: the same packets at the same times as without bounds.
+// Buffers that are never full change nothing: packets and times are the same
+// as without bounds.
 func TestLargeBuffersAreAsIfUnbounded(t *testing.T) {
 	for _, spec := range []Spec{spinDis(), torusSpec(5, 2)} {
 		var times [2][]arrival

@@ -8,21 +8,22 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// damage is what goes wrong on the links of a network. Every link has records of its own.
+// damage is the faults on the links of a network. Every link has its own
+// record.
 type damage struct {
 	links []record
 	down  map[int][]Down // by link
 }
 
-// record is what a link has lost.
+// record is the losses of a link.
 type record struct {
 	losses        []Loss // the first keptLosses
 	lost, damaged int64
-	bytes         int64 // that were lost
-	repeated      int64 // of both: packets that their sources repeat, of which nothing is remembered
+	bytes         int64 // of the lost packets
+	repeated      int64 // of both: packets that their sources repeat, for which there is no Loss
 }
 
-// keptLosses is how many losses a link remembers; the others are counted.
+// keptLosses is how many losses a link keeps; the others are only counted.
 const keptLosses = 100
 
 func newDamage(links int) *damage { return &damage{make([]record, links), make(map[int][]Down)} }
@@ -34,8 +35,8 @@ func (d *damage) record(link int, l Loss) {
 	}
 }
 
-// counts counts a loss of so many bytes and reports whether it is among the
-// first, which are remembered.
+// counts counts a loss of so many bytes. It reports whether it is among the
+// first, which are kept.
 func (d *damage) counts(link int, damaged, repeated bool, bytes int64) bool {
 	r := &d.links[link]
 	if damaged {
@@ -59,7 +60,8 @@ func (d *damage) totals() (lost, damaged int64) {
 	return lost, damaged
 }
 
-// list returns all losses in the order of time.
+// list returns the losses in order of time, and their total number without
+// repeated packets.
 func (d *damage) list() ([]Loss, int) {
 	var all []Loss
 	for i := range d.links {
@@ -77,7 +79,7 @@ func sortLosses(all []Loss) []Loss {
 	return all
 }
 
-// breakLinks notes what is down when.
+// breakLinks marks the links of d, for the time of d.
 func (n *network) breakLinks(d Down) error {
 	var lines []int
 	if d.Node != nil {
@@ -116,8 +118,8 @@ func (n *network) pathNames() (names string) {
 	return names
 }
 
-// pass decides what becomes of a packet that occupies a link from start to end:
-// it is lost, or goes on with the A returned.
+// pass decides about a packet that occupies a link from start to end: it is
+// lost, or goes on with the returned A.
 func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim.Time) (uint64, bool) {
 	if d == nil {
 		return a, false

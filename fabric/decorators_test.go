@@ -22,10 +22,10 @@ func (r *recorder) Arrived(at sim.Time, p Packet, corrupt bool) {
 	r.arrived = append(r.arrived, arrival{at, p, KindArrive})
 }
 
-// allToAll sends 20 packets of every node to every other, at times that tie.
+// allToAll sends 20 packets from every node to every other, at times that tie.
 func allToAll(s *sink) { allToAllEvery(s, 0) }
 
-// allToAllEvery does so step apart.
+// allToAllEvery does the same with the packets step apart.
 func allToAllEvery(s *sink, step sim.Time) {
 	k := sim.Time(0)
 	n := int32(s.f.Nodes())
@@ -131,7 +131,8 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, got, again, "same seed, same faults")
 }
 
-// A rule that spares all but one packet loses exactly that one, between two taps that see it leave.
+// A rule that spares all packets but one loses exactly that one, between two
+// taps that see it leave.
 func TestFaultsOnChosenPackets(t *testing.T) {
 	var before, after recorder
 	s := build(t, spinDis(), 5, func(eng *sim.Engine, f Fabric) Fabric {

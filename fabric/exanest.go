@@ -7,30 +7,30 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// exanest is the ExaNeSt prototype's network, and of other sizes (TR-488 §4.1,
+// exanest is the network of the ExaNeSt prototype, of any size (TR-488 §4.1,
 // §4.2). Every MPSoC has a switch between its interface and its links, and the
-// MPSoCs of a QFDB are linked to each other. F1, the network MPSoC, has in
-// addition the router, whose links lead to the routers of other QFDBs: rings in
-// X (mezzanine), Y (blades of a group) and Z (groups). Packets that leave a
-// QFDB go to F1, through its switch into the router, then along the dimensions
-// in one order, each time the shorter way round, and from the router by the
-// switch of F1 to their MPSoC.
+// MPSoCs of a QFDB are linked to each other. F1, the network MPSoC, also has
+// the router. Its links lead to the routers of other QFDBs: rings in X
+// (mezzanine), Y (blades of a group) and Z (groups). A packet that leaves a
+// QFDB goes to F1, through its switch into the router. It follows the
+// dimensions in one order, each time the shorter way round. The last router
+// passes it to the switch of F1, which passes it to its MPSoC.
 //
-// Two QFDBs of a ring of two have one link, of Z one or two: then packets to
-// MPSoCs of even number (F1, F3) take the first.
+// In a ring of two, the two QFDBs have one link; in Z they have one or two.
+// With two links, packets to MPSoCs of even number (F1, F3) take the first.
 //
-// A way of N links between QFDBs takes, beyond what the switch of one MPSoC
-// takes, N times a link and N+1 times a router, as the report reckons: a link
-// is the wire and a switch behind it, as in a QFDB, and what else is on the way
+// A path of N links between QFDBs takes the time in the switch of one MPSoC,
+// and in addition N times a link and N+1 times a router, as in the report. A
+// link is the wire and a switch behind it, as in a QFDB. The rest of the path
 // (the wires between routers and switches, and the switch of F1 at the end) is
-// a part of the first router.
+// part of the first router.
 //
-// Packets on one ring could wait for each other in a circle. With two virtual
-// channels they do not: as on a torus, a packet begins each ring on channel 0
-// and changes to channel 1 with the link between the last coordinate and 0. Nor
-// do rings wait for each other, as dimensions follow in one order, and what
-// comes up to the router never waits for what goes down from it: both have
-// links of their own.
+// Packets on one ring could wait for each other in a circle. Two virtual
+// channels prevent it, as on a torus: a packet begins each ring on channel 0
+// and changes to channel 1 with the link between the last coordinate and 0.
+// Rings do not wait for each other, as dimensions follow in one order. Packets
+// up to the router never wait for packets down from it, because each direction
+// has its own link.
 type exanest struct {
 	QFDBs
 	spec   ExanestSpec
@@ -40,14 +40,14 @@ type exanest struct {
 	stride [3]uint32 // of boards' numbers
 	order  [3]uint8  // of dimensions
 	rate   sim.Rate  // inside an MPSoC
-	wire   sim.Time  // likewise
+	wire   sim.Time  // inside an MPSoC
 	link   sim.Time  // a link between QFDBs
-	// traversal of the first router, less what of it lies between it and the
-	// switch of its MPSoC
+	// traversal of the first router, without the part between it and the switch of
+	// its MPSoC
 	first sim.Time
 }
 
-// Switches of a QFDB are those of its MPSoCs, then the router. Links of a QFDB
+// Switches of a QFDB are one for each MPSoC, then the router. Links of a QFDB
 // are, for each MPSoC, one to the node and three to the others; then F1's to
 // the router; then the router's to F1 and Plus and Minus of each dimension.
 const (
@@ -110,7 +110,7 @@ func (t *exanest) Link(link int) Link {
 	return t.ring(board, (i-ringLink)/2, (i-ringLink)%2 == 1)
 }
 
-// ring describes a router's link of a dimension.
+// ring returns a router's link of a dimension.
 func (t *exanest) ring(board, k int, minus bool) Link {
 	l := Link{From: router(board), To: nowhere, Rate: t.spec.LinkRate, Wire: t.link, Switch: t.spec.Router, Control: t.spec.Control}
 	length := int(t.dims[k])
@@ -148,8 +148,8 @@ func (t *exanest) Route(at, src, dst int) (link, channel int) {
 	return link + int(i*mpsocLinks+perBoard-i), 0
 }
 
-// turn returns the link, counted from the first of the rings, by which a packet
-// from a board to a node leaves the router of another board.
+// turn returns the link by which a packet from board src to node dst leaves the
+// router of another board. The number counts from the first ring link.
 func (t *exanest) turn(at, src, dst uint32) (out, channel int) {
 	board := dst / perBoard
 	for _, k := range t.order {
@@ -175,7 +175,8 @@ func (t *exanest) turn(at, src, dst uint32) (out, channel int) {
 	return out, channel & (t.spec.Channels - 1)
 }
 
-// up reports whether the way from one coordinate of a ring to another leads towards higher ones.
+// up reports whether the path from one coordinate of a ring to another leads
+// towards higher ones.
 func (t *exanest) up(from, to, length, dst uint32, k int) bool {
 	switch d := (to + length - from) % length; {
 	case 2*d != length:
@@ -195,8 +196,8 @@ func (t *exanest) up(from, to, length, dst uint32, k int) bool {
 // place returns the place of the first MPSoC of a switch's board.
 func (t *exanest) place(s int) Place { return t.Place(s / boardSwitches * perBoard) }
 
-// SwitchName names switches of MPSoCs as their MPSoC, M1QAF1, and routers as
-// their board with an R, M1QAR.
+// SwitchName names the switch of an MPSoC like the MPSoC, M1QAF1, and a router
+// like its board with an R, M1QAR.
 func (t *exanest) SwitchName(s int) string {
 	name, i := t.Board(t.place(s)), s%boardSwitches
 	if i == perBoard {
@@ -206,7 +207,7 @@ func (t *exanest) SwitchName(s int) string {
 }
 
 // LinkName names a link by its ends: M1QAF1->M1QAR. The second of two links
-// between the same ends has [1] behind it.
+// between the same ends gets the suffix [1].
 func (t *exanest) LinkName(link int) string {
 	l := t.Link(link)
 	var b strings.Builder

@@ -32,7 +32,7 @@ func drawExanest(t *rapid.T, longest int) Spec {
 	return spec
 }
 
-// Node numbers, places and names are three ways to say the same, whatever the size.
+// Node numbers, places and names are three ways to name an MPSoC, for any size.
 func TestNamesOfMPSoCs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(1, 100))
@@ -70,7 +70,7 @@ func TestNamesOfMPSoCs(t *testing.T) {
 	}
 }
 
-// What is no name, and what is no size, is refused with what there is.
+// A wrong name or size is refused, with the range that exists.
 func TestNamesOutOfRange(t *testing.T) {
 	q := QFDBs{4, 4, 2}
 	for name, want := range map[string]string{
@@ -109,16 +109,16 @@ func TestNamesOutOfRange(t *testing.T) {
 	require.Equal(t, MaxNodes, largest.Nodes())
 }
 
-// boardHop is one of the ways a packet takes between boards, found without the
-// topology: a dimension, a direction, and the board it leaves.
+// boardHop is one link of a path between boards, found without the topology: a
+// dimension, a direction, and the board it leaves.
 type boardHop struct {
 	from Place
 	k    int
 	up   bool
 }
 
-// waysOf is routing by hand: dimension after dimension, one step at a time
-// towards where fewer steps are left.
+// waysOf is routing by hand: dimension after dimension, one step at a time in
+// the direction with fewer steps left.
 func waysOf(s *Spec, src, dst Place) (list []boardHop) {
 	at := src
 	at.F = 0
@@ -128,7 +128,7 @@ func waysOf(s *Spec, src, dst Place) (list []boardHop) {
 		to, length := []int{dst.X, dst.Y, dst.Z}[k], s.Dims[k]
 		steps := ringDistance(*c, to, length)
 		up := (*c+steps)%length == to
-		if up && (*c-steps+length)%length == to && length > 2 { // both ways are as short
+		if up && (*c-steps+length)%length == to && length > 2 { // both directions are equally short
 			switch s.Exanest.Ties {
 			case tiesSource:
 				up = *c%2 == 0
@@ -193,10 +193,10 @@ func hopsOf(f Fabric, src, dst int) (names []string) {
 	return names
 }
 
-// Every pair's path is the one found by hand, in all orders and ties, and takes
-// what the report's check says: the way inside an MPSoC, 50 ns for each link
-// between MPSoCs and 100 ns for each router, and the cell's bytes at the
-// slowest rate with what faster links wait for slower ones.
+// Every pair's path equals the one found by hand, in all orders and ties. Its
+// time is the report's: the time inside an MPSoC, 50 ns for each link between
+// MPSoCs and 100 ns for each router, and the cell's bytes at the slowest rate
+// with the waits of faster links for slower ones.
 func TestExanestRoutesAreTheReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawExanest(t, 5)
@@ -218,8 +218,8 @@ func TestExanestRoutesAreTheReports(t *testing.T) {
 	})
 }
 
-// bytesOn is what the bytes of a packet add to the time of its head: the last
-// link's, and every time that a faster link waits for a slower one.
+// bytesOn is the time that the bytes of a packet add to the time of its head:
+// on the last link, and every time that a faster link waits for a slower one.
 func bytesOn(path []Hop, bytes int64) (t sim.Time) {
 	for i, h := range path[1:] {
 		t += max(0, path[i].Rate.Time(bytes)-h.Rate.Time(bytes))
@@ -227,10 +227,10 @@ func bytesOn(path []Hop, bytes int64) (t sim.Time) {
 	return t + path[len(path)-1].Rate.Time(bytes)
 }
 
-// Every switch's links lead where they say and back, none is there twice, and
-// the topology is sound by the checks that one of a user's own goes through,
-// which look for circles, too. With one channel there is a circle exactly where
-// the profile is refused.
+// Every switch's links lead to their named ends and back, and none is there
+// twice. The topology passes the checks for a user's own topology, which also
+// look for circles. With one channel there is a circle exactly where the
+// profile is refused.
 func TestExanestHasNoCircle(t *testing.T) {
 	refused := 0
 	for _, dims := range [][]int{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {5, 1, 1}, {6, 1, 1}, {4, 4, 2}, {2, 2, 2}, {1, 5, 1}, {1, 1, 4}, {3, 2, 4}, {3, 3, 3}} {
@@ -278,7 +278,7 @@ func upTo(n int) []int {
 	return all
 }
 
-// A system may be used in part; its routers are all there.
+// A system may be used in part; all its routers exist.
 func TestExanestInPart(t *testing.T) {
 	s := build(t, exanestSpec(4, 1, 1), 13, nil)
 	s.ports[0].Send(Packet{Src: 0, Dst: 12, Bytes: 10})
@@ -287,8 +287,8 @@ func TestExanestInPart(t *testing.T) {
 	require.EqualError(t, err, "fabric: dims: 4x1x1 QFDBs have 16 MPSoCs, too few for 17 nodes")
 }
 
-// Control data behind a packet takes the link's time and not the packet's: a
-// full link carries 256 of 256 + 32 + 112 bytes.
+// Control data after a packet takes time on the link but does not delay the
+// packet: a full link carries 256 of 256 + 32 + 112 bytes.
 func TestControlDataTakesBandwidthOnly(t *testing.T) {
 	for _, bounded := range []bool{true, false} {
 		spec := exanestSpec(2, 1, 1)
@@ -353,8 +353,8 @@ func TestExanestNamesTheField(t *testing.T) {
 	require.False(t, is)
 }
 
-// Way says of every network what the network itself says, and of the largest
-// system what no machine could hold.
+// Way agrees with the network, for every network. It also works for the largest
+// system, which no machine could hold.
 func TestWayNeedsNoNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, nodes := drawSpec(t)

@@ -8,29 +8,31 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// ExanestSpec is what a network of kind exanest has beside the numbers of QFDBs
-// in Dims. Rate is that of links inside an MPSoC, SwitchRate that of links
-// between the MPSoCs of a QFDB; Wire and SwitchWire are theirs. Links between
-// QFDBs take SwitchWire and Switch, as those with the switch behind them.
+// ExanestSpec is the additional parameters of a network of kind exanest. Dims
+// is the numbers of QFDBs. Rate and Wire are for links inside an MPSoC,
+// SwitchRate and SwitchWire for links between the MPSoCs of a QFDB. A link
+// between QFDBs takes SwitchWire and Switch, like a link in a QFDB with the
+// switch behind it.
 type ExanestSpec struct {
-	// LinkRate is how fast links between QFDBs are.
+	// LinkRate is the rate of links between QFDBs.
 	LinkRate sim.Rate `yaml:"link_rate,omitempty"`
-	// Router is the time that a packet takes through a router between QFDBs, of
-	// which it passes N+1 on N links: at most 1 s, and more than two Wires and
-	// a Switch, the ways between the router and the switch of its MPSoC, which
-	// are a part of it.
+	// Router is the time that a packet takes through a router between QFDBs. It
+	// passes N+1 routers on N links. Router is at most 1 s, and more than two
+	// Wires and a Switch: it includes the ways between the router and the switch
+	// of its MPSoC.
 	Router sim.Time `yaml:"router,omitempty"`
-	// Control is the bytes with which a router follows every packet on a link
-	// between QFDBs: they occupy the link and carry nothing. At most 65,536.
+	// Control is the bytes that a router sends behind every packet on a link
+	// between QFDBs. They occupy the link and carry nothing. At most 65,536.
 	Control int32 `yaml:"control,omitempty" unit:"B"`
-	// Order is that of the dimensions in which packets go: "xyz" or another order of these letters.
+	// Order is the order in which packets take the dimensions: "xyz" or another
+	// order of these letters.
 	Order string `yaml:"order,omitempty"`
-	// Ties says which way round packets take that have half a ring before them:
-	// "source" (up from even coordinates, down from odd ones), "destination"
-	// (up to MPSoCs of even number, F1 and F3, down to others) or "up".
+	// Ties decides the direction of packets that have half a ring before them:
+	// "source" (up from even coordinates, down from odd ones), "destination" (up
+	// to MPSoCs of even number, F1 and F3, down to others) or "up".
 	Ties string `yaml:"ties,omitempty"`
-	// Channels is the number of virtual channels of links between QFDBs: 2, or
-	// 1 where packets cannot wait in a circle all the same.
+	// Channels is the number of virtual channels of links between QFDBs: 2, or 1
+	// if packets cannot wait in a circle even so.
 	Channels int `yaml:"channels,omitempty"`
 	// ZLinks is the number of links between counterparts of two groups: 1 or 2.
 	// More groups are rings, like blades.
@@ -47,8 +49,8 @@ const (
 // qfdbs returns the dimensions of a network of kind exanest.
 func (s *Spec) qfdbs() QFDBs { return QFDBs{s.Dims[0], s.Dims[1], s.Dims[2]} }
 
-// QFDBs returns the numbers of boards of a network of kind exanest; false if s
-// describes another kind, or none.
+// QFDBs returns the numbers of boards of a network of kind exanest. It returns
+// false if s is of another kind, or not valid.
 func (s *Spec) QFDBs() (q QFDBs, is bool) {
 	if s.Kind != ExaNeSt || len(s.Dims) != 3 || s.qfdbs().Validate() != nil {
 		return q, false
@@ -56,7 +58,7 @@ func (s *Spec) QFDBs() (q QFDBs, is bool) {
 	return s.qfdbs(), true
 }
 
-// exanest checks what a network of kind exanest needs.
+// exanest checks the fields for a network of kind exanest.
 func (s *Spec) exanest() (errs []error) {
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
@@ -96,7 +98,7 @@ func (s *Spec) exanest() (errs []error) {
 	return errs
 }
 
-// none checks that nothing is said of a network of kind exanest.
+// none checks that no field of ExanestSpec is set.
 func (e *ExanestSpec) none(kind string) (errs []error) {
 	for _, field := range []struct {
 		name string
@@ -117,11 +119,11 @@ func (e *ExanestSpec) none(kind string) (errs []error) {
 	return errs
 }
 
-// circle returns the length of a ring on which packets follow each other all
-// round, 0 if there is none. Ways of one link do not follow each other, and
-// there are no longer ones on rings of three; on rings of four only packets
-// halfway round take two links, and with ties by source no two of those that go
-// one way begin beside each other.
+// circle returns the length of a ring on which packets can wait all round, 0 if
+// there is none. A path of one link waits for nothing on the ring, and on rings
+// of three there are no longer paths. On rings of four only packets halfway
+// round take two links, and with ties by source no two of them in the same
+// direction begin beside each other.
 func (s *Spec) circle() int {
 	for _, d := range s.Dims {
 		if d > 4 || d == 4 && s.Exanest.Ties != tiesSource {

@@ -14,7 +14,7 @@ import (
 // pattern returns the destinations of a node's cells, one after the other.
 type pattern func(rng *rand.Rand, q QFDBs) func(src int) int
 
-// adversaries are the patterns that networks are known to suffer from.
+// adversaries are patterns that are known to be bad for networks.
 var adversaries = map[string]pattern{
 	"all to one": func(_ *rand.Rand, q QFDBs) func(int) int {
 		victim := q.Nodes() / 2
@@ -37,7 +37,7 @@ var adversaries = map[string]pattern{
 	"complement": func(_ *rand.Rand, q QFDBs) func(int) int {
 		return func(src int) int { return q.Nodes() - 1 - src }
 	},
-	"tornado": func(_ *rand.Rand, q QFDBs) func(int) int { // all the same way round
+	"tornado": func(_ *rand.Rand, q QFDBs) func(int) int { // all in the same direction
 		return func(src int) int {
 			p := q.Place(src)
 			p.X, p.Y, p.Z = (p.X+(q.X-1)/2)%q.X, (p.Y+(q.Y-1)/2)%q.Y, (p.Z+(q.Z-1)/2)%q.Z
@@ -46,10 +46,10 @@ var adversaries = map[string]pattern{
 	},
 }
 
-// storm makes every node of a system send each cells of random lengths by a
-// pattern, as fast as it can, and checks that all arrive, in order for each
-// pair, that no buffer overflows, that all credits come back, and that every
-// link carried what routing by hand predicts.
+// storm makes every node of a system send so many cells of random lengths by a
+// pattern, as fast as it can. It checks that all arrive, in order for each
+// pair, that no buffer overflows, that all credits come back, and that the load
+// of every link agrees with routing by hand.
 func storm(t require.TestingT, spec Spec, p pattern, each int, seed uint64) {
 	q := spec.qfdbs()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -80,8 +80,8 @@ func storm(t require.TestingT, spec Spec, p pattern, each int, seed uint64) {
 	require.Equal(t, predicted, carried)
 }
 
-// The prototype and rings on which cells could go round, with buffers of one
-// cell and of 4 KiB, survive all patterns.
+// The prototype, and rings on which cells could wait in a circle, survive all
+// patterns with buffers of one cell and of 4 KiB.
 func TestStormsOnExanest(t *testing.T) {
 	for name, p := range adversaries {
 		for _, dims := range [][]int{{4, 4, 2}, {7, 1, 1}, {2, 5, 3}} {
@@ -96,7 +96,7 @@ func TestStormsOnExanest(t *testing.T) {
 	}
 }
 
-// Where one virtual channel is legal it is enough.
+// Where one virtual channel is legal, one is enough.
 func TestStormsWithOneChannel(t *testing.T) {
 	for _, p := range adversaries {
 		spec := exanestSpec(4, 3, 2)
@@ -119,7 +119,7 @@ func TestDrawnStormsOnExanest(t *testing.T) {
 }
 
 // The storms can fail: on a ring of seven with all cells on one channel, nodes
-// that send three boards further wait for each other.
+// that send to the third board further on wait for each other.
 func TestStormWithoutChannelsDeadlocks(t *testing.T) {
 	spec := exanestSpec(7, 1, 1)
 	spec.Buffer, spec.Exanest.Channels = Buffers{288}, 1

@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Way returns the links that a packet takes from one of nodes nodes to another,
-// and how long it takes when nothing is in its way, without making the network:
-// also where that would not fit into memory.
+// Way returns the links of a packet's path from one of nodes nodes to another,
+// and its time when nothing is in its way. It does not build the network, so it
+// also works for networks that do not fit into memory.
 func Way(spec Spec, nodes, src, dst int, bytes int32) (path []Hop, latency sim.Time, err error) {
 	topo, err := spec.checked(nodes)
 	if err != nil {
@@ -20,7 +20,7 @@ func Way(spec Spec, nodes, src, dst int, bytes int32) (path []Hop, latency sim.T
 	return spec.path(topo, src, dst), spec.latency(topo, src, dst, bytes), nil
 }
 
-// latency walks the path as a lone packet does.
+// latency walks the path like a lone packet.
 func (s *Spec) latency(topo Topology, src, dst int, bytes int32) sim.Time {
 	total := int64(bytes) + int64(s.Header)
 	in := s.bits(s.Rate, total)
@@ -111,7 +111,8 @@ func (n *network) Losses() ([]Loss, int) {
 	return n.damage.list()
 }
 
-// lineName names a link by number, those of switches before those of nodes.
+// lineName returns the name of a link by number, links of switches before links
+// of nodes.
 func (n *network) lineName(i int) string {
 	if i < len(n.links) {
 		return n.topo.LinkName(i)
@@ -119,7 +120,7 @@ func (n *network) lineName(i int) string {
 	return nodeLink(i - len(n.links))
 }
 
-// lineNamed returns the number of a link, -1 if there is none of that name.
+// lineNamed returns the number of a link, -1 if no link has that name.
 func (n *network) lineNamed(name string) int {
 	for i := range n.ports {
 		if nodeLink(i) == name {

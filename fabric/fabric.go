@@ -4,57 +4,60 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Packet is what crosses the fabric: a small value that refers to its message.
+// Packet is the unit that crosses the fabric: a small value with a reference to
+// its message.
 type Packet struct {
 	Src, Dst int32  // node indices
 	Bytes    int32  // from 0 to the MTU; the fabric adds Spec.Header
-	Seq      uint32 // what its receiver knows it by; the fabric does not look at it
+	Seq      uint32 // for the receiver's use; the fabric does not look at it
 	Class    Class
 	Notify   bool // its source gets a KindSent event
-	// its source sees to it that it is sent again if it is lost: it is counted
-	// then, and not among the losses
+	// the source sends it again if it is lost: it is then counted, and not among
+	// the losses
 	Repeated bool
-	// it is not the first of its message: the gap of Spec.AddGap does not stand
-	// before it. Not known at the end of its way
+	// it is not the first of its message, so the gap of Spec.AddGap does not come
+	// before it. Not set in a packet that has arrived
 	Inner bool
-	fate  fate // what a Faulty has decided
+	fate  fate // the decision of a Faulty
 	Ref   any  // the message; a pointer, so that nothing is allocated
 }
 
-// Class is a kind of traffic with buffers of its own, so that it does not wait
-// for another class to be taken by its receivers.
+// Class is a kind of traffic with its own buffers. Packets of one class do not
+// wait until receivers take packets of another.
 type Class uint8
 
-// Classes of packets: answers have buffers of their own, because requests may
-// wait until answers have gone.
+// Classes of packets. Answers have their own buffers, because requests may wait
+// until answers have gone.
 const (
 	Requests Class = iota
 	Answers
 	Classes = 2
 )
 
-// Kinds of events the fabric sends to attached actors.
+// Kinds of events that the fabric sends to attached actors.
 const (
-	// KindArrive brings a packet, at the time its last byte is there.
+	// KindArrive brings a packet, at the time when its last byte arrives.
 	KindArrive = sim.KindShared + iota
-	// KindCorrupt brings a packet whose bytes were damaged on the way, which the
-	// receiver's check sees; only a [Faulty] fabric sends it.
+	// KindCorrupt brings a packet whose bytes were damaged on the way. The
+	// receiver's check detects it. Only a [Faulty] fabric sends it.
 	KindCorrupt
-	// KindReady says that Ready, which was false, may now be true. A is the class.
+	// KindReady reports that Ready, which was false, may now be true. A is the
+	// class.
 	KindReady
-	// KindSent says that a packet of the node with Packet.Notify has its turn
-	// on the node's link: it has left the node's buffers, and its last byte
-	// follows after Spec.Serial. B is the packet's sequence number in its lower
-	// 32 bits, P its Ref.
+	// KindSent reports that a packet of the node with Packet.Notify begins to pass
+	// the node's link. It has left the node's buffers, and its last byte follows
+	// after Spec.Serial. B is the packet's sequence number in its lower 32 bits, P
+	// its Ref.
 	KindSent
 
 	kindAgain  // a packet delayed or duplicated by Faulty
-	kindCredit // bytes that the first switch has room for again
+	kindCredit // bytes that are free again at the first switch
 )
 
-// An event carries a packet in A, B and P: nodes have 22 bits, what a Faulty
-// has decided the ten above the source's and the ten above the destination's;
-// the length has 17 bits, class, Notify and Repeated those above.
+// An event carries a packet in A, B and P. In A each node has 22 bits; the
+// decision of a Faulty is in the ten bits above the source and the ten above
+// the destination. In B the length has 17 bits; class, Notify and Repeated are
+// above.
 const (
 	nodeBits   = 22
 	nodeMask   = 1<<nodeBits - 1
@@ -74,7 +77,7 @@ func Unpack(e *sim.Event) Packet {
 	}
 }
 
-// words returns p's numbers as an event carries them.
+// words returns p's numbers in the form that an event carries.
 func (p *Packet) words() (a, b uint64) {
 	a, b = uint64(uint32(p.Src))<<32|uint64(uint32(p.Dst)), uint64(uint32(p.Bytes))<<32|uint64(p.Seq)|uint64(p.Class)<<classShift
 	if p.Notify {
@@ -86,45 +89,43 @@ func (p *Packet) words() (a, b uint64) {
 	return a | p.fate.word(), b
 }
 
-// Arrive posts the event that brings p to the actor dst: for a Fabric of one's
-// own. kind is KindArrive or KindCorrupt.
+// Arrive posts the event that brings p to the actor dst. It is for a Fabric of
+// another package. kind is KindArrive or KindCorrupt.
 func (p Packet) Arrive(eng *sim.Engine, at sim.Time, dst, src sim.ID, kind sim.Kind) {
 	a, b := p.words()
 	eng.Post(at, dst, src, kind, a, b, p.Ref)
 }
 
-// Port is a node's way into the fabric and out of it. It belongs to the node.
+// Port is a node's connection to the fabric. It belongs to the node.
 type Port interface {
-	// Ready reports whether the node may Send one more packet of any size and
-	// of that class. If not, the node gets a KindReady event when it may ask
-	// again.
+	// Ready reports whether the node may Send one more packet of that class, of
+	// any size. If not, the node gets a KindReady event when it may ask again.
 	Ready(c Class) bool
 
-	// Send sends p, whose source is the port's node, at the present time; the
-	// port must be Ready for its class. The node's link serialises packets in
-	// the order of sending.
+	// Send sends p at the present time. Its source is the port's node, and the
+	// port must be Ready for its class. The node's link serialises packets in the
+	// order of sending.
 	Send(p Packet)
 
-	// Release says that the node has taken p, which has arrived, out of the
-	// buffer at the end of its link: the bytes are free for others. The
-	// receiver does this once for each packet that has arrived, damaged or not;
-	// as long as it does not, senders wait, back to the source. Without
-	// Spec.Buffer buffers have no end and this does nothing.
+	// Release frees the room of p, a packet that has arrived, in the buffer at the
+	// end of the node's link. The receiver calls it once for each packet that has
+	// arrived, damaged or not. Until then senders wait, back to the source.
+	// Without Spec.Buffer buffers are unbounded and Release does nothing.
 	Release(p Packet)
 }
 
-// Fabric is a network of nodes numbered from 0. Packets of a class from one node to another
-// arrive in the order they were sent, each exactly once.
+// Fabric is a network of nodes numbered from 0. Packets of a class from one
+// node to another arrive in the order of sending, each exactly once.
 type Fabric interface {
-	// Attach makes the actor id receive what arrives at node and the events of
-	// its port, and returns the port. Every node that is a source or a
-	// destination is attached once, before the first packet.
+	// Attach makes the actor id receive the packets for node and the events of its
+	// port, and returns the port. Attach every node that is a source or a
+	// destination once, before the first packet.
 	Attach(node int, id sim.ID) Port
 
-	// Watch tells f of every packet that a node sends: the time from which to
-	// which it has the node's link for itself, the gap included. For a
-	// timeline: f may be told before that time has come, and must not change
-	// what is simulated.
+	// Watch calls f for every packet that a node sends, with the time from which
+	// to which the packet has the node's link for itself, gap included. It is for
+	// a timeline: the call may come before that time, and f must not change the
+	// simulation.
 	Watch(f func(p Packet, from, to sim.Time))
 
 	// Nodes returns the number of nodes.
@@ -137,14 +138,15 @@ type Fabric interface {
 	// Path returns the links a packet takes, in order.
 	Path(src, dst int) []Hop
 
-	// Links returns what each link that carried a packet did so far: first the
-	// nodes' links in order, then those of the switches in the order of the
-	// topology (trees: by level, index and port).
+	// Links returns the totals of each link that has carried a packet: first the
+	// nodes' links in order, then the switches' links in the order of the topology
+	// (trees: by level, index and port).
 	Links() []LinkStats
 
-	// Losses returns the packets that were lost or damaged so far, but for
-	// those that their sources repeat, in the order of time, of more than 100
-	// the first 100 of each switch and node at least, and how many in all.
+	// Losses returns the packets that were lost or damaged so far, in order of
+	// time, and their total number. Both leave out packets that their sources
+	// repeat. Beyond 100 the list has at least the first 100 of each switch and
+	// node.
 	Losses() ([]Loss, int)
 }
 
@@ -156,20 +158,21 @@ type Hop struct {
 	Rate sim.Rate // serialisation
 }
 
-// LinkStats is what a link did.
+// LinkStats is the totals of a link.
 type LinkStats struct {
 	Name    string
 	Packets int64
 	Bytes   int64    // headers included
 	Busy    sim.Time // time spent sending: Bytes at the link's rate
-	// MaxWait is the longest a packet waited for the link, or for room in the buffer at its end.
+	// MaxWait is the longest wait of a packet for the link, or for room in the
+	// buffer at its end.
 	MaxWait sim.Time
 	// MaxQueue is the most bytes that were ahead of a packet when it came to the
 	// link: MaxWait at the link's rate.
 	MaxQueue int64
-	// MaxBuffer is the most bytes that were taken at once in a buffer at the
-	// link's end (of one class and virtual channel), those on their way
-	// included; 0 without Spec.Buffer.
+	// MaxBuffer is the most bytes in use at once in a buffer at the link's end (of
+	// one class and virtual channel), including bytes on their way; 0 without
+	// Spec.Buffer.
 	MaxBuffer int64
 }
 
@@ -178,6 +181,6 @@ type Loss struct {
 	At      sim.Time // when the packet would have begun to pass the link
 	Link    string
 	Cause   string // such as "loss", "corrupt", "link down"
-	Damaged bool   // it arrives, by KindCorrupt
+	Damaged bool   // it arrives, with KindCorrupt
 	Packet  Packet
 }

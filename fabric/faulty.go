@@ -8,24 +8,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// FaultSpec says how often what goes wrong. The chances are of one packet on
-// its whole way, each from 0 to 1 and together at most 1: a packet suffers one
-// fault at most. It is lost or damaged on one of the links of its path, any of
-// them with the same chance (of paths of more than 1024 links: of the first
-// 1024).
+// FaultSpec is the faults of a fabric and their chances. A chance is for one
+// packet on its whole path, from 0 to 1; all together are at most 1. A packet
+// suffers at most one fault. It is lost or damaged on a link of its path, each
+// link with the same chance. On paths of more than 1024 links only the first
+// 1024 count.
 type FaultSpec struct {
 	Loss    float64 `yaml:"loss,omitempty"`    // the chance that it does not arrive
-	Corrupt float64 `yaml:"corrupt,omitempty"` // that it arrives damaged, which its receiver sees
+	Corrupt float64 `yaml:"corrupt,omitempty"` // that it arrives damaged, which its receiver detects
 	// that it arrives twice, the second time later by up to MaxDelay
 	Duplicate float64 `yaml:"duplicate,omitempty"`
 	Delay     float64 `yaml:"delay,omitempty"` // that it arrives later by up to MaxDelay
-	// MaxDelay bounds how much later a delayed packet, or the second copy of a
-	// duplicated one, arrives: evenly from 1 ps to MaxDelay, at most 1 s.
+	// MaxDelay bounds the additional delay of a delayed packet, or of the second
+	// copy of a duplicated one. The delay is uniform from 1 ps to MaxDelay, at
+	// most 1 s.
 	MaxDelay sim.Time `yaml:"max_delay,omitempty"`
-	// Down are the times in which a link or a node carries nothing: packets
-	// that pass it then are lost.
+	// Down is the times in which a link or a node carries nothing: packets that
+	// pass it then are lost.
 	Down []Down `yaml:"down,omitempty"`
-	// Only, if set, spares the packets for which it is false; not from what is down.
+	// Only, if set, limits the chances to packets for which it is true. Down
+	// affects all packets.
 	Only func(Packet) bool `yaml:"-"`
 }
 
@@ -38,15 +40,16 @@ type Down struct {
 	To   sim.Time `yaml:"to"` // the link is up again
 }
 
-// IsZero reports whether s says nothing: a profile then leaves it out.
+// IsZero reports whether s is empty, so that a profile leaves it out.
 func (s FaultSpec) IsZero() bool { return s.none() && s.MaxDelay == 0 && s.Only == nil }
 
-// none reports whether nothing goes wrong.
+// none reports whether there are no faults.
 func (s *FaultSpec) none() bool {
 	return s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Delay == 0 && len(s.Down) == 0
 }
 
-// Loses reports whether packets may be lost, or damaged, which comes to the same.
+// Loses reports whether packets may be lost, or damaged, which has the same
+// effect.
 func (s *FaultSpec) Loses() bool { return s.Loss > 0 || s.Corrupt > 0 || len(s.Down) > 0 }
 
 // Validate reports everything wrong with s, each with the field's name in the
@@ -84,29 +87,29 @@ func (s *FaultSpec) Validate() error {
 	return errors.Join(errs...)
 }
 
-// FaultCounts is how many packets suffered what.
+// FaultCounts is the number of packets with each fault.
 type FaultCounts struct {
 	Lost, Corrupted, Duplicated, Delayed int64
 	DuplicatedBytes                      int64 // of the second copies
 }
 
-// Faulty is a fabric that spoils packets. What becomes of a packet follows from
-// the engine's seed and, for each node, from the packets that it sends and that
-// arrive there: nodes share nothing. A lost packet has taken its time on every
-// link before the one on which it is lost, and on that one; the others arrive
-// as they would have, or later.
+// Faulty is a fabric with faults. The fate of a packet depends on the engine's
+// seed and on the packets that each node sends and receives; nodes share
+// nothing. A lost packet takes its time on every link up to and including the
+// one that loses it. Other packets arrive as they would without faults, or
+// later.
 type Faulty struct {
 	Fabric
 	eng  *sim.Engine
 	spec FaultSpec
-	// nil: a fabric of somebody else's, whose packets are lost and damaged as
-	// they arrive
+	// nil: a fabric of another package; its packets are lost and damaged on
+	// arrival
 	net    *network
 	damage *damage
-	counts []FaultCounts // of those that arrived, per node
+	counts []FaultCounts // of packets that arrived, per node
 }
 
-// NewFaulty returns inner with faults. It must be in place before nodes attach.
+// NewFaulty returns inner with faults. Call it before nodes attach.
 func NewFaulty(eng *sim.Engine, inner Fabric, spec FaultSpec) (*Faulty, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("faults: %w", err)
@@ -161,7 +164,7 @@ func networkOf(f Fabric) *network {
 	}
 }
 
-// Counts returns what was done so far.
+// Counts returns the totals so far.
 func (f *Faulty) Counts() (all FaultCounts) {
 	for _, c := range f.counts {
 		all.Duplicated += c.Duplicated
@@ -187,7 +190,8 @@ func (f *Faulty) Losses() ([]Loss, int) {
 	return sortLosses(append(list, own...)), n + more
 }
 
-// Attach makes the actor id receive what faults leave of what arrives at node.
+// Attach makes the actor id receive the packets for node that remain after the
+// faults.
 func (f *Faulty) Attach(node int, id sim.ID) Port {
 	s := &spoiler{f: f, node: node, rng: f.eng.Rand("fabric.faults.delay", node)}
 	f.eng.Wrap(id, func(a sim.Actor) sim.Actor { s.actor = a; return s })
@@ -195,8 +199,8 @@ func (f *Faulty) Attach(node int, id sim.ID) Port {
 	return &faultyPort{s.port, f, f.eng.Rand("fabric.faults", node)}
 }
 
-// fate is what becomes of a packet: in the lower bits the number of the link of
-// its path at which it does, above them what.
+// fate is the fault of a packet. The lower bits are the number of the link on
+// its path where it happens, the bits above them the kind.
 type fate uint32
 
 const (
@@ -219,7 +223,7 @@ func fateOf(a uint64) fate {
 	return fate(a>>nodeBits&hopMask) | fate(a>>(32+nodeBits))<<hopBits
 }
 
-// faultyPort decides what becomes of the packets that a node sends.
+// faultyPort decides the fate of the packets that a node sends.
 type faultyPort struct {
 	Port
 	f   *Faulty
@@ -259,14 +263,14 @@ func (p *faultyPort) place(pk *Packet) fate {
 	return fate(p.rng.IntN(min(hopMask+1, p.f.net.hops(int(pk.Src), int(pk.Dst)))))
 }
 
-// Release gives back the credit of a packet; a copy has taken none.
+// Release returns the credit of a packet; a copy has taken none.
 func (p *faultyPort) Release(pk Packet) {
 	if pk.fate.what() != fateCopy {
 		p.Port.Release(pk)
 	}
 }
 
-// spoiler stands before an attached actor.
+// spoiler is in front of an attached actor and carries out the faults.
 type spoiler struct {
 	actor sim.Actor
 	port  Port
@@ -291,7 +295,7 @@ func (s *spoiler) Handle(e *sim.Event) {
 	s.event = *e
 	s.event.A &^= fateMask
 	switch fateOf(e.A).what() {
-	case fateLost: // on a fabric of somebody else's
+	case fateLost: // on a fabric of another package
 		counts.Lost++
 		s.f.damage.record(s.node, Loss{e.Time, "", "loss", false, Unpack(&s.event)})
 		s.port.Release(Unpack(&s.event))

@@ -2,10 +2,10 @@ package fabric
 
 import "unsafe"
 
-// Idle estimates what that part of a torus or of ExaNeSt's boards takes of the
-// memory of the machine at which none of so many nodes is, bytes: all of the
-// network is there, however few nodes a run has. Networks of other kinds are no
-// larger than their nodes need.
+// Idle estimates the memory, in bytes, that the unused part of a torus or of
+// ExaNeSt's boards takes when the network has so many nodes. The whole network
+// is built, however few nodes a run has. Networks of other kinds are no larger
+// than their nodes need.
 func Idle(spec *Spec, nodes int) int64 {
 	var places, switches, links, channels int64
 	switch q, is := spec.QFDBs(); {

@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What is said of the memory of a network without nodes is what it takes.
+// Idle agrees with the memory that a network without nodes takes.
 func TestIdleIsWhatANetworkTakes(t *testing.T) {
 	taken := func(spec Spec) float64 {
 		var before, after runtime.MemStats

@@ -6,68 +6,68 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// network gives a topology time: it is all switches, and the ports of all
-// nodes. A packet that crosses a switch is one event there, when its head is at
-// the output port; with bounded buffers another one returns the credit (see
-// credit.go).
+// network gives a topology time. It is the actor of all switches and has the
+// ports of all nodes. A packet that crosses a switch is one event there, when
+// its head is at the output port. With bounded buffers a second event returns
+// the credit (see credit.go).
 type network struct {
 	eng    *sim.Engine
 	spec   Spec
 	topo   Topology
-	tree   *tree  // topo, if it is one
+	tree   *tree  // topo, if it is a tree
 	first  sim.ID // of the switches
 	ports  []port // of the nodes
 	absent int    // nodes that are not attached
-	links  []link // that leave switches
-	// links have one rate and wire, buffers no end, and there are no
-	// simplifications: the fast path
+	links  []link // they leave switches
+	// the fast path: links have one rate and wire, buffers are unbounded, and
+	// there are no simplifications
 	plain   bool
-	header  int64 // of Spec, as all that packets need on the fast path
+	header  int64 // from Spec, like rate, wire and hop: the fast path needs no more
 	rate    sim.Rate
 	wire    sim.Time
 	hop     sim.Time // wire and switch
-	wirings []wiring // that occur: 0 is that of the nodes' links
+	wirings []wiring // the different ones; 0 is for the nodes' links
 	kinds   []uint8  // wiring of each link
-	wraps   []uint16 // of each link's packets, then of each node's
+	wraps   []uint16 // of the packet counter of each link, then of each node
 	uniform bool     // links have one rate and wire
 	pending []pending
-	slack   sim.Time // backlog at which a node is still ready
-	// first of the IDs in whose name ports post KindSent, before all that a
+	slack   sim.Time // largest backlog at which a node is still ready
+	// first of the IDs from which ports post KindSent, before everything that a
 	// node posts for the same time
 	sourceID sim.ID
 	watch    func(p Packet, from, to sim.Time)
-	capture  *capture // nil: nobody looks at links
+	capture  *capture // nil: no capture
 
 	bounded bool
 	// with bounded buffers: of each link in order, then of each node's, one for
 	// every class and channel
 	lanes    []lane
-	queues   []queue // of lanes on which packets have waited; the first is nobody's
+	queues   []queue // of lanes on which packets have waited; the first is unused
 	shift    int     // a link has 1<<shift lanes, the last ones perhaps unused
 	channels int
 	sizes    [Classes]int64 // of buffers
-	damage   *damage        // what a Faulty has asked for; nil: nothing
+	damage   *damage        // from a Faulty; nil: none
 }
 
-// wiring is how fast and how long a link is.
+// wiring is the rate and the length of a link.
 type wiring struct {
 	rate    sim.Rate
 	wire    sim.Time
 	hop     sim.Time // wire, and the switch at the end
-	control int64    // bytes behind every packet
-	idle    sim.Time // in which they pass
+	control int64    // bytes after every packet
+	idle    sim.Time // the time of the control bytes
 }
 
-// link is the sending side of a link: half a cache line, since a large network
-// is hundreds of thousands of them. It belongs to the switch that it leaves, or
-// to the node.
+// link is the sending side of a link. It has half a cache line, because a large
+// network has hundreds of thousands of them. It belongs to the switch that it
+// leaves, or to the node.
 type link struct {
 	free    sim.Time
 	maxWait sim.Time
 	bytes   int64
-	packets uint32 // beyond network.wraps times 2^32
-	// number of a switch or, with lastBit, of a node; with brokenBit it is down
-	// at times
+	packets uint32 // in addition to network.wraps times 2^32
+	// number of a switch or, with lastBit, of a node; with brokenBit the link is
+	// down at times
 	to uint32
 }
 
@@ -81,7 +81,7 @@ func (l *link) last() bool   { return l.to&lastBit != 0 }
 func (l *link) broken() bool { return l.to&brokenBit != 0 }
 func (l *link) end() int     { return int(l.to & toMask) }
 
-// port is a node's side of its links: a cache line. It belongs to the node.
+// port is a node's side of its links, one cache line. It belongs to the node.
 type port struct {
 	link     // into the fabric, to the node's home
 	net      *network
@@ -89,16 +89,16 @@ type port struct {
 	node     int32
 	down     int32 // link that leads to the node
 	attached bool
-	waits    uint8 // bounded: classes of which a KindReady is due
+	waits    uint8 // bounded: classes for which a KindReady is due
 }
 
-// pending is what a port keeps for InjectBuffer and AddGap.
+// pending is a port's state for InjectBuffer and AddGap.
 type pending struct {
 	readyAt [Classes]sim.Time // of the KindReady event posted last, by class
 	message sim.Time          // with Spec.AddGap: the next message leaves no earlier
 }
 
-// send occupies the link for a packet that is there at at and takes length, not
+// send occupies the link for length, for a packet that arrived at at, not
 // before earliest. It returns when the head leaves.
 func (l *link) send(at, earliest, length sim.Time, bytes int64) sim.Time {
 	start := max(earliest, l.free)
@@ -150,7 +150,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	return n, nil
 }
 
-// wiring returns how fast and how long a link is.
+// wiring returns the rate and the length of a link.
 func (s *Spec) wiring(l Link) wiring {
 	w := wiring{rate: l.Rate, wire: l.Wire, control: int64(l.Control)}
 	switch {
@@ -174,7 +174,7 @@ func (s *Spec) wiring(l Link) wiring {
 	return w
 }
 
-// wiringOf returns the number of a link's rate and length.
+// wiringOf returns the number of a link's wiring.
 func (n *network) wiringOf(l Link) (uint8, error) {
 	w := n.spec.wiring(l)
 	for i, known := range n.wirings {
@@ -276,14 +276,14 @@ func (p *port) Send(pk Packet) {
 	n.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
 }
 
-// reaches reports whether a node is attached; if all are, without a look at the
-// port, which another node has in its cache.
+// reaches reports whether a node is attached. If all are, it does not look at
+// the port, which is in another node's cache.
 func (n *network) reaches(node int32) bool {
 	return uint(node) < uint(len(n.ports)) && (n.absent == 0 || n.ports[node].attached)
 }
 
-// begin puts a packet on a node's link where there are simplifications, and
-// returns when the head leaves and from when it travels.
+// begin puts a packet on a node's link if there are simplifications. It returns
+// when the head leaves and when it begins to travel.
 func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Time) {
 	n := p.net
 	length, earliest := n.spec.bits(n.rate, bytes), now
@@ -295,7 +295,7 @@ func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Ti
 		n.pending[p.node].message = p.free.Later(n.spec.Gap)
 	}
 	if n.spec.StoreAndForward {
-		return start, p.free // the tail; the gap keeps back the node's next packet, not this one
+		return start, p.free // the tail; the gap delays the node's next packet, not this one
 	}
 	return start, start
 }
@@ -307,7 +307,7 @@ func (p *port) Release(pk Packet) {
 	}
 }
 
-// route is the topology's, without a detour for trees.
+// route is the topology's Route, with a direct call for trees.
 func (n *network) route(at sim.ID, a uint64) (out, channel int) {
 	s, src, dst := int(at-n.first), int(a>>32&nodeMask), int(a&nodeMask)
 	if n.tree != nil {
@@ -316,7 +316,7 @@ func (n *network) route(at sim.ID, a uint64) (out, channel int) {
 	return n.topo.Route(s, src, dst)
 }
 
-// Handle passes a packet on whose head is at the output port: Kind is the
+// Handle passes on a packet whose head is at the output port. Kind is the
 // wiring of the link it came by or, with bounded buffers, its lane.
 func (n *network) Handle(e *sim.Event) {
 	if n.bounded {
@@ -362,9 +362,9 @@ func (n *network) Handle(e *sim.Event) {
 	}
 }
 
-// pace returns how long a packet that came by a link of wiring in, with its
-// head at the port at at, takes on a link, and the earliest time at which it
-// may begin: a faster link waits, lest it run out of bytes.
+// pace returns how long a packet takes on a link, and the earliest time at
+// which it may begin. The packet came by a link of wiring in, with its head at
+// the port at at. A faster link waits, so that it does not run out of bytes.
 func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, earliest sim.Time) {
 	if n.uniform {
 		return n.spec.bits(n.rate, bytes), at
@@ -376,8 +376,8 @@ func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, ea
 	return length, at + max(0, n.spec.bits(n.wirings[in].rate, bytes)-length)
 }
 
-// forward posts the event at the end of a link of a packet whose head leaves
-// switch at at leave and whose tail just before the link is free.
+// forward posts the event at the end of a link. The packet's head leaves switch
+// at at leave, and its tail when the link becomes free.
 func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
 	l, w := &n.links[link], &n.wirings[n.kinds[link]]
 	if l.last() {
@@ -390,7 +390,7 @@ func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a,
 	n.eng.Post(leave+w.hop, n.first+sim.ID(l.end()), at, kind, a, b, ref)
 }
 
-// follow occupies a link for the control data behind a packet whose tail has just left.
+// follow occupies a link with the control bytes after a packet.
 func (n *network) follow(link int) {
 	if w := &n.wirings[n.kinds[link]]; w.control > 0 {
 		l := &n.links[link]
@@ -399,7 +399,8 @@ func (n *network) follow(link int) {
 	}
 }
 
-// behind is, with SwitchPerLink, the traversal of a switch that is counted with the last link.
+// behind returns, with SwitchPerLink, the traversal of a switch that counts
+// with the last link.
 func (s *Spec) behind() sim.Time {
 	if s.SwitchPerLink {
 		return s.Switch
@@ -407,7 +408,8 @@ func (s *Spec) behind() sim.Time {
 	return 0
 }
 
-// padding is how much later a packet of bytes bytes arrives for being counted as a whole one.
+// padding returns the delay of a packet of bytes bytes that counts as a whole
+// one.
 func (s *Spec) padding(bytes int64) sim.Time {
 	if !s.WholePackets {
 		return 0

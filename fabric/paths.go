@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Path returns the two nodes of a path. On networks of kind exanest text is one
-// of those of TR-488's Table 1,
+// Path returns the two nodes of a path. On networks of kind exanest text may be
+// a path of TR-488's Table 1,
 //
 //	intra-fpga        within an MPSoC
 //	intra-qfdb        a: between two of a board
@@ -15,8 +15,8 @@ import (
 //	inter-mezz:I,J,K  e: I links between mezzanines, J between boards of one, K in boards, at most one at each end
 //
 // On any network it may be two nodes such as 0-5, or their names such as
-// M1QAF2-M1QBF3 if they have any. Nodes that a network of another kind has not
-// are not found out.
+// M1QAF2-M1QBF3 if they have names. On networks of other kinds Path does not
+// check whether the nodes exist.
 func (s *Spec) Path(text string) (src, dst int, err error) {
 	q, boards := s.QFDBs()
 	if a, b, is := strings.Cut(text, "-"); is && !strings.HasPrefix(text, "intra-") && !strings.HasPrefix(text, "inter-") {
@@ -67,7 +67,7 @@ func unknownPath(text string) error {
 	return fmt.Errorf("path %q: want intra-fpga, intra-qfdb, intra-mezz:1 to intra-mezz:3, inter-mezz:I,J,K (links between mezzanines, on them, in boards), or two nodes such as 0-5 or M1QAF2-M3QBF1", text)
 }
 
-// end is a node by its number or name.
+// end returns a node by its number or name.
 func (s *Spec) end(q QFDBs, boards bool, text string) (node int, err error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	switch {
@@ -86,11 +86,11 @@ func (s *Spec) end(q QFDBs, boards bool, text string) (node int, err error) {
 	return 0, fmt.Errorf("%q: want a node from 0 to %d", text, MaxNodes-1)
 }
 
-// Path returns the ends of a way, the first as near to node 0 as there is one,
-// that takes so many links between boards of different mezzanines, so many
-// between those of one, and so many in boards: TR-488's (i,j,k). Without links
-// between boards it is within a board, else it begins at F1, or with two links
-// in boards at F2.
+// Path returns the ends of a path with so many links between boards of
+// different mezzanines, so many between boards of one, and so many in boards:
+// TR-488's (i,j,k). The first end is as near to node 0 as possible. Without
+// links between boards the path is within a board. Else it begins at F1, or
+// with two links in boards at F2.
 func (q QFDBs) Path(between, within, inside int) (src, dst int, err error) {
 	most := q.Y/2 + q.Z/2
 	switch {

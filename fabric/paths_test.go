@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TR-488's Table 1 and its longest path, with the MPSoCs that the report has as examples.
+// TR-488's Table 1 and its longest path, with the MPSoCs of the report's
+// examples.
 func TestPathsOfTable1(t *testing.T) {
 	s := exanestSpec(4, 4, 2)
 	q, _ := s.QFDBs()

@@ -8,13 +8,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Plan is a network of one's own: switches, the nodes at them, and cables.
-// Packets take shortest paths, counted in links; where several links lead on
-// equally shortly, packets to one node all take the same one, and packets to
-// different nodes different ones in turn.
+// Plan is a network of your own: switches, their nodes, and cables. Packets
+// take shortest paths, counted in links. If several links are equally short,
+// packets to one node all take the same link, and different nodes use them in
+// turn.
 type Plan struct {
 	Switches []PlanSwitch `yaml:"switches"`
-	// Nodes says where the nodes are: the first node is at the first switch named, and so on.
+	// Nodes places the nodes: the first node is at the first switch named, and so
+	// on.
 	Nodes []PlanNodes `yaml:"nodes"`
 	Links []PlanLink  `yaml:"links"`
 }
@@ -22,7 +23,8 @@ type Plan struct {
 // PlanSwitch is a switch.
 type PlanSwitch struct {
 	Name string `yaml:"name"`
-	// Ports is how many cables, those of nodes included, it has room for, at most; 0: any number.
+	// Ports is the largest number of cables of the switch, nodes included; 0: any
+	// number.
 	Ports int `yaml:"ports,omitempty"`
 }
 
@@ -44,7 +46,7 @@ type PlanLink struct {
 // maxSwitches bounds the tables of a Plan.
 const maxSwitches = 2048
 
-// none reports whether nothing is planned.
+// none reports whether the plan is empty.
 func (p *Plan) none() bool { return len(p.Switches)+len(p.Nodes)+len(p.Links) == 0 }
 
 func (p *PlanNodes) count() int { return max(1, p.Count) }
@@ -110,7 +112,7 @@ func (p *Plan) check() []error {
 	return errs
 }
 
-// reach reports the first switch with nodes from which another one with nodes cannot be reached.
+// reach reports the first pair of switches with nodes that has no path.
 func (p *Plan) reach() []error {
 	t := p.graph().wire()
 	for _, to := range p.Nodes {
@@ -129,13 +131,13 @@ type planned struct {
 	plan   *Plan
 	number map[string]int // of switches
 	home   []int32        // of nodes
-	links  []Link         // those to nodes first, in the order of the nodes
+	links  []Link         // links to nodes first, in the order of the nodes
 	names  []string
 	out    [][]int32 // links to switches that leave each switch
 	in     [][]int32
 
-	// next[at*switches+to] and the one behind it bound the links in ways that
-	// lead from a switch towards another.
+	// ways from next[at*switches+to] to the next element are the links that lead
+	// from a switch towards another.
 	next []int32
 	ways []int32
 
@@ -145,7 +147,7 @@ type planned struct {
 
 const unreachable = math.MaxInt32
 
-// graph has the switches of a plan.
+// graph returns a topology with the switches of a plan.
 func (p *Plan) graph() *planned {
 	t := &planned{plan: p, number: map[string]int{}, channels: 1, out: make([][]int32, len(p.Switches)), in: make([][]int32, len(p.Switches))}
 	for i, s := range p.Switches {
@@ -177,7 +179,7 @@ func (t *planned) wire() *planned {
 	return t
 }
 
-// distances returns how many links each switch is away from to.
+// distances returns the number of links from each switch to switch to.
 func (t *planned) distances(to int) []int32 {
 	far := make([]int32, len(t.out))
 	for i := range far {
@@ -195,7 +197,7 @@ func (t *planned) distances(to int) []int32 {
 	return far
 }
 
-// newPlanned makes the topology of the first nodes of a valid plan; with
+// newPlanned makes the topology of the first nodes of a valid plan. With
 // bounded buffers its routes get the virtual channels that they need.
 func newPlanned(p *Plan, nodes int, bounded bool) (*planned, error) {
 	t := p.graph()
@@ -262,9 +264,9 @@ func (t *planned) Route(at, src, dst int) (link, channel int) {
 }
 
 // assign gives every path a virtual channel such that the paths of one channel
-// cannot wait for each other in a circle: the first channel in which it closes
-// none (LASH: Skeie, Lysne, Theiss, "Layered shortest path (LASH) routing in
-// irregular system area networks", 2002).
+// cannot wait for each other in a circle. It takes the first channel in which
+// the path closes no circle (LASH: Skeie, Lysne, Theiss, "Layered shortest path
+// (LASH) routing in irregular system area networks", 2002).
 func (t *planned) assign() error {
 	layers := []*waits{newWaits(len(t.links))}
 	layer := make([]uint8, len(t.out)*len(t.home))

@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// square is four switches in a ring with two nodes each; a second cable between the first two.
+// square is four switches in a ring with two nodes each. A second cable joins
+// the first two.
 func square() Plan {
 	return Plan{
 		Switches: []PlanSwitch{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d", Ports: 4}},
@@ -25,8 +26,8 @@ func planSpec(p Plan) Spec {
 	return spec
 }
 
-// Shortest paths; of equal ones each destination has its own; every cable has
-// its own rate and length.
+// Paths are shortest. Of equally short paths each destination has its own.
+// Every cable has its own rate and length.
 func TestPlanTakesShortestPaths(t *testing.T) {
 	s := build(t, planSpec(square()), 8, nil)
 	for _, c := range []struct {
@@ -55,7 +56,7 @@ func TestPlanTakesShortestPaths(t *testing.T) {
 }
 
 // A ring of five switches needs a second channel with bounded buffers, and gets
-// it; without, and on trees, one is enough.
+// it. Without bounds, and on trees, one is enough.
 func TestPlanHasTheChannelsItNeeds(t *testing.T) {
 	ring := Plan{}
 	names := []string{"a", "b", "c", "d", "e"}
@@ -108,7 +109,7 @@ func TestPlanNamesTheField(t *testing.T) {
 	require.EqualError(t, err, "fabric: dims: a torus of [2 2] has 4 nodes, too few for 5")
 }
 
-// A topology of one's own is checked before it runs.
+// A user's own topology is checked before it runs.
 func TestNewNetworkChecksTheTopology(t *testing.T) {
 	for want, topo := range map[string]Topology{
 		"fabric: link 3 leads from switch 1 to number 9: there are 3 switches and 3 nodes":                                      nowhereLink{newTorus([]int{3}, 3)},

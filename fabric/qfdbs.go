@@ -10,9 +10,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// QFDBs says how many quad-FPGA daughter boards an ExaNeSt system has: X on a
+// QFDBs is the number of quad-FPGA daughter boards of an ExaNeSt system: X on a
 // mezzanine (blade), Y blades in a group, Z groups (TR-488 §4.1). Each is at
-// least 1, and all have at most [MaxNodes] MPSoCs together.
+// least 1, and all together have at most [MaxNodes] MPSoCs.
 //
 // MPSoCs are nodes. Their numbers go first through a board, then through a
 // mezzanine, then through the blades of a group: node 4((zY+y)X+x)+f is MPSoC
@@ -23,11 +23,11 @@ type QFDBs struct{ X, Y, Z int }
 // perBoard is the number of MPSoCs of a QFDB.
 const perBoard = 4
 
-// Place is where an MPSoC is: the coordinates of its board and, from 0, its
-// number on it. F 0 is the network MPSoC, F1 in the report.
+// Place is the position of an MPSoC: the coordinates of its board and, from 0,
+// its number on it. F 0 is the network MPSoC, F1 in the report.
 type Place struct{ X, Y, Z, F int }
 
-// Validate says why there is no such system.
+// Validate returns an error if there is no such system.
 func (q QFDBs) Validate() error {
 	boards, legal := 1, true
 	for _, d := range q.dims() {
@@ -59,7 +59,7 @@ func ParseQFDBs(text string) (QFDBs, error) {
 	return q, q.Validate()
 }
 
-// String writes the numbers as ParseQFDBs reads them.
+// String returns the numbers in the form that ParseQFDBs reads.
 func (q QFDBs) String() string { return fmt.Sprintf("%dx%dx%d", q.X, q.Y, q.Z) }
 
 func (q QFDBs) dims() [3]int { return [3]int{q.X, q.Y, q.Z} }
@@ -70,7 +70,7 @@ func (q QFDBs) Boards() int { return q.X * q.Y * q.Z }
 // Nodes returns the number of MPSoCs.
 func (q QFDBs) Nodes() int { return perBoard * q.Boards() }
 
-// Place returns where a node is, 0 to Nodes()-1.
+// Place returns the position of a node, 0 to Nodes()-1.
 func (q QFDBs) Place(node int) Place {
 	b := node / perBoard
 	return Place{b % q.X, b / q.X % q.Y, b / (q.X * q.Y), node % perBoard}
@@ -79,8 +79,8 @@ func (q QFDBs) Place(node int) Place {
 // Node returns the number of the MPSoC at a place of the system.
 func (q QFDBs) Node(p Place) int { return perBoard*((p.Z*q.Y+p.Y)*q.X+p.X) + p.F }
 
-// Board returns the name of the board at a place, such as M3QB: mezzanines
-// count from 1 through all groups, boards have letters, AA behind Z.
+// Board returns the name of the board at a place, such as M3QB. Mezzanines
+// count from 1 through all groups; boards have letters, with AA after Z.
 func (q QFDBs) Board(p Place) string {
 	letters := ""
 	for n := p.X + 1; n > 0; n = (n - 1) / 26 {
@@ -130,14 +130,13 @@ func (q QFDBs) Find(name string) (node int, err error) {
 	return q.Node(Place{x - 1, int(m-1) % q.Y, int(m-1) / q.Y, int(f) - 1}), nil
 }
 
-// RouterF is the number that stands for the router of a board, beside those of
-// its MPSoCs, in the ends of a [BoardLink].
+// RouterF is the F of a router in the ends of a [BoardLink].
 const RouterF = perBoard
 
 // BoardLink is a link of a network of kind exanest between MPSoCs and routers.
 type BoardLink struct {
-	From, To Place    // F of a router is RouterF
-	Dim      int      // 0, 1, 2: it is of a ring in X, Y, Z; -1: it is inside a board
+	From, To Place    // the F of a router is RouterF
+	Dim      int      // 0, 1, 2: the ring is in X, Y, Z; -1: the link is inside a board
 	Up       bool     // of a ring: towards higher coordinates, or from the last to 0
 	Rate     sim.Rate // serialisation
 	Wire     sim.Time // propagation
@@ -147,11 +146,12 @@ type BoardLink struct {
 	number int
 }
 
-// Name is what --links, faults and paths call the link, M1QAF2->M1QAF1.
+// Name returns the name of the link in --links, faults and paths, for example
+// M1QAF2->M1QAF1.
 func (l *BoardLink) Name() string { return l.of.LinkName(l.number) }
 
-// BoardLinks are all links between MPSoCs and routers of a network of kind
-// exanest that is valid; those of nodes are not among them.
+// BoardLinks returns all links between MPSoCs and routers of a valid network of
+// kind exanest, without the links of nodes.
 func (s *Spec) BoardLinks() iter.Seq[BoardLink] {
 	return func(yield func(BoardLink) bool) {
 		q, is := s.QFDBs()

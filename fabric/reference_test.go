@@ -24,7 +24,7 @@ type journey struct {
 	done  sim.Time
 }
 
-// senders returns the ID of what sends on each link.
+// senders returns the sender's ID of each link.
 func (s *sink) senders() map[string]sim.ID {
 	n := networkOf(s.f)
 	ids := map[string]sim.ID{}
@@ -37,8 +37,8 @@ func (s *sink) senders() map[string]sim.ID {
 	return ids
 }
 
-// recompute is the dumb model: of all packets the one whose head is first at
-// its next link, of those of one time in the order of events, takes that link
+// recompute is the simple model. It takes the packet whose head is first at its
+// next link, at equal times in the order of events. The packet takes that link
 // when it is there and the link is free.
 func recompute(s *sink, spec Spec, all []*journey) {
 	senders, free, posted := s.senders(), map[string]sim.Time{}, map[sim.ID]int{}
@@ -132,8 +132,8 @@ func drawPlan(t *rapid.T, nodes int) (p Plan) {
 	return p
 }
 
-// Random traffic arrives when the dumb model says, to the picosecond: each packet
-// once, in order for each pair, none faster than Latency.
+// Random traffic arrives at the times of the simple model, to the picosecond:
+// each packet once, in order for each pair, none faster than Latency.
 func TestRandomTrafficAgainstTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, nodes := drawSpec(t)

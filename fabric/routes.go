@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// waits says which buffer waits for which: a packet in the one at the end of a
-// link waits for room in the one at the end of the next.
+// waits is a graph of buffers: a packet in the buffer at the end of a link
+// waits for room in the buffer at the end of the next.
 type waits struct {
 	next [][]int32
-	mark []int32 // the search that has seen it last
+	mark []int32 // the last search that visited it
 	turn int32
 }
 
@@ -18,8 +18,8 @@ func newWaits(buffers int) *waits {
 	return &waits{next: make([][]int32, buffers), mark: make([]int32, buffers)}
 }
 
-// add adds what the buffers of a path wait for and reports whether no circle
-// has come about; if one has, it adds nothing.
+// add adds the waits along a path. It reports whether no circle has formed; if
+// one has, it adds nothing.
 func (w *waits) add(path []int32) bool {
 	var added []int32
 	for i := 0; i+1 < len(path); i++ {
@@ -39,7 +39,7 @@ func (w *waits) add(path []int32) bool {
 	return true
 }
 
-// leads reports whether from waits for to, over any number of others.
+// leads reports whether from waits for to, directly or through others.
 func (w *waits) leads(from, to int32) bool {
 	stack := []int32{from}
 	for len(stack) > 0 {
@@ -99,8 +99,8 @@ func (w *waits) circle() []int32 {
 
 // CheckRoutes follows the route from every node to every other and reports the
 // first that does not end there. If bounded, it also looks for buffers that
-// could wait for each other in a circle: a topology with none cannot deadlock.
-// It takes about a second for 4,000 nodes.
+// could wait for each other in a circle: a topology without one cannot
+// deadlock. It takes about a second for 4,000 nodes.
 func CheckRoutes(topo Topology, nodes int, bounded bool) error {
 	switches, links := topo.Size()
 	channels := topo.Channels()

@@ -20,82 +20,87 @@ const (
 // MaxNodes is the largest number of nodes of a fabric.
 const MaxNodes = 1 << 22
 
-// Bounds of a Spec; with those of sim.Rate no time of a message overflows.
+// Bounds of a Spec. Together with the bounds of sim.Rate they prevent an
+// overflow of a message's time.
 const (
 	MaxTime   = sim.Second // of each of wire, switch and gap
-	MaxMTU    = 1 << 16    // bytes of a packet, and of what a link adds to it
-	maxInject = 1 << 30    // bytes that a node may have injected and not sent; of a buffer
+	MaxMTU    = 1 << 16    // bytes of a packet, and bytes that a link adds to it
+	maxInject = 1 << 30    // bytes of an inject buffer, or of a buffer
 	maxDims   = 8
 )
 
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
 	// Kind is "fat-tree", "crossbar" (one switch with a port for every node),
-	// "torus", "exanest" (boards of four MPSoCs in a torus) or "file" (what
-	// Topology says).
+	// "torus", "exanest" (boards of four MPSoCs in a torus) or "file" (the shape
+	// in Topology).
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
-	// crossbar has a port for every node and does not look at it.
+	// crossbar has a port for every node and ignores Radix.
 	Radix int `yaml:"radix,omitempty"`
 	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32
-	// switches with a node each. Of kind exanest they are three numbers of
-	// QFDBs: on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128
-	// nodes. Other kinds have none.
+	// switches with a node each. For kind exanest they are three numbers of QFDBs:
+	// on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128 nodes.
+	// Other kinds have none.
 	Dims []int `yaml:"dims,omitempty,flow"`
-	// Exanest is what kind exanest has in addition. Other kinds have none.
+	// Exanest is the additional fields of kind exanest. Other kinds have none.
 	Exanest ExanestSpec `yaml:"exanest,omitempty"`
-	// Topology is the shape of a network of kind file. A profile has the name
-	// of a YAML file here, or the shape itself. Other kinds have none.
+	// Topology is the shape of a network of kind file. In a profile it is the name
+	// of a YAML file, or the shape itself. Other kinds have none.
 	Topology Plan `yaml:"topology,omitempty"`
-	// Rate is how fast a node's links are in each direction: the G of LogGP, as in
+	// Rate is the rate of a node's links in each direction: the G of LogGP, as in
 	// "20ps/B" or "400Gb/s". One packet's time is rounded to the nearest
-	// picosecond, and exact if the rate is whole picoseconds per byte. A byte takes
-	// at most 1 ms; so it does for SwitchRate.
+	// picosecond; it is exact if the rate is whole picoseconds per byte. A byte
+	// takes at most 1 ms, also for SwitchRate.
 	Rate sim.Rate `yaml:"rate"`
-	// SwitchRate is how fast links between switches are. Absent: as Rate.
+	// SwitchRate is the rate of links between switches. Absent: Rate.
 	SwitchRate sim.Rate `yaml:"switch_rate,omitempty"`
-	// Gap is the least time between the beginnings of two packets of one node,
-	// at most 1 s: the g of LogGP.
+	// Gap is the least time between the beginnings of two packets of one node, at
+	// most 1 s: the g of LogGP.
 	Gap sim.Time `yaml:"gap,omitempty"`
-	// Wire is the propagation time of every link whose length nothing else says, 1 ps to 1 s.
+	// Wire is the propagation time of every link without its own wire time, 1 ps
+	// to 1 s.
 	Wire sim.Time `yaml:"wire"`
-	// SwitchWire is the propagation time of links between switches, at most 1 s. Absent: as Wire.
+	// SwitchWire is the propagation time of links between switches, at most 1 s.
+	// Absent: Wire.
 	SwitchWire sim.Time `yaml:"switch_wire,omitempty"`
-	// Switch is the time from a packet's head reaching a switch to its head being
-	// at the output port, at most 1 s.
+	// Switch is the time that a packet's head takes from reaching a switch to its
+	// output port, at most 1 s.
 	Switch sim.Time `yaml:"switch"`
-	// StoreAndForward makes switches wait for a packet's tail before they route it.
+	// StoreAndForward makes switches wait for a packet's tail before they route
+	// it.
 	StoreAndForward bool `yaml:"store_and_forward,omitempty"`
 	// Header is the number of bytes the link adds to every packet, at most 65,536.
 	Header int32 `yaml:"header,omitempty" unit:"B"`
 	// MTU is the most bytes of a packet, Header not included, 1 to 65,536.
 	MTU int32 `yaml:"mtu" unit:"B"`
-	// Buffer is how many bytes, headers included, the buffer at the end of
-	// every link has for each class of packets and each virtual channel: one
-	// number, or one for requests and one for answers, MTU + Header to 1 GiB. A
-	// packet stays where it is until there is room for all of it in the next
-	// buffer. Absent: buffers have no end.
+	// Buffer is the size of the buffers at the end of every link, in bytes,
+	// headers included. Each class of packets and each virtual channel has one
+	// buffer. Buffer is one number, or one for requests and one for answers, MTU +
+	// Header to 1 GiB. A packet stays in its buffer until the next buffer has room
+	// for all of it. Absent: buffers are unbounded.
 	Buffer Buffers `yaml:"buffer,omitempty"`
-	// Faults is what goes wrong; see FaultSpec.
+	// Faults is the faults; see FaultSpec.
 	Faults FaultSpec `yaml:"faults,omitempty"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
 	// and not yet sent: MTU + Header to 1 GiB; 0 is no limit.
 	InjectBuffer int64 `yaml:"inject_buffer,omitempty" unit:"B"`
 
-	// What follows are simplifications of message-level simulators (sPIN'17:
-	// LogGOPSim2), each of which can be measured by itself.
+	// The next fields are simplifications of message-level simulators (sPIN'17:
+	// LogGOPSim2). The effect of each can be measured separately.
 
-	// SwitchPerLink counts the traversal of a switch with every link of a path, the last one too.
+	// SwitchPerLink counts the traversal of a switch with every link of a path,
+	// the last one included.
 	SwitchPerLink bool `yaml:"switch_per_link,omitempty"`
-	// WholePackets makes a packet arrive as late as one of MTU bytes; links are
-	// occupied for its own bytes only.
+	// WholePackets makes a packet arrive as late as a packet of MTU bytes. It
+	// occupies links only for its own bytes.
 	WholePackets bool `yaml:"whole_packets,omitempty"`
-	// AddGap makes a message of s bytes occupy its node's link for g + (s-1)G,
-	// the formula of LogGP, instead of each packet for the longer of Gap and
-	// its bytes; s bytes on any link take (s-1)G.
+	// AddGap makes a message of s bytes occupy its node's link for g + (s-1)G, the
+	// formula of LogGP. Without it each packet occupies the link for the longer of
+	// Gap and its bytes. With AddGap s bytes on any link take (s-1)G.
 	AddGap bool `yaml:"add_gap,omitempty"`
-	// NoContention lets any number of packets pass a link at once, but for a
-	// node's own into the fabric.
+	// NoContention lets any number of packets pass a link at once, except on a
+	// node's own link into the fabric.
 	NoContention bool `yaml:"no_contention,omitempty"`
 }
 
@@ -107,11 +112,12 @@ func (s *Spec) bits(r sim.Rate, bytes int64) sim.Time {
 	return r.Time(bytes)
 }
 
-// Serial returns the time that a packet of bytes bytes, the header not
-// included, takes to pass a node's link.
+// Serial returns the time that a packet of bytes bytes, without the header,
+// takes to pass a node's link.
 func (s *Spec) Serial(bytes int) sim.Time { return s.bits(s.Rate, int64(bytes)+int64(s.Header)) }
 
-// Occupied returns how long a packet of bytes bytes occupies the link of the node that injects it.
+// Occupied returns how long a packet of bytes bytes occupies the link of its
+// source node.
 func (s *Spec) Occupied(bytes int) sim.Time {
 	if s.AddGap {
 		return s.Serial(bytes)
@@ -119,11 +125,11 @@ func (s *Spec) Occupied(bytes int) sim.Time {
 	return max(s.Gap, s.Serial(bytes))
 }
 
-// full is the bytes that the longest packet takes.
+// full returns the bytes of the longest packet, header included.
 func (s *Spec) full() int64 { return int64(s.MTU) + int64(s.Header) }
 
-// Buffers are bytes by class; the last number is for the other classes, too. In
-// YAML a single number, or a list; each may have a unit.
+// Buffers are bytes by class; the last number is also for the remaining
+// classes. In YAML a single number, or a list; each may have a unit.
 type Buffers []int64
 
 // UnmarshalYAML reads one size or a list of them.
@@ -149,7 +155,7 @@ func (b *Buffers) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// MarshalYAML writes a single number if there is but one.
+// MarshalYAML writes a list, or a single number if there is only one.
 func (b Buffers) MarshalYAML() (any, error) {
 	if len(b) == 1 {
 		return b[0], nil
@@ -163,7 +169,7 @@ func (s *Spec) bufferOf(c Class) int64 { return s.Buffer[min(int(c), len(s.Buffe
 // profile.
 func (s *Spec) Validate() error { return errors.Join(append(s.shape(), s.times()...)...) }
 
-// shape checks the fields that say what kind of network it is.
+// shape checks the fields of the network's shape.
 func (s *Spec) shape() (errs []error) {
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
@@ -269,8 +275,8 @@ func (s *Spec) pressure() (errs []error) {
 	return errs
 }
 
-// New makes the fabric that spec describes, for nodes nodes, and registers its
-// switches with eng.
+// New makes the fabric of spec for nodes nodes, and registers its switches with
+// eng.
 func New(eng *sim.Engine, spec Spec, nodes int) (Fabric, error) {
 	topo, err := spec.checked(nodes)
 	if err != nil {
@@ -279,7 +285,7 @@ func New(eng *sim.Engine, spec Spec, nodes int) (Fabric, error) {
 	return newFabric(eng, spec, nodes, topo)
 }
 
-// checked returns the topology of a spec and a number of nodes that are legal.
+// checked returns the topology, or an error if s or nodes is not legal.
 func (s *Spec) checked(nodes int) (Topology, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
@@ -294,7 +300,7 @@ func (s *Spec) checked(nodes int) (Topology, error) {
 	return topo, nil
 }
 
-// Most is how many nodes the topology has room for, of a spec that is valid.
+// Most returns the largest number of nodes of the topology. s must be valid.
 func (s *Spec) Most() int {
 	switch s.Kind {
 	case Torus:
@@ -332,7 +338,7 @@ func (s *Spec) topology(nodes int) (Topology, error) {
 	return newTree(s.Radix, nodes), nil
 }
 
-// newFabric adds to a network the faults that spec asks for.
+// newFabric makes a network with the faults of spec.
 func newFabric(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, error) {
 	n, err := newNetwork(eng, spec, nodes, topo)
 	if err != nil {

@@ -2,17 +2,17 @@ package fabric
 
 import "github.com/spinsim/spinsim/sim"
 
-// Observer sees what passes a tap.
+// Observer sees the packets that pass a tap.
 type Observer interface {
-	// Sent is told of every packet when its source sends it.
+	// Sent is called for every packet when its source sends it.
 	Sent(at sim.Time, p Packet)
-	// Arrived is told of every packet when it reaches its destination, damaged or
-	// not.
+	// Arrived is called for every packet when it reaches its destination, damaged
+	// or not.
 	Arrived(at sim.Time, p Packet, corrupt bool)
 }
 
-// Tap returns inner with an observer on every packet. It must be in place before
-// nodes attach. It changes neither times nor the order of events.
+// Tap returns inner with an observer of every packet. Call it before nodes
+// attach. It changes neither times nor the order of events.
 func Tap(eng *sim.Engine, inner Fabric, o Observer) Fabric { return &tap{inner, eng, o} }
 
 type tap struct {
@@ -39,7 +39,7 @@ func (p *tappedPort) Send(pk Packet) {
 	p.Port.Send(pk)
 }
 
-// tapped stands before an attached actor.
+// tapped is in front of an attached actor.
 type tapped struct {
 	actor sim.Actor
 	o     Observer

@@ -9,7 +9,7 @@ import (
 
 // Topology is the shape of a network as data: switches and links by number, and
 // a routing function. Every node has a link into the fabric, to its Home, and
-// one out of it, which is a link of its Home's. [NewNetwork] gives it time.
+// one out of it, which is a link of its Home. [NewNetwork] gives it time.
 //
 // All methods are functions of their arguments alone, and Route allocates
 // nothing.
@@ -24,17 +24,17 @@ type Topology interface {
 	Link(link int) Link
 
 	// Route returns the link by which a packet from node src to node dst leaves
-	// switch at, and the virtual channel that it uses there, from 0. A packet
-	// that comes from its source was on channel 0. Channels matter with bounded
-	// buffers only.
+	// switch at, and its virtual channel there, from 0. A packet that comes from
+	// its source was on channel 0. Channels matter only with bounded buffers.
 	Route(at, src, dst int) (link, channel int)
 
-	// Channels returns how many virtual channels each link has, 1 to
-	// MaxChannels: as many as Route needs in order that packets that wait for
-	// room never wait in a circle.
+	// Channels returns the number of virtual channels of each link, 1 to
+	// MaxChannels. Route needs so many to prevent that packets wait for room in a
+	// circle.
 	Channels() int
 
-	// SwitchName and LinkName name them for people: "Switch[1][0]", "Switch[1][0].Up[3]".
+	// SwitchName and LinkName return names for people: "Switch[1][0]",
+	// "Switch[1][0].Up[3]".
 	SwitchName(s int) string
 	LinkName(link int) string
 }
@@ -51,20 +51,20 @@ type Link struct {
 	Control int32    // bytes that follow every packet on the link and only occupy it
 }
 
-// nowhere is where an unused port of a tree that is not full leads.
+// nowhere is the end of an unused port of a tree that is not full.
 const nowhere = -1
 
 // MaxChannels is the largest number of virtual channels of a link.
 const MaxChannels = 8
 
-// maxLinks bounds the links of a network, so that each with its channels has a
-// number that fits an event.
+// maxLinks bounds the links of a network. The number of a link with its channel
+// must fit an event.
 const maxLinks = 1 << 26
 
-// NewNetwork makes a network of a shape, with the times of spec, whose Kind,
-// Radix, Dims and Topology it does not look at, and registers its switches with
-// eng. A shape with a link to nowhere is an error; so is, with bounded buffers,
-// one in which packets could wait for each other in a circle.
+// NewNetwork makes a network of a shape, with the times of spec, and registers
+// its switches with eng. It ignores Kind, Radix, Dims and Topology of spec. A
+// shape with a link to nowhere is an error. With bounded buffers a shape in
+// which packets could wait for each other in a circle is an error too.
 func NewNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, error) {
 	if err := errors.Join(spec.times()...); err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
@@ -78,7 +78,7 @@ func NewNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, e
 	return newFabric(eng, spec, nodes, topo)
 }
 
-// checkTopology looks at every node and link by itself.
+// checkTopology checks every node and link separately.
 func checkTopology(topo Topology, nodes int) error {
 	if nodes < 1 || nodes > MaxNodes {
 		return fmt.Errorf("want 1 to %d nodes, got %d", MaxNodes, nodes)

@@ -9,21 +9,20 @@ import (
 // switch and a node at each point. Node x is at the point (x mod d[0], x/d[0]
 // mod d[1], …). A packet goes along the first dimension to the coordinate of
 // its destination, then along the second and so on (dimension order), each time
-// the shorter way round; halfway round, from even coordinates towards higher
-// ones and from odd ones towards lower ones. A ring of two has one cable, whose
-// two directions are the Plus links.
+// the shorter way round. Halfway round, packets from even coordinates go
+// towards higher ones, and packets from odd coordinates towards lower ones. A
+// ring of two has one cable, whose two directions are the Plus links.
 //
-// Packets on one ring could wait for each other in a circle, so links have two
-// virtual channels (Dally and Seitz, "Deadlock-free message routing in
-// multiprocessor interconnection networks", 1987): a packet begins each ring on
-// channel 0 and changes to channel 1 with the link that leads round, between
-// the last coordinate and 0. On channel 0 nobody uses that link, and on channel
-// 1 nobody passes it twice, as no way is longer than half the ring. Dimensions
-// follow each other in one order, so circles over several dimensions cannot be,
-// either.
+// Packets on one ring could wait for each other in a circle. Two virtual
+// channels prevent it (Dally and Seitz, "Deadlock-free message routing in
+// multiprocessor interconnection networks", 1987). A packet begins each ring on
+// channel 0 and changes to channel 1 with the link between the last coordinate
+// and 0. On channel 0 no packet uses that link. On channel 1 no packet passes
+// it twice, as no path is longer than half the ring. Dimensions follow each
+// other in one order, so there are no circles over several dimensions either.
 type torus struct {
 	dims   []int
-	stride []int // of the nodes' numbers, by dimension
+	stride []int // step of the nodes' numbers, by dimension
 	nodes  int
 	count  int // switches
 	ports  int // links of each switch: one to its node, then Plus and Minus of each dimension
@@ -87,7 +86,8 @@ func (t *torus) Route(at, src, dst int) (link, channel int) {
 	return link, 0
 }
 
-// plus reports whether the way from one coordinate to another leads towards higher ones.
+// plus reports whether the path from one coordinate to another leads towards
+// higher ones.
 func (t *torus) plus(from, to, length int) bool {
 	switch up := (to - from + length) % length; {
 	case 2*up != length:

@@ -48,8 +48,9 @@ func TestTorusLatencyIsTheClosedForm(t *testing.T) {
 }
 
 // On a ring of n every node sends one packet to every other. By symmetry links
-// in one direction carry the same: the sum of the distances of one node's
-// packets that way. Halfway round, even coordinates go up and odd ones down.
+// in one direction carry the same number: the sum of the distances of one
+// node's packets in that direction. Halfway round, even coordinates go up and
+// odd ones down.
 func TestTorusLoads(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 5, 8} {
 		s := build(t, torusSpec(n), n, nil)
@@ -63,14 +64,14 @@ func TestTorusLoads(t *testing.T) {
 		for _, l := range s.f.Links() {
 			load[l.Name] = l.Packets
 		}
-		short := int64(0) // packets over a link by ways shorter than half
+		short := int64(0) // packets over a link by paths shorter than half
 		for d := 1; 2*d < n; d++ {
 			short += int64(d)
 		}
 		for c := range n {
 			plus, minus := short, short
-			// half the nodes, every second one, send half the ring up: over
-			// each link a quarter of the ring
+			// half the nodes, every second one, send half the ring up: over each link a
+			// quarter of the ring
 			if n%2 == 0 && n > 2 {
 				for from := range n {
 					if up := (c - from + n) % n; from%2 == 0 && up < n/2 {
@@ -91,9 +92,9 @@ func TestTorusLoads(t *testing.T) {
 	}
 }
 
-// No buffer waits for itself, over any number of others; with one channel less,
-// rings from five on would (ways on shorter ones do not follow each other all
-// round).
+// No buffer waits for itself, directly or through others. With one channel
+// less, buffers on rings of five or more would (paths on shorter rings do not
+// follow each other all round).
 func TestTorusRoutesHaveNoCircle(t *testing.T) {
 	for _, dims := range append(tori, []int{8, 8}, []int{16}, []int{5, 5, 5}) {
 		topo := newTorus(dims, newTorus(dims, 1).count)
@@ -126,8 +127,9 @@ func (o oneChannel) Route(at, src, dst int) (link, channel int) {
 }
 
 // flood makes every node send rounds packets to every node, with buffers that
-// hold one packet or little more, and checks that all arrive, in order for each
-// pair, that no buffer overflows, and that links carried what routing predicts.
+// hold one packet or little more. It checks that all arrive, in order for each
+// pair, that no buffer overflows, and that the load of the links agrees with
+// routing.
 func flood(t require.TestingT, spec Spec, nodes, rounds int) {
 	s := build(t, spec, nodes, nil)
 	s.held = make([][Classes][]Packet, nodes)
@@ -197,7 +199,7 @@ func TestFloodsDoNotDeadlock(t *testing.T) {
 }
 
 // The test above can fail: with all packets of a ring on one channel, nodes
-// that send three switches further end up waiting for each other.
+// that send to the third switch further on end up waiting for each other.
 func TestFloodWithoutChannelsDeadlocks(t *testing.T) {
 	for _, one := range []bool{false, true} {
 		const nodes, each = 8, 20

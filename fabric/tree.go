@@ -4,21 +4,23 @@ import (
 	"fmt"
 )
 
-// tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at the
-// nodes; the switches of the top level have k ports down, the others m down and m
-// up. A crossbar is a tree of one level whose radix is the number of nodes.
+// tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at
+// the nodes. The switches of the top level have k ports down, the others m down
+// and m up. A crossbar is a tree of one level whose radix is the number of
+// nodes.
 //
-// Written in digits, node x is (d[n-1] … d[1] d[0]), base m but for d[n-1], base
-// k. A switch of level l is named by the digits above l of the nodes below it and
-// by the l choices made on the way up to it. The choice at level l is d[l] of the
-// destination (D-mod-k): packets to one node share one path down, and
-// packets to different nodes below one edge switch come down different ones.
-// Paths go up, then down, so that packets cannot wait for each other in a circle.
+// Written in digits, node x is (d[n-1] … d[1] d[0]), with base m, but base k
+// for d[n-1]. The name of a switch of level l is the digits above l of the
+// nodes below it, and the l choices on the way up to it. The choice at level l
+// is d[l] of the destination (D-mod-k): packets to one node share one path
+// down, and packets to different nodes below one edge switch come down
+// different ones. Paths go up, then down, so packets cannot wait for each other
+// in a circle.
 type tree struct {
 	nodes int
-	half  uint32 // m; for a crossbar without meaning
-	// [l] is the number of nodes below a switch of level l-1, and of ways up to
-	// a switch of level l
+	half  uint32 // m; unused for a crossbar
+	// [l] is the number of nodes below a switch of level l-1, and of ways up to a
+	// switch of level l
 	span   []uint32
 	levels []level
 }
@@ -45,8 +47,7 @@ func newTree(radix, count int) *tree {
 	return t
 }
 
-// addLevel adds the switches of the next level, each of which has below nodes
-// below it.
+// addLevel adds the switches of the next level, each with below nodes below it.
 func (t *tree) addLevel(ways, below, width int) {
 	next := level{
 		count: (t.nodes + below - 1) / below * ways, width: uint32(width), ways: uint32(ways), below: uint32(below), fan: uint32(below / ways),
@@ -77,7 +78,8 @@ func (t *tree) at(l int, x, dst uint32) int {
 
 func (t *tree) Route(at, _, dst int) (link, channel int) { return t.route(uint32(at), uint32(dst)), 0 }
 
-// route leads down if the switch is above the destination. Ports up come after those down.
+// route leads down if the switch is above the destination. Ports up follow
+// ports down.
 func (t *tree) route(at, dst uint32) int {
 	if len(t.levels) == 1 {
 		return int(dst)
@@ -115,7 +117,7 @@ func (t *tree) Link(link int) Link {
 		group := high / int(t.span[l+2]/t.span[l+1])
 		return Link{From: from, To: int(t.levels[l+1].first) + group*int(t.span[l+1]) + (port-int(t.half))*ways + low}
 	}
-	child := high*int(t.span[l+1])/ways + port // counted in what is below a port of level l
+	child := high*int(t.span[l+1])/ways + port // in units of the nodes below a port of level l
 	if child*ways >= t.nodes {
 		return Link{From: from, To: nowhere}
 	}

@@ -21,15 +21,15 @@ type arrival struct {
 	kind sim.Kind
 }
 
-// sink is every node of a fabric: it injects what it is told to and keeps what
-// arrives.
+// sink is every node of a fabric: it injects the packets of a test and keeps
+// the packets that arrive.
 type sink struct {
 	eng   *sim.Engine
 	f     Fabric
 	first sim.ID
 	ports []Port
-	held  [][Classes][]Packet // that a node sends when its port is ready
-	keep  bool                // what arrives stays in the buffer
+	held  [][Classes][]Packet // a node sends them when its port is ready
+	keep  bool                // packets that arrive stay in the buffer
 	got   []arrival
 	ready []sim.Time
 }
@@ -55,7 +55,7 @@ func (s *sink) Handle(e *sim.Event) {
 	}
 }
 
-// inject has the source inject p at time at.
+// inject makes the source inject p at time at.
 func (s *sink) inject(at sim.Time, p Packet) {
 	a, b := p.words()
 	src := s.first + sim.ID(p.Src)
@@ -134,9 +134,9 @@ func TestStoreAndForward(t *testing.T) {
 	}
 }
 
-// The gap keeps a node's packets apart and delays none: of n small packets,
+// The gap keeps a node's packets apart and delays none. Of n small packets,
 // each 20 ns long and sent 100 ns after the one before, the i-th arrives i gaps
-// after the first, and the first as on an empty network.
+// after the first, and the first arrives as on an empty network.
 func TestStoreAndForwardDoesNotAddTheGap(t *testing.T) {
 	for _, gap := range []sim.Time{0, 10000, 20000, 100000} {
 		spec := spinDis()
@@ -155,10 +155,10 @@ func TestStoreAndForwardDoesNotAddTheGap(t *testing.T) {
 	}
 }
 
-// Links between switches 4 times faster and 4 times slower than the nodes', 1000 B
-// over 3 switches. Slower: the last link may start when the rest comes in no later
-// than it sends, 80 − 20 ns after the head; it ends 20 ns later. Faster: the first
-// link between switches waits 20 − 5 ns, and the last takes 20.
+// Links between switches are 4 times slower or 4 times faster than the nodes',
+// 1000 B over 3 switches. Slower: the last link may start when it will not run
+// out of bytes, 80 − 20 ns after the head; it ends 20 ns later. Faster: the
+// first link between switches waits 20 − 5 ns, and the last takes 20.
 func TestFasterLinkWaitsForSlower(t *testing.T) {
 	for rate, extra := range map[sim.Rate]sim.Time{
 		sim.NewRate(80, 1): 60000 + 20000,
@@ -174,8 +174,8 @@ func TestFasterLinkWaitsForSlower(t *testing.T) {
 	}
 }
 
-// Two nodes send to a third at full rate: packets take turns, each flow gets half
-// and the link is never idle.
+// Two nodes send to a third at full rate: packets take turns, each flow gets
+// half, and the link is never idle.
 func TestTwoFlowsShareALink(t *testing.T) {
 	for _, kind := range []string{FatTree, Crossbar} {
 		spec := spinDis()
@@ -206,7 +206,8 @@ func TestTwoFlowsShareALink(t *testing.T) {
 	}
 }
 
-// D-mod-k: shifting by whole switches, every node sends and no link has two flows.
+// D-mod-k: with a shift by whole switches, every node sends and no link has two
+// flows.
 func TestShiftPermutationIsFreeOfContention(t *testing.T) {
 	spec := spinDis()
 	spec.Radix = 8 // 4·8 = 32 nodes on two levels
@@ -224,7 +225,8 @@ func TestShiftPermutationIsFreeOfContention(t *testing.T) {
 	}
 }
 
-// The smallest tree that holds the nodes: 36, 648, 11,664 and 209,952 of radix 36.
+// The smallest tree that holds the nodes: 36, 648, 11,664 and 209,952 of radix
+// 36.
 func TestTreeIsNoHigherThanNeeded(t *testing.T) {
 	for nodes, links := range map[int]int{1: 2, 36: 2, 37: 4, 648: 4, 649: 6, 11664: 6, 11665: 8, 209952: 8, 209953: 10} {
 		f, err := New(sim.New(0), spinDis(), nodes)
@@ -380,13 +382,14 @@ func TestMessageLevelSimplifications(t *testing.T) {
 	// has begun, or has ended.
 	require.Equal(t, []sim.Time{net + 160, net + 6700 + 160}, arrivals(func(*Spec) {}, short, short))
 	require.Equal(t, []sim.Time{net + 140, net + 140 + 6700 + 140}, arrivals(func(s *Spec) { s.AddGap = true }, short, short))
-	// Padding delays, it does not occupy.
+	// Padding delays, but does not occupy.
 	require.Equal(t, []sim.Time{net + 81_920, net + 6700 + 81_920}, arrivals(func(s *Spec) { s.WholePackets = true }, short, short))
 	// Packets of one message have no gap between them.
 	first, second := Packet{Src: 0, Dst: 1, Bytes: 4096}, Packet{Src: 0, Dst: 1, Bytes: 4096, Inner: true}
 	require.Equal(t, []sim.Time{net + 81_900, net + 2*81_900}, arrivals(func(s *Spec) { s.AddGap = true }, first, second))
 
-	// Two nodes to a third: the link to it takes one packet after the other, or both at once.
+	// Two nodes to a third: the link to it takes one packet after the other, or
+	// both at once.
 	a, b := Packet{Src: 0, Dst: 2, Bytes: 4096}, Packet{Src: 1, Dst: 2, Bytes: 4096}
 	require.Equal(t, []sim.Time{net + 81_920, net + 2*81_920}, arrivals(func(*Spec) {}, a, b))
 	require.Equal(t, []sim.Time{net + 81_920, net + 81_920}, arrivals(func(s *Spec) { s.NoContention = true }, a, b))

@@ -2,9 +2,8 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// acknowledged is the fifth check of RFC 9293 §3.10.7.4: what the segment says
-// of bytes that were sent, and of the window. False: the segment is to be
-// dropped.
+// acknowledged is the fifth check of RFC 9293 §3.10.7.4: the acknowledgement
+// and the window of the segment. False: drop the segment.
 func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
 	wnd := uint32(s.Window) << x.shift
 	age := after(s.Ack, x.una)
@@ -35,7 +34,7 @@ func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
 	}
 	if d := after(s.Seq, x.wl1); d > 0 || d == 0 && after(s.Ack, x.wl2) >= 0 {
 		x.wl1, x.wl2 = s.Seq, s.Ack
-		if x.persist > 0 && wnd > x.wnd { // it was asked about: what asked is sent with what follows
+		if x.persist > 0 && wnd > x.wnd { // resend the probe with the next bytes
 			x.nxt, x.timed = x.una, false
 			x.persist, x.expires = 0, Never
 		}
@@ -44,7 +43,8 @@ func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
 	return true
 }
 
-// advance releases what was acknowledged (RFC 5681 §3, RFC 6298 §5, RFC 6582 §3.2, RFC 6675 §5).
+// advance releases the acknowledged bytes (RFC 5681 §3, RFC 6298 §5, RFC 6582
+// §3.2, RFC 6675 §5).
 func (x *Conn) advance(now sim.Time, ack, n uint32) {
 	x.measured(now, ack)
 	if gone := min(int(after(ack, x.base)), x.data.len()); gone > 0 {
@@ -53,7 +53,7 @@ func (x *Conn) advance(now sim.Time, ack, n uint32) {
 	}
 	x.una = ack
 	if !x.recovering && after(x.una, x.recover) > 1 {
-		x.recover = x.una - 1 // it stays near: numbers wrap
+		x.recover = x.una - 1 // stay near una, because numbers wrap
 	}
 	if after(x.una, x.nxt) > 0 {
 		x.nxt = x.una
@@ -89,11 +89,11 @@ func (x *Conn) advance(now sim.Time, ack, n uint32) {
 	}
 }
 
-// duplicateThreshold is that of RFC 5681 §3.2 and RFC 6675 §2.
+// duplicateThreshold is DupThresh of RFC 5681 §3.2 and RFC 6675 §2.
 const duplicateThreshold = 3
 
-// duplicate is an acknowledgement of nothing new (RFC 5681 §3.2), or one that
-// says what came behind a hole (RFC 6675 §5).
+// duplicate handles an acknowledgement of nothing new (RFC 5681 §3.2), or one
+// with news of bytes after a hole (RFC 6675 §5).
 func (x *Conn) duplicate() {
 	mss := uint32(x.mss)
 	x.duplicates++
@@ -102,14 +102,14 @@ func (x *Conn) duplicate() {
 		if !x.sack.on {
 			x.cwnd += mss
 		}
-	// losses before the last recovery or time-out (RFC 6675 §5.1), or what was
-	// sent twice (RFC 6582 §4.1)
+	// losses before the last recovery or time-out (RFC 6675 §5.1), or segments
+	// that were sent twice (RFC 6582 §4.1)
 	case after(x.una, x.recover) < 0, x.una == x.recover && !x.sack.on:
 	case x.sack.on && (x.duplicates >= duplicateThreshold || x.sack.lost(x.una, mss)):
 		x.loses()
 	case !x.sack.on && x.duplicates == duplicateThreshold:
 		flight := x.top - x.una
-		if x.c.LimitedTransmit { // RFC 5681 §3.2, step 2: what that has sent does not count
+		if x.c.LimitedTransmit { // RFC 5681 §3.2, step 2: segments of limited transmit do not count
 			flight -= min(flight, (duplicateThreshold-1)*mss)
 		}
 		x.ssthresh = max(flight/2, 2*mss)
@@ -126,14 +126,15 @@ func (x *Conn) loses() {
 	x.sack.begin(x.una)
 }
 
-// recovers begins a recovery: the first segment is sent once more.
+// recovers begins a recovery: the first segment is sent again.
 func (x *Conn) recovers() {
 	x.tail.at = Never
 	x.recovering, x.recover, x.again = true, x.top, true
 	x.Stats.Fast++
 }
 
-// initialWindow is RFC 5681 §3.1, (1), or that of RFC 3390 and 6928 with the numbers of the Spec.
+// initialWindow is the initial window of RFC 5681 §3.1, (1), or of RFC 3390 and
+// 6928 with the numbers of the Spec.
 func (x *Conn) initialWindow() uint32 {
 	mss := x.mss
 	switch {

@@ -2,46 +2,45 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// maxScale is the most that a window is shifted by (RFC 7323 §2.3).
+// maxScale is the largest shift of a window (RFC 7323 §2.3).
 const maxScale = 14
 
-// defaultMSS is that of a peer that says nothing (RFC 9293 §3.7.1).
+// defaultMSS is for a peer without the option (RFC 9293 §3.7.1).
 const defaultMSS = 536
 
-// leastMSS is the least that is believed, so that a hostile option does not
-// make segments of nothing (Linux: TCP_MIN_SND_MSS).
+// leastMSS is the least MSS that is accepted. A hostile option could otherwise
+// make empty segments (Linux: TCP_MIN_SND_MSS).
 const leastMSS = 48
 
-// Config is what a connection is made with.
+// Config is the parameters of a connection.
 type Config struct {
 	Spec
-	MSS int // most bytes of a segment that the own side takes, without headers: 1 to 65,495
+	MSS int // most bytes of a segment that this side accepts, without headers: 1 to 65,495
 }
 
-// Stats is what a connection has done.
+// Stats is the totals of a connection.
 type Stats struct {
 	Segments      int64 // sent, all kinds
-	Retransmitted int64 // of them, those with bytes that were sent before
+	Retransmitted int64 // of them, segments with bytes that were sent before
 	Timeouts      int64 // of the retransmission timer
-	Fast          int64 // recoveries that duplicate acknowledgements, or selective ones, began
-	Received      int64 // bytes that came in order
-	Reordered     int64 // segments that came before others of the stream
-	Crowded       int64 // of them, those that there was no memory for
+	Fast          int64 // recoveries after duplicate or selective acknowledgements
+	Received      int64 // bytes received in order
+	Reordered     int64 // segments received before their turn
+	Crowded       int64 // of them, segments for which there was no memory
 	Probes        int64 // of a closed window
-	TailProbes    int64 // of the last segments (RFC 8985 §7)
-	Challenges    int64 // acknowledgements that RFC 5961 has sent instead of believing a segment
-	Dropped       int64 // segments that came and were not acceptable (RFC 9293 §3.10.7.4, first)
-	// of them, those that another had been answered shortly before
-	// (Spec.LimitUnacceptable)
+	TailProbes    int64 // for the last segments (RFC 8985 §7)
+	Challenges    int64 // acknowledgements sent instead of accepting a segment (RFC 5961)
+	Dropped       int64 // segments received that were not acceptable (RFC 9293 §3.10.7.4, first)
+	// of them, segments soon after another answer (Spec.LimitUnacceptable)
 	Unanswered int64
 	Resets     int64 // sent
 }
 
-// Never is the deadline of a connection that waits for nothing.
+// Never is the deadline of a connection without a timer.
 const Never = sim.MaxTime
 
-// Conn is an end of a connection. Numbers are those of RFC 9293 §3.3.1: una and
-// wnd of SND, top its NXT, rcv of RCV.
+// Conn is an end of a connection. The numbers follow RFC 9293 §3.3.1: una and
+// wnd are SND.UNA and SND.WND, top is SND.NXT, rcv is RCV.NXT.
 type Conn struct {
 	Local, Remote uint16 // ports
 	Peer          Addr
@@ -49,17 +48,17 @@ type Conn struct {
 
 	c        Config
 	state    State
-	passive  bool // it began with the other side's SYN
+	passive  bool // it began with the peer's SYN
 	failure  *Failure
 	finAcked bool
-	finished bool // the other side's FIN has come, in order
-	released bool // the program has gone
-	mss      int  // of segments that are sent
+	finished bool // the peer's FIN has come, in order
+	released bool // the program has called Release
+	mss      int  // of segments to send
 
-	iss, una, nxt, top uint32 // nxt: what is sent next, top: beyond all that was ever sent
+	iss, una, nxt, top uint32 // nxt: the next to send; top: beyond all that was ever sent
 	wnd, wl1, wl2      uint32
-	maxWnd             uint32 // the largest window that the other side has told
-	shift, myShift     uint   // of windows that come, and that are told
+	maxWnd             uint32 // the largest window that the peer has announced
+	shift, myShift     uint   // of the peer's windows, and of this side's
 	data               queue  // from base on
 	base               uint32
 	closed             bool // the program writes no more: a FIN follows the data
@@ -70,17 +69,17 @@ type Conn struct {
 
 	irs    uint32
 	rcv    uint32
-	told   uint32 // right edge of the window that was told last
-	came   queue  // in order, and was not read
+	told   uint32 // right edge of the window announced last
+	came   queue  // received in order, and not read
 	early  []piece
-	held   int     // bytes that they take
+	held   int     // bytes of memory in early
 	blocks []Block // of early, the latest first (RFC 2018 §4)
 	ackNow bool
 
-	unacked int // segments that have no acknowledgement yet
+	unacked int // segments received without an acknowledgement yet
 	out     Segment
 	hosted  hosted
-	reset   struct { // that is to be sent
+	reset   struct { // a reset to send
 		due, ack    bool
 		seq, number uint32
 	}
@@ -92,29 +91,29 @@ type congestion struct {
 	duplicates     int
 	recovering     bool
 	recover        uint32
-	again          bool // the first segment is to be sent once more
+	again          bool // the first segment is due for retransmission
 	lastData       sim.Time
 }
 
-// timers are those of RFC 6298, of probes, of acknowledgements and of states.
+// timers are the timers of RFC 6298, of probes, acknowledgements and states.
 type timers struct {
 	rto, srtt, rttvar sim.Time
 	sa, sv            int64 // estimator in ticks: eight times the mean, four times the deviation
-	// a segment is being measured (RFC 6298 §3, Karn: none that was sent again)
+	// a segment is being measured (RFC 6298 §3, Karn: not a retransmission)
 	timed      bool
 	timedEnd   uint32
 	timedAt    sim.Time
-	expires    sim.Time // time-out, Never: none
+	expires    sim.Time // time-out; Never: none
 	armed      sim.Time // when it was started
-	retries    int      // time-outs since something was acknowledged
-	since      sim.Time // when what timed out first was sent
+	retries    int      // time-outs since the last new acknowledgement
+	since      sim.Time // when the segment that timed out was first sent
 	synLost    bool
 	persist    sim.Time // until the next probe; 0: the window is open
-	probe      bool     // a byte is to be sent whatever the window is
-	probes     int      // that were not answered
-	ackAt      sim.Time // Never: no acknowledgement is held back
+	probe      bool     // send a byte, whatever the window
+	probes     int      // without an answer
+	ackAt      sim.Time // Never: no delayed acknowledgement
 	linger     sim.Time // end of TIME-WAIT, of FIN-WAIT-2 or of SYN-RECEIVED; Never: none
-	challenged sim.Time // when the next challenge may be sent
+	challenged sim.Time // when the next challenge is allowed
 }
 
 func newConn(c *Config, iss uint32) *Conn {
@@ -139,7 +138,7 @@ func Dial(c Config, local uint16, peer Addr, remote uint16, iss uint32) *Conn {
 	return x
 }
 
-// Accept returns the connection that a SYN to a port asks for.
+// Accept returns the connection for a SYN to a port.
 func Accept(c Config, now sim.Time, peer Addr, s *Segment, iss uint32) *Conn {
 	x := newConn(&c, iss)
 	x.Local, x.Remote, x.Peer, x.state, x.passive = s.DstPort, s.SrcPort, peer, SynReceived, true
@@ -153,7 +152,7 @@ func Accept(c Config, now sim.Time, peer Addr, s *Segment, iss uint32) *Conn {
 	return x
 }
 
-// synced takes the SYN of the other side.
+// synced takes the peer's SYN.
 func (x *Conn) synced(s *Segment) {
 	x.irs, x.rcv = s.Seq, s.Seq+1
 	x.told = x.rcv
@@ -168,13 +167,14 @@ func (x *Conn) synced(s *Segment) {
 		x.shift = uint(s.Scale - 1)
 	}
 	x.sack.on = x.c.SACK && s.Selective
-	x.wnd = uint32(s.Window) // that of a SYN is not scaled (RFC 7323 §2.2)
+	x.wnd = uint32(s.Window) // the window of a SYN is not scaled (RFC 7323 §2.2)
 	x.maxWnd = x.wnd
 	x.cwnd = x.initialWindow()
 	x.ackNow = true
 }
 
-// Write takes bytes to be sent, as many as the buffer has room for, and returns how many.
+// Write takes bytes to send while the buffer has room, and returns how many it
+// took.
 func (x *Conn) Write(b []byte) int {
 	n := min(len(b), x.Room())
 	x.data.append(b[:n])
@@ -182,7 +182,7 @@ func (x *Conn) Write(b []byte) int {
 	return n
 }
 
-// Room is how many bytes Write would take.
+// Room returns how many bytes Write would take.
 func (x *Conn) Room() int {
 	if x.closed || x.state == Closed {
 		return 0
@@ -190,21 +190,21 @@ func (x *Conn) Room() int {
 	return max(0, x.c.SendBuffer-x.data.len())
 }
 
-// Unacknowledged is how many bytes were written that the other side has not acknowledged.
+// Unacknowledged returns how many written bytes the peer has not acknowledged.
 func (x *Conn) Unacknowledged() int { return x.data.len() }
 
-// Close says that no more bytes will be written (CLOSE of RFC 9293 §3.10.4): a
-// FIN follows what was written, also before the connection is established.
-// Bytes still come and can be read.
+// Close ends writing (CLOSE of RFC 9293 §3.10.4). A FIN follows the written
+// bytes, even if Close comes before the connection is established. Bytes still
+// arrive and can be read.
 func (x *Conn) Close() {
 	x.closed = true
 	x.touch()
 }
 
-// Release is Close for a program that will not read either, as close(2): bytes
-// that it has not read, or that come, reset the connection (RFC 9293 §3.6.1),
-// and FIN-WAIT-2 ends after Spec.FinWait2. A connection in SYN-SENT is
-// forgotten.
+// Release is Close for a program that will not read either, like close(2).
+// Bytes that it has not read, or that arrive later, reset the connection (RFC
+// 9293 §3.6.1). FIN-WAIT-2 ends after Spec.FinWait2. A connection in SYN-SENT
+// is forgotten.
 func (x *Conn) Release(now sim.Time) {
 	x.released = true
 	x.touch()
@@ -221,7 +221,8 @@ func (x *Conn) Release(now sim.Time) {
 	}
 }
 
-// Abort ends the connection at once and resets it at the other side (RFC 9293 §3.10.5).
+// Abort ends the connection at once and sends a reset to the peer (RFC 9293
+// §3.10.5).
 func (x *Conn) Abort(now sim.Time) {
 	x.touch()
 	switch x.state {
@@ -234,38 +235,40 @@ func (x *Conn) Abort(now sim.Time) {
 	x.fail(now, ErrAborted)
 }
 
-// Read moves bytes that have come to b and returns how many.
+// Read moves received bytes to b and returns how many.
 func (x *Conn) Read(b []byte) int {
 	n := x.came.read(b)
 	if !x.synchronized() || x.finished {
 		return n
 	}
 	if edge := x.rcv + x.window()<<x.myShift; after(edge, x.told) >= int32(max(1, min(2*x.mss, x.c.ReceiveBuffer/2))) {
-		x.ackNow = true // the window has opened by enough to be told (RFC 9293 §3.8.6.2.2)
+		x.ackNow = true // the window has opened by enough to announce it (RFC 9293 §3.8.6.2.2)
 		x.touch()
 	}
 	return n
 }
 
-// Readable is how many bytes Read would move; ended: nothing will come behind them.
+// Readable returns how many bytes Read would move. If ended, no bytes follow
+// them.
 func (x *Conn) Readable() (n int, ended bool) {
 	return x.came.len(), x.finished || x.state == Closed
 }
 
-// dataEnd is the sequence number behind all data: that of a FIN.
+// dataEnd is the sequence number after all data: the FIN's.
 func (x *Conn) dataEnd() uint32 { return x.base + uint32(x.data.len()) }
 
-// after returns by how much a sequence number is beyond another.
+// after returns how far a sequence number is beyond another.
 func after(a, b uint32) int32 { return int32(a - b) }
 
-// MSS is the most bytes of a segment to the other side.
+// MSS is the most bytes of a segment to the peer.
 func (x *Conn) MSS() int { return x.mss }
 
-// Window returns the congestion window, the slow start threshold and the other
-// side's window in bytes.
+// Window returns the congestion window, the slow start threshold and the peer's
+// window in bytes.
 func (x *Conn) Window() (congestion, threshold, told uint32) { return x.cwnd, x.ssthresh, x.wnd }
 
-// queue is a queue of bytes. It keeps its memory: in a stream that flows nothing is allocated.
+// queue is a queue of bytes. It keeps its memory, so a steady stream allocates
+// nothing.
 type queue struct {
 	b    []byte
 	from int
@@ -276,7 +279,7 @@ func (q *queue) len() int { return len(q.b) - q.from }
 func (q *queue) bytes() []byte { return q.b[q.from:] }
 
 func (q *queue) append(b []byte) {
-	// what is moved is less than what was taken out since the last time
+	// the bytes moved are fewer than the bytes removed since the last time
 	if len(q.b)+len(b) > cap(q.b) && q.from >= q.len() && q.from > 0 {
 		q.b = q.b[:copy(q.b, q.b[q.from:])]
 		q.from = 0

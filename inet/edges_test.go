@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A device that takes one packet at a time: what answers a segment to a closed
-// port uses the first place up, and the SYN goes with the next.
+// A device takes one packet at a time. The answer to a segment to a closed port
+// uses the first place, and the SYN goes with the next.
 func TestOutputOneByOne(t *testing.T) {
 	l := newLAN(t, "linux", 2)
 	a := l.order[0]
@@ -34,9 +34,8 @@ func TestOutputOneByOne(t *testing.T) {
 	require.Equal(t, sim.Second, a.Deadline())
 }
 
-// RFC 6582 §3.2: what is compared with the last recovery are numbers modulo
-// 2^32. A stream that has lost nothing for 2 GiB sends again by duplicates, as
-// a young one does.
+// RFC 6582 §3.2: the comparison with the last recovery is modulo 2^32. A stream
+// without losses for 2 GiB enters fast retransmit like a young one.
 func TestRecoveryOfOldStreams(t *testing.T) {
 	for _, sack := range []bool{false, true} {
 		const mss = 65000
@@ -82,9 +81,9 @@ func TestRecoveryOfOldStreams(t *testing.T) {
 	}
 }
 
-// A program that reads whenever something comes, on hosts with a buffer of a
-// byte: reading nothing opens no window, and the two do not tell each other so
-// for ever.
+// A program reads whenever something comes, on hosts with a buffer of one byte.
+// Reading nothing opens no window, and the two sides do not announce windows to
+// each other for ever.
 func TestReadingNothing(t *testing.T) {
 	l := newLAN(t, "linux", 2, "receive_buffer=1B")
 	listener, err := l.order[1].Listen(80, 1)
@@ -107,9 +106,9 @@ func TestReadingNothing(t *testing.T) {
 	require.True(t, x.Established())
 }
 
-// RFC 9293 §3.8.6.1: a window that is closed is asked about for as long as
-// there are answers, also if there is nothing but a FIN to send: who has filled
-// the window and closed does not give up.
+// RFC 9293 §3.8.6.1: probes of a closed window go on as long as there are
+// answers, even if there is only a FIN to send. A side that has filled the
+// window and closed does not give up.
 func TestCloseIntoClosedWindow(t *testing.T) {
 	for _, set := range inet.Sets() {
 		l := newLAN(t, set, 2, "receive_buffer=3000B", "time_wait=1s")
@@ -134,9 +133,9 @@ func TestCloseIntoClosedWindow(t *testing.T) {
 	}
 }
 
-// Next has no connection that the program does not know: neither one that waits
-// to be accepted nor one whose handshake has failed. What has happened before
-// is news when it is accepted.
+// Next returns no connection that the program does not have: neither one that
+// waits for Accept nor one whose handshake has failed. Earlier events become
+// news with Accept.
 func TestNextBeforeAccept(t *testing.T) {
 	l := newLAN(t, "linux", 2, "syn_ack_retries=1")
 	a, b := l.order[0], l.order[1]
@@ -159,8 +158,8 @@ func TestNextBeforeAccept(t *testing.T) {
 	require.Equal(t, 5, y.Read(read[:]))
 }
 
-// What nobody takes does not grow without end: datagrams without bytes, those
-// that a device has no room for, and answers to segments of no connection.
+// Queues without a reader have a limit: datagrams without bytes, datagrams that
+// a device has no room for, and answers to segments without a connection.
 func TestQueuesHaveEnds(t *testing.T) {
 	l := newLAN(t, "linux", 1, "receive_buffer=1000B", "send_buffer=1000B")
 	h := l.order[0]
@@ -196,8 +195,8 @@ func TestQueuesHaveEnds(t *testing.T) {
 	require.True(t, is, "there is room again")
 }
 
-// A backlog is for connections whose handshake is under way and those that wait
-// to be accepted; one whose handshake fails gives its place back.
+// A backlog counts connections in the handshake and connections that wait for
+// Accept. A failed handshake frees its place.
 func TestBacklog(t *testing.T) {
 	l := newLAN(t, "linux", 2, "syn_ack_retries=1")
 	a, b := l.order[0], l.order[1]
@@ -229,7 +228,8 @@ func TestBacklog(t *testing.T) {
 	require.Equal(t, before+1, b.Stats.Overflow)
 }
 
-// Timers that end at once are dealt with in the order in which connections were made.
+// Timers that end together are handled in the order in which connections were
+// made.
 func TestTimersInOrder(t *testing.T) {
 	h := newLAN(t, "linux", 1).order[0]
 	var ports [2][]uint16
@@ -272,7 +272,8 @@ func TestFirstNumbersGrow(t *testing.T) {
 	require.EqualValues(t, 1000, first[1]-first[0])
 }
 
-// A receiver that tells one block for every other byte has 256 of them remembered, and no more.
+// Of a receiver that reports one block for every other byte, 256 blocks are
+// kept.
 func TestBlocksHaveAnEnd(t *testing.T) {
 	c := config(mss)
 	c.SACK = true
@@ -291,7 +292,7 @@ func TestBlocksHaveAnEnd(t *testing.T) {
 	}
 }
 
-// Closing twice does not take the port from who has it since.
+// Closing twice does not take the port from its next owner.
 func TestCloseTwice(t *testing.T) {
 	h := newLAN(t, "linux", 1).order[0]
 	u, err := h.UDP(9)
@@ -313,8 +314,8 @@ func TestCloseTwice(t *testing.T) {
 	require.ErrorIs(t, err, inet.ErrInUse)
 }
 
-// Nothing acknowledges a SYN that was not sent (RFC 9293 §3.10.7.3, §3.10.7.4):
-// who knows the number beforehand is reset, on both sides.
+// Nothing acknowledges a SYN that was not sent (RFC 9293 §3.10.7.3, §3.10.7.4).
+// A peer that knows the number beforehand gets a reset, on both sides.
 func TestAcknowledgedBeforeItIsSent(t *testing.T) {
 	ack := inet.Segment{Seq: 7000, Ack: 101, Flags: inet.SYN | inet.ACK, Window: 65535}
 	x := inet.Dial(config(mss), 1, there, 2, 100)
@@ -331,10 +332,10 @@ func TestAcknowledgedBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// Early single bytes take no more memory than the window does twice, whichever
-// way they come: every other one is kept as long as there is room for the piece
-// that it is, those that follow each other are one piece. What was refused was
-// not told, so that the stream is whole when it has come again.
+// Early single bytes take no more memory than twice the window, in any order.
+// Every other byte is kept while there is room for it as a piece; bytes that
+// follow each other are one piece. Refused bytes are not acknowledged in
+// blocks, so the stream is whole after they come again.
 func TestEarlyBytes(t *testing.T) {
 	const window = 65535
 	segment := func(at int) *inet.Segment {
@@ -375,7 +376,7 @@ func TestEarlyBytes(t *testing.T) {
 	}
 }
 
-// A FIN that comes again and again before its turn is kept once.
+// A FIN that comes repeatedly before its turn is kept once.
 func TestFINKeptOnce(t *testing.T) {
 	s := newSender(t)
 	for range 1000 {
@@ -385,8 +386,8 @@ func TestFINKeptOnce(t *testing.T) {
 	require.LessOrEqual(t, s.x.Early(), 2)
 }
 
-// The handshake's end and what both SYNs have said come in one go, before
-// anything is sent: the other side's SYN is acknowledged all the same.
+// The end of the handshake and the data of both SYNs come together, before
+// anything is sent. The peer's SYN is acknowledged all the same.
 func TestSimultaneousOpenAtOnce(t *testing.T) {
 	x := inet.Dial(config(mss), 1, there, 2, 100)
 	var last inet.Segment

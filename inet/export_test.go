@@ -2,8 +2,8 @@ package inet
 
 import "fmt"
 
-// Check returns what is wrong with the state of a connection: what must hold
-// whatever segments have come.
+// Check returns an error if an invariant of a connection does not hold. The
+// invariants hold for any segments.
 func (x *Conn) Check() error {
 	switch {
 	case after(x.nxt, x.una) < 0 || after(x.top, x.nxt) < 0:
@@ -52,5 +52,5 @@ func (x *Conn) checkBlocks(what string, list []Block, from, to uint32) error {
 	return nil
 }
 
-// Early is how many pieces are kept that came before their turn.
+// Early returns how many pieces received before their turn are kept.
 func (x *Conn) Early() int { return len(x.early) }

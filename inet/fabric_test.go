@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// ether are hosts on a simulated network: packets take their time on links and
-// in the switch, and some are lost, damaged, doubled or late.
+// ether is hosts on a simulated network: packets take time on links and in the
+// switch, and some are lost, damaged, doubled or late.
 type ether struct {
 	t     *testing.T
 	eng   *sim.Engine
@@ -51,7 +51,7 @@ func (e *ether) Handle(ev *sim.Event) {
 		p := fabric.Unpack(ev)
 		e.ports[node].Release(p)
 		b := *p.Ref.(*[]byte)
-		if ev.Kind == fabric.KindCorrupt { // checksums see it
+		if ev.Kind == fabric.KindCorrupt { // checksums detect it
 			b = append([]byte(nil), b...)
 			b[len(b)/2] ^= 4
 		}
@@ -66,8 +66,8 @@ func (e *ether) Handle(ev *sim.Event) {
 	e.output(node)
 }
 
-// output sends what the host wants to send, as long as its interface has room,
-// and looks after its deadline.
+// output sends the host's packets while its interface has room, and posts its
+// deadline.
 func (e *ether) output(node int) {
 	h, now := e.hosts[node], e.eng.Now()
 	for more := true; more && e.ports[node].Ready(fabric.Requests); {
@@ -95,7 +95,7 @@ type server struct {
 	end      sim.Time
 }
 
-// client writes what there is room for.
+// client writes as much as there is room for.
 func (s *server) client(i int) {
 	x, at := s.calls[i], &s.written[i]
 	require.NoError(s.t, x.Err())
@@ -107,7 +107,7 @@ func (s *server) client(i int) {
 	}
 }
 
-// serve reads what has come.
+// serve reads the bytes that have come.
 func (s *server) serve() {
 	for x := s.listener.Accept(); x != nil; x = s.listener.Accept() {
 		s.read[x] = 0
@@ -125,8 +125,8 @@ func (s *server) serve() {
 	}
 }
 
-// transfer has clients send streams to a server, and returns when the last byte
-// was read, and what the first client has done.
+// transfer runs clients that send streams to a server. It returns when the last
+// byte was read, and the totals of the first client.
 func transfer(t *testing.T, set string, clients, bytes int, faults fabric.FaultSpec) (sim.Time, inet.Stats) {
 	s := &server{ether: newEther(t, set, 1+clients, faults), calls: make([]*inet.Conn, clients), written: make([]int, clients), read: map[*inet.Conn]int{}, bytes: bytes}
 	defer s.eng.Close()
@@ -158,11 +158,10 @@ func transfer(t *testing.T, set string, clients, bytes int, faults fabric.FaultS
 	return s.end, s.calls[0].Stats
 }
 
-// TCP over lossy fabric: three clients send a stream each to a server that
-// reads them, on a network of the simulator that loses 5% of the packets,
-// damages 1%, doubles 1% and holds 2% back. Every byte comes, in order; nobody
-// fails; and no host has a connection at the end. The same seed gives the same
-// times.
+// TCP over a lossy fabric: three clients send a stream each to a server, on a
+// network of the simulator that loses 5% of the packets, damages 1%, doubles 1%
+// and delays 2%. Every byte comes, in order; no connection fails; and no host
+// has a connection at the end. The same seed gives the same times.
 func TestOverLossyFabric(t *testing.T) {
 	faults := fabric.FaultSpec{Loss: 0.05, Corrupt: 0.01, Duplicate: 0.01, Delay: 0.02, MaxDelay: 300 * sim.Microsecond}
 	for _, set := range inet.Sets() {
@@ -177,7 +176,7 @@ func TestOverLossyFabric(t *testing.T) {
 	}
 }
 
-// stream are n bytes of a stream from its byte at on.
+// stream returns n bytes of a stream from its byte at on.
 func stream(at, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -10,9 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// hostile runs an end of a connection against whoever likes: each twelve bytes
-// are a segment near what is expected, or something that the program does, or
-// time.
+// hostile runs an end of a connection against a random peer. Each twelve bytes
+// are a segment near the expected one, or an action of the program, or time.
 func hostile(t require.TestingT, b []byte) {
 	if len(b) < 2 {
 		return
@@ -78,7 +77,8 @@ func act(x *inet.Conn, now sim.Time, b byte) {
 	}
 }
 
-// Whatever segments come, whatever the program does, a connection stays sane, and stops sending.
+// For any segments and any program, a connection keeps its invariants and stops
+// sending.
 func FuzzConn(f *testing.F) {
 	for _, set := range []byte{0x00, 0x31, 0x72, 0xd0} {
 		b := []byte{set, 60}
@@ -90,15 +90,15 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { hostile(t, b) })
 }
 
-// Whatever packets come to a host with a listener and a socket, it stays sane,
-// and all that it has ends.
+// For any packets, a host with a listener and a socket keeps its invariants,
+// and all its connections end.
 func FuzzHost(f *testing.F) {
 	f.Add([]byte{0, 2, 0, 0, 0, 0, 0, 0, 1, 16, 1, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) { hostilePackets(t, b) })
 }
 
-// hostilePackets are what comes to a host: each eight bytes are a packet of a
-// few peers, near what is expected.
+// hostilePackets passes packets to a host: each eight bytes are a packet of one
+// of a few peers, near the expected one.
 func hostilePackets(t require.TestingT, b []byte) {
 	spec, err := inet.Load("linux")
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func hostilePackets(t require.TestingT, b []byte) {
 	}
 	l.Close(now)
 	output()
-	for i := 0; h.Deadline() != inet.Never; i++ { // nobody answers any more
+	for i := 0; h.Deadline() != inet.Never; i++ { // there are no more answers
 		require.Less(t, i, 10_000)
 		now = max(now, h.Deadline())
 		h.Expire(now)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Addr is an address of IPv4.
+// Addr is an IPv4 address.
 type Addr [4]byte
 
-// String is the address in dotted decimal.
+// String returns the address in dotted decimal.
 func (a Addr) String() string { return fmt.Sprintf("%d.%d.%d.%d", a[0], a[1], a[2], a[3]) }
 
 // Protocols (RFC 790).
@@ -28,7 +28,7 @@ const (
 // MaxPacket is the most bytes of a packet, its header included.
 const MaxPacket = 1<<16 - 1
 
-// ErrMalformed is what every error of a packet is that is none.
+// ErrMalformed is wrapped by every error about a malformed packet.
 var ErrMalformed = errors.New("malformed")
 
 func malformed(format string, args ...any) error {
@@ -37,7 +37,8 @@ func malformed(format string, args ...any) error {
 
 const defaultTTL = 64 // RFC 1700
 
-// Packet is a packet of IPv4 without options, whole: it is no fragment and must not become one.
+// Packet is a whole IPv4 packet without options. It is not a fragment and must
+// not become one.
 type Packet struct {
 	Src, Dst Addr
 	Protocol uint8
@@ -46,8 +47,8 @@ type Packet struct {
 	Payload  []byte
 }
 
-// Append appends the packet to b. It panics if it is longer than MaxPacket,
-// which is its sender's mistake.
+// Append appends the packet to b. It panics if the packet is longer than
+// MaxPacket: that is the sender's mistake.
 func (p *Packet) Append(b []byte) []byte {
 	n := HeaderBytes + len(p.Payload)
 	if n > MaxPacket {
@@ -67,7 +68,7 @@ func (p *Packet) Append(b []byte) []byte {
 	return append(b, p.Payload...)
 }
 
-// Parse reads a packet, whose payload stays in b, and checks its header.
+// Parse reads a packet and checks its header. The payload stays in b.
 func Parse(b []byte) (p Packet, err error) {
 	be := binary.BigEndian
 	switch {
@@ -90,8 +91,8 @@ func Parse(b []byte) (p Packet, err error) {
 	return p, nil
 }
 
-// Destination reads the address that a packet goes to, as a router does; false:
-// it is no packet of IPv4.
+// Destination returns the destination address of a packet, as a router needs
+// it. False: not an IPv4 packet.
 func Destination(b []byte) (a Addr, ok bool) {
 	if len(b) < HeaderBytes || b[0]>>4 != 4 {
 		return a, false
@@ -100,7 +101,7 @@ func Destination(b []byte) (a Addr, ok bool) {
 	return a, true
 }
 
-// sum adds the words of 16 bits of b, the last one filled up with zero (RFC 1071).
+// sum adds the 16-bit words of b, the last one padded with zero (RFC 1071).
 func sum(s uint64, b []byte) uint64 {
 	for ; len(b) >= 8; b = b[8:] {
 		w := binary.BigEndian.Uint64(b)
@@ -127,13 +128,13 @@ func pseudo(src, dst Addr, protocol uint8, n int) uint64 {
 	return sum(sum(uint64(protocol)+uint64(n), src[:]), dst[:])
 }
 
-// Datagram is one of UDP.
+// Datagram is a UDP datagram.
 type Datagram struct {
 	SrcPort, DstPort uint16
 	Data             []byte
 }
 
-// Append appends the datagram as it goes from src to dst.
+// Append appends the datagram in the form sent from src to dst.
 func (d *Datagram) Append(b []byte, src, dst Addr) []byte {
 	at, n := len(b), UDPHeaderBytes+len(d.Data)
 	b = binary.BigEndian.AppendUint16(b, d.SrcPort)
@@ -141,7 +142,7 @@ func (d *Datagram) Append(b []byte, src, dst Addr) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(n))
 	b = append(append(b, 0, 0), d.Data...)
 	check := ^fold(sum(pseudo(src, dst, ProtocolUDP, n), b[at:]))
-	if check == 0 { // which would say that there is none
+	if check == 0 { // 0 would mean: no checksum
 		check = 0xffff
 	}
 	binary.BigEndian.PutUint16(b[at+6:], check)
@@ -171,7 +172,7 @@ const (
 	ACK
 )
 
-// Segment is one of TCP.
+// Segment is a TCP segment.
 type Segment struct {
 	SrcPort, DstPort uint16
 	Seq, Ack         uint32
@@ -179,8 +180,8 @@ type Segment struct {
 	Window           uint16
 	MSS              uint16 // option of a SYN; 0: none
 	Scale            int    // option of a SYN, the shift + 1; 0: none
-	Selective        bool   // option of a SYN: selective acknowledgements are taken (RFC 2018 §2)
-	Told             uint8  // how many of Blocks there are
+	Selective        bool   // option of a SYN: takes selective acknowledgements (RFC 2018 §2)
+	Told             uint8  // number of Blocks in use
 	Blocks           [mostTold]Block
 	Data             []byte
 }
@@ -188,7 +189,7 @@ type Segment struct {
 // mostTold is the most blocks that fit a segment (RFC 2018 §3).
 const mostTold = 4
 
-// length is how many sequence numbers the segment takes.
+// length returns how many sequence numbers the segment takes.
 func (s *Segment) length() uint32 {
 	n := uint32(len(s.Data))
 	if s.Flags&SYN != 0 {
@@ -200,7 +201,7 @@ func (s *Segment) length() uint32 {
 	return n
 }
 
-// Append appends the segment as it goes from src to dst.
+// Append appends the segment in the form sent from src to dst.
 func (s *Segment) Append(b []byte, src, dst Addr) []byte {
 	at := len(b)
 	b = binary.BigEndian.AppendUint16(b, s.SrcPort)
@@ -252,7 +253,7 @@ func ParseTCP(p *Packet) (s Segment, err error) {
 	return s, s.options(b[TCPHeaderBytes:header])
 }
 
-// options reads those that are known; others are passed over (RFC 9293 §3.1).
+// options reads the known options and ignores others (RFC 9293 §3.1).
 func (s *Segment) options(b []byte) error {
 	for len(b) > 0 && b[0] != 0 {
 		if b[0] == 1 {

@@ -13,39 +13,39 @@ import (
 
 // Errors of a Host's calls.
 var (
-	// ErrInUse: somebody has the port, or all ports to a peer's are taken.
+	// ErrInUse: the port, or every port for connections to that peer's port, is
+	// taken.
 	ErrInUse = errors.New("inet: the port is in use")
-	// ErrTooLong: a datagram does not fit a packet. Packets are not cut.
+	// ErrTooLong: the datagram does not fit a packet. There is no fragmentation.
 	ErrTooLong = errors.New("inet: the datagram is too long")
 )
 
-// Ports that a Dial may have (RFC 6335 §6).
+// Ports that a Dial may use (RFC 6335 §6).
 const (
 	firstPort = 49152
 	ports     = 1<<16 - firstPort
 )
 
-// HostConfig is what a Host is made with.
+// HostConfig is the parameters of a Host.
 type HostConfig struct {
 	Spec
 	MTU int // most bytes of a packet, 576 to MaxPacket
-	// from which first sequence numbers are made (RFC 9293 §3.4.1): the same
-	// one, the same numbers
+	// seed of the first sequence numbers (RFC 9293 §3.4.1): equal secrets give
+	// equal numbers
 	Secret uint64
 }
 
-// HostStats is what a host has seen beside its connections.
+// HostStats is the totals of a host outside its connections.
 type HostStats struct {
-	Malformed   int64 // packets that were none, or not for this address
-	Refused     int64 // segments to no connection, that were answered with a reset
-	Overflow    int64 // SYNs that a listener had no place for: they were dropped
-	Unreachable int64 // datagrams to ports that nobody has
+	Malformed   int64 // packets that were malformed, or not for this address
+	Refused     int64 // segments without a connection, answered with a reset
+	Overflow    int64 // SYNs dropped because a listener had no place for them
+	Unreachable int64 // datagrams to ports without a socket
 }
 
-// Host is an address with its connections, listeners and sockets: a state
-// machine as they are. What it sends are packets of IPv4. After each call of
-// its own, or of one of its connections, Output has what it sends, and Deadline
-// is right after Output.
+// Host is an address with its connections, listeners and sockets. Like a Conn
+// it is a state machine. It sends IPv4 packets. Call Output after each call of
+// the host or of one of its connections; Deadline is valid after Output.
 type Host struct {
 	Addr  Addr
 	Stats HostStats
@@ -54,41 +54,41 @@ type Host struct {
 	conns     map[connID]*Conn
 	listeners map[uint16]*Listener
 	sockets   map[uint16]*Socket
-	port      uint16 // that was given away last
+	port      uint16 // given to a connection last
 	id        uint16 // of packets
 	made      uint64 // connections
 
-	touched  []*Conn // that may have something to send
-	news     []*Conn // on which something has happened
+	touched  []*Conn // they may have something to send
+	news     []*Conn // something has happened on them
 	timers   deadlines
-	answers  []answer // to segments of no connection
+	answers  []answer // to segments without a connection
 	outgoing []outgoing
 	waiting  int // bytes of outgoing, with headers
 	segment  []byte
 	packet   []byte
-	current  *Conn          // that sends
-	emit     func([]byte)   // where to
+	current  *Conn          // the connection that sends
+	emit     func([]byte)   // takes its packets
 	forward  func(*Segment) // from current to emit
 }
 
-// mostAnswers is how many answers to segments of no connection wait for Output
-// at most; there are no more.
+// mostAnswers bounds the answers to segments without a connection that wait for
+// Output. Further segments get no answer.
 const mostAnswers = 1000
 
-// connID is the other side's address and both ports.
+// connID is the peer's address and both ports.
 type connID struct {
 	peer          Addr
 	local, remote uint16
 }
 
-// hosted is what a host knows of a connection.
+// hosted is the host's state of a connection.
 type hosted struct {
 	host     *Host
-	listener *Listener // until it was accepted, or has failed before
+	listener *Listener // until the connection is accepted, or has failed before
 	ready    bool      // it is established and waits to be accepted
 	touched  bool
 	news     bool
-	number   uint64 // in the order in which connections were made
+	number   uint64 // connections made until then
 	at       int    // place in the heap of deadlines
 	deadline sim.Time
 }
@@ -110,11 +110,11 @@ func NewHost(addr Addr, c HostConfig) *Host {
 	return h
 }
 
-// Conns is how many connections there are, those in TIME-WAIT included.
+// Conns returns the number of connections, including those in TIME-WAIT.
 func (h *Host) Conns() int { return len(h.conns) }
 
-// first is a first sequence number (RFC 9293 §3.4.1): a clock with a step of 4
-// µs, and a function of the connection and the secret.
+// first returns a first sequence number (RFC 9293 §3.4.1): a clock with a step
+// of 4 µs, and a function of the connection and the secret.
 func (h *Host) first(now sim.Time, id connID) uint32 {
 	const step = 4_000_000 // ps
 	x := h.c.Secret
@@ -130,7 +130,7 @@ func (h *Host) config() Config {
 	return Config{Spec: h.c.Spec, MSS: h.c.MTU - HeaderBytes - TCPHeaderBytes}
 }
 
-// add takes a connection in.
+// add adds a connection to the host.
 func (h *Host) add(x *Conn, id connID) {
 	h.made++
 	x.hosted = hosted{host: h, number: h.made, at: -1, deadline: Never}
@@ -154,9 +154,9 @@ func (h *Host) Dial(now sim.Time, to Addr, port uint16) (*Conn, error) {
 	return nil, fmt.Errorf("%w: all of %d to port %d of %v", ErrInUse, ports, port, to)
 }
 
-// Close ends all: ports are given back, and connections reset, in the order in
-// which they were made. Resets and datagrams that are still to be sent are what
-// Output has afterwards.
+// Close closes everything. It frees all ports and resets the connections, in
+// the order in which they were made. Output then sends the resets and the
+// remaining datagrams.
 func (h *Host) Close(now sim.Time) {
 	for _, port := range slices.Sorted(maps.Keys(h.listeners)) {
 		h.listeners[port].Close(now)
@@ -176,7 +176,8 @@ type Listener struct {
 	ready   []*Conn
 }
 
-// Listen takes connections to a port: so many at most may be begun and not yet accepted.
+// Listen accepts connections to a port. At most backlog connections may be
+// begun and not yet accepted.
 func (h *Host) Listen(port uint16, backlog int) (*Listener, error) {
 	if h.listeners[port] != nil {
 		return nil, fmt.Errorf("%w: %d", ErrInUse, port)
@@ -186,8 +187,8 @@ func (h *Host) Listen(port uint16, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// Accept returns a connection that others have begun and that is established;
-// nil: there is none now.
+// Accept returns an established connection that a peer has begun, nil if there
+// is none.
 func (l *Listener) Accept() *Conn {
 	if len(l.ready) == 0 {
 		return nil
@@ -199,7 +200,7 @@ func (l *Listener) Accept() *Conn {
 	return x
 }
 
-// Close ends listening. Connections that nobody has accepted are reset.
+// Close ends listening. Connections not yet accepted are reset.
 func (l *Listener) Close(now sim.Time) {
 	if l.h.listeners[l.Port] == l {
 		delete(l.h.listeners, l.Port)
@@ -210,10 +211,10 @@ func (l *Listener) Close(now sim.Time) {
 	l.ready = nil
 }
 
-// Next returns a connection on which something has happened since it was
-// returned last: something came, was acknowledged, or timed out. nil: there is
-// none. Those that nobody has accepted are not returned; what has happened on
-// them is news when they are.
+// Next returns a connection on which something has happened since its last
+// return: bytes came, were acknowledged, or timed out. It returns nil if there
+// is none. It does not return connections before Accept; their events become
+// news with Accept.
 func (h *Host) Next() *Conn {
 	if len(h.news) == 0 {
 		return nil
@@ -224,9 +225,9 @@ func (h *Host) Next() *Conn {
 	return x
 }
 
-// happened notes that something has happened on a connection: news for the
-// program, if it has the connection, or the end of the handshake for the
-// listener.
+// happened notes that something has happened on a connection. It is news for
+// the program, if the program has the connection, or the end of the handshake
+// for the listener.
 func (h *Host) happened(x *Conn) {
 	l := x.hosted.listener
 	switch {
@@ -241,7 +242,7 @@ func (h *Host) happened(x *Conn) {
 			x.hosted.ready = true
 			l.ready = append(l.ready, x)
 		} else {
-			x.sendReset(x.top, true) // nobody listens any more
+			x.sendReset(x.top, true) // the listener is closed
 			x.end()
 		}
 	case x.state == Closed:
@@ -249,7 +250,8 @@ func (h *Host) happened(x *Conn) {
 	}
 }
 
-// touch has the host look whether the connection has something to send.
+// touch marks the connection, so that the host checks whether it has something
+// to send.
 func (x *Conn) touch() {
 	if h := x.hosted.host; h != nil && !x.hosted.touched {
 		x.hosted.touched = true
@@ -257,8 +259,8 @@ func (x *Conn) touch() {
 	}
 }
 
-// Input takes a packet that has come. Its error says why it was none for this
-// host, which Stats has counted.
+// Input takes a packet that has come. It returns an error, and counts it in
+// Stats, if the packet is malformed or not for this host.
 func (h *Host) Input(now sim.Time, packet []byte) error {
 	p, err := Parse(packet)
 	switch {
@@ -300,7 +302,8 @@ func (h *Host) inputSegment(now sim.Time, p *Packet) error {
 	return nil
 }
 
-// begin is what comes to no connection, or to the end of one (RFC 9293 §3.10.7.1, §3.10.7.2).
+// begin handles a segment without a connection, or with one that has ended (RFC
+// 9293 §3.10.7.1, §3.10.7.2).
 func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
 	l := h.listeners[id.local]
 	switch {
@@ -328,8 +331,8 @@ func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
 	}
 }
 
-// Output gives packets that the host may send now to emit, which must not keep
-// them: so many at most. It reports whether there may be more.
+// Output passes at most so many packets that the host may send now to emit.
+// emit must not keep them. Output reports whether there may be more.
 func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
 	for ; len(h.answers) > 0; most-- {
 		if most <= 0 {
@@ -364,8 +367,8 @@ func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
 	return false
 }
 
-// settle is after a connection has sent all that it may: its deadline is known,
-// and one that is closed is forgotten.
+// settle updates a connection's deadline after it has sent everything it may,
+// and forgets the connection if it is closed.
 func (h *Host) settle(x *Conn) {
 	if x.state == Closed {
 		if id := (connID{x.Peer, x.Local, x.Remote}); h.conns[id] == x {
@@ -391,7 +394,7 @@ func (h *Host) send(to Addr, s *Segment, emit func([]byte)) {
 	h.sendPacket(to, ProtocolTCP, emit)
 }
 
-// sendPacket sends what is in h.segment.
+// sendPacket sends the payload in h.segment.
 func (h *Host) sendPacket(to Addr, protocol uint8, emit func([]byte)) {
 	h.id++
 	p := Packet{Src: h.Addr, Dst: to, Protocol: protocol, ID: h.id, Payload: h.segment}
@@ -399,8 +402,8 @@ func (h *Host) sendPacket(to Addr, protocol uint8, emit func([]byte)) {
 	emit(h.packet)
 }
 
-// Deadline is when Expire should be called at the latest; Never: there is no
-// need. It is right after Output.
+// Deadline is the latest time for the next Expire, Never if there is none. It
+// is valid after Output.
 func (h *Host) Deadline() sim.Time {
 	if len(h.timers) == 0 {
 		return Never
@@ -408,7 +411,7 @@ func (h *Host) Deadline() sim.Time {
 	return h.timers[0].hosted.deadline
 }
 
-// Expire deals with timers that are over. Output follows.
+// Expire handles timers that have ended. Call Output afterwards.
 func (h *Host) Expire(now sim.Time) {
 	for len(h.timers) > 0 && h.timers[0].hosted.deadline <= now {
 		x := heap.Pop(&h.timers).(*Conn)
@@ -419,7 +422,8 @@ func (h *Host) Expire(now sim.Time) {
 	}
 }
 
-// deadlines is a heap of connections; of those with the same deadline the older one is first.
+// deadlines is a heap of connections. At equal deadlines the older connection
+// is first.
 type deadlines []*Conn
 
 func (d deadlines) Len() int { return len(d) }

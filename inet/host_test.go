@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// lan carries packets between hosts, each after so long, and loses some.
+// lan carries packets between hosts, each after a fixed time, and loses some.
 type lan struct {
 	t     require.TestingT
 	now   sim.Time
@@ -51,7 +51,7 @@ func (l *lan) output() {
 	}
 }
 
-// step goes on to the next thing that happens until a time; false: nothing does.
+// step goes on to the next event until a time. False: there is none.
 func (l *lan) step(until sim.Time) bool {
 	l.output()
 	at := inet.Never
@@ -87,9 +87,9 @@ func (l *lan) run(until sim.Time) {
 	l.now = max(l.now, until)
 }
 
-// A server takes connections of several hosts at once and sends back what it
-// reads, on a network that loses packets: every byte comes back, and at the end
-// no host has a connection left.
+// A server takes connections of several hosts at once and sends back the bytes
+// that it reads, on a network that loses packets. Every byte comes back, and at
+// the end no host has a connection left.
 func TestHostsServe(t *testing.T) {
 	for _, set := range inet.Sets() {
 		t.Run(set, func(t *testing.T) {
@@ -141,7 +141,8 @@ func pattern(seed, n int) []byte {
 	return b
 }
 
-// serve is a program: what comes goes back, and the end as well.
+// serve is a program that sends back received bytes, and closes after the
+// peer's end.
 func serve(t *testing.T, h *inet.Host) {
 	for x := h.Next(); x != nil; x = h.Next() {
 		var b [700]byte
@@ -157,8 +158,8 @@ func serve(t *testing.T, h *inet.Host) {
 	}
 }
 
-// A port that nobody listens on refuses; a listener whose backlog is full
-// drops, and takes the SYN that comes again; a port may be listened on once.
+// A port without a listener refuses. A listener with a full backlog drops the
+// SYN, and takes it when it comes again. A port can have one listener.
 func TestListen(t *testing.T) {
 	l := newLAN(t, "linux", 2)
 	a, b := l.order[0], l.order[1]
@@ -191,8 +192,8 @@ func TestListen(t *testing.T) {
 	require.ErrorIs(t, calls[2].Err(), inet.ErrReset)
 }
 
-// A host that does not answer: the connection fails after as long as the set
-// says, and says for what it has waited. Nothing is left.
+// A host does not answer: the connection fails after the time of the set, and
+// the error names the missing answer. Nothing is left.
 func TestNobodyAnswers(t *testing.T) {
 	for set, after := range map[string]sim.Time{"linux": 127 * sim.Second, "lwip": 18500 * sim.Millisecond, "rfc": 183 * sim.Second} {
 		l := newLAN(t, set, 1)
@@ -211,15 +212,15 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.6.1: a SYN beyond what the last connection of these ports had
-// begins a new one although the last is in TIME-WAIT.
+// RFC 9293 §3.6.1: a SYN beyond the numbers of the last connection of these
+// ports begins a new one, although the last is in TIME-WAIT.
 func TestTimeWaitFollowed(t *testing.T) {
 	l := newLAN(t, "linux", 2)
 	server := l.order[1]
 	listener, err := server.Listen(80, 5)
 	require.NoError(t, err)
 	now := sim.Time(0)
-	client := func(s inet.Segment) *inet.Segment { // whose other side is the test
+	client := func(s inet.Segment) *inet.Segment { // the test is its peer
 		s.SrcPort, s.DstPort, s.Window = 5000, 80, 1000
 		p := inet.Packet{Src: inet.Addr{10, 0, 0, 9}, Dst: server.Addr, Protocol: inet.ProtocolTCP, Payload: s.Append(nil, inet.Addr{10, 0, 0, 9}, server.Addr)}
 		require.NoError(t, server.Input(now, p.Append(nil)))
@@ -256,7 +257,8 @@ func TestTimeWaitFollowed(t *testing.T) {
 	require.Equal(t, 1, server.Conns())
 }
 
-// Datagrams come to whoever has the port, as far as there is room; others are counted.
+// Datagrams come to the socket of the port while there is room; others are
+// counted.
 func TestDatagrams(t *testing.T) {
 	l := newLAN(t, "linux", 2, "receive_buffer=1000B")
 	a, b := l.order[0], l.order[1]
@@ -289,7 +291,7 @@ func TestDatagrams(t *testing.T) {
 	require.EqualValues(t, 1, b.Stats.Malformed)
 }
 
-// A dial has another port each time, and fails when all are taken; first
+// Each dial has another port, and a dial fails when all are taken. First
 // numbers differ by connection and by time, and are the same in each run.
 func TestPorts(t *testing.T) {
 	h := newLAN(t, "linux", 1).order[0]
@@ -307,7 +309,8 @@ func TestPorts(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A packet of a stream between hosts allocates nothing, with its acknowledgement.
+// A packet of a stream between hosts, with its acknowledgement, allocates
+// nothing.
 func TestHostAllocations(t *testing.T) {
 	p := newHosts(t)
 	for range 1000 {
@@ -316,8 +319,8 @@ func TestHostAllocations(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, p.packet))
 }
 
-// BenchmarkHost is a packet of a stream between hosts, from the write to the
-// read, with its acknowledgement and all checksums.
+// BenchmarkHost measures a packet of a stream between hosts, from the write to
+// the read, with its acknowledgement and all checksums.
 func BenchmarkHost(b *testing.B) {
 	p := newHosts(b)
 	b.ReportAllocs()

@@ -21,8 +21,8 @@ var (
 	there = inet.Addr{10, 0, 0, 2}
 )
 
-// Another implementation reads what is written, and makes the same bytes of the
-// same fields, checksums included.
+// Another implementation reads the written packets, and writes the same bytes
+// for the same fields, checksums included.
 func TestHeadersAreThoseOfOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "data")
@@ -74,7 +74,8 @@ func TestHeadersAreThoseOfOthers(t *testing.T) {
 	})
 }
 
-// options are those of a segment as the other implementation has them.
+// options returns the options of a segment in the form of the other
+// implementation.
 func options(s *inet.Segment) (all []layers.TCPOption) {
 	nop := layers.TCPOption{OptionType: layers.TCPOptionKindNop}
 	if s.MSS != 0 {
@@ -96,7 +97,8 @@ func options(s *inet.Segment) (all []layers.TCPOption) {
 	return all
 }
 
-// read reads a packet, and damages a bit of it: one checksum or the other finds that.
+// read reads a packet, and damages a bit of it: one of the checksums detects
+// it.
 func read(t *rapid.T, mine []byte, p *inet.Packet) {
 	back, err := inet.Parse(mine)
 	require.NoError(t, err)
@@ -117,7 +119,7 @@ func read(t *rapid.T, mine []byte, p *inet.Packet) {
 	}
 }
 
-// Whatever bytes come, they are read or refused.
+// Any bytes are read or refused.
 func FuzzParse(f *testing.F) {
 	s := inet.Segment{SrcPort: 1, DstPort: 2, Flags: inet.SYN, MSS: 1460, Scale: 3}
 	f.Add((&inet.Packet{Src: here, Dst: there, Protocol: inet.ProtocolTCP, Payload: s.Append(nil, here, there)}).Append(nil))
@@ -139,7 +141,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// wire carries segments between two ends of a connection, and does to them what networks do.
+// wire carries segments between two ends of a connection, with the faults of
+// networks.
 type wire struct {
 	t        require.TestingT
 	rng      *rand.Rand
@@ -175,7 +178,7 @@ func newWire(t require.TestingT, seed uint64, c, accept inet.Config) *wire {
 	return w
 }
 
-// output takes what an end wants to send.
+// output takes the segments of an end.
 func (w *wire) output(side int) {
 	if w.ends[side] == nil {
 		return
@@ -205,7 +208,7 @@ func (w *wire) chance() int {
 	return 0
 }
 
-// step goes on to the next thing that happens; false: nothing does.
+// step goes on to the next event. False: there is none.
 func (w *wire) step() bool {
 	at, first := inet.Never, -1
 	for i := range w.way {

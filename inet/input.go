@@ -2,7 +2,7 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// Input takes a segment that has come. Output follows.
+// Input takes a segment that has come. Call Output afterwards.
 func (x *Conn) Input(now sim.Time, s *Segment) {
 	switch x.state {
 	case Closed:
@@ -16,12 +16,11 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	case SynReceived:
 		if s.Flags&(SYN|RST) == SYN && s.Seq == x.irs {
 			if s.Flags&ACK == 0 {
-				// our answer was lost, perhaps: its acknowledgement measures
-				// nothing (Karn)
+				// our SYN+ACK was perhaps lost: its acknowledgement measures nothing (Karn)
 				x.nxt, x.timed = x.iss, false
 				return
 			}
-			// both have opened at once: this is the acknowledgement of our SYN
+			// both sides have opened at once: this is the acknowledgement of our SYN
 			// (RFC 9293 §3.5, figure 7)
 			stripped := *s
 			stripped.Seq, stripped.Flags = s.Seq+1, s.Flags&^SYN
@@ -40,8 +39,8 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	x.text(now, s)
 }
 
-// checked are the first to the fourth check of RFC 9293 §3.10.7.4: sequence
-// number, RST, SYN. False: the segment is dealt with.
+// checked is the first to the fourth check of RFC 9293 §3.10.7.4: sequence
+// number, RST, SYN. It returns false if the segment is finished with.
 func (x *Conn) checked(now sim.Time, s *Segment) bool {
 	if !x.acceptable(s) {
 		x.unacceptable(now, s)
@@ -65,7 +64,7 @@ func (x *Conn) checked(now sim.Time, s *Segment) bool {
 	return true
 }
 
-// acceptable is the first check: some of the segment lies within the window.
+// acceptable is the first check: part of the segment lies within the window.
 func (x *Conn) acceptable(s *Segment) bool {
 	room, n := uint32(x.room()), s.length()
 	first, last := s.Seq-x.rcv, s.Seq+n-1-x.rcv
@@ -80,7 +79,8 @@ func (x *Conn) acceptable(s *Segment) bool {
 	return first < room || last < room
 }
 
-// unacceptable answers a segment that is not, with where the stream is.
+// unacceptable answers a segment that is not acceptable with the current state
+// of the stream.
 func (x *Conn) unacceptable(now sim.Time, s *Segment) {
 	x.Stats.Dropped++
 	if s.Flags&RST != 0 {
@@ -98,7 +98,7 @@ func (x *Conn) unacceptable(now sim.Time, s *Segment) {
 	if x.state == TimeWait && s.Flags&FIN != 0 {
 		x.timeWait(now)
 	}
-	// a closed window is none for acknowledgements
+	// a closed window still takes acknowledgements
 	if x.room() == 0 && s.Seq == x.rcv && s.Flags&ACK != 0 && x.state >= Established && x.acknowledged(now, s) {
 		if x.una == x.dataEnd()+1 && !x.finAcked {
 			x.finAcknowledged(now)
@@ -120,7 +120,7 @@ func (x *Conn) resetReceived(now sim.Time, s *Segment) {
 	}
 }
 
-// challenge has who sent a segment that may be forged say so once more (RFC
+// challenge asks the sender of a segment that may be forged to confirm it (RFC
 // 5961 §3.2, §4.2, §5.2), not more often than the Spec allows (§7).
 func (x *Conn) challenge(now sim.Time) {
 	if now < x.challenged {
@@ -151,7 +151,7 @@ func (x *Conn) inSynSent(now sim.Time, s *Segment) {
 		if len(s.Data) > 0 || s.Flags&FIN != 0 {
 			x.take(now, &Segment{Seq: s.Seq + 1, Flags: s.Flags & FIN, Data: s.Data})
 		}
-	default: // both have opened at once
+	default: // both sides have opened at once
 		x.synced(s)
 		x.state, x.nxt = SynReceived, x.iss
 		x.retries, x.timed = 0, false
@@ -161,7 +161,8 @@ func (x *Conn) inSynSent(now sim.Time, s *Segment) {
 	}
 }
 
-// agreed is the fifth check in SYN-RECEIVED: false, the segment acknowledges something else.
+// agreed is the fifth check in SYN-RECEIVED. False: the segment acknowledges
+// something else.
 func (x *Conn) agreed(now sim.Time, s *Segment) bool {
 	if s.Ack != x.iss+1 || x.top == x.iss {
 		x.sendReset(s.Ack, false)
@@ -172,7 +173,7 @@ func (x *Conn) agreed(now sim.Time, s *Segment) bool {
 	return true
 }
 
-// establish enters ESTABLISHED: the other side has acknowledged the SYN.
+// establish enters ESTABLISHED: the peer has acknowledged the SYN.
 func (x *Conn) establish(now sim.Time, s *Segment) {
 	x.una, x.nxt, x.state = s.Ack, s.Ack, Established
 	x.wl1, x.wl2 = s.Seq, s.Ack
@@ -189,11 +190,12 @@ func (x *Conn) establish(now sim.Time, s *Segment) {
 	}
 }
 
-// text are the seventh and the eighth check: the bytes of the segment, and its FIN.
+// text is the seventh and the eighth check: the bytes of the segment, and its
+// FIN.
 func (x *Conn) text(now sim.Time, s *Segment) {
 	switch x.state {
 	case Established, FinWait1, FinWait2:
-		// RFC 9293 §3.6.1: nobody will read it
+		// RFC 9293 §3.6.1: the program will not read it
 		if x.released && len(s.Data) > 0 && after(s.Seq+uint32(len(s.Data)), x.rcv) > 0 {
 			x.sendReset(x.top, true)
 			x.fail(now, ErrAborted)
@@ -208,8 +210,8 @@ func (x *Conn) text(now sim.Time, s *Segment) {
 	}
 }
 
-// Refuse is what answers a segment of no connection (RFC 9293 §3.10.7.1, and
-// §3.10.7.2 for one that is no SYN): false, nothing does.
+// Refuse returns the answer to a segment without a connection (RFC 9293
+// §3.10.7.1, and §3.10.7.2 for one that is no SYN). False: there is no answer.
 func Refuse(s *Segment) (answer Segment, due bool) {
 	if s.Flags&RST != 0 {
 		return answer, false
@@ -224,7 +226,8 @@ func Refuse(s *Segment) (answer Segment, due bool) {
 	return answer, true
 }
 
-// sendReset has a reset sent at the next Output; with an acknowledgement of what has come.
+// sendReset sends a reset at the next Output, with or without an
+// acknowledgement of the received bytes.
 func (x *Conn) sendReset(seq uint32, acknowledges bool) {
 	r := Segment{Flags: RST, Seq: seq}
 	if acknowledges {

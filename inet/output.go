@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Output gives segments that the connection may send now to emit, which must
-// not keep them or what they refer to: so many at most. It reports whether
-// there may be more.
+// Output passes at most so many segments that the connection may send now to
+// emit. emit must not keep them or their data. Output reports whether there may
+// be more.
 func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
 	last := x.Stats.Segments + min(int64(most), math.MaxInt64-x.Stats.Segments)
 	if x.reset.due && most > 0 {
@@ -54,8 +54,8 @@ func (x *Conn) acknowledge(emit func(*Segment)) {
 	x.send(emit)
 }
 
-// begin is Output until the connection is established: the SYN, and in
-// SYN-RECEIVED what answers a segment that was not acceptable, or is
+// begin is Output until the connection is established. It sends the SYN, and in
+// SYN-RECEIVED the answer to a segment that was not acceptable or is
 // challenged.
 func (x *Conn) begin(now sim.Time, last int64, emit func(*Segment)) (more bool) {
 	switch {
@@ -70,13 +70,14 @@ func (x *Conn) begin(now sim.Time, last int64, emit func(*Segment)) (more bool) 
 	return false
 }
 
-// synchronize sends the SYN, with an acknowledgement if the other side's has come.
+// synchronize sends the SYN, with an acknowledgement if the peer's SYN has
+// come.
 func (x *Conn) synchronize(now sim.Time, emit func(*Segment)) {
 	x.out = Segment{Seq: x.iss, Flags: SYN, MSS: uint16(min(x.c.MSS, 0xffff)), Selective: x.c.SACK}
 	if x.c.WindowScale {
 		x.out.Scale = 1 + int(x.myShift)
 	}
-	if x.state == SynReceived { // a side that was offered nothing offers nothing
+	if x.state == SynReceived { // without an offer from the peer this side offers nothing
 		x.out.Flags |= ACK
 		x.out.Selective = x.sack.on
 		if x.myShift == 0 && x.shift == 0 {
@@ -90,8 +91,8 @@ func (x *Conn) synchronize(now sim.Time, emit func(*Segment)) {
 	x.sent(now, x.iss, 1)
 }
 
-// acknowledging is the sequence number of a segment without data: what would
-// come next, unless the other side's window ends before.
+// acknowledging returns the sequence number of a segment without data: the next
+// one to send, or the end of the peer's window if it is lower.
 func (x *Conn) acknowledging() uint32 {
 	if edge := x.una + x.wnd; after(x.top, edge) > 0 {
 		return edge
@@ -99,14 +100,15 @@ func (x *Conn) acknowledging() uint32 {
 	return x.top
 }
 
-// tellBlocks puts what came behind holes into a segment (RFC 2018 §3, §4).
+// tellBlocks puts the blocks received after holes into a segment (RFC 2018 §3,
+// §4).
 func (x *Conn) tellBlocks() {
 	if x.sack.on {
 		x.out.Told = uint8(copy(x.out.Blocks[:], x.blocks))
 	}
 }
 
-// repeat sends the first segment that was not acknowledged once more.
+// repeat sends the first unacknowledged segment again.
 func (x *Conn) repeat(now sim.Time, emit func(*Segment)) {
 	n := max(0, min(x.mss, int(after(x.dataEnd(), x.una))))
 	if x.sack.on {
@@ -118,16 +120,17 @@ func (x *Conn) repeat(now sim.Time, emit func(*Segment)) {
 	x.arm(now)
 }
 
-// next sends the next segment if windows let it, and reports whether they did.
+// next sends the next segment if the windows allow it, and reports whether it
+// did.
 func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	if x.recovering && x.sack.on {
 		return x.nextSelective(now, emit)
 	}
 	if x.sack.on {
-		x.nxt = x.sack.skip(x.nxt) // after a time-out: what was told since then
+		x.nxt = x.sack.skip(x.nxt) // after a time-out: skip acknowledged blocks
 	}
 	left := int(after(x.dataEnd(), x.nxt))
-	if left < 0 || left == 0 && !x.closed { // the FIN, too, was sent
+	if left < 0 || left == 0 && !x.closed { // the FIN is sent too
 		return false
 	}
 	flight := int(x.nxt - x.una)
@@ -136,15 +139,15 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 		x.cwnd = min(x.cwnd, x.initialWindow())
 	}
 	n := min(x.mss, left, int(x.allowed())-flight, int(x.wnd)-flight)
-	if x.sack.on && x.nxt != x.top { // after a time-out what was told since is not under way
+	if x.sack.on && x.nxt != x.top { // after a time-out: skip acknowledged blocks
 		n = min(x.mss, left, int(x.allowed())-flight+x.sack.below(x.nxt), int(x.wnd)-flight)
 		n = x.sack.gap(x.nxt, n)
 	}
 	if x.probe {
 		n = max(n, min(left, 1))
 	} else if left == 0 && int(x.wnd) <= flight {
-		// a FIN, too, waits for a window, so that it is asked about for as long
-		// as there are answers
+		// A FIN also waits for a window, so that probes go on as long as there are
+		// answers.
 		return false
 	}
 	if left > 0 && n < 1 || n < x.mss && !x.probe && x.holdsBack(n, left, flight) {
@@ -155,8 +158,8 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	return true
 }
 
-// allowed is the congestion window, with what limited transmit adds (RFC 3042,
-// RFC 5681 §3.2, step 1; RFC 6675 §5, (3)).
+// allowed returns the congestion window, with the addition of limited transmit
+// (RFC 3042, RFC 5681 §3.2, step 1; RFC 6675 §5, (3)).
 func (x *Conn) allowed() uint32 {
 	if x.c.LimitedTransmit && !x.recovering && x.duplicates > 0 && x.nxt == x.top {
 		return x.cwnd + uint32(min(x.duplicates, duplicateThreshold-1)*x.mss)
@@ -167,7 +170,7 @@ func (x *Conn) allowed() uint32 {
 // holdsBack reports whether a segment that is not full waits (RFC 9293
 // §3.8.6.2.1 and, for Nagle, §3.7.4).
 func (x *Conn) holdsBack(n, left, flight int) bool {
-	if n == left { // all there is: (2)
+	if n == left { // all bytes that there are: (2)
 		return x.c.Nagle && flight > 0 && !x.closed
 	}
 	// (3)
@@ -221,8 +224,8 @@ func (x *Conn) fill(now sim.Time, emit func(*Segment), hole Block) {
 	x.emitData(now, emit, hole.From, n)
 }
 
-// repeated notes that n bytes from a sequence number on are sent again, with
-// the FIN if they are the last.
+// repeated notes that n bytes from a sequence number on are sent again, and the
+// FIN if they are the last.
 func (x *Conn) repeated(seq uint32, n int) {
 	x.sack.again = seq + uint32(n)
 	if x.sack.again == x.dataEnd() && x.closed {
@@ -230,7 +233,7 @@ func (x *Conn) repeated(seq uint32, n int) {
 	}
 }
 
-// emitData sends n bytes from a sequence number on and, behind the last, the FIN.
+// emitData sends n bytes from a sequence number on, and the FIN after the last.
 func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 	at := int(seq - x.base)
 	x.out = Segment{Seq: seq, Flags: ACK}
@@ -255,11 +258,11 @@ func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 		x.Stats.Retransmitted++
 	}
 	apart := false
-	// options take of the MSS (RFC 9293 §3.7.1)
+	// options reduce the MSS (RFC 9293 §3.7.1)
 	if len(x.out.Data)+8*min(len(x.blocks), mostTold)+4 <= x.mss {
 		x.tellBlocks()
 	} else if x.sack.on && len(x.blocks) > 0 {
-		apart = x.ackNow // blocks that are to be told go in a segment of their own
+		apart = x.ackNow // new blocks go in a separate segment
 	}
 	x.lastData = now
 	x.send(emit)
@@ -267,7 +270,7 @@ func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 	x.sent(now, seq, length)
 }
 
-// sent notes that sequence numbers are under way.
+// sent notes that sequence numbers are in flight.
 func (x *Conn) sent(now sim.Time, seq uint32, n int) {
 	end := seq + uint32(n)
 	fresh := after(x.top, seq) <= 0
@@ -289,7 +292,7 @@ func (x *Conn) sent(now sim.Time, seq uint32, n int) {
 	}
 }
 
-// send completes the segment and gives it away.
+// send completes the segment and emits it.
 func (x *Conn) send(emit func(*Segment)) {
 	s := &x.out
 	s.SrcPort, s.DstPort = x.Local, x.Remote

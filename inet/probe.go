@@ -2,21 +2,20 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// tail is the state of tail loss probes (RFC 8985 §7.1): when the last segments
-// of a window are lost nothing comes behind them that would say so. A probe
-// does.
+// tail is the state of tail loss probes (RFC 8985 §7.1). If the last segments
+// of a window are lost, no later segment can show it. A probe can.
 type tail struct {
 	at      sim.Time // when the next probe is due, PTO; Never: none
-	due     bool     // it is to be sent
-	out     bool     // one was sent, and its acknowledgement has not come
-	resent  bool     // it was of bytes that had been sent before
-	end     uint32   // TLP.end_seq: top behind it
-	segment uint32   // where the last segment begins that was sent for the first time
+	due     bool     // it is due to be sent
+	out     bool     // one was sent and has no acknowledgement
+	resent  bool     // it repeated bytes that had been sent before
+	end     uint32   // TLP.end_seq: top after it
+	segment uint32   // start of the last segment that was sent for the first time
 }
 
-// expectProbe starts the timer of a probe, or stops it (RFC 8985 §7.2): it is for flights of which
-// nothing is missing as far as one knows, and does not come later than the time-out, whose place it
-// takes then.
+// expectProbe starts or stops the timer of a probe (RFC 8985 §7.2). A probe is
+// for a flight in which nothing is known to be missing. It comes no later than
+// the time-out, which it then replaces.
 func (x *Conn) expectProbe(now sim.Time) {
 	x.tail.at = Never
 	if !x.c.TailLossProbe || !x.sack.on || x.tail.out || x.recovering || x.retries > 0 || len(x.sack.got) > 0 || after(x.recover, x.una) > 0 ||
@@ -26,7 +25,7 @@ func (x *Conn) expectProbe(now sim.Time) {
 	d := x.c.RTOInitial // there is no measurement
 	if x.srtt > 0 {
 		d = x.srtt.Later(x.srtt)
-		if x.top-x.una <= uint32(x.mss) { // who has one segment may hold its acknowledgement back
+		if x.top-x.una <= uint32(x.mss) { // the receiver of one segment may delay its acknowledgement
 			d = d.Later(x.c.TailLossAckDelay)
 		}
 		d = max(d, x.c.TailLossLeast)
@@ -34,16 +33,16 @@ func (x *Conn) expectProbe(now sim.Time) {
 	x.tail.at = min(now.Later(d), x.expires)
 }
 
-// probeTimedOut is the end of that timer: a probe is sent, and the time-out begins again
-// (RFC 8985 §7.3), so that it comes if that is lost, too.
+// probeTimedOut handles the end of that timer. It sends a probe and restarts
+// the time-out (RFC 8985 §7.3), in case the probe is lost too.
 func (x *Conn) probeTimedOut(now sim.Time) {
 	x.tail.at, x.tail.due = Never, true
 	x.arm(now)
 }
 
 // probeTail sends the probe (RFC 8985 §7.3): the next segment, whatever the
-// congestion window is, or if there is none, or no window for it, the last one
-// once more.
+// congestion window. If there is none, or no window for it, it repeats the last
+// segment.
 func (x *Conn) probeTail(now sim.Time, emit func(*Segment)) {
 	x.tail.due = false
 	x.tail.out, x.tail.resent = true, false
@@ -64,12 +63,13 @@ func (x *Conn) probeTail(now sim.Time, emit func(*Segment)) {
 	x.tail.end = x.top
 }
 
-// probeAnswered looks at an acknowledgement for what it says of a probe (RFC
-// 8985 §7.4): that it has come, with a hole before it, which was sent so much
-// sooner that it is lost (§6.2, RACK: by more than any reordering); or that it
-// has made up for the last segment, which was lost, then, and is congestion
-// like any other. It has acknowledged so many bytes, and told news in blocks or
-// not.
+// probeAnswered checks an acknowledgement for the result of a probe (RFC 8985
+// §7.4). There are two cases with a loss. The probe arrived with a hole before
+// it; the bytes of the hole were sent so much sooner that they are lost (§6.2,
+// RACK: by more than any reordering). Or the probe has replaced the last
+// segment, which was therefore lost; this loss is congestion like any other.
+// gone is how many new bytes the acknowledgement covers; news reports whether
+// its blocks are new.
 func (x *Conn) probeAnswered(s *Segment, gone uint32, news bool) {
 	if !x.tail.out {
 		return
@@ -87,11 +87,11 @@ func (x *Conn) probeAnswered(s *Segment, gone uint32, news bool) {
 	case age < 0:
 	case !x.tail.resent:
 		x.tail.out = false
-	case age > 0: // §7.4.2: it was the probe that came
+	case age > 0: // §7.4.2: the probe arrived, the segment did not
 		x.tail.out = false
 		x.ssthresh = max((x.top-x.una+gone)/2, 2*uint32(x.mss))
 		x.cwnd = min(x.cwnd, x.ssthresh)
-	case gone == 0 && !news && s.Told == 0 && len(s.Data) == 0: // both have come
+	case gone == 0 && !news && s.Told == 0 && len(s.Data) == 0: // both have arrived
 		x.tail.out = false
 	}
 }

@@ -6,27 +6,27 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// piece is data that came before its turn.
+// piece is data received before its turn.
 type piece struct {
 	seq  uint32
 	data []byte
 	fin  bool
 }
 
-// end is the sequence number behind the data.
+// end is the sequence number after the data.
 func (p *piece) end() uint32 { return p.seq + uint32(len(p.data)) }
 
-// pieceBytes is what a piece takes of memory beside its data: the piece itself,
-// and what an allocation is rounded up by.
+// pieceBytes is the memory of a piece in addition to its data: the piece, and
+// the rounding of an allocation.
 const pieceBytes = 64
 
-// dropEarly forgets a piece.
+// dropEarly drops a piece.
 func (x *Conn) dropEarly(i int) {
 	x.held -= len(x.early[i].data) + pieceBytes
 	x.early = slices.Delete(x.early, i, i+1)
 }
 
-// take takes the data of a segment, and the end of it.
+// take takes the data of a segment, and its FIN.
 func (x *Conn) take(now sim.Time, s *Segment) {
 	p := piece{s.Seq, s.Data, s.Flags&FIN != 0}
 	if len(p.data) == 0 && !p.fin {
@@ -34,7 +34,7 @@ func (x *Conn) take(now sim.Time, s *Segment) {
 	}
 	switch age := after(p.seq, x.rcv); {
 	case age > 0:
-		x.ackNow = true // a duplicate for who sends (RFC 5681 §4.2)
+		x.ackNow = true // a duplicate for the sender (RFC 5681 §4.2)
 		x.keep(p, int(age))
 		return
 	case x.finished:
@@ -43,7 +43,7 @@ func (x *Conn) take(now sim.Time, s *Segment) {
 	}
 	hole := len(x.early) > 0
 	if !x.append(now, p) {
-		x.ackNow = true // it was there
+		x.ackNow = true // it had come before
 		return
 	}
 	for len(x.early) > 0 && after(x.early[0].seq, x.rcv) <= 0 {
@@ -63,8 +63,8 @@ func (x *Conn) take(now sim.Time, s *Segment) {
 	}
 }
 
-// append takes a piece that begins at rcv or before, as far as there is room;
-// false: there was nothing new in it.
+// append takes a piece that begins at rcv or before, as much of it as there is
+// room for. It returns false if the piece has nothing new.
 func (x *Conn) append(now sim.Time, p piece) bool {
 	old := int(-after(p.seq, x.rcv))
 	if old > len(p.data) || old == len(p.data) && !p.fin || x.finished {
@@ -87,12 +87,12 @@ func (x *Conn) append(now sim.Time, p piece) bool {
 	return true
 }
 
-// keep keeps a piece that has come before its turn, as far as it lies within
-// the window and was not there: pieces do not overlap, so their data is no more
-// than the window. Small ones that follow each other are joined, and there is
-// room for no more of them than take as much memory again as the window: what
-// is refused is not told, and comes again (Linux charges a segment's memory to
-// the buffer, too: tcp_try_rmem_schedule).
+// keep keeps a piece that came before its turn, as far as it lies within the
+// window and is new. Pieces do not overlap, so their data is no more than the
+// window. Small pieces that follow each other are joined. The memory of all
+// pieces is limited to twice the window. A piece beyond the limit is not
+// acknowledged in a block, so it comes again (Linux also charges a segment's
+// memory to the buffer: tcp_try_rmem_schedule).
 func (x *Conn) keep(p piece, age int) {
 	x.Stats.Reordered++
 	if most := x.room() - age; len(p.data) > most {
@@ -103,8 +103,7 @@ func (x *Conn) keep(p piece, age int) {
 		e := &x.early[i]
 		if old := int(after(e.end(), p.seq)); old > 0 {
 			cut := min(old, len(p.data))
-			// what lies behind an end that is said now came before: the other
-			// side breaks its word
+			// data after an announced end came earlier: the peer contradicts itself
 			p.seq, p.data, p.fin = p.seq+uint32(cut), p.data[cut:], p.fin && cut == old
 		}
 		p.fin = p.fin && !e.fin
@@ -135,7 +134,7 @@ func (x *Conn) keep(p piece, age int) {
 	}
 }
 
-// note puts the block that a piece is in first (RFC 2018 §4).
+// note puts the block with a piece first (RFC 2018 §4).
 func (x *Conn) note(b Block) {
 	if b.From == b.To {
 		return
@@ -155,11 +154,11 @@ func (x *Conn) note(b Block) {
 	x.blocks = slices.Insert(x.blocks, 0, b)
 }
 
-// room is how many bytes more may come.
+// room returns how many more bytes may come.
 func (x *Conn) room() int { return max(0, x.c.ReceiveBuffer-x.came.len()) }
 
-// window is what is told of the room for data, shifted. Its right edge moves by
-// a segment, or by half of the buffer, at least (RFC 9293 §3.8.6.2.2).
+// window returns the window to announce, shifted. Its right edge moves by at
+// least a segment, or half of the buffer (RFC 9293 §3.8.6.2.2).
 func (x *Conn) window() uint32 {
 	room := uint32(x.room())
 	if old := after(x.told, x.rcv); old >= 0 && int(room)-int(old) < min(x.c.MSS, x.c.ReceiveBuffer/2) && uint32(old) < room {

@@ -5,27 +5,27 @@ import "slices"
 // Block is a range of sequence numbers, To excluded (RFC 2018 §3).
 type Block struct{ From, To uint32 }
 
-// maxBlocks is the most ranges that are remembered of what came behind holes: a
-// hostile receiver could tell one for each byte.
+// maxBlocks is the most ranges kept of the bytes after holes: a hostile
+// receiver could report one for each byte.
 const maxBlocks = 256
 
-// scoreboard is what the other side has told of bytes that came behind holes,
-// and what was sent again (RFC 6675 §2, §4).
+// scoreboard is the blocks that the peer has acknowledged after holes, and the
+// progress of retransmission (RFC 6675 §2, §4).
 type scoreboard struct {
 	on     bool
 	got    []Block // in order, apart, beyond una
-	again  uint32  // HighRxt + 1: what lies before was sent again in this recovery
+	again  uint32  // HighRxt + 1: bytes before it were sent again in this recovery
 	rescue bool    // (4) of NextSeg was used in this recovery
-	late   bool    // a probe has come that was sent much later than all before it:
-	before uint32  // what was not told before this is lost (RFC 8985 §6.2)
+	late   bool    // a probe arrived that was sent much later than all segments before it
+	before uint32  // bytes before it without an acknowledgement are lost (RFC 8985 §6.2)
 }
 
 // update takes the blocks of an acknowledgement and reports whether they have
-// told anything new. Blocks of what was never sent are passed over.
+// news. It ignores blocks of bytes that were never sent.
 func (b *scoreboard) update(s *Segment, una, top uint32) (news bool) {
 	for _, k := range s.Blocks[:s.Told] {
 		if after(k.From, una) < 0 {
-			k.From = una // a duplicate that was told (RFC 2883), or an old block
+			k.From = una // a report of a duplicate (RFC 2883), or an old block
 		}
 		if after(k.To, k.From) > 0 && after(k.To, top) <= 0 && b.add(k) {
 			news = true
@@ -34,7 +34,8 @@ func (b *scoreboard) update(s *Segment, una, top uint32) (news bool) {
 	return news
 }
 
-// add joins a block with those that it touches; false: nothing of it is new.
+// add joins a block with the blocks that it touches. False: nothing of it is
+// new.
 func (b *scoreboard) add(k Block) bool {
 	i := 0
 	for i < len(b.got) && after(k.From, b.got[i].To) > 0 {
@@ -65,7 +66,7 @@ func (b *scoreboard) add(k Block) bool {
 	return true
 }
 
-// forget drops what was acknowledged.
+// forget drops acknowledged bytes.
 func (b *scoreboard) forget(una uint32) {
 	n := 0
 	for n < len(b.got) && after(b.got[n].To, una) <= 0 {
@@ -77,10 +78,11 @@ func (b *scoreboard) forget(una uint32) {
 	}
 }
 
-// begin begins a recovery, whose first segment is sent again at una.
+// begin begins a recovery. Its first segment is sent again at una.
 func (b *scoreboard) begin(una uint32) { b.again, b.rescue, b.late = una, false, false }
 
-// lost is IsLost: so much came beyond a sequence number that it will not come any more.
+// lost is IsLost: so much came beyond a sequence number that it will not come
+// any more.
 func (b *scoreboard) lost(seq, mss uint32) bool {
 	if b.late && after(b.before, seq) > 0 {
 		return true
@@ -95,9 +97,9 @@ func (b *scoreboard) lost(seq, mss uint32) bool {
 	return ranges >= duplicateThreshold || bytes > (duplicateThreshold-1)*mss
 }
 
-// pipe is SetPipe: bytes that are thought to be under way.
+// pipe is SetPipe: the estimate of the bytes in flight.
 func (b *scoreboard) pipe(una, top, mss uint32) (bytes uint32) {
-	ranges, told, to := 0, uint32(0), top // told beyond the hole, from the last one on
+	ranges, told, to := 0, uint32(0), top // sacked beyond the hole, from the last block down
 	for i := len(b.got); i >= 0; i-- {
 		from := una
 		if i > 0 {
@@ -119,9 +121,9 @@ func (b *scoreboard) pipe(una, top, mss uint32) (bytes uint32) {
 	return bytes
 }
 
-// hole is (1) and (3) of NextSeg: the first range beyond those that were sent
-// again, before the highest one that was told, that is lost, or any. What lies
-// before a hole that is not lost may be, what lies behind it is not.
+// hole is (1) and (3) of NextSeg. It returns the first range that was not sent
+// again, before the highest block, if it is lost or whatever is set. If this
+// hole is not lost, no later hole is: fewer bytes came beyond it.
 func (b *scoreboard) hole(una, mss uint32, whatever bool) (found Block, is bool) {
 	at := una
 	for _, k := range b.got {
@@ -137,7 +139,7 @@ func (b *scoreboard) hole(una, mss uint32, whatever bool) (found Block, is bool)
 	return found, false
 }
 
-// last is (4) of NextSeg: the highest range that was not told.
+// last is (4) of NextSeg: the highest range without a block.
 func (b *scoreboard) last(una, top uint32) (found Block, is bool) {
 	found = Block{una, top}
 	for i := len(b.got) - 1; i >= 0; i-- {
@@ -149,7 +151,7 @@ func (b *scoreboard) last(una, top uint32) (found Block, is bool) {
 	return found, after(found.To, found.From) > 0
 }
 
-// skip returns the first sequence number from seq on that was not told to have come.
+// skip returns the first sequence number from seq on that is in no block.
 func (b *scoreboard) skip(seq uint32) uint32 {
 	for _, k := range b.got {
 		if after(k.From, seq) <= 0 && after(k.To, seq) > 0 {
@@ -159,7 +161,7 @@ func (b *scoreboard) skip(seq uint32) uint32 {
 	return seq
 }
 
-// below is how many bytes before seq were told.
+// below returns how many bytes before seq are in blocks.
 func (b *scoreboard) below(seq uint32) (n int) {
 	for _, k := range b.got {
 		if after(k.To, seq) <= 0 {
@@ -169,7 +171,7 @@ func (b *scoreboard) below(seq uint32) (n int) {
 	return n
 }
 
-// gap is how many bytes lie between seq and the next range that was told.
+// gap returns how many bytes lie between seq and the next block, at most most.
 func (b *scoreboard) gap(seq uint32, most int) int {
 	for _, k := range b.got {
 		if d := after(k.From, seq); d > 0 {

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// octets is the scoreboard as RFC 6675 §2 and §4 write it: a mark for each byte.
+// octets is the scoreboard in the form of RFC 6675 §2 and §4: a mark for each
+// byte.
 type octets struct {
 	una, top, again, mss int
 	told                 []bool
@@ -43,7 +44,8 @@ func (o *octets) pipe() (n int) {
 	return n
 }
 
-// hole is rules (1) and (3) of NextSeg: the first byte to be sent again; -1: there is none.
+// hole is rules (1) and (3) of NextSeg: the first byte to send again, -1 if
+// there is none.
 func (o *octets) hole(whatever bool) int {
 	highest := o.top - 1
 	for highest >= o.una && !o.told[highest] {
@@ -57,7 +59,7 @@ func (o *octets) hole(whatever bool) int {
 	return -1
 }
 
-// last is rule (4): the highest byte that was not told.
+// last is rule (4): the highest byte without a mark.
 func (o *octets) last() int {
 	for i := o.top - 1; i >= o.una; i-- {
 		if !o.told[i] {
@@ -67,8 +69,8 @@ func (o *octets) last() int {
 	return -1
 }
 
-// The scoreboard keeps ranges and counts from one end; it says what a mark for
-// each byte says, whatever was told in whatever order, and acknowledged.
+// The scoreboard keeps ranges and counts from one end. It agrees with a mark
+// for each byte, for any blocks and acknowledgements in any order.
 func TestScoreboardAgainstOctets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const first = 1<<32 - 40 // sequence numbers wrap

@@ -7,7 +7,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// State is that of a connection (RFC 9293 §3.3.2). LISTEN is no state of a Conn: a Host listens.
+// State is the state of a connection (RFC 9293 §3.3.2). LISTEN is no state of a
+// Conn: a Host listens.
 type State uint8
 
 // States.
@@ -28,7 +29,7 @@ var stateNames = [...]string{
 	"CLOSED", "SYN-SENT", "SYN-RECEIVED", "ESTABLISHED", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "CLOSING", "LAST-ACK", "TIME-WAIT",
 }
 
-// String is the state's name in RFC 9293.
+// String returns the state's name in RFC 9293.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -36,30 +37,32 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// Why a connection has ended before its streams had.
+// Reasons for the end of a connection before the end of its streams.
 var (
-	// ErrRefused: the other side answered the SYN with a reset, as ECONNREFUSED.
+	// ErrRefused: the peer answered the SYN with a reset, as ECONNREFUSED.
 	ErrRefused = errors.New("connection refused")
-	// ErrReset: the other side reset the connection, as ECONNRESET.
+	// ErrReset: the peer reset the connection, as ECONNRESET.
 	ErrReset = errors.New("connection reset by peer")
-	// ErrTimeout: the other side has not answered for as often, or as long, as
-	// the Spec allows, as ETIMEDOUT.
+	// ErrTimeout: the peer has not answered within the number or the time that the
+	// Spec allows, as ETIMEDOUT.
 	ErrTimeout = errors.New("connection timed out")
-	// ErrAborted: the own program has called Abort, or Release with bytes that it had not read.
+	// ErrAborted: the own program has called Abort, or Release with unread bytes.
 	ErrAborted = errors.New("connection aborted")
 )
 
-// Failure is how a connection has failed; it wraps one of the errors above.
+// Failure is the reason and the circumstances of a failed connection. It wraps
+// one of the errors above.
 type Failure struct {
 	Err    error
-	State  State    // it was in
-	At     sim.Time // it failed
-	Since  sim.Time // ErrTimeout: what was not answered was sent first
-	Tries  int      // ErrTimeout: so often it was sent again, or the window was asked about
-	Waited string   // ErrTimeout: for what it waited
+	State  State    // at the failure
+	At     sim.Time // of the failure
+	Since  sim.Time // ErrTimeout: when the unanswered segment was first sent
+	Tries  int      // ErrTimeout: number of retransmissions, or of window probes
+	Waited string   // ErrTimeout: the answer that did not come
 }
 
-// Error says what was waited for, for how long, and how often it was sent.
+// Error names the missing answer, the time waited, and the number of
+// retransmissions.
 func (f *Failure) Error() string {
 	if f.Waited == "" {
 		return fmt.Sprintf("inet: %v in state %v at %v", f.Err, f.State, f.At)
@@ -73,7 +76,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // State returns the connection's state.
 func (x *Conn) State() State { return x.state }
 
-// Err returns why the connection has failed, a *Failure; nil: it has not.
+// Err returns the reason why the connection has failed, a *Failure, or nil.
 func (x *Conn) Err() error {
 	if x.failure == nil {
 		return nil
@@ -81,13 +84,14 @@ func (x *Conn) Err() error {
 	return x.failure
 }
 
-// Established reports whether both sides have agreed.
+// Established reports whether the handshake is done.
 func (x *Conn) Established() bool { return x.state >= Established }
 
-// synchronized reports whether sequence numbers of both sides are known and acknowledged.
+// synchronized reports whether the sequence numbers of both sides are known and
+// acknowledged.
 func (x *Conn) synchronized() bool { return x.state >= Established }
 
-// Done reports whether all that was written, and the end of it, was acknowledged.
+// Done reports whether everything written, and the FIN, is acknowledged.
 func (x *Conn) Done() bool { return x.closed && x.finAcked }
 
 // fail ends the connection.
@@ -96,7 +100,7 @@ func (x *Conn) fail(now sim.Time, err error) {
 	x.end()
 }
 
-// gaveUp ends it because nobody answers.
+// gaveUp ends the connection because there is no answer.
 func (x *Conn) gaveUp(now sim.Time) {
 	f := &Failure{Err: ErrTimeout, State: x.state, At: now, Since: x.since, Tries: x.retries}
 	switch {
@@ -123,7 +127,7 @@ func (x *Conn) end() {
 	x.early, x.held = nil, 0
 }
 
-// finSent is the event that a FIN goes out for the first time.
+// finSent handles the first sending of the FIN.
 func (x *Conn) finSent() {
 	switch x.state {
 	case Established:
@@ -133,7 +137,7 @@ func (x *Conn) finSent() {
 	}
 }
 
-// finAcknowledged is the event that the own FIN was acknowledged.
+// finAcknowledged handles the acknowledgement of the own FIN.
 func (x *Conn) finAcknowledged(now sim.Time) {
 	x.finAcked = true
 	switch x.state {
@@ -149,7 +153,7 @@ func (x *Conn) finAcknowledged(now sim.Time) {
 	}
 }
 
-// finReceived is the event that the other side's FIN has come, in order.
+// finReceived handles the peer's FIN, which has come in order.
 func (x *Conn) finReceived(now sim.Time) {
 	x.finished = true
 	switch x.state {
@@ -162,7 +166,7 @@ func (x *Conn) finReceived(now sim.Time) {
 	}
 }
 
-// timeWait enters TIME-WAIT, or stays there once more (RFC 9293 §3.10.7.4, eighth).
+// timeWait enters TIME-WAIT, or restarts it (RFC 9293 §3.10.7.4, eighth).
 func (x *Conn) timeWait(now sim.Time) {
 	x.state, x.linger = TimeWait, Never
 	if x.c.TimeWait > 0 {

@@ -27,10 +27,10 @@ func load(t require.TestingT, name string, mss int, overrides ...string) inet.Co
 }
 
 // streams sends bytes in both directions until both ends have read all and
-// nothing happens any more: they are closed, without a failure. (The
-// acknowledgement of a FIN may be lost until the other side's TIME-WAIT is
-// over, which then resets.) Programs read and write pieces of different
-// lengths, and close in any order.
+// there are no more events. Both ends are then closed, without a failure. (The
+// acknowledgement of a FIN may be lost until the peer's TIME-WAIT is over; the
+// peer then resets.) Programs read and write pieces of different lengths, and
+// close in any order.
 func (w *wire) streams(bytes [2]int, lazy int) {
 	var written, read [2]int
 	w.output(0)
@@ -57,8 +57,8 @@ func (w *wire) streams(bytes [2]int, lazy int) {
 	}
 }
 
-// program writes what there is room for, and reads what has come: byte k of a
-// stream is a function of k.
+// program writes as much as there is room for, and reads all that has come:
+// byte k of a stream is a function of k.
 func (w *wire) program(side int, x *inet.Conn, bytes [2]int, written, read *[2]int) {
 	var b [5000]byte
 	for written[side] < bytes[side] {
@@ -84,9 +84,9 @@ func (w *wire) program(side int, x *inet.Conn, bytes [2]int, written, read *[2]i
 	w.output(side)
 }
 
-// TCP over lossy fabric: every byte in order, in both directions, and both ends
-// closed, under 5% loss, 5% duplicates and reordering; each set of parameters,
-// with its limits, against each.
+// TCP over a lossy fabric: every byte in order, in both directions, and both
+// ends closed, under 5% loss, 5% duplicates and reordering; each set of
+// parameters, with its limits, against each.
 func TestLossyFabric(t *testing.T) {
 	for _, a := range inet.Sets() {
 		for _, b := range inet.Sets() {
@@ -102,8 +102,8 @@ func TestLossyFabric(t *testing.T) {
 	}
 }
 
-// Streams arrive whatever the parameters, the network and the programs are.
-// Limits are off: with losses of 30% some connection would reach them.
+// Streams arrive for any parameters, network and programs. Limits are off: with
+// losses of 30% some connection would reach them.
 func TestAnyStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		end := func(name string) inet.Config {
@@ -125,7 +125,7 @@ func TestAnyStreams(t *testing.T) {
 	})
 }
 
-// Both open at once, and lose segments: there is one connection (RFC 9293
+// Both ends open at once, and lose segments: there is one connection (RFC 9293
 // §3.5), and its streams arrive.
 func TestSimultaneousOpen(t *testing.T) {
 	for seed := range uint64(20) {
@@ -138,7 +138,8 @@ func TestSimultaneousOpen(t *testing.T) {
 	}
 }
 
-// Connections and hosts stay sane whatever comes: as FuzzConn and FuzzHost, with a fixed seed.
+// Connections and hosts keep their invariants for any input: like FuzzConn and
+// FuzzHost, with a fixed seed.
 func TestHostile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	for range *hostileRuns {
@@ -146,7 +147,7 @@ func TestHostile(t *testing.T) {
 		for i := range b {
 			b[i] = byte(rng.Uint32())
 		}
-		for i := 3; i+8 < len(b); i += 12 { // mostly segments that might be true
+		for i := 3; i+8 < len(b); i += 12 { // mostly plausible segments
 			if b[i] = []byte{inet.ACK, inet.ACK, inet.ACK | inet.PSH, inet.SYN | inet.ACK, inet.ACK | inet.FIN, b[i]}[rng.IntN(6)]; rng.IntN(2) == 0 {
 				binary := rng.Uint64N(600)
 				b[i+3], b[i+4], b[i+5], b[i+6] = 0, 0, byte(binary), byte(binary>>8)
@@ -157,7 +158,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Sets are whole and valid, and what is wrong with a name or an override is said.
+// Sets are complete and valid, and an error names a wrong set or override.
 func TestSets(t *testing.T) {
 	require.Equal(t, []string{"linux", "lwip", "rfc"}, inet.Sets())
 	for _, name := range inet.Sets() {
@@ -174,7 +175,8 @@ func TestSets(t *testing.T) {
 	require.ErrorContains(t, err, "rto")
 }
 
-// BenchmarkConn is a segment of a stream, from the write to the read, with its acknowledgement.
+// BenchmarkConn measures a segment of a stream, from the write to the read,
+// with its acknowledgement.
 func BenchmarkConn(b *testing.B) {
 	for _, name := range inet.Sets() {
 		b.Run(name, func(b *testing.B) {
@@ -199,7 +201,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// pair are two ends without a network between them.
+// pair is two ends without a network between them.
 type pair struct {
 	ends     [2]*inet.Conn
 	now      sim.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// sender is an end that sends, whose other side is the test: it sees each
-// segment and acknowledges as it likes.
+// sender is an end that sends. The test is its peer: it sees each segment and
+// decides about acknowledgements.
 type sender struct {
 	t    *testing.T
 	x    *inet.Conn
@@ -54,8 +54,8 @@ func (s *sender) tell(ack uint32, window uint16) {
 	s.input(&inet.Segment{Seq: 7001, Ack: ack, Flags: inet.ACK, Window: window})
 }
 
-// segments returns where the segments that were sent since begin, in units of
-// the MSS behind the first byte.
+// segments returns the starts of the segments that were sent since the last
+// call, in units of the MSS after the first byte.
 func (s *sender) segments() (list []int) {
 	for _, g := range s.sent {
 		if len(g.Data) > 0 {
@@ -73,9 +73,9 @@ func (s *sender) write(segments int) {
 
 func (s *sender) ack(segment int) { s.tell(s.iss+1+uint32(segment*mss), 65535) }
 
-// RFC 5681 §3.1: the initial window of segments of up to 1,095 B is four; each
-// acknowledgement in slow start lets one more go beside those that it
-// acknowledges.
+// RFC 5681 §3.1: the initial window of segments of up to 1,095 B is four. In
+// slow start each acknowledgement allows one more segment in addition to those
+// it acknowledges.
 func TestSlowStart(t *testing.T) {
 	s := newSender(t)
 	s.write(100)
@@ -86,10 +86,10 @@ func TestSlowStart(t *testing.T) {
 	require.Equal(t, []int{6, 7, 8}, s.segments())
 }
 
-// RFC 5681 §3.2, RFC 6582: the third duplicate acknowledgement has the first
-// segment sent again; each further one lets another go once half the flight has
-// left; a partial acknowledgement has the next hole sent; a full one ends it
-// with the window at half the flight.
+// RFC 5681 §3.2, RFC 6582: the third duplicate acknowledgement repeats the
+// first segment. Each further one allows another segment once half the flight
+// has left. A partial acknowledgement repeats the next hole. A full one ends
+// the recovery with the window at half the flight.
 func TestFastRetransmit(t *testing.T) {
 	s := newSender(t)
 	s.write(200)
@@ -110,7 +110,7 @@ func TestFastRetransmit(t *testing.T) {
 	require.Empty(t, s.segments(), "window 8 + 3 + 5 = 16")
 	s.ack(12)
 	require.Equal(t, []int{28}, s.segments())
-	s.ack(14) // 14 is lost, too
+	s.ack(14) // 14 is lost too
 	require.Equal(t, 14, s.segments()[0])
 	s.ack(29)
 	require.LessOrEqual(t, len(s.segments()), 8)
@@ -119,10 +119,10 @@ func TestFastRetransmit(t *testing.T) {
 	s.now = s.x.Deadline()
 }
 
-// RFC 6298: the first measurement makes the time-out the round trip and four
-// halves of it, at least the minimum; a time-out doubles it (5.5) and sends the
-// first segment alone (RFC 5681 §3.1); an acknowledgement of a segment that was
-// sent again measures nothing (Karn).
+// RFC 6298: the first measurement makes the time-out the round trip plus four
+// halves of it, at least the minimum. A time-out doubles it (5.5) and sends the
+// first segment alone (RFC 5681 §3.1). An acknowledgement of a retransmission
+// measures nothing (Karn).
 func TestRetransmissionTimer(t *testing.T) {
 	s := newSender(t)
 	rto, rtt := s.x.RTO()
@@ -163,7 +163,7 @@ func TestCongestionAvoidance(t *testing.T) {
 	}
 	s.segments()
 	s.now = s.x.Deadline()
-	s.x.Expire(s.now) // threshold: half of what is under way
+	s.x.Expire(s.now) // threshold: half of the flight
 	s.output()
 	first := s.segments()[0]
 	count := func(from, n int) (sent int) { // acknowledges n segments one by one
@@ -183,8 +183,8 @@ func TestCongestionAvoidance(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.8.6: what does not fit the window waits, and a window that is
-// closed is asked about; RFC 7323: windows are scaled.
+// RFC 9293 §3.8.6: bytes that do not fit the window wait, and a closed window
+// is probed. RFC 7323: windows are scaled.
 func TestWindow(t *testing.T) {
 	s := newSender(t)
 	s.tell(101, 125) // 2,000 B
@@ -204,8 +204,9 @@ func TestWindow(t *testing.T) {
 	require.Zero(t, s.x.Stats.Timeouts)
 }
 
-// RFC 5681 §4.2: an acknowledgement for every second segment, at once for one
-// that comes out of order or fills a hole, and after a while for a single one.
+// RFC 5681 §4.2: every second segment is acknowledged. A segment out of order,
+// or one that fills a hole, is acknowledged at once, and a single one after a
+// while.
 func TestAcknowledgements(t *testing.T) {
 	x := inet.Accept(config(mss), 0, here, &inet.Segment{SrcPort: 1, DstPort: 2, Seq: 99, Flags: inet.SYN, Window: 65535, MSS: mss, Scale: 1}, 500)
 	now := sim.Time(0)

@@ -2,10 +2,10 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// Deadline is when Expire should be called at the latest; Never: there is no need.
+// Deadline is the latest time for the next Expire, Never if there is none.
 func (x *Conn) Deadline() sim.Time { return min(x.expires, x.ackAt, x.linger, x.tail.at) }
 
-// Expire deals with timers that are over. Output follows.
+// Expire handles timers that have ended. Call Output afterwards.
 func (x *Conn) Expire(now sim.Time) {
 	if now >= x.linger {
 		x.lingered(now)
@@ -27,7 +27,7 @@ func (x *Conn) Expire(now sim.Time) {
 	x.timedOut(now)
 }
 
-// lingered is the end of a state that does not last.
+// lingered handles the end of a state of limited duration.
 func (x *Conn) lingered(now sim.Time) {
 	if x.state == SynReceived {
 		x.since = now - min(now, x.c.SynReceivedMost)
@@ -37,7 +37,8 @@ func (x *Conn) lingered(now sim.Time) {
 	x.end()
 }
 
-// timedOut is the end of the retransmission timer (RFC 6298 §5.4 to 5.7, RFC 5681 §3.1).
+// timedOut handles the end of the retransmission timer (RFC 6298 §5.4 to 5.7,
+// RFC 5681 §3.1).
 func (x *Conn) timedOut(now sim.Time) {
 	if x.retries == 0 {
 		x.since = x.armed
@@ -50,7 +51,7 @@ func (x *Conn) timedOut(now sim.Time) {
 	x.retries++
 	x.timed = false
 	if x.synchronized() {
-		if x.retries == 1 { // what was sent again by this timer leaves the threshold as it is
+		if x.retries == 1 { // a retransmission by this timer leaves the threshold as it is
 			x.ssthresh = max((x.nxt-x.una)/2, uint32(2*x.mss)) // RFC 5681 §3.1, (4)
 		}
 		x.cwnd = uint32(x.mss)
@@ -63,17 +64,17 @@ func (x *Conn) timedOut(now sim.Time) {
 	x.nxt = x.una
 	x.duplicates, x.recovering, x.recover, x.again = 0, false, x.top, false
 	x.sack.late, x.tail = false, tail{at: Never, segment: x.tail.segment}
-	x.sack.got = x.sack.got[:0] // RFC 2018 §8: who told may have changed his mind
+	x.sack.got = x.sack.got[:0] // RFC 2018 §8: the receiver may have dropped the bytes
 }
 
-// backOff doubles the time-out (RFC 6298 §5.5), as often as the Spec has it.
+// backOff doubles the time-out (RFC 6298 §5.5), as often as the Spec allows.
 func (x *Conn) backOff() {
 	if x.c.RTODoublings == 0 || x.retries <= x.c.RTODoublings {
 		x.rto = min(2*x.rto, x.c.RTOMost)
 	}
 }
 
-// limit is how often a segment is sent again in this state; 0: for ever.
+// limit returns how often a segment is sent again in this state; 0: for ever.
 func (x *Conn) limit() int {
 	switch x.state {
 	case SynSent:
@@ -84,8 +85,8 @@ func (x *Conn) limit() int {
 	return x.c.Retries
 }
 
-// hopeless reports whether a segment has been sent again for as often, or as
-// long, as the Spec allows.
+// hopeless reports whether the retransmissions of a segment have reached the
+// number, or the time, that the Spec allows.
 func (x *Conn) hopeless(now sim.Time) bool {
 	n := x.limit()
 	if n > 0 && x.synchronized() && x.c.RetriesAsTime {
@@ -94,8 +95,8 @@ func (x *Conn) hopeless(now sim.Time) bool {
 	return n > 0 && x.retries >= n
 }
 
-// patience is how long a connection whose time-out is the least one, and
-// doubles, would wait through its retries (Linux: tcp_retries2).
+// patience returns how long a connection would wait through its retries, with
+// the least time-out and its doublings (Linux: tcp_retries2).
 func (s *Spec) patience() (all sim.Time) {
 	rto := s.RTOLeast
 	for range s.Retries + 1 {
@@ -114,7 +115,7 @@ func (x *Conn) arm(now sim.Time) {
 	x.armed, x.expires = now, x.later(now, d)
 }
 
-// later is the end of a timer: that of a coarse one is at a tick.
+// later returns the end of a timer. A coarse timer ends at a tick.
 func (x *Conn) later(now, d sim.Time) sim.Time {
 	t := x.c.Tick
 	if t == 0 {
@@ -136,7 +137,7 @@ func (x *Conn) askLater(now sim.Time) {
 	x.expires = x.later(now, x.persist)
 }
 
-// ask sends a probe, and the next one later (RFC 9293 §3.8.6.1).
+// ask sends a probe and starts the timer of the next (RFC 9293 §3.8.6.1).
 func (x *Conn) ask(now sim.Time) {
 	if x.c.PersistRetries > 0 && x.probes >= x.c.PersistRetries {
 		x.gaveUp(now)
@@ -156,8 +157,8 @@ func (x *Conn) ask(now sim.Time) {
 	}
 }
 
-// measured takes a measurement of the round trip, if the segment that is timed
-// was acknowledged (RFC 6298 §2).
+// measured measures the round trip if the timed segment is acknowledged (RFC
+// 6298 §2).
 func (x *Conn) measured(now sim.Time, ack uint32) {
 	if !x.timed || after(ack, x.timedEnd) < 0 {
 		return
@@ -181,7 +182,7 @@ func (x *Conn) measured(now sim.Time, ack uint32) {
 	x.rto = x.estimate()
 }
 
-// estimate is the time-out that measurements say, without back-off.
+// estimate returns the time-out from the measurements, without back-off.
 func (x *Conn) estimate() sim.Time {
 	var rto sim.Time
 	switch {
@@ -197,5 +198,6 @@ func (x *Conn) estimate() sim.Time {
 	return min(max(rto, x.c.RTOLeast), x.c.RTOMost)
 }
 
-// RTO is the time-out as it is now, and RTT the smoothed round trip, 0: there is no measurement.
+// RTO returns the current time-out and the smoothed round trip, 0 before the
+// first measurement.
 func (x *Conn) RTO() (rto, rtt sim.Time) { return x.rto, x.srtt }

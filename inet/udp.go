@@ -10,11 +10,11 @@ import (
 var (
 	// ErrNoRoom: Spec.SendBuffer bytes wait for Output already.
 	ErrNoRoom = errors.New("inet: no room for the datagram")
-	// ErrClosed: the socket was given back.
+	// ErrClosed: the socket is closed.
 	ErrClosed = errors.New("inet: the socket is closed")
 )
 
-// Socket is one of UDP (RFC 768): a port with a queue of datagrams that have come.
+// Socket is a UDP socket (RFC 768): a port with a queue of received datagrams.
 type Socket struct {
 	Port    uint16
 	Dropped int64 // datagrams for which the queue had no room
@@ -23,15 +23,15 @@ type Socket struct {
 	bytes   int
 }
 
-// Received is a datagram that has come.
+// Received is a received datagram.
 type Received struct {
 	From Addr
 	Port uint16
 	Data []byte
 }
 
-// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes, of
-// which a datagram takes its own and eight for its header.
+// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes. A
+// datagram takes its own bytes and eight for its header.
 func (h *Host) UDP(port uint16) (*Socket, error) {
 	if h.sockets[port] != nil {
 		return nil, fmt.Errorf("%w: %d", ErrInUse, port)
@@ -41,7 +41,7 @@ func (h *Host) UDP(port uint16) (*Socket, error) {
 	return u, nil
 }
 
-// Close gives the port back. What has come can be received.
+// Close frees the port. Datagrams that have come can still be received.
 func (u *Socket) Close() {
 	if u.h.sockets[u.Port] == u {
 		delete(u.h.sockets, u.Port)
@@ -51,9 +51,9 @@ func (u *Socket) Close() {
 // MaxDatagram is the most bytes of a datagram.
 func (h *Host) MaxDatagram() int { return h.c.MTU - HeaderBytes - UDPHeaderBytes }
 
-// Send sends a datagram at the next Output of the host; it may get lost.
-// Datagrams that wait for Output take Spec.SendBuffer bytes of the host, or are
-// one.
+// Send sends a datagram at the next Output of the host. The datagram may get
+// lost. Datagrams that wait for Output may take Spec.SendBuffer bytes of the
+// host; one datagram may always wait.
 func (u *Socket) Send(to Addr, port uint16, data []byte) error {
 	if most := u.h.MaxDatagram(); len(data) > most {
 		return fmt.Errorf("%w: %d bytes to %v, expected at most %d", ErrTooLong, len(data), to, most)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// increments are distances from an event to the one it posts.
+// increments are distances from an event to the one that it posts.
 var increments = []struct {
 	name string
 	draw func(r *rand.Rand) Time
@@ -48,8 +48,8 @@ func newHolder(draw func(r *rand.Rand) Time, pending int) *holder {
 	return h
 }
 
-// BenchmarkHold is one event: schedule and dispatch, with the given number
-// pending.
+// BenchmarkHold measures one event: schedule and dispatch, with the given
+// number pending.
 func BenchmarkHold(b *testing.B) {
 	for _, inc := range increments {
 		for _, pending := range []int{1, 1000, 1_000_000} {
@@ -70,8 +70,8 @@ func BenchmarkHold(b *testing.B) {
 	}
 }
 
-// scatterer is a holder whose every event goes to another actor: the events of
-// one time are posted in an order that has nothing to do with theirs.
+// scatterer is a holder whose every event goes to another actor. The events of
+// one time are posted in an order unrelated to their order of handling.
 type scatterer struct{ *holder }
 
 func (s scatterer) Handle(e *Event) {
@@ -81,7 +81,7 @@ func (s scatterer) Handle(e *Event) {
 	s.eng.Post(e.Time+Nanosecond, ID(uint32(e.A*2654435761)%1000), e.Dst, 0, e.A+1, 0, nil)
 }
 
-// BenchmarkLockstep is one event where n are always due at the same time.
+// BenchmarkLockstep measures one event while n are always due at the same time.
 func BenchmarkLockstep(b *testing.B) {
 	for _, n := range []int{2, 16, 1024, 1_000_000} {
 		for _, scattered := range []bool{false, true} {
@@ -107,7 +107,7 @@ func BenchmarkLockstep(b *testing.B) {
 	}
 }
 
-// BenchmarkCoro is one Yield and one Resume.
+// BenchmarkCoro measures one Yield and one Resume.
 func BenchmarkCoro(b *testing.B) {
 	c := NewCoro()
 	defer c.Close()
@@ -122,7 +122,7 @@ func BenchmarkCoro(b *testing.B) {
 	}
 }
 
-// BenchmarkSleep is one Sleep of a process: its event and both switches.
+// BenchmarkSleep measures one Sleep of a process: its event and both switches.
 func BenchmarkSleep(b *testing.B) {
 	e := New(1)
 	defer e.Close()

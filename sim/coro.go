@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Coro is a coroutine that can be used again and again: it runs one job at a
-// time, which may suspend itself with Yield. Nothing runs at the same time as
-// its caller. Starting, yielding and resuming allocate nothing.
+// Coro is a reusable coroutine. It runs one job at a time, and the job may
+// suspend itself with Yield. It never runs at the same time as its caller.
+// Starting, yielding and resuming allocate nothing.
 type Coro struct {
 	next   func() (struct{}, bool)
 	end    func()
@@ -28,15 +28,15 @@ const (
 	coroDead
 )
 
-// unwinding is what Yield panics with when the job is being stopped.
+// unwinding is the panic of Yield when the job is being stopped.
 type unwinding struct{}
 
 func (unwinding) Error() string { return "sim: the coroutine is being stopped" }
 
-// PanicError is what a panic in a coroutine becomes at the caller of Start,
-// Resume or Stop, which panics with it.
+// PanicError is a panic in a coroutine. The caller of Start, Resume or Stop
+// panics with it.
 type PanicError struct {
-	Value any    // what the job panicked with
+	Value any    // from the job's panic
 	Stack []byte // of the job
 }
 
@@ -99,8 +99,8 @@ func (c *Coro) Start(f func()) (done bool) {
 	return c.transfer()
 }
 
-// Yield suspends the job; only the job itself may call it. It returns when
-// somebody calls Resume and panics, to unwind the job, when somebody calls Stop.
+// Yield suspends the job; only the job may call it. It returns after Resume.
+// After Stop it panics, to unwind the job.
 func (c *Coro) Yield() {
 	if c.state != coroRunning {
 		panic("sim: Yield outside the running job of the coroutine")
@@ -115,7 +115,7 @@ func (c *Coro) Yield() {
 	}
 }
 
-// Resume goes on with a suspended job and reports whether it returned.
+// Resume continues a suspended job and reports whether it returned.
 func (c *Coro) Resume() (done bool) {
 	if c.state != coroSuspended {
 		panic("sim: Resume of a coroutine that is not suspended")
@@ -124,9 +124,8 @@ func (c *Coro) Resume() (done bool) {
 }
 
 // Stop unwinds a suspended job: its Yield panics, its deferred calls run, and
-// the coroutine is idle again. A job that recovers from the panic and goes on
-// runs until it returns; further Yields panic as well. Stop of an idle coroutine
-// does nothing.
+// the coroutine is idle again. A job that recovers from the panic runs until it
+// returns; further Yields panic too. Stop of an idle coroutine does nothing.
 func (c *Coro) Stop() {
 	switch c.state {
 	case coroRunning:
@@ -140,7 +139,7 @@ func (c *Coro) Stop() {
 // Idle reports whether the coroutine can Start a job.
 func (c *Coro) Idle() bool { return c.state == coroIdle }
 
-// Close stops the job, if any, and gives the goroutine back.
+// Close stops the job, if any, and ends the goroutine.
 func (c *Coro) Close() {
 	c.Stop()
 	c.state = coroDead
@@ -180,8 +179,7 @@ func (p *CoroPool) Get() *Coro {
 	return c
 }
 
-// Put takes back a coroutine whose job is over; one that still has a job is
-// stopped first.
+// Put takes back a coroutine. It stops a job that is not over.
 func (p *CoroPool) Put(c *Coro) {
 	c.Stop()
 	if c.state == coroIdle {

@@ -64,7 +64,7 @@ func TestCoroStopUnwinds(t *testing.T) {
 	c.Stop()
 	require.Equal(t, []string{"deferred"}, log)
 
-	// As wazero does: a job recovers, goes on, and is stopped at its next Yield.
+	// Like wazero: a job recovers, continues, and is stopped at its next Yield.
 	c.Start(func() {
 		func() {
 			defer func() { log = append(log, recover().(error).Error()) }()
@@ -77,7 +77,7 @@ func TestCoroStopUnwinds(t *testing.T) {
 	c.Stop()
 	require.Equal(t, []string{"deferred", "sim: the coroutine is being stopped", "goes on"}, log)
 
-	c.Stop() // idle: nothing to do
+	c.Stop() // idle: no effect
 	done := false
 	c.Start(func() { c.Yield(); done = true })
 	require.True(t, c.Resume(), "stopping is over")

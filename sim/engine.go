@@ -16,9 +16,9 @@ type ID int32
 type Kind uint32
 
 const (
-	// KindShared is the first kind not private to the destination. From here up to
-	// KindReserved, a package that sends events to actors of other packages (as
-	// the fabric does) takes 65,536 kinds for itself.
+	// KindShared is the first kind that is not private to the destination. From
+	// here up to KindReserved, each package that sends events to actors of other
+	// packages (for example the fabric) has 65,536 kinds of its own.
 	KindShared Kind = 0xF000_0000
 	// KindReserved is the first kind that only package sim may use. Such events
 	// never reach an actor.
@@ -28,8 +28,8 @@ const (
 	kindTimer  = KindReserved + 1 // P: the timer, A: its generation
 )
 
-// Event is what an actor handles. A, B and P mean what Kind and the destination
-// make of them; P should be a pointer, so that storing it allocates nothing.
+// Event is the input of an actor. The meaning of A, B and P depends on Kind and
+// the destination. P should be a pointer, so that storing it allocates nothing.
 type Event struct {
 	Time Time
 	Dst  ID
@@ -46,8 +46,8 @@ type Actor interface {
 	Handle(e *Event)
 }
 
-// Engine owns virtual time, the events to come, the actors and the processes.
-// It is for one goroutine at a time.
+// Engine has the virtual time, the pending events, the actors and the
+// processes. It is for one goroutine at a time.
 type Engine struct {
 	q       queue
 	now     Time
@@ -66,7 +66,7 @@ type Engine struct {
 	tracing bool
 
 	coros     CoroPool
-	processes []*Process // in order of spawning; finished ones are swept out
+	processes []*Process // in order of spawning; finished ones are removed now and then
 	alive     int
 	watched   []Waiter
 	interrupt atomic.Pointer[error]
@@ -75,19 +75,19 @@ type Engine struct {
 	most      uint64 // events
 }
 
-// entry is an actor with what belongs to its ID.
+// entry is an actor and the state of its ID.
 type entry struct {
 	Actor
 	seq uint64 // of the next event it posts
 }
 
-// group names a run of actors registered together.
+// group is a range of actors registered together.
 type group struct {
 	first ID
 	name  func(i int) string
 }
 
-// New returns an engine at time 0 with no actors. All random streams follow from
+// New returns an engine at time 0 with no actors. All random streams depend on
 // seed.
 func New(seed uint64) *Engine { return &Engine{seed: seed, until: MaxTime, most: ^uint64(0)} }
 
@@ -95,15 +95,15 @@ func New(seed uint64) *Engine { return &Engine{seed: seed, until: MaxTime, most:
 func (e *Engine) Seed() uint64 { return e.seed }
 
 // Add registers an actor and returns its ID. name is for people; hierarchical
-// names such as "Node[3].NIC" read best. Order of registration is part of the
-// order of events.
+// names such as "Node[3].NIC" read best. The order of registration is part of
+// the order of events.
 func (e *Engine) Add(name string, a Actor) ID {
 	return e.AddGroup(1, func(int) string { return name }, a)
 }
 
-// AddGroup registers n consecutive IDs that one actor serves, which tells them
-// apart by Event.Dst, and returns the first. name is called only when a name is
-// asked for, with 0 to n-1.
+// AddGroup registers n consecutive IDs for one actor and returns the first. The
+// actor distinguishes them by Event.Dst. name is called, with 0 to n-1, only
+// when a name is needed.
 func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
 	first := len(e.actors)
 	if n < 1 || n > math.MaxInt32-first {
@@ -117,8 +117,8 @@ func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
 	return ID(first)
 }
 
-// Wrap replaces the actor at id by what wrap makes of it. The ID, and with it
-// the order of events, stays as it was: observers and fault injectors go there.
+// Wrap replaces the actor at id by the result of wrap. The ID, and so the order
+// of events, does not change. Wrap is for observers and fault injectors.
 func (e *Engine) Wrap(id ID, wrap func(Actor) Actor) { e.actors[id].Actor = wrap(e.actors[id].Actor) }
 
 // Name returns the name of the actor id.
@@ -150,8 +150,9 @@ func (e *Engine) Pending() int { return e.q.pending }
 func (e *Engine) Next() (Time, bool) { return e.q.next() }
 
 // Post makes dst handle an event at time at. src is the actor that posts; code
-// outside every actor posts in the name of dst. Posting into the past or from an
-// unregistered ID is a programmer's mistake and panics; an event beyond [Horizon] ends the run.
+// outside every actor uses dst as src. Post panics for a time in the past or an
+// unregistered ID: that is a programmer's mistake. An event beyond [Horizon]
+// ends the run.
 func (e *Engine) Post(at Time, dst, src ID, k Kind, a, b uint64, p any) {
 	q := &e.q
 	if at < e.now || at > Horizon {
@@ -178,7 +179,7 @@ func (e *Engine) Post(at Time, dst, src ID, k Kind, a, b uint64, p any) {
 	ev.A, ev.B, ev.P = a, b, p
 }
 
-// refuse deals with an event whose time cannot be.
+// refuse handles an event with an impossible time.
 func (e *Engine) refuse(at Time, dst, src ID) {
 	if at < e.now {
 		panic(fmt.Sprintf("sim: %s posts to %s for %v, before the present time %v", e.Name(src), e.Name(dst), at, e.now))
@@ -186,15 +187,14 @@ func (e *Engine) refuse(at Time, dst, src ID) {
 	e.Fail(fmt.Errorf("%s at %v: %w", e.Name(src), e.now, ErrHorizon))
 }
 
-// Interleave makes events of one time at different destinations be handled in
-// another order, in which a destination's number is xored with mask; those of
-// one destination keep theirs. It is for tests: actors that share nothing but
-// events cannot tell. Call it before the first event.
+// Interleave changes the order of events at the same time for different
+// destinations: the number of a destination is xored with mask. Events for one
+// destination keep their order. It is for tests: actors that share only events
+// behave the same. Call it before the first event.
 func (e *Engine) Interleave(mask uint32) { e.q.mask = uint64(mask) << 32 }
 
-// Run handles events until none is left. It returns the error given to Fail or
-// returned by a process, or a *StuckError if a process or a registered waiter
-// still waits.
+// Run handles events until none is left. It returns the error of Fail or of a
+// process, or a *StuckError if a process or a registered waiter still waits.
 func (e *Engine) Run() error {
 	if err := e.run(MaxTime); err != nil || e.stopped {
 		return err
@@ -203,8 +203,8 @@ func (e *Engine) Run() error {
 }
 
 // RunUntil handles all events up to and including time t and then sets the
-// present time to t, unless that is past or the run was stopped. Waiting processes are no error:
-// what comes later may wake them.
+// present time to t, unless t is past or the run was stopped. Waiting processes
+// are no error: a later event may wake them.
 func (e *Engine) RunUntil(t Time) error {
 	err := e.run(t)
 	if err == nil && !e.stopped && e.now < t {
@@ -213,11 +213,11 @@ func (e *Engine) RunUntil(t Time) error {
 	return err
 }
 
-// Stop ends the run after the present event. A later Run goes on.
+// Stop ends the run after the present event. A later Run continues.
 func (e *Engine) Stop() { e.stopped = true }
 
-// Fail ends the run after the present event with err. The first error stays; the
-// engine does not run again.
+// Fail ends the run after the present event with err. The first error stays;
+// the engine does not run again.
 func (e *Engine) Fail(err error) {
 	if e.err == nil {
 		e.err = err
@@ -226,11 +226,10 @@ func (e *Engine) Fail(err error) {
 }
 
 // Interrupt ends the run with err soon, within some thousand events. It is the
-// one method that may be called from another goroutine. A later Run returns err
-// at once.
+// only method for other goroutines. A later Run returns err at once.
 func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
 
-// interrupted ends the run before event ev, which is still to come.
+// interrupted ends the run before event ev, which stays pending.
 func (e *Engine) interrupted(err error, ev *Event) {
 	e.q.pending++
 	var limit *LimitError
@@ -240,7 +239,8 @@ func (e *Engine) interrupted(err error, ev *Event) {
 	e.Fail(err)
 }
 
-// interruptEvery is how many events pass between looks at an interrupt; a power of two.
+// interruptEvery is how many events pass between checks for an interrupt; a
+// power of two.
 const interruptEvery = 4096
 
 func (e *Engine) run(limit Time) error {
@@ -279,7 +279,7 @@ func (e *Engine) run(limit Time) error {
 			e.handled++
 			e.actors[ev.Dst].Handle(ev)
 		}
-		ev.P = nil // it may lie there for long
+		ev.P = nil // drop the reference, as the event may stay there for long
 	}
 	if e.q.pending == 0 {
 		// A dropped timer may have been the last event: the present is before it.
@@ -288,7 +288,8 @@ func (e *Engine) run(limit Time) error {
 	return e.err
 }
 
-// quietUntil reports whether an event at time t would be the next, and would be handled.
+// quietUntil reports whether an event at time t would be the next one, and
+// would be handled.
 func (e *Engine) quietUntil(t Time) bool {
 	if e.slow || e.q.due > 0 || t < e.now || t > min(e.limit, e.until, Horizon) || e.handled >= e.most || e.stopped || e.interrupt.Load() != nil {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// wire is an actor that hands what it gets to a process, 33.4 ns later.
+// wire is an actor that passes its events to a process, 33.4 ns later.
 type wire struct {
 	eng *sim.Engine
 	id  sim.ID

@@ -32,7 +32,8 @@ func (f *Frequency) UnmarshalText(text []byte) error {
 // MarshalText writes the rate in hertz, exactly.
 func (f Frequency) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%dHz", int64(f)), nil }
 
-// String writes a frequency in the largest unit that it has at least one of: "2.5 GHz".
+// String returns the frequency in the largest unit that is not above it: "2.5
+// GHz".
 func (f Frequency) String() string {
 	switch {
 	case f >= 1e9:
@@ -43,8 +44,8 @@ func (f Frequency) String() string {
 	return strconv.FormatInt(int64(f), 10) + " Hz"
 }
 
-// Cycles returns the time of n cycles, to the nearest picosecond, at most
-// [Horizon]. f must be positive.
+// Cycles returns the time of n cycles, rounded to the nearest picosecond, at
+// most [Horizon]. f must be positive.
 func (f Frequency) Cycles(n int64) Time {
 	const few = int64(Horizon) / (int64(Second) + 1) // at 1 Hz
 	period := int64(Second) / int64(f)

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Nothing happens beyond the horizon: the run says so and keeps the time of its last event.
+// Nothing happens beyond the horizon: the run returns the error and keeps the
+// time of its last event.
 func TestHorizonEndsTheRun(t *testing.T) {
 	e := New(1)
 	id := e.Add("a", nil)
@@ -23,7 +24,8 @@ func TestHorizonEndsTheRun(t *testing.T) {
 	e.Close()
 }
 
-// The longest sleep there is does not wrap around, and a deadline beyond the horizon is none.
+// The longest sleep does not wrap around, and a deadline beyond the horizon is
+// no deadline.
 func TestLengthsDoNotWrapAround(t *testing.T) {
 	e := New(1)
 	id := e.Add("a", nil)
@@ -43,7 +45,7 @@ func TestLengthsDoNotWrapAround(t *testing.T) {
 	e.Close()
 }
 
-// Later and Plus are sums where there is one, and stay at their ends else.
+// Later and Plus are sums where a sum exists, and else stay at their ends.
 func TestSumsStayInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.Custom(func(t *rapid.T) Time {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An interrupt ends a run that would go on for ever, whether it consists of
-// events of actors or of processes only.
+// An interrupt ends an endless run, whether of events of actors or of processes
+// only.
 func TestInterruptEndsAnEndlessRun(t *testing.T) {
 	wanted := errors.New("enough")
 	for name, start := range map[string]func(e *Engine, id ID){
@@ -26,7 +26,7 @@ func TestInterruptEndsAnEndlessRun(t *testing.T) {
 	}
 }
 
-// again posts itself an event for every event.
+// again posts an event to itself for every event.
 type again struct{ e *Engine }
 
 func (a again) Handle(ev *Event) { a.e.Post(ev.Time+1, ev.Dst, ev.Dst, 1, 0, 0, nil) }

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Limits bound a run. The zero value of each is none.
+// Limits bound a run. The zero value of each field is no limit.
 type Limits struct {
-	Until  Time   // no later event is handled
-	Events uint64 // no more are handled
+	Until  Time   // later events are not handled
+	Events uint64 // the most events that are handled
 }
 
-// LimitError is a run that a limit has ended: its results are incomplete. One
-// given to [Engine.Interrupt], such as for a limit of real time, needs Limit
-// only.
+// LimitError is the error of a run that a limit has ended: its results are
+// incomplete. A LimitError for [Engine.Interrupt], for example for a limit of
+// real time, needs only Limit.
 type LimitError struct {
 	Limit   string    // such as "1000 events"
-	At      Time      // the present time then
+	At      Time      // present time at the end
 	Handled uint64    // events
 	Pending int       // events to come
-	Next    Time      // of the first of them
+	Next    Time      // time of the first of them
 	Waiting []Waiting // as in StuckError
 }
 
-// Error says which limit, when, and what was to come.
+// Error names the limit, the time, and the number of pending events.
 func (l *LimitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "incomplete: stopped by the limit of %s", l.Limit)
@@ -43,8 +43,8 @@ func (l *LimitError) Error() string {
 	return b.String()
 }
 
-// SetLimits bounds the runs to come. A run that goes on beyond fails with a
-// *LimitError; a later one does, too.
+// SetLimits bounds the runs that follow. A run that would continue beyond a
+// limit fails with a *LimitError, and so do later runs.
 func (e *Engine) SetLimits(l Limits) {
 	e.until, e.most = MaxTime, ^uint64(0)
 	if l.Until > 0 {
@@ -55,7 +55,8 @@ func (e *Engine) SetLimits(l Limits) {
 	}
 }
 
-// exceeds reports whether ev, which is the next, lies beyond a limit, and if so ends the run.
+// exceeds reports whether ev, the next event, lies beyond a limit. If so, it
+// ends the run.
 func (e *Engine) exceeds(ev *Event) bool {
 	switch x := ev.P.(type) {
 	case *Process:

@@ -40,7 +40,8 @@ func TestLimitsEndRuns(t *testing.T) {
 	}
 }
 
-// An interruption by a limit of real time describes the run like the others.
+// An interruption by a limit of real time describes the run like the other
+// limits.
 func TestInterruptingLimitIsDescribed(t *testing.T) {
 	e, ticker := ticking()
 	e.Spawn(ticker.id, "host", func(p *Process) error { p.Park("a message"); return nil })
@@ -54,8 +55,8 @@ func TestInterruptingLimitIsDescribed(t *testing.T) {
 	e.Close()
 }
 
-// A run that ends at its limit is complete, also if a timer that nobody waits
-// for any more lies beyond it.
+// A run that ends at its limit is complete, even if an unneeded timer lies
+// beyond it.
 func TestLimitLetsFinishWhatFits(t *testing.T) {
 	e := New(1)
 	id := e.Add("a", nil)

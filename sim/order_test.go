@@ -26,15 +26,15 @@ func comparePlaces(a, b place) int {
 const checkedActors = 5
 
 // checker is every actor of an engine. It keeps all pending events in a slice
-// sorted by the law, and demands that each event it handles is the first.
+// sorted by the law, and requires that each event it handles is the first.
 type checker struct {
 	t       *rapid.T
 	eng     *Engine
 	pending []place
 	seqs    [checkedActors]uint64
-	tokens  map[uint64]place // by A: that the event's contents are its own
-	posts   int              // that handlers may still make
-	pops    int              // until Stop
+	tokens  map[uint64]place // by A: to check the event's contents
+	posts   int              // handlers may still post them
+	pops    int              // events until Stop
 }
 
 func newChecker(t *rapid.T) *checker {
@@ -101,7 +101,7 @@ func (c *checker) Handle(e *Event) {
 	require.Equal(c.t, was, *e, "it is valid during the whole call, whatever is posted meanwhile")
 }
 
-// check compares what can be seen from outside.
+// check compares the visible state.
 func (c *checker) check() {
 	require.Equal(c.t, len(c.pending), c.eng.Pending())
 	at, ok := c.eng.Next()
@@ -111,8 +111,8 @@ func (c *checker) check() {
 	}
 }
 
-// The wheel against a sorted slice: any mixture of posting, running for some
-// events, running to some time and looking.
+// The wheel agrees with a sorted slice: any mixture of posting, running for
+// some events, running to some time and looking.
 func TestEventsComeInTheOrderOfTheLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChecker(t)
@@ -126,7 +126,8 @@ func TestEventsComeInTheOrderOfTheLaw(t *testing.T) {
 				c.pops = rapid.IntRange(1, 20).Draw(t, "pops")
 				require.NoError(t, c.eng.Run())
 				c.check()
-				// Perhaps stopped among events of one time: nothing is due before it.
+				// The engine may have stopped among events of one time: nothing is due
+				// before it.
 				now, pending := c.eng.Now(), len(c.pending)
 				require.NoError(t, c.eng.RunUntil(now-1))
 				require.Equal(t, []any{now, pending}, []any{c.eng.Now(), c.eng.Pending()})
@@ -146,7 +147,7 @@ func TestEventsComeInTheOrderOfTheLaw(t *testing.T) {
 	})
 }
 
-// crowd handles many events of one time; some post more for that time, to
+// crowd handles many events of one time. Some post more for that time, to
 // destinations before and after the present one.
 type crowd struct {
 	eng   *Engine
@@ -160,7 +161,7 @@ func (c *crowd) Handle(e *Event) {
 	c.seen++
 	p := placeOf(e)
 	if e.Kind == 0 {
-		// Only an event posted since the last may come before it.
+		// Only an event posted since the last one may come before it.
 		if c.last.at == p.at && comparePlaces(p, c.last) <= 0 {
 			c.bad++
 		}

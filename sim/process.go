@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Process is a host program: ordinary sequential code that waits in virtual
-// time. Its methods other than Wake, Name and Done are for the program itself.
+// Process is a host program: sequential code that waits in virtual time. Its
+// methods other than Wake, Name and Done are for the program itself.
 type Process struct {
 	eng        *Engine
 	owner      ID
@@ -16,7 +16,7 @@ type Process struct {
 	generation uint64 // counts resumptions: an event of an older one is void
 	state      processState
 	background bool
-	woken      bool // parked: resumption is posted; otherwise: the next Park returns at once
+	woken      bool // parked: the resumption is posted; otherwise: the next Park returns at once
 	timedOut   bool
 	since      Time
 	what       string
@@ -33,9 +33,9 @@ const (
 	processDone
 )
 
-// Spawn starts f as a process of owner at the present time: as an event, so not
-// before the caller is back. An error of f ends the run and is returned by it,
-// with the name; a panic of f comes out of Run.
+// Spawn starts f as a process of owner, in an event at the present time, so not
+// before the caller returns. An error of f ends the run, and Run returns it
+// with the name. Run panics with a panic of f.
 func (e *Engine) Spawn(owner ID, name string, f func(p *Process) error) *Process {
 	p := &Process{eng: e, owner: owner, name: name, body: f, since: e.now, what: "its start"}
 	e.processes = append(e.processes, p)
@@ -50,7 +50,7 @@ func (p *Process) Name() string { return p.name }
 // Owner returns the actor given to Spawn.
 func (p *Process) Owner() ID { return p.owner }
 
-// Engine returns the engine the process runs on.
+// Engine returns the engine of the process.
 func (p *Process) Engine() *Engine { return p.eng }
 
 // Now returns the present time.
@@ -63,12 +63,12 @@ func (p *Process) Done() bool { return p.state == processDone }
 // it is parked.
 func (p *Process) Background() { p.background = true }
 
-// Describe gives the process words for what it waits for, asked when a run is
-// stuck and the process is parked: they can tell how far the thing has come. The
-// empty string leaves what Park was told.
+// Describe sets a function that describes what the process waits for, with its
+// progress if you like. It is called when a run is stuck and the process is
+// parked. If it returns the empty string, the text of Park is used.
 func (p *Process) Describe(f func() string) { p.describe = f }
 
-// waitsFor is what the diagnosis of a stuck run says.
+// waitsFor returns the text for the diagnosis of a stuck run.
 func (p *Process) waitsFor() string {
 	if p.describe != nil && p.state == processParked {
 		if what := p.describe(); what != "" {
@@ -82,10 +82,10 @@ func (p *Process) waitsFor() string {
 // the present time that come first in the order go first.
 func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now.Later(d)) }
 
-// SleepUntil waits until time t, which is not in the past. Wake does not cut a
-// sleep short; it is remembered for the next Park.
+// SleepUntil waits until time t, which is not in the past. Wake does not
+// shorten a sleep; the next Park remembers it.
 func (p *Process) SleepUntil(t Time) {
-	// what follows would change nothing but the time
+	// the rest would change only the time
 	if p.state == processRunning && p.eng.quietUntil(t) {
 		p.eng.now = t
 		p.eng.handled++
@@ -96,9 +96,9 @@ func (p *Process) SleepUntil(t Time) {
 	p.wait(processSleeping, "the end of its sleep")
 }
 
-// Park waits until somebody calls Wake; if somebody has since the last Park
-// returned, it returns at once. Callers loop on the condition they wait for.
-// what says, for the diagnosis of a stuck run, what that is: "event on queue 3".
+// Park waits until Wake is called. It returns at once if Wake was called since
+// the last Park returned. Callers loop on their condition. what describes the
+// condition for the diagnosis of a stuck run: "event on queue 3".
 func (p *Process) Park(what string) {
 	if p.woken {
 		p.woken = false
@@ -107,8 +107,8 @@ func (p *Process) Park(what string) {
 	p.wait(processParked, what)
 }
 
-// ParkUntil is Park with a deadline, which is not in the past. It reports whether
-// Wake came first.
+// ParkUntil is Park with a deadline, which is not in the past. It reports
+// whether Wake came first.
 func (p *Process) ParkUntil(what string, deadline Time) bool {
 	if p.woken {
 		p.woken = false
@@ -129,8 +129,9 @@ func (p *Process) wait(s processState, what string) {
 	p.coro.Yield()
 }
 
-// Wake makes Park return: now, as an event, if the process is parked, else at its
-// next call. Several calls count once until Park returns.
+// Wake makes Park return. If the process is parked, Park returns now, in an
+// event; else its next call returns. Several calls count once until Park
+// returns.
 func (p *Process) Wake() {
 	if p.woken || p.state == processDone {
 		return
@@ -141,8 +142,8 @@ func (p *Process) Wake() {
 	}
 }
 
-// resume goes on with the process of ev. A void event passes without a trace: not
-// even the present time moves.
+// resume continues the process of ev. A void event changes nothing: even the
+// present time stays.
 func (e *Engine) resume(ev *Event) {
 	p := ev.P.(*Process)
 	if p.state == processDone || ev.A != p.generation {
@@ -158,7 +159,7 @@ func (e *Engine) resume(ev *Event) {
 		done = p.coro.Start(p.main)
 	default:
 		if p.state == processParked {
-			// The wake may still be to come in this same picosecond: it counts.
+			// The wake may still be pending in this same picosecond: it counts.
 			p.timedOut, p.woken = !p.woken, false
 		}
 		p.state = processRunning
@@ -172,7 +173,7 @@ func (e *Engine) resume(ev *Event) {
 func (p *Process) main() {
 	err := p.body(p)
 	var limit *LimitError
-	if errors.As(err, &limit) { // the program has seen the interruption first
+	if errors.As(err, &limit) { // the program saw the interruption first
 		next, _ := p.eng.q.next()
 		p.eng.Fail(&LimitError{limit.Limit, p.eng.now, p.eng.handled, p.eng.q.pending, next, p.eng.waiting()})
 	}

@@ -61,7 +61,7 @@ func TestParkUntil(t *testing.T) {
 		require.Equal(t, Time(10), p.Now())
 		require.True(t, p.ParkUntil("a wake at 20", 1000))
 		require.Equal(t, Time(20), p.Now())
-		// Wake and deadline fall together, deadline first: the wake is not lost.
+		// Wake and deadline come together, deadline first: the wake is not lost.
 		require.True(t, p.ParkUntil("a wake at 30", 30))
 		require.Equal(t, Time(30), p.Now())
 		require.False(t, p.ParkUntil("nobody", 40))
@@ -76,7 +76,7 @@ func TestParkUntil(t *testing.T) {
 	})
 	require.NoError(t, e.Run())
 	require.Equal(t, Time(40), e.Now(), "the void deadline at 1 ns leaves no trace")
-	// Nor does it upset the queue, which had gone on to 1 ns = 0x3e8.
+	// It does not disturb the queue either, which had gone on to 1 ns = 0x3e8.
 	var order []Time
 	later := e.Add("later", actorFunc(func(ev *Event) { order = append(order, ev.Time) }))
 	for _, at := range []Time{0x3e0, 0x2ff, 41} {
@@ -86,7 +86,7 @@ func TestParkUntil(t *testing.T) {
 	require.Equal(t, []Time{41, 0x2ff, 0x3e0}, order)
 }
 
-// The end of a run names who waits: this text is what a user sees.
+// At its end a run names the processes that wait. A user sees this text.
 func TestStuckRunSaysWhoWaitsForWhat(t *testing.T) {
 	e, id := hosts(t)
 	for i := range 12 {
@@ -180,8 +180,8 @@ func TestStopAndGoOn(t *testing.T) {
 	require.Equal(t, []any{3, Time(20)}, []any{steps, e.Now()})
 }
 
-// Close runs the deferred calls of every unfinished process; goleak sees to it
-// that no goroutine is left.
+// Close runs the deferred calls of every unfinished process. goleak checks that
+// no goroutine is left.
 func TestCloseUnwindsProcesses(t *testing.T) {
 	e := New(0)
 	id := e.Add("host", nil)
@@ -190,7 +190,7 @@ func TestCloseUnwindsProcesses(t *testing.T) {
 		e.Spawn(id, fmt.Sprint(i), func(p *Process) error {
 			defer func() {
 				unwound++
-				p.Sleep(1) // cannot wait any more: unwinds on
+				p.Sleep(1) // cannot wait any more: continues to unwind
 				unwound += 100
 			}()
 			p.Park("ever")
@@ -205,7 +205,7 @@ func TestCloseUnwindsProcesses(t *testing.T) {
 	require.Panics(t, func() { require.NoError(t, e.Run()) })
 }
 
-// Finished processes are forgotten and their coroutines used again.
+// Finished processes are forgotten and their coroutines reused.
 func TestManyShortProcesses(t *testing.T) {
 	e, id := hosts(t)
 	finished := 0
@@ -244,8 +244,8 @@ func TestSleepAndWakeAllocateNothing(t *testing.T) {
 	}))
 }
 
-// A process may have words of its own, asked at the end of the run; the empty
-// string leaves those of Park.
+// Describe replaces the text of Park at the end of the run; the empty string
+// keeps it.
 func TestStuckRunAsksForTheWords(t *testing.T) {
 	e, id := hosts(t)
 	credits := 0

@@ -29,25 +29,25 @@ type chunk struct {
 	ev   [chunkEvents]Event
 }
 
-// others are the events of a slot but the first, in chunks, all full but the last,
-// which has fill events.
+// others is the events of a slot without the first, in chunks. All chunks are
+// full except the last, which has fill events.
 type others struct {
 	head, tail *chunk
 	fill       int
 	min        Time // of all the slot's events
 }
 
-// rank is an event's place among those of its time.
+// rank is an event's place among the events of its time.
 type rank struct {
 	who uint64 // destination, source
 	seq uint64
 	ev  *Event
 }
 
-// queue is in front of all else in an Engine, so that the events that stand alone
-// in their slots, as most do, are one cache line each.
+// queue is the first field of an Engine. An event that is alone in its slot, as
+// most are, is then in one cache line.
 type queue struct {
-	one     [slotCount]Event // of each slot the first
+	one     [slotCount]Event // the first of each slot
 	more    [slotCount]others
 	last    Time
 	pending int
@@ -58,17 +58,17 @@ type queue struct {
 	free    *chunk
 	mask    uint64 // see Engine.Interleave
 
-	// The events of time last while there are several: batch is sorted and read
-	// from head; what is posted for that time meanwhile is in late, a heap.
+	// The events of time last while there are several. batch is sorted and read
+	// from head. Events posted meanwhile for that time go to late, a heap.
 	batch []rank
 	spare []rank // room to sort the batch
 	head  int
 	first Event  // the batch points to it
-	spent *chunk // and into these, which are given back after its last event
+	spent *chunk // the batch points into these, which are given back after its last event
 	late  []Event
 }
 
-// place returns the slot of an event at time at, which is not before q.last.
+// place returns the slot for an event at time at, which is not before q.last.
 func (q *queue) place(at Time) uint {
 	x := uint64(at ^ q.last)
 	level := uint(bits.Len64(x|1)-1) / digitBits
@@ -76,7 +76,7 @@ func (q *queue) place(at Time) uint {
 }
 
 // push returns the place for an event at time at, which is not before q.last.
-// The caller fills in all of it. Engine.Post does the same.
+// The caller fills in all fields. Engine.Post has its own copy of this code.
 func (q *queue) push(at Time) *Event {
 	i := q.place(at) % slotCount
 	word, bit := i/64, uint64(1)<<(i%64)
@@ -160,9 +160,9 @@ func (q *queue) lowest() uint {
 	return (word*64 + uint(bits.TrailingZeros64(q.used[word]))) % slotCount
 }
 
-// pop takes the first event out unless it is later than limit; nil: there is none.
-// The event is in buf or, until the next pop, where it was: what is pushed
-// meanwhile goes to other slots.
+// pop removes the first event unless it is later than limit. It returns nil if
+// there is none. Until the next pop the event is in buf or stays where it was:
+// events pushed meanwhile go to other slots.
 func (q *queue) pop(limit Time, buf *Event) *Event {
 	if q.spent != nil && q.head == len(q.batch) {
 		q.giveSpent()
@@ -234,7 +234,8 @@ func (q *queue) deal(i uint) {
 	}
 }
 
-// load makes the batch of the events of a slot of level 0: all of time last.
+// load makes the batch from a slot of level 0, whose events are all of time
+// last.
 func (q *queue) load(i uint) {
 	first, s := &q.one[i%slotCount], &q.more[i%slotCount]
 	q.spent = s.head
@@ -261,7 +262,7 @@ func (q *queue) load(i uint) {
 	}
 }
 
-// popPresent takes out the first event of time last; there must be one.
+// popPresent removes the first event of time last; there must be one.
 func (q *queue) popPresent(buf *Event) *Event {
 	q.pending--
 	q.due--

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sleep that nothing else would come before takes no event and no coroutine:
-// programs that sleep, park with and without an end, and wake each other, and
-// runs that are cut into pieces or by limits, go the same way as where each
-// sleep is an event.
+// A sleep without another event before its end takes no event and no coroutine
+// switch. Programs that sleep, park with and without a deadline, and wake each
+// other behave the same as where each sleep is an event, also in runs that are
+// cut into pieces or by limits.
 func TestQuietSleeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type step struct {
@@ -58,7 +58,7 @@ func TestQuietSleeps(t *testing.T) {
 	})
 }
 
-// A program that nothing else happens beside is interrupted all the same.
+// An interrupt also ends a program that is alone.
 func TestQuietSleepsEnd(t *testing.T) {
 	e, id := hosts(t)
 	stop := errors.New("enough")
@@ -74,7 +74,8 @@ func TestQuietSleepsEnd(t *testing.T) {
 	require.Less(t, e.Now(), Time(10*interruptEvery))
 }
 
-// Nothing else is to come: a sleep is neither posted nor does it leave the program.
+// No other event is pending: a sleep neither posts an event nor leaves the
+// program.
 func TestQuietSleepPostsNothing(t *testing.T) {
 	e, id := hosts(t)
 	e.Spawn(id, "p", func(p *Process) error {
@@ -82,7 +83,7 @@ func TestQuietSleepPostsNothing(t *testing.T) {
 		p.Sleep(5)
 		require.Equal(t, before, e.actors[id].seq)
 		e.Post(7, id, id, kindTimer, 0, 0, &Timer{})
-		p.Sleep(2) // with it
+		p.Sleep(2) // ends with that event
 		require.Equal(t, before+2, e.actors[id].seq)
 		return nil
 	})

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Rate is how fast bytes pass a link, a bus or a memory: an exact ratio of
+// Rate is the speed of bytes on a link, a bus or a memory: an exact ratio of
 // picoseconds to bytes, the G of LogGP. The zero Rate is infinitely fast: every
 // number of bytes takes no time.
 type Rate struct {
 	ps, bytes uint64 // in lowest terms; bytes is 0 only in the zero Rate
 }
 
-// rateUnits are the spellings of a Rate. per is the number of picoseconds in
-// which one unit passes bytes bytes; inverse units count time, not bytes.
+// rateUnits are the spellings of a Rate. One unit passes bytes bytes in ps
+// picoseconds. Inverse units count time, not bytes.
 var rateUnits = []struct {
 	name    string
 	ps      uint64
@@ -55,14 +55,15 @@ func newRate(ps, bytes uint64) Rate {
 	return Rate{ps / a, bytes / a}
 }
 
-// Bounds of the rates that a model may have, so that no time of a message or a queue overflows.
+// Bounds of the rates of a model, so that no time of a message or a queue
+// overflows.
 const (
 	slowest = Millisecond // for a byte: 8 kb/s
 	fastest = 1 << 20     // bytes in a picosecond
 )
 
-// Check says why r is no rate of a link, a bus or a memory; nil: it is one. The
-// zero Rate is infinitely fast and one.
+// Check returns an error if r is no rate for a link, a bus or a memory. The
+// zero Rate, which is infinitely fast, is allowed.
 func (r Rate) Check() error {
 	high, least := bits.Mul64(r.bytes, uint64(slowest))
 	if high == 0 && r.ps > least {
@@ -74,12 +75,12 @@ func (r Rate) Check() error {
 	return nil
 }
 
-// IsZero reports whether r is infinitely fast, which is also what an absent
-// field of a profile is.
+// IsZero reports whether r is infinitely fast. An absent field of a profile is
+// also zero.
 func (r Rate) IsZero() bool { return r.ps == 0 }
 
 // Time returns how long bytes bytes, not a negative number, take, rounded to
-// the nearest picosecond, half up; it is exact for rates that are whole
+// the nearest picosecond, half up. It is exact for rates that are whole
 // picoseconds per byte.
 func (r Rate) Time(bytes int64) Time {
 	if r.bytes <= 1 {
@@ -101,7 +102,8 @@ func (r Rate) Bytes(d Time) int64 {
 	return int64(quotient)
 }
 
-// String prints r exactly as "20ps/B" where it is a whole number, else in GB/s.
+// String returns r exactly: as "20ps/B" if that is a whole number, else in a
+// unit with a whole number below 1000, else as a quotient.
 func (r Rate) String() string {
 	switch {
 	case r.ps == 0:
@@ -125,8 +127,8 @@ func (r Rate) String() string {
 
 // ParseRate reads a decimal number and a unit: time per byte (ps/B, ns/B), bits
 // per second (Mb/s, Gb/s, Tb/s) or bytes per second (MB/s, GB/s, TB/s, MiB/s,
-// GiB/s). "20ps/B", "400Gb/s" and "50GB/s" are the same rate. A quotient of two
-// whole numbers is read too, as in "1000/3ps/B".
+// GiB/s). "20ps/B", "400Gb/s" and "50GB/s" are the same rate. It also reads a
+// quotient of two whole numbers, as in "1000/3ps/B".
 func ParseRate(s string) (Rate, error) {
 	text := strings.TrimSpace(s)
 	if text == "0" {
@@ -191,10 +193,10 @@ func parseRatio(text string) (num, den uint64, err error) {
 	return r.ps, r.bytes, nil
 }
 
-// MarshalText writes r as [Rate.String] does.
+// MarshalText returns the text of [Rate.String].
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what [ParseRate] reads.
+// UnmarshalText reads the forms of [ParseRate].
 func (r *Rate) UnmarshalText(text []byte) error {
 	v, err := ParseRate(string(text))
 	if err != nil {

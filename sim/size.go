@@ -26,7 +26,7 @@ func (z *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the size with the largest binary unit that divides it.
+// String returns the size with the largest binary unit that divides it.
 func (z Size) String() string {
 	switch {
 	case z != 0 && z%(1<<40) == 0:
@@ -41,7 +41,8 @@ func (z Size) String() string {
 	return strconv.FormatInt(int64(z), 10) + " B"
 }
 
-// Rounded is the size with three digits and a unit, for what is not known exactly.
+// Rounded returns the size with three digits and a unit, for sizes that are not
+// exact.
 func (z Size) Rounded() string {
 	v, unit := float64(z), " B"
 	for _, u := range []string{" KiB", " MiB", " GiB", " TiB", " PiB"} {

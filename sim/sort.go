@@ -8,9 +8,9 @@ import (
 // radixFrom is the number of events from which counting beats comparing.
 const radixFrom = 128
 
-// sortRanks sorts ranks, using spare as room, and returns the sorted slice and
-// the other one. Ranks of one destination and source must already be in order of
-// seq, as events of one time are: they are kept in the order of posting.
+// sortRanks sorts ranks, with spare as room, and returns the sorted slice and
+// the other one. Ranks of one destination and source must already be in order
+// of seq. Events of one time are, as they keep the order of posting.
 func sortRanks(ranks, spare []rank) (sorted, other []rank) {
 	if len(ranks) < radixFrom {
 		slices.SortFunc(ranks, compareRanks)

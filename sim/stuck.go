@@ -5,34 +5,36 @@ import (
 	"strings"
 )
 
-// Waiting says who waits, since when and for what.
+// Waiting is a part of the model that waits, with the time since when and the
+// reason.
 type Waiting struct {
 	Who   string
 	Since Time
 	What  string
 }
 
-// Waiter is a part of the model, other than a process, that can be left waiting
-// at the end of a run: a transfer without its acknowledgement, a queue without
-// credit.
+// Waiter is a part of the model, other than a process, that may still wait at
+// the end of a run: for example a transfer without its acknowledgement, or a
+// queue without credit.
 type Waiter interface {
 	// Waiting reports everything that still waits, in a stable order.
 	Waiting(report func(Waiting))
 }
 
-// Watch makes the end of Run ask w who still waits.
+// Watch makes Run ask w at its end whether it still waits.
 func (e *Engine) Watch(w Waiter) { e.watched = append(e.watched, w) }
 
-// StuckError is a run that ended, for want of events, while somebody waited.
+// StuckError is the error of a run that has no more events although a process
+// or a waiter still waits.
 type StuckError struct {
 	At      Time
 	Waiting []Waiting // processes in order of spawning, then waiters in order of Watch
 }
 
-// stuckShown is how many of those who wait an error message names.
+// stuckShown is how many of them an error message names.
 const stuckShown = 10
 
-// Error names the first who wait, one a line.
+// Error names the first of them, one per line.
 func (s *StuckError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "nothing left to happen at %v, but %d still wait:", s.At, len(s.Waiting))
@@ -58,7 +60,7 @@ func (e *Engine) stuck() error {
 	return &StuckError{e.now, all}
 }
 
-// waiting lists everybody who waits.
+// waiting lists all processes and waiters that wait.
 func (e *Engine) waiting() (all []Waiting) {
 	for _, p := range e.processes {
 		if p.state != processDone && !p.background {

@@ -24,19 +24,20 @@ const (
 	// MaxTime is later than every event.
 	MaxTime Time = math.MaxInt64
 
-	// Horizon is the end of virtual time, 53 days: a run that posts an event
-	// later than that fails with ErrHorizon. The sum of a point before it and a
-	// length up to it is a Time.
+	// Horizon is the end of virtual time, 53 days. A run that posts a later event
+	// fails with ErrHorizon. The sum of a point before it and a length up to it is
+	// a Time.
 	Horizon = MaxTime / 2
 )
 
-// ErrHorizon is wrapped by the error of a run whose virtual time would go on beyond [Horizon].
+// ErrHorizon is wrapped by the error of a run whose virtual time would go
+// beyond [Horizon].
 var ErrHorizon = errors.New("virtual time would go on beyond " + Horizon.String() + ", the most that a run may have")
 
 // Later returns t + d, neither negative, or the first time beyond [Horizon] if
-// that is earlier: to wait for it ends the run, and to add another length to it
-// does not overflow. It is for sums of many lengths, such as when a queue will
-// be empty.
+// it is earlier. A wait for that time ends the run, and adding another length
+// to it does not overflow. Later is for sums of many lengths, for example the
+// time when a queue becomes empty.
 func (t Time) Later(d Time) Time {
 	if d > Horizon-t {
 		return Horizon + 1
@@ -44,7 +45,8 @@ func (t Time) Later(d Time) Time {
 	return t + d
 }
 
-// Plus returns t + d, neither negative, or MaxTime if that is less: for totals over many nodes.
+// Plus returns t + d, neither negative, or MaxTime if it is less. It is for
+// totals over many nodes.
 func (t Time) Plus(d Time) Time {
 	if d > MaxTime-t {
 		return MaxTime
@@ -52,7 +54,7 @@ func (t Time) Plus(d Time) Time {
 	return t + d
 }
 
-// timeUnits is in falling order of length; the first spelling is the one printed.
+// timeUnits is in falling order of length. String uses the first spelling.
 var timeUnits = []struct {
 	length    Time
 	spellings []string
@@ -73,8 +75,8 @@ func (t Time) Microseconds() float64 { return float64(t) / float64(Microsecond) 
 // Seconds returns t in seconds.
 func (t Time) Seconds() float64 { return float64(t) / float64(Second) }
 
-// String prints t exactly, in the largest unit in which it is at least one:
-// "1.234 µs". [ParseTime] reads it back.
+// String returns t exactly, in the largest unit that is not above it: "1.234
+// µs". [ParseTime] reads it back.
 func (t Time) String() string {
 	if t == 0 {
 		return "0 s"
@@ -98,9 +100,10 @@ func (t Time) String() string {
 	panic("sim: unreachable: every non-zero time has a unit")
 }
 
-// ParseTime reads a decimal number and a unit of s, ms, µs (or us), ns or ps, as
-// in "65ns", "6.7 ns" or "20ps". A bare "0" needs no unit. It returns an error
-// if the text is not of that form, is finer than a picosecond or out of range.
+// ParseTime reads a decimal number and a unit of s, ms, µs (or us), ns or ps,
+// as in "65ns", "6.7 ns" or "20ps". A bare "0" needs no unit. It returns an
+// error if the text has another form, is finer than a picosecond or is out of
+// range.
 func ParseTime(s string) (Time, error) {
 	text := strings.TrimSpace(s)
 	if text == "0" {
@@ -161,10 +164,11 @@ func parseScaled(text string, scale uint64) (int64, error) {
 	return int64(low), nil
 }
 
-// MarshalText writes t as [Time.String] does.
+// MarshalText returns the text of [Time.String].
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads what [ParseTime] reads, so that profiles can say "6.7ns".
+// UnmarshalText reads the forms of [ParseTime], for example "6.7ns" in a
+// profile.
 func (t *Time) UnmarshalText(text []byte) error {
 	v, err := ParseTime(string(text))
 	if err != nil {

@@ -61,8 +61,8 @@ func TestTimer(t *testing.T) {
 	require.ErrorContains(t, e.Run(), "stopped by the limit of 100 ps of virtual time, at 80 ps")
 }
 
-// Any number of timers, set, put off and taken back at any time, expire as if
-// each setting had an event of its own that is looked up in a list.
+// Any number of timers, set, postponed and stopped at any time, expire as if
+// each setting had its own event, kept in a list.
 func TestTimersAgainstList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e := New(1)
@@ -73,7 +73,7 @@ func TestTimersAgainstList(t *testing.T) {
 		last := Time(0)
 		const tick = Kind(100)
 		a.do = func(ev *Event) {
-			for k, at := range due { // what has been missed
+			for k, at := range due { // missed expirations
 				require.False(rt, at != none && at < ev.Time, "timer %d is due at %v, and it is %v", k, at, ev.Time)
 			}
 			if ev.Kind != tick {

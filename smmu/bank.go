@@ -6,19 +6,19 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// bank is a context bank: what the SMMU knows of a process.
+// bank is a context bank: the state of the SMMU for one process.
 type bank struct {
-	// What a hit touches, side by side.
-	inFlight [2]int32 // accesses that have been answered with OK and are not done, by epoch
+	// A hit uses these fields, so they are side by side.
+	inFlight [2]int32 // accesses answered with OK and not done, by epoch
 	hits     uint64   // see SMMU.Hit
 	epoch    uint8
 	syncing  bool
 
-	plain    bool // it translates, and no fault is in the way
-	waking   bool // an event is on its way
+	plain    bool // it translates, and no fault blocks it
+	waking   bool // a kindWake event is pending
 	asserted bool // its interrupt line
-	asking   bool // TLBSYNC has been written: as sync
-	asked    bool // as later
+	asking   bool // sync includes a write of TLBSYNC
+	asked    bool // later includes a write of TLBSYNC
 	index    uint8
 	tables   Tables
 	far      uint64
@@ -28,29 +28,29 @@ type bank struct {
 	fsynr    uint32
 	gen      uint32 // counts assignments and releases
 	held     list   // stalled slots, in order
-	stalled  int    // of these, how many because of their own fault
-	// this one and those behind it are answered when no access of the other
-	// epoch is in flight
+	stalled  int    // slots in held with their own fault
+	// sync is answered, with its next ones, when no access of the other epoch is
+	// in flight.
 	sync  *Sync
-	later *Sync    // these wait for a turn
+	later *Sync    // they wait for the next epoch
 	inv   uint32   // counts invalidations
 	_     [20]byte // two lines of the processor's cache
 }
 
-// why says why a slot is held, and how it goes on.
+// why is the reason why a slot is held, and how it continues.
 type why uint8
 
 const (
-	behind   why = iota // a fault of its bank is in the way
+	behind   why = iota // a fault of its bank blocks it
 	faulted             // its own fault
 	retrying            // RESUME
 	ending              // RESUME with 1
 )
 
-// stalls reports whether the bank stalls what faults.
+// stalls reports whether the bank stalls a transaction that faults.
 func (b *bank) stalls() bool { return b.sctlr&SCTLRCFCFG != 0 }
 
-// blocked reports whether a fault of the bank is in the way of every transaction.
+// blocked reports whether a fault of the bank blocks every transaction.
 func (s *SMMU) blocked(b *bank) bool {
 	if b.fsr == 0 {
 		return false
@@ -58,7 +58,7 @@ func (s *SMMU) blocked(b *bank) bool {
 	return b.sctlr&SCTLRHUPCF == 0 || b.stalls() && b.stalled >= s.spec.StallLimit
 }
 
-// changed is called when something has changed that decides about the way of a transaction.
+// changed updates the bank after a change that decides how transactions go on.
 func (s *SMMU) changed(b *bank) {
 	s.l1.forget()
 	b.plain = b.tables != nil && b.sctlr&SCTLRM != 0 && !s.blocked(b)
@@ -69,7 +69,7 @@ func (s *SMMU) changed(b *bank) {
 	b.asserted = up
 }
 
-// tellLines tells of the lines that have risen.
+// tellLines reports the lines that have risen.
 func (s *SMMU) tellLines() {
 	for len(s.rising) > 0 {
 		bank := s.rising[0]
@@ -81,9 +81,9 @@ func (s *SMMU) tellLines() {
 	}
 }
 
-// Assign gives a bank without a process to that of a PDID. SCTLR is then as the
-// driver of Linux sets it (CFIE, CFRE, AFE, TRE and M), with CFCFG and HUPCF
-// from the Spec; FSR is 0. The TLBs keep what they have of the process before:
+// Assign gives a bank to the process of a PDID. SCTLR is then as the driver of
+// Linux sets it (CFIE, CFRE, AFE, TRE and M), with CFCFG and HUPCF from the
+// Spec; FSR is 0. The TLBs keep the entries of the previous process, so
 // invalidate the bank first. It is an error if the bank or the PDID is taken.
 func (s *SMMU) Assign(bank int, pdid uint16, tables Tables) error {
 	if bank < 0 || bank >= len(s.banks) {
@@ -112,9 +112,9 @@ func (s *SMMU) Assign(bank int, pdid uint16, tables Tables) error {
 }
 
 // Release takes the process from a bank. Accesses that wait there for a
-// translation, stalled ones too, are Denied; those that have been answered go
-// on, see Sync. The TLBs keep what they have: invalidate the bank. A bank
-// without a process stays as it is.
+// translation, stalled ones too, are Denied. Accesses that were answered go on,
+// see Sync. The TLBs keep their entries, so invalidate the bank. Release does
+// nothing to a bank without a process.
 func (s *SMMU) Release(bank int) {
 	b := &s.banks[bank]
 	if s.streams[bank] == 0 {
@@ -144,7 +144,8 @@ func (s *SMMU) Vacant() int {
 // Asserted reports whether the interrupt line of a bank is up: FSR is not 0, and CFIE is 1.
 func (s *SMMU) Asserted(bank int) bool { return s.banks[bank].asserted }
 
-// record notes a fault in the registers: all about it if FSR is 0, else that there was one more.
+// record notes a fault in the registers: in full if FSR is 0, else only that
+// there was one more.
 func (s *SMMU) record(b *bank, r *Request, va uint64, level int, kind Result) {
 	first := b.fsr == 0
 	if first {
@@ -177,13 +178,14 @@ func (s *SMMU) record(b *bank, r *Request, va uint64, level int, kind Result) {
 	}
 }
 
-// abort records a fault of a bank that terminates, and returns what the device is told.
+// abort records a fault of a bank that terminates, and returns the result for
+// the device.
 func (s *SMMU) abort(b *bank, r *Request, va uint64, level int, kind Result) Result {
 	s.record(b, r, va, level, kind)
 	return b.report(kind)
 }
 
-// report is what the device is told of a transaction that is not done.
+// report returns the result for the device of a transaction that is not done.
 func (b *bank) report(res Result) Result {
 	if b.sctlr&SCTLRCFRE == 0 {
 		return Ignored
@@ -191,8 +193,8 @@ func (b *bank) report(res Result) Result {
 	return res
 }
 
-// terminated counts a transaction that ends because of another one's fault, and
-// returns what the device is told.
+// terminated counts a transaction that ends because of another transaction's
+// fault, and returns the result for the device.
 func (s *SMMU) terminated(b *bank) Result {
 	s.count.Terminated++
 	return b.report(Terminated)
@@ -211,15 +213,15 @@ func (s *SMMU) fault(i int32, b *bank, level int, kind Result) {
 	t.why = faulted
 }
 
-// hold stalls a slot until the driver says how it goes on.
+// hold stalls a slot until the driver decides how it continues.
 func (s *SMMU) hold(i int32, b *bank) {
 	s.count.Stalled++
 	s.slots[i].from, s.slots[i].why = s.engine.Now(), behind
 	s.append(&b.held, i)
 }
 
-// wakeLater looks at what a bank holds in an event of its own: the driver may
-// be in the middle of something.
+// wakeLater wakes the slots of a bank in an event of its own, because the
+// driver may be in the middle of something.
 func (s *SMMU) wakeLater(bank int) {
 	b := &s.banks[bank]
 	if !b.waking && b.held.first >= 0 {
@@ -228,9 +230,9 @@ func (s *SMMU) wakeLater(bank int) {
 	}
 }
 
-// resume says of the slots that a bank has stalled because of their faults how
-// they go on: they are tried again, the first is terminated if first says so.
-// It is the one in the registers.
+// resume continues the slots that a bank has stalled because of their faults.
+// They are tried again. Only the first slot, whose fault is in the registers,
+// may be terminated: the argument first is retrying or ending.
 func (s *SMMU) resume(b *bank, first why) {
 	for i := b.held.first; i >= 0; i = s.slots[i].next {
 		if t := &s.slots[i]; t.why == faulted {
@@ -242,8 +244,8 @@ func (s *SMMU) resume(b *bank, first why) {
 	b.fsr &^= FSRSS
 }
 
-// wake lets slots go on that a bank holds: those that the driver has resumed,
-// and the others if no fault is in the way.
+// wake continues slots that a bank holds: slots that the driver has resumed, and
+// the others if no fault blocks them.
 func (s *SMMU) wake(bank int) {
 	b := &s.banks[bank]
 	held := b.held
@@ -267,41 +269,42 @@ func (s *SMMU) wake(bank int) {
 	}
 }
 
-// unstall tells the watcher that a slot goes on.
+// unstall reports to the watcher that a slot goes on.
 func (s *SMMU) unstall(i int32) {
 	if t := &s.slots[i]; s.watch != nil {
 		s.watch.Stalled(StallInfo{Bank: int(t.bank), PDID: t.r.PDID, Flow: t.r.Flow, Addr: t.va, From: t.from, To: s.engine.Now()})
 	}
 }
 
-// denied ends a slot whose bank is no longer that of its process.
+// denied ends a slot whose bank has another process now, or none.
 func (s *SMMU) denied(i int32) {
 	s.count.Denied++
 	s.finish(i, Denied)
 }
 
-// Sync asks to be told when all accesses of a bank have been done that were
-// answered with OK before.
+// Sync is a request to report when the accesses of a bank that were answered
+// with OK so far are done.
 type Sync struct {
-	// Synced is told.
+	// Synced of the Client is called.
 	Client SyncClient
-	// Ref is the client's.
+	// Ref is for the client's use.
 	Ref any
 
 	next *Sync
 }
 
-// SyncClient is who waits for a Sync.
+// SyncClient waits for a Sync.
 type SyncClient interface {
-	// Synced is the end of a Sync. It comes in the event in which the last access is done.
+	// Synced reports the end of a Sync, in the event in which the last access is
+	// done.
 	Synced(y *Sync)
 }
 
-// Sync reports whether no access of a bank is in flight: none that was answered
-// with OK and has not been said to be Done. If not, y.Client is told when all
-// those have been done; later ones do not matter. With it an operating system
-// waits, after an invalidation, until a page may be given away. y is the SMMU's
-// until then.
+// Sync reports whether no access of a bank is in flight: every access answered
+// with OK is Done. If one is in flight, Sync returns false, and y.Client is
+// called when all of them are done; later accesses do not matter. The operating
+// system waits with it, after an invalidation, until it may give a page away. y
+// belongs to the SMMU until then.
 func (s *SMMU) Sync(bank int, y *Sync) (done bool) {
 	b := &s.banks[bank]
 	if b.inFlight[0]+b.inFlight[1] == 0 {
@@ -315,14 +318,15 @@ func (s *SMMU) Sync(bank int, y *Sync) (done bool) {
 	return false
 }
 
-// turn begins an epoch for those who wait. There is no access of the one that begins.
+// turn begins an epoch for the waiting Syncs. No access of that epoch is in
+// flight.
 func (s *SMMU) turn(b *bank) {
 	b.syncing = b.later != nil || b.asked
 	b.asking, b.asked = b.asked, false
 	if !b.syncing {
 		return
 	}
-	for y := b.later; y != nil; { // in order
+	for y := b.later; y != nil; { // restores the order
 		next := y.next
 		y.next, b.sync = b.sync, y
 		y = next
@@ -331,7 +335,7 @@ func (s *SMMU) turn(b *bank) {
 	b.epoch ^= 1
 }
 
-// Done says that the access of a request that was answered with OK has been done.
+// Done ends the access of a request that was answered with OK.
 func (s *SMMU) Done(r *Request) {
 	if poison.On {
 		r.land()
@@ -339,8 +343,8 @@ func (s *SMMU) Done(r *Request) {
 	s.Landed(r.flight)
 }
 
-// synced tells those who wait that no access of their epoch is in flight any
-// more, and goes on to the next.
+// synced answers the Syncs whose epoch has no more accesses in flight, and
+// begins the next epoch.
 func (s *SMMU) synced(b *bank) {
 	for b.syncing && b.inFlight[b.epoch^1] == 0 {
 		y := b.sync
@@ -355,7 +359,8 @@ func (s *SMMU) synced(b *bank) {
 	}
 }
 
-// InFlight is how many accesses of a bank have been answered with OK and are not done.
+// InFlight is the number of accesses of a bank that were answered with OK and
+// are not done.
 func (s *SMMU) InFlight(bank int) int {
 	b := &s.banks[bank]
 	return int(b.inFlight[0] + b.inFlight[1])

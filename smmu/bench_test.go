@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// load asks for one translation after the other, or for n at a time, without
-// anything around that allocates.
+// load asks for one translation after the other, or for n at a time, and
+// allocates nothing.
 type load struct {
 	node *smmutest.Node
 	req  []smmu.Request
@@ -40,7 +40,7 @@ func (l *load) Translated(r *smmu.Request, res smmu.Result) {
 	l.node.SMMU.Done(r)
 }
 
-// ask asks for all, as they are, and waits for the answers.
+// ask asks for all requests as they are, and waits for the answers.
 func (l *load) ask(t testing.TB) {
 	for i := range l.req {
 		r := &l.req[i]
@@ -58,7 +58,7 @@ func (l *load) ask(t testing.TB) {
 	}
 }
 
-// drain runs until nothing happens any more.
+// drain runs until there are no more events.
 func drain(t testing.TB, n *smmutest.Node) {
 	for at, more := n.Engine.Next(); more; at, more = n.Engine.Next() {
 		if err := n.Engine.RunUntil(at); err != nil {
@@ -67,7 +67,7 @@ func drain(t testing.TB, n *smmutest.Node) {
 	}
 }
 
-// away moves the requests to pages that no TLB knows.
+// away moves the requests to pages that no TLB has.
 func (l *load) away() {
 	for i := range l.req {
 		l.req[i].Addr = base + (l.req[i].Addr-base+uint64(len(l.req))*page)%(4096*page)
@@ -92,14 +92,14 @@ func TestNoAllocation(t *testing.T) {
 				l.node.SMMU.Invalidate(0, l.req[0].Addr, false)
 			}
 		}
-		for range 100 { // the event queue has room then
+		for range 100 { // after these the event queue has room
 			step()
 		}
 		require.Zero(t, testing.AllocsPerRun(200, step), name)
 	}
 }
 
-// Faults allocate nothing either, terminated, stalled and resumed.
+// Faults allocate nothing either, whether terminated, stalled or resumed.
 func TestFaultsDoNotAllocate(t *testing.T) {
 	for _, how := range []string{smmu.Terminate, smmu.Stall} {
 		n, tables, _ := node(t, "on_fault="+how)
@@ -126,7 +126,7 @@ func TestFaultsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// What a translation costs the simulator.
+// The cost of a hit for the simulator.
 func BenchmarkHit(b *testing.B) {
 	l := newLoad(b, 1)
 	l.ask(b)
@@ -141,7 +141,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// A hit of one of 64 pages in turn: none is in front.
+// Hits of 64 pages in turn: none is in front.
 func BenchmarkHitScattered(b *testing.B) {
 	l := newLoad(b, 64)
 	l.ask(b)
@@ -155,7 +155,7 @@ func BenchmarkHitScattered(b *testing.B) {
 	}
 }
 
-// A miss with a walk of one level, 16 at a time; per miss.
+// A miss with a walk of one level, 16 at a time. The result is per miss.
 func BenchmarkMiss(b *testing.B) {
 	l := newLoad(b, 16, "l1_entries=16", "l2_entries=16")
 	b.ReportAllocs()
@@ -166,7 +166,7 @@ func BenchmarkMiss(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/16, "ns/miss")
 }
 
-// The parameters of the memory in these tests are those of the closed forms.
+// The memory in these tests has the parameters of the closed forms.
 func TestLoadTakesItsTime(t *testing.T) {
 	l := newLoad(t, 16, "l1_entries=16", "l2_entries=16")
 	l.ask(t)

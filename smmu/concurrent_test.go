@@ -12,9 +12,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// many has many requests under way in an SMMU, a driver that changes tables,
-// invalidates what it must, and handles faults some time later, and the rules
-// that all of it must keep.
+// many checks an SMMU with many requests under way. A driver changes tables,
+// invalidates what it must, and handles faults some time later.
 type many struct {
 	t       *rapid.T
 	spec    *smmu.Spec
@@ -24,7 +23,7 @@ type many struct {
 	open    map[*ask]bool // without an answer
 	flying  []*ask        // answered with OK, not done
 	missing map[spot]sim.Time
-	bound   map[spot]sim.Time // likewise, of pages that may not be written
+	bound   map[spot]sim.Time // likewise, for pages that may not be written
 	reads   []sim.Time        // ends of the walks' reads
 	retired int               // ranges of frames that wait for a Sync
 	gone    []span            // ranges of frames that were given away
@@ -41,14 +40,14 @@ type ask struct {
 	bank int
 }
 
-// bankModel is what registers must say.
+// bankModel is the expected state of a bank's registers.
 type bankModel struct {
 	fsr, fsynr uint32
 	far        uint64
 	since      sim.Time // FSR is not 0
 	line       bool     // an interrupt waits for the driver
 	pdid       uint16
-	moved      sim.Time // it got its process
+	moved      sim.Time // when it got its process
 }
 
 type spot struct {
@@ -91,7 +90,7 @@ func (m *many) assign(bank int, pdid uint16) {
 	m.banks[bank] = bankModel{pdid: pdid, moved: m.now()}
 }
 
-// read is a read of a walk: there are no more at a time than walks.
+// read is a read of a walk. There are never more at a time than walks.
 func (m *many) read() {
 	left := m.reads[:0]
 	for _, end := range m.reads {
@@ -155,7 +154,7 @@ func (m *many) Translated(r *smmu.Request, res smmu.Result) {
 	}
 }
 
-// allowed: at the time of the answer, what it says is what the tables say.
+// allowed checks that the answer agrees with the tables at that time.
 func (m *many) allowed(a *ask) {
 	n := 0
 	for va := a.Addr &^ 4095; va < a.Addr+uint64(a.Length); va += 4096 {
@@ -170,7 +169,7 @@ func (m *many) absent(p spot) bool { return m.world.truth(p.bank, p.va, false).r
 
 func (m *many) mayWrite(p spot) bool { return m.world.truth(p.bank, p.va, true).res == smmu.OK }
 
-// last is when something was so for the last time.
+// last returns the last time at which a condition held.
 func (m *many) last(when map[spot]sim.Time, p spot, is bool) sim.Time {
 	if is {
 		return m.now()
@@ -182,7 +181,7 @@ func (m *many) last(when map[spot]sim.Time, p spot, is bool) sim.Time {
 	return at
 }
 
-// target is a page: of one of the latest requests half the time.
+// target picks a page; half the time, of one of the latest requests.
 func (m *many) target() (bank int, va uint64) {
 	if below(m.t, "used", 2) == 0 {
 		return below(m.t, "bank", 2), address(m.t)
@@ -195,7 +194,8 @@ func (m *many) target() (bank int, va uint64) {
 	return a.bank, a.Addr&^4095 + uint64(below(m.t, "page", int(pages)))*4096
 }
 
-// note notes which pages of a bank are missing and which may not be written, before that changes.
+// note notes which pages of a bank are missing and which may not be written,
+// before a change.
 func (m *many) note(bank int) {
 	for _, region := range []uint64{0, 2 << 20, 1 << 30, 255 << 30} {
 		for i := range uint64(16) {
@@ -210,8 +210,8 @@ func (m *many) note(bank int) {
 	}
 }
 
-// change changes tables and does what a driver has to: it invalidates, and
-// gives a page away when nobody uses it.
+// change changes tables and does a driver's duty: it invalidates, and gives a
+// page away when it is no longer in use.
 func (m *many) change() {
 	bank, va := m.target()
 	m.note(bank)
@@ -229,9 +229,8 @@ func (m *many) change() {
 	}
 }
 
-// invalidate does no more than is needed: a page; if it is about tables of
-// level 3, the way once and each page there that somebody asks for; all if it
-// is about more.
+// invalidate does the least that is needed: one page; for tables of level 3,
+// the way once and each page there that a request uses; else all.
 func (m *many) invalidate(bank int, va uint64, needed, way bool, level int) {
 	s := m.node.SMMU
 	switch {
@@ -248,7 +247,7 @@ func (m *many) invalidate(bank int, va uint64, needed, way bool, level int) {
 	}
 }
 
-// Synced implements smmu.SyncClient: nobody uses the page any more.
+// Synced implements smmu.SyncClient: the page is no longer in use.
 func (m *many) Synced(y *smmu.Sync) {
 	s, _ := y.Ref.(span)
 	m.retired--
@@ -271,7 +270,7 @@ func (m *many) done() {
 	m.node.SMMU.Done(&a.Request)
 }
 
-// drive is the driver's look at a bank.
+// drive is one look of the driver at a bank.
 func (m *many) drive(bank int) {
 	s, b := m.node.SMMU, &m.banks[bank]
 	fsr := s.Read(bank, smmu.FSR)
@@ -303,7 +302,7 @@ func (m *many) resume(bank int) {
 	m.node.SMMU.Write(bank, smmu.RESUME, uint64(below(m.t, "terminate", 2)))
 }
 
-// check compares the registers with the rules.
+// check compares the registers with the model.
 func (m *many) check() {
 	for i := range m.banks {
 		b, s := &m.banks[i], m.node.SMMU
@@ -316,7 +315,7 @@ func (m *many) check() {
 	require.Equal(m.t, len(m.flying), m.node.SMMU.InFlight(0)+m.node.SMMU.InFlight(1))
 }
 
-// Faulted implements smmu.Watcher: the rules of the registers.
+// Faulted implements smmu.Watcher and checks the registers.
 func (m *many) Faulted(f smmu.FaultInfo) {
 	b := &m.banks[f.Bank]
 	require.Equal(m.t, b.fsr == 0, f.Recorded)
@@ -346,10 +345,10 @@ func (m *many) Walked(w smmu.WalkInfo) { require.LessOrEqual(m.t, w.From, w.To) 
 // Stalled implements smmu.Watcher.
 func (m *many) Stalled(s smmu.StallInfo) { require.LessOrEqual(m.t, s.From, s.To) }
 
-// Stale implements smmu.Watcher: this driver forgets nothing.
+// Stale implements smmu.Watcher: this driver always invalidates.
 func (m *many) Stale(s smmu.StaleInfo) { m.t.Fatalf("stale: %+v", s) }
 
-// move gives a bank to another process, which has the same tables.
+// move gives a bank to another process with the same tables.
 func (m *many) move(bank int) {
 	m.node.SMMU.Release(bank)
 	m.node.SMMU.InvalidateBank(bank)
@@ -378,7 +377,7 @@ func (m *many) step() {
 	m.check()
 }
 
-// finish lets everything come to its end.
+// finish runs everything to its end.
 func (m *many) finish() {
 	for round := 0; len(m.open) > 0 || len(m.flying) > 0 || m.retired > 0; round++ {
 		require.Less(m.t, round, 2000, "%d requests have no answer, %d syncs no end", len(m.open), m.retired)
@@ -407,9 +406,9 @@ func (m *many) finish() {
 	}
 }
 
-// Many requests at a time: every answer is that of the tables at the time of
-// the answer, every request has one, registers and lines keep their rules, and
-// a page is given away only when nobody uses it any more.
+// Many requests at a time: every answer agrees with the tables at the time of
+// the answer, every request has one, registers and lines follow their rules,
+// and a page is given away only when it is no longer in use.
 func TestManyRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMany(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// A device writes to a page that is not there. The driver reads what the
-// registers have, brings the page and clears them; the device tries again.
+// A device writes to a page that is not there. The driver reads the registers,
+// brings the page and clears the registers; the device tries again.
 func Example() {
 	spec, err := smmutest.Spec()
 	if err != nil {

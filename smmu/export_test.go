@@ -1,4 +1,4 @@
 package smmu
 
-// Forget takes what was found last from the front of the TLB.
+// Forget removes the entries in front of the TLB.
 func (s *SMMU) Forget() { s.l1.forget() }

@@ -2,18 +2,18 @@ package smmu
 
 import "github.com/spinsim/spinsim/internal/poison"
 
-// Flight is an access that Hit has let pass, until it has Landed: its bank plus
-// 1, and in bit 0 the epoch. 0: there is none.
+// Flight is an access that Hit has allowed, until it has Landed. It is the bank
+// plus 1, and in bit 0 the epoch. 0: there is none.
 type Flight uint16
 
-// Hit is Translate of n bytes for what most accesses are: they lie in one page
-// that the first TLB has, which answers at once, and nothing is in their way.
-// The access may be done, until Landed. 0: it is not so, nothing has happened,
-// and Translate is to be asked.
+// Hit is Translate of n bytes for the usual access: it lies in one page, the
+// first TLB has the page and answers at once, and nothing blocks it. The caller
+// may do the access, until Landed. With 0 nothing has happened: call Translate.
 //
-// What was found last is in front of the TLB, for reads and for writes, as long
-// as nothing changes that decides about a hit: the entry, its bank, or whether
-// its channel is open. Whoever changes that says forget.
+// The entry found last stands in front of the TLB, one for reads and one for
+// writes. It stays until something changes that decides about a hit: the entry,
+// its bank, or whether its channel is open. Code that makes such a change calls
+// forget.
 func (s *SMMU) Hit(pdid uint16, va uint64, n int, write bool) Flight {
 	if uint64(n-1) >= pageSize-va&pageMask {
 		return 0
@@ -35,7 +35,8 @@ func (s *SMMU) Hit(pdid uint16, va uint64, n int, write bool) Flight {
 	return s.fly(f.bank)
 }
 
-// find makes f the front for an address. It reports whether that is a hit.
+// find makes the entry for an address the front f. It reports whether that is a
+// hit.
 func (s *SMMU) find(f *front, pdid uint16, va uint64, write bool) bool {
 	bank := s.bankOf(pdid)
 	if !s.instant || s.poison || bank < 0 || !s.straight(bank, write) {
@@ -46,12 +47,12 @@ func (s *SMMU) find(f *front, pdid uint16, va uint64, write bool) bool {
 	if i == 0 || !l.leaf.allows(write) {
 		return false
 	}
-	level := max(l.tag.level(), s.l1.least) // other parts of a block may be known as pages
+	level := max(l.tag.level(), s.l1.least) // other parts of a block may be in as pages
 	f.base, f.pdid, f.line, f.bank, f.level = va&^(spans[level]-1), pdid, i, uint8(bank), uint8(level)
 	return true
 }
 
-// straight reports whether nothing is in the way of a hit in a bank.
+// straight reports whether nothing blocks a hit in a bank.
 func (s *SMMU) straight(bank int, write bool) bool {
 	c := s.channelOf(write)
 	return s.banks[bank].plain && c.first == nil && c.open()
@@ -64,7 +65,7 @@ func (s *SMMU) check(f *front, write bool) {
 	}
 }
 
-// hit is a request that is a Hit.
+// hit fills in a request that was answered by Hit.
 func (s *SMMU) hit(r *Request, f Flight) {
 	r.flight = f
 	if len(r.Frames) > 0 {
@@ -76,14 +77,14 @@ func (s *SMMU) hit(r *Request, f Flight) {
 	}
 }
 
-// fly counts an access as under way until it has Landed.
+// fly counts an access as in flight until it has Landed.
 func (s *SMMU) fly(bank uint8) Flight {
 	b := &s.banks[bank]
 	b.inFlight[b.epoch]++
 	return (Flight(bank)+1)<<1 | Flight(b.epoch)
 }
 
-// Landed says that the access of a Hit has been done.
+// Landed ends the access of a Hit.
 func (s *SMMU) Landed(f Flight) {
 	b := &s.banks[f>>1-1]
 	b.inFlight[f&1]--

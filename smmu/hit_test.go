@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// twin is an SMMU, with what it has answered.
+// twin is an SMMU with its answers.
 type twin struct {
 	*smmutest.Node
 	plain  bool // nothing stays in front of its TLB
@@ -38,7 +38,8 @@ func (w *twin) ask(r smmu.Request) {
 	}
 }
 
-// twins are two SMMUs that are asked the same, one without what stays in front of its TLB.
+// twins are two SMMUs with the same requests. One has no entries in front of
+// its TLB.
 type twins struct {
 	t      *rapid.T
 	world  *world
@@ -69,7 +70,7 @@ func newTwins(t *rapid.T) *twins {
 	return w
 }
 
-// both does something to both: they have said and counted the same.
+// both does something to both SMMUs and requires the same answers and counts.
 func (w *twins) both(f func(x *twin)) {
 	for _, x := range w.all {
 		f(x)
@@ -89,7 +90,7 @@ func (w *twins) assign(x *twin) {
 	}
 }
 
-// request asks about what was asked for last, or something else.
+// request repeats the latest request, or makes a new one.
 func (w *twins) request(bank int) {
 	way := below(w.t, "way", 2)
 	if below(w.t, "elsewhere", 3) == 0 {
@@ -102,7 +103,7 @@ func (w *twins) request(bank int) {
 	w.both(func(x *twin) { x.ask(r) })
 }
 
-// rare is what seldom happens to a bank, so that there are hits between.
+// rare does to a bank what seldom happens, so that there are hits between.
 func (w *twins) rare(bank int) {
 	switch below(w.t, "rare", 6) {
 	case 0:
@@ -124,10 +125,10 @@ func (w *twins) rare(bank int) {
 	}
 }
 
-// What was found last and is in front of the TLB changes nothing: results,
-// their times, frames and counters are those of an SMMU that looks up
-// everything, while other requests walk, wait for their channel or are stalled,
-// entries make room, and banks fault, stop and get other processes.
+// The entries in front of the TLB change nothing: results, their times, frames
+// and counters equal an SMMU's that looks up everything. Meanwhile other
+// requests walk, wait for their channel or are stalled, entries are replaced,
+// and banks fault, stop and get other processes.
 func TestFrontsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)
@@ -165,8 +166,8 @@ func TestFrontsChangeNothing(t *testing.T) {
 	})
 }
 
-// What takes a hit from the front of the TLB: an entry that makes room while
-// others are walked for, a channel that a miss blocks.
+// Two events remove an entry from the front of the TLB: its replacement during
+// other walks, and a channel that a miss blocks.
 func TestFrontsAreForgotten(t *testing.T) {
 	ask := func(n *smmutest.Node, page uint64, write bool) *smmutest.Answer {
 		a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base + page*4096, Length: 8, Write: write}}
@@ -187,8 +188,7 @@ func TestFrontsAreForgotten(t *testing.T) {
 	drain(t, n)
 	require.True(t, ask(n, 0, false).Open, "page 1 has taken its place")
 
-	// the page that is read is used before the one that is written, or behind
-	// it
+	// the page that is read is used before the one that is written, or after it
 	for first := range uint64(2) {
 		n, _ = start("l1_entries=2")
 		n.Access(pdid, base, 8, false)
@@ -211,8 +211,8 @@ func TestFrontsAreForgotten(t *testing.T) {
 	require.True(t, ask(n, 0, false).Open, "page 2 waits for a walk")
 }
 
-// A block becomes pages between the reads of two walks for it, and nobody
-// invalidates it: a page of its own comes before the block.
+// A block becomes pages between the reads of two walks for it, without an
+// invalidation. The page has priority over the block.
 func TestFrontOfABlock(t *testing.T) {
 	n, tables, _ := node(t)
 	block := uint64(2 << 20)
@@ -237,9 +237,9 @@ func TestFrontOfABlock(t *testing.T) {
 	require.Equal(t, uint64(7*4096), ask(1).Frames[0])
 }
 
-// Whatever takes an entry away takes it from the front of the TLB as well, be
-// it a page or a block, seen as a page of it or whole, by whichever of its
-// addresses; what is left of another bank stays a hit.
+// An invalidation that removes an entry removes it from the front of the TLB
+// too: a page or a block, seen as a page of it or whole, by any of its
+// addresses. Entries of another bank stay hits.
 func TestFrontsAreInvalidated(t *testing.T) {
 	const other = pdid + 1
 	for _, x := range []struct {
@@ -264,7 +264,7 @@ func TestFrontsAreInvalidated(t *testing.T) {
 				size := smmutest.Size(level)
 				tables.Map(base, level, size, true)
 				tables.Map(base+1<<30, 3, 4096, true)
-				if !whole { // then a block is looked at as pages
+				if !whole { // blocks are looked at as pages from here on
 					n.Access(pdid, base+1<<30, 8, false)
 				}
 				ask := func(pdid uint16, write bool) bool {
@@ -288,14 +288,14 @@ func TestFrontsAreInvalidated(t *testing.T) {
 	}
 }
 
-// A block is made read-only between the reads of two walks for it: the second
-// has its page no longer written, although the page stands in front.
+// A block becomes read-only between the reads of two walks for it. After the
+// second walk its page may not be written, although the page stands in front.
 func TestFrontOfABlockThatChanges(t *testing.T) {
 	n, tables, _ := node(t)
 	block := uint64(2 << 20)
 	tables.Map(base, 3, 0, true)
 	tables.Map(block, 2, block, true)
-	n.Access(pdid, base, 8, false) // blocks are looked at as pages
+	n.Access(pdid, base, 8, false) // from here on blocks are looked at as pages
 	ask := func(page uint64, write bool) *smmutest.Answer {
 		a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: block + page*4096, Length: 8, Write: write}}
 		n.Ask(a)
@@ -322,9 +322,8 @@ func TestFrontOfABlockThatChanges(t *testing.T) {
 	require.Equal(t, smmu.OK, ask(2, false).Result)
 }
 
-// A hit is of bytes of one page, be the entry a block, and of one process; it
-// is in flight until it has landed, and what waits for those in flight waits
-// for those before it only.
+// A hit is within one page, even of a block, and one process. It is in flight
+// until it has landed. A Sync waits only for the accesses before it.
 func TestHitIsOfOnePage(t *testing.T) {
 	n, tables, _ := node(t)
 	tables.Map(base, 2, 0, true)
@@ -379,7 +378,7 @@ func TestHitIsOfOnePage(t *testing.T) {
 	require.Equal(t, synced{"first", "second"}, told)
 }
 
-// synced is who waits for accesses in flight, with what has been told.
+// synced waits for accesses in flight and keeps the Refs it got.
 type synced []any
 
 // Synced implements smmu.SyncClient.

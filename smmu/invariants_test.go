@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// With the tag a client that asks twice, or says Done of nothing, is found.
+// With the tag, a client that asks twice, or calls Done without an access,
+// panics.
 func TestClientMistakes(t *testing.T) {
 	n, tables, _ := node(t)
 	tables.Map(base, 3, page, true)

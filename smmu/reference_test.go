@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// known is a line of a reference cache: what was read from a descriptor of a level.
+// known is a line of a reference cache, read from a descriptor of a level.
 type known struct {
 	bank  int
 	level int
@@ -25,7 +25,8 @@ func (k *known) covers(bank int, va uint64, level int) bool {
 	return k.bank == bank && k.level == level && va&^(smmutest.Size(level)-1) == k.first
 }
 
-// recent is a reference cache of some lines: a list, the one used last in front.
+// recent is a reference cache of some lines: a list, the one used last in
+// front.
 type recent struct {
 	most  int
 	lines []known
@@ -65,8 +66,8 @@ func (s sets) of(va uint64, level int) *recent {
 	return &s[va/smmutest.Size(level)%uint64(len(s))]
 }
 
-// reference is an SMMU that serves one access after the other: lists, and the
-// sentences of docs/memory.md.
+// reference is an SMMU that serves one access after the other. It uses lists
+// and follows docs/memory.md sentence by sentence.
 type reference struct {
 	spec   *smmu.Spec
 	memory sim.Time
@@ -83,7 +84,8 @@ func newReference(spec *smmu.Spec, memory sim.Time, tables []*smmutest.Tables) *
 	}
 }
 
-// forget drops what a condition says from all caches; of the walk cache only if way.
+// forget drops the lines of all caches that meet a condition; of the walk cache
+// only if way.
 func (r *reference) forget(drop func(known) bool, way bool) {
 	r.l1.lines = slices.DeleteFunc(r.l1.lines, drop)
 	for i := range r.l2 {
@@ -104,7 +106,7 @@ func (r *reference) invalidateBank(bank int) {
 	r.forget(func(k known) bool { return k.bank == bank }, true)
 }
 
-// outcome is what becomes of an access.
+// outcome is the result of an access.
 type outcome struct {
 	res   smmu.Result
 	frame uint64
@@ -162,8 +164,8 @@ func (r *reference) walk(bank int, va uint64, write bool, took sim.Time) outcome
 	}
 }
 
-// prefetch: the pages behind, whose descriptors are in the same 64 bytes; the
-// nearest is the newest.
+// prefetch takes the pages behind, whose descriptors are in the same 64 bytes.
+// The nearest is the newest.
 func (r *reference) prefetch(bank int, table uint64, level int, va uint64) {
 	page := va / 4096
 	for next := page + uint64(r.spec.Prefetch); next > page && level == 3; next-- {
@@ -176,7 +178,8 @@ func (r *reference) prefetch(bank int, table uint64, level int, va uint64) {
 	}
 }
 
-// below draws a number from 0 up to n, each as likely: rapid.IntRange prefers small ones.
+// below draws a number from 0 up to n with equal probabilities: rapid.IntRange
+// prefers small ones.
 func below(t *rapid.T, what string, n int) int {
 	all := make([]int, n)
 	for i := range all {
@@ -185,7 +188,7 @@ func below(t *rapid.T, what string, n int) int {
 	return rapid.SampledFrom(all).Draw(t, what)
 }
 
-// randomSpec is an SMMU whose caches are so small that they matter.
+// randomSpec is an SMMU with caches so small that they matter.
 func randomSpec(t *rapid.T, overrides ...string) *smmu.Spec {
 	power := func(name string, most int) int { return 1 << below(t, name, most+1) }
 	ways, cacheWays := power("ways", 2), power("cache ways", 1)
@@ -202,10 +205,10 @@ func randomSpec(t *rapid.T, overrides ...string) *smmu.Spec {
 	return spec
 }
 
-// world is two processes, and what a driver does with their tables.
+// world is two processes and the changes that a driver makes to their tables.
 type world struct {
 	tables []*smmutest.Tables
-	frames uint64 // so many were given, of 4 KiB; each is given once
+	frames uint64 // frames of 4 KiB given so far; each is given once
 }
 
 func newWorld(spec *smmu.Spec, processes int) *world {
@@ -216,14 +219,15 @@ func newWorld(spec *smmu.Spec, processes int) *world {
 	return w
 }
 
-// address is one of few: pages and blocks of four regions, of which two share the table of level 2.
+// address draws one of few: pages and blocks of four regions. Two of the
+// regions share the table of level 2.
 func address(t *rapid.T) uint64 {
 	region := rapid.SampledFrom([]uint64{0, 2 << 20, 1 << 30, 255 << 30}).Draw(t, "region")
 	return region + uint64(below(t, "page", 12))*4096
 }
 
-// change changes the tables of a process at random, and returns how that is
-// invalidated: not at all, the page only, or its way too.
+// change changes the tables of a process at random, and returns the
+// invalidation it needs: none, the page only, or its way too.
 func (w *world) change(t *rapid.T, process int, va uint64) (needed, way bool) {
 	tables := w.tables[process]
 	old, level := tables.Find(va)
@@ -251,7 +255,7 @@ func (w *world) change(t *rapid.T, process int, va uint64) (needed, way bool) {
 	}
 }
 
-// frame returns memory that nobody had before.
+// frame returns memory that was never in use.
 func (w *world) frame(level int) uint64 {
 	n := smmutest.Size(level) / 4096
 	w.frames = (w.frames + n - 1) / n * n
@@ -260,9 +264,10 @@ func (w *world) frame(level int) uint64 {
 	return f
 }
 
-// One access after the other: result, frame and time, to the picosecond, are
-// those of lists: what is in which TLB, which entry makes room, what the walk
-// cache and the prefetch buffer know, and what stays when nobody invalidates.
+// For one access after the other, result, frame and time agree with the lists
+// to the picosecond. This covers the contents of each TLB, the walk cache and
+// the prefetch buffer, which entry is replaced, and which stay without an
+// invalidation.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := randomSpec(t)
@@ -300,7 +305,7 @@ func TestAgainstReference(t *testing.T) {
 					is.frame = a.Frames[0]
 				}
 				require.Equal(t, ref.access(bank, va, write), is, "%#x of bank %d", va, bank)
-				if a.Result != smmu.OK { // else what was found last stays in front of the TLB
+				if a.Result != smmu.OK { // with OK the entry stays in front of the TLB
 					n.SMMU.Write(bank, smmu.FSR, 1<<32-1)
 				}
 			}
@@ -308,9 +313,9 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
-// With poison a forgotten invalidation is found exactly when it would matter:
-// an access ends with STALE where the same SMMU without it answers otherwise
-// than the tables.
+// With poison a forgotten invalidation is found exactly when it matters: an
+// access ends with STALE where the same SMMU without poison gives an answer
+// that differs from the tables.
 func TestPoisonFindsWhatIsForgotten(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -347,7 +352,7 @@ func TestPoisonFindsWhatIsForgotten(t *testing.T) {
 			}
 			for _, n := range nodes {
 				n.SMMU.Write(0, smmu.FSR, 1<<32-1)
-				if checked.Result == smmu.Stale { // what they know differs from here on
+				if checked.Result == smmu.Stale { // their contents differ from here on
 					n.SMMU.InvalidateAll()
 				}
 			}
@@ -356,7 +361,7 @@ func TestPoisonFindsWhatIsForgotten(t *testing.T) {
 	require.Positive(t, found)
 }
 
-// truth is what the tables say about an access.
+// truth is the outcome of an access according to the tables.
 func (w *world) truth(process int, va uint64, write bool) outcome {
 	e, level := w.tables[process].Find(va)
 	if e.Kind != smmu.Page {

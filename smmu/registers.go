@@ -9,20 +9,21 @@ type Register uint32
 // Registers of a context bank.
 const (
 	SCTLR Register = 0x000 // read, write: see SCTLRM and its neighbours
-	// write: 0 retries what is stalled, 1 terminates the first of it; see FSRSS
+	// write: 0 retries the stalled transactions, 1 terminates the first one; see
+	// FSRSS
 	RESUME  Register = 0x008
 	FSR     Register = 0x058 // read; write: clears the bits that are 1, SS excepted
 	FAR     Register = 0x060 // read: the address of the fault recorded, 64 bits
 	FARLow  Register = 0x060 // its bits 31 to 0, if read as 32 bits
 	FARHigh Register = 0x064 // read: its bits 63 to 32, of which 16 are used
 	FSYNR   Register = 0x068 // read: see FSYNRWNR
-	// write: forget all that is known for this address, the way to its page's
-	// descriptor too
+	// write: forget all entries for this address, and the way to the descriptor of
+	// its page
 	TLBIVA    Register = 0x600
-	TLBIASID  Register = 0x610 // write: forget all that is known of the bank
+	TLBIASID  Register = 0x610 // write: forget all entries of the bank
 	TLBIVAL   Register = 0x620 // write: forget the page or block of this address
 	TLBSYNC   Register = 0x7f0 // write: TLBSTATUS is about accesses answered before
-	TLBSTATUS Register = 0x7f4 // read: 1 while there are such accesses that are not done
+	TLBSTATUS Register = 0x7f4 // read: 1 until all those accesses are done
 )
 
 // Bits of SCTLR.
@@ -50,9 +51,9 @@ const (
 	FSYNRWNR  uint32 = 1 << 4 // it was a write
 )
 
-// Read returns a register of a bank. What the driver's core pays for it is the
-// host's matter. FAR has all 64 bits. A bank or register that does not exist is
-// a programmer's mistake and panics.
+// Read returns a register of a bank. The host charges the driver's core for it.
+// FAR has all 64 bits. Read panics for a bank or register that does not exist:
+// that is a programmer's mistake.
 func (s *SMMU) Read(bank int, reg Register) uint64 {
 	b := &s.banks[bank]
 	switch reg {
@@ -75,10 +76,10 @@ func (s *SMMU) Read(bank int, reg Register) uint64 {
 // Flow is the flow, for timelines, of the fault in a bank's registers.
 func (s *SMMU) Flow(bank int) uint64 { return s.banks[bank].flow }
 
-// Write writes a register of a bank, with effect at once: what a stalled
-// transaction does then, it does in an event at the present time. What the
-// driver's core pays for it is the host's matter. A bank or register that does
-// not exist is a programmer's mistake and panics.
+// Write writes a register of a bank, with effect at once. A stalled transaction
+// reacts in an event at the present time. The host charges the driver's core
+// for it. Write panics for a bank or register that does not exist: that is a
+// programmer's mistake.
 func (s *SMMU) Write(bank int, reg Register, v uint64) {
 	b := &s.banks[bank]
 	switch reg {
@@ -115,9 +116,9 @@ func (s *SMMU) Write(bank int, reg Register, v uint64) {
 	s.tellLines()
 }
 
-// Invalidate makes a bank forget the page or block of an address (TLBIVAL) and,
-// unless only the leaf has changed, the way to its descriptor (TLBIVA). Walks
-// that have gone that way begin again.
+// Invalidate makes a bank forget the page or block of an address (TLBIVAL).
+// With leafOnly false it also forgets the way to the descriptor (TLBIVA), and
+// walks that went that way begin again.
 func (s *SMMU) Invalidate(bank int, va uint64, leafOnly bool) {
 	s.count.Invalidations++
 	s.banks[bank].inv++

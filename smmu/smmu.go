@@ -5,30 +5,31 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Kinds of events of an SMMU: the owner passes those from KindFirst up to KindEnd to Handle.
+// Kinds of events of an SMMU. The owner passes those from KindFirst up to
+// KindEnd to Handle.
 const (
 	KindFirst  sim.Kind = 0xA00 + iota // A: slot: the second TLB has been looked up
 	kindRead                           // A: walk: a descriptor has been read
 	kindAnswer                         // *Request: the first TLB has answered
-	kindWake                           // A: bank: what it holds may go on
+	kindWake                           // A: bank: its held slots may go on
 	kindLookup = KindFirst
 	KindEnd    = KindFirst + 0x100
 )
 
-// Config is what an SMMU is connected to.
+// Config is the SMMU's parameters and connections.
 type Config struct {
 	Spec       *Spec
 	Memory     Memory
 	Interrupts Interrupts
-	Watcher    Watcher // nil: nobody is told
+	Watcher    Watcher // nil: none
 }
 
 // SMMU is the memory management unit between the devices of a node and its
-// memory. It belongs to one actor: its events go there, and that actor's
-// clients ask it. Its driver may call it from any actor's event of the same
+// memory. It belongs to one actor: its events go there, and the clients of that
+// actor call it. Its driver may call it from any actor's event of the same
 // node.
 type SMMU struct {
-	// What a hit touches, in one line of the processor's cache.
+	// A hit uses these fields, so they are in one line of the processor's cache.
 	banks []bank
 	l1    full
 
@@ -53,22 +54,23 @@ type SMMU struct {
 	walking  int
 	waiting  list // slots that wait for a walk
 	first    *Request
-	last     *Request // answers to be told
+	last     *Request // answers to give
 	rising   []int    // banks whose interrupt line has risen
 }
 
 // channel is the way in for reads, for writes or for both.
 type channel struct {
-	first, last *Request // wait for their turn, in order
+	first, last *Request // they wait for their turn, in order
 	free        int32    // a list of slots, none: -1
 	used        int      // slots
-	stuck       int      // slots of it that wait for a walk, if that blocks it
+	stuck       int      // its slots that wait for a walk, if that blocks it
 }
 
 // open reports whether the channel takes a transaction.
 func (c *channel) open() bool { return c.free >= 0 && c.stuck == 0 }
 
-// slot is a transaction that waits: for the second TLB, for a walk, or stalled.
+// slot is a transaction that waits for the second TLB or for a walk, or is
+// stalled.
 type slot struct {
 	r       *Request
 	va      uint64
@@ -81,7 +83,7 @@ type slot struct {
 	again   bool // it has been looked up before
 }
 
-// list is a list of slots in order; the zero value is not empty: see none.
+// list is a list of slots in order. The zero value is not empty: see none.
 type list struct{ first, last int32 }
 
 var none = list{-1, -1}
@@ -102,8 +104,8 @@ func (s *SMMU) pop(l *list) int32 {
 	return i
 }
 
-// Init makes s an SMMU without a process, all its TLBs empty. Spec must be
-// valid and On. Its events go to the actor id.
+// Init makes s an SMMU without a process and with empty TLBs. Spec must be
+// valid and On. The events go to the actor id.
 func (s *SMMU) Init(eng *sim.Engine, id sim.ID, cfg *Config) {
 	spec := *cfg.Spec
 	*s = SMMU{
@@ -140,9 +142,9 @@ func (s *SMMU) post(at sim.Time, kind sim.Kind, a uint64, r *Request) {
 	s.engine.Post(at, s.id, s.id, kind, a, 0, r)
 }
 
-// Translate asks for a translation. With answered true res is the answer; else
-// Client.Translated is told later. An answer OK lets the client do the access;
-// it says Done when that has reached memory.
+// Translate asks for a translation. With answered true, res is the answer; else
+// Client.Translated gets it later. After the answer OK the client does the
+// access, and calls Done when it has reached memory.
 func (s *SMMU) Translate(r *Request) (res Result, answered bool) {
 	if poison.On {
 		r.mayAsk()
@@ -191,7 +193,7 @@ func (s *SMMU) channelOf(write bool) *channel {
 	return &s.channels[0]
 }
 
-// ask is Translate for all but the simplest hit.
+// ask is Translate for every request that is not a Hit.
 func (s *SMMU) ask(r *Request, c *channel) (res Result, answered bool) {
 	r.result, r.open, r.known, r.next = OK, 0, false, nil
 	r.gen = s.banks[r.bank].gen
@@ -234,8 +236,8 @@ func (s *SMMU) enqueue(r *Request, c *channel) {
 	c.last = r
 }
 
-// advance looks up pieces of a request until the channel takes no more. It
-// reports whether all have been.
+// advance looks up pieces of a request while the channel takes them. It reports
+// whether it has looked up all.
 func (s *SMMU) advance(r *Request, c *channel) bool {
 	for r.at < r.end {
 		b := &s.banks[r.bank]
@@ -260,7 +262,8 @@ func (s *SMMU) advance(r *Request, c *channel) bool {
 	return true
 }
 
-// next is where the piece ends that begins at r.at. Behind the highest address there is one piece.
+// next returns the end of the piece that begins at r.at. All bytes beyond the
+// highest address are one piece.
 func (s *SMMU) next(r *Request) uint64 {
 	if r.at>>s.spec.AddressBits != 0 {
 		return r.end
@@ -293,7 +296,7 @@ func (s *SMMU) quick(r *Request, b *bank) (res Result, done bool) {
 	return OK, true
 }
 
-// lookL1 returns what the first TLB knows of va.
+// lookL1 looks va up in the first TLB.
 func (s *SMMU) lookL1(r *Request, va uint64) (l leaf, level int, hit bool) {
 	i := s.l1.look(int(r.bank), va)
 	line := &s.l1.lines[i]
@@ -310,7 +313,7 @@ func (r *Request) lies(b *bank, va, frame uint64) {
 	}
 }
 
-// take makes a slot of the piece at r.at.
+// take takes a slot for the piece at r.at.
 func (s *SMMU) take(c *channel, r *Request) int32 {
 	i := c.free
 	t := &s.slots[i]
@@ -342,7 +345,7 @@ func (s *SMMU) enter(i int32) {
 	s.post(s.engine.Now()+s.spec.L1Latency+s.spec.L2Latency, kindLookup, uint64(i), nil)
 }
 
-// resolve decides about a slot with a translation.
+// resolve decides about a slot that has its translation.
 func (s *SMMU) resolve(i int32, l leaf, level int) {
 	t := &s.slots[i]
 	b := &s.banks[t.bank]
@@ -361,7 +364,7 @@ func (s *SMMU) resolve(i int32, l leaf, level int) {
 	}
 }
 
-// finish ends the piece of a slot, and its request if that was the last one.
+// finish ends the piece of a slot, and its request if it was the last one.
 func (s *SMMU) finish(i int32, res Result) {
 	t := &s.slots[i]
 	r := t.r
@@ -377,7 +380,7 @@ func (s *SMMU) finish(i int32, res Result) {
 	}
 }
 
-// end makes a request one of those that are answered when this event has been dealt with.
+// end queues a request for its answer, which is given at the end of this event.
 func (s *SMMU) end(r *Request) {
 	r.next = nil
 	if s.first == nil {
@@ -401,13 +404,13 @@ func (s *SMMU) answer(r *Request) {
 	}
 }
 
-// outdated reports whether a request's first pieces were translated before an
-// invalidation, its last behind it: then the first do not count.
+// outdated reports whether an invalidation came between the first and the last
+// piece of a request. The first pieces then do not count.
 func (s *SMMU) outdated(r *Request) bool {
 	return r.result == OK && r.known && r.inv != s.banks[r.bank].inv
 }
 
-// redo looks up a request once more, before those that wait.
+// redo looks up a request once more, before the waiting requests.
 func (s *SMMU) redo(r *Request) {
 	s.count.Redone++
 	r.at, r.known = r.Addr, false
@@ -472,7 +475,7 @@ func (s *SMMU) admit() {
 	}
 }
 
-// settle ends a request that only the first TLB was asked for.
+// settle ends a request that needed only the first TLB.
 func (s *SMMU) settle(r *Request) {
 	if s.instant {
 		s.end(r)

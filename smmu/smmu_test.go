@@ -17,7 +17,7 @@ const (
 	base   = 0x40_0000_0000
 )
 
-// node is an SMMU with process 7 in bank 0, whose tables are empty.
+// node is an SMMU with process 7 in bank 0 and empty tables.
 func node(t testing.TB, overrides ...string) (*smmutest.Node, *smmutest.Tables, *smmu.Spec) {
 	t.Helper()
 	spec, err := smmutest.Spec(overrides...)
@@ -33,9 +33,9 @@ func write(n *smmutest.Node, va uint64) *smmutest.Answer { return n.Access(pdid,
 
 func took(a *smmutest.Answer) sim.Time { return a.At - a.Asked }
 
-// The times of docs/memory.md: a cold miss reads a descriptor of each level,
-// one of which the walk cache knows the last table reads one, a block is found
-// a level earlier, a hit in the second TLB costs its look-up, one in the first
+// The times of docs/memory.md. A cold miss reads a descriptor of each level. A
+// miss with the last table in the walk cache reads one. A block is found a
+// level earlier. A hit in the second TLB costs its look-up, a hit in the first
 // nothing.
 func TestTimes(t *testing.T) {
 	n, tables, spec := node(t, "l1_entries=1")
@@ -80,7 +80,8 @@ func TestFourLevels(t *testing.T) {
 	require.Equal(t, 3*sim.Nanosecond, took(read(n, high)))
 }
 
-// Three pages of a request are walked at the same time; a fourth that is there hits.
+// Three pages of a request are walked at the same time; a fourth, already
+// there, hits.
 func TestRangeOfPages(t *testing.T) {
 	n, tables, spec := node(t)
 	for i := range uint64(4) {
@@ -101,7 +102,8 @@ func TestRangeOfPages(t *testing.T) {
 	require.Zero(t, n.SMMU.InFlight(0))
 }
 
-// An access without a bank is denied, at once; so is one of a bank that does not translate.
+// An access without a bank is denied at once; so is one of a bank that does not
+// translate.
 func TestDenied(t *testing.T) {
 	n, tables, _ := node(t)
 	tables.Map(base, 3, page, true)
@@ -116,8 +118,8 @@ func TestDenied(t *testing.T) {
 	require.Equal(t, uint64(2), n.SMMU.Counters().Denied)
 }
 
-// Banks are given and taken; what waits for a translation in a bank that is
-// taken is denied, even if another process has it meanwhile.
+// Banks are given and taken. A request that waits for a translation in a bank
+// that is taken is denied, even if another process has the bank by then.
 func TestBanks(t *testing.T) {
 	n, tables, _ := node(t, "banks=2", "on_fault=stall")
 	require.ErrorContains(t, n.SMMU.Assign(0, 9, tables), "bank 0 is that of PDID 7")
@@ -144,9 +146,8 @@ func TestBanks(t *testing.T) {
 	require.Zero(t, n.SMMU.Outstanding())
 }
 
-// What has been asked for in the name of a process whose bank is taken is
-// denied, whatever the TLBs still have; and its walk is not one for the next
-// process.
+// A request of a process whose bank is taken is denied, even if the TLBs still
+// have its page. Its walk does not serve the next process.
 func TestReleaseUnderWay(t *testing.T) {
 	n, tables, spec := node(t, "l1_entries=1")
 	tables.Map(base, 3, page, true)
@@ -173,7 +174,7 @@ func TestReleaseUnderWay(t *testing.T) {
 	require.Equal(t, smmu.Denied, before.Result)
 }
 
-// huge asks for more than has room in frames.
+// huge asks for more pages than Frames has room for.
 func huge(n *smmutest.Node, va uint64, length int) *smmutest.Answer {
 	a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: va, Length: length}}
 	n.Ask(a)
@@ -185,7 +186,7 @@ func huge(n *smmutest.Node, va uint64, length int) *smmutest.Answer {
 	return a
 }
 
-// Behind the last address there is nothing: a range that runs over it, or
+// Beyond the last address there is nothing. A range that runs over it, or
 // begins there, faults and is not looked up page by page.
 func TestBeyondAddresses(t *testing.T) {
 	for _, bits := range []uint64{39, 48} {

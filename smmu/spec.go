@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounds of a Spec: those of the architecture, or far beyond any device, and
-// such that no sum of times overflows.
+// Bounds of a Spec. They come from the architecture or are far beyond any
+// device, and no sum of times overflows.
 const (
 	maxTime        = sim.Second
 	maxBanks       = 128     // SMMUv2
@@ -19,69 +19,75 @@ const (
 	maxWalks       = 256
 	maxOutstanding = 1 << 16
 	maxWalkBytes   = 4096
-	maxPrefetch    = 7 // the descriptors behind one in 64 bytes
+	maxPrefetch    = 7 // the descriptors behind the first one in 64 bytes
 )
 
-// Spec describes the SMMU of a node. It is the smmu section of a profile, where
-// each value's source stands; there are no defaults. Sources are PART'22 (P),
-// Psistakis'19 (T) and, where they are silent, the choices that docs/memory.md
-// names.
+// Spec describes the SMMU of a node. It is the smmu section of a profile, which
+// gives the source of each value; there are no defaults. Sources are PART'22
+// (P) and Psistakis'19 (T). Where they are silent, docs/memory.md names the
+// choices.
 type Spec struct {
-	// Kind is None, as is an empty text, or MMU500. With None devices reach
-	// memory without translation; the other fields may then be 0.
+	// Kind is MMU500, or None; an empty text is None. With None devices reach
+	// memory without translation, and the other fields may be 0.
 	Kind string `yaml:"kind"`
-	// Banks is the number of context banks: of processes whose memory devices
-	// can reach at a time, 1 to 128. T: 16.
+	// Banks is the number of context banks, 1 to 128: devices can reach the memory
+	// of so many processes at a time. T: 16.
 	Banks int `yaml:"banks"`
-	// AddressBits is how many bits a virtual address has: 39, three levels of
-	// tables, or 48, four. Beyond them an access faults.
+	// AddressBits is the number of bits of a virtual address: 39 (three levels of
+	// tables) or 48 (four). An access beyond them faults.
 	AddressBits int `yaml:"address_bits"`
-	// L1Entries is the entries of the fully associative first TLB, a power of
-	// two from 1 to 4096. P: up to 128.
+	// L1Entries is the number of entries of the fully associative first TLB, a
+	// power of two from 1 to 4096. P: up to 128.
 	L1Entries int `yaml:"l1_entries"`
-	// L1Latency is the time of a look-up in it, at most 1 s. With 0 a hit
-	// answers at once: its clocks are part of the bus's latency.
+	// L1Latency is the time of a look-up in it, at most 1 s. With 0 a hit answers
+	// at once: its clocks are part of the bus's latency.
 	L1Latency sim.Time `yaml:"l1_latency"`
-	// L2Entries is the entries of the second TLB, a power of two from L2Ways to 2^20. P: up to 2048.
+	// L2Entries is the number of entries of the second TLB, a power of two from
+	// L2Ways to 2^20. P: up to 2048.
 	L2Entries int `yaml:"l2_entries"`
 	// L2Ways is its associativity, a power of two from 1 to 16. P: 4.
 	L2Ways int `yaml:"l2_ways"`
-	// L2Latency is the time of a look-up in it, from the first TLB and back, at most 1 s.
+	// L2Latency is the time of a look-up in it, from the first TLB and back, at
+	// most 1 s.
 	L2Latency sim.Time `yaml:"l2_latency"`
-	// WalkCache is the entries of the cache of pointers to level 3 tables, 0,
-	// or a power of two from WalkCacheWays to 2^20.
+	// WalkCache is the number of entries of the cache of pointers to level 3
+	// tables: 0, or a power of two from WalkCacheWays to 2^20.
 	WalkCache int `yaml:"walk_cache"`
 	// WalkCacheWays is its associativity, a power of two from 1 to 16.
 	WalkCacheWays int `yaml:"walk_cache_ways"`
-	// Prefetch is how many of the descriptors behind that of a page go into the
-	// second TLB with it, as far as the same 64 bytes have them: 0 to 7.
+	// Prefetch is how many descriptors behind a page's own go into the second TLB
+	// with it, if they are in the same 64 bytes: 0 to 7.
 	Prefetch int `yaml:"prefetch"`
-	// Walks is how many walks of tables there may be at a time, 1 to 256. P: 16; T: 8 or 16.
+	// Walks is how many walks of tables run at a time, 1 to 256. P: 16; T: 8 or
+	// 16.
 	Walks int `yaml:"walks"`
-	// WalksFull says what a miss does when there are as many: Block or Queue.
+	// WalksFull is how a miss waits when all walks are in use: Block or Queue.
 	WalksFull string `yaml:"walks_full"`
-	// WalkBytes is what a walk takes from memory for one descriptor, 8 to 4096 bytes.
+	// WalkBytes is how much a walk reads from memory for one descriptor, 8 to 4096
+	// bytes.
 	WalkBytes int `yaml:"walk_bytes" unit:"B"`
-	// WalkStep is the walker's own time for each level, beside that of memory, at most 1 s.
+	// WalkStep is the walker's own time for each level, in addition to the
+	// memory's, at most 1 s.
 	WalkStep sim.Time `yaml:"walk_step"`
-	// Channels is 2: reads and writes wait each for their own (T), or 1: together (P).
+	// Channels is 2 if reads and writes wait in separate channels (T), 1 if they
+	// wait together (P).
 	Channels int `yaml:"channels"`
 	// Outstanding is how many transactions of a channel may wait for their
-	// translation or be stalled, 1 to 65,536; with as many a channel takes no
+	// translation or be stalled, 1 to 65,536. A channel with so many takes no
 	// more. P, T: 256.
 	Outstanding int `yaml:"outstanding"`
 	// OnFault is what a bank does with a transaction that faults, Terminate or
-	// Stall, until its driver says something else: SCTLR.CFCFG.
+	// Stall, until its driver changes it: SCTLR.CFCFG.
 	OnFault string `yaml:"on_fault"`
-	// HitUnderFault says that a bank goes on with other transactions after a
-	// fault, until its driver says something else: SCTLR.HUPCF. P: true.
+	// HitUnderFault makes a bank go on with other transactions after a fault,
+	// until its driver changes it: SCTLR.HUPCF. P: true.
 	HitUnderFault bool `yaml:"hit_under_fault"`
 	// StallLimit is how many faulting transactions a bank stalls before it
 	// processes no more, 1 to 65,536. T: implementation defined.
 	StallLimit int `yaml:"stall_limit"`
-	// Stale is what becomes of a translation that is in a TLB or the walk cache
-	// and no longer that of the tables: Ignore (it is used, as by the device)
-	// or Poison (the access ends with Stale and the Watcher is told).
+	// Stale is the treatment of a translation in a TLB or the walk cache that
+	// differs from the tables. Ignore uses it, like the device. Poison ends the
+	// access with Stale and calls the Watcher.
 	Stale string `yaml:"stale"`
 }
 
@@ -93,8 +99,8 @@ const (
 
 // Values of Spec.WalksFull.
 const (
-	Block = "block" // its channel takes no more until there is a walk for it (T)
-	Queue = "queue" // it waits by itself
+	Block = "block" // the channel takes no more until the miss has a walk (T)
+	Queue = "queue" // only the miss waits
 )
 
 // Values of Spec.OnFault.
@@ -158,22 +164,23 @@ func (s *Spec) Validate() error {
 	return wrong.Join()
 }
 
-// power notes a value that is no power of two from least to most; 0 is one if it is least.
+// power notes a value that is no power of two from least to most; 0 is allowed
+// if it is least.
 func power(wrong *fields.Errors, field string, v, least, most int) {
 	if v < least || v > most || bits.OnesCount(uint(v)) > 1 {
 		wrong.Add(field, fmt.Errorf("%d, expected a power of two from %d to %d", v, least, most))
 	}
 }
 
-// WalkTime is how long a translation takes that is in no TLB, from the question
-// to the answer, at zero load: reads descriptors are read from a memory that
-// answers after memory. Without a walk cache, or if it has not what is asked
-// for, reads is the number of Levels, less those below a block; else it is 1.
+// WalkTime is the time of a translation that is in no TLB, from request to
+// answer, at zero load. The walk reads that many descriptors, and memory is the
+// time of one read. Without a hit in the walk cache, reads is the number of
+// Levels, less those below a block; with a hit it is 1.
 func (s *Spec) WalkTime(reads int, memory sim.Time) sim.Time {
 	return s.L1Latency + s.L2Latency + sim.Time(reads)*(memory+s.WalkStep)
 }
 
-// Levels is how many levels of tables a walk reads for a page of 4 KiB.
+// Levels is the number of levels that a walk reads for a page of 4 KiB.
 func (s *Spec) Levels() int { return lastLevel - s.top() + 1 }
 
 // top is the level at which a walk begins.

@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Every number has a least and a most, with an SMMU and without: its type's
+// Every number has a least and a most, with an SMMU and without. Its type's
 // extremes are refused by name.
 func TestEveryFieldIsBounded(t *testing.T) {
 	on, err := smmutest.Spec()
@@ -45,7 +45,8 @@ func TestEveryFieldIsBounded(t *testing.T) {
 	}
 }
 
-// What is no SMMU is refused, all of it at once, each by its name and with what was expected.
+// Every wrong field is refused in one error, by name and with the expected
+// values.
 func TestErrors(t *testing.T) {
 	for override, want := range map[string]string{
 		"kind=smmu-v3":          `kind: "smmu-v3", expected none or mmu-500`,

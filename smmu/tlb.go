@@ -12,14 +12,14 @@ const (
 	descriptor = 8 // bytes
 	bits39     = pageBits + 3*levelBits
 	bits48     = pageBits + 4*levelBits
-	lineBytes  = 64 // of which Prefetch takes more than one descriptor
+	lineBytes  = 64 // Prefetch takes the other descriptors in them
 )
 
-// shift is the logarithm of what one descriptor of a level stands for.
+// shift is the logarithm of the bytes that one descriptor of a level covers.
 func shift(level int) uint { return uint(pageBits + levelBits*(lastLevel-level)) }
 
-// tag says what a translation is for: the first address, the bank (bits 3 to 9)
-// and the level of its descriptor, plus 1 (bits 0 to 2). 0: there is none.
+// tag names what a translation is for: the first address, the bank (bits 3 to
+// 9) and the level of its descriptor, plus 1 (bits 0 to 2). 0: there is none.
 type tag uint64
 
 func tagOf(bank int, va uint64, level int) tag {
@@ -29,11 +29,11 @@ func tagOf(bank int, va uint64, level int) tag {
 func (t tag) level() int { return int(t&7) - 1 }
 func (t tag) bank() int  { return int(t >> 3 & (maxBanks - 1)) }
 
-// spans is how many bytes a descriptor of a level stands for.
+// spans is how many bytes a descriptor of a level covers.
 var spans = [lastLevel + 1]uint64{1 << bits39, 1 << (bits39 - levelBits), 1 << (bits39 - 2*levelBits), pageSize}
 
-// leaf is what is known of a page or block: its physical address and, in bit 0,
-// whether it may be written.
+// leaf is a page or block: its physical address and, in bit 0, whether it may
+// be written.
 type leaf uint64
 
 const writable leaf = 1
@@ -54,21 +54,21 @@ func (l leaf) frame(level int, va uint64) uint64 {
 // allows reports whether an access is permitted.
 func (l leaf) allows(write bool) bool { return !write || l&writable != 0 }
 
-// full is a fully associative TLB with true LRU replacement. Entries are found
-// by a hash; a ring through entry 0 has them in order of use. In front of it
-// stands what was found last, see SMMU.Hit.
+// full is a fully associative TLB with true LRU replacement. A hash finds the
+// entries, and a ring through entry 0 has them in order of use. The entries
+// found last stand in front of it, see SMMU.Hit.
 type full struct {
 	fronts [2]front // of reads and of writes
 	lines  []line
 	heads  []uint16 // of the chains of equal hashes
 	shift  uint
 	count  [lastLevel + 1]int // of each level
-	least  int                // the level of the smallest pages that there are
+	least  int                // of the smallest pages in the TLB
 	free   uint16             // a chain
 }
 
-// front is an entry that was found last, with all that a hit needs to know. The
-// ring learns of its use when something else is looked up.
+// front is an entry that was found last, with all that a hit needs. The ring
+// learns of its use at the next look-up of another entry.
 type front struct {
 	base  uint64 // the first address
 	pdid  uint16
@@ -84,7 +84,7 @@ func (x *front) overlaps(t tag) bool {
 	return x.level != 0 && int(x.bank) == t.bank() && (va-x.base < spans[x.level&lastLevel] || x.base-va < spans[t.level()&lastLevel])
 }
 
-// use is how a front was used since the ring has learnt of it.
+// use is how a front was used since the ring was last updated.
 type use uint8
 
 const (
@@ -131,8 +131,8 @@ func (f *full) find(t tag) uint16 {
 }
 
 // look returns the entry for va, 0 if there is none, and makes it the newest.
-// Where a page and a block are both known, which takes a forgotten
-// invalidation, it is that of the page.
+// If both a page and a block are in, which takes a forgotten invalidation, look
+// returns the page.
 func (f *full) look(bank int, va uint64) uint16 {
 	f.settle()
 	for level := f.least; level > 0; level-- {
@@ -147,7 +147,7 @@ func (f *full) look(bank int, va uint64) uint16 {
 	return 0
 }
 
-// settle tells the ring of the use of the fronts.
+// settle records the use of the fronts in the ring.
 func (f *full) settle() {
 	first, last := &f.fronts[0], &f.fronts[1]
 	if first.used > last.used {
@@ -162,7 +162,7 @@ func (f *full) settle() {
 	first.used, last.used = unused, unused
 }
 
-// forget takes the fronts away: something has changed that decides about a hit.
+// forget removes the fronts, after a change that decides about a hit.
 func (f *full) forget() {
 	f.settle()
 	f.fronts = [2]front{}
@@ -189,7 +189,8 @@ func (f *full) link(i uint16) {
 	f.lines[0].older = i
 }
 
-// insert notes a translation as the newest; the oldest makes room.
+// insert adds a translation as the newest. If there is no room, it drops the
+// oldest.
 func (f *full) insert(t tag, l leaf) {
 	f.settle()
 	for k := range f.fronts {
@@ -238,7 +239,7 @@ func (f *full) drop(i uint16) {
 	}
 }
 
-// invalidate forgets what there is for va, in any size.
+// invalidate drops the entries for va, of any size.
 func (f *full) invalidate(bank int, va uint64) {
 	f.settle()
 	for level := lastLevel; level > 0; level-- {
@@ -257,7 +258,7 @@ func (f *full) invalidateBank(bank int) {
 	}
 }
 
-// assoc is a set-associative cache with LRU replacement in each set; the low
+// assoc is a set-associative cache with LRU replacement in each set. The low
 // bits of the number of a page or block choose the set. The ways of a set are
 // in order of use, newest first, without gaps.
 type assoc struct {
@@ -281,14 +282,14 @@ func (c *assoc) clear() {
 	c.count = [lastLevel + 1]int{}
 }
 
-// set returns the set in which t is, if anywhere.
+// set returns the only set that t may be in.
 func (c *assoc) set(t tag) []pair {
 	first := int(uint64(t)>>shift(t.level())&c.mask) * c.ways
 	return c.pairs[first : first+c.ways]
 }
 
-// look returns what is known of va from a descriptor of the level, and makes it
-// the newest of its set.
+// look returns the data for va from a descriptor of the level, and makes it the
+// newest of its set.
 func (c *assoc) look(bank int, va uint64, level int) (data uint64, ok bool) {
 	if c.count[level] == 0 {
 		return 0, false
@@ -305,7 +306,8 @@ func (c *assoc) look(bank int, va uint64, level int) (data uint64, ok bool) {
 	return 0, false
 }
 
-// insert notes what is known as the newest of its set; the oldest makes room.
+// insert adds data as the newest of its set. If there is no room, it drops the
+// oldest.
 func (c *assoc) insert(t tag, data uint64) {
 	if len(c.pairs) == 0 {
 		return
@@ -326,7 +328,7 @@ func (c *assoc) insert(t tag, data uint64) {
 	set[0] = pair{t, data}
 }
 
-// invalidate forgets what is known of va from a descriptor of the level.
+// invalidate drops the data for va from a descriptor of the level.
 func (c *assoc) invalidate(bank int, va uint64, level int) {
 	if c.count[level] == 0 {
 		return

@@ -5,18 +5,18 @@ import "github.com/spinsim/spinsim/sim"
 // walk is a walk of tables for a page.
 type walk struct {
 	va      uint64 // of the page
-	table   uint64 // whose descriptor is being read
+	table   uint64 // the descriptor being read is in it
 	from    sim.Time
 	list        // slots that wait for it; empty: there is no such walk
 	level   int // of the table
 	reads   int
 	gen     uint32 // of the bank
 	bank    uint8
-	cached  bool // the walk cache knew the table
+	cached  bool // the walk cache had the table
 	restart bool // the way here has been invalidated
 }
 
-// lookup asks the second TLB, and walks the tables if it does not know.
+// lookup asks the second TLB, and walks the tables if it misses.
 func (s *SMMU) lookup(i int32) {
 	t := &s.slots[i]
 	b := &s.banks[t.bank]
@@ -49,7 +49,8 @@ func (s *SMMU) lookup(i int32) {
 	s.miss(i)
 }
 
-// miss makes a slot wait for a walk: one that is under way to its page, or one of its own.
+// miss makes a slot wait for a walk: one that is under way to its page, or a
+// new one.
 func (s *SMMU) miss(i int32) {
 	t := &s.slots[i]
 	free := -1
@@ -97,8 +98,8 @@ func (s *SMMU) begin(k int, i int32) {
 	s.over(k, Stale, 0)
 }
 
-// descend finds the first table of a walk. It reports whether that is one: with
-// Poison, the walk cache may have had one that is stale.
+// descend finds the first table of a walk. It returns false if the table is
+// stale, which happens only with Poison and a hit in the walk cache.
 func (s *SMMU) descend(w *walk) bool {
 	b := &s.banks[w.bank]
 	w.level, w.table, w.cached, w.restart = s.top, b.tables.Root(), false, false
@@ -121,7 +122,7 @@ func (s *SMMU) access(k int) {
 	s.post(done+s.spec.WalkStep, kindRead, uint64(k), nil)
 }
 
-// read is a descriptor that a walk has read.
+// read handles a descriptor that a walk has read.
 func (s *SMMU) read(k int) {
 	w := &s.walks[k]
 	b := &s.banks[w.bank]
@@ -161,8 +162,8 @@ func (s *SMMU) read(k int) {
 	}
 }
 
-// prefetch puts the pages behind that of a walk into the second TLB, as far as
-// their descriptors came with its own; the farthest first, so that the nearest
+// prefetch puts the pages behind a walk's page into the second TLB, if their
+// descriptors came with its own. The farthest goes first, so that the nearest
 // stays longest.
 func (s *SMMU) prefetch(b *bank, w *walk) {
 	place := int(w.va >> pageBits % (lineBytes / descriptor))
@@ -175,7 +176,7 @@ func (s *SMMU) prefetch(b *bank, w *walk) {
 	}
 }
 
-// over ends a walk: with OK its page is l.
+// over ends a walk. With OK its page is l.
 func (s *SMMU) over(k int, res Result, l leaf) {
 	w := &s.walks[k]
 	b := &s.banks[w.bank]
@@ -212,7 +213,7 @@ func (s *SMMU) missing(i int32, b *bank, level int) {
 	}
 }
 
-// refill gives walks that have become free to slots that wait for one.
+// refill gives free walks to slots that wait for one.
 func (s *SMMU) refill() {
 	for s.waiting.first >= 0 && s.walking < len(s.walks) {
 		i := s.pop(&s.waiting)

@@ -2,31 +2,31 @@ package smmu
 
 import "github.com/spinsim/spinsim/sim"
 
-// Counters are what an SMMU has done so far. A piece is what lies in one page of a request.
+// Counters are totals of an SMMU so far. A piece is the part of a request in
+// one page.
 type Counters struct {
-	Requests uint64 // asked of Translate
-	Queued   uint64 // that waited for their channel
-	// requests, or pieces, whose PDID has no bank, or one that does not
+	Requests uint64 // calls of Translate, and hits
+	Queued   uint64 // requests that waited for their channel
+	// requests, or pieces, whose PDID has no bank, or whose bank does not
 	// translate
 	Denied        uint64
 	L1Hits        uint64 // pieces
-	L1Misses      uint64 // look-ups of the first TLB that asked the second
+	L1Misses      uint64 // look-ups of the first TLB that went on to the second
 	L2Hits        uint64
 	L2Misses      uint64
-	Merged        uint64 // misses that another one's walk has answered
+	Merged        uint64 // misses that another request's walk has answered
 	WalksFull     uint64 // misses that waited for a walk
 	Walks         uint64
 	WalkCacheHits uint64
 	Reads         uint64 // descriptors read from memory
 	Restarts      uint64 // walks that an invalidation has sent back
-	Prefetched    uint64 // pages put into the second TLB that nobody had asked for
-	// requests looked up once more because of an invalidation between their
-	// pieces
+	Prefetched    uint64 // pages put into the second TLB without a request
+	// requests looked up again because of an invalidation between their pieces
 	Redone           uint64
 	Faults           uint64 // translation faults
 	PermissionFaults uint64
 	Recorded         uint64 // faults with their address in the registers; the others set MULTI
-	Terminated       uint64 // pieces that ended because of another one's fault, or by RESUME
+	Terminated       uint64 // pieces that ended because of another piece's fault, or by RESUME
 	Stalled          uint64 // pieces
 	Interrupts       uint64 // rising lines
 	Stale            uint64 // translations found stale, with Poison
@@ -35,7 +35,7 @@ type Counters struct {
 	MostOutstanding  int // transactions of a channel at a time
 }
 
-// Counters returns what has been done so far.
+// Counters returns the totals so far.
 func (s *SMMU) Counters() Counters {
 	c := s.count
 	for i := range s.banks {
@@ -45,21 +45,24 @@ func (s *SMMU) Counters() Counters {
 	return c
 }
 
-// Walking is how many walks are under way.
+// Walking is the number of walks under way.
 func (s *SMMU) Walking() int { return s.walking }
 
-// Outstanding is how many transactions wait for their translation or are stalled.
+// Outstanding is the number of transactions that wait for their translation or
+// are stalled.
 func (s *SMMU) Outstanding() int { return s.channels[0].used + s.channels[1].used }
 
-// Watcher is told what an SMMU does, for a timeline, at the end of it.
+// Watcher observes an SMMU, for a timeline. A call comes when the
+// reported action ends.
 type Watcher interface {
-	// Walked is a walk that is over.
+	// Walked reports a walk that is over.
 	Walked(w WalkInfo)
-	// Faulted is a fault; also one of which the registers keep no more than MULTI.
+	// Faulted reports a fault, also one of which the registers keep only MULTI.
 	Faulted(f FaultInfo)
-	// Stalled is a transaction that goes on after it was stalled.
+	// Stalled reports a transaction that goes on after it was stalled.
 	Stalled(t StallInfo)
-	// Stale is a translation that is no longer that of the tables, with Spec.Stale Poison.
+	// Stale reports a translation that differs from the tables, with Spec.Stale
+	// Poison.
 	Stale(f StaleInfo)
 }
 
@@ -70,7 +73,7 @@ type WalkInfo struct {
 	Flow     uint64 // of the first request that waited for it
 	From, To sim.Time
 	Reads    int    // descriptors read
-	Cached   bool   // the walk cache knew the last table
+	Cached   bool   // the walk cache had the last table
 	Level    int    // of the last descriptor
 	Result   Result // OK: there is a page
 }
@@ -97,18 +100,18 @@ type StallInfo struct {
 	From, To sim.Time
 }
 
-// StaleInfo is a translation that was used and is no longer that of the tables:
-// it, or the table that the walk cache knew, was changed, and the bank was not
-// told.
+// StaleInfo is a translation that was used although it differs from the tables.
+// The translation, or the table in the walk cache, was changed without an
+// invalidation.
 type StaleInfo struct {
 	Bank  int
 	PDID  uint16
 	Flow  uint64
 	Addr  uint64
 	Write bool
-	Had   Entry // what the TLB or the walk cache had
-	Is    Entry // what the tables say
-	Level int   // of the descriptor that the TLB or the walk cache had
+	Had   Entry // in the TLB or the walk cache
+	Is    Entry // in the tables
+	Level int   // of the descriptor in the TLB or the walk cache
 	At    sim.Time
 }
 
@@ -122,7 +125,8 @@ func (s *SMMU) tellWalk(w *walk, res Result) {
 	})
 }
 
-// truth is what the tables say about va, down to a level, and the level of that.
+// truth returns the descriptor of va in the tables, down to a level, and its
+// level.
 func (s *SMMU) truth(b *bank, va uint64, last int) (e Entry, level int) {
 	table := b.tables.Root()
 	for level = s.top; ; level++ {
@@ -134,8 +138,8 @@ func (s *SMMU) truth(b *bank, va uint64, last int) (e Entry, level int) {
 	}
 }
 
-// stale reports whether a translation from a TLB makes an access end otherwise
-// than one from the tables.
+// stale reports whether an access ends differently with a translation from a
+// TLB than with one from the tables.
 func (s *SMMU) stale(r *Request, b *bank, va uint64, l leaf, at int) bool {
 	e, level := s.truth(b, va, lastLevel)
 	is := leafOf(e)
@@ -151,7 +155,7 @@ func (s *SMMU) stale(r *Request, b *bank, va uint64, l leaf, at int) bool {
 }
 
 // staleTable reports whether the walk cache has sent a walk to a table that is
-// not that of the tables.
+// not in the tables.
 func (s *SMMU) staleTable(b *bank, w *walk) bool {
 	e, level := s.truth(b, w.va, lastLevel-1)
 	if e.Kind == Table && level == lastLevel-1 && e.Addr == w.table {

@@ -29,26 +29,29 @@ var (
 	there = inet.Addr{10, 0, 0, 2}
 )
 
-// step is how far virtual time goes on until what gVisor sends is collected: so exact are its times.
+// step is the resolution of gVisor's times: virtual time advances by it between
+// collections of gVisor's segments.
 const step = 500 * sim.Microsecond
 
-// patience is how long, in real time, gVisor's goroutine may take for a segment.
+// patience is how long, in real time, gVisor's goroutine may take for a
+// segment.
 const patience = time.Minute
 
-// end is gVisor's end of a connection, as a script drives it.
+// end is gVisor's end of a connection, driven by a script.
 type end struct {
 	t      *testing.T
 	clock  *faketime.ManualClock
 	link   *channel.Endpoint
 	ep     tcpip.Endpoint
 	now    sim.Time
-	iss    uint32 // that the script counts from
+	iss    uint32 // the script counts from it
 	theirs uint32 // gVisor's own
 	began  bool
 	probed *atomic.Int64
 }
 
-// optionsOfSACK is what gVisor takes off the bytes of all segments of a connection that may tell four blocks.
+// optionsOfSACK is the bytes that gVisor takes off all segments of a connection
+// with SACK: room for four blocks.
 const optionsOfSACK = 36
 
 func newEnd(t *testing.T, c inet.Config, iss uint32) *end {
@@ -104,7 +107,8 @@ func (e *end) Deadline() sim.Time { return e.now + step }
 // Expire lets time pass.
 func (e *end) Expire(now sim.Time) { e.advance(now) }
 
-// Input gives a segment to the stack and waits until its processor is done with it: gVisor has a goroutine for that.
+// Input gives a segment to the stack and waits until gVisor's goroutine has
+// processed it.
 func (e *end) Input(now sim.Time, s *inet.Segment) {
 	e.advance(now)
 	c := *s
@@ -123,11 +127,11 @@ func (e *end) Input(now sim.Time, s *inet.Segment) {
 		}
 	}
 	locked := e.ep.(*tcp.Endpoint)
-	locked.LockUser() // the processor holds this until it has sent what it sends
+	locked.LockUser() // the processor holds this lock until it has sent its segments
 	locked.UnlockUser()
 }
 
-// Output collects what was sent.
+// Output collects the sent segments.
 func (e *end) Output(_ sim.Time, most int, emit func(*inet.Segment)) bool {
 	for range most {
 		p := e.link.Read()
@@ -181,7 +185,7 @@ func (e *end) Release(sim.Time) { e.ep.Close() }
 // Abort resets.
 func (e *end) Abort(sim.Time) { e.ep.Abort() }
 
-// Err is how the connection has failed.
+// Err returns the failure of the connection.
 func (e *end) Err() error {
 	if s := tcp.EndpointState(e.ep.State()); s == tcp.StateError {
 		return fmt.Errorf("state %v", s)

@@ -16,13 +16,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// sent is a segment that an end has sent, and when.
+// sent is a segment that an end has sent, and its time.
 type sent struct {
 	at   sim.Time
 	text string
 }
 
-// outputs are the segments of a transcript. What the RFCs leave open is left out: windows, PSH, and the options of the SYN.
+// outputs returns the segments of a transcript, without the parts that the RFCs
+// leave open: windows, PSH, and the options of the SYN.
 func outputs(t *testing.T, transcript string) (all []sent) {
 	at := sim.Time(0)
 	for _, l := range strings.Split(transcript, "\n") {
@@ -51,11 +52,14 @@ func outputs(t *testing.T, transcript string) (all []sent) {
 	return all
 }
 
-// exact is how far the times of the two may be apart: gVisor's are seen at steps, and which segment of a window is measured (RFC 6298 §3) is open, which moves time-outs by as much as the round trips
-// of a window differ.
+// exact is the largest difference between the times of the two. gVisor's times
+// are seen at steps. Which segment of a window is measured (RFC 6298 §3) is
+// open; it moves time-outs by the differences of the round trips of a window.
 const exact = 4 * step
 
-// difference runs a script on both and says where what they send, and when, differs first, up to a time; "": it does not. n is how many segments were compared.
+// difference runs a script on both up to a time. It returns the first
+// difference between their segments or times, "" if there is none, and the
+// number n of segments compared.
 func difference(t *testing.T, text string, until limit) (says string, n int) {
 	mine, err := script.Run(text)
 	require.NoError(t, err)
@@ -77,11 +81,12 @@ func difference(t *testing.T, text string, until limit) (says string, n int) {
 	return "", len(a)
 }
 
-// limit is how far the two compare: up to a time, with the first segment from then on or without.
+// limit is how far the two compare: up to a time, with or without the first
+// segment from then on.
 type limit struct {
 	at    sim.Time
 	first bool
-	early bool // that one may be gVisor's earlier
+	early bool // gVisor's may be earlier
 }
 
 func (l limit) cut(all []sent) []sent {
@@ -96,10 +101,11 @@ func (l limit) cut(all []sent) []sent {
 	return all
 }
 
-// parameters are those in which gVisor can be made to agree.
+// parameters are the parameters with which gVisor can agree.
 const parameters = "set rfc mss=1000 initial_window=10 initial_window_bytes=10000B rto_least=200ms rto_most=120s nagle=false limited_transmit=false challenge=true retries=15 sack=false"
 
-// Each script of package script that opens actively is what gVisor does, too, with the same parameters, except for those in differs.
+// gVisor behaves like each script of package script that opens actively, with
+// the same parameters, except for the scripts in differs.
 func TestRules(t *testing.T) {
 	files, err := filepath.Glob("../../script/testdata/*/*.txt")
 	require.NoError(t, err)
@@ -111,7 +117,10 @@ func TestRules(t *testing.T) {
 		require.NoError(t, err)
 		lines := strings.Split(strings.ReplaceAll(string(text), "<mss 1000,sackOK>\n", "<mss 1036,sackOK>\n"), "\n")
 		if !strings.Contains(string(text), " dial\n") || strings.HasPrefix(name, "limits/") || strings.HasPrefix(name, "rfc8985/") || name == "rfc9293/refused" || name == "rfc9293/closed" || name == "rfc9293/fin-beyond-window" {
-			continue // gVisor's limits are its own, and its buffers; RACK and its probes are off, since they would change all that SACK does; of resets that it passes over it says nothing, so nobody knows when it has
+			// gVisor has its own limits and buffers. RACK and its probes are off, since
+			// they would change everything about SACK. It does not report resets
+			// that it ignores.
+			continue
 		}
 		for i := range lines {
 			if strings.HasPrefix(lines[i], "set ") {
@@ -136,7 +145,7 @@ func TestRules(t *testing.T) {
 	t.Logf("%d segments", compared)
 }
 
-// differs are the rules in which gVisor does something else, and why.
+// differs is the rules in which gVisor differs, and why.
 var differs = map[string]string{
 	"rfc5681/congestion-avoidance":       wholeSegments,
 	"rfc5681/slow-start":                 wholeSegments,
@@ -181,7 +190,7 @@ var differs = map[string]string{
 	"rfc9293/zero-window-taken":          oldByte,
 }
 
-// Why gVisor differs.
+// Reasons for gVisor's differences.
 const (
 	acksAtOnce    = "acknowledgements are not held back"
 	wholeSegments = "the window counts whole segments: it grows by all that were acknowledged, and in congestion avoidance once a window"
@@ -189,7 +198,8 @@ const (
 	oldByte       = "a closed window is asked about with a byte that was acknowledged"
 )
 
-// trace is what a sender hears of a receiver over a network that loses segments, as a script.
+// trace returns a script of the segments that a sender receives from a receiver
+// over a network that loses segments.
 func trace(seed uint64, loss float64, segments int, more string) (text string, until limit) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -199,7 +209,8 @@ func trace(seed uint64, loss float64, segments int, more string) (text string, u
 	return b.String(), g.until
 }
 
-// generator runs both ends of package inet and writes down what the first one hears.
+// generator runs both ends of package inet and writes down the segments that
+// the first one receives.
 type generator struct {
 	rng     *rand.Rand
 	loss    float64
@@ -209,8 +220,8 @@ type generator struct {
 	way     []flying
 	now     sim.Time
 	written sim.Time // time of the line before
-	recover uint32   // what had been sent when the first recovery began, 0: there was none
-	una     uint32   // what had been acknowledged then
+	recover uint32   // top when the first recovery began, 0: none yet
+	una     uint32   // acknowledged at that time
 	top     uint32
 	until   limit // the two compare so far
 }
@@ -251,7 +262,8 @@ func (g *generator) run(segments int, set []string) {
 			g.ends[0].Write(make([]byte, segments*1000))
 			g.output(0)
 		}
-		if written && !closed && g.ends[0].Unacknowledged() == 0 { // gVisor's FIN is a segment of its own if it was not yet sent with the last bytes
+		// gVisor sends a separate FIN unless it goes with the last bytes
+		if written && !closed && g.ends[0].Unacknowledged() == 0 {
 			closed = true
 			g.line("close")
 			g.ends[0].Close()
@@ -296,7 +308,7 @@ func (g *generator) deliver(f flying, config inet.Config, iss, irs uint32) {
 			text := fmt.Sprintf("%d:%d(%d) ack %d win %d", f.s.Seq-irs, f.s.Seq-irs+uint32(len(f.s.Data)), len(f.s.Data), f.s.Ack-iss, f.s.Window)
 			switch {
 			case f.s.Flags&inet.SYN != 0 && f.s.Selective:
-				g.line("< S. %s <mss 1036,sackOK>", text) // gVisor takes the room of options off
+				g.line("< S. %s <mss 1036,sackOK>", text) // gVisor takes off the room of options
 			case f.s.Flags&inet.SYN != 0:
 				g.line("< S. %s <mss 1000>", text)
 			case f.s.Told > 0:
@@ -321,9 +333,12 @@ func (g *generator) deliver(f flying, config inet.Config, iss, irs uint32) {
 	g.output(f.side)
 }
 
-// recovery ends the comparison where the two may go different ways. RFC 6582 §3.2, step 3: a partial acknowledgement has the next hole sent and takes from the window, which gVisor does not do;
-// a full one leaves one of two windows. RFC 6675 §5: the first segment goes again, gVisor's perhaps a duplicate earlier, since its segments in IsLost have no room for options, 964 B; and then its window has
-// three segments more than (4.2) has.
+// recovery ends the comparison where the two may differ. RFC 6582 §3.2, step 3:
+// a partial acknowledgement repeats the next hole and reduces the window, which
+// gVisor does not do; a full one leaves one of two windows. RFC 6675 §5: gVisor
+// repeats the first segment perhaps a duplicate earlier, since its segments in
+// IsLost have no room for options, 964 B. Its window then has three segments
+// more than in (4.2).
 func (g *generator) recovery(f flying) {
 	switch x := g.ends[0]; {
 	case f.side != 0 || g.until.at != inet.Never:
@@ -336,7 +351,7 @@ func (g *generator) recovery(f flying) {
 	}
 }
 
-// output puts what an end sends on its way; data may get lost.
+// output puts an end's segments on their way; data may get lost.
 func (g *generator) output(side int) {
 	g.ends[side].Output(g.now, math.MaxInt, func(s *inet.Segment) {
 		if end := s.Seq + uint32(len(s.Data)); side == 0 && int32(end-g.top) > 0 {
@@ -348,7 +363,7 @@ func (g *generator) output(side int) {
 		c := *s
 		c.Data = append([]byte(nil), s.Data...)
 		at := g.now + g.trip
-		for i := range g.way { // no two at once, and in order
+		for i := range g.way { // never two at once, and in order
 			if g.way[i].side == 1-side {
 				at = max(at, g.way[i].at+step)
 			}
@@ -357,7 +372,8 @@ func (g *generator) output(side int) {
 	})
 }
 
-// Streams over a network that loses segments: both send the same segments at the same times, up to the end of the first recovery.
+// Streams over a network that loses segments: both send the same segments at
+// the same times, up to the end of the first recovery.
 func TestTraces(t *testing.T) {
 	total, recovered := 0, 0
 	for _, sack := range []string{"sack=false", "sack=true"} {
