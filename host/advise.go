@@ -6,11 +6,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Discard takes the pages of n bytes at addr, a multiple of 4 KiB, away, but
-// not their addresses (madvise, MADV_DONTNEED): anonymous memory is zeros when
-// it is next used, and a private mapping of a file what the file has; shared
-// memory is as it was. It returns when no device uses them any more, and costs
-// what Unmap costs. Errors: ErrLocked, memory that is locked; ErrNoMapping.
+// Discard removes the pages of n bytes at addr, a multiple of 4 KiB, but keeps
+// the addresses (madvise, MADV_DONTNEED). On the next use, anonymous memory is
+// zeros and a private mapping of a file has the bytes of the file; shared
+// memory is unchanged. Discard returns when no device uses the pages any more.
+// It costs as much as Unmap. Errors: ErrLocked if memory is locked;
+// ErrNoMapping.
 func (p *Process) Discard(t *Thread, addr, n uint64) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: madvise of %#x, expected a multiple of %d", p.name, addr, PageBytes)
@@ -51,14 +52,14 @@ func (p *Process) Discard(t *Thread, addr, n uint64) error {
 	return nil
 }
 
-// hole is where a page was that a device may still be using.
+// hole is the place of a removed page that a device may still use.
 type hole struct {
 	va    uint64
 	frame frame
 }
 
-// hollow clears entries. Who wants a page where one was waits: the next would
-// have the same bytes, to which a device may still be writing.
+// hollow clears entries. Threads that want a page there must wait: the new page
+// would have the same bytes, and a device may still write to them.
 func (p *Process) hollow(start, end uint64) (holes []hole) {
 	p.hollowed = true
 	p.each(start, end, func(va uint64, e pte) {
@@ -77,9 +78,9 @@ func (p *Process) hollow(start, end uint64) (holes []hole) {
 }
 
 // PageOut writes the pages of n bytes at addr to storage and frees them, as
-// reclaim does (madvise, MADV_PAGEOUT), but for those that are pinned, locked,
-// under way, or others' too, and those for which there is no room. It costs
-// what reclaim costs.
+// reclaim does and at the same cost (madvise, MADV_PAGEOUT). It skips pages
+// that are pinned, locked, in transfer or shared with other processes, and
+// pages for which storage has no room.
 func (p *Process) PageOut(t *Thread, addr, n uint64) error {
 	if _, _, err := p.span("madvise", addr, n); err != nil {
 		return err

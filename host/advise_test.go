@@ -9,9 +9,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Discard costs what munmap costs, 6 us and 0.8 us a page, and leaves addresses
-// that read as zeros; a pinned frame stays its owner's. It returns when no
-// device uses the pages, and nobody gets another at these addresses before.
+// Discard costs as much as munmap, 6 us and 0.8 us per page, and leaves
+// addresses that read as zeros. A pinned frame keeps its owner. Discard returns
+// when no device uses the pages, and no new page appears at these addresses
+// before.
 func TestDiscard(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -41,8 +42,8 @@ func TestDiscard(t *testing.T) {
 	})
 }
 
-// Shared memory is as it was, and so is what others have after fork; a private
-// mapping of a file has what the file has.
+// Shared memory is unchanged, and so are pages shared with others after fork. A
+// private mapping of a file gets the content of the file.
 func TestDiscardLeavesWhatIsOthers(t *testing.T) {
 	stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("file", page)
@@ -68,7 +69,8 @@ func TestDiscardLeavesWhatIsOthers(t *testing.T) {
 	}, nil)
 }
 
-// PageOut has pages written and read again; those that are pinned, locked, or others' too, stay.
+// PageOut writes pages to storage, and they are read back. Pages that are
+// pinned, locked, or shared with others stay.
 func TestPageOut(t *testing.T) {
 	k := stored(t, func(w *world) {
 		a, b, c := w.mmap(40*page), w.mmap(2*page), w.mmap(page)

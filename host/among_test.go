@@ -6,11 +6,10 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// line is what an Order has seen.
+// line is the test's record of an Order.
 type line struct {
-	landed int // when the last of its writes did
-	// when the last of its streams ended, of those that are Among others and
-	// those that are not
+	landed int // when its last write landed
+	// when its last stream ended; true: of those Among others
 	streamed map[bool]int
 	streams  []*use // Among its accesses
 }
@@ -24,7 +23,7 @@ func lineOf(lines map[*host.Order]*line, o *host.Order) *line {
 	return l
 }
 
-// among notes a stream Among the accesses of the line.
+// among records a stream Among the accesses of the line.
 func (l *line) among(t require.TestingT, u *use) {
 	if len(u.ended) > 0 {
 		require.Less(t, l.landed, u.ended[0], "a stream reads behind the writes before it")
@@ -32,8 +31,8 @@ func (l *line) among(t require.TestingT, u *use) {
 	l.streams = append(l.streams, u)
 }
 
-// unchanged sees that what a write or an atomic has changed at a moment had
-// been read by the streams before it that had it to read.
+// unchanged checks that bytes changed by a write or an atomic at a moment were
+// read before by the earlier streams.
 func (l *line) unchanged(t require.TestingT, u *use, moment int) {
 	changes := u.addresses(0, u.Length)
 	for _, s := range l.streams {
@@ -50,7 +49,7 @@ func (l *line) unchanged(t require.TestingT, u *use, moment int) {
 	}
 }
 
-// addresses are the ranges of bytes from one offset to another.
+// addresses returns the ranges of bytes from one offset to another.
 func (u *use) addresses(from, to int) (list [][2]uint64) {
 	for from < to {
 		at, n := u.At(from)
@@ -61,7 +60,7 @@ func (u *use) addresses(from, to int) (list [][2]uint64) {
 	return list
 }
 
-// strides are accesses of runs of so many bytes, with as many between them.
+// strides are accesses of runs of so many bytes, with gaps of the same length.
 type strides int
 
 func (s strides) Place(a *host.Access, off int) (addr uint64, n int) {

@@ -2,10 +2,10 @@ package host
 
 import "fmt"
 
-// Audit compares the kernel's books with each other: every frame is either free
-// or known by all the entries that map it and by nobody else, and what is
-// counted is what there is. It returns the first thing that does not fit, for
-// tests.
+// Audit compares the kernel's books with each other. Every frame must be free,
+// or be known to all entries that map it and to no others. Every counter must
+// equal the number of things it counts. Audit returns the first contradiction,
+// for tests.
 func (k *Kernel) Audit() error {
 	used, free := map[frame]int{}, 0
 	for b := range k.memory.blocks {
@@ -47,7 +47,7 @@ func (k *Kernel) Audit() error {
 	return k.auditSwap()
 }
 
-// auditSwap compares the references of slots.
+// auditSwap compares the reference counts of slots.
 func (k *Kernel) auditSwap() error {
 	refs := map[frame]int32{}
 	for _, p := range k.processes {
@@ -87,7 +87,7 @@ func (k *Kernel) auditSwap() error {
 	return nil
 }
 
-// elsewhere reports whether a page is kept for something other than a mapping.
+// elsewhere reports whether a page is kept for a reason other than a mapping.
 func (k *Kernel) elsewhere(g *page) bool { return g.file != nil || g.locked || g.inHand }
 
 // audit counts the entries that map each frame.
@@ -141,7 +141,7 @@ func (p *Process) audit(used map[frame]int) error {
 	return nil
 }
 
-// auditMappings looks at whether mappings are in order, and have bytes.
+// auditMappings checks that mappings are sorted and have bytes.
 func (p *Process) auditMappings() error {
 	last := uint64(0)
 	for _, m := range p.mappings {
@@ -156,5 +156,5 @@ func (p *Process) auditMappings() error {
 	return nil
 }
 
-// shared reports whether several may write the page.
+// shared reports whether several processes may write the page.
 func (g *page) shared() bool { return g.file != nil }

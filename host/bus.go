@@ -5,51 +5,50 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Bus is the path between a device and the memory of its host (sPIN'17 §4):
-// transfers share the bandwidth of one bus, or of one in each direction, and
-// every crossing takes the latency. Its events go to the actor that owns it,
-// which passes those of kinds from KindBus up to KindBusEnd to Handle. Nobody
-// but the bus computes when an access will have ended.
+// Bus is the path between a device and the memory of its host (sPIN'17 §4).
+// Transfers share the bandwidth of one bus, or of one bus per direction. Every
+// crossing takes the latency. Its events go to the actor that owns it; the
+// actor passes kinds from KindBus up to KindBusEnd to Handle. Only the bus
+// computes when an access ends.
 type Bus struct {
-	// What a transfer touches is in three lines of the processor's cache, what
-	// the end of one touches in the first.
+	// A transfer touches three cache lines, the end of a transfer only the first.
 
 	engine     *sim.Engine
-	iommu      *IOMMU // the translator, if it is one
+	iommu      *IOMMU // the translator, if it is an IOMMU
 	translator Translator
 	id         sim.ID
 	bare       bool // ChargeLatency
 	latency    sim.Time
 	rate       sim.Rate
 
-	bytes   int64    // moved so far, both directions
+	bytes   int64    // moved so far, in both directions
 	landed  sim.Time // when the last write lands
-	reads   *Server  // the resource that data towards the device takes
-	writes  *Server  // the resource that data towards memory takes
+	reads   *Server  // resource for data to the device
+	writes  *Server  // resource for data to memory
 	streams streams
 	watch   func(a *Access, toMemory bool, from, to sim.Time, bytes int)
 
 	own   [2]Server
-	begun uint64 // streams
+	begun uint64 // number of streams so far
 }
 
-// Kinds of events of a bus.
+// Kinds of bus events.
 const (
-	// A: not 0: it is ignored, B: piece, *Access: a write has landed, or what a
-	// read has asked for is at the device
+	// A: not 0 if ignored, B: piece, *Access: a write has landed, or the bytes of
+	// a read are at the device
 	KindBus     sim.Kind = 0x100 + iota
 	kindBegun            // *Access: the bus takes the first byte of a write
 	kindMemory           // *Access: a read or an atomic has reached memory
 	kindRequest          // *Access: the request for a stream has reached memory
-	kindTurn             // a piece of a stream has passed the bus, the next may
+	kindTurn             // a piece of a stream has passed the bus: next turn
 	// A: status, B: piece, *Access: the device learns that an access has failed
 	kindFailed
 	kindTranslated // A: status, *Access: a translator has answered
 	KindBusEnd
 )
 
-// Init makes b the bus of the actor id. memory is the controller that the cores
-// use: transfers take part of its rate if spec says so.
+// Init makes b the bus of actor id. memory is the memory controller of the
+// cores: transfers use part of its rate if spec.SharedMemory.
 func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	b.engine, b.id = eng, id
 	b.latency, b.rate = spec.Latency, spec.Bandwidth
@@ -63,31 +62,32 @@ func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	}
 }
 
-// Translate puts t between the bus and memory; nil: every page is present, at
-// no cost. It is for the time before the first access.
+// Translate installs t between the bus and memory. nil: every page is present,
+// at no cost. Call it before the first access.
 func (b *Bus) Translate(t Translator) {
 	b.translator = t
 	b.iommu, _ = t.(*IOMMU)
 }
 
-// Paged reports whether accesses may fail or be late: there is a Translator.
+// Paged reports whether the bus has a Translator: then accesses may fail or be
+// late.
 func (b *Bus) Paged() bool { return b.translator != nil }
 
-// Watch tells f of the time in which the bytes of an access with a Flow take
-// the bus, for a timeline.
+// Watch calls f for every transfer of an access with a Flow, with the time it
+// takes the bus, for a timeline.
 func (b *Bus) Watch(f func(a *Access, toMemory bool, from, to sim.Time, bytes int)) { b.watch = f }
 
-// Bytes is how many bytes have crossed so far, in both directions.
+// Bytes returns the number of bytes that crossed so far, in both directions.
 func (b *Bus) Bytes() int64 { return b.bytes }
 
 func (b *Bus) post(at sim.Time, kind sim.Kind, x, y uint64, a *Access) {
 	b.engine.Post(at, b.id, b.id, kind, x, y, a)
 }
 
-// Write sends the bytes of an access to memory. Writes land in the order in
-// which they are made, those of one Order whatever the translator says, others
-// when their translation is known. It reports whether the bus has taken the
-// first byte; if not, Client.Begun is told when it does.
+// Write sends the bytes of an access to memory. Writes of one Order land in the
+// order in which they are made. Other writes land in the order in which their
+// translations are known. Write reports whether the bus has taken the first
+// byte; if not, it calls Client.Begun later.
 func (b *Bus) Write(a *Access) (begun bool) {
 	a.way, a.state, a.let = aWrite, launched, false
 	s := b.ask(a, 0, a.Length)
@@ -102,8 +102,8 @@ func (b *Bus) Write(a *Access) (begun bool) {
 	return false
 }
 
-// write is the data phase of a write; tell: Client.Begun is told even if the
-// bus takes the first byte at once.
+// write is the data phase of a write. tell: call Client.Begun even if the bus
+// takes the first byte at once.
 func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	now := b.engine.Now()
 	before := b.landed
@@ -126,8 +126,8 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	return begun
 }
 
-// request is when a read request that the device makes now reaches memory: it
-// does not overtake writes made before.
+// request returns when a read request made now reaches memory: it does not
+// overtake earlier writes.
 func (b *Bus) request() sim.Time {
 	now := b.engine.Now()
 	if !b.bare && b.reads != b.writes {
@@ -136,20 +136,22 @@ func (b *Bus) request() sim.Time {
 	return now + b.latency
 }
 
-// Read asks for the bytes of an access, which ends when they are at the device.
+// Read requests the bytes of an access. The access ends when they are at the
+// device.
 func (b *Bus) Read(a *Access) {
 	a.way = aRead
 	b.fetchLater(a)
 }
 
-// Atomic has Client.Reached change the bytes of an access at memory; the access
-// ends when the answer, of as many bytes, is at the device.
+// Atomic makes Client.Reached change the bytes of an access at memory. The
+// access ends when the answer, of the same length, is at the device.
 func (b *Bus) Atomic(a *Access) {
 	a.way = anAtomic
 	b.fetchLater(a)
 }
 
-// fetchLater sends the request of a read or an atomic, behind the writes of its Order.
+// fetchLater sends the request of a read or an atomic, after the writes of its
+// Order.
 func (b *Bus) fetchLater(a *Access) {
 	a.state = launched
 	if o := a.Order; o != nil && (o.first != nil || o.keeps(a)) {
@@ -160,7 +162,7 @@ func (b *Bus) fetchLater(a *Access) {
 	b.launch(a)
 }
 
-// launch lets an access whose turn has come cross the bus.
+// launch sends an access across the bus when its turn has come.
 func (b *Bus) launch(a *Access) {
 	switch a.way {
 	case aWrite:
@@ -175,13 +177,13 @@ func (b *Bus) launch(a *Access) {
 	}
 }
 
-// reached is a read or an atomic at memory.
+// reached handles a read or an atomic that is at memory.
 func (b *Bus) reached(a *Access) {
 	now := b.engine.Now()
 	if a.way == anAtomic && now < a.follows {
-		// Where reads share the bus with writes, the request is at memory
-		// before the writes it follows. The answer of an atomic cannot leave
-		// before they have landed.
+		// Where reads share the bus with writes, the request reaches memory before
+		// the writes it follows. The answer of an atomic must not leave before they
+		// have landed.
 		b.post(a.follows, kindMemory, 0, 0, a)
 		return
 	}
@@ -205,8 +207,8 @@ func (b *Bus) answer(a *Access) {
 	b.post(sent+b.latency, KindBus, uint64(a.flight), 0, a)
 }
 
-// asked reports whether a translator is to be asked about an access: there is
-// one, and the memory is that of a process.
+// asked reports whether the bus must ask the translator about an access: there
+// is a translator, and the memory belongs to a process.
 func (b *Bus) asked(a *Access) bool { return b.translator != nil && a.Space != nil && a.Length > 0 }
 
 // ask asks the translator about n bytes of an access.
@@ -226,9 +228,9 @@ func (b *Bus) ask(a *Access, off, n int) Status {
 	return pending
 }
 
-// Translated answers what Translator.Translate has left open, at the present
-// time. It may be called from any actor's event. An answer that nobody waits
-// for is a mistake of the translator and panics.
+// Translated gives the answer that Translator.Translate left open, at the
+// present time. Any actor's event may call it. It panics if no access waits for
+// the answer.
 func (b *Bus) Translated(a *Access, s Status) {
 	if a.state != waits || s >= pending {
 		panic("host: a translator answers " + s.String() + " for an access that waits for no answer") //lint:panic a bug of the translator
@@ -237,9 +239,9 @@ func (b *Bus) Translated(a *Access, s Status) {
 	b.post(b.engine.Now(), kindTranslated, uint64(s), 0, a)
 }
 
-// known is the translation of an access or of a piece of a stream: it goes on,
-// waits, or the device learns that it has failed. The answer crosses the bus;
-// in front of a write its question has done so, too.
+// known handles the translation of an access or of a piece of a stream: the
+// access continues, waits, or fails at the device. The answer crosses the bus;
+// for a write the question crossed it before, too.
 func (b *Bus) known(a *Access, s Status) {
 	if s == Ignored {
 		a.flight = lost
@@ -258,7 +260,7 @@ func (b *Bus) known(a *Access, s Status) {
 	}
 }
 
-// refuse tells the device that an access has failed.
+// refuse reports to the device that an access has failed.
 func (b *Bus) refuse(a *Access, s Status) {
 	d, i := b.latency, uint64(0)
 	switch a.way {
@@ -271,7 +273,7 @@ func (b *Bus) refuse(a *Access, s Status) {
 	b.post(b.engine.Now()+d, kindFailed, uint64(s), i, a)
 }
 
-// Handle carries out an event of a kind from KindBus up to KindBusEnd.
+// Handle performs an event of a kind from KindBus up to KindBusEnd.
 func (b *Bus) Handle(e *sim.Event) {
 	a, _ := e.P.(*Access)
 	switch e.Kind {
@@ -295,7 +297,7 @@ func (b *Bus) Handle(e *sim.Event) {
 	}
 }
 
-// ended is the moment at which the bytes of an access, or of piece i of a stream, move.
+// ended moves the bytes of an access, or of piece i of a stream.
 func (b *Bus) ended(a *Access, i int, f smmu.Flight) {
 	b.done(a, i, f)
 	o := a.Among
@@ -310,12 +312,12 @@ func (b *Bus) ended(a *Access, i int, f smmu.Flight) {
 	} else {
 		a.Client.Ended(a, i, OK)
 	}
-	if o != nil { // a may be its client's again
+	if o != nil { // the client may already use a again
 		b.proceed(o)
 	}
 }
 
-// done tells the translator of the end of what it has let pass.
+// done reports the end of an admitted access to the translator.
 func (b *Bus) done(a *Access, i int, f smmu.Flight) {
 	switch {
 	case f != 0 && f != lost:

@@ -17,8 +17,8 @@ const (
 	pause   = 3 * sim.Microsecond
 )
 
-// buses are the kinds there are: each direction its own, one for both, that of
-// the memory controller, and no charge for bytes.
+// buses are the kinds of buses: one per direction, one for both, the memory
+// controller, and no charge for bytes.
 func buses() map[string]host.BusSpec {
 	b := host.BusSpec{Latency: latency, Bandwidth: sim.NewRate(15, 1), Charge: host.ChargeFull, FullDuplex: true}
 	half, shared, bare := b, b, b
@@ -48,7 +48,7 @@ func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
 		u.stream = true
 		if k := rapid.IntRange(0, len(orders)).Draw(t, "among"); k > 0 {
 			u.Among = &orders[k-1]
-			if u.Order != nil { // as for replies: a line of streams that are among the same
+			if u.Order != nil { // as for replies: a line of streams that are Among the same
 				u.Order = u.Among
 			}
 		}
@@ -57,9 +57,9 @@ func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
 	return u
 }
 
-// Whatever accesses are made and however memory fails or tarries: each ends
-// once, those of an Order keep it, an atomic happens once, a write that has
-// begun ends well, and pieces come in order. Nothing waits for ever.
+// For any accesses and any faults and delays of memory: each access ends once,
+// accesses of an Order keep it, an atomic happens once, a write that has begun
+// ends with OK, and pieces come in order. No access waits forever.
 func TestEveryAccessEnds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := []string{"full duplex", "half duplex", "latency", "shared"}
@@ -142,7 +142,7 @@ func (d *device) check(t require.TestingT) {
 	require.Equal(t, bytes, d.bus.Bytes(), "what has failed has not crossed")
 }
 
-// A translator that lets everything pass at once changes nothing: no time, and no event.
+// A translator that admits everything at once adds no time and no event.
 func TestPresentMemoryCostsNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, spec := range buses() { //lint:maporder each by itself
@@ -179,7 +179,7 @@ func TestPresentMemoryCostsNothing(t *testing.T) {
 	})
 }
 
-// faulting lets every question fail so many times.
+// faulting makes every question fail so many times.
 func faulting(times int, s host.Status) func(*device) host.Translator {
 	return func(*device) host.Translator {
 		left := map[int]int{}
@@ -193,10 +193,10 @@ func faulting(times int, s host.Status) func(*device) host.Translator {
 	}
 }
 
-// A fault costs the round trip after which the device knows of it, and the
-// pause: a write is asked about before it crosses, 2L; a read, an atomic or a
-// piece of a stream at memory, where its request arrives L after it was made,
-// and its answer L later.
+// A fault costs the pause and the round trip until the device has the result.
+// For a write the question comes before the crossing: 2L. For a read, an atomic
+// or a piece of a stream it comes at memory: the request arrives L later, the
+// answer another L later.
 func TestAFaultCostsARoundTrip(t *testing.T) {
 	const bytes, piece = 20000, 4096
 	for name, spec := range buses() { //lint:maporder each by itself
@@ -238,7 +238,7 @@ func TestAFaultCostsARoundTrip(t *testing.T) {
 	}
 }
 
-// What is denied ends at once, and nothing asks again.
+// A denied access ends at once, and is not retried.
 func TestDeniedEndsAtOnce(t *testing.T) {
 	for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory} {
 		r := &hosttest.Recorder{}
@@ -256,8 +256,8 @@ func TestDeniedEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A late answer costs what it is late, whatever is asked for; a fault that is
-// told late costs that, too.
+// A late answer costs its delay, for every kind of access; so does a fault that
+// is reported late.
 func TestALateAnswerCostsItsTime(t *testing.T) {
 	const late = 700 * sim.Nanosecond
 	spec := buses()["full duplex"]
@@ -283,7 +283,7 @@ func TestALateAnswerCostsItsTime(t *testing.T) {
 	}
 }
 
-// tardy answers the same, so much later.
+// tardy gives the same answers, but later.
 type tardy struct {
 	bus    *host.Bus
 	engine *sim.Engine
@@ -301,8 +301,8 @@ func (s *tardy) Done(*host.Access, int, int) {}
 
 func (s *tardy) Handle(e *sim.Event) { s.bus.Translated(e.P.(*host.Access), s.status) }
 
-// The translations of a line are asked for at the same time: what waits for a
-// fault has its own behind it, and follows at the bus's pace.
+// The translations of a line are requested at the same time. Accesses that wait
+// for a fault already have theirs, and follow at the pace of the bus.
 func TestALineFaultsAsOne(t *testing.T) {
 	const n, bytes = 5, 4096
 	spec := buses()["full duplex"]
@@ -330,7 +330,7 @@ func TestALineFaultsAsOne(t *testing.T) {
 	require.Equal(t, []sim.Time{1 + spec.Bandwidth.Time(64) + latency}, past.when, "and what is in no line goes past")
 }
 
-// An access of no bytes reaches no memory, so that nobody is asked about it.
+// An access of no bytes reaches no memory, so the translator is not asked.
 func TestNoBytesAskNobody(t *testing.T) {
 	r := &hosttest.Recorder{Then: faulting(100, host.Denied)(nil)}
 	d := newDevice(buses()["full duplex"], func(d *device) host.Translator { r.Engine = d.engine; return r })
@@ -359,8 +359,8 @@ func (s scattered) Place(_ *host.Access, off int) (addr uint64, n int) {
 	return 0, 0
 }
 
-// A translator learns where every byte lies: of what is contiguous, and of
-// scattered pieces, which need not end where the pieces of a stream do.
+// A translator sees the address of every byte, of contiguous ranges and of
+// scattered ones, whose bounds need not match the pieces of a stream.
 func TestTheTranslatorSeesEveryPlace(t *testing.T) {
 	r := &hosttest.Recorder{}
 	d := newDevice(buses()["full duplex"], func(d *device) host.Translator { r.Engine = d.engine; return r })
@@ -387,7 +387,7 @@ func TestTheTranslatorSeesEveryPlace(t *testing.T) {
 	require.Len(t, r.Passed, len(r.Questions))
 }
 
-// What nobody has asked for is a mistake, and is not passed over.
+// Events and answers that were not requested panic.
 func TestStrayEventsAndAnswersPanic(t *testing.T) {
 	d := newDevice(buses()["full duplex"], nil)
 	require.PanicsWithValue(t, "host: an event of no bus", func() { d.bus.Handle(&sim.Event{Kind: host.KindBusEnd}) })
@@ -405,8 +405,8 @@ func TestStrayEventsAndAnswersPanic(t *testing.T) {
 	require.Panics(t, func() { d.bus.Translated(&u.Access, host.OK) }, "it has answered before")
 }
 
-// The hot path of the bus allocates nothing, with and without a translator, not
-// even where memory faults.
+// The hot path of the bus allocates nothing, with and without a translator,
+// even if memory faults.
 func TestAccessesAllocateNothing(t *testing.T) {
 	for _, faults := range []int{-1, 0, 1} {
 		var translator func(*device) host.Translator
@@ -438,7 +438,7 @@ func TestAccessesAllocateNothing(t *testing.T) {
 				u.pieces, u.ended, u.when, u.failures, u.at = u.pieces[:0], u.ended[:0], u.when[:0], u.failures[:0], u.at[:0]
 				d.engine.Post(d.engine.Now(), d.id, d.id, kindMake, 0, 0, u)
 			}
-			// Run looks for what waits, and allocates
+			// Run looks for waiting processes, and allocates
 			if err := d.engine.RunUntil(d.engine.Now() + sim.Millisecond); err != nil {
 				t.Fatal(err)
 			}

@@ -5,24 +5,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// maxRecord is the most bytes of an event's record.
+// maxRecord is the largest record of an event, in bytes.
 const maxRecord = 4096
 
 // BusSpec describes the bus between the devices and the memory of a node
-// (sPIN'17 §4). It is the dma section of a profile, where each value's source
-// stands; there are no defaults.
+// (sPIN'17 §4). It is the dma section of a profile, which also has the source
+// of each value. There are no defaults.
 type BusSpec struct {
-	// Latency is one way, at most 1 s; a write pays it once, a read twice.
+	// Latency is one way, at most 1 s. A write pays it once, a read twice.
 	Latency sim.Time `yaml:"latency"`
-	// Bandwidth is that of the bus or, if SharedMemory, at which a transfer
-	// takes the memory controller; a byte takes at most 1 ms. 0: no time.
+	// Bandwidth is the rate of the bus or, with SharedMemory, the rate at which a
+	// transfer uses the memory controller. A byte takes at most 1 ms. 0: bytes
+	// take no time.
 	Bandwidth sim.Rate `yaml:"bandwidth"`
-	// FullDuplex says that reads and writes do not share the bandwidth.
+	// FullDuplex gives reads and writes a bandwidth of their own each.
 	FullDuplex bool `yaml:"full_duplex"`
-	// SharedMemory says that transfers contend with the cores for host memory,
-	// whose controller they take in the place of a bus.
+	// SharedMemory makes transfers use the memory controller instead of a bus, so
+	// that they compete with the cores.
 	SharedMemory bool `yaml:"shared_memory"`
-	// EventBytes is the bytes of the record that follows the data of a message, 0 to 4096.
+	// EventBytes is the length of the record that follows the data of a message, 0
+	// to 4096.
 	EventBytes int `yaml:"event_bytes" unit:"B"`
 	// Charge is ChargeFull or ChargeLatency.
 	Charge string `yaml:"charge"`
@@ -30,11 +32,12 @@ type BusSpec struct {
 
 // Values of BusSpec.Charge.
 const (
-	// ChargeFull: every transfer takes the bus for its bytes, and a fetch crosses it twice.
+	// ChargeFull: every transfer occupies the bus for its bytes, and a fetch
+	// crosses it twice.
 	ChargeFull = "full"
-	// ChargeLatency: deposits, records and writes of handlers cost the latency
-	// only, a fetch of the data of a put costs it once, and nothing waits for
-	// the bus; handlers' reads take the time of their bytes (LogGOPSim2).
+	// ChargeLatency: deposits, records and handlers' writes cost only the latency.
+	// A fetch of the data of a put costs it once. Nothing waits for the bus.
+	// Handlers' reads take the time of their bytes (LogGOPSim2).
 	ChargeLatency = "latency"
 )
 

@@ -6,47 +6,50 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Level is how urgent work on a core is: a higher one takes the core from a
-// lower one, which goes on where it was.
+// Level is the priority of work on a core. A higher level interrupts a lower
+// one, which later continues where it was.
 type Level uint8
 
 // Levels.
 const (
-	Threads   Level = iota // programs, the kernel on their behalf, and kernel threads
+	Threads   Level = iota // programs, kernel work for them, and kernel threads
 	Softirq                // tasklets
 	Interrupt              // interrupt handlers
 	levels    = iota
 )
 
-// String names a level as tables do.
+// String names a level as the tables of a report do.
 func (l Level) String() string { return [...]string{"threads", "softirq", "interrupt"}[l] }
 
-// CPUSpec is what an operating system's cores pay for going from one thing to
-// the next. With zeros they pay nothing.
+// CPUSpec gives the costs of switching between kinds of work on a core. The
+// zero value costs nothing.
 type CPUSpec struct {
-	// Interrupt is from the line's rise to the handler and from its return back
-	// to what ran before, in all, at most 1 s. PART'22 counts it as part of a
-	// handler's 1 us.
+	// Interrupt is the time from the rise of the line to the handler plus the time
+	// from its return to the interrupted work, at most 1 s. PART'22 counts it as
+	// part of a handler's 1 us.
 	Interrupt sim.Time `yaml:"interrupt"`
-	// Softirq is what a core needs to get to a tasklet, at most 1 s.
+	// Softirq is the time to start a tasklet, at most 1 s.
 	Softirq sim.Time `yaml:"softirq"`
-	// SoftirqRounds is how often a core goes through tasklets that were scheduled meanwhile before
-	// its thread for them, ksoftirqd, goes on in turn with others, 0 to 2^20. It ends sooner if a
-	// thread waits for a core on which none was interrupted. Linux: 10 (MAX_SOFTIRQ_RESTART,
-	// kernel/softirq.c). 0, or absent: no thread, threads wait until no tasklet is left.
+	// SoftirqRounds is how often a core processes newly scheduled tasklets before
+	// it leaves the rest to its thread ksoftirqd, which takes turns with other
+	// threads, 0 to 2^20. It stops earlier if a thread waits for the core and none
+	// was interrupted there. Linux: 10 (MAX_SOFTIRQ_RESTART, kernel/softirq.c). 0,
+	// or absent: there is no such thread, and threads wait until no tasklet is
+	// left.
 	SoftirqRounds int `yaml:"softirq_rounds,omitempty"`
-	// SoftirqTime is how long it does so at most, a round that has begun not counted, up to 1 s; of
-	// no consequence without SoftirqRounds. Linux: 2 ms (MAX_SOFTIRQ_TIME).
+	// SoftirqTime is the longest time for those rounds, at most 1 s. A round that
+	// has begun is completed. It has no effect without SoftirqRounds. Linux: 2 ms
+	// (MAX_SOFTIRQ_TIME).
 	SoftirqTime sim.Time `yaml:"softirq_time,omitempty"`
-	// ContextSwitch is what a thread that was woken needs to be on its core
-	// again, at most 1 s. One that waits busily pays none.
+	// ContextSwitch is the time until a woken thread is back on its core, at most
+	// 1 s. A thread that spins pays none.
 	ContextSwitch sim.Time `yaml:"context_switch"`
 }
 
-// CPU is the cores of a node. A core does one thing at a time; what it is given
-// at a level it does in that order, and each is done before the next begins,
-// unless a higher level takes the core meanwhile: then it ends later by what
-// was taken.
+// CPU is the cores of a node. A core does one thing at a time. Within a level,
+// work is done in the order of arrival, each completely before the next. A
+// higher level may interrupt it: then the work ends later by the time of the
+// interruption.
 type CPU struct {
 	engine *sim.Engine
 	owner  sim.ID
@@ -55,21 +58,21 @@ type CPU struct {
 	work   []Work
 	busy   [levels]sim.Time
 	tracks []sim.TrackID
-	group  string // of its tracks
+	group  string // of the tracks in a timeline
 	rank   int
-	follow sim.Follower // nil: nobody wants to know more than tracks show
+	follow sim.Follower // receives more than tracks show; nil: none
 }
 
 // Core is one core of a CPU.
 type Core struct {
-	free    [levels]sim.Time // when all is done that was given to a level so far
-	queue   []*Thread        // what is below interrupts and not done, in no order
-	system  *system          // nil: nobody has interrupted it
+	free    [levels]sim.Time // per level: when all work given so far is done
+	queue   []*Thread        // work below interrupts that is not done, unordered
+	system  *system          // nil: the core was never interrupted
 	index   int
-	threads int // of their level that were ever started on it
+	threads int // of level Threads, ever started on the core
 }
 
-// Work is what cores have been busy with under one name.
+// Work is the time of the cores under one name.
 type Work struct {
 	What  string
 	Level Level
@@ -77,7 +80,7 @@ type Work struct {
 	Count int64    // how many times
 }
 
-// Init makes c n idle cores of the actor id. group names them in a timeline,
+// Init makes c n idle cores of actor id. group is their group in a timeline,
 // where they are called "CPU 0" and so on.
 func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec CPUSpec, group string, rank int) {
 	*c = CPU{engine: eng, owner: id, spec: spec, cores: make([]Core, n), group: group, rank: rank}
@@ -93,10 +96,11 @@ func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec CPUSpec, group string
 	}
 }
 
-// Cores is how many there are.
+// Cores returns the number of cores.
 func (c *CPU) Cores() int { return len(c.cores) }
 
-// Busy is the time that all cores have worked, what they have accepted for later included.
+// Busy returns the working time of all cores, including work accepted for
+// later.
 func (c *CPU) Busy() sim.Time {
 	var sum sim.Time
 	for _, b := range c.busy {
@@ -105,14 +109,14 @@ func (c *CPU) Busy() sim.Time {
 	return sum
 }
 
-// BusyAt is the part of Busy of a level.
+// BusyAt returns the part of Busy at one level.
 func (c *CPU) BusyAt(l Level) sim.Time { return c.busy[l] }
 
-// Work lists what the cores have done, in the order in which each kind came
-// first. Their times add up to Busy. It is valid until the cores work on.
+// Work lists the work of the cores, in the order in which each name came first.
+// The times add up to Busy. The list is valid until the cores work again.
 func (c *CPU) Work() []Work { return c.work }
 
-// charge notes that a core is busy with something for d.
+// charge records that a core is busy for d.
 func (c *CPU) charge(l Level, what string, d sim.Time) {
 	c.busy[l] = c.busy[l].Plus(d)
 	for i := range c.work {
@@ -125,7 +129,7 @@ func (c *CPU) charge(l Level, what string, d sim.Time) {
 	c.work = append(c.work, Work{what, l, d, 1})
 }
 
-// span draws something on the timeline.
+// span draws an interval on the timeline.
 func (c *CPU) span(t *Thread, what string, from, to sim.Time) {
 	if c.tracks == nil {
 		return
@@ -138,9 +142,9 @@ func (c *CPU) span(t *Thread, what string, from, to sim.Time) {
 	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, process)
 }
 
-// hold gives the core to t for d, as soon as what the same level was given
-// before and all higher levels are done, and notes when that begins and ends.
-// What is on the core at a lower level stops for so long.
+// hold gives the core to t for d, after all earlier work of the same level and
+// all work of higher levels. It records the beginning and the end. Work of
+// lower levels on the core is delayed by d.
 func (c *Core) hold(t *Thread, now, d sim.Time) {
 	start := now
 	for l := t.level; l < levels; l++ {
@@ -172,7 +176,7 @@ func (c *Core) hold(t *Thread, now, d sim.Time) {
 	}
 }
 
-// done takes t off the core's list.
+// done removes t from the core's list.
 func (c *Core) done(t *Thread) {
 	for i, q := range c.queue {
 		if q == t {

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// machine is cores without anything around them.
+// machine is cores without a node.
 type machine struct {
 	CPU
 	eng *sim.Engine
@@ -18,7 +18,7 @@ type machine struct {
 	ran []ran
 }
 
-// ran is something that a core did.
+// ran is one piece of work of a core.
 type ran struct {
 	core       int
 	level      Level
@@ -38,26 +38,25 @@ const kindCall sim.Kind = 1
 
 func (m *machine) Handle(e *sim.Event) { e.P.(func())() }
 
-// at has f called at a time, from no thread.
+// at makes f run at a time, outside all threads.
 func (m *machine) at(t sim.Time, f func()) { m.eng.Post(t, m.id, m.id, kindCall, 0, 0, f) }
 
-// thread starts a program.
 func (m *machine) thread(core int, f func(t *Thread)) *Thread {
 	t := new(Thread)
 	m.Spawn(t, core, "program", nil, func(t *Thread) error { f(t); return nil })
 	return t
 }
 
-// run has t work and notes it.
+// run makes t work and records it.
 func (m *machine) run(t *Thread, d sim.Time) {
 	asked := t.Now()
 	t.Run(d, t.Level().String())
 	m.ran = append(m.ran, ran{core: t.Core(), level: t.Level(), asked: asked, d: d, start: t.start, end: t.end, stolen: t.stolen})
 }
 
-// An interrupt at 3 of 1, with a tasklet of 2 behind it, in which there is
-// another interrupt at 5 of 4: a thread that computes 10 from 0 on ends at 17,
-// one behind it of 5 at 22.
+// An interrupt of 1 comes at 3, followed by a tasklet of 2. During the tasklet
+// another interrupt of 4 comes at 5. A thread that computes 10 from 0 on ends
+// at 17, and one of 5 after it at 22.
 func TestInterruptsTakeTheCore(t *testing.T) {
 	m := newMachine(1, CPUSpec{})
 	ends := map[string]sim.Time{}
@@ -80,9 +79,9 @@ func TestInterruptsTakeTheCore(t *testing.T) {
 	m.eng.Close()
 }
 
-// What the operating system pays for: entering a handler and a tasklet, and
-// coming back to a thread that has waited, not to one that has spun or that did
-// not have to wait.
+// The operating system pays to enter a handler or a tasklet, and to return to a
+// thread that waited. It does not pay for a thread that spun or did not have to
+// wait.
 func TestSwitchesCost(t *testing.T) {
 	m := newMachine(1, CPUSpec{Interrupt: 2, Softirq: 3, ContextSwitch: 7})
 	var at []sim.Time
@@ -107,9 +106,9 @@ func TestSwitchesCost(t *testing.T) {
 	m.eng.Close()
 }
 
-// A tasklet that waits lets the next one run, and goes on when it was woken and
-// that one waits or ends; it never runs twice at once, and once more if it was
-// scheduled while it ran.
+// While a tasklet waits, the next one runs. The first continues when it is
+// woken and the second waits or ends. It never runs twice at once, and runs
+// once more if it was scheduled while it ran.
 func TestTaskletsWait(t *testing.T) {
 	m := newMachine(2, CPUSpec{})
 	var log []string
@@ -129,7 +128,7 @@ func TestTaskletsWait(t *testing.T) {
 	}
 	second := m.NewTasklet("", func(t *Thread) {
 		note(t, "second begins")
-		first.Schedule(1) // elsewhere, but it runs
+		first.Schedule(1) // on another core, but it is running
 		t.Run(10, "second")
 		note(t, "second ends")
 	})
@@ -144,7 +143,7 @@ func TestTaskletsWait(t *testing.T) {
 	m.eng.Close()
 }
 
-// A handler has nobody to wait for it.
+// An interrupt handler must not wait.
 func TestInterruptHandlersDoNotWait(t *testing.T) {
 	m := newMachine(1, CPUSpec{})
 	m.RequestIRQ(0, "", func(t *Thread) { t.Wait("godot") }).Raise()
@@ -152,9 +151,9 @@ func TestInterruptHandlersDoNotWait(t *testing.T) {
 	m.eng.Close()
 }
 
-// Whatever comes when: a piece of work takes its time and what higher levels
-// take from it, begins when the core has nothing as urgent to do that came
-// before it, and all time of the cores is somebody's.
+// For any arrivals: a piece of work takes its own time plus the interruptions
+// by higher levels. It begins when the core has no earlier work of the same or
+// a higher level. Every busy time of the cores belongs to some work.
 func TestCoresAgainstTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(rapid.IntRange(1, 2).Draw(t, "cores"), CPUSpec{})
@@ -211,8 +210,8 @@ func TestCoresAgainstTheRule(t *testing.T) {
 	})
 }
 
-// took is how much of a time the core of r did anything else of a level or
-// above. At its own level that is what was asked for before it.
+// took returns how long, within an interval, the core of r did other work of a
+// level or above. At the level of r only earlier work counts.
 func (m *machine) took(r ran, from, to sim.Time, least Level) sim.Time {
 	var pieces [][2]sim.Time
 	for _, o := range m.ran {

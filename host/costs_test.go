@@ -27,8 +27,8 @@ type world struct {
 	disk *host.Storage
 }
 
-// program runs a program on a node with some fields of the system changed, and
-// looks at the books behind it.
+// program runs a program on a node with some changed fields of the system, and
+// audits the kernel afterwards.
 func program(t *testing.T, f func(w *world), overrides ...string) *host.Kernel {
 	t.Helper()
 	spec, err := hosttest.Spec(overrides...)
@@ -43,7 +43,7 @@ func program(t *testing.T, f func(w *world), overrides ...string) *host.Kernel {
 	return w.Kernel
 }
 
-// took expects that something has taken so long since the last look.
+// took checks the time since the last check.
 func (w *world) took(want sim.Time) {
 	w.t.Helper()
 	now := w.th.Now()
@@ -51,7 +51,7 @@ func (w *world) took(want sim.Time) {
 	w.last = now
 }
 
-// touch is a program that reads or writes.
+// touch reads or writes as a program does.
 func (w *world) touch(addr, n uint64, write bool) {
 	w.t.Helper()
 	s := w.p.Space()
@@ -67,14 +67,14 @@ func (w *world) mmap(n int) uint64 {
 	return addr
 }
 
-// walk is what a device finds.
+// walk reports whether a device can use the page.
 func (w *world) walk(addr uint64, write bool) bool {
 	_, ok := hosttest.Walk(w.p, w.Kernel.Spec().AddressBits, addr, write)
 	return ok
 }
 
-// The first touch of a page is 3 us for a write; for a read 2 us, and then 4 us
-// for the write, which copies the page of zeros. A page that is there costs
+// The first touch of a page is 3 us for a write. For a read it is 2 us, and
+// then 4 us for the write, which copies the page of zeros. A present page costs
 // nothing.
 func TestFirstTouch(t *testing.T) {
 	k := program(t, func(w *world) {
@@ -103,9 +103,9 @@ func TestFirstTouch(t *testing.T) {
 	require.Equal(t, 16<<30/page-1-3, s.FreePages)
 }
 
-// What T has measured for one buffer, and what the calibrated costs make of it:
-// mmap 2 us; munmap 6 + 0.8 a page; mlock 3 + 3 a page; munlock 1.2 + 0.8 a
-// page; touching 3 a page.
+// The calibrated costs reproduce T's measurements for one buffer: mmap 2 us;
+// munmap 6 + 0.8 a page; mlock 3 + 3 a page; munlock 1.2 + 0.8 a page; touching
+// 3 a page.
 func TestCalibration(t *testing.T) {
 	for _, c := range []struct {
 		pages                    int
@@ -139,8 +139,8 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
-// get_user_pages is 6 us and 3 us for each absent page; each page can be used
-// when it is there, and not before.
+// get_user_pages is 6 us plus 3 us for each absent page. Each page is usable as
+// soon as it is present.
 func TestGetUserPages(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -165,7 +165,7 @@ func TestGetUserPages(t *testing.T) {
 			9*us - 1: {false, true, false, false}, 9*us + 1: {true, true, false, false}, 12*us - 1: {true, true, false, false},
 			12*us + 1: {true, true, true, false}, 15*us - 1: {true, true, true, false}, 15*us + 1: {true, true, true, true},
 		}, seen)
-		// A pinned page that is unmapped stays a page until it is put.
+		// A pinned page that is unmapped stays in use until it is put.
 		free := w.Kernel.Stats().FreePages
 		require.NoError(t, w.p.Unmap(w.th, a, 4*page))
 		require.Equal(t, free, w.Kernel.Stats().FreePages)
@@ -175,8 +175,8 @@ func TestGetUserPages(t *testing.T) {
 	})
 }
 
-// A device with tables of its own is told once in a call that has brought
-// something, before the first page can be used.
+// A device with its own tables is notified once in each call that has brought
+// in a page, before the first page can be used.
 func TestGetUserPagesTellsTheDevice(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -193,7 +193,8 @@ func TestGetUserPagesTellsTheDevice(t *testing.T) {
 	}, "gup_fault=200us")
 }
 
-// What cannot be had is an error, at the first page; no mapping, no permission, no memory.
+// A page that the process cannot have is an error at the first such page: no
+// mapping, no permission, no memory.
 func TestUnresolvable(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(2 * page)
@@ -216,7 +217,8 @@ func TestUnresolvable(t *testing.T) {
 	}, "memory=4MiB", "watermark_min=1MiB", "watermark_low=1MiB", "watermark_high=1MiB")
 }
 
-// flights is devices whose accesses take their time: what they had translated is not done before.
+// flights is a set of devices whose accesses take time: they use a translation
+// for a while.
 type flights struct {
 	w     *world
 	until sim.Time
@@ -234,8 +236,8 @@ func (f *flights) Sync(t *host.Thread) {
 	}
 }
 
-// A page is given away when no device uses it any more, and devices are told at
-// the moment at which the tables change.
+// A page is freed when no device uses it any more. Devices are notified at the
+// moment the tables change.
 func TestNotifiers(t *testing.T) {
 	program(t, func(w *world) {
 		f := &flights{w: w}
@@ -270,7 +272,8 @@ func TestNotifiers(t *testing.T) {
 	})
 }
 
-// Tables of three and four levels come with pages and go with them, and a freed one leads nowhere.
+// Tables of three and four levels appear and disappear with their pages. A
+// freed table leads nowhere.
 func TestTables(t *testing.T) {
 	for bits, tables := range map[string]int{"39": 3, "48": 4} {
 		program(t, func(w *world) {
@@ -298,7 +301,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// What nobody touches takes no memory of the simulator, and the hot paths allocate nothing.
+// Untouched memory takes no memory of the simulator, and the hot paths allocate
+// nothing.
 func TestNothingForNothing(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(8 << 20)

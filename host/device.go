@@ -2,12 +2,12 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// A core reaches memory of a device across the bus: its stores cross it like
-// the data of the device's reads, and what it loads like the data of the
-// device's writes.
+// A core reaches memory of a device across the bus. Its stores use the
+// direction of the device's reads, and the data of its loads use the direction
+// of the device's writes.
 
-// Store is a core's store of n bytes to the device, which it makes now. It
-// returns when they have left the core and when they are there.
+// Store performs a core's store of n bytes to the device, now. It returns when
+// the bytes have left the core and when they are at the device.
 func (b *Bus) Store(n int64) (left, there sim.Time) {
 	now := b.engine.Now()
 	b.bytes += n
@@ -19,8 +19,8 @@ func (b *Bus) Store(n int64) (left, there sim.Time) {
 	return left, left + b.latency
 }
 
-// LoadAsked is when the request of a core's load that it makes now is at the
-// device: it does not overtake stores made before.
+// LoadAsked returns when the request of a load made now is at the device: it
+// does not overtake earlier stores.
 func (b *Bus) LoadAsked() sim.Time {
 	now := b.engine.Now()
 	if !b.bare {
@@ -29,7 +29,8 @@ func (b *Bus) LoadAsked() sim.Time {
 	return now + b.latency
 }
 
-// LoadAnswered is when n bytes that the device sends now, for a load, are at the core.
+// LoadAnswered returns when n bytes that the device sends now, in answer to a
+// load, are at the core.
 func (b *Bus) LoadAnswered(n int64) sim.Time {
 	sent := b.engine.Now()
 	b.bytes += n
@@ -41,8 +42,8 @@ func (b *Bus) LoadAnswered(n int64) sim.Time {
 	return sent + b.latency
 }
 
-// LoadTime is what a load of n bytes takes on a bus that is idle.
+// LoadTime returns the time of a load of n bytes on an idle bus.
 func (b *Bus) LoadTime(n int64) sim.Time { return 2*b.latency + b.rate.Time(n) }
 
-// Latency is one way.
+// Latency returns the latency of one way.
 func (b *Bus) Latency() sim.Time { return b.latency }

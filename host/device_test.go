@@ -5,18 +5,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// device is a client that tries what has faulted again, pause later, up to so
-// many times, and keeps a record.
+// device is a client that retries a faulted access up to so many times, each
+// after a pause, and keeps a record.
 type device struct {
 	engine *sim.Engine
 	id     sim.ID
 	bus    host.Bus
 	tries  int
 	used   []*use
-	moment int // counts what happens
+	moment int // counts events
 }
 
-// use is an access and what has become of it.
+// use is an access and its history.
 type use struct {
 	host.Access
 	number int
@@ -26,7 +26,7 @@ type use struct {
 	begun, reached int
 	dropped        bool
 	pieces         []int
-	ended, at      []int // moments of the ends that were well, and of Reached
+	ended, at      []int // moments of the ends with OK, and of Reached
 	when           []sim.Time
 	failures       []sim.Time
 }
@@ -46,7 +46,7 @@ func newDevice(spec host.BusSpec, translator func(d *device) host.Translator) *d
 	return d
 }
 
-// later has the device make an access at a time.
+// later makes the device start an access at a time.
 func (d *device) later(at sim.Time, u *use) *use {
 	u.number, u.Client, u.Ref = len(d.used), d, u
 	d.used = append(d.used, u)

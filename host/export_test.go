@@ -1,10 +1,10 @@
 package host
 
-// FrameUsed reports whether the page at a physical address is somebody's.
+// FrameUsed reports whether the page at a physical address is in use.
 func (k *Kernel) FrameUsed(addr uint64) bool {
 	f := frame(addr / PageBytes)
 	return f == zeroFrame || k.memory.page(f).used
 }
 
-// Disk is what storage has of a file.
+// Disk returns the content of a file on storage.
 func (f *File) Disk() []byte { return f.disk }

@@ -10,17 +10,18 @@ import (
 
 func simTime(n int) sim.Time { return sim.Time(n) }
 
-// want is what somebody needs a page for, and what one that nobody has touched costs.
+// want is the reason for needing a page, with the cost of a page that was never
+// touched.
 type want struct {
 	write        bool
 	absent, zero sim.Time
-	what         string // the name of the work
+	what         string // name of the work
 }
 
 // Touch implements PageTable.
 func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
 	if addr+n < addr {
-		return Pages{First: pageOf(addr), Count: 1} // Fault says that there is none
+		return Pages{First: pageOf(addr), Count: 1} // Fault reports that there is no such page
 	}
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		r := p.region(va)
@@ -48,9 +49,9 @@ func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
 	return absent
 }
 
-// Fault implements PageTable. What it has brought stays until the next Touch
-// that finds all that it asks for, so that a program can have all of a range at
-// once; one that asks for more than there is memory gets an error.
+// Fault implements PageTable. Pages it has brought stay until a Touch finds all
+// pages that it asks for. So a program can have a whole range at once. If the
+// range is larger than memory, the program gets an error.
 func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 	s := p.kernel.spec
 	w := want{write: write, absent: s.FaultAbsent, zero: s.FaultZero, what: "page fault"}
@@ -60,7 +61,7 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 			p.letGo()
 			return err
 		}
-		if t == nil { // prepared
+		if t == nil { // before the program begins
 			p.admit(va)
 		}
 		p.hold(p.pte(va).frame)
@@ -68,10 +69,10 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 	return nil
 }
 
-// prepare gives pages that are to be there, and may be written, when the
-// program begins, as far as there is room: what was prepared before goes to
-// storage for them, which takes no time. Its bytes may be set all the same
-// until the program begins. Devices have them.
+// prepare makes pages present and writable for the beginning of the program, as
+// far as memory has room. To make room, it moves pages prepared earlier to
+// storage, which takes no time; their bytes may still be set until the program
+// begins. Devices have access to the pages.
 func (p *Process) prepare(addr, n uint64) error {
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		if err := p.resolve(nil, va, want{write: true}); err != nil {
@@ -101,7 +102,7 @@ func (p *Process) letGo() {
 	p.held = p.held[:0]
 }
 
-// FaultError is an access that no operating system can make possible.
+// FaultError is an access that the operating system cannot make possible.
 type FaultError struct {
 	Process string
 	Addr    uint64
@@ -121,8 +122,8 @@ func (e *FaultError) Error() string {
 // Unwrap returns the reason.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// resolve gives a page: when it returns without an error, the page can be used
-// as wanted at this moment.
+// resolve makes a page usable as wanted. The page is usable at the moment
+// resolve returns without an error.
 func (p *Process) resolve(t *Thread, va uint64, w want) error {
 	for {
 		if err := p.check(va, w.write); err != nil {
@@ -150,7 +151,7 @@ func (p *Process) resolve(t *Thread, va uint64, w want) error {
 	}
 }
 
-// check says why an access is not allowed, nil if it is.
+// check returns why an access is not allowed; nil: it is allowed.
 func (p *Process) check(va uint64, write bool) error {
 	switch m := p.mapping(va); {
 	case m == nil:
@@ -161,12 +162,12 @@ func (p *Process) check(va uint64, write bool) error {
 	return nil
 }
 
-// same reports whether an entry is as it was before the thread has worked for it.
+// same reports whether an entry did not change while the thread worked.
 func (p *Process) same(va uint64, e pte, write bool) bool {
 	return (p.pte(va).flags|pteYoung) == (e.flags|pteYoung) && p.pte(va).frame == e.frame && p.check(va, write) == nil
 }
 
-// first gives an anonymous page that nobody has touched.
+// first provides an anonymous page at its first touch.
 func (p *Process) first(t *Thread, va uint64, w want) error {
 	k := p.kernel
 	if !w.write {
@@ -199,29 +200,28 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 	return nil
 }
 
-// zeros is a page that nobody has written to.
+// zeros is the content of a page that was never written.
 var zeros [PageBytes]byte
 
-// blank makes the bytes of a page that comes for the first time zeros. As long
-// as the process has not given pages back they are: nobody writes to a page
-// before it is there. Not to look saves the computer that simulates two page
-// faults of its own: one for the look, and one when the page is written after
-// it.
+// blank zeroes the bytes of a new page. If the process has never returned
+// pages, the bytes are zeros already: a page is never written before it is
+// present. Skipping the check saves two page faults of the simulating computer:
+// one for the check, one for the first write after it.
 func (p *Process) blank(va uint64) {
 	if p.hollowed || poison.On {
 		blank(p.bytes(va))
 	}
 }
 
-// blank makes bytes zeros. Those that are, as those of memory that nobody has
-// written to, it leaves alone: they take none of the computer that simulates.
+// blank zeroes bytes. It does not write bytes that are zeros already, for
+// example untouched memory: so they take no memory of the simulating computer.
 func blank(b []byte) {
 	if !bytes.Equal(b, zeros[:len(b)]) {
 		clear(b)
 	}
 }
 
-// writable makes a page that is there writable.
+// writable makes a present page writable.
 func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
 	g := k.memory.page(e.frame)
@@ -253,8 +253,8 @@ func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 	return nil
 }
 
-// owns reports whether the page of an entry needs no copy before it is written:
-// it is shared on purpose, or nobody else has it.
+// owns reports whether a page can be written without a copy: it is shared on
+// purpose, or it has no other user.
 func (p *Process) owns(va uint64, e pte, g *page) bool {
 	if m := p.mapping(va); m != nil && m.shared {
 		return true
@@ -262,7 +262,7 @@ func (p *Process) owns(va uint64, e pte, g *page) bool {
 	return e.flags&pteZero == 0 && g.file == nil && len(g.maps) == 1
 }
 
-// attach makes a page that of an address that has none.
+// attach maps a frame at an address that has no page.
 func (p *Process) attach(va uint64, f frame, flags pteFlags) {
 	k := p.kernel
 	k.memory.page(f).add(p, va)
@@ -275,7 +275,7 @@ func (p *Process) attach(va uint64, f frame, flags pteFlags) {
 	p.consider(va)
 }
 
-// change changes what may be done with a page, and tells devices.
+// change changes the access rights of a page and notifies devices.
 func (p *Process) change(va uint64, flags pteFlags) {
 	e := p.pte(va)
 	e.flags = flags
@@ -283,10 +283,11 @@ func (p *Process) change(va uint64, flags pteFlags) {
 	p.invalidate(va, va+PageBytes, false)
 }
 
-// clear takes the page of an address away and reports whether its frame is no
-// longer mapped anywhere. Whoever has borrowed the bytes has them then.
+// clear unmaps the page of an address and reports whether its frame is not
+// mapped anywhere any more. Processes that have borrowed the bytes get them
+// first.
 func (p *Process) clear(va uint64, e pte) (last bool) {
-	if e.flags&pteLent != 0 { // a device may still be reading it
+	if e.flags&pteLent != 0 { // a device may still read it
 		p.materialise(va, 1)
 	}
 	p.set(va, pte{})
@@ -301,8 +302,7 @@ func (p *Process) clear(va uint64, e pte) (last bool) {
 	return p.kernel.detach(e.frame, p, va)
 }
 
-// detach notes that a page is no longer mapped at a place, and reports whether
-// it is mapped nowhere any more.
+// detach removes one mapping of a page and reports whether it was the last.
 func (k *Kernel) detach(f frame, p *Process, va uint64) (last bool) {
 	g := k.memory.page(f)
 	i := g.find(p, va)
@@ -325,7 +325,7 @@ func (k *Kernel) detach(f frame, p *Process, va uint64) (last bool) {
 	return end == 0
 }
 
-// unused gives a frame back if nobody has it.
+// unused frees a frame that has no user.
 func (k *Kernel) unused(f frame) {
 	if f == zeroFrame {
 		return
@@ -340,7 +340,7 @@ func (k *Kernel) unused(f frame) {
 	}
 }
 
-// putBack ends a thread's having a frame in hand.
+// putBack ends a thread's use of a frame in hand.
 func (k *Kernel) putBack(f frame) {
 	if f != zeroFrame {
 		k.memory.page(f).inHand = false
@@ -348,7 +348,7 @@ func (k *Kernel) putBack(f frame) {
 	}
 }
 
-// materialise brings the bytes of pages that are in other processes' backings.
+// materialise copies the bytes of pages that are in other processes' backings.
 func (p *Process) materialise(addr, n uint64) {
 	for va := pageOf(addr); va < addr+max(n, 1); va += PageBytes {
 		if e := p.pte(va); e.flags&pteLent != 0 {
@@ -359,7 +359,7 @@ func (p *Process) materialise(addr, n uint64) {
 	}
 }
 
-// borrow fills a page with bytes, if it does not have them yet.
+// borrow fills a page with bytes if it does not have them yet.
 func (p *Process) borrow(va uint64, from []byte) {
 	r := p.region(va)
 	e := &r.pte[va>>pageBits%hugePages]
@@ -371,6 +371,6 @@ func (p *Process) borrow(va uint64, from []byte) {
 	to := p.bytes(va)
 	copy(to, from)
 	if poison.On && len(to) != len(from) {
-		panic("host: pages of one frame have different lengths") // a mistake of the kernel's
+		panic("host: pages of one frame have different lengths") // kernel bug
 	}
 }

@@ -8,27 +8,26 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// File is bytes on storage, and those of its pages that are in memory: the page
-// cache. Mappings of it that are shared have the cache for their backing,
-// private ones copies of its pages as they were when they were first used.
-// Memory that processes share without a file is one, too, whose storage is
-// swap.
+// File is bytes on storage, with its pages in memory: the page cache. Shared
+// mappings use the cache as their backing. Private mappings have copies of its
+// pages, made at the first use. Memory that processes share without a file is a
+// File, too; its storage is swap.
 type File struct {
 	kernel    *Kernel
 	name      string
 	anonymous bool
-	gone      bool   // nobody shares it any more
+	gone      bool   // no process shares it any more
 	disk      []byte // nil if anonymous
 	cache     []byte // whole pages
 	pages     map[uint32]frame
-	slots     map[uint32]frame // of anonymous pages that are not in memory
+	slots     map[uint32]frame // anonymous pages that are on storage
 	large     [2][]byte
 	size      int
-	generate  func(at int, into []byte) (zeros bool) // nil: disk and cache have the bytes
+	generate  func(at int, into []byte) (zeros bool) // nil: the bytes are in disk and cache
 }
 
-// Create makes a file of n bytes, zeros, on the node's storage. Its content can
-// be set before anybody uses it.
+// Create makes a file of n zeros on the node's storage. Its content can be set
+// before the first use.
 func (k *Kernel) Create(name string, n int) (f *File, content []byte, err error) {
 	if k.storage == nil {
 		return nil, nil, fmt.Errorf("file %s: %w", name, errNoStorage)
@@ -39,11 +38,10 @@ func (k *Kernel) Create(name string, n int) (f *File, content []byte, err error)
 	return f, f.disk, nil
 }
 
-// Generate makes a file of n bytes, at least 1, that can only be read
-// (File.Read), and whose bytes follow from their place: it takes no memory of
-// the simulator's for them. content fills into with those from at on, a page or
-// what the file has of its last one; or it says that they are zeros, and fills
-// nothing.
+// Generate makes a read-only file of n bytes, at least 1, whose bytes are
+// computed from their offset (File.Read). So the content takes no memory of the
+// simulator. content fills into with the bytes from at on: one page, or the
+// rest of the file. If they are all zeros it may return true and fill nothing.
 func (k *Kernel) Generate(name string, n int, content func(at int, into []byte) (zeros bool)) (*File, error) {
 	if k.storage == nil {
 		return nil, fmt.Errorf("file %s: %w", name, errNoStorage)
@@ -65,7 +63,8 @@ func (k *Kernel) newFile(name string, n int) *File {
 // Name is the name given to Create.
 func (f *File) Name() string { return f.name }
 
-// Content returns a copy of the bytes as a program would read them at this moment, for an observer.
+// Content returns a copy of the bytes that a program would read now, for an
+// observer.
 func (f *File) Content() []byte {
 	if f.generate != nil {
 		all := make([]byte, f.size)
@@ -89,8 +88,8 @@ func (f *File) bytes(i uint32) []byte {
 	return f.cache[from:to:to]
 }
 
-// MapFile maps n bytes, at least 1, of a file from an offset on, a multiple of
-// 4 KiB (mmap). Shared: what is written is the file's.
+// MapFile maps n bytes of a file, at least 1, from offset on, a multiple of 4
+// KiB (mmap). shared: writes change the file.
 func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr uint64, err error) {
 	if f.generate != nil {
 		return 0, fmt.Errorf("process %s: mmap of file %s, which can only be read", p.name, f.name)
@@ -106,8 +105,8 @@ func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr 
 	return p.mapFile(f, offset, n, shared)
 }
 
-// MapShared makes a mapping of n bytes, at least 1, of zeros that children of
-// the process share with it (mmap, MAP_SHARED|MAP_ANONYMOUS).
+// MapShared maps n zeros, at least 1, that children of the process share with
+// it (mmap, MAP_SHARED|MAP_ANONYMOUS).
 func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
 	if n < 1 {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
@@ -140,8 +139,8 @@ func (p *Process) mapFile(f *File, offset, n int, shared bool) (addr uint64, err
 	return addr, nil
 }
 
-// read returns the frame of a page of the file, which is there and nobody's
-// business at this moment.
+// read returns the frame of a page of the file. The page is present and not in
+// transfer at this moment.
 func (f *File) read(t *Thread, p *Process, i uint32, w want) (frame, error) {
 	for {
 		fr, is := f.pages[i]
@@ -170,7 +169,7 @@ func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
 	}
 	if _, is := f.pages[i]; is || f.gone {
 		k.putBack(fr)
-		if f.gone { // whoever shared it has unmapped it meanwhile
+		if f.gone { // the last process has unmapped it meanwhile
 			return fmt.Errorf("process %s: %s: %w", p.name, f.name, ErrNoMapping)
 		}
 		return nil
@@ -210,7 +209,7 @@ func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
 	return nil
 }
 
-// firstOfFile gives a page of a file that the process does not have yet.
+// firstOfFile provides a page of a file at its first use by the process.
 func (p *Process) firstOfFile(t *Thread, va uint64, w want) error {
 	k, m := p.kernel, *p.mapping(va)
 	i := m.first + uint32((va-m.start)/PageBytes)
@@ -219,7 +218,7 @@ func (p *Process) firstOfFile(t *Thread, va uint64, w want) error {
 		return err
 	}
 	g := k.memory.page(fr)
-	g.held++ // it stays while the thread works
+	g.held++ // the page stays while the thread works
 	own := frame(0)
 	if w.write && !m.shared {
 		if own, err = k.alloc(t, p); err != nil {
@@ -253,15 +252,14 @@ func (p *Process) firstOfFile(t *Thread, va uint64, w want) error {
 	return nil
 }
 
-// loosen ends a hold.
 func (k *Kernel) loosen(f frame) {
 	k.memory.page(f).held--
 	k.unused(f)
 }
 
-// Sync writes what was changed of a file to storage and returns when it is
-// there (fsync). Meanwhile programs and devices go on; what they write again is
-// for the next one.
+// Sync writes the changed pages of a file to storage and returns when they are
+// there (fsync). Programs and devices continue meanwhile; what they write then
+// is left to the next Sync.
 func (f *File) Sync(t *Thread) error {
 	k := f.kernel
 	if k.storage == nil || f.anonymous {
@@ -296,7 +294,7 @@ func (f *File) Sync(t *Thread) error {
 	return nil
 }
 
-// clean makes a page of the cache clean: the next write of it is a fault.
+// clean marks a cached page clean: the next write to it is a fault.
 func (k *Kernel) clean(g *page) {
 	g.dirty = false
 	for _, at := range g.maps {
@@ -306,7 +304,7 @@ func (k *Kernel) clean(g *page) {
 	}
 }
 
-// farewellFile takes a page whose content is on storage out of the cache.
+// farewellFile removes a page from the cache. Its content is on storage.
 func (k *Kernel) farewellFile(g *page) {
 	f, i := g.file, g.index
 	switch {
@@ -333,13 +331,13 @@ func (k *Kernel) farewellFile(g *page) {
 	g.file, g.filled = nil, false
 }
 
-// release frees shared memory that no process has any more.
+// release frees shared memory that no process uses any more.
 func (f *File) release(t *Thread) {
 	k := f.kernel
 	for i := 0; i < len(f.cache)/PageBytes; i++ {
 		fr, is := f.pages[uint32(i)]
 		if g := k.memory.page(fr); is && g.locked && g.wait(t, "a page of "+f.name) == nil {
-			i = -1 // reclaim, or a driver that does not know yet: look again
+			i = -1 // in use by reclaim or by a driver: start again
 		}
 	}
 	for _, p := range k.processes {

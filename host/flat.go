@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Flat are the page tables of a process without an operating system that pages:
-// all of its memory is there, may be written, and has its virtual addresses as
-// physical ones. They cost no memory of the simulator.
+// Flat is the page tables of a process without a paging operating system. All
+// of its memory is present and writable, and physical addresses equal virtual
+// ones. The tables take no memory of the simulator.
 type Flat struct{ Space *AddressSpace }
 
 const (
@@ -29,7 +29,7 @@ func (f Flat) Entry(_ uint64, level int, va uint64) smmu.Entry {
 	case level == lastLevel:
 		return smmu.Entry{Kind: smmu.Page, Write: true, Addr: from}
 	}
-	// A table of each level for each range of addresses, one behind the other.
+	// Each level has one table per range of addresses, one after the other.
 	return smmu.Entry{Kind: smmu.Table, Addr: flatTables<<(level+1) + from>>shift<<pageBits}
 }
 

@@ -3,11 +3,11 @@ package host
 import "fmt"
 
 // Fork makes a process with the same memory (fork). Private pages are shared
-// until one of the two writes: copy on write. Pinned pages are copied now, so
-// that devices go on with those of the parent. What is mapped shared is shared.
-// What DontFork was called for is not the child's: there it has no memory. The
-// child has no notifiers and no locks. What a device writes to the parent
-// meanwhile may or may not be the child's, byte by byte, until Fork returns.
+// until one process writes: copy on write. Pinned pages are copied now, so that
+// devices keep using the parent's. Shared mappings stay shared. The child has
+// no memory where DontFork was called. It has no notifiers and no locks. If a
+// device writes to the parent before Fork returns, the child may get each
+// written byte or not.
 func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	if err := p.begin(t, "fork"); err != nil {
 		return nil, err
@@ -16,12 +16,12 @@ func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	spec := p.kernel.spec
 	run(t, spec.ForkCall, "fork")
 	c := p.kernel.NewProcess(name)
-	c.lock.owner = t // nobody else knows it, but reclaim does
+	c.lock.owner = t // no other thread has access, except reclaim
 	c.inherit(p)
 	ranges := 0
 	for _, base := range p.bases(0, p.space.next) {
 		r := p.regions[base>>hugeBits]
-		if r == nil { // reclaim or another thread has been faster
+		if r == nil { // reclaim or another thread was faster
 			continue
 		}
 		n := p.forked(r)
@@ -49,8 +49,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// inherit gives a child its parent's mappings, with bytes of its own, or the
-// same if they are mapped shared.
+// inherit gives a child its parent's mappings. Shared mappings keep their
+// bytes; others get bytes of their own.
 func (p *Process) inherit(parent *Process) {
 	for i := range parent.space.ranges {
 		r := &parent.space.ranges[i]
@@ -71,7 +71,7 @@ func (p *Process) inherit(parent *Process) {
 	}
 }
 
-// forked is how many pages of a region a child gets.
+// forked returns how many pages of a region a child gets.
 func (p *Process) forked(r *region) (n int) {
 	n = int(r.used)
 	for i := range p.mappings {
@@ -83,10 +83,10 @@ func (p *Process) forked(r *region) (n int) {
 }
 
 // DontFork keeps the pages of n bytes at addr from children of a later Fork
-// (madvise, MADV_DONTFORK), as drivers do with memory that they share with a
-// device: a page of it that became copy on write would go away under the
-// device, or from under a thread of the kernel's that writes to it. All must be
-// mapped. It takes no time of its own; t may be nil before the program begins.
+// (madvise, MADV_DONTFORK). Drivers use it for memory shared with a device: a
+// copy-on-write page could be replaced while the device, or a kernel thread,
+// writes to it. All pages must be mapped. It takes no time; t may be nil before
+// the program begins.
 func (p *Process) DontFork(t *Thread, addr, n uint64) error {
 	start, end, err := p.span("madvise", addr, n)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 		case e.flags&pteZero != 0:
 			c.blank(va)
 			c.set(va, e)
-		case p.kernel.memory.page(e.frame).file != nil: // it comes when it is touched
+		case p.kernel.memory.page(e.frame).file != nil: // the child gets it at its first touch
 		case p.kernel.memory.page(e.frame).pins > 0:
 			pinned = append(pinned, va)
 		default:
@@ -130,7 +130,7 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 		}
 		run(t, p.kernel.spec.FaultCopy, "fork")
 		e := p.pte(va)
-		if e.flags&pteMapped == 0 { // it was put, and is on storage meanwhile
+		if e.flags&pteMapped == 0 { // it was put back, and is on storage by now
 			p.kernel.putBack(f)
 			if e.flags&pteSwap != 0 {
 				p.kernel.swap.use(e.frame)
@@ -147,9 +147,9 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 	return nil
 }
 
-// Protect changes what a program may do with n bytes at addr, a multiple of 4
-// KiB (mprotect). All must be mapped. It returns when no device does any more
-// what it may no longer.
+// Protect changes the access rights of a program to n bytes at addr, a multiple
+// of 4 KiB (mprotect). All must be mapped. It returns when no device still
+// makes accesses that are now forbidden.
 func (p *Process) Protect(t *Thread, addr, n uint64, prot Prot) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: mprotect of %#x, expected a multiple of %d", p.name, addr, PageBytes)

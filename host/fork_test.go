@@ -9,10 +9,9 @@ import (
 	"github.com/spinsim/spinsim/internal/hosttest"
 )
 
-// Of four pages a child gets the first and the last: fork pays for those two,
-// the parent writes to the others as before, and its device uses the frames
-// that it has used. The child has no memory there, and may map and unmap around
-// the hole.
+// Of four pages a child gets the first and the last, and fork pays for two. The
+// parent writes to the other two as before, and its device keeps using their
+// frames. The child has no memory there, and can map and unmap around the hole.
 func TestDontFork(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)

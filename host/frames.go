@@ -5,53 +5,53 @@ import (
 	"fmt"
 )
 
-// frame is the number of a page of physical memory: its address is that times 4
-// KiB. Frame 0 is the page of zeros that all absent pages of anonymous memory
-// that were only read share.
+// frame is the number of a page of physical memory: address divided by 4 KiB.
+// Frame 0 is the shared page of zeros for anonymous memory that was only read.
 type frame uint32
 
 const zeroFrame frame = 0
 
-// physical is the memory of a node, page by page. What nobody has used yet costs nothing.
+// physical is the memory of a node, page by page. Unused memory takes no memory
+// of the simulator.
 type physical struct {
-	blocks  []block // of 2 MiB, those that were ever used
+	blocks  []block // of 2 MiB, as far as ever used
 	total   int     // pages
 	free    int
-	partial []int32 // blocks with some pages free
-	empty   []int32 // blocks with all pages free
+	partial []int32 // blocks that have some free pages
+	empty   []int32 // blocks that have only free pages
 }
 
 // block is 2 MiB of physical memory.
 type block struct {
 	pages *[hugePages]page
 	free  int32
-	head  int32 // first free page, -1: none; the rest by page.next
-	place int32 // in partial, -1: not there
+	head  int32 // first free page, -1: none; page.next links the rest
+	place int32 // index in partial, -1: not there
 }
 
-// page is what the kernel knows about a frame (struct page). The zero value is a free one.
+// page is the kernel's record of a frame (struct page). The zero value is free.
 type page struct {
 	used    bool
-	inHand  bool  // a thread has it in hand: it is not mapped yet, or no longer
-	dirty   bool  // its content is nowhere else
-	locked  bool  // it is under way to storage or from there
+	inHand  bool  // a thread uses it while it is not mapped
+	dirty   bool  // storage has no copy of its content
+	locked  bool  // in transfer to or from storage
 	filled  bool  // of a file: it has its content
-	read    bool  // of a file: File.Read has been at it since reclaim last looked
-	list    uint8 // of reclaim: onInactive, onActive
-	held    int32 // whoever is about to use it, so that it stays
+	read    bool  // of a file: File.Read has used it since reclaim last looked
+	list    uint8 // list of reclaim: onInactive, onActive
+	held    int32 // users that are about to access it and keep it in memory
 	pins    int32 // get_user_pages
-	home    int32 // in maps: whose backing has the bytes of an anonymous page
-	next    int32 // in the list, or among the free ones of the block
-	prev    frame // in the list
-	slot    frame // where storage has the same bytes
+	home    int32 // index in maps of the process whose backing has the bytes of an anonymous page
+	next    int32 // in its list, or among the free pages of the block
+	prev    frame // in its list
+	slot    frame // slot of storage with the same bytes
 	index   uint32
-	file    *File // whose page it is, at index; nil: anonymous
+	file    *File // file of the page, at index; nil: anonymous
 	maps    []place
 	room    [1]place // for the first of maps
 	waiters []*Thread
 }
 
-// place is where a page is mapped.
+// place is one mapping of a page.
 type place struct {
 	p  *Process
 	va uint64
@@ -59,10 +59,10 @@ type place struct {
 
 func (m *physical) init(pages int) {
 	m.total, m.free = pages, pages
-	m.take() // the page of zeros: nobody else gets frame 0
+	m.take() // takes frame 0, the page of zeros, out of use
 }
 
-// page returns what is known about a frame that was given out.
+// page returns the record of a frame that is in use.
 func (m *physical) page(f frame) *page { return &m.blocks[f/hugePages].pages[f%hugePages] }
 
 // block returns an empty block, -1 if there is none.
@@ -81,7 +81,7 @@ func (m *physical) block() int32 {
 	return int32(len(m.blocks) - 1)
 }
 
-// clear makes all pages of a block free, lowest first.
+// clear frees all pages of a block, lowest first.
 func (m *physical) clear(b *block) {
 	b.free, b.head = hugePages, 0
 	for i := range b.pages {
@@ -90,7 +90,7 @@ func (m *physical) clear(b *block) {
 	b.pages[hugePages-1].next = -1
 }
 
-// take gives out a frame, of which at least one is free.
+// take allocates a frame. At least one must be free.
 func (m *physical) take() frame {
 	if len(m.partial) == 0 {
 		b := m.block()
@@ -101,7 +101,7 @@ func (m *physical) take() frame {
 	b := &m.blocks[n]
 	i := b.head
 	if b.pages[i].used {
-		panic("host: a page is given out twice") // a mistake of the kernel's
+		panic("host: a page is given out twice") // kernel bug
 	}
 	b.head = b.pages[i].next
 	b.free--
@@ -114,8 +114,8 @@ func (m *physical) take() frame {
 	return frame(n)*hugePages + frame(i)
 }
 
-// takeHuge gives out the 512 frames of a block, the first of which it returns;
-// false: there is no empty one.
+// takeHuge allocates the 512 frames of a block and returns the first. false:
+// there is no empty block.
 func (m *physical) takeHuge() (f frame, ok bool) {
 	n := m.block()
 	if n < 0 {
@@ -130,7 +130,7 @@ func (m *physical) takeHuge() (f frame, ok bool) {
 	return frame(n) * hugePages, true
 }
 
-// give takes a frame back. One that somebody still uses is a mistake of the kernel's, and panics.
+// give frees a frame. It panics if the frame is still in use: a kernel bug.
 func (m *physical) give(f frame) {
 	g := m.page(f)
 	if !g.used || g.pins != 0 || g.held != 0 || g.file != nil || g.list != onNone || len(g.maps) != 0 || len(g.waiters) != 0 {
@@ -158,7 +158,7 @@ func (m *physical) give(f frame) {
 	}
 }
 
-// add notes that a page is mapped at a place.
+// add records a mapping of the page.
 func (g *page) add(p *Process, va uint64) {
 	if g.maps == nil {
 		g.maps = g.room[:0]
@@ -166,17 +166,17 @@ func (g *page) add(p *Process, va uint64) {
 	g.maps = append(g.maps, place{p, va})
 }
 
-// find is where in maps a place is.
+// find returns the index of a place in maps.
 func (g *page) find(p *Process, va uint64) int {
 	for i := range g.maps {
 		if g.maps[i] == (place{p, va}) {
 			return i
 		}
 	}
-	panic("host: a page is not where its table says") // a mistake of the kernel's
+	panic("host: a page is not where its table says") // kernel bug
 }
 
-// wake lets whoever waits for the page look again.
+// wake wakes all threads that wait for the page, to check it again.
 func (g *page) wake() {
 	for _, t := range g.waiters {
 		t.Wake()
@@ -185,8 +185,8 @@ func (g *page) wake() {
 	g.waiters = g.waiters[:0]
 }
 
-// wait waits until the page has changed, or perhaps nothing has. Before the
-// program begins nobody can.
+// wait waits for a change of the page; it may also return early. Before the
+// program begins it fails: there is no thread to wait.
 func (g *page) wait(t *Thread, what string) error {
 	if t == nil {
 		return fmt.Errorf("%s: %w", what, errBusy)

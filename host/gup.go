@@ -6,32 +6,33 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Pin is pages that get_user_pages has pinned: they stay in memory, and are
-// nobody else's, until Put. The zero value has none and can be used again after
+// Pin is a set of pages pinned by get_user_pages: until Put they stay in memory
+// and keep their owner. The zero value is empty. A Pin can be used again after
 // Put.
 type Pin struct {
 	kernel *Kernel
 	frames []frame
 }
 
-// Pages is how many pages it has.
+// Pages returns the number of pages.
 func (n *Pin) Pages() int { return len(n.frames) }
 
 // Frame returns the physical address of page i.
 func (n *Pin) Frame(i int) uint64 { return uint64(n.frames[i]) * PageBytes }
 
-// Split moves its first n pages, at most all, to another Pin, which has none.
+// Split moves the first pages, at most all, to another Pin, which must be
+// empty.
 func (n *Pin) Split(pages int, into *Pin) {
 	into.kernel, into.frames = n.kernel, append(into.frames, n.frames[:pages]...)
 	n.frames = append(n.frames[:0], n.frames[pages:]...)
 }
 
-// GetUserPages brings the pages of n bytes at addr into memory, one after the
-// other, and pins each when it is there; with write they can be written
-// (get_user_pages). An error ends it at the first page that cannot be had;
-// those before stay pinned in pin. Absent pages of anonymous memory that are
-// only read are not pinned: they are the page of zeros. Devices have the pages
-// from then on: this is what drivers call for them.
+// GetUserPages brings the pages of n bytes at addr into memory one by one and
+// pins each; with write it makes them writable (get_user_pages). It stops with
+// an error at the first page that it cannot have; the pages before stay pinned
+// in pin. An absent anonymous page that is only read becomes the page of zeros
+// and is not pinned. From then on devices have access to the pages: drivers
+// call GetUserPages for their devices.
 func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) error {
 	if _, _, err := p.span("get_user_pages", addr, n); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) 
 	return nil
 }
 
-// Put gives the pages back (put_page).
+// Put unpins the pages (put_page).
 func (n *Pin) Put(t *Thread) {
 	if n.kernel == nil {
 		return
@@ -83,8 +84,8 @@ func (n *Pin) Put(t *Thread) {
 }
 
 // Lock brings n bytes at addr into memory and keeps them there until Unlock
-// (mlock), for devices, too. Pages may still move. An error leaves locked what
-// was there before the page that cannot be had.
+// (mlock), for devices, too. Pages may still move. After an error, the pages
+// before the failing one stay locked.
 func (p *Process) Lock(t *Thread, addr, n uint64) error {
 	first, end, err := p.span("mlock", addr, n)
 	if err != nil {
@@ -124,12 +125,13 @@ func (p *Process) Unlock(t *Thread, addr, n uint64) error {
 	return p.setLocked(t, first, end, false)
 }
 
-// setLocked says whether pages are locked. All must be mapped.
+// setLocked sets or clears the lock of pages. All must be mapped.
 func (p *Process) setLocked(t *Thread, start, end uint64, locked bool) error {
 	return p.mark(t, start, end, func(m *mapping) { m.locked = locked })
 }
 
-// mark changes the mappings of the addresses from start to end. All must be mapped.
+// mark changes the mappings of the addresses from start to end. All must be
+// mapped.
 func (p *Process) mark(t *Thread, start, end uint64, change func(m *mapping)) error {
 	p.lock.Lock(t, mmapLock)
 	defer p.lock.Unlock(t)
@@ -146,7 +148,8 @@ func (p *Process) mark(t *Thread, start, end uint64, change func(m *mapping)) er
 	return nil
 }
 
-// mapped says which of the addresses from start to end is not mapped.
+// mapped returns an error that names the first unmapped address from start to
+// end.
 func (p *Process) mapped(start, end uint64) error {
 	for va := start; va < end; {
 		m := p.mapping(va)

@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An address resolves to the bytes of the range it lies in, and nothing reaches
-// across the end of a range.
+// An address gives the bytes of its range, and no access crosses the end of a
+// range.
 func TestAddressesResolveWithinTheirRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAddressSpace(nil)
@@ -54,8 +54,8 @@ func TestAddressesResolveWithinTheirRange(t *testing.T) {
 	})
 }
 
-// A server never serves two requests at once, serves in order, is never idle
-// while something waits, and counts what it did.
+// A server serves one request at a time, in order, is never idle while a
+// request waits, and counts its work.
 func TestServerIsFirstComeFirstServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Server{Rate: sim.NewRate(20, 1)}
@@ -89,7 +89,8 @@ func TestStreamTakesWholeLines(t *testing.T) {
 	require.ErrorContains(t, err, "copy_chunk: 8, expected 64 to 1048576")
 }
 
-// A bus of a profile has bounds; all that is wrong is said, by the names of the profile.
+// The fields of a bus in a profile have bounds. One error names all violations,
+// by the names of the profile.
 func TestBusSpec(t *testing.T) {
 	s := BusSpec{Latency: sim.Second, Bandwidth: sim.NewRate(7, 3), EventBytes: 4096, Charge: ChargeLatency}
 	require.NoError(t, s.Validate())

@@ -1,6 +1,6 @@
 package host
 
-// reach has the client change the bytes of an atomic.
+// reach makes the client change the bytes of an atomic.
 func (b *Bus) reach(a *Access) {
 	if a.flight != lost {
 		a.Client.Reached(a)
@@ -9,18 +9,19 @@ func (b *Bus) reach(a *Access) {
 	b.aside(a, 0, a.Length, func() { a.Client.Reached(a) })
 }
 
-// pretend is the end of an access, or of piece i of a stream, that is Ignored:
-// the device finds zeros, and leaves nothing behind.
+// pretend ends an Ignored access, or piece i of a stream: the device reads
+// zeros, and its writes are lost.
 func (b *Bus) pretend(a *Access, i int) {
 	from, to := a.part(i)
-	if a.way == anAtomic { // its bytes have moved at memory
+	if a.way == anAtomic { // its bytes moved at memory
 		a.Client.Ended(a, i, OK)
 		return
 	}
 	b.aside(a, from, to, func() { a.Client.Ended(a, i, OK) })
 }
 
-// aside lets f find zeros in a part of an access, and puts back what was there.
+// aside runs f while a part of an access reads as zeros, and then restores the
+// bytes.
 func (b *Bus) aside(a *Access, from, to int, f func()) {
 	type part struct{ memory, kept []byte }
 	var parts []part

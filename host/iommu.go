@@ -7,42 +7,43 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// IOMMU binds an SMMU to the bus of a node: it is the Translator there, and
-// gives processes PDIDs and banks. What a fault means is its driver's matter;
-// without one a page that the tables have not is Denied.
+// IOMMU connects an SMMU to the bus of a node. It is the bus's Translator and
+// assigns PDIDs and banks to processes. Its driver handles faults. Without a
+// driver, an access to an absent page is Denied.
 type IOMMU struct {
-	smmu   smmu.SMMU // what it needs for a hit comes first
+	smmu   smmu.SMMU // first: fields needed for a hit
 	engine *sim.Engine
 	bus    *Bus
 	driver IOMMUDriver
-	spaces []*AddressSpace // by PDID; 0 is nobody's
+	spaces []*AddressSpace // by PDID; 0 is unused
 	banks  []*AddressSpace // by bank
-	since  []sim.Time      // by bank: when it got its process
+	since  []sim.Time      // by bank: when its process got it
 	free   *passage
 	stale  []StaleAccess
 	staled int
 }
 
-// IOMMUDriver is the part of an operating system that serves an IOMMU.
+// IOMMUDriver is the part of an operating system that drives an IOMMU.
 type IOMMUDriver interface {
-	// Interrupt is the rising interrupt line of a bank, see smmu.Interrupts.
+	// Interrupt handles the rising interrupt line of a bank, see smmu.Interrupts.
 	Interrupt(bank int)
-	// Unbound is an access to the memory of a process that has no bank: it
-	// waits until IOMMU.Take gives it one.
+	// Unbound handles an access to the memory of a process without a bank. The
+	// access waits until IOMMU.Take gives the process a bank.
 	Unbound(space *AddressSpace)
-	// Unresolvable reports whether the driver knows that it will not bring the
-	// page of a fault, and forgets it: the access ends with Denied.
+	// Unresolvable reports whether the driver has decided not to bring in the page
+	// of a fault. Then the access ends with Denied. The driver may forget the
+	// decision after its answer.
 	Unresolvable(space *AddressSpace, addr uint64, write bool) bool
 }
 
-// StaleAccess is an access that used a translation which was no longer that of
-// the tables: somebody has forgotten to invalidate (smmu.Spec.Stale "poison").
+// StaleAccess is an access that used a translation after it was removed from
+// the tables: an invalidation is missing (smmu.Spec.Stale "poison").
 type StaleAccess struct {
 	Rank int
 	smmu.StaleInfo
 }
 
-// Error says what was stale.
+// Error describes the stale translation.
 func (s StaleAccess) Error() string {
 	return fmt.Sprintf("rank %d at %v: the SMMU used a stale translation of %#x of PDID %d (bank %d): it had %s, the tables have %s; nobody has invalidated it",
 		s.Rank, s.At, s.Addr, s.PDID, s.Bank, describe(s.Had), describe(s.Is))
@@ -62,19 +63,21 @@ func describe(e smmu.Entry) string {
 	return fmt.Sprintf("%#x (%s)", e.Addr, mode)
 }
 
-// IOMMUConfig is what an IOMMU is connected to.
+// IOMMUConfig is the environment of an IOMMU.
 type IOMMUConfig struct {
 	Engine *sim.Engine
 	Rank   int
 	Spec   *smmu.Spec
 	Bus    *Bus
-	// Memory is the controller, which answers Latency after it has served the bytes.
+	// Memory is the memory controller. It answers Latency after it has served the
+	// bytes.
 	Memory  *Server
 	Latency sim.Time
-	Watcher smmu.Watcher // nil: nobody is told
+	Watcher smmu.Watcher // nil: none
 }
 
-// NewIOMMU puts an SMMU between a bus and memory. Its events have an actor of their own.
+// NewIOMMU installs an SMMU between a bus and memory. It has an actor for its
+// events.
 func NewIOMMU(c *IOMMUConfig) *IOMMU {
 	m := &IOMMU{engine: c.Engine, bus: c.Bus, spaces: make([]*AddressSpace, 1), banks: make([]*AddressSpace, c.Spec.Banks), since: make([]sim.Time, c.Spec.Banks)}
 	id := c.Engine.Add(fmt.Sprintf("SMMU[%d]", c.Rank), m)
@@ -85,13 +88,13 @@ func NewIOMMU(c *IOMMUConfig) *IOMMU {
 	return m
 }
 
-// SMMU is the device: its registers and counters are for drivers and reports.
+// SMMU returns the device, for drivers and reports: its registers and counters.
 func (m *IOMMU) SMMU() *smmu.SMMU { return &m.smmu }
 
-// Drive gives the IOMMU its driver.
+// Drive sets the driver of the IOMMU.
 func (m *IOMMU) Drive(d IOMMUDriver) { m.driver = d }
 
-// Handle carries out an event of the SMMU; it implements sim.Actor.
+// Handle performs an event of the SMMU; it implements sim.Actor.
 func (m *IOMMU) Handle(e *sim.Event) { m.smmu.Handle(e) }
 
 // Interrupt implements smmu.Interrupts.
@@ -106,7 +109,7 @@ func (m *IOMMU) Interrupt(bank int) {
 	}
 }
 
-// walker is the memory controller as walks use it.
+// walker is the memory controller for table walks.
 type walker struct {
 	engine  *sim.Engine
 	memory  *Server
@@ -119,12 +122,12 @@ func (w *walker) Access(_ uint64, n int) sim.Time {
 	return served + w.latency
 }
 
-// Most processes whose memory devices can name: PDIDs have 16 bits, and 0 is nobody's.
+// Largest number of processes whose memory devices can name: PDIDs have 16
+// bits, and 0 is unused.
 const maxPDID = 1<<16 - 1
 
 // Admit gives a process the next PDID and, if there is one, a vacant bank. It
-// is an error if there are no more PDIDs or, without a driver that shares them,
-// no more banks.
+// fails if no PDID is left or, without a driver that shares banks, no bank.
 func (m *IOMMU) Admit(space *AddressSpace, tables smmu.Tables) error {
 	if len(m.spaces) > maxPDID {
 		return fmt.Errorf("host: more than %d processes whose memory devices may reach", maxPDID)
@@ -149,25 +152,25 @@ func (m *IOMMU) assign(bank int, space *AddressSpace) {
 	m.unpark(space)
 }
 
-// Take takes a bank from whoever has it, who is invalidated there, and gives it
-// to a process. No access may be in flight there (smmu.Sync).
+// Take gives a bank to a process. It invalidates the bank of its previous
+// process, which must have no access in flight there (smmu.Sync).
 func (m *IOMMU) Take(bank int, space *AddressSpace) {
 	m.smmu.Release(bank)
 	m.smmu.InvalidateBank(bank)
 	m.assign(bank, space)
 }
 
-// BankOf is the bank of a process, -1 if it has none at present.
+// BankOf returns the bank of a process, -1 if it has none at present.
 func (m *IOMMU) BankOf(space *AddressSpace) int { return m.smmu.BankOf(space.pdid) }
 
-// At is the process that has a bank, nil: nobody.
+// At returns the process that has a bank; nil: none.
 func (m *IOMMU) At(bank int) *AddressSpace { return m.banks[bank] }
 
-// Victim is the bank whose process has been idle for longest, among those that
-// have had it for a time and have no access in flight; -1: there is none. The
-// time lets a process come back for what has faulted for want of a bank;
-// without it processes that take banks from each other may never get anything
-// done.
+// Victim returns the bank whose process has been idle for longest. The process
+// must have had the bank for at least hold and have no access in flight. -1:
+// there is none. hold gives a process time to retry an access that failed for
+// lack of a bank. Otherwise processes that take banks from each other might
+// never progress.
 func (m *IOMMU) Victim(hold sim.Time) int {
 	victim := -1
 	for i, space := range m.banks {
@@ -178,12 +181,14 @@ func (m *IOMMU) Victim(hold sim.Time) int {
 	return victim
 }
 
-// Stale returns the first accesses that used stale translations, and how many did in all.
+// Stale returns the first accesses that used stale translations, and the number
+// of all.
 func (m *IOMMU) Stale() ([]StaleAccess, int) { return m.stale, m.staled }
 
-const keptStale = 100 // accesses; the others are counted
+const keptStale = 100 // accesses; the others are only counted
 
-// staleWatcher notes stale translations on their way to another Watcher.
+// staleWatcher records stale translations and passes everything to another
+// Watcher.
 type staleWatcher struct {
 	iommu *IOMMU
 	rank  int

@@ -14,14 +14,15 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// paged is a device behind an SMMU, with an operating system that maps what faults a while later.
+// paged is a device behind an SMMU, with an operating system that maps a
+// faulting page a while later.
 type paged struct {
 	*device
 	iommu  *host.IOMMU
 	tables map[*host.AddressSpace]*smmutest.Tables
 	id     sim.ID
 
-	takes  sim.Time // to bring a page
+	takes  sim.Time // time to bring in a page
 	broken func(addr uint64) bool
 	marks  map[uint64]bool // pages that will not come
 	faults int
@@ -40,7 +41,7 @@ func newPaged(t require.TestingT, takes sim.Time, overrides ...string) *paged {
 	return p
 }
 
-// process adds a process with some memory, none of it there yet.
+// process adds a process with some absent memory.
 func (p *paged) process(t require.TestingT, n int) (*host.AddressSpace, uint64) {
 	space := host.NewAddressSpace(nil)
 	addr := space.Alloc(n)
@@ -49,7 +50,6 @@ func (p *paged) process(t require.TestingT, n int) (*host.AddressSpace, uint64) 
 	return space, addr
 }
 
-// Events of the driver.
 const (
 	kindBring sim.Kind = 1 + iota
 	kindBind
@@ -89,7 +89,7 @@ func (p *paged) Handle(e *sim.Event) {
 			return
 		}
 		if e, _ := p.tables[space].Find(e.A); e.Kind == smmu.Page {
-			return // it has come for another access
+			return // the page came because of another access
 		}
 		p.frames += 1 << 12
 		p.tables[space].Map(e.A&^0xfff, 3, p.frames, true)
@@ -110,8 +110,9 @@ func (p *paged) Handle(e *sim.Event) {
 	}
 }
 
-// Without an operating system all memory of a process is there, and an SMMU
-// costs what it takes to find it: once a walk, then nothing, no event either.
+// Without an operating system all memory of a process is present. The SMMU
+// costs a walk at the first access. Later accesses cost nothing and take no
+// event.
 func TestAnSMMUBeforeFlatTablesCostsItsWalks(t *testing.T) {
 	times := func(on bool) (when []sim.Time, events uint64) {
 		p := newPaged(t, 0)
@@ -124,7 +125,6 @@ func TestAnSMMUBeforeFlatTablesCostsItsWalks(t *testing.T) {
 		for i := range 4 {
 			p.later(sim.Time(i)*10*sim.Microsecond, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr + 64*uint64(i), Length: 64}})
 		}
-		// two pages
 		far := p.later(50*sim.Microsecond, &use{kind: host.FromMemory, Access: host.Access{Space: space, Addr: addr + 8000, Length: 400}})
 		require.NoError(t, p.engine.RunUntil(45*sim.Microsecond))
 		events = p.engine.Handled()
@@ -142,13 +142,13 @@ func TestAnSMMUBeforeFlatTablesCostsItsWalks(t *testing.T) {
 	for i := range with {
 		cost[i] = with[i] - without[i]
 	}
-	// A cold walk of three levels; hits; the second page's descriptor and the
-	// third's by the walk cache, both at the same time.
+	// A cold walk of three levels; hits; the descriptors of the second and third
+	// page by the walk cache, both at the same time.
 	require.Equal(t, []sim.Time{600 * ns, 0, 0, 0, 220 * ns}, cost)
 	require.Equal(t, uint64(5), eventsWith-eventsWithout, "one look-up in the second TLB, three descriptors, the answer; hits need none")
 }
 
-// What no memory of a process has, nobody brings.
+// Accesses outside all memory of a process are denied.
 func TestBeyondFlatTablesAccessesAreDenied(t *testing.T) {
 	for _, mode := range []string{"terminate", "stall"} {
 		p := newPaged(t, 0, "on_fault="+mode)
@@ -168,10 +168,10 @@ func TestBeyondFlatTablesAccessesAreDenied(t *testing.T) {
 	require.EqualError(t, p.iommu.Admit(host.NewAddressSpace(nil), nil), "host: smmu.banks is 1: there is no bank for process 2 of the node, and no operating system (os.kind) that shares them")
 }
 
-// An access that the SMMU has refused because its process had no bank, while
-// others were before it, is asked for once more when the process has one by the
-// time the answer comes: five processes, three banks, one walk at a time (found
-// by the test below, in one of 10,000 draws).
+// The SMMU refuses an access because its process has no bank, while others are
+// ahead of it. If the process has a bank when the answer comes, the access is
+// retried once. Five processes, three banks, one walk at a time (found by the
+// test below, in one of 10,000 draws).
 func TestABankThatComesBeforeTheRefusal(t *testing.T) {
 	p := newPaged(t, 0, "banks=3", "hit_under_fault=false", "l1_entries=2", "l2_entries=4", "walk_cache=4", "walks=1", "stale=poison")
 	p.iommu.Drive(p)
@@ -220,9 +220,9 @@ func TestABankThatComesBeforeTheRefusal(t *testing.T) {
 	}
 }
 
-// An access to absent memory ends with FAULT, and succeeds when it is there:
-// whatever pages of it were absent, and however many banks there are for how
-// many processes. Every access that the SMMU has let pass is Done.
+// An access to absent memory ends with FAULT, and succeeds when the memory is
+// present, for any absent pages and any number of banks and processes. Every
+// access that the SMMU has admitted is Done.
 func TestAbsentPagesAreBroughtUntilEveryAccessHasSucceeded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPaged(rt, sim.Time(rapid.IntRange(0, 5000).Draw(rt, "takes"))*ns,
@@ -270,8 +270,8 @@ func TestAbsentPagesAreBroughtUntilEveryAccessHasSucceeded(t *testing.T) {
 	})
 }
 
-// A page that will not come ends its access with DENIED, once the driver has
-// said so, and others are served.
+// If the driver reports that a page will not come, the access ends with DENIED,
+// and others are served.
 func TestPagesThatWillNotComeEndTheirAccess(t *testing.T) {
 	p := newPaged(t, sim.Microsecond)
 	p.iommu.Drive(p)
@@ -286,8 +286,8 @@ func TestPagesThatWillNotComeEndTheirAccess(t *testing.T) {
 	require.Len(t, good.when, 1)
 }
 
-// With SCTLR.CFRE 0 a device is not told of a fault: what it reads is zeros,
-// what it writes is lost (smmu.Ignored).
+// With SCTLR.CFRE 0 a device gets no fault: its reads return zeros, and its
+// writes are lost (smmu.Ignored).
 func TestIgnoredAccessesReadZerosAndWriteNothing(t *testing.T) {
 	for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory} {
 		for _, stream := range []bool{false, true} {
@@ -325,7 +325,7 @@ func TestIgnoredAccessesReadZerosAndWriteNothing(t *testing.T) {
 	}
 }
 
-// mover is a client that notes what it sees in memory and writes there.
+// mover is a client that records what it reads from memory, and writes there.
 type mover struct {
 	space *host.AddressSpace
 	saw   []byte
@@ -350,8 +350,8 @@ func (m *mover) Ended(a *host.Access, _ int, s host.Status) {
 	}
 }
 
-// An access that hits the first TLB allocates nothing, nor does one that walks,
-// once as many have been on their way.
+// An access that hits the first TLB allocates nothing. Nor does an access that
+// walks, once as many have been in flight.
 func TestAccessesBehindAnSMMUAllocateNothing(t *testing.T) {
 	p := newPaged(t, 0, "l1_entries=1", "l2_entries=1", "l2_ways=1", "walk_cache=0")
 	space := host.NewAddressSpace(nil)
@@ -382,8 +382,8 @@ func (c *counter) Begun(*host.Access)   {}
 
 func (c *counter) Ended(*host.Access, int, host.Status) { c.ends++ }
 
-// Who changes the tables and forgets to invalidate is seen: with poison the
-// access is denied, and the IOMMU can tell rank, address and both entries.
+// A missing invalidation is noticed: with poison the access is denied, and the
+// IOMMU reports rank, address and both entries.
 func TestAForgottenInvalidationIsSeen(t *testing.T) {
 	for _, invalidate := range []bool{true, false} {
 		p := newPaged(t, 0, "stale=poison")
@@ -408,8 +408,8 @@ func TestAForgottenInvalidationIsSeen(t *testing.T) {
 	}
 }
 
-// A translator may have an IOMMU behind it: what that lets pass is its own
-// until it is told of the end, be it a hit or not.
+// A translator may use an IOMMU behind it. The IOMMU keeps an admitted access
+// until Done, whether it was a hit or not.
 func TestAnIOMMUBehindAnotherTranslator(t *testing.T) {
 	p := newPaged(t, pause)
 	space, addr := p.process(t, 2*4096)

@@ -2,17 +2,17 @@ package host
 
 import "slices"
 
-// system is what the kernel has running on a core besides threads.
+// system is the kernel's work on a core besides threads.
 type system struct {
 	cpu      *CPU
 	core     *Core
 	raised   []*IRQ
-	handler  *Thread // of interrupts
+	handler  *Thread // for interrupts
 	handling bool
 	pending  []*Tasklet
-	ready    []*Thread // tasklets that have waited and go on when the core is theirs again
-	idle     []*Thread // contexts for tasklets that have none
-	owner    *Thread   // that of the tasklet that runs; nil: none
+	ready    []*Thread // tasklets that waited and continue when they get the core again
+	idle     []*Thread // contexts without a tasklet
+	owner    *Thread   // context of the running tasklet; nil: none
 	pass     pass
 }
 
@@ -31,20 +31,20 @@ type IRQ struct {
 	handler func(t *Thread)
 	raised  bool
 	off     bool
-	missed  bool // raised while it was off
+	missed  bool // raised while off
 }
 
-// RequestIRQ connects a line to a core. Its handler runs there, above all else;
-// those of several lines one after the other in the order in which they were
-// raised. It may work (Thread.Run), wake threads and schedule tasklets, but not
-// wait.
+// RequestIRQ connects an interrupt line to a core. Its handler runs there with
+// the highest priority. Handlers of several lines run one after the other, in
+// the order in which the lines were raised. A handler may work (Thread.Run),
+// wake threads and schedule tasklets, but not wait.
 func (c *CPU) RequestIRQ(core int, name string, handler func(t *Thread)) *IRQ {
 	return &IRQ{on: c.systemOf(core), name: "interrupt " + name, handler: handler}
 }
 
-// Raise interrupts the core, at the present time. A line that is up and whose
-// handler has not begun stays up; while its handler runs it makes it run once
-// more.
+// Raise interrupts the core at the present time. If the line is raised and its
+// handler has not begun, Raise has no effect. If the handler is running, it
+// runs once more.
 func (q *IRQ) Raise() {
 	if q.off {
 		q.missed = true
@@ -64,10 +64,10 @@ func (q *IRQ) Raise() {
 	s.handler.Wake()
 }
 
-// Disable switches the line off: until Enable it interrupts nobody.
+// Disable switches the line off until Enable.
 func (q *IRQ) Disable() { q.off, q.missed = true, false }
 
-// Enable switches it on again. If it was raised meanwhile it interrupts now.
+// Enable switches the line on. If it was raised meanwhile, it interrupts now.
 func (q *IRQ) Enable() {
 	if q.off = false; q.missed {
 		q.Raise()
@@ -97,11 +97,10 @@ func (s *system) interrupts(t *Thread) {
 	}
 }
 
-// Tasklet is work that an interrupt handler leaves for later: it runs on the
-// core on which it was scheduled when no interrupt is handled there, before all
-// threads, but for what CPUSpec.SoftirqRounds and SoftirqTime bound. It never
-// runs twice at once. What has much to do does a part of it and schedules
-// itself.
+// Tasklet is work that an interrupt handler leaves for later. It runs on the
+// core on which it was scheduled, after all interrupts and before all threads;
+// CPUSpec.SoftirqRounds and SoftirqTime bound this. It never runs twice at
+// once. A long tasklet does a part of its work and schedules itself again.
 type Tasklet struct {
 	cpu       *CPU
 	name      string
@@ -111,17 +110,17 @@ type Tasklet struct {
 	running   bool
 }
 
-// NewTasklet returns a tasklet that nobody has scheduled. It may wait: the core
-// then goes on with what comes next, and with the tasklet when it was woken and
-// the tasklet that runs, if any, waits or ends. (Tasklets of Linux may not;
-// what has to wait is a work queue there.)
+// NewTasklet returns a tasklet that is not scheduled. It may wait; then the
+// core does other work. When the tasklet is woken, it continues as soon as the
+// running tasklet, if any, waits or ends. (Tasklets of Linux may not wait; they
+// use a work queue.)
 func (c *CPU) NewTasklet(name string, f func(t *Thread)) *Tasklet {
 	return &Tasklet{cpu: c, name: "tasklet " + name, f: f}
 }
 
-// Schedule makes the tasklet run once more on a core, now or later. While it is
-// scheduled already that changes nothing; while it runs it will run once more
-// when it has ended.
+// Schedule makes the tasklet run once more on a core, now or later. If it is
+// already scheduled, that has no effect. If it is running, it runs again after
+// its end.
 func (k *Tasklet) Schedule(core int) {
 	if k.scheduled {
 		return
@@ -138,8 +137,8 @@ func (k *Tasklet) enqueue() {
 	s.next(nil)
 }
 
-// next gives the core to the next tasklet if it is free for one. self is who
-// asks, and need not be woken; nil: no tasklet.
+// next gives the core to the next tasklet if the core is free for it. self is
+// the calling tasklet, which needs no wake; nil: the caller is no tasklet.
 func (s *system) next(self *Thread) {
 	switch {
 	case s.owner != nil || s.handling:
@@ -201,7 +200,7 @@ func (s *system) release(t *Thread) {
 	}
 }
 
-// enter waits until the core is that of t again.
+// enter waits until t has the core again.
 func (s *system) enter(t *Thread) {
 	s.ready = append(s.ready, t)
 	s.next(t)

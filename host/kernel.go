@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Reasons for which a process cannot have a page or a call fails; what an
-// operation returns says more and is one of them (errors.Is).
+// Reasons why a process cannot have a page, or why a call fails. The error of
+// an operation has more details and wraps one of them (errors.Is).
 var (
 	ErrNoMapping  = errors.New("no mapping")
 	ErrPermission = errors.New("no permission")
@@ -19,7 +19,7 @@ var (
 )
 
 // Kernel is the operating system of a node: its memory, the address spaces of
-// its processes, and what it does on its own.
+// its processes, and its background work.
 type Kernel struct {
 	spec      *OSSpec
 	engine    *sim.Engine
@@ -28,53 +28,53 @@ type Kernel struct {
 	tables    []tablePage // pages of tables, by number
 	processes []*Process
 	stats     KernelStats
-	storage   *Storage // nil: there is none
+	storage   *Storage // nil: none
 	swap      swapSpace
 	files     []*File
 
 	active, inactive lru
 	kswapd           *Thread
 	khugepaged       *Thread
-	jobs             []job     // for it
+	jobs             []job     // for khugepaged
 	asleep           bool      // kswapd
-	failures         int       // of kswapd in a row
-	evicting         int       // threads that are
-	short            []*Thread // that wait for them
+	failures         int       // of kswapd, in a row
+	evicting         int       // number of evicting threads
+	short            []*Thread // threads that wait for them
 
 	tablePages int // in use
 }
 
-// KernelStats counts what a kernel has done.
+// KernelStats counts the work of a kernel.
 type KernelStats struct {
-	Absent     int64 // pages that came when they were touched or pinned for the first time
-	Zero       int64 // pages that got the page of zeros
+	Absent     int64 // pages provided at their first touch or pin
+	Zero       int64 // pages mapped to the page of zeros
 	Copies     int64 // pages copied on write
-	Dirtied    int64 // clean pages that were written
-	Minor      int64 // faults without storage, all of the above
-	Pinned     int64 // pages that get_user_pages has pinned
-	PinsHeld   int64 // of those, now; a page that is pinned twice counts twice
-	Unmapped   int64 // pages that were there and were unmapped
-	Shortages  int64 // times that somebody had to free memory to get some
+	Dirtied    int64 // writes that made a clean page dirty
+	Minor      int64 // faults without storage: all of the above
+	Pinned     int64 // pages pinned by get_user_pages
+	PinsHeld   int64 // pages pinned now; a page pinned twice counts twice
+	Unmapped   int64 // present pages that were unmapped
+	Shortages  int64 // times that a thread had to free memory for its own allocation
 	Major      int64 // faults that waited for storage
 	SwappedIn  int64 // pages
 	SwappedOut int64
 	FileReads  int64 // pages
 	FileWrites int64
-	Scanned    int64 // pages that reclaim has looked at
-	Reclaimed  int64 // pages that it has freed
-	SwapFull   int64 // pages that it could not write
-	Early      int64 // pages that were on storage when programs began, in none of the counts above
+	Scanned    int64 // pages that reclaim looked at
+	Reclaimed  int64 // pages that reclaim freed
+	SwapFull   int64 // pages that found no room in swap
+	Early      int64 // pages on storage when programs began, not in the counts above
 	Migrated   int64 // pages
-	Huge       int64 // huge pages that came at a first touch
-	Collapsed  int64 // regions that became one
-	Splits     int64 // huge pages that became small ones
-	SwapUsed   int   // pages now
+	Huge       int64 // huge pages provided at a first touch
+	Collapsed  int64 // regions collapsed to a huge page
+	Splits     int64 // huge pages split into small ones
+	SwapUsed   int   // pages, now
 	FreePages  int   // now
 	TotalPages int
-	TablePages int // of tables, now
+	TablePages int // pages of tables, now
 }
 
-// NewKernel returns a kernel without a process, that of the cores cpu. The spec
+// NewKernel returns a kernel for the cores cpu, without processes. The spec
 // must be valid and On.
 func NewKernel(eng *sim.Engine, cpu *CPU, spec *OSSpec) *Kernel {
 	k := &Kernel{spec: spec, engine: eng, cpu: cpu}
@@ -89,10 +89,10 @@ func (k *Kernel) Attach(name string, spec *StorageSpec) *Storage {
 	return k.storage
 }
 
-// Spec is what it was made from.
+// Spec returns the spec of the kernel.
 func (k *Kernel) Spec() *OSSpec { return k.spec }
 
-// CPU is the cores it runs on.
+// CPU returns the cores of the kernel.
 func (k *Kernel) CPU() *CPU { return k.cpu }
 
 // Stats returns its counts.
@@ -102,7 +102,7 @@ func (k *Kernel) Stats() KernelStats {
 	return s
 }
 
-// run has a thread work for d; without a thread it takes no time.
+// run makes a thread work for d; without a thread it takes no time.
 func run(t *Thread, d sim.Time, what string) {
 	if t != nil && d > 0 {
 		t.Run(d, what)
@@ -117,18 +117,18 @@ func (k *Kernel) outOfMemory(p *Process) error {
 
 func pagesSize(n int) sim.Size { return sim.Size(n) * PageBytes }
 
-// mmapLock is what waits for Process.lock are called.
+// mmapLock names waits for Process.lock.
 const mmapLock = "the lock of an address space"
 
-// Mutex lets one thread at a time in, in the order in which they come, as
-// mmap_lock does. Its zero value is free.
+// Mutex admits one thread at a time, in the order of arrival, as mmap_lock
+// does. The zero value is free.
 type Mutex struct {
 	owner   *Thread
 	waiting []*Thread
 }
 
-// Lock waits until the thread is the one, and says for what meanwhile; nil:
-// before programs begin, when nobody waits.
+// Lock waits for the mutex; what describes the wait. t is nil before programs
+// begin, when no thread waits.
 func (m *Mutex) Lock(t *Thread, what string) {
 	if t == nil {
 		return
@@ -143,7 +143,8 @@ func (m *Mutex) Lock(t *Thread, what string) {
 	}
 }
 
-// Unlock lets the next one in. The thread is the one that has locked it.
+// Unlock admits the next thread. The caller must be the thread that has locked
+// it.
 func (m *Mutex) Unlock(t *Thread) {
 	if t == nil {
 		return

@@ -21,7 +21,7 @@ func stored(t *testing.T, f func(w *world), storage []string, overrides ...strin
 	}, overrides...)
 }
 
-// byteOf is the first byte of a page of a process, for reading or writing.
+// byteOf returns the first byte of a page of a process, for reading or writing.
 func (w *world) byteOf(p *host.Process, addr uint64, write bool) *byte {
 	w.t.Helper()
 	s := p.Space()
@@ -33,7 +33,7 @@ func (w *world) byteOf(p *host.Process, addr uint64, write bool) *byte {
 	return &b[0]
 }
 
-// fill writes a value, the next, and so on to the first bytes of some pages.
+// fill writes value, value+1, and so on to the first bytes of some pages.
 func (w *world) fill(addr uint64, pages int, value byte) {
 	w.t.Helper()
 	for i := range uint64(pages) {
@@ -47,9 +47,9 @@ func (w *world) first(p *host.Process, addr uint64) byte {
 	return *w.byteOf(p, addr, false)
 }
 
-// Fork is 100 us and 0.5 us a page; then pages are shared until they are
-// written: 4 us for who copies, 1 us for the last who has one. A pinned page is
-// copied at once. The absent stay absent.
+// Fork is 100 us and 0.5 us a page. Then pages are shared until they are
+// written: 4 us for the process that copies, 1 us for the last owner. A pinned
+// page is copied at once. Absent pages stay absent.
 func TestFork(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(8 * page)
@@ -86,7 +86,8 @@ func TestFork(t *testing.T) {
 	})
 }
 
-// A child of a child reads through both, whoever leaves first, and shared memory is shared by all.
+// A child of a child reads pages of both ancestors, whichever process ends
+// first. All three share shared memory.
 func TestForkOfFork(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(page)
@@ -115,9 +116,9 @@ func TestForkOfFork(t *testing.T) {
 	})
 }
 
-// mprotect takes 2 us and 0.8 us a page; what is no longer allowed is an error
-// for programs and a fault for devices, in a part of a mapping, too; what is
-// allowed again has its bytes.
+// mprotect takes 2 us and 0.8 us a page. A forbidden access is an error for
+// programs and a fault for devices, also in a part of a mapping. When it is
+// allowed again the bytes are unchanged.
 func TestProtect(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(4 * page)
@@ -137,15 +138,15 @@ func TestProtect(t *testing.T) {
 		w.took(2*us + 800*ns + 2*us + 4*800*ns)
 		require.Equal(t, byte(1), w.first(w.p, a))
 		w.touch(a, 4*page, true)
-		w.took(3 * us) // three were made read-only: each is a fault that makes it dirty
+		w.took(3 * us) // three were made read-only: each is a fault that makes the page dirty
 		require.ErrorIs(t, w.p.Protect(w.th, a, 5*page, host.ProtRead), host.ErrNoMapping)
 		require.ErrorContains(t, w.p.Protect(w.th, a+1, page, host.ProtRead), "expected a multiple of 4096")
 	})
 }
 
-// Memory for 512 pages, of which 32 are the kernel's; the program writes 600:
-// the rest is on storage, and comes back byte by byte. A major fault is 6 us,
-// the device's 80 us and a page at 1.5 GB/s, the interrupt's 2 us, and the way
+// Memory has 512 pages, 32 of them the kernel's. The program writes 600: the
+// rest goes to storage, and comes back unchanged. A major fault is 6 us, the
+// device's 80 us and a page at 1.5 GB/s, the interrupt's 2 us, and the switch
 // back to the thread.
 func TestSwap(t *testing.T) {
 	k := stored(t, func(w *world) {
@@ -175,8 +176,8 @@ func TestSwap(t *testing.T) {
 	require.Greater(t, s.Reclaimed, s.SwappedOut, "what came back and was only read is not written again")
 }
 
-// Without storage, or with all of it used, memory that is short is an error
-// that says whose and how much, not a wait for ever; locked and pinned pages do
+// Without storage, or with a full one, lack of memory is an error that names
+// the process and the amount, not an endless wait. Locked and pinned pages do
 // not go to storage.
 func TestOutOfMemory(t *testing.T) {
 	small := []string{"memory=2MiB", "watermark_min=128KiB", "watermark_low=256KiB", "watermark_high=512KiB"}
@@ -224,8 +225,8 @@ func TestOutOfMemory(t *testing.T) {
 	require.Positive(t, k.Stats().SwapFull)
 }
 
-// Commands of the storage: two at a time, each 80 us and then its bytes in
-// turn; what waits begins when one ends.
+// The storage runs two commands at a time: each takes 80 us, and then its bytes
+// in turn. A waiting command begins when one ends.
 func TestStorageQueue(t *testing.T) {
 	stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("data", 5*page)
@@ -253,9 +254,9 @@ func TestStorageQueue(t *testing.T) {
 	}, []string{"queue_depth=2", "bandwidth=409.6MB/s", "completion=0ns"}, "context_switch=0ns", "fault_major=0ns", "fault_map=0ns")
 }
 
-// A program that writes the device itself: an extent is there when its command
-// has ended, 20 us and its bytes behind those before, two at a time; not
-// before.
+// A program writes the device directly. An extent is stored when its command
+// has ended, not before: 20 us, and its bytes after those of earlier commands,
+// two commands at a time.
 func TestDisk(t *testing.T) {
 	stored(t, func(w *world) {
 		d := w.disk.Disk(5 * page)
@@ -284,8 +285,8 @@ func TestDisk(t *testing.T) {
 	}, []string{"queue_depth=2", "write_latency=20us", "bandwidth=409.6MB/s", "completion=0ns"}, "context_switch=0ns")
 }
 
-// A file that is mapped shared gets what was written when it is synced, once; a
-// private mapping keeps its writes to itself.
+// Sync writes changed pages of a shared mapping to the file, once. A private
+// mapping does not change the file.
 func TestFiles(t *testing.T) {
 	stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("data", 2*page+10)
@@ -321,8 +322,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// A first write to 2 MiB that nobody has touched is one fault and one entry;
-// unmapping a part of it makes 512 of it.
+// The first write to an untouched region of 2 MiB is one fault and one entry.
+// Unmapping a part splits it into 512.
 func TestHugePages(t *testing.T) {
 	k := program(t, func(w *world) {
 		a := w.mmap(5 << 20)
@@ -350,15 +351,15 @@ func TestHugePages(t *testing.T) {
 	require.Equal(t, []int64{1, 1, 0}, []int64{s.Huge, s.Splits, s.Collapsed})
 }
 
-// khugepaged makes one page of 2 MiB with enough pages, 1 ms after that: nobody
-// reaches any of them meanwhile, devices are told, and the bytes are the same.
-// Pinned pages keep it away.
+// khugepaged collapses 2 MiB with enough pages to one page, 1 ms later.
+// Meanwhile the pages are not accessible, devices are notified, and the bytes
+// stay the same. Pinned pages prevent it.
 func TestCollapse(t *testing.T) {
 	k := program(t, func(w *world) {
 		f := &flights{w: w}
 		w.p.Register(f)
 		a := w.mmap(2 << 20)
-		w.touch(a, 1, false) // so that the first write finds no empty 2 MiB
+		w.touch(a, 1, false) // so that the first write finds no empty region of 2 MiB
 		w.fill(a, 4, 40)
 		w.took(2*us + 2*us + 4*us + 3*3*us)
 		require.Empty(t, f.told[1:])
@@ -396,8 +397,8 @@ func TestCollapse(t *testing.T) {
 	require.Equal(t, []int64{0, 1}, []int64{s.Huge, s.Collapsed})
 }
 
-// Migration gives pages other frames, 3 us each, and leaves bytes, and pages
-// that are pinned, where they are.
+// Migration moves pages to other frames, 3 us each. It keeps their bytes, and
+// skips pinned pages.
 func TestMigrate(t *testing.T) {
 	k := program(t, func(w *world) {
 		a := w.mmap(4 * page)

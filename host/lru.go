@@ -1,7 +1,7 @@
 package host
 
-// lru is a list of pages, those used longest ago at its tail. Frame 0, the page
-// of zeros, is in none and means the end.
+// lru is a list of pages; the least recently used is at the tail. Frame 0, the
+// page of zeros, is in no list and marks the end.
 type lru struct {
 	head, tail frame
 	n          int
@@ -25,7 +25,7 @@ func (k *Kernel) list(which uint8) *lru {
 func (k *Kernel) enlist(f frame, which uint8) {
 	g, l := k.memory.page(f), k.list(which)
 	if g.list != onNone || !g.used {
-		panic("host: a page is put on a second list") // a mistake of the kernel's
+		panic("host: a page is put on a second list") // kernel bug
 	}
 	g.list, g.prev, g.next = which, 0, int32(l.head)
 	if l.head != 0 {
@@ -37,7 +37,7 @@ func (k *Kernel) enlist(f frame, which uint8) {
 	l.n++
 }
 
-// delist takes a page off its list, if it is on one.
+// delist removes a page from its list, if it is in one.
 func (k *Kernel) delist(f frame) {
 	g := k.memory.page(f)
 	if g.list == onNone {

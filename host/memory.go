@@ -13,31 +13,30 @@ import (
 )
 
 // AddressSpace is the memory of one process: ranges of bytes at 64-bit virtual
-// addresses. Every range stands alone: no access runs from one into the next.
-//
-// Its bytes are always there; what may not be is a page, and that is the page
-// table's business. Devices reach the bytes by Bytes, as portals.Memory asks:
-// what a page fault of theirs means is decided before. Programs touch what they
-// read or write (Touch), and reach the bytes by Cores until they wait (Settle).
+// addresses. No access crosses from one range into the next. The bytes always
+// exist; whether a page is present is the matter of the page table. Devices
+// access the bytes with Bytes, as portals.Memory requires; their page faults
+// are handled before. Programs first touch what they read or write (Touch), and
+// use the result of Cores until they wait (Settle).
 type AddressSpace struct {
-	// What the access of a device touches, in one line of the processor's cache.
-	latest []byte   // the range found by the latest access: they come in runs
-	start  uint64   // where it begins
+	// The fields of a device's access are in one cache line.
+	latest []byte   // range of the latest access: accesses come in runs
+	start  uint64   // beginning of latest
 	lent   int      // pages whose bytes are in another process's backing
-	asked  sim.Time // when a device last wanted some of it
-	pdid   uint16   // how devices name it; 0: they cannot
+	asked  sim.Time // when a device last requested some of it
+	pdid   uint16   // name for devices; 0: devices cannot name it
 
 	asks    bool // there is a page table or a guard
 	ranges  []memoryRange
-	last    int // of latest
+	last    int // index of latest
 	next    uint64
 	pages   PageTable
-	process *Process     // whose it is, if there is an operating system
+	process *Process     // owner, if there is an operating system
 	guard   *guard.Space // nil: no test watches programs
 	pieces  int          // of the guard
 	tables  smmu.Tables  // of its pages
-	parked  []*passage   // what devices wait for until it has a bank
-	_       [16]byte     // it is a multiple of a line
+	parked  []*passage   // device accesses that wait for a bank
+	_       [16]byte     // pads to a multiple of a cache line
 }
 
 type memoryRange struct {
@@ -45,16 +44,16 @@ type memoryRange struct {
 	data   []byte
 	piece  int    // of the guard
 	off    uint64 // of data in the piece
-	shared bool   // with others
+	shared bool   // with other processes
 }
 
 const (
-	firstAddress = 1 << 16 // address 0 stays invalid, so that a forgotten address is found
-	rangeAlign   = 1 << 12 // ranges begin on pages of their own
+	firstAddress = 1 << 16 // address 0 stays invalid, so that a missing address is noticed
+	rangeAlign   = 1 << 12 // every range begins on a new page
 )
 
 // NewAddressSpace returns an empty address space. With pages nil every page is
-// there from the beginning, and a touch costs nothing.
+// present, and a touch costs nothing.
 func NewAddressSpace(pages PageTable) *AddressSpace {
 	a := &AddressSpace{next: firstAddress, pages: pages, guard: guard.New()}
 	a.asks = pages != nil || a.guard != nil
@@ -64,9 +63,9 @@ func NewAddressSpace(pages PageTable) *AddressSpace {
 	return a
 }
 
-// Alloc makes a new zeroed range of n bytes and returns its address. The bytes
-// are the process's own until the end of the run. n below 0 or beyond the
-// address space is a programmer's mistake and panics.
+// Alloc makes a range of n zeroed bytes and returns its address. It exists
+// until the end of the run. It panics if n is negative or exceeds the address
+// space.
 func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	if n < 0 || uint64(n) > math.MaxUint64-a.next-2*rangeAlign {
 		// programmer's mistake: sizes are checked where they are read
@@ -85,8 +84,8 @@ func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	return addr
 }
 
-// AllocAligned is Alloc at a multiple of align, a power of two; another is a
-// programmer's mistake and panics.
+// AllocAligned is Alloc at a multiple of align. It panics if align is not a
+// power of two.
 func (a *AddressSpace) AllocAligned(n, align int) (addr uint64) {
 	if align < 1 || align&(align-1) != 0 {
 		// programmer's mistake
@@ -96,26 +95,26 @@ func (a *AddressSpace) AllocAligned(n, align int) (addr uint64) {
 	return a.Alloc(n)
 }
 
-// append makes bytes a range at an address behind all others. guarded says that
-// they are the guard's next piece.
+// append adds bytes as a range at an address after all others. guarded: they
+// are the guard's next piece.
 func (a *AddressSpace) append(addr uint64, data []byte, guarded bool) {
 	if a.guard != nil && !guarded {
-		a.guard.Alloc(0) // a piece that is not watched
+		a.guard.Alloc(0) // an unwatched piece
 	}
 	a.ranges = append(a.ranges, memoryRange{start: addr, data: data, piece: a.pieces})
 	a.pieces++
-	// a hole of at least a byte between ranges
+	// leaves at least one byte between ranges
 	a.next = (addr + uint64(len(data)) + 2*rangeAlign - 1) &^ (rangeAlign - 1)
 }
 
-// share makes bytes that others have, too, a range, likewise.
+// share adds bytes that other processes have, too, as a range after all others.
 func (a *AddressSpace) share(addr uint64, data []byte) {
 	a.append(addr, data, false)
 	a.ranges[len(a.ranges)-1].shared = true
 }
 
-// remove takes the addresses from start to end away. What is left of a range
-// stays where it is, as ranges of their own.
+// remove removes the addresses from start to end. The rest of a range keeps its
+// addresses, as ranges of its own.
 func (a *AddressSpace) remove(start, end uint64) {
 	kept := a.ranges[:0:0]
 	for _, r := range a.ranges {
@@ -134,15 +133,15 @@ func (a *AddressSpace) remove(start, end uint64) {
 	a.ranges, a.latest = kept, nil
 }
 
-// slice is a part of a range.
+// slice returns a part of a range.
 func (r *memoryRange) slice(from, to uint64) memoryRange {
 	off := from - r.start
 	return memoryRange{from, r.data[off : to-r.start : to-r.start], r.piece, r.off + off, r.shared}
 }
 
-// Bytes returns the n bytes at addr for a device, or false if they do not lie
-// within one range. A length of 0 is valid at any address of a range and just
-// behind its end.
+// Bytes returns the n bytes at addr for a device, or false if they are not
+// within one range. Length 0 is valid at any address of a range and directly
+// after its end.
 func (a *AddressSpace) Bytes(addr, n uint64) ([]byte, bool) {
 	if a.lent > 0 {
 		a.process.materialise(addr, n)
@@ -167,13 +166,14 @@ func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
 	return a.latest[off : off+n : off+n], true
 }
 
-// rangeOf returns the last range that begins at an address or before, -1 if there is none.
+// rangeOf returns the last range that begins at addr or before, -1 if there is
+// none.
 func (a *AddressSpace) rangeOf(addr uint64) int {
 	return sort.Search(len(a.ranges), func(i int) bool { return a.ranges[i].start > addr }) - 1
 }
 
 // Cores returns the n bytes at addr for a program, or false as Bytes does. The
-// program may use what it has touched, until it waits.
+// program may use the bytes that it has touched, until it waits.
 func (a *AddressSpace) Cores(addr, n uint64) ([]byte, bool) {
 	b, ok := a.Bytes(addr, n)
 	if !ok || a.guard == nil {
@@ -183,10 +183,9 @@ func (a *AddressSpace) Cores(addr, n uint64) ([]byte, bool) {
 	return a.guard.Cores(r.piece, b, r.off+addr-r.start), true
 }
 
-// Touch is for a program that is about to read or write n bytes, at least 1, at
-// addr of one range. It returns the first pages among them that the program
-// cannot have as they are, or the zero Pages: then it may go on. An address
-// that is none is a programmer's mistake and panics.
+// Touch prepares a program's access to n bytes, at least 1, at addr within one
+// range. It returns the first of their pages that need a Fault, or the zero
+// Pages if the program may continue. It panics if the range does not exist.
 func (a *AddressSpace) Touch(addr, n uint64, write bool) Pages {
 	if !a.asks {
 		return Pages{}
@@ -211,10 +210,9 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 	return Pages{}
 }
 
-// Prepare gives whoever prepares a program n bytes, to be set before it first
-// waits; that takes no time. Of what is more than there is memory the program
-// finds a part on storage when it begins. The error says why it cannot have
-// them.
+// Prepare makes n bytes accessible for setting up, before the program first
+// waits. It takes no time. If they exceed memory, a part is on storage when the
+// program begins. It returns an error if the process cannot have them.
 func (a *AddressSpace) Prepare(addr, n uint64) error {
 	if _, ok := a.bytes(addr, n); !ok {
 		// programmer's mistake
@@ -238,10 +236,9 @@ func (a *AddressSpace) Prepare(addr, n uint64) error {
 	return nil
 }
 
-// Store writes bytes for a process on a thread that need not be its own, such
-// as a driver's, which brings in what is absent (copy_to_user). What it writes
-// must lie in one range. The error says why it cannot be written, for instance
-// because the process has ended.
+// Store writes bytes to the memory of a process on another thread, such as a
+// driver's, and brings in absent pages (copy_to_user). They must lie in one
+// range. It fails, for example, if the process has ended.
 func (a *AddressSpace) Store(t *Thread, addr uint64, b []byte) error {
 	n := uint64(len(b))
 	to, ok := a.Bytes(addr, n)
@@ -260,27 +257,29 @@ func (a *AddressSpace) Store(t *Thread, addr uint64, b []byte) error {
 	return nil
 }
 
-// Fault gives a program pages that Touch has returned, on its thread, which
-// works and perhaps waits meanwhile. With no thread that takes no time. The
-// error says why the program cannot have them.
+// Fault provides pages that Touch returned. The thread t of the program works
+// and may wait meanwhile; with t nil it takes no time. It returns an error if
+// the program cannot have them.
 func (a *AddressSpace) Fault(t *Thread, p Pages, write bool) error { return a.pages.Fault(t, p, write) }
 
-// PDID is how devices name the process (protection domain identifier, 16 bits); 0: they cannot.
+// PDID returns the name of the process for devices (protection domain
+// identifier, 16 bits); 0: it has none.
 func (a *AddressSpace) PDID() uint16 { return a.pdid }
 
-// Settle notes that the program waits: what it has touched before it must touch again.
+// Settle records that the program waits: it must touch again before its next
+// access.
 func (a *AddressSpace) Settle() {
 	if a.guard != nil {
 		a.guard.Close()
 	}
 }
 
-// Watched reports whether programs are watched: what they do without a touch is
-// a fault of the processor (package guard).
+// Watched reports whether programs are watched: then an access without a touch
+// is a fault of the processor (package guard).
 func (a *AddressSpace) Watched() bool { return a.guard != nil }
 
-// Stray returns the address that a program has reached for in vain, from that
-// of the instruction's fault; false if it is none here.
+// Stray converts the address of a processor fault to the virtual address that
+// the program tried to access. false: it is not in this address space.
 func (a *AddressSpace) Stray(fault uintptr) (addr uint64, ok bool) {
 	if a.guard == nil {
 		return 0, false
@@ -294,7 +293,7 @@ func (a *AddressSpace) Stray(fault uintptr) (addr uint64, ok bool) {
 	return 0, false
 }
 
-// Release ends the address space: nobody reaches its bytes any more.
+// Release ends the address space: its bytes must not be used any more.
 func (a *AddressSpace) Release() {
 	if a.guard != nil {
 		a.guard.Release()

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
 
-// asked is a page table that notes what it is asked, and has one page that is not there.
+// asked is a page table that records its calls and has one absent page.
 type asked struct {
 	touches []touched
 	absent  Pages
@@ -32,8 +32,8 @@ func (a *asked) Fault(*Thread, Pages, bool) error {
 	return nil
 }
 
-// A touch is the page table's to answer; what is no memory is a programmer's
-// mistake; devices ask nobody.
+// The page table answers a touch. Touching an address without memory panics.
+// Accesses of devices do not call the page table.
 func TestTouchAsksThePageTable(t *testing.T) {
 	table := &asked{absent: Pages{1 << 16, 2}}
 	a := NewAddressSpace(table)
@@ -49,7 +49,8 @@ func TestTouchAsksThePageTable(t *testing.T) {
 	require.Panics(t, func() { a.Touch(addr, 101, true) })
 }
 
-// Programs and devices reach the same bytes, after a touch, in ranges of all sizes.
+// Programs, after a touch, and devices access the same bytes, in ranges of all
+// sizes.
 func TestCoresAndDevicesShareBytes(t *testing.T) {
 	a := NewAddressSpace(nil)
 	defer a.Release()

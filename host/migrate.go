@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Migrate gives the pages of n bytes at addr that are in memory other frames
-// (migrate_pages): their addresses and bytes stay. A page that is pinned or
-// under way stays where it is.
+// Migrate moves the present pages of n bytes at addr to other frames
+// (migrate_pages). Addresses and bytes stay the same. It skips pages that are
+// pinned or in transfer.
 func (p *Process) Migrate(t *Thread, addr, n uint64) error {
 	if _, _, err := p.span("migrate_pages", addr, n); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (p *Process) Migrate(t *Thread, addr, n uint64) error {
 	return nil
 }
 
-// movable reports whether the page of an entry can get another frame.
+// movable reports whether the page of an entry can move to another frame.
 func (k *Kernel) movable(e pte) bool {
 	if e.flags&(pteMapped|pteBusy|pteZero) != pteMapped {
 		return false
@@ -41,7 +41,7 @@ func (k *Kernel) movable(e pte) bool {
 	return g.pins == 0 && g.held == 0 && !g.locked
 }
 
-// move gives a page another frame, which is nobody's.
+// move moves a page to another frame, which must be unused.
 func (k *Kernel) move(t *Thread, from, to frame) {
 	g := k.memory.page(from)
 	list := g.list
@@ -70,7 +70,7 @@ func (k *Kernel) move(t *Thread, from, to frame) {
 	k.stats.Migrated++
 }
 
-// lift takes the bytes of a page that nobody can reach away, in tests.
+// lift takes away the bytes of a page that is not accessible, in tests.
 func (k *Kernel) lift(g *page) []byte {
 	if !poison.On {
 		return nil
@@ -81,7 +81,7 @@ func (k *Kernel) lift(g *page) []byte {
 	return saved
 }
 
-// lay puts them back.
+// lay restores them.
 func (k *Kernel) lay(g *page, saved []byte) {
 	if poison.On {
 		b := k.bytes(g)
@@ -90,7 +90,7 @@ func (k *Kernel) lay(g *page, saved []byte) {
 	}
 }
 
-// bytes is where the content of a page is.
+// bytes returns the place of a page's content.
 func (k *Kernel) bytes(g *page) []byte {
 	if g.file != nil {
 		return g.file.bytes(g.index)

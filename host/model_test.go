@@ -16,13 +16,13 @@ import (
 
 var modelOps = flag.Int("model.ops", 40_000, "operations of the seeded run against the model of memory")
 
-// model is programs and a device on a node whose memory is far too small for
-// them, and beside it a reference: what every byte must be.
+// model is programs and a device on a node with far too little memory, and a
+// reference: the expected value of every byte.
 type model struct {
 	*hosttest.Node
 	rng      *rand.Rand
 	programs []*job
-	constant *host.File // nobody writes it: private mappings
+	constant *host.File // never written: for private mappings
 	file     *host.File // shared mappings
 	content  [2][]*refPage
 	budget   int // operations
@@ -32,17 +32,18 @@ type model struct {
 	driver   *host.Tasklet
 	faults   []*flight
 	short    int  // out of memory
-	large    bool // most mappings are
+	large    bool // most mappings are large
 	err      error
 }
 
-// refPage is what a page must be. After fork some bytes may be one or the other.
+// refPage is the expected content of a page. After fork some bytes may have one
+// of two values.
 type refPage struct {
 	data [page]byte
 	alt  map[int][]byte
 }
 
-// refMap is a mapping of a program: pages that were unmapped are nil.
+// refMap is a mapping of a program. Unmapped pages are nil.
 type refMap struct {
 	addr   uint64
 	length int
@@ -50,7 +51,7 @@ type refMap struct {
 	origin []*refPage // a private mapping of a file: its pages
 	prot   []host.Prot
 	shared bool
-	alone  []bool // pages that no child gets
+	alone  []bool // pages that children do not get
 }
 
 type job struct {
@@ -60,7 +61,7 @@ type job struct {
 	maps    []*refMap
 	pins    []*held
 	forking bool
-	// discarding: Discard has not returned
+	// Discard has not returned
 	discarding bool
 	landed     []landing
 	over       bool
@@ -78,7 +79,7 @@ type landing struct {
 	old byte
 }
 
-// check notes the first thing that is wrong.
+// check records the first error.
 func (m *model) check(ok bool, format string, args ...any) {
 	if !ok && m.err == nil {
 		m.err = fmt.Errorf("at %v, operation %d: %s", m.Engine.Now(), m.done, fmt.Sprintf(format, args...))
@@ -93,7 +94,7 @@ func (g *refPage) write(off int, b []byte) {
 	}
 }
 
-// match reports whether bytes are what they must be, and remembers what they are.
+// match reports whether bytes have an expected value, and records which.
 func (g *refPage) match(off int, b []byte) bool {
 	for i, v := range b {
 		if g.data[off+i] == v {
@@ -163,7 +164,7 @@ func newModel(seed uint64, ops int) (*model, error) {
 	return m, nil
 }
 
-// start has a program run on a process.
+// start starts a program on a process.
 func (m *model) start(p *host.Process, maps []*refMap) *job {
 	g := &job{m: m, p: p, maps: maps}
 	p.Register(&m.device)
@@ -198,7 +199,7 @@ func (g *job) exit() {
 	g.p.Space().Release()
 }
 
-// finish looks at what is left when all programs have ended.
+// finish checks the final state when all programs have ended.
 func (m *model) finish() error {
 	if err := m.Engine.Run(); err != nil {
 		return err
@@ -225,7 +226,6 @@ func (m *model) finish() error {
 	return m.err
 }
 
-// runModel runs so many operations.
 func runModel(seed uint64, ops int) (*model, error) {
 	m, err := newModel(seed, ops)
 	if err != nil {
@@ -234,8 +234,9 @@ func runModel(seed uint64, ops int) (*model, error) {
 	return m, m.finish()
 }
 
-// Random programs, a device and memory that is too small: no wrong byte, no
-// page used twice, no page given away under a device, and the books fit.
+// Random programs and a device run with too little memory: no byte is wrong, no
+// page is used twice, no page is freed while a device uses it, and the kernel's
+// books agree.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, err := runModel(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 300).Draw(t, "operations"))
@@ -243,10 +244,10 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// The same for long, with all that can happen happening.
+// The same for longer, so that every kind of operation happens.
 func TestModelLong(t *testing.T) {
 	var all host.KernelStats
-	const each, enough = 2000, 40_000 // for all to happen
+	const each, enough = 2000, 40_000 // enough for all kinds to happen
 	ops := *modelOps
 	if testing.Short() {
 		ops = min(ops, 10*each)

@@ -8,9 +8,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// nicModel is a device that reads and writes the memory of programs: it finds
-// pages by the tables, remembers them until it is told not to, and is not done
-// with an access for some time.
+// nicModel is a device that reads and writes the memory of programs. It
+// translates by the tables, keeps translations until an invalidation, and takes
+// some time for an access.
 type nicModel struct {
 	m       *model
 	tlbs    map[*host.Process]map[uint64]translation
@@ -35,12 +35,13 @@ type flight struct {
 	write bool
 	frame uint64
 	tries int
-	// doubtful: it writes to a page that is being discarded, before or after that
+	// doubtful: it writes to a page that is being discarded; it may land before or
+	// after
 	doubtful bool
 }
 
-// InvalidateRange implements host.Notifier. The device has one for all
-// processes, and forgets more than it must.
+// InvalidateRange implements host.Notifier. The device has one cache for all
+// processes, and invalidates more than it must.
 func (d *nicModel) InvalidateRange(start, end uint64, _ bool) {
 	for _, g := range d.m.programs {
 		tlb := d.tlbs[g.p]
@@ -75,7 +76,7 @@ func (d *nicModel) start(g *job) {
 	})
 }
 
-// try translates, or asks the driver for the page.
+// try translates, or requests the page from the driver.
 func (d *nicModel) try(f *flight) {
 	m := d.m
 	if f.g.over || m.err != nil {
@@ -100,7 +101,7 @@ func (d *nicModel) try(f *flight) {
 	}
 	tlb[f.va] = translation{frame, write}
 	f.frame = frame
-	// another one, if that was discarded which it was to reach
+	// another page, if its target was discarded
 	if at := f.x.pages[(f.va-f.x.addr)/page]; at != nil {
 		f.at = at
 	}
@@ -109,7 +110,7 @@ func (d *nicModel) try(f *flight) {
 	m.At(m.Engine.Now()+sim.Time(m.rng.IntN(30_000))*ns, func() { d.land(f) })
 }
 
-// land is the end of an access: the bytes move.
+// land ends an access: the bytes move.
 func (d *nicModel) land(f *flight) {
 	d.landed++
 	m := d.m
@@ -147,7 +148,8 @@ func (d *nicModel) land(f *flight) {
 	}
 }
 
-// resolve is the driver's tasklet: it brings the pages that the device has missed.
+// resolve is the driver's tasklet: it brings in the pages that the device has
+// missed.
 func (m *model) resolve(t *host.Thread) {
 	for len(m.faults) > 0 {
 		f := m.faults[0]

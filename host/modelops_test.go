@@ -52,7 +52,7 @@ func (g *job) step() {
 	}
 }
 
-// pick returns some neighbouring pages of one mapping, false if there are none.
+// pick returns some adjacent pages of one mapping, false if there are none.
 func (g *job) pick(most int) (x *refMap, first, n int, ok bool) {
 	if len(g.maps) == 0 {
 		return nil, 0, 0, false
@@ -60,7 +60,7 @@ func (g *job) pick(most int) (x *refMap, first, n int, ok bool) {
 	x = g.maps[g.m.rng.IntN(len(g.maps))]
 	first = g.m.rng.IntN(len(x.pages))
 	if len(x.pages) > 100 && g.m.rng.IntN(2) == 0 {
-		first = g.m.rng.IntN(len(x.pages)/64) * 64 // some places are visited more often
+		first = g.m.rng.IntN(len(x.pages)/64) * 64 // some places are used more often
 	}
 	most = 1 + g.m.rng.IntN(most)
 	for n = 0; n < most && first+n < len(x.pages) && x.pages[first+n] != nil; n++ {
@@ -68,7 +68,8 @@ func (g *job) pick(most int) (x *refMap, first, n int, ok bool) {
 	return x, first, n, n > 0
 }
 
-// span is where in a mapping some bytes lie that begin in its page first and end n pages on.
+// span returns the offsets in a mapping of some bytes that begin in page first
+// and end n pages later.
 func (g *job) span(x *refMap, first, n int) (from, to int) {
 	end := min((first+n)*page, x.length)
 	from = first*page + g.m.rng.IntN(min(page, end-first*page))
@@ -296,7 +297,7 @@ func (g *job) unpin() {
 			continue
 		}
 		f, ok := hosttest.Walk(g.p, g.m.Kernel.Spec().AddressBits, addr, false)
-		// a page whose rights were changed meanwhile is in the device's no more
+		// the device's own tables lose a page whose rights were changed meanwhile
 		own := g.m.Kernel.Spec().DeviceTables == host.OwnTables
 		g.m.check(ok || own || !g.readable(addr), "pinned page %#x is not there", addr)
 		if ok {
@@ -306,7 +307,7 @@ func (g *job) unpin() {
 	h.pin.Put(g.th)
 }
 
-// readable reports whether the program has memory there that it may read.
+// readable reports whether the program has readable memory there.
 func (g *job) readable(addr uint64) bool {
 	for _, x := range g.maps {
 		if i := int(addr-x.addr) / page; addr >= x.addr && i < len(x.pages) {
@@ -349,7 +350,7 @@ func (g *job) migrate() {
 	g.m.check(err == nil || g.m.isShort(err), "migrate: %v", err)
 }
 
-// discard takes pages away: private anonymous ones are zeros then.
+// discard removes pages: private anonymous ones then read as zeros.
 func (g *job) discard() {
 	x, first, n, ok := g.pick(40)
 	if !ok {
@@ -373,7 +374,7 @@ func (g *job) discard() {
 		return
 	}
 	g.m.check(err == nil, "madvise: %v", err)
-	for _, h := range g.pins { // the frames are still whose they were, but not at these addresses
+	for _, h := range g.pins { // the frames keep their owner, but leave these addresses
 		for i := range h.pages {
 			if at := h.addr + uint64(i)*page; at >= x.addr+uint64(first)*page && at < x.addr+uint64(first+n)*page {
 				h.pages[i] = nil

@@ -2,15 +2,15 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// NAPI is how a device that interrupts for each of many frames is served
-// without the core's threads starving (Linux, Documentation/networking/napi.rst
-// and net/core/dev.c; Salim, Olsson and Kuznetsov, "Beyond Softnet", ALS'01;
-// Mogul and Ramakrishnan, "Eliminating Receive Livelock in an Interrupt-driven
-// Kernel", TOCS 1997, is why). An interrupt switches the line off and schedules
-// a tasklet, which takes frames, a batch (OSSpec.PollWeight) at a time, until
-// there are none: then the line is on again, after a time (PollRest) in which
-// frames gather. After PollBudget frames in one go a thread of the core
-// (ksoftirqd) takes over, which gets the core in turn with other threads.
+// NAPI serves a device with many frames without starving the threads of a core
+// (Linux, Documentation/networking/napi.rst and net/core/dev.c; Salim, Olsson
+// and Kuznetsov, "Beyond Softnet", ALS'01). For the reason see Mogul and
+// Ramakrishnan, "Eliminating Receive Livelock in an Interrupt-driven Kernel",
+// TOCS 1997. An interrupt switches the line off and schedules a tasklet. The
+// tasklet takes frames in batches (OSSpec.PollWeight) until none is left. Then,
+// after a time in which frames gather (PollRest), it switches the line on
+// again. After PollBudget frames in one go a thread of the core (ksoftirqd)
+// continues; it takes turns with other threads.
 type NAPI struct {
 	Stats NAPIStats
 
@@ -19,22 +19,22 @@ type NAPI struct {
 	thread  *Thread
 	timer   *sim.Process
 	spec    *OSSpec
-	late    bool     // the thread's
-	on      sim.Time // when the line is to be on again, if it rests
+	late    bool     // for the thread
+	on      sim.Time // when to switch the line on, if it rests
 	rests   bool
 	poll    func(t *Thread, most int) (done int)
 }
 
-// NAPIStats is what became of interrupts.
+// NAPIStats counts interrupts and batches.
 type NAPIStats struct {
 	Interrupts int64
 	Polls      int64 // batches
-	Late       int64 // of them, those of the thread
+	Late       int64 // batches of the thread
 }
 
-// NewNAPI connects a device to a core. poll takes at most so many frames, and
-// returns how many there were. With a PollBudget of 0 there are no tasklet and
-// no thread: the interrupt handler takes frames as long as there are any.
+// NewNAPI connects a device to a core. poll takes at most the given number of
+// frames and returns how many it took. With a PollBudget of 0 there is no
+// tasklet and no thread: the interrupt handler takes all frames.
 func (c *CPU) NewNAPI(core int, name string, s *OSSpec, poll func(t *Thread, most int) (done int)) *NAPI {
 	n := &NAPI{spec: s, poll: poll}
 	n.line = c.RequestIRQ(core, name, n.interrupt)
@@ -47,7 +47,7 @@ func (c *CPU) NewNAPI(core int, name string, s *OSSpec, poll func(t *Thread, mos
 	return n
 }
 
-// Line is what the device raises.
+// Line returns the interrupt line of the device.
 func (n *NAPI) Line() *IRQ { return n.line }
 
 func (n *NAPI) interrupt(t *Thread) {
@@ -62,10 +62,10 @@ func (n *NAPI) interrupt(t *Thread) {
 	}
 }
 
-// unlimited is how many frames an interrupt handler takes at a time that takes all.
+// unlimited is the batch of an interrupt handler that takes all frames.
 const unlimited = 64
 
-// batch takes a batch. It reports whether there may be more.
+// batch takes one batch. It reports whether there may be more frames.
 func (n *NAPI) batch(t *Thread, most int) (done int, more bool) {
 	n.line.missed = false
 	n.Stats.Polls++
@@ -73,7 +73,7 @@ func (n *NAPI) batch(t *Thread, most int) (done int, more bool) {
 	return done, done == most || n.line.missed
 }
 
-// takes is the tasklet.
+// takes is the code of the tasklet.
 func (n *NAPI) takes(t *Thread) {
 	for left, more := n.spec.PollBudget, true; more; {
 		if left == 0 {
@@ -88,7 +88,7 @@ func (n *NAPI) takes(t *Thread) {
 	n.rest(t)
 }
 
-// rest has the line off until frames have had time to gather.
+// rest keeps the line off until frames have had time to gather.
 func (n *NAPI) rest(t *Thread) {
 	if n.spec.PollRest == 0 {
 		n.line.Enable()
@@ -98,7 +98,7 @@ func (n *NAPI) rest(t *Thread) {
 	n.timer.Wake()
 }
 
-// moderates is the timer of the device that switches the line on. It takes no core.
+// moderates is the device's timer that switches the line on. It uses no core.
 func (n *NAPI) moderates(p *sim.Process) error {
 	for {
 		for !n.rests {
@@ -112,7 +112,7 @@ func (n *NAPI) moderates(p *sim.Process) error {
 	}
 }
 
-// takesLate is the thread.
+// takesLate is the code of the thread.
 func (n *NAPI) takesLate(t *Thread) {
 	for {
 		for !n.late {

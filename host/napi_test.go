@@ -8,10 +8,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// backlog is a device that has more frames at once than its core can take, each a picosecond of it.
+// backlog is a device with more frames at once than its core can take; each
+// frame takes a picosecond.
 type backlog struct {
 	left int
-	most []int // that were asked for
+	most []int // requested numbers of frames
 }
 
 func (f *backlog) poll(t *Thread, most int) int {
@@ -22,11 +23,11 @@ func (f *backlog) poll(t *Thread, most int) int {
 	return n
 }
 
-// A tasklet takes a budget of frames, in batches; then a thread goes on, in
-// turn with another one, which gets nothing before if there is no budget: after
-// 100 frames in a go it has its turn behind the thread's first batch of 40.
-// Frames that come while the line is off interrupt when it is on again, once,
-// and not before it has rested.
+// A tasklet takes a budget of frames, in batches. Then a thread continues, in
+// turn with another thread. For example, after 100 frames in one go the other
+// thread gets its turn after the thread's first batch of 40; without a budget
+// it gets none before the end. Frames that come while the line is off interrupt
+// once, when it is on again, and not before it has rested.
 func TestNAPI(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -34,7 +35,7 @@ func TestNAPI(t *testing.T) {
 		rest             sim.Time
 		most             []int
 		interrupts, late int64
-		worked           sim.Time // when the other thread has
+		worked           sim.Time // when the other thread has worked
 		// when the last of four frames that come at 1,000 and four at 1,001 is
 		// taken
 		again sim.Time

@@ -2,10 +2,9 @@ package host
 
 import "bytes"
 
-// Observe returns a copy of the n bytes at addr as a program would read them
-// now, wherever they lie, or false if they are not within one range. It is for
-// an observer who is no part of the simulation: it takes no time and touches
-// nothing.
+// Observe returns a copy of the n bytes at addr that a program would read now,
+// wherever they are stored, or false if they are not within one range. It is
+// for observers outside the simulation: it takes no time and touches nothing.
 func (a *AddressSpace) Observe(addr, n uint64) ([]byte, bool) {
 	b, ok := a.Bytes(addr, n)
 	if !ok {
@@ -22,15 +21,15 @@ func (a *AddressSpace) Observe(addr, n uint64) ([]byte, bool) {
 	return all, true
 }
 
-// observe fills into with the bytes of a page from off on, unless they are in
-// the process's own backing.
+// observe fills into with the bytes of a page from off on. It does nothing if
+// they are in the process's own backing.
 func (p *Process) observe(va uint64, off int, into []byte) {
 	k, e := p.kernel, p.pte(va)
-	var from []byte // behind its end: zeros
+	var from []byte // bytes after its end are zeros
 	switch {
 	case e.flags&pteBusy != 0:
 		switch g := k.memory.page(e.frame); {
-		case len(g.maps) > 0: // on its way to storage, or to another frame
+		case len(g.maps) > 0: // in transfer to storage or to another frame
 			from = k.bytes(g)
 		case g.slot == 0:
 			return
@@ -55,7 +54,7 @@ func (p *Process) observe(va uint64, off int, into []byte) {
 	clear(into[n:])
 }
 
-// observe returns the bytes of a page of a file, wherever they lie.
+// observe returns the bytes of a page of a file, wherever they are stored.
 func (f *File) observe(i uint32) []byte {
 	if fr, is := f.pages[i]; is && f.kernel.memory.page(fr).filled {
 		return f.bytes(i)

@@ -9,9 +9,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An observer sees what a program would read, wherever it lies: pages that
-// nobody has touched, that are on storage, that are another process's since
-// fork, or of a file; and nothing comes because of it.
+// An observer sees what a program would read, wherever it is stored: untouched
+// pages, pages on storage, pages shared with another process since fork, and
+// pages of a file. Observing brings no page in.
 func TestAnObserverSeesWhatProgramsWouldRead(t *testing.T) {
 	see := func(t *testing.T, p *host.Process, addr uint64) byte {
 		b, ok := p.Space().Observe(addr, page)

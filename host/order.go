@@ -1,36 +1,37 @@
 package host
 
-// Order is a line of accesses that keep their places: they reach memory in the
-// order in which they were made, although a translation is late or fails. A
-// write whose translation is not known yet, or that has failed and is not
-// settled, holds up the writes, reads and atomics made after it; their own
-// translations are asked for meanwhile. What needs none waits, too: the record
-// of a message's end stays behind the message. Accesses of other Orders, and
-// those of none, go past. The zero value is an empty line.
+// Order is a line of accesses that reach memory in the order in which they were
+// made, even if a translation is late or fails. A write holds up later writes,
+// reads and atomics while its translation is unknown, or after it has failed
+// until Bus.Again or Bus.Drop. Their own translations are requested meanwhile.
+// Accesses without a translation wait, too: for example, the record of a
+// message's end stays behind the message. Accesses of other Orders or of none
+// overtake. The zero value is an empty line.
 //
-// Streams of an Order are a line of their own: each begins when the one before
-// has ended.
+// Streams of an Order are a separate line: each begins when the one before has
+// ended.
 //
-// A stream Among the accesses of an Order has its place between them: what it
-// reads has been changed by all writes and atomics made before it, and by none
-// made after. It waits for those that wait. One made after it, of bytes of it
-// that are not at the device yet, waits until they are, and holds up what is
-// made after it: where there is no Translator nothing else ever waits in an
-// Order.
+// A stream Among the accesses of an Order has a place between them. It reads
+// the effects of all earlier writes and atomics and of no later ones. It waits
+// for earlier accesses that wait. A later access that changes bytes of the
+// stream waits until they are at the device, and holds up the accesses after
+// it. Without a Translator, that is the only wait in an Order.
 type Order struct {
 	first                   *Access
-	reading                 *Access // streams Among these accesses of which not all is at the device
+	reading                 *Access // streams Among these accesses that are not wholly at the device
 	last                    *Access // from first on
-	firstStream, lastStream *Access // that have not ended
+	firstStream, lastStream *Access // streams that have not ended
 }
 
 // Empty reports whether nothing waits in the line.
 func (o *Order) Empty() bool { return o.first == nil && o.firstStream == nil }
 
-// Idle reports whether nothing waits in the line, and nothing that is made now would.
+// Idle reports whether nothing waits in the line, and a new access would not
+// wait.
 func (o *Order) Idle() bool { return o.first == nil && o.reading == nil }
 
-// keeps reports whether the line keeps bytes as they are which an access would change.
+// keeps reports whether an access must wait because it would change bytes that
+// a stream has not read yet.
 func (o *Order) keeps(a *Access) bool {
 	if !a.way.changes() {
 		return false
@@ -43,7 +44,8 @@ func (o *Order) keeps(a *Access) bool {
 	return false
 }
 
-// overlaps reports whether an access, from offset off on, and another one have bytes in common.
+// overlaps reports whether an access, from offset off on, and another one have
+// bytes in common.
 func (a *Access) overlaps(off int, b *Access) bool {
 	for off < a.Length {
 		start, n := a.At(off)
@@ -59,7 +61,7 @@ func (a *Access) overlaps(off int, b *Access) bool {
 	return false
 }
 
-// read notes that piece i of a stream is at the device, and those before it.
+// read records that the pieces of a stream up to i are at the device.
 func (o *Order) read(a *Access, i int) {
 	a.got = int32(i) + 1
 	if _, to := a.Span(i); to == a.Length {
@@ -67,7 +69,7 @@ func (o *Order) read(a *Access, i int) {
 	}
 }
 
-// forget takes a stream out of those that are to be read.
+// forget removes a stream from the streams that are not read yet.
 func (o *Order) forget(a *Access) {
 	for at := &o.reading; *at != nil; at = &(*at).other {
 		if *at == a {
@@ -87,7 +89,7 @@ func (o *Order) push(a *Access) {
 	o.last = a
 }
 
-// remove takes an access out of the line, wherever it stands.
+// remove removes an access from the line, wherever it stands.
 func (o *Order) remove(a *Access) {
 	var before *Access
 	for x := o.first; x != a; x = x.next {
@@ -107,23 +109,22 @@ func (o *Order) remove(a *Access) {
 	a.next = nil
 }
 
-// state is how far an access is that has to do with a Translator.
+// state is the progress of an access that involves a Translator.
 type state uint8
 
 const (
-	launched state = iota // it crosses the bus, or is at memory
-	waits                 // a translator is asked
-	answered              // it has answered later, at this very time
-	failed                // the device is told, and settles it
-	// nothing is in its way but others of its Order; a stream: but others that
-	// are older
+	launched state = iota // crosses the bus, or is at memory
+	waits                 // the translator has not answered
+	answered              // the translator has answered later, at this very time
+	failed                // the device is notified, and calls Again or Drop
+	// waits only for others of its Order; a stream: only for older streams
 	ready
 )
 
-// admit lets a write cross the bus whose translation is known, or makes it wait
-// for those before it. One that waits gives its translation back, and asks
-// again when its turn comes: what it waits for may be memory that somebody has
-// to find, and nobody could take its page away.
+// admit lets a translated write cross the bus, or makes it wait for earlier
+// accesses. A waiting write returns its translation and asks again at its turn.
+// Otherwise its page could not be reclaimed, although the earlier accesses may
+// need memory that must be freed first.
 func (b *Bus) admit(a *Access) {
 	a.state = ready
 	o := a.Order
@@ -139,7 +140,7 @@ func (b *Bus) admit(a *Access) {
 	}
 }
 
-// proceed launches what nothing holds up any more.
+// proceed launches the accesses that nothing holds up any more.
 func (b *Bus) proceed(o *Order) {
 	for a := o.first; a != nil && a.state == ready && !o.keeps(a); a = o.first {
 		if a.way == aWrite && !a.let {
@@ -154,9 +155,8 @@ func (b *Bus) proceed(o *Order) {
 	}
 }
 
-// Again makes an access, or a stream from piece i on, that has failed be tried
-// once more: the device asks again. It keeps its place in its Order and, by its
-// age, among the streams.
+// Again retries a failed access, or a stream from piece i on. It keeps its
+// place in its Order and its age among the streams.
 func (b *Bus) Again(a *Access, i int) {
 	switch a.way {
 	case aStream:
@@ -169,7 +169,8 @@ func (b *Bus) Again(a *Access, i int) {
 	}
 }
 
-// Drop gives up an access that has failed, or the rest of a stream: what it has held up goes on.
+// Drop gives up a failed access, or the rest of a stream. The accesses that it
+// held up continue.
 func (b *Bus) Drop(a *Access) {
 	switch {
 	case a.way == aStream:

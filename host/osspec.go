@@ -16,8 +16,8 @@ const (
 
 // Values of OSSpec.ClearFault.
 const (
-	ClearEarly = "handler" // in the interrupt handler, as the driver of Linux does
-	ClearLate  = "tasklet" // when the page has come
+	ClearEarly = "handler" // in the interrupt handler, as the Linux driver does
+	ClearLate  = "tasklet" // when the page is present
 )
 
 // Values of OSSpec.DeviceTables.
@@ -26,7 +26,7 @@ const (
 	OwnTables     = "own"
 )
 
-// Sizes of pages: granules of 4 KiB, as the SMMU's.
+// Sizes of pages: granules of 4 KiB, as in the SMMU.
 const (
 	PageBytes = 1 << pageBits
 	HugeBytes = 1 << hugeBits
@@ -34,189 +34,201 @@ const (
 	pageBits     = 12
 	hugeBits     = 21
 	hugePages    = HugeBytes / PageBytes
-	maxMemory    = sim.Size(1 << 44) // physical: frames have 32-bit numbers
+	maxMemory    = sim.Size(1 << 44) // physical memory: frames have 32-bit numbers
 	addressBits3 = 39
 	addressBits4 = 48
 )
 
-// OSSpec describes the operating system of a node: its memory, and what its
-// work costs. It is the os section of a profile, where each value's source
-// stands; there are no defaults. All times are of a core and at most 1 s. P is
-// PART'22, T Psistakis'19.
+// OSSpec describes the operating system of a node: its memory, and the costs of
+// its work. It is the os section of a profile, which also has the source of
+// each value. There are no defaults. All times are core times of at most 1 s. P
+// is PART'22, T Psistakis'19.
 type OSSpec struct {
-	// Kind is NoOS, as is an empty text, or Linux. With NoOS every page is
-	// there, and nothing below means anything.
+	// Kind is NoOS (also the empty string) or Linux. With NoOS every page is
+	// present, and the other fields have no effect.
 	Kind string `yaml:"kind"`
-	// Memory is the physical memory for pages, a multiple of 2 MiB up to 16 TiB. P: 16 GiB.
+	// Memory is the physical memory for pages, a multiple of 2 MiB up to 16 TiB.
+	// P: 16 GiB.
 	Memory sim.Size `yaml:"memory"`
-	// WatermarkMin is how much free memory is kept for the kernel: whoever
-	// wants a page when there is less has to free some itself.
+	// WatermarkMin is the free memory reserved for the kernel. Below it, a thread
+	// that needs a page must free some memory itself.
 	WatermarkMin sim.Size `yaml:"watermark_min"`
-	// WatermarkLow is the free memory at which kswapd begins to free some, at least WatermarkMin.
+	// WatermarkLow is the free memory at which kswapd begins to free memory, at
+	// least WatermarkMin.
 	WatermarkLow sim.Size `yaml:"watermark_low"`
-	// WatermarkHigh is the free memory at which it ends, at least WatermarkLow and less than Memory.
+	// WatermarkHigh is the free memory at which kswapd stops, at least
+	// WatermarkLow and less than Memory.
 	WatermarkHigh sim.Size `yaml:"watermark_high"`
-	// AddressBits is the length of a virtual address: 39, three levels of tables, or 48, four. P: 39.
+	// AddressBits is the length of a virtual address: 39 (three levels of tables)
+	// or 48 (four). P: 39.
 	AddressBits int `yaml:"address_bits"`
-	// InterruptCore is the core of the SMMU's interrupt, and of the tasklets it schedules. T: 0.
+	// InterruptCore is the core of the SMMU's interrupt and its tasklets. T: 0.
 	InterruptCore int `yaml:"interrupt_core"`
-	// PollBudget is how many frames the kernel takes of a network device in one
-	// go before its threads have a turn, 0 to 2^20 (NAPI; Linux:
+	// PollBudget is how many frames the kernel takes from a network device in one
+	// go before threads have a turn, 0 to 2^20 (NAPI; Linux:
 	// net.core.netdev_budget, 300). 0, or absent: no polling, the interrupt
-	// handler takes frames as long as there are any.
+	// handler takes all frames.
 	PollBudget int `yaml:"poll_budget,omitempty"`
-	// PollWeight is how many of them at a time, 1 to 2^20 with a PollBudget,
-	// else of no consequence (Linux: NAPI_POLL_WEIGHT, 64).
+	// PollWeight is the number of frames in a batch, 1 to 2^20 with a PollBudget;
+	// without it, it has no effect (Linux: NAPI_POLL_WEIGHT, 64).
 	PollWeight int `yaml:"poll_weight,omitempty"`
-	// PollRest is how long a network device that is polled does not interrupt
-	// behind a go that has taken all frames, so that frames gather (interrupt
-	// moderation; mlx4: rx-usecs, 16 us). Absent: 0.
+	// PollRest is how long a polled network device raises no interrupt after a go
+	// that took all frames, so that frames gather (interrupt moderation; mlx4:
+	// rx-usecs, 16 us). Absent: 0.
 	PollRest sim.Time `yaml:"poll_rest,omitempty"`
 	// KernelCore is the core of kernel threads (kswapd, khugepaged) and of the storage's interrupt.
 	KernelCore int `yaml:"kernel_core"`
 
-	// CPUSpec is what its cores pay for going from one thing to the next.
+	// CPUSpec gives the costs of switching between kinds of work.
 	CPUSpec `yaml:",inline"`
 
-	// FaultAbsent is the first write to an anonymous page. P: 3 us (touch).
+	// FaultAbsent is the time of the first write to an anonymous page. P: 3 us
+	// (touch).
 	FaultAbsent sim.Time `yaml:"fault_absent"`
-	// FaultZero is the first read of an anonymous page: it gets the page of zeros that all share.
+	// FaultZero is the time of the first read of an anonymous page: it maps the
+	// shared page of zeros.
 	FaultZero sim.Time `yaml:"fault_zero"`
-	// FaultCopy is the first write to a page that is shared until then, after
-	// fork or of a file: copy on write.
+	// FaultCopy is the time of the first write to a copy-on-write page, after fork
+	// or of a file.
 	FaultCopy sim.Time `yaml:"fault_copy"`
-	// FaultDirty is the first write to a clean page that is nobody else's:
-	// cores and devices have no hardware for dirty pages.
+	// FaultDirty is the time of the first write to a clean page with one owner:
+	// neither cores nor devices mark pages dirty in hardware.
 	FaultDirty sim.Time `yaml:"fault_dirty"`
 
-	// GupCall is get_user_pages, for each call. P: 6 us.
+	// GupCall is the time of get_user_pages per call. P: 6 us.
 	GupCall sim.Time `yaml:"gup_call"`
-	// GupAbsent is what it needs for an absent anonymous page, in the place of
-	// FaultAbsent and FaultZero. P: 3 us.
+	// GupAbsent is its time per absent anonymous page, instead of FaultAbsent or
+	// FaultZero. P: 3 us.
 	GupAbsent sim.Time `yaml:"gup_absent"`
-	// GupFault is what a call needs besides, once, if a page of it was absent:
-	// a device with tables of its own is told. NPF'17: 198 us of firmware.
-	// Absent: 0.
+	// GupFault is an additional time per call, once, if a page was absent: a
+	// device with its own tables is notified. NPF'17: 198 us of firmware. Absent:
+	// 0.
 	GupFault sim.Time `yaml:"gup_fault,omitempty"`
-	// GupPresent is what it needs for a page that is there.
+	// GupPresent is the time of get_user_pages per present page.
 	GupPresent sim.Time `yaml:"gup_present"`
-	// DeviceTables says what devices find pages by: ProcessTables, as is an
-	// empty text, walks the tables of the process, so that what a program has
-	// touched is there for them; OwnTables are the device's own, into which a
-	// page comes by get_user_pages for a fault or to be pinned, by mlock, or
-	// because it was prepared before the program began, and out of which it
-	// goes with an invalidation, which costs nothing for others.
+	// DeviceTables selects the tables that devices use. ProcessTables (also the
+	// empty string) is the tables of the process: pages that a program has touched
+	// are present for devices. OwnTables is tables of the device. A page enters
+	// them by get_user_pages (for a fault or a pin), by mlock, or if it is
+	// prepared before the program begins. It leaves them by an invalidation; pages
+	// that were not there cost nothing to invalidate.
 	DeviceTables string `yaml:"device_tables,omitempty"`
-	// PutPage is put_page, for each page.
+	// PutPage is the time of put_page per page.
 	PutPage sim.Time `yaml:"put_page"`
-	// DeviceMapCall is what the driver needs to give pinned pages to a device
-	// that has tables of its own, for each call; absent: the device walks those
-	// of the process, and there is nothing to do.
+	// DeviceMapCall is the driver's time per call to map pinned pages for a device
+	// with its own tables. Absent: the device walks the tables of the process, and
+	// no mapping is needed.
 	DeviceMapCall sim.Time `yaml:"device_map_call,omitempty"`
-	// DeviceMapPage is what it needs for each page; absent likewise.
+	// DeviceMapPage is that time per page. Absent: as DeviceMapCall.
 	DeviceMapPage sim.Time `yaml:"device_map_page,omitempty"`
-	// DeviceUnmapCall is what it needs to take them back, for each call, beside
-	// Invalidate; absent likewise.
+	// DeviceUnmapCall is the driver's time per call to unmap the pages, besides
+	// Invalidate. Absent: as DeviceMapCall.
 	DeviceUnmapCall sim.Time `yaml:"device_unmap_call,omitempty"`
-	// DeviceUnmapPage is what it needs for each page; absent likewise.
+	// DeviceUnmapPage is that time per page. Absent: as DeviceMapCall.
 	DeviceUnmapPage sim.Time `yaml:"device_unmap_page,omitempty"`
-	// LockCall is mlock, for each call. P: 3 us.
+	// LockCall is the time of mlock per call. P: 3 us.
 	LockCall sim.Time `yaml:"lock_call"`
-	// LockAbsent is what it needs for an absent anonymous page. P, T: 3 us.
+	// LockAbsent is the time of mlock per absent anonymous page. P, T: 3 us.
 	LockAbsent sim.Time `yaml:"lock_absent"`
-	// LockPresent is what it needs for a page that is there.
+	// LockPresent is the time of mlock per present page.
 	LockPresent sim.Time `yaml:"lock_present"`
-	// UnlockCall is munlock, for each call.
+	// UnlockCall is the time of munlock per call.
 	UnlockCall sim.Time `yaml:"unlock_call"`
-	// UnlockPage is what it needs for each page.
+	// UnlockPage is the time of munlock per page.
 	UnlockPage sim.Time `yaml:"unlock_page"`
-	// MapCall is mmap. T: 2 us.
+	// MapCall is the time of mmap. T: 2 us.
 	MapCall sim.Time `yaml:"map_call"`
-	// UnmapCall is munmap, for each call.
+	// UnmapCall is the time of munmap per call.
 	UnmapCall sim.Time `yaml:"unmap_call"`
-	// UnmapPage is what it needs for each page that was there.
+	// UnmapPage is the time of munmap per page that was present.
 	UnmapPage sim.Time `yaml:"unmap_page"`
-	// ProtectCall is mprotect, for each call.
+	// ProtectCall is the time of mprotect per call.
 	ProtectCall sim.Time `yaml:"protect_call"`
-	// ProtectPage is what it needs for each page that was there.
+	// ProtectPage is the time of mprotect per page that was present.
 	ProtectPage sim.Time `yaml:"protect_page"`
-	// ForkCall is fork, for each call.
+	// ForkCall is the time of fork per call.
 	ForkCall sim.Time `yaml:"fork_call"`
-	// ForkPage is what it needs for each page that is there, or on storage.
+	// ForkPage is the time of fork per page that is present or on storage.
 	ForkPage sim.Time `yaml:"fork_page"`
-	// SyncCall is fsync, for each call.
+	// SyncCall is the time of fsync per call.
 	SyncCall sim.Time `yaml:"sync_call"`
-	// SyncPage is what it needs for each page that it writes, beside storage.
+	// SyncPage is the time of fsync per page written, besides storage.
 	SyncPage sim.Time `yaml:"sync_page"`
-	// FaultMap is the first access to a page of a file, or of shared memory, that is in memory.
+	// FaultMap is the time of the first access to a page of a file, or of shared
+	// memory, that is in memory.
 	FaultMap sim.Time `yaml:"fault_map"`
-	// FaultMajor is what a core does for a page that has to be read from
-	// storage, beside the wait for that.
+	// FaultMajor is the core time for a page that must be read from storage,
+	// besides the wait for storage.
 	FaultMajor sim.Time `yaml:"fault_major"`
-	// ReclaimScan is what it takes to look at a page to see whether it was used.
+	// ReclaimScan is the time to check whether a page was used.
 	ReclaimScan sim.Time `yaml:"reclaim_scan"`
-	// ReclaimPage is what it takes to take a page away, beside storage.
+	// ReclaimPage is the time to evict a page, besides storage.
 	ReclaimPage sim.Time `yaml:"reclaim_page"`
-	// HugePages says whether anonymous memory gets pages of 2 MiB: HugeNever,
-	// as is an empty text, or HugeAlways (transparent_hugepage).
+	// HugePages selects pages of 2 MiB for anonymous memory: HugeNever (also the
+	// empty string) or HugeAlways (transparent_hugepage).
 	HugePages string `yaml:"huge_pages"`
-	// CollapseMin is how many pages of 2 MiB have to be there for khugepaged to
-	// make them one, 1 to 512 (512 less max_ptes_none).
+	// CollapseMin is how many of the 512 pages must be present before khugepaged
+	// collapses them into a huge page, 1 to 512 (512 less max_ptes_none).
 	CollapseMin int `yaml:"collapse_min"`
-	// CollapseDelay is how long khugepaged waits when there is something for it.
+	// CollapseDelay is how long khugepaged waits before it handles new work.
 	CollapseDelay sim.Time `yaml:"collapse_delay"`
-	// FaultHuge is the first write to a huge page.
+	// FaultHuge is the time of the first write to a huge page.
 	FaultHuge sim.Time `yaml:"fault_huge"`
-	// CollapseCall is what khugepaged needs to look at 2 MiB.
+	// CollapseCall is khugepaged's time to check 2 MiB.
 	CollapseCall sim.Time `yaml:"collapse_call"`
-	// CollapsePage is what it needs for each of their 512 pages when it makes them one.
+	// CollapsePage is khugepaged's time for each of the 512 pages that it
+	// collapses.
 	CollapsePage sim.Time `yaml:"collapse_page"`
-	// SplitHuge is what it takes to make a huge page 512 small ones.
+	// SplitHuge is the time to split a huge page into 512 small ones.
 	SplitHuge sim.Time `yaml:"split_huge"`
-	// CopyPage is what it takes to give a page another frame.
+	// CopyPage is the time to move a page to another frame.
 	CopyPage sim.Time `yaml:"copy_page"`
-	// FaultInterrupt is the handler of the SMMU's interrupt, beside Interrupt. P: 1 us in all.
+	// FaultInterrupt is the time of the SMMU's interrupt handler, besides
+	// Interrupt. P: 1 us in all.
 	FaultInterrupt sim.Time `yaml:"fault_interrupt"`
-	// FaultTasklet is what a tasklet that resolves faults of devices needs for
-	// each run, beside what it reads from the device, brings in and sends. P: 4
-	// us with up to 16 reads of the FIFO.
+	// FaultTasklet is the time per run of a tasklet that resolves device faults,
+	// besides reading from the device, bringing in pages and sending. P: 4 us with
+	// up to 16 reads of the FIFO.
 	FaultTasklet sim.Time `yaml:"fault_tasklet"`
-	// FaultBatch is how many absent pages such a tasklet deals with in a run, 0 to 2^20; if there are
-	// more it schedules itself. P: it reads the FIFO up to 16 times, two reads for each page. 0, or
-	// absent: as many as come while it runs.
+	// FaultBatch is how many absent pages such a tasklet handles in one run, 0 to
+	// 2^20. If there are more, it schedules itself again. P: it reads the FIFO up
+	// to 16 times, two reads per page. 0, or absent: all that come while it runs.
 	FaultBatch int `yaml:"fault_batch,omitempty"`
-	// NetlinkSend is what the kernel needs to give a message to a process (netlink). P: 7 us.
+	// NetlinkSend is the kernel's time to send a message to a process (netlink).
+	// P: 7 us.
 	NetlinkSend sim.Time `yaml:"netlink_send"`
-	// NetlinkReceive is what a thread that waits for it busily needs to read
-	// and decode a message. P: the explicit request to send again, in user
-	// space, takes 1 us in all.
+	// NetlinkReceive is the time of a spinning thread to read and decode a
+	// message. P: the explicit request to send again, in user space, takes 1 us in
+	// all.
 	NetlinkReceive sim.Time `yaml:"netlink_receive"`
-	// NetlinkQueue is how many messages a process may have that it has not
-	// read; the kernel drops others. 0 to 2^20.
+	// NetlinkQueue is how many unread messages a process may have, 0 to 2^20; the
+	// kernel drops more.
 	NetlinkQueue int `yaml:"netlink_queue"`
-	// ClearFault says when the driver of the SMMU clears a bank's FSR: ClearEarly or ClearLate.
+	// ClearFault selects when the SMMU driver clears a bank's FSR: ClearEarly or
+	// ClearLate.
 	ClearFault string `yaml:"clear_fault"`
-	// BankHold is how long a process keeps a bank of the SMMU at least that it
-	// has taken from another, if there are more processes than banks; at least
-	// 1 us. Less than nic.fault_pause and a page-in let processes take banks
-	// from each other in vain.
+	// BankHold is how long a process keeps an SMMU bank at least after taking it
+	// from another process, at least 1 us. It matters if there are more processes
+	// than banks. If it is shorter than nic.fault_pause and a page-in, processes
+	// may take banks from each other without progress.
 	BankHold sim.Time `yaml:"bank_hold"`
-	// InvalidatePages is how many pages are invalidated one by one, 0 to 2^20;
-	// for more of them the bank forgets all.
+	// InvalidatePages is up to how many pages are invalidated one by one, 0 to
+	// 2^20. For more pages the whole bank is invalidated.
 	InvalidatePages int `yaml:"invalidate_pages"`
-	// Invalidate is what it costs to tell a device that a range of addresses
-	// has changed, for each range.
+	// Invalidate is the time to notify a device of a changed range of addresses,
+	// per range.
 	Invalidate sim.Time `yaml:"invalidate"`
-	// Acknowledge is how long the driver then waits on its core until the
-	// device says that it uses the range no more, for each range; what is on
-	// its way at the device may take longer. Absent: it is part of Invalidate.
+	// Acknowledge is how long the driver then waits on its core, per range, until
+	// the device confirms that it makes no new access to the range. Accesses in
+	// flight may take longer. Absent: included in Invalidate.
 	Acknowledge sim.Time `yaml:"acknowledge,omitempty"`
 }
 
-// ownTables reports whether devices have tables of their own.
+// ownTables reports whether devices have their own tables.
 func (s *OSSpec) ownTables() bool { return s.DeviceTables == OwnTables }
 
-// Batch is FaultBatch, or how many pages are more than there are if it has no bound.
+// Batch returns FaultBatch. If it has no bound, Batch returns a number larger
+// than that of all pages.
 func (s *OSSpec) Batch() int {
 	if s.FaultBatch == 0 {
 		return math.MaxInt
@@ -228,7 +240,7 @@ func (s *OSSpec) Batch() int {
 func (s *OSSpec) On() bool { return s.Kind != "" && s.Kind != NoOS }
 
 // Validate returns every violation, each with the field's name in a profile.
-// cores is how many the node has.
+// cores is the number of cores of the node.
 func (s *OSSpec) Validate(cores int) error {
 	var wrong fields.Errors
 	if s.Kind != "" {
@@ -266,7 +278,7 @@ func (s *OSSpec) Validate(cores int) error {
 	return wrong.Join()
 }
 
-// consistent notes what of the sizes does not go together.
+// consistent reports sizes that contradict each other.
 func (s *OSSpec) consistent(wrong *fields.Errors) {
 	if s.Memory < HugeBytes || s.Memory%HugeBytes != 0 {
 		wrong.Add("memory", fmt.Errorf("%v, expected a multiple of %v", s.Memory, sim.Size(HugeBytes)))

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What a system cannot be is one error that names the field and what was
-// expected; absent, nothing is wrong.
+// An impossible system is one error that names the field and the expected
+// value. An absent system is valid.
 func TestSpecs(t *testing.T) {
 	for override, want := range map[string]string{
 		"kind=windows":        `kind: "windows", expected none or linux`,
@@ -43,7 +43,7 @@ func TestSpecs(t *testing.T) {
 	require.NoError(t, new(host.StorageSpec).Validate())
 }
 
-// spans is a tracer that remembers.
+// spans is a tracer that records everything.
 type spans struct {
 	tracks []string
 	spans  []string
@@ -62,8 +62,8 @@ func (s *spans) Instant(sim.TrackID, string, sim.Time, uint64, ...sim.Arg) {}
 
 func (s *spans) Counter(sim.TrackID, string, sim.Time, float64) {}
 
-// The timeline shows an interrupt, the tasklet behind it and what it does, and
-// the program that they interrupt.
+// The timeline shows an interrupt, its tasklet and the tasklet's work, and the
+// program that they interrupt.
 func TestTimelineOfACore(t *testing.T) {
 	tracer := &spans{}
 	eng := sim.New(1)

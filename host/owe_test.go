@@ -9,11 +9,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Work that is owed takes the core with what follows it: everything ends when
-// it would have ended with a wait for each, whatever interrupts and tasklets
-// take meanwhile and whoever else is on the core, and cores have been busy with
-// the same. (Work of no length may be before an interrupt of its moment or
-// behind.)
+// Owed work takes the core together with the next work. Everything ends at the
+// same time as with one wait for each, for any interrupts, tasklets and other
+// threads on the core, and the cores are busy with the same work. (Work of no
+// length may be before or after an interrupt at its moment.)
 func TestOwedWorkTakesTheSameTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type part struct{ owed, run sim.Time }
@@ -62,7 +61,7 @@ func TestOwedWorkTakesTheSameTime(t *testing.T) {
 	})
 }
 
-// A thread that waits has done what it owes before.
+// A thread completes its owed work before it waits.
 func TestOwedWorkIsDoneBeforeAWait(t *testing.T) {
 	m := newMachine(1, CPUSpec{})
 	var at []sim.Time

@@ -9,10 +9,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A device with tables of its own has no page because a program has touched it
-// (NPF'17 §4: "mapping is done lazily via NPFs"): it has what get_user_pages or
-// mlock has brought, and what was prepared. It is told of a page once for each
-// call, whether it was absent or only not in its tables.
+// A touch of a program does not give a page to a device with its own tables
+// (NPF'17 §4: "mapping is done lazily via NPFs"). The device has the pages
+// brought in by get_user_pages or mlock, and prepared pages. Each call notifies
+// the device once, whether its pages were absent or only missing from the
+// device's tables.
 func TestOwnTables(t *testing.T) {
 	program(t, func(w *world) {
 		prepared := w.p.Space().Alloc(page)
@@ -40,9 +41,9 @@ func TestOwnTables(t *testing.T) {
 	}, "device_tables=own", "gup_fault=50us", "put_page=0ns")
 }
 
-// What a device has no entry of goes away without it: an invalidation costs
-// nothing then. Else it costs what it costs with the tables of the process, and
-// the page that comes next is not in the device's tables.
+// If a device has no entry of a page, invalidating the page costs nothing.
+// Otherwise it costs the same as with the tables of the process, and the next
+// page there is not in the device's tables.
 func TestOwnTablesAreInvalidated(t *testing.T) {
 	discard := func(tables string, device bool) (took sim.Time) {
 		program(t, func(w *world) {
@@ -67,16 +68,16 @@ func TestOwnTablesAreInvalidated(t *testing.T) {
 	require.Equal(t, discard(host.OwnTables, true)-7*us, discard(host.OwnTables, false))
 }
 
-// told is a notifier that has nothing to do.
+// told is a notifier that does nothing.
 type told struct{}
 
 func (told) InvalidateRange(_, _ uint64, _ bool) {}
 
 func (told) Sync(*host.Thread) {}
 
-// A huge page is one entry: a device that a part of it was brought for has all
-// of it, and loses what goes away of it, which costs what an invalidation
-// costs. The rest it keeps, a page each.
+// A huge page is one entry. If a part of it is brought in for a device, the
+// device has all of it. When a part goes away, the device loses that part, at
+// the cost of an invalidation, and keeps the other pages.
 func TestOwnTablesOfHugePages(t *testing.T) {
 	program(t, func(w *world) {
 		w.p.Register(told{})
@@ -100,8 +101,9 @@ func TestOwnTablesOfHugePages(t *testing.T) {
 	}, "device_tables=own", "huge_pages=always", "memory=256MiB", "gup_fault=50us", "put_page=0ns", "invalidate=3us", "acknowledge=4us")
 }
 
-// What went away before anybody was to be told, or before the program began, is
-// nobody's debt: the next that a device has nothing of costs nothing.
+// Pages that went away before there was a notifier, or before the program
+// began, leave no cost: a later invalidation of pages that the device does not
+// have is free.
 func TestOwnTablesOweNothing(t *testing.T) {
 	program(t, func(w *world) {
 		a := w.mmap(2 * page)

@@ -1,23 +1,22 @@
 package host
 
-// Pages are neighbouring pages of an address space.
+// Pages is a run of adjacent pages of an address space.
 type Pages struct {
 	First uint64 // address of the first
-	Count int    // 0: none
+	Count int    // 0: no pages
 }
 
-// PageTable is the states of the pages of an address space, kept beside its
-// bytes, and what the operating system does about a page that a program cannot
-// have: one that was never touched, that is shared until it is written, that
-// lies on storage. The size of a page is its own business.
+// PageTable keeps the states of the pages of an address space. It also handles
+// pages that a program cannot use as they are: never touched, copy on write, or
+// on storage. Each page table chooses its page size.
 type PageTable interface {
-	// Touch is told that a core is about to read or write n bytes, at least 1,
-	// at addr. It returns the first pages among them that the core cannot have
-	// as they are, or the zero Pages.
+	// Touch prepares a core's access to n bytes, at least 1, at addr. It returns
+	// the first of their pages that the core cannot use as they are, or the zero
+	// Pages.
 	Touch(addr, n uint64, write bool) Pages
-	// Fault gives a thread pages that Touch has returned: the thread works for
-	// them and may wait, as for storage. It then touches the bytes again. With
-	// t nil, before the program begins, that takes no time. The error says why
-	// it cannot have them; the program ends with it.
+	// Fault provides pages that Touch returned. The thread works for them and may
+	// wait, for example for storage. It then touches the bytes again. With t nil,
+	// before the program begins, it takes no time. If it returns an error, the
+	// program ends with it.
 	Fault(t *Thread, p Pages, write bool) error
 }

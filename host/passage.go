@@ -2,18 +2,18 @@ package host
 
 import "github.com/spinsim/spinsim/smmu"
 
-// passage is what a bus has asked an IOMMU at a time: an access, or a piece of
-// a stream, as one request for each contiguous range. What most are, one range
-// that hits, needs none.
+// passage is one question of the bus to an IOMMU, about an access or a piece of
+// a stream. It has one request per contiguous range. The usual question, one
+// range that hits, needs no passage.
 type passage struct {
 	iommu    *IOMMU
 	access   *Access
 	off      int
 	requests []smmu.Request
 	open     int           // requests without an answer
-	failed   *smmu.Request // one that tells the end of all, nil: all are OK so far
+	failed   *smmu.Request // request that decides the result; nil: all are OK so far
 	result   smmu.Result   // of failed
-	next     *passage      // of the same access, or free
+	next     *passage      // of the same access, or in the free list
 }
 
 func (m *IOMMU) take() *passage {
@@ -31,7 +31,7 @@ func (m *IOMMU) release(p *passage) {
 }
 
 // hit is Translate without a passage. It is for the bus only, which keeps the
-// flight until the end; not so, nothing has happened.
+// flight until the end. If it returns false, it has had no effect.
 func (m *IOMMU) hit(a *Access, off, n int) bool {
 	addr, k := a.At(off)
 	if k < n {
@@ -47,7 +47,7 @@ func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
 		return Denied, true
 	}
 	p := m.take()
-	p.access, p.off, p.result, p.open = a, off, smmu.OK, 1 // the last is Translate itself
+	p.access, p.off, p.result, p.open = a, off, smmu.OK, 1 // the last one is Translate itself
 	p.divide(a, off, n)
 	for i := range p.requests {
 		r := &p.requests[i]
@@ -63,8 +63,8 @@ func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
 	return p.settle(), true
 }
 
-// unbound reports whether the process has no bank, and who shares them will
-// give it one: the question waits for that.
+// unbound reports whether the process has no bank but will get one from the
+// driver. The question then waits.
 func (p *passage) unbound() bool {
 	m, a := p.iommu, p.access
 	if p.result != smmu.Denied || m.driver == nil || m.smmu.BankOf(a.Space.pdid) >= 0 {
@@ -76,7 +76,7 @@ func (p *passage) unbound() bool {
 	return true
 }
 
-// unpark asks the questions that have waited for a bank.
+// unpark repeats the questions that waited for a bank.
 func (m *IOMMU) unpark(space *AddressSpace) {
 	parked := space.parked
 	space.parked = nil
@@ -85,7 +85,6 @@ func (m *IOMMU) unpark(space *AddressSpace) {
 	}
 }
 
-// again asks a question once more.
 func (m *IOMMU) again(p *passage) {
 	a, off, n := p.access, p.off, 0
 	for i := range p.requests {
@@ -98,7 +97,8 @@ func (m *IOMMU) again(p *passage) {
 	}
 }
 
-// divide makes the requests. They are all there before the first is asked: they keep their places.
+// divide makes the requests. All exist before the first is sent, so their
+// addresses stay valid.
 func (p *passage) divide(a *Access, off, n int) {
 	for end := off + n; off < end; {
 		addr, k := a.At(off)
@@ -117,7 +117,7 @@ func (p *passage) Translated(r *smmu.Request, res smmu.Result) {
 		return
 	}
 	m, a := p.iommu, p.access
-	// it had no bank when that was found, and has one now
+	// it had no bank when the request failed, and has one now
 	if p.result == smmu.Denied && m.driver != nil {
 		p.land()
 		m.again(p)
@@ -126,7 +126,7 @@ func (p *passage) Translated(r *smmu.Request, res smmu.Result) {
 	m.bus.Translated(a, p.settle())
 }
 
-// rank orders results: the end of an access is the highest of its ranges.
+// rank orders results: an access ends with the highest result of its ranges.
 var rank = [...]int{smmu.OK: 0, smmu.Ignored: 1, smmu.Terminated: 2, smmu.Permission: 3, smmu.Fault: 3, smmu.Denied: 4, smmu.Stale: 5}
 
 func (p *passage) note(r *smmu.Request, res smmu.Result) {
@@ -138,9 +138,9 @@ func (p *passage) note(r *smmu.Request, res smmu.Result) {
 	}
 }
 
-const failedRequest = 1 // of smmu.Request.Op
+const failedRequest = 1 // for smmu.Request.Op
 
-// settle is the end of the question: what has been let pass stays with its access until Done.
+// settle ends the question. Its flights stay with the access until Done.
 func (p *passage) settle() Status {
 	m, a := p.iommu, p.access
 	if p.result == smmu.OK {
@@ -153,13 +153,13 @@ func (p *passage) settle() Status {
 	return s
 }
 
-// status is what a bus makes of a result.
+// status converts an SMMU result to a bus status.
 func (m *IOMMU) status(a *Access, p *passage) Status {
 	switch p.result {
 	case smmu.Ignored:
 		return Ignored
-	// for another access's fault, or because the driver has not resolved that
-	// of this one
+	// because of another access's fault, or because the driver did not resolve
+	// this one
 	case smmu.Terminated:
 		if m.driver != nil && m.driver.Unresolvable(a.Space, p.failed.Failed(), p.failed.Write) {
 			return Denied
@@ -174,7 +174,7 @@ func (m *IOMMU) status(a *Access, p *passage) Status {
 	return Denied
 }
 
-// land ends what the SMMU has let pass.
+// land ends all flights of the passage.
 func (p *passage) land() {
 	for i := range p.requests {
 		if p.requests[i].Op != failedRequest {

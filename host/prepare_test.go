@@ -8,12 +8,12 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// preparedPages are those that are prepared, of 512.
+// preparedPages is the number of prepared pages; memory has 512.
 const preparedPages = 1000
 
 var preparedIn = []string{"memory=2MiB", "watermark_min=128KiB", "watermark_low=256KiB", "watermark_high=512KiB"}
 
-// prepare prepares them, and returns where they are and their bytes.
+// prepare prepares them, and returns their address and bytes.
 func prepare(w *world) (a uint64, raw []byte, err error) {
 	s := w.p.Space()
 	a = s.Alloc(preparedPages * page)
@@ -23,10 +23,10 @@ func prepare(w *world) (a uint64, raw []byte, err error) {
 	return a, raw, s.Prepare(a, preparedPages*page)
 }
 
-// Memory that is prepared beyond what there is lies on storage when programs
-// begin, those pages first that were prepared first, and takes no time until
-// then; what the program has set, also when a page was away already, comes
-// back, to it and to a child that shares what is on storage.
+// Prepared memory that exceeds physical memory is on storage when programs
+// begin, the pages prepared first being moved first. It takes no time until
+// then. The bytes set by the program come back, also if a page was moved
+// before, to the program and to a child that shares pages on storage.
 func TestPreparedBeyondMemory(t *testing.T) {
 	var majors [2]int64
 	for i := range majors {
@@ -73,7 +73,7 @@ func TestPreparedBeyondMemory(t *testing.T) {
 	require.GreaterOrEqual(t, majors[0], int64(preparedPages-512))
 }
 
-// Without storage, or with all of it used, what is prepared beyond what there is is an error.
+// Without storage, or with a full one, preparing more than fits is an error.
 func TestPreparedWithoutRoom(t *testing.T) {
 	program(t, func(w *world) {
 		_, _, err := prepare(w)
@@ -86,7 +86,7 @@ func TestPreparedWithoutRoom(t *testing.T) {
 	}, []string{"swap=1MiB"}, preparedIn...)
 }
 
-// An allocation of no bytes is no mapping, and the books agree.
+// An allocation of no bytes makes no mapping, and the kernel's books agree.
 func TestNoBytes(t *testing.T) {
 	program(t, func(w *world) {
 		s := w.p.Space()

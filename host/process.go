@@ -8,33 +8,33 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Process is the kernel's view of a process: its mappings, and the state of
-// each page beside its bytes (mm_struct). It is the page table of its
-// AddressSpace and, for devices, its smmu.Tables.
+// Process is the kernel's record of a process: its mappings and the state of
+// each page (mm_struct). It is the page table of its AddressSpace and, for
+// devices, its smmu.Tables.
 type Process struct {
 	kernel      *Kernel
 	name        string
 	space       *AddressSpace
-	mappings    []mapping // in order of address
+	mappings    []mapping // sorted by address
 	regions     map[uint64]*region
 	directories [2]map[uint64]*directory
-	latest      *region // of the latest access
+	latest      *region // region of the latest access
 	root        uint64  // physical address of the first table
 	notifiers   []Notifier
-	lock        Mutex // of mappings
-	// pages that devices with tables of their own have lost, and nobody has
-	// paid for
+	lock        Mutex // protects mappings
+	// pages that devices with their own tables have lost and that are not paid for
 	expelled int
-	resident int     // entries with a page of their own or shared
-	held     []frame // of the fault that is being resolved
+	resident int     // entries with a page, own or shared
+	held     []frame // by the fault being resolved
 	large    [][]byte
-	splits   int // of huge pages that nobody has paid for
+	splits   int // splits of huge pages that are not paid for
 	gone     bool
-	exits    []func() // what drivers do when it ends
-	hollowed bool     // pages were given back whose addresses remain: they have bytes
+	exits    []func() // called by drivers' request when it ends
+	hollowed bool     // some pages were freed but not their addresses: their bytes may be not zero
 }
 
-// mapping is neighbouring pages that were mapped together and are alike (vm_area_struct).
+// mapping is adjacent pages that were mapped together and have the same
+// attributes (vm_area_struct).
 type mapping struct {
 	start, end uint64
 	prot       Prot
@@ -42,17 +42,17 @@ type mapping struct {
 	unforked   bool // DontFork
 	shared     bool
 	file       *File  // nil: anonymous and private
-	first      uint32 // the file's page at start
+	first      uint32 // index of the file's page at start
 }
 
-// Prot is what a program may do with a mapping.
+// Prot is a program's access right to a mapping.
 type Prot uint8
 
-// Protections.
+// Access rights.
 const (
 	ProtNone  Prot = 0
 	ProtRead  Prot = 1
-	ProtWrite Prot = 3 // reading included
+	ProtWrite Prot = 3 // includes reading
 )
 
 func (m *mapping) allows(write bool) bool {
@@ -78,13 +78,13 @@ func (k *Kernel) NewProcess(name string) *Process {
 // Name is the name given to NewProcess.
 func (p *Process) Name() string { return p.name }
 
-// Kernel is the kernel it belongs to.
+// Kernel returns the kernel of the process.
 func (p *Process) Kernel() *Kernel { return p.kernel }
 
-// Space is its memory as programs and devices reach it.
+// Space returns the memory of the process, for programs and devices.
 func (p *Process) Space() *AddressSpace { return p.space }
 
-// Resident is how many pages it has in memory.
+// Resident returns the number of its pages in memory.
 func (p *Process) Resident() int { return p.resident }
 
 // alloc is AddressSpace.Alloc: an anonymous mapping that takes no time.
@@ -97,10 +97,11 @@ func (p *Process) alloc(n int) uint64 {
 	return addr
 }
 
-// Gone reports whether Exit has ended it: it has no memory any more, and gets none.
+// Gone reports whether Exit has ended the process: it has no memory and gets
+// none.
 func (p *Process) Gone() bool { return p.gone }
 
-// span checks the range of a call, and returns the pages of n bytes at addr.
+// span checks the range of a call and returns the bounds of its pages.
 func (p *Process) span(what string, addr, n uint64) (start, end uint64, err error) {
 	if top := uint64(1) << p.kernel.spec.AddressBits; addr > top || n > top-addr {
 		return 0, 0, fmt.Errorf("process %s: %s of %d bytes at %#x: %w of %d bits", p.name, what, n, addr, ErrRange, p.kernel.spec.AddressBits)
@@ -108,7 +109,8 @@ func (p *Process) span(what string, addr, n uint64) (start, end uint64, err erro
 	return pageOf(addr), pageEnd(addr + n), nil
 }
 
-// begin takes the lock for a call that makes mappings. With an error it is not taken.
+// begin takes the lock for a call that makes mappings. After an error the lock
+// is not taken.
 func (p *Process) begin(t *Thread, what string) error {
 	p.lock.Lock(t, mmapLock)
 	if p.gone {
@@ -118,8 +120,8 @@ func (p *Process) begin(t *Thread, what string) error {
 	return nil
 }
 
-// Map makes a mapping of n bytes, at least 1, that is private and anonymous:
-// zeros, of which a page takes memory when it is first written (mmap).
+// Map makes a private anonymous mapping of n zeros, at least 1 (mmap). A page
+// takes memory at its first write.
 func (p *Process) Map(t *Thread, n int) (addr uint64, err error) {
 	if n < 1 {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
@@ -137,13 +139,13 @@ func (p *Process) mapAnonymous(n int) (addr uint64, err error) {
 		return 0, err
 	}
 	p.back(addr, n)
-	if n > 0 { // a mapping of no bytes is none
+	if n > 0 { // a mapping of no bytes is not recorded
 		p.mappings = append(p.mappings, mapping{start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite})
 	}
 	return addr, nil
 }
 
-// back gives addresses bytes of the process's own.
+// back allocates the process's own bytes for addresses.
 func (p *Process) back(addr uint64, n int) {
 	if p.space.guard != nil {
 		p.space.append(addr, p.space.guard.Alloc(n), true)
@@ -157,7 +159,7 @@ func (p *Process) back(addr uint64, n int) {
 	p.poison(addr, addr+uint64(n))
 }
 
-// place returns an address for n bytes: large mappings begin on 2 MiB.
+// place returns an address for n bytes. Large mappings begin on 2 MiB.
 func (p *Process) place(n int) (uint64, error) {
 	addr := p.space.next
 	if n >= HugeBytes {
@@ -172,8 +174,8 @@ func (p *Process) place(n int) (uint64, error) {
 func pageOf(addr uint64) uint64  { return addr &^ (PageBytes - 1) }
 func pageEnd(addr uint64) uint64 { return (addr + PageBytes - 1) &^ (PageBytes - 1) }
 
-// mapping returns the mapping of an address, nil if there is none. It is valid
-// until mappings change.
+// mapping returns the mapping of an address, nil if there is none. The result
+// is valid until mappings change.
 func (p *Process) mapping(va uint64) *mapping {
 	i, _ := slices.BinarySearchFunc(p.mappings, va, func(m mapping, va uint64) int {
 		if m.end <= va {
@@ -187,8 +189,8 @@ func (p *Process) mapping(va uint64) *mapping {
 	return nil
 }
 
-// Mapping returns where the mapping of an address begins and ends, multiples of
-// 4 KiB; ok is false if there is none.
+// Mapping returns the bounds of the mapping of an address, multiples of 4 KiB;
+// ok is false if there is none.
 func (p *Process) Mapping(addr uint64) (start, end uint64, ok bool) {
 	m := p.mapping(addr)
 	if m == nil {
@@ -197,13 +199,14 @@ func (p *Process) Mapping(addr uint64) (start, end uint64, ok bool) {
 	return m.start, m.end, true
 }
 
-// Present reports whether a device may use the page of an address as it is. It takes no time.
+// Present reports whether a device can use the page of an address without a
+// fault. It takes no time.
 func (p *Process) Present(addr uint64, write bool) bool {
 	e := p.pte(pageOf(addr))
 	return e.allows(write) && p.admitted(e)
 }
 
-// split makes an address the beginning of a mapping, if it is in one.
+// split splits the mapping of an address, so that one begins at the address.
 func (p *Process) split(va uint64) {
 	m := p.mapping(va)
 	if m == nil || m.start == va {
@@ -219,8 +222,8 @@ func (p *Process) split(va uint64) {
 	p.mappings = slices.Insert(p.mappings, i, behind)
 }
 
-// bytes returns the bytes of a page in the process's backing: the last of a
-// mapping may have fewer than others.
+// bytes returns the bytes of a page in the process's backing. The last page of
+// a mapping may be shorter.
 func (p *Process) bytes(va uint64) []byte {
 	i := p.space.rangeOf(va)
 	if i < 0 {
@@ -232,9 +235,9 @@ func (p *Process) bytes(va uint64) []byte {
 	return r.data[off:end:end]
 }
 
-// Unmap takes n bytes at addr, a multiple of 4 KiB, away: pages and addresses
-// (munmap). Holes in them do not matter. It returns when no device uses them
-// any more.
+// Unmap removes n bytes at addr, a multiple of 4 KiB: pages and addresses
+// (munmap). The range may have holes. Unmap returns when no device uses the
+// pages any more.
 func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: munmap of %#x, expected a multiple of %d", p.name, addr, PageBytes)
@@ -255,12 +258,12 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	return nil
 }
 
-// AtExit has f called when the process ends, behind all else: drivers close
-// what they have opened for it (Linux: release of a file). A child of Fork has
-// nothing of it.
+// AtExit makes f run at the end of the process, after everything else. Drivers
+// close what they have opened for the process (Linux: release of a file).
+// Children of Fork do not inherit it.
 func (p *Process) AtExit(f func()) { p.exits = append(p.exits, f) }
 
-// Exit ends the process: all its memory is given back.
+// Exit ends the process and frees all its memory.
 func (p *Process) Exit(t *Thread) error {
 	p.lock.Lock(t, mmapLock)
 	defer p.lock.Unlock(t)
@@ -279,7 +282,7 @@ func (p *Process) Exit(t *Thread) error {
 	return nil
 }
 
-// leave forgets the process.
+// leave removes the process from the kernel's records.
 func (p *Process) leave() {
 	if p.gone {
 		return
@@ -289,7 +292,7 @@ func (p *Process) leave() {
 	p.kernel.processes = slices.DeleteFunc(p.kernel.processes, func(q *Process) bool { return q == p })
 }
 
-// release is AddressSpace.Release: the end of the simulation of the process.
+// release is AddressSpace.Release: the simulation of the process ends.
 func (p *Process) release() {
 	for _, b := range p.large {
 		lazy.Free(b)
@@ -297,7 +300,8 @@ func (p *Process) release() {
 	p.large = nil
 }
 
-// each calls f for each entry from start to end that is not zero, in order; f may change the entry.
+// each calls f for each nonzero entry from start to end, in order; f may change
+// the entry.
 func (p *Process) each(start, end uint64, f func(va uint64, e pte)) {
 	for _, base := range p.bases(start, end) {
 		r := p.regions[base>>hugeBits]
@@ -312,7 +316,7 @@ func (p *Process) each(start, end uint64, f func(va uint64, e pte)) {
 	}
 }
 
-// bases returns the regions between two addresses that were used, in order.
+// bases returns the used regions between two addresses, in order.
 func (p *Process) bases(start, end uint64) (all []uint64) {
 	if (end-start)>>hugeBits < uint64(len(p.regions)) {
 		for base := start &^ (HugeBytes - 1); base < end; base += HugeBytes {
@@ -331,13 +335,13 @@ func (p *Process) bases(start, end uint64) (all []uint64) {
 	return all
 }
 
-// count is how many pages there are.
+// count returns the number of present pages.
 func (p *Process) count(start, end uint64) (n int) {
 	p.each(start, end, func(uint64, pte) { n++ })
 	return n
 }
 
-// calm waits until no page is on its way anywhere.
+// calm waits until no page is in transfer.
 func (p *Process) calm(t *Thread, start, end uint64) error {
 	for busy := true; busy; {
 		busy = false
@@ -356,7 +360,7 @@ func (p *Process) calm(t *Thread, start, end uint64) error {
 	return nil
 }
 
-// drop takes pages and addresses away.
+// drop removes pages and addresses.
 func (p *Process) drop(t *Thread, start, end uint64) {
 	var frames []frame
 	p.each(start, end, func(va uint64, e pte) {
@@ -371,7 +375,7 @@ func (p *Process) drop(t *Thread, start, end uint64) {
 	}
 	p.split(start)
 	p.split(end)
-	var files []*File // that have no name
+	var files []*File // anonymous ones
 	p.mappings = slices.DeleteFunc(p.mappings, func(m mapping) bool {
 		gone := m.start >= start && m.end <= end
 		if gone && m.file != nil && m.file.anonymous {
@@ -390,7 +394,7 @@ func (p *Process) drop(t *Thread, start, end uint64) {
 	}
 }
 
-// forget takes the bytes of addresses away.
+// forget removes the bytes of addresses.
 func (p *Process) forget(start, end uint64) {
 	p.poison(start, end)
 	if p.space.guard == nil && !poison.On {
@@ -399,7 +403,7 @@ func (p *Process) forget(start, end uint64) {
 	p.space.remove(start, end)
 }
 
-// poison overwrites what the process has of its own at some addresses, in tests.
+// poison overwrites the process's own bytes at some addresses, in tests.
 func (p *Process) poison(start, end uint64) {
 	if !poison.On {
 		return
@@ -407,7 +411,7 @@ func (p *Process) poison(start, end uint64) {
 	p.parts(start, end, func(r memoryRange) { poison.Bytes(r.data) })
 }
 
-// parts calls f for what the process has of its own at some addresses.
+// parts calls f for the process's own bytes at some addresses.
 func (p *Process) parts(start, end uint64, f func(r memoryRange)) {
 	for i := range p.space.ranges {
 		r := &p.space.ranges[i]

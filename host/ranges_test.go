@@ -10,9 +10,9 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// Calls with any range: what reaches beyond the address space, also by way of
-// 2^64, is one error that says so, takes no time and changes nothing; no other
-// range is called that.
+// Calls with any range: a range beyond the address space, also by overflow of
+// 2^64, gives one clear error, takes no time and changes nothing. Other ranges
+// do not give this error.
 func TestRangesBeyondTheAddressSpace(t *testing.T) {
 	program(t, func(w *world) {
 		const top = uint64(1) << 39
@@ -72,7 +72,8 @@ func TestRangesBeyondTheAddressSpace(t *testing.T) {
 	})
 }
 
-// A process that has ended says so, and gets neither memory nor children.
+// Calls of an ended process return an error: it gets neither memory nor
+// children.
 func TestGone(t *testing.T) {
 	program(t, func(w *world) {
 		p := w.Kernel.NewProcess("short")

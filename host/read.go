@@ -2,17 +2,16 @@ package host
 
 import "fmt"
 
-// maxCommand is how many pages a read asks of storage at a time: 1 MiB, which
-// is what Linux lets a command to a disk have (max_sectors_kb 1280, less what
-// is no power of two).
+// maxCommand is the largest read from storage, in pages: 1 MiB, as Linux allows
+// for one disk command (max_sectors_kb 1280, rounded down to a power of two).
 const maxCommand = 256
 
-// Read is pread: it brings the n bytes of the file from at on into the page
-// cache, as far as they are not there, and hands each piece of a page to use,
-// which may wait and keeps none of it; page is nil if the file was made by
-// Generate and it is zeros. Neighbouring pages that are absent are one command
-// to storage, for which the thread pays as for one fault that waits. What use
-// does with the bytes, such as a copy, is for the caller to charge.
+// Read is pread. It brings the n bytes of the file from at on into the page
+// cache, as far as they are absent. It passes each piece of a page to use,
+// which may wait and must not keep the piece. page is nil for zeros of a file
+// made by Generate. Adjacent absent pages are one command to storage; the
+// thread pays for it as for one major fault. The caller charges the work of
+// use, such as a copy.
 func (f *File) Read(t *Thread, p *Process, at, n int, use func(at int, page []byte) error) error {
 	if at < 0 || n < 0 || at > f.size-n {
 		return fmt.Errorf("process %s: read of %d bytes at %d of file %s, which has %d", p.name, n, at, f.name, f.size)
@@ -25,7 +24,7 @@ func (f *File) Read(t *Thread, p *Process, at, n int, use func(at int, page []by
 		page = make([]byte, PageBytes)
 	}
 	first, last := uint32(at/PageBytes), uint32((at+n-1)/PageBytes)
-	fresh := first // pages before it that were absent have been read by this call
+	fresh := first // absent pages before it were read by this call
 	for i := first; i <= last; i++ {
 		if _, is := f.pages[i]; !is {
 			brought, err := f.ahead(t, p, i, last)
@@ -39,12 +38,12 @@ func (f *File) Read(t *Thread, p *Process, at, n int, use func(at int, page []by
 			return err
 		}
 		g := f.kernel.memory.page(fr)
-		g.read = g.read || i >= fresh // the first use does not make a page young
+		g.read = g.read || i >= fresh // its first use does not make a page recently used
 		from, to := max(at, int(i)*PageBytes), min(at+n, (int(i)+1)*PageBytes)
 		if use == nil {
 			continue
 		}
-		g.held++ // it stays while the bytes are used
+		g.held++ // the page stays while the bytes are used
 		err = use(from, f.piece(i, from, to, page))
 		f.kernel.loosen(fr)
 		if err != nil {
@@ -54,7 +53,7 @@ func (f *File) Read(t *Thread, p *Process, at, n int, use func(at int, page []by
 	return nil
 }
 
-// piece returns bytes of a page that is there.
+// piece returns bytes of a present page.
 func (f *File) piece(i uint32, from, to int, page []byte) []byte {
 	start := int(i) * PageBytes
 	if f.generate == nil {
@@ -67,7 +66,7 @@ func (f *File) piece(i uint32, from, to int, page []byte) []byte {
 	return page[from-start : to-start]
 }
 
-// load fills a page of the cache from storage.
+// load reads a page into the cache from storage.
 func (f *File) load(i uint32) {
 	if f.generate == nil {
 		b := f.bytes(i)
@@ -75,8 +74,8 @@ func (f *File) load(i uint32) {
 	}
 }
 
-// ahead brings page i, which is absent, and those behind it that are, up to the
-// last, with one command. It returns how many.
+// ahead brings in page i, which is absent, and the absent pages directly after
+// it, up to last, with one command. It returns their number.
 func (f *File) ahead(t *Thread, p *Process, i, last uint32) (brought int, err error) {
 	k := f.kernel
 	var frames []frame
@@ -87,11 +86,11 @@ func (f *File) ahead(t *Thread, p *Process, i, last uint32) (brought int, err er
 		fr, err := k.alloc(t, p)
 		if err != nil {
 			if len(frames) > 0 {
-				break // with fewer
+				break // read fewer pages
 			}
 			return 0, err
 		}
-		if _, is := f.pages[j]; is { // somebody else has been faster
+		if _, is := f.pages[j]; is { // another thread was faster
 			k.putBack(fr)
 			break
 		}
@@ -117,8 +116,8 @@ func (f *File) ahead(t *Thread, p *Process, i, last uint32) (brought int, err er
 	return len(frames), nil
 }
 
-// Cached is how many pages of the file are in memory.
+// Cached returns the number of the file's pages in memory.
 func (f *File) Cached() int { return len(f.pages) }
 
-// Size is its length, bytes.
+// Size returns the length of the file in bytes.
 func (f *File) Size() int { return f.size }

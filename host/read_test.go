@@ -13,15 +13,16 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// command is the time of a command of pages: 6 us of a fault that waits, then
-// the device, 80 us and 1.5 GB/s, 2 us of its interrupt and the context switch.
+// command returns the time of a command of so many pages: 6 us for a major
+// fault, then the device with 80 us and 1.5 GB/s, 2 us of its interrupt, and
+// the context switch.
 func command(pages int) sim.Time {
 	bandwidth, _ := sim.ParseRate("1.5GB/s")
 	return 6*us + 80*us + bandwidth.Time(int64(pages)*page) + 2*us + us
 }
 
-// A read brings neighbours that are absent with one command, and each hole
-// between pages that are there with one; what is there costs nothing.
+// A read brings in adjacent absent pages with one command, and each hole
+// between present pages with one. Present pages cost nothing.
 func TestRead(t *testing.T) {
 	k := stored(t, func(w *world) {
 		f, content, err := w.Kernel.Create("file", 20*page-50)
@@ -50,7 +51,7 @@ func TestRead(t *testing.T) {
 		require.ErrorContains(t, f.Read(w.th, w.p, 19*page, page, nil), "read of 4096 bytes at 77824 of file file, which has 81870")
 		require.ErrorIs(t, f.Read(w.th, w.p, 0, page, func(int, []byte) error { return errStop }), errStop)
 
-		a, err := w.p.MapFile(w.th, f, 0, page, true) // what a program writes to a mapping is read, too
+		a, err := w.p.MapFile(w.th, f, 0, page, true) // a read also returns what was written to a mapping
 		require.NoError(t, err)
 		w.touch(a, 1, true)
 		b, _ := w.p.Space().Cores(a, 1)
@@ -66,7 +67,8 @@ func TestRead(t *testing.T) {
 
 var errStop = errors.New("stop")
 
-// counted is a file whose pages have their number, but for every third, which is zeros.
+// counted is the content of a file: every page holds its number, but every
+// third is zeros.
 func counted(at int, into []byte) bool {
 	if at/page%3 == 2 {
 		return true
@@ -76,8 +78,8 @@ func counted(at int, into []byte) bool {
 	return false
 }
 
-// A file that is generated reads as generated, however often memory was too
-// small to keep it, and takes none for its bytes: this one has a terabyte.
+// A generated file reads as generated, even if memory is too small to keep it,
+// and its bytes take no memory: this one has a terabyte.
 func TestGenerated(t *testing.T) {
 	k := stored(t, func(w *world) {
 		f, err := w.Kernel.Generate("disk", 1<<40, counted)
@@ -108,7 +110,8 @@ func TestGenerated(t *testing.T) {
 	require.Zero(t, k.Stats().FileWrites)
 }
 
-// Several threads that read the same pages at the same time wait for one command.
+// Several threads that read the same pages at the same time wait for one
+// command.
 func TestReadTogether(t *testing.T) {
 	stored(t, func(w *world) {
 		f, err := w.Kernel.Generate("disk", 64*page, counted)
@@ -128,9 +131,9 @@ func TestReadTogether(t *testing.T) {
 	}, nil)
 }
 
-// A page that is read again stays longer than those that are read once (two
-// lists, as mapped pages have): page 0 is there after as many others as memory
-// has.
+// A page that is read again stays longer than pages that are read once (two
+// lists, as for mapped pages). Page 0 is still present after as many other
+// pages as memory has.
 func TestReadAgain(t *testing.T) {
 	stored(t, func(w *world) {
 		f, err := w.Kernel.Generate("disk", 4096*page, counted)

@@ -10,15 +10,15 @@ import (
 // batch is how many pages are evicted together (SWAP_CLUSTER_MAX).
 const batch = 32
 
-// maxFailures is how many times in a row somebody looks at all pages in vain
-// before there is no memory for him; kswapd is left alone then until somebody
-// gives some back (MAX_RECLAIM_RETRIES). A tasklet, which cannot wait for who
-// has pinned it all, looks once.
+// maxFailures is how often in a row a thread scans all pages without success
+// before its allocation fails. After that many failures kswapd sleeps until
+// memory is freed (MAX_RECLAIM_RETRIES). A tasklet scans only once: it cannot
+// wait until pages are unpinned.
 const maxFailures = 16
 
-// alloc returns a frame for a process, which is nobody's until it is mapped. It
-// wakes kswapd when memory is low, and frees some itself when there is next to
-// none.
+// alloc returns a frame for a process. The frame is in hand until it is mapped.
+// alloc wakes kswapd when memory is low, and frees memory itself when it is
+// nearly exhausted.
 func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
 	for tries := maxFailures; k.memory.free <= int(k.spec.WatermarkMin/PageBytes); {
 		k.stats.Shortages++
@@ -62,8 +62,8 @@ func (k *Kernel) balance(t *Thread) {
 	}
 }
 
-// reclaim has a thread free memory, or wait for those who do. It reports
-// whether there may be some now.
+// reclaim makes a thread free memory, or wait for other threads that do. It
+// reports whether some may be free now.
 func (k *Kernel) reclaim(t *Thread) bool {
 	if t == nil {
 		return k.early()
@@ -79,9 +79,9 @@ func (k *Kernel) reclaim(t *Thread) bool {
 	return true
 }
 
-// early frees memory for a program that is being prepared, of what programs
-// that have not begun were given: that is on storage when they begin. It
-// reports whether there is some now.
+// early frees memory for the setup of a program. It takes pages from programs
+// that have not begun; these pages are on storage when they begin. It reports
+// whether some memory is free now.
 func (k *Kernel) early() bool {
 	before := k.stats
 	n := k.shrink(nil)
@@ -90,8 +90,8 @@ func (k *Kernel) early() bool {
 	return n > 0
 }
 
-// shrink evicts some of the pages that were not used for long, and returns how
-// many are free because of that.
+// shrink evicts some pages that were not used recently, and returns how many it
+// freed.
 func (k *Kernel) shrink(t *Thread) int {
 	spec := k.spec
 	for left := 2*(k.active.n+k.inactive.n) + batch; left > 0; {
@@ -121,7 +121,7 @@ func (k *Kernel) shrink(t *Thread) int {
 			run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
 			continue
 		}
-		k.evicting++ // from now on it is worth a wait
+		k.evicting++ // from now on waiting is worthwhile
 		run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
 		freed := k.evict(t, victims)
 		k.evicting--
@@ -133,7 +133,7 @@ func (k *Kernel) shrink(t *Thread) int {
 	return 0
 }
 
-// hurry has those look again who wait for memory.
+// hurry wakes the threads that wait for memory.
 func (k *Kernel) hurry() {
 	for _, w := range k.short {
 		w.Wake()
@@ -142,8 +142,7 @@ func (k *Kernel) hurry() {
 }
 
 // refill moves pages from the active list to the inactive one until that is as
-// long: those that were not used since they were last looked at, the others get
-// another turn.
+// long. Pages used since the last scan stay active for another round.
 func (k *Kernel) refill() {
 	for n := k.active.n; n > 0 && k.inactive.n < k.active.n; n-- {
 		f := k.active.tail
@@ -156,9 +155,10 @@ func (k *Kernel) refill() {
 	}
 }
 
-// look reports whether a page was used since it was last looked at, and whether it has to stay.
+// look reports whether a page was used since the last scan, and whether it must
+// stay.
 func (k *Kernel) look(g *page) (used, stays bool) {
-	// the last is about to be free
+	// the last case is about to be freed
 	stays = k.homeless(g) || g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil
 	used, g.read = g.read, false
 	for _, at := range g.maps {
@@ -172,7 +172,7 @@ func (k *Kernel) look(g *page) (used, stays bool) {
 	return used, stays
 }
 
-// homeless reports whether there is no place on storage for a page.
+// homeless reports whether storage has no place for a page.
 func (k *Kernel) homeless(g *page) bool {
 	if g.file != nil && !g.file.anonymous || g.slot != 0 && !g.dirty {
 		return false
@@ -180,7 +180,7 @@ func (k *Kernel) homeless(g *page) bool {
 	return k.swap.used >= k.swap.total
 }
 
-// isolate takes a page from everybody who has it: who wants it waits from now on.
+// isolate unmaps a page from all its users; they wait if they want it again.
 func (k *Kernel) isolate(g *page) {
 	g.locked = true
 	for _, at := range g.maps {
@@ -191,8 +191,8 @@ func (k *Kernel) isolate(g *page) {
 	}
 }
 
-// evict writes pages that were isolated and frees them; those for which there
-// is no room on storage stay. It returns how many were freed.
+// evict writes isolated pages to storage and frees them; pages without room on
+// storage stay. It returns the number of freed pages.
 func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
 	k.settle(t, victims)
 	run(t, k.spec.ReclaimPage*sim.Time(len(victims)), "reclaim")
@@ -226,7 +226,7 @@ func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
 	return freed
 }
 
-// settle waits until no device uses pages that were isolated.
+// settle waits until no device uses the isolated pages.
 func (k *Kernel) settle(t *Thread, frames []frame) {
 	var all []*Process
 	ranges := map[*Process]int{}
@@ -242,7 +242,7 @@ func (k *Kernel) settle(t *Thread, frames []frame) {
 	}
 }
 
-// destination finds where a page can be written to; false: nowhere.
+// destination finds a place on storage for a page; false: there is none.
 func (k *Kernel) destination(g *page) bool {
 	switch {
 	case k.storage == nil:
@@ -262,7 +262,7 @@ func (k *Kernel) destination(g *page) bool {
 	return true
 }
 
-// restore gives a page back to those from whom it was taken.
+// restore gives an isolated page back to its users.
 func (k *Kernel) restore(f frame) {
 	g := k.memory.page(f)
 	g.locked = false
@@ -275,8 +275,8 @@ func (k *Kernel) restore(f frame) {
 	g.wake()
 }
 
-// farewell frees a page whose content is on storage. Early: whoever has it may
-// still write the bytes.
+// farewell frees a page whose content is on storage. early: its users may still
+// write the bytes.
 func (k *Kernel) farewell(f frame, early bool) {
 	g := k.memory.page(f)
 	k.stats.Reclaimed++

@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// reuser uses an access for something else as soon as it has ended.
+// reuser reuses an access as soon as it has ended.
 type reuser struct {
 	bus   host.Bus
 	ended []int
@@ -28,9 +28,9 @@ func (r *reuser) Ended(a *host.Access, i int, _ host.Status) {
 	}
 }
 
-// An access is its client's again when it has ended: the streams behind it come
-// all the same, also on a bus that charges nothing for bytes, where the end of
-// one stream and the beginning of the next are at the same moment.
+// A client may reuse an access when it has ended. The later streams come all
+// the same, also on a bus that charges nothing for bytes, where one stream ends
+// and the next begins at the same moment.
 func TestAccessIsTheClientsAgain(t *testing.T) {
 	for _, charge := range []string{host.ChargeFull, host.ChargeLatency} {
 		eng := sim.New(1)

@@ -2,26 +2,26 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// Server is a resource that serves one request at a time in the order they
-// come: a bus, a memory controller, a core. The zero value is idle and has no
-// bandwidth limit.
+// Server is a resource that serves one request at a time, in the order of
+// arrival: a bus, a memory controller, a core. The zero value is idle and has
+// no bandwidth limit.
 type Server struct {
 	free  sim.Time
 	busy  sim.Time
 	bytes int64
 
-	// Rate is how fast bytes are served; 0: they take no time.
+	// Rate is the rate of service; 0: bytes take no time.
 	Rate sim.Rate
 }
 
-// Reserve takes the server for n bytes as soon after now as it is free and
-// returns when service begins and ends.
+// Reserve takes the server for n bytes, from now or as soon as it is free, and
+// returns the beginning and end of the service.
 func (s *Server) Reserve(now sim.Time, n int64) (start, end sim.Time) {
 	s.bytes += n
 	return s.Hold(now, s.Rate.Time(n))
 }
 
-// Hold takes the server for the duration d as soon after now as it is free.
+// Hold takes the server for d, from now or as soon as it is free.
 func (s *Server) Hold(now, d sim.Time) (start, end sim.Time) {
 	start = max(now, s.free)
 	end = start.Later(d)
@@ -30,11 +30,13 @@ func (s *Server) Hold(now, d sim.Time) (start, end sim.Time) {
 	return start, end
 }
 
-// Free is when the server has served all it was given.
+// Free returns when the server will have served all requests.
 func (s *Server) Free() sim.Time { return s.free }
 
-// Busy is the time spent serving so far, including requests accepted for later.
+// Busy returns the time of service so far, including requests accepted for
+// later.
 func (s *Server) Busy() sim.Time { return s.busy }
 
-// Bytes is the number of bytes served so far, including requests accepted for later.
+// Bytes returns the number of bytes served so far, including requests accepted
+// for later.
 func (s *Server) Bytes() int64 { return s.bytes }

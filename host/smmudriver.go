@@ -6,47 +6,48 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// SMMUDriver is the kernel's driver of an IOMMU: it gives processes banks,
-// tells the SMMU what has changed in their tables, and serves its faults. What
-// is done about a fault is its FaultHandler's matter.
+// SMMUDriver is the kernel's driver of an IOMMU. It assigns banks to processes,
+// reports changes of their tables to the SMMU, and serves its faults. A
+// FaultHandler decides what to do about a fault.
 type SMMUDriver struct {
 	kernel  *Kernel
 	iommu   *IOMMU
 	spec    *OSSpec
 	handler FaultHandler
 	pageIn  pageIn
-	early   bool // FSR is cleared before the page has come
-	line    *IRQ // of all banks
+	early   bool // clear FSR before the page is present
+	line    *IRQ // shared by all banks
 	risen   []int
-	unbound []*AddressSpace // wait for a bank, in the order in which they came
+	unbound []*AddressSpace // processes that wait for a bank, in order of arrival
 	binder  *Tasklet
 	refused map[refusal]struct{}
 	stats   DriverStats
 }
 
-// DriverStats counts what a driver has done.
+// DriverStats counts the work of a driver.
 type DriverStats struct {
-	Faults        int64 // recorded by the SMMU and served; others had the same cause, or fault again
-	Multiple      int64 // of those, with FSR.MULTI: there were others
+	Faults        int64 // recorded by the SMMU and served; others had the same cause, or recur
+	Multiple      int64 // faults with FSR.MULTI: more faults came
 	Unresolvable  int64
 	Invalidations int64 // ranges
 	Rebound       int64 // banks taken from another process
 }
 
-// DeviceFault is a fault of a device, as the registers of its bank tell it (T §3.2.1).
+// DeviceFault is a fault of a device, read from the registers of its bank (T
+// §3.2.1).
 type DeviceFault struct {
 	Process    *Process
 	Bank       int
-	Addr       uint64 // FAR: of the access, not of its page
+	Addr       uint64 // FAR: exact address of the access
 	Write      bool   // FSYNR.WNR
-	Permission bool   // FSR.PF: the page is there, but may not be written
-	Multiple   bool   // FSR.MULTI: there were others since
+	Permission bool   // FSR.PF: the page is present but not writable
+	Multiple   bool   // FSR.MULTI: more faults came since
 	Stalled    bool   // FSR.SS: the access waits for Resolved or Refuse
 	Flow       uint64 // of the access, for timelines
 }
 
-// FaultHandler is what a node does about faults of its devices. It is called by
-// the driver's interrupt handler, which may not wait: it schedules a tasklet.
+// FaultHandler handles the faults of a node's devices. The driver's interrupt
+// handler calls it, so it must not wait: it schedules a tasklet.
 type FaultHandler interface {
 	Fault(t *Thread, f DeviceFault)
 }
@@ -58,10 +59,10 @@ type refusal struct {
 	write bool
 }
 
-// NewSMMUDriver makes a kernel serve an IOMMU. Faults bring the page that is in
-// the registers, and nothing else, until Serve says otherwise. FSR is cleared
-// when it has come: a NIC that tries again by itself would else interrupt the
-// core for ever.
+// NewSMMUDriver makes a kernel serve an IOMMU. Until Serve is called, a fault
+// brings in the page in the registers and no other. FSR is cleared when the
+// page is present. Otherwise a NIC that retries on its own would interrupt the
+// core endlessly.
 func NewSMMUDriver(k *Kernel, m *IOMMU) *SMMUDriver {
 	d := &SMMUDriver{kernel: k, iommu: m, spec: k.spec, refused: map[refusal]struct{}{}}
 	d.line = k.cpu.RequestIRQ(k.spec.InterruptCore, "SMMU", d.contextFaults)
@@ -72,17 +73,18 @@ func NewSMMUDriver(k *Kernel, m *IOMMU) *SMMUDriver {
 	return d
 }
 
-// Serve gives the faults of devices to h. FSR is cleared as OSSpec.ClearFault says.
+// Serve makes h handle the faults of devices. OSSpec.ClearFault selects when
+// FSR is cleared.
 func (d *SMMUDriver) Serve(h FaultHandler) { d.handler, d.early = h, d.spec.ClearFault == ClearEarly }
 
-// PageIn is what a FaultHandler may do with a fault that is not its own: it
-// brings the page in as on a node without one.
+// PageIn is for a FaultHandler that does not want a fault: it brings in the
+// page, as on a node without a FaultHandler.
 func (d *SMMUDriver) PageIn(t *Thread, f DeviceFault) { d.pageIn.Fault(t, f) }
 
-// Stats returns the counts.
+// Stats returns the driver's counts.
 func (d *SMMUDriver) Stats() DriverStats { return d.stats }
 
-// Admit lets devices reach the memory of a process.
+// Admit gives devices access to the memory of a process.
 func (d *SMMUDriver) Admit(p *Process) error {
 	if err := d.iommu.Admit(p.space, p); err != nil {
 		return err
@@ -97,8 +99,8 @@ func (d *SMMUDriver) Interrupt(bank int) {
 	d.line.Raise()
 }
 
-// contextFaults is the interrupt handler: it reads the registers of each bank
-// that has a fault, and clears FSR, as that of Linux does
+// contextFaults is the interrupt handler. It reads the registers of each bank
+// with a fault and clears FSR, as the Linux driver does
 // (arm_smmu_context_fault).
 func (d *SMMUDriver) contextFaults(t *Thread) {
 	s := &d.iommu.smmu
@@ -130,24 +132,25 @@ func (d *SMMUDriver) contextFaults(t *Thread) {
 	}
 }
 
-// Clear clears FSR of a bank. With HUPCF 0 its other accesses are processed from then on.
+// Clear clears FSR of a bank. With HUPCF 0 the bank processes its other
+// accesses from then on.
 func (d *SMMUDriver) Clear(bank int) {
 	s := &d.iommu.smmu
 	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
 }
 
-// Resolved is to be called for a fault whose page has come: what the bank has
-// stalled is tried again.
+// Resolved reports that the page of a fault is present: the bank retries
+// stalled accesses.
 func (d *SMMUDriver) Resolved(f *DeviceFault) { d.resume(f, 0) }
 
-// Refuse is to be called for a fault whose page will not come: the access ends
-// with DENIED when it is tried next, or at once if it is stalled.
+// Refuse reports that the page of a fault will not come. The access ends with
+// DENIED: at once if it is stalled, else at its next try.
 func (d *SMMUDriver) Refuse(f *DeviceFault) {
 	d.Deny(f.Process, f.Addr, f.Write)
 	d.resume(f, 1)
 }
 
-// Deny lets accesses to a page that a process cannot have end with DENIED,
+// Deny makes accesses to a page that a process cannot have end with DENIED,
 // until it may have the page.
 func (d *SMMUDriver) Deny(p *Process, addr uint64, write bool) {
 	d.stats.Unresolvable++
@@ -158,8 +161,8 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	if d.iommu.banks[f.Bank] != f.Process.space {
 		return // another process has the bank now
 	}
-	// while something is stalled, FSR.SS, others are noted in FSR.MULTI only,
-	// and try again with it
+	// while an access is stalled (FSR.SS), further faults only set FSR.MULTI, and
+	// retry with it
 	if !d.early || f.Stalled {
 		d.Clear(f.Bank)
 	}
@@ -169,8 +172,8 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	}
 }
 
-// Unresolvable implements IOMMUDriver. What was refused stays so until the
-// process may have the page.
+// Unresolvable implements IOMMUDriver. A refusal holds until the process may
+// have the page.
 func (d *SMMUDriver) Unresolvable(space *AddressSpace, addr uint64, write bool) bool {
 	r := refusal{space, pageOf(addr), write}
 	if _, known := d.refused[r]; !known {
@@ -194,8 +197,8 @@ func (d *SMMUDriver) Unbound(space *AddressSpace) {
 	d.binder.Schedule(d.spec.InterruptCore)
 }
 
-// bind is the tasklet that gives banks to processes which have none, and takes
-// them from those that have not used theirs for longest (ours: T and P have no
+// bind is the tasklet that gives banks to processes without one. It takes them
+// from the processes that have been idle for longest (ours: T and P have no
 // more processes than banks).
 func (d *SMMUDriver) bind(t *Thread) {
 	for len(d.unbound) > 0 {
@@ -215,8 +218,7 @@ func (d *SMMUDriver) bind(t *Thread) {
 	}
 }
 
-// pageIn is the FaultHandler of a node whose libraries have none: it brings the
-// page in the registers.
+// pageIn is the default FaultHandler: it brings in the page in the registers.
 type pageIn struct {
 	driver *SMMUDriver
 	queue  []DeviceFault
@@ -243,7 +245,7 @@ func (h *pageIn) serve(t *Thread) {
 		h.queue = append(h.queue[:0], h.queue[1:]...)
 		t.Follow(f.Flow)
 		err := f.Process.GetUserPages(t, pageOf(f.Addr), PageBytes, f.Write, &pin)
-		if err == nil || errors.Is(err, ErrNoMemory) { // there may be some when the device asks again
+		if err == nil || errors.Is(err, ErrNoMemory) { // memory may be free when the device asks again
 			h.driver.Resolved(&f)
 		} else {
 			h.driver.Refuse(&f)
@@ -252,19 +254,21 @@ func (h *pageIn) serve(t *Thread) {
 	}
 }
 
-// watch is the Notifier of a process: it keeps the SMMU from using what is no longer so.
+// watch is the Notifier of a process: it keeps the SMMU from using old
+// translations.
 type watch struct {
 	driver *SMMUDriver
 	space  *AddressSpace
 }
 
-// InvalidateRange implements Notifier. Ranges that have more pages than the
-// first TLB has entries are not worth a command for each: the bank forgets all.
+// InvalidateRange implements Notifier. For a range with more pages than the
+// first TLB has entries, it invalidates the whole bank instead of sending one
+// command per page.
 func (w *watch) InvalidateRange(start, end uint64, tables bool) {
 	d := w.driver
 	bank := d.iommu.BankOf(w.space)
 	if bank < 0 {
-		return // whoever gets one is invalidated then
+		return // a process that gets a bank is invalidated then
 	}
 	d.stats.Invalidations++
 	s := &d.iommu.smmu
@@ -282,7 +286,7 @@ func (w *watch) Sync(t *Thread) {
 	d := w.driver
 	bank := d.iommu.BankOf(w.space)
 	if bank < 0 {
-		return // no access was in flight when it was taken
+		return // no access was in flight when the bank was taken
 	}
 	y := &smmu.Sync{Client: synced{}, Ref: t}
 	if d.iommu.smmu.Sync(bank, y) {
@@ -293,7 +297,7 @@ func (w *watch) Sync(t *Thread) {
 	}
 }
 
-// synced is the client of a Sync, whose Ref is the thread that waits.
+// synced is the client of a Sync. Its Ref is the waiting thread.
 type synced struct{}
 
 // Synced implements smmu.SyncClient.

@@ -2,23 +2,24 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// pass is one go of a core through its tasklets (Linux: __do_softirq). What is scheduled meanwhile
-// is the next round of it, until a bound is met: then the rest waits for a thread, ksoftirqd, so
-// that the core's programs have their turn.
+// pass is one go of a core through its tasklets (Linux: __do_softirq). Newly
+// scheduled tasklets are its next round, until a limit is reached. Then the
+// thread ksoftirqd runs the rest, so that the core's programs have their turn.
 type pass struct {
 	on       bool
 	since    sim.Time
 	rounds   int
 	left     int  // tasklets of the round that have not begun
-	deferred bool // the thread has to begin the next pass
+	deferred bool // ksoftirqd must begin the next pass
 	daemon   *Thread
 }
 
-// begins reports whether the core's next tasklet may begin. If not, ksoftirqd begins it later.
+// begins reports whether the core's next tasklet may begin now. If not,
+// ksoftirqd begins it later.
 func (s *system) begins() bool {
 	p := &s.pass
 	switch {
-	case p.deferred: // Linux 4.9: what interrupts schedule meanwhile is left to the thread, too
+	case p.deferred: // Linux 4.9: ksoftirqd also runs the tasklets that interrupts schedule meanwhile
 		return false
 	case p.left > 0:
 		p.left--
@@ -34,7 +35,7 @@ func (s *system) begins() bool {
 	return true
 }
 
-// exceeded reports whether a pass ends although tasklets wait.
+// exceeded reports whether a pass must end although tasklets wait.
 func (s *system) exceeded() bool {
 	p, spec := &s.pass, &s.cpu.spec
 	if spec.SoftirqRounds == 0 {
@@ -55,8 +56,8 @@ func (s *system) postpone() {
 	p.daemon.Wake()
 }
 
-// ksoftirqd is the code of the thread. It has the core in turn with other threads, and when its
-// turn has come there is another pass.
+// ksoftirqd is the code of the thread. It takes turns with other threads; each
+// turn is another pass.
 func (s *system) ksoftirqd(t *Thread) {
 	for {
 		for !s.pass.deferred {
@@ -68,9 +69,9 @@ func (s *system) ksoftirqd(t *Thread) {
 	}
 }
 
-// wanted reports whether a thread waits for the core and none was interrupted in its work there:
-// then the one that waits is next (Linux: need_resched). Threads behind one that was interrupted
-// have to wait in any case.
+// wanted reports whether a thread waits for the core and no thread was
+// interrupted there: then the waiting thread is next (Linux: need_resched).
+// Threads behind an interrupted one must wait in any case.
 func (c *Core) wanted(now sim.Time) bool {
 	waits := false
 	for _, q := range c.queue {

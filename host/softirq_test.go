@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// busy is a tasklet of d that schedules itself until it has run so many times.
+// busy is a tasklet of length d that schedules itself until it has run so many
+// times.
 func (m *machine) busy(name string, d sim.Time, times int, done *sim.Time) *Tasklet {
 	k := m.NewTasklet(name, nil)
 	k.f = func(t *Thread) {
@@ -25,10 +26,10 @@ func (m *machine) busy(name string, d sim.Time, times int, done *sim.Time) *Task
 }
 
 // A tasklet of 10 has 20 rounds from 5 on. A program that computes 100 from 0
-// on goes on when a bound is met: after four rounds, or, with 25 of time, after
-// the third. Then ksoftirqd switches, 7, and each of its passes has as many
-// rounds. A program that wakes at 32 on an idle core has it at the end of that
-// round, 35, and ksoftirqd behind it.
+// on continues when a limit is reached: after four rounds or, with 25 of time,
+// after the third. Then ksoftirqd needs 7 to switch, and each of its passes has
+// as many rounds. A program that wakes at 32 on an idle core gets it at the end
+// of that round, 35, and ksoftirqd follows.
 func TestTaskletsLeaveTheCore(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -61,8 +62,8 @@ func TestTaskletsLeaveTheCore(t *testing.T) {
 	}
 }
 
-// Whatever the tasklets do, a program that wakes on a core where no other works waits for no more
-// than a round of them, and all tasklets end.
+// For any tasklets, a program that wakes on a core where no other works waits
+// for at most one round of them, and all tasklets end.
 func TestNobodyStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := CPUSpec{SoftirqRounds: rapid.IntRange(1, 12).Draw(t, "rounds"), SoftirqTime: sim.Time(rapid.IntRange(0, 200).Draw(t, "time"))}

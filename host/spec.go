@@ -7,45 +7,46 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounds of a Spec: far beyond any node, and such that no sum of times overflows.
+// Bounds of a Spec: far beyond any real node, but no sum of times overflows.
 const (
-	maxTime  = sim.Second // of every latency
+	maxTime  = sim.Second // bound of every latency
 	maxCores = 4096
 	maxLine  = 1 << 16
 	maxChunk = 1 << 20
 )
 
 // Spec describes the processor and memory of a node. It is the host section of
-// a profile, where each value's source stands; there are no defaults.
+// a profile, which also has the source of each value. There are no defaults.
 type Spec struct {
 	// Cores is the number of processor cores, 1 to 4096.
 	Cores int `yaml:"cores"`
-	// Poll is the time of one look at a completion in memory that the NIC has
-	// just written, at most 1 s.
+	// Poll is the time to look at a completion in memory that the NIC has just
+	// written, at most 1 s.
 	Poll sim.Time `yaml:"poll"`
-	// PollCached is the same where the interface has written into the core's
-	// cache, as ExaNeSt's mailbox does (TR-488 §4.4), at most 1 s; absent: no
-	// interface does, and such a look takes Poll.
+	// PollCached is the same for a completion that the interface has written into
+	// the core's cache, as ExaNeSt's mailbox does (TR-488 §4.4), at most 1 s.
+	// Absent: no interface does, and such a look takes Poll.
 	PollCached sim.Time `yaml:"poll_cached,omitempty"`
-	// Message is what the code of ExaNet-MPI takes for a message on each side,
-	// apart from what other fields charge: the stores, the looks, the elements
-	// of lists; at most 1 s. Absent: nothing. MPI over Portals charges none.
+	// Message is the time of ExaNet-MPI's code per message and side, at most 1 s.
+	// It excludes work that other fields charge: stores, looks, list elements.
+	// Absent: 0. MPI over Portals does not charge it.
 	Message sim.Time `yaml:"message,omitempty"`
-	// Match is the time a process takes to match a message that has arrived
-	// against its own list of receives, at most 1 s.
+	// Match is the time of a process to match an arrived message against its own
+	// list of receives, at most 1 s.
 	Match sim.Time `yaml:"match"`
 	// MemoryLatency is the time of one access to DRAM, 1 ps to 1 s.
 	MemoryLatency sim.Time `yaml:"memory_latency"`
-	// MemoryBandwidth is what all cores and, on an integrated NIC, its DMA
-	// share. A byte takes at most 1 ms.
+	// MemoryBandwidth is shared by all cores and, on an integrated NIC, its DMA. A
+	// byte takes at most 1 ms.
 	MemoryBandwidth sim.Rate `yaml:"memory_bandwidth"`
 	// LineBytes is the size of a cache line, 1 to 65,536.
 	LineBytes int `yaml:"line_bytes" unit:"B"`
-	// CoreBandwidth is how fast one core can read and write memory in sequence:
-	// it has only a few cache lines under way. A byte takes at most 1 ms.
+	// CoreBandwidth is the rate at which one core reads and writes memory
+	// sequentially; few cache lines can be in flight at once. A byte takes at most
+	// 1 ms.
 	CoreBandwidth sim.Rate `yaml:"core_bandwidth"`
-	// CopyChunk is the piece in which a core's stream takes the shared memory
-	// bandwidth, bytes: a line to 1 MiB.
+	// CopyChunk is the piece in which a core's stream uses the shared memory
+	// bandwidth, in bytes: a line to 1 MiB.
 	CopyChunk int `yaml:"copy_chunk" unit:"B"`
 }
 
@@ -65,12 +66,12 @@ func (s *Spec) Validate() error {
 	return wrong.Join()
 }
 
-// LookCached is the time of one look at what the interface has written into the
-// core's cache, or into memory if it cannot.
+// LookCached returns the time of a look at data that the interface has written
+// into the core's cache, or into memory if it cannot.
 func (s *Spec) LookCached() sim.Time { return cmp.Or(s.PollCached, s.Poll) }
 
-// StreamTime is how long one core needs at least to read and write n bytes in
-// sequence: whole lines at CoreBandwidth.
+// StreamTime returns the least time in which one core reads and writes n bytes
+// sequentially: whole lines at CoreBandwidth.
 func (s *Spec) StreamTime(n int64) sim.Time {
 	line := int64(s.LineBytes)
 	return s.CoreBandwidth.Time((n + line - 1) / line * line)

@@ -18,24 +18,25 @@ const (
 const maxQueueDepth = 1 << 16
 
 // StorageSpec describes the storage device of a node, for files and swap. It is
-// the storage section of a profile, where each value's source stands; there are
-// no defaults.
+// the storage section of a profile, which also has the source of each value.
+// There are no defaults.
 type StorageSpec struct {
-	// Kind is NoStorage, as is an empty text, or NVMe.
+	// Kind is NoStorage (also the empty string) or NVMe.
 	Kind string `yaml:"kind"`
-	// ReadLatency is from a command until its first byte comes, at most 1 s.
+	// ReadLatency is the time from a command to its first byte, at most 1 s.
 	ReadLatency sim.Time `yaml:"read_latency"`
-	// WriteLatency is from a command until its first byte is taken, at most 1 s.
+	// WriteLatency is the time from a command until the device takes its first
+	// byte, at most 1 s.
 	WriteLatency sim.Time `yaml:"write_latency"`
-	// Bandwidth is what all commands share. A byte takes at most 1 ms.
+	// Bandwidth is shared by all commands. A byte takes at most 1 ms.
 	Bandwidth sim.Rate `yaml:"bandwidth"`
-	// QueueDepth is how many commands the device has at a time, 1 to 65,536;
-	// others wait in the order in which they came.
+	// QueueDepth is how many commands the device handles at once, 1 to 65,536;
+	// others wait in the order of arrival.
 	QueueDepth int `yaml:"queue_depth"`
-	// Completion is what the core of the device's interrupt does for a command
-	// that has ended, at most 1 s.
+	// Completion is the interrupt core's time per completed command, at most 1 s.
 	Completion sim.Time `yaml:"completion"`
-	// Swap is the part of it for pages of anonymous memory, up to 16 TiB; 0: none.
+	// Swap is the part of the device for pages of anonymous memory, up to 16 TiB;
+	// 0: none.
 	Swap sim.Size `yaml:"swap"`
 }
 
@@ -61,18 +62,19 @@ func (s *StorageSpec) Validate() error {
 	return wrong.Join()
 }
 
-// errNoStorage is what needs storage on a node that has none.
+// errNoStorage is the error of calls that need storage on a node without any.
 var errNoStorage = errors.New("the node has no storage")
 
-// NewStorage makes a storage device of a node without an operating system, for
-// programs that drive it themselves; its interrupt goes to a core.
+// NewStorage makes a storage device for a node without an operating system:
+// programs drive it themselves. Its interrupt goes to core.
 func NewStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageSpec) *Storage {
 	return newStorage(eng, name, cpu, core, spec)
 }
 
-// Storage is the storage device of a node. A command waits until the device has
-// fewer than its queue's depth; its latency is its own, then its bytes take the
-// bandwidth in the order in which commands were begun. Its end is an interrupt.
+// Storage is the storage device of a node. A command waits until fewer commands
+// than the queue depth are active. Then it takes its latency, and then the
+// bandwidth for its bytes, in the order in which commands began. It ends with
+// an interrupt.
 type Storage struct {
 	spec    *StorageSpec
 	engine  *sim.Engine
@@ -83,18 +85,18 @@ type Storage struct {
 	ended   []*command
 	irq     *IRQ
 	stats   StorageStats
-	tracer  sim.Tracer // nil: nobody draws commands
+	tracer  sim.Tracer // nil: commands are not drawn
 	track   sim.TrackID
 }
 
-// StorageStats counts what a storage device has done.
+// StorageStats counts the work of a storage device.
 type StorageStats struct {
 	Reads, Writes           int64
 	BytesRead, BytesWritten int64
-	MostActive, MostWaiting int // at a time
+	MostActive, MostWaiting int // at one time
 }
 
-// command is a transfer of a thread, which waits for it.
+// command is a transfer for a waiting thread.
 type command struct {
 	t     *Thread
 	write bool
@@ -105,7 +107,8 @@ type command struct {
 
 const kindStored sim.Kind = 1 // P: the command
 
-// newStorage makes a device whose interrupt goes to a core. It is an actor of its own.
+// newStorage makes a device with an actor of its own. Its interrupt goes to
+// core.
 func newStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageSpec) *Storage {
 	s := &Storage{spec: spec, engine: eng, wire: Server{Rate: spec.Bandwidth}}
 	s.id = eng.Add(name, s)
@@ -117,7 +120,7 @@ func newStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageS
 	return s
 }
 
-// Stats returns its counts.
+// Stats returns the device's counts.
 func (s *Storage) Stats() StorageStats { return s.stats }
 
 // submit gives a command to the device.
@@ -148,7 +151,7 @@ func (s *Storage) begin() {
 	}
 }
 
-// Handle implements sim.Actor: the end of a command.
+// Handle implements sim.Actor: a command has ended.
 func (s *Storage) Handle(e *sim.Event) {
 	c, _ := e.P.(*command)
 	s.active--
@@ -158,8 +161,7 @@ func (s *Storage) Handle(e *sim.Event) {
 	s.draw(c)
 }
 
-// draw draws a command that has ended, from the moment at which a thread has
-// given it to the device.
+// draw draws an ended command, from the moment a thread submitted it.
 func (s *Storage) draw(c *command) {
 	if s.tracer == nil {
 		return
@@ -182,7 +184,7 @@ func (s *Storage) completions(t *Thread) {
 	}
 }
 
-// wait waits for the end of commands.
+// wait waits until all commands have ended.
 func (s *Storage) wait(t *Thread, all []*command) {
 	for _, c := range all {
 		for !c.done {
@@ -191,33 +193,32 @@ func (s *Storage) wait(t *Thread, all []*command) {
 	}
 }
 
-// transfer moves bytes, of which the thread waits for the end.
+// transfer moves bytes and makes the thread wait for the end.
 func (s *Storage) transfer(t *Thread, bytes int, write bool) {
 	c := &command{t: t, write: write, bytes: bytes}
 	s.submit(c)
 	s.wait(t, []*command{c})
 }
 
-// Disk is room on a storage device for a program that writes it by itself,
-// around the page cache: what is there when power is lost.
+// Disk is space on a storage device for a program that bypasses the page cache.
+// Its content survives a power loss.
 type Disk struct {
 	storage *Storage
 	content []byte
 }
 
-// Extent is a part of a Disk, bytes.
+// Extent is a range of a Disk, in bytes.
 type Extent struct{ At, Length int }
 
-// Disk makes room of n bytes, zeros.
+// Disk allocates a Disk of n zeros.
 func (s *Storage) Disk(n int) *Disk { return &Disk{s, lazy.Bytes(n)} }
 
-// Content is what is there: for setting it up, and for observers.
+// Content returns the stored bytes, for setting up and for observers.
 func (d *Disk) Content() []byte { return d.content }
 
-// Store has the device write extents, a command each, and returns when all are
-// there. memory copies the bytes of an extent, as they are when the device has
-// had them all: whoever changes them meanwhile does not know whether that is
-// there.
+// Store makes the device write extents, one command each, and returns when all
+// are stored. memory copies the bytes of an extent at the end of its command.
+// If the bytes change before, the stored content is undefined.
 func (d *Disk) Store(t *Thread, list []Extent, memory func(e Extent, into []byte)) {
 	all := make([]*command, len(list))
 	for i, e := range list {

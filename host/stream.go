@@ -1,21 +1,21 @@
 package host
 
-// streams are the streams of a bus. It has one turn at a time: the next piece
-// of the oldest stream that can go on. So they come one after the other (LogGP:
-// a NIC sends one message at a time) as long as memory is there; while a
-// translation of one is late, or its device decides about a fault, younger ones
-// of other lines use the bus, and it goes on with the next turn.
+// streams are the streams of a bus. Each turn transfers the next piece of the
+// oldest stream that can continue. So streams come one after the other (LogGP:
+// a NIC sends one message at a time) as long as their pages are present. While
+// a stream's translation is late, or its device decides about a fault, younger
+// streams of other lines use the bus. It continues with the next turn.
 type streams struct {
-	first, last *Access // that want a turn, by age
+	first, last *Access // streams that want a turn, by age
 	unfinished  int32
-	passing     bool // a piece is passing the bus, and the next turn comes when it has
+	passing     bool // a piece is passing the bus; the next turn comes after it
 }
 
-// Stream asks for the bytes of an access in pieces. Streams come one after the
-// other, in the order in which they were asked for. One that waits for a
-// translation, or that has failed and is not settled, lets others go past, but
-// none of its Order. One that waits for the writes Among which it is counts as
-// asked for when they have gone.
+// Stream requests the bytes of an access in pieces. Streams come one after the
+// other, in the order of their requests. A stream that waits for a translation,
+// or after a failure for Again or Drop, lets others overtake, but none of its
+// Order. If it waits for the writes Among which it is, it counts as requested
+// when they are done.
 func (b *Bus) Stream(a *Access) {
 	a.way, a.piece = aStream, 0
 	if o := a.Among; o != nil && o.first != nil {
@@ -26,7 +26,7 @@ func (b *Bus) Stream(a *Access) {
 	b.stream(a)
 }
 
-// stream is a stream that nothing Among which it is holds up.
+// stream starts a stream that does not wait for accesses Among which it is.
 func (b *Bus) stream(a *Access) {
 	s := &b.streams
 	b.begun++
@@ -46,21 +46,24 @@ func (b *Bus) stream(a *Access) {
 	b.post(b.request(), kindRequest, 0, 0, a)
 }
 
-// streamRequested is the request for a stream, or for the rest of one that has failed, at memory.
+// streamRequested handles the request for a stream, or for the rest of a failed
+// one, at memory.
 func (b *Bus) streamRequested(a *Access) {
 	a.state = ready
 	b.wants(a)
 	b.turn()
 }
 
-// wants puts a stream among those that want a turn, unless it waits for an older one of its Order.
+// wants adds a stream to those that want a turn, unless it waits for an older
+// one of its Order.
 func (b *Bus) wants(a *Access) {
 	if a.Order == nil || a.Order.firstStream == a {
 		b.queue(a)
 	}
 }
 
-// queue puts a stream that has its turn in its Order among those that want one of the bus.
+// queue adds a stream that is first in its Order to the streams that want a
+// turn.
 func (b *Bus) queue(a *Access) {
 	s := &b.streams
 	switch {
@@ -83,7 +86,8 @@ func (b *Bus) queue(a *Access) {
 	}
 }
 
-// turn gives the bus to the oldest stream that wants it, if no piece is passing.
+// turn gives the bus to the oldest stream that wants it, if no piece is
+// passing.
 func (b *Bus) turn() {
 	s := &b.streams
 	for s.first != nil && !s.passing {
@@ -104,14 +108,16 @@ func (b *Bus) turn() {
 	}
 }
 
-// letPass is a late translation of the next piece of a stream: it may have its turn.
+// letPass handles a late translation of a stream's next piece: the stream may
+// have a turn.
 func (b *Bus) letPass(a *Access) {
 	a.let, a.state = true, ready
 	b.wants(a)
 	b.turn()
 }
 
-// fetch sends the next piece of a stream, whose turn it is; the next turn comes when it has passed.
+// fetch sends the next piece of the stream that has the turn. The next turn
+// comes when the piece has passed.
 func (b *Bus) fetch(a *Access) {
 	i := int(a.piece)
 	from, to := a.Span(i)
@@ -130,7 +136,7 @@ func (b *Bus) fetch(a *Access) {
 		a.piece++
 		a.state = ready
 		b.queue(a)
-	} else { // a may be its client's again before the next turn
+	} else { // the client may use a again before the next turn
 		a.state = launched
 		b.streamEnded(a)
 	}
@@ -140,8 +146,8 @@ func (b *Bus) fetch(a *Access) {
 	}
 }
 
-// streamEnded takes a stream that has had its last turn, or is given up, out of
-// its line; the next one of it may have its own.
+// streamEnded removes a stream that had its last turn, or was given up, from
+// its line. The next stream of the line may have a turn.
 func (b *Bus) streamEnded(a *Access) {
 	b.streams.unfinished--
 	o := a.Order

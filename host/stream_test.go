@@ -11,14 +11,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// said is what a translator says when it is asked about a piece of a stream, and how late.
+// said is a translator's answer about a piece of a stream, and its delay.
 type said struct {
 	fault bool
 	late  sim.Time
 }
 
-// scripted is a translator that says of each piece of a stream what was written
-// down for it, and then OK.
+// scripted is a translator that gives the listed answers about each piece of a
+// stream, and then OK.
 type scripted struct {
 	bus    *host.Bus
 	engine *sim.Engine
@@ -50,7 +50,7 @@ func (s *scripted) Handle(e *sim.Event) {
 	s.bus.Translated(e.P.(*host.Access), host.Status(e.A))
 }
 
-// streamer is the reference: a stream as who would hold it against a list.
+// streamer is the reference model of a stream.
 type streamer struct {
 	line   int
 	pieces [][]said
@@ -59,11 +59,11 @@ type streamer struct {
 	at     []sim.Time // when its pieces are at the device
 }
 
-// turns gives the bus, turn by turn, to the oldest stream that wants one and is
-// the first of its line. It reports whether two things happen at one time,
-// which it does not order.
+// turns gives each turn of the bus to the oldest stream that wants one and is
+// first of its line. It reports whether two events have the same time: it does
+// not order them.
 func turns(all []*streamer, took, pause sim.Time) (tie bool) {
-	var free, busy sim.Time // when the next turn may come, and the last piece has passed
+	var free, busy sim.Time // when the next turn may come, and when the last piece has passed
 	var last *streamer
 	for {
 		var best *streamer
@@ -106,8 +106,8 @@ func turns(all []*streamer, took, pause sim.Time) (tie bool) {
 	}
 }
 
-// The bus is the reference's: whatever translations are late or fail, each turn
-// is that of the oldest stream that wants one and that no older one of its line
+// The bus equals the reference: for any late or failed translations, each turn
+// goes to the oldest stream that wants one and that no older stream of its line
 // holds up; to the picosecond.
 func TestStreamsTakeTurnsByAge(t *testing.T) {
 	compared := 0
@@ -160,14 +160,14 @@ func TestStreamsTakeTurnsByAge(t *testing.T) {
 }
 
 // A stream whose second piece is absent, or whose translation is late, holds up
-// nobody but its own line; those that have gone past cost it one piece at most.
+// only its own line. Streams that overtake cost it at most one piece.
 func TestStreamsGoPastOneThatWaits(t *testing.T) {
 	const piece, n = 1024, 8
 	spec := buses()["full duplex"]
 	took := spec.Bandwidth.Time(piece)
 	for _, c := range []struct {
 		said said
-		back sim.Time // when it wants to go on, after it was asked
+		back sim.Time // when it wants to continue, after the question
 	}{
 		{said{fault: true}, 2*latency + pause},
 		{said{late: took/2 + took}, took/2 + took},
@@ -192,10 +192,10 @@ func TestStreamsGoPastOneThatWaits(t *testing.T) {
 			s.lines[absent][1] = []said{c.said}
 			require.NoError(t, d.engine.Run())
 			asked := latency + took
-			passed := 2*latency + took // the first piece of the first is there
+			passed := 2*latency + took // the first piece of the first stream is at the device
 			require.Equal(t, passed, absent.when[0])
 			require.Equal(t, passed+took, other.when[0], "at once")
-			// It goes on with the first turn after it wants to.
+			// It continues with the first turn after it wants to.
 			pieces := min((c.back+took-1)/took, n)
 			resumes := asked + max(c.back, pieces*took)
 			require.Equal(t, resumes+took+latency, absent.when[1])

@@ -3,8 +3,8 @@ package host
 import "bytes"
 
 // swapSpace is the slots of the storage for pages of anonymous memory. A slot
-// has its bytes here as long as somebody refers to it: entries of tables,
-// shared memory, or a page in memory that is still the same. Slot 0 is none.
+// keeps its bytes as long as something refers to it: entries of tables, shared
+// memory, or an unchanged page in memory. Slot 0 is not used.
 type swapSpace struct {
 	slots []slot
 	free  []frame
@@ -15,8 +15,8 @@ type swapSpace struct {
 type slot struct {
 	refs int32
 	data []byte // nil: zeros
-	// not nil: where its bytes still are, since whoever has them prepares a
-	// program, and may write them until that begins
+	// if not nil, place of its bytes: a process that is being set up may write
+	// them until its program begins
 	early []byte
 }
 
@@ -39,7 +39,6 @@ func (s *swapSpace) take() (frame, bool) {
 	return frame(len(s.slots) - 1), true
 }
 
-// store fills a slot.
 func (s *swapSpace) store(i frame, data []byte) {
 	at := &s.slots[i]
 	at.early = nil
@@ -53,7 +52,7 @@ func (s *swapSpace) store(i frame, data []byte) {
 	copy(at.data, data)
 }
 
-// load brings what is in a slot.
+// load copies the content of a slot to into.
 func (s *swapSpace) load(into []byte, i frame) {
 	if early := s.slots[i].early; early != nil {
 		s.store(i, early)
@@ -65,7 +64,7 @@ func (s *swapSpace) load(into []byte, i frame) {
 	}
 }
 
-// data is what is in a slot; what is behind its end are zeros.
+// data returns the content of a slot; bytes after its end are zeros.
 func (s *swapSpace) data(i frame) []byte {
 	if at := &s.slots[i]; at.early != nil {
 		return at.early
@@ -73,21 +72,21 @@ func (s *swapSpace) data(i frame) []byte {
 	return s.slots[i].data
 }
 
-// leave ends the stay of a slot's bytes where they were, which somebody else may want now.
+// leave moves the content of a slot away from where it was, because that place
+// is needed.
 func (s *swapSpace) leave(bytes []byte, i frame) {
 	if early := s.slots[i].early; early != nil && &early[0] == &bytes[0] {
 		s.store(i, early)
 	}
 }
 
-// use refers to a slot once more.
+// use adds a reference to a slot.
 func (s *swapSpace) use(i frame) { s.slots[i].refs++ }
 
-// drop ends a reference.
 func (s *swapSpace) drop(i frame) {
 	at := &s.slots[i]
 	if at.refs--; at.refs < 0 {
-		panic("host: a slot of swap is freed twice") // a mistake of the kernel's
+		panic("host: a slot of swap is freed twice") // kernel bug
 	}
 	if at.refs == 0 {
 		at.data, at.early = nil, nil
@@ -96,7 +95,7 @@ func (s *swapSpace) drop(i frame) {
 	}
 }
 
-// swapIn brings a page that lies in a slot: a major fault.
+// swapIn brings in a page from a slot: a major fault.
 func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
 	f, err := k.alloc(t, p)
@@ -109,9 +108,9 @@ func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	}
 	g := k.memory.page(f)
 	g.held++
-	g.slot = e.frame // the reference of the entry
+	g.slot = e.frame // the entry's reference
 	p.set(va, pte{f, pteBusy})
-	if t != nil { // what comes back before the program begins was never away
+	if t != nil { // pages that return before the program begins never left
 		run(t, k.spec.FaultMajor, w.what)
 		k.storage.transfer(t, PageBytes, false)
 		k.stats.Major++
@@ -121,7 +120,7 @@ func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	g.held--
 	p.set(va, pte{})
 	p.attach(va, f, e.flags&pteNone|pteYoung)
-	// else it stays there as long as the page is the same
+	// else the slot keeps the content as long as the page is unchanged
 	if k.swap.slots[e.frame].refs > 1 || w.write {
 		k.dirty(g)
 	}
@@ -132,7 +131,7 @@ func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	return nil
 }
 
-// dirty notes that a page is being changed: what storage has of it is old.
+// dirty records that a page changes: its copy on storage is out of date.
 func (k *Kernel) dirty(g *page) {
 	g.dirty = true
 	if g.slot != 0 {

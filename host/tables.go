@@ -2,44 +2,43 @@ package host
 
 import "github.com/spinsim/spinsim/smmu"
 
-// pte is the entry of a page in the tables of a process, and what Linux keeps
-// of it elsewhere. The zero value is that of a page that nobody has touched.
+// pte is the entry of a page in the tables of a process, with data that Linux
+// keeps elsewhere. The zero value means never touched.
 type pte struct {
-	frame frame // mapped: the page; swapped: the slot
+	frame frame // if mapped, the page; if swapped, the slot
 	flags pteFlags
 }
 
 type pteFlags uint16
 
 const (
-	pteMapped pteFlags = 1 << iota // frame is its page
-	pteWrite                       // it may be written: it is its own and dirty
-	pteYoung                       // it was used since reclaim last looked
-	pteZero                        // it is the page of zeros
+	pteMapped pteFlags = 1 << iota // frame is the page
+	pteWrite                       // writable: the process's own and dirty
+	pteYoung                       // used since reclaim last looked
+	pteZero                        // maps the page of zeros
 	pteLent                        // its bytes are in another process's backing
 	pteNone                        // its mapping allows no access
-	pteBusy                        // it is on its way out or elsewhere: who wants it waits
+	pteBusy                        // in transfer or moving: threads that want it wait
 	pteSwap                        // its content is in a slot
-	// devices with tables of their own (OSSpec.DeviceTables) have it; see
-	// Process.admit
+	// in the tables of devices (OSSpec.DeviceTables); see Process.admit
 	pteDevice
 )
 
 // there reports whether programs and devices can read the page.
 func (e pte) there() bool { return e.flags&(pteMapped|pteNone|pteBusy) == pteMapped }
 
-// allows reports whether it can be used as it is.
+// allows reports whether the page can be used without a fault.
 func (e pte) allows(write bool) bool {
 	return e.there() && (!write || e.flags&pteWrite != 0)
 }
 
-// region is 2 MiB of a process's addresses that were used, and its table of level 3.
+// region is 2 MiB of a process's used addresses, with its table of level 3.
 type region struct {
 	base   uint64
-	table  uint64 // physical address; 0: there is none, because its pages are a huge one
-	used   int32  // entries that are not zero
+	table  uint64 // physical address; 0: none, because its pages are a huge page
+	used   int32  // nonzero entries
 	queued bool   // khugepaged will look at it
-	huge   bool   // the tables have one entry for all of it: its frames are a block's
+	huge   bool   // the tables have one entry for all of it: its frames are one block
 	pte    [hugePages]pte
 }
 
@@ -49,22 +48,21 @@ type directory struct {
 	used  int // tables below
 }
 
-// firstTable is the physical address of the first page of tables: they are not
-// among the frames. freedPage is where every entry of a table leads that is no
-// longer one.
+// firstTable is the physical address of the first page of tables, which are not
+// among the frames. freedPage is the target of every entry of a freed table.
 const (
 	firstTable = 1 << 45
 	freedPage  = 1<<46 - PageBytes
 )
 
-// tablePage says whose table is at a physical address.
+// tablePage is the owner of the table at a physical address.
 type tablePage struct {
 	p *Process // nil: it was freed
-	r *region  // of level 3
+	r *region  // for level 3
 }
 
-// newTable returns the address of a new table. Addresses of freed ones do not
-// come again, so that what still reads them is found.
+// newTable returns the address of a new table. Addresses of freed tables are
+// not reused, so that a device that still reads them is noticed.
 func (k *Kernel) newTable(p *Process, r *region) uint64 {
 	k.tables = append(k.tables, tablePage{p, r})
 	k.tablePages++
@@ -79,7 +77,7 @@ func (k *Kernel) freeTable(addr uint64) {
 // Root implements smmu.Tables.
 func (p *Process) Root() uint64 { return p.root }
 
-// Entry implements smmu.Tables: what a device may do now.
+// Entry implements smmu.Tables: the present access rights of a device.
 func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
 	i := (table - firstTable) / PageBytes
 	if i >= uint64(len(p.kernel.tables)) || p.kernel.tables[i].p != p {
@@ -106,7 +104,8 @@ func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
 	return smmu.Entry{}
 }
 
-// dirBits is the logarithm of what an entry of a table of a level stands for.
+// dirBits is the logarithm of the bytes that an entry of a table of a level
+// covers.
 func dirBits(level int) uint { return uint(pageBits + 9*(3-level)) }
 
 func (p *Process) leaf(e pte) smmu.Entry {
@@ -116,12 +115,12 @@ func (p *Process) leaf(e pte) smmu.Entry {
 	return smmu.Entry{Kind: smmu.Page, Write: e.flags&pteWrite != 0, Addr: uint64(e.frame) * PageBytes}
 }
 
-// admitted reports whether devices have a page that is there.
+// admitted reports whether devices can use a present page.
 func (p *Process) admitted(e pte) bool { return !p.kernel.spec.ownTables() || e.flags&pteDevice != 0 }
 
-// admit gives devices a page that is there: what has tables of its own gets an
-// entry. It is one for all of a huge page; the pages of one that is split later
-// keep it.
+// admit makes a present page available to devices: it adds an entry to devices'
+// own tables. A huge page has one entry; if it is split later, its pages keep
+// the access.
 func (p *Process) admit(va uint64) {
 	r := p.region(va)
 	e := &r.pte[va>>pageBits%hugePages]
@@ -136,9 +135,9 @@ func (p *Process) admit(va uint64) {
 	}
 }
 
-// expel is what is left of a new entry in the place of an old one: devices keep
-// a page that stays where it is, and loses no rights. Others are no longer
-// theirs, which drain pays for.
+// expel returns a new entry that replaces an old one. Devices keep a page that
+// stays in place and loses no rights. They lose other pages; drain pays for
+// that.
 func (p *Process) expel(old, e pte) pte {
 	if old.flags&pteDevice != 0 && e.there() && e.frame == old.frame && old.flags&^e.flags&(pteDevice|pteWrite) == 0 {
 		return e
@@ -150,7 +149,7 @@ func (p *Process) expel(old, e pte) pte {
 	return e
 }
 
-// region returns the region of an address, nil if nobody has used it.
+// region returns the region of an address, nil if it was never used.
 func (p *Process) region(va uint64) *region {
 	if r := p.latest; r != nil && r.base == va&^(HugeBytes-1) {
 		return r
@@ -182,7 +181,7 @@ func (p *Process) regionFor(va uint64) *region {
 	return r
 }
 
-// top is the level of the first table.
+// top returns the level of the first table.
 func (p *Process) top() int {
 	if p.kernel.spec.AddressBits == addressBits3 {
 		return 1
@@ -220,7 +219,7 @@ func (p *Process) pte(va uint64) pte {
 	return pte{}
 }
 
-// set changes the entry of an address. A huge page around it is split.
+// set changes the entry of an address. It splits a huge page around it.
 func (p *Process) set(va uint64, e pte) {
 	r := p.regionFor(va)
 	if r.huge {

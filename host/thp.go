@@ -8,20 +8,21 @@ const (
 	HugeAlways = "always"
 )
 
-// job is a region that khugepaged looks at.
+// job is a region for khugepaged to check.
 type job struct {
 	p    *Process
 	base uint64
 }
 
-// hugeMapping reports whether a region can be one page: it lies within one
-// mapping, of anonymous private memory that may be written.
+// hugeMapping reports whether a region can be a huge page: it lies within one
+// writable mapping of private anonymous memory.
 func (p *Process) hugeMapping(base uint64) bool {
 	m := p.mapping(base)
 	return p.kernel.spec.HugePages == HugeAlways && m != nil && m.start <= base && base+HugeBytes <= m.end && m.file == nil && m.prot == ProtWrite
 }
 
-// takeHuge returns 512 frames that follow each other, false if there are none, or too few others.
+// takeHuge returns 512 adjacent frames. false: there are none, or too few
+// others would be left.
 func (k *Kernel) takeHuge() (frame, bool) {
 	if k.memory.free-hugePages <= int(k.spec.WatermarkLow/PageBytes) {
 		return 0, false
@@ -42,8 +43,8 @@ func (k *Kernel) giveHuge(f frame) {
 	}
 }
 
-// firstHuge gives a region that nobody has touched a huge page, if there is
-// one; false: there is not.
+// firstHuge provides a huge page for an untouched region. false: there is no
+// such page.
 func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	k, base := p.kernel, va&^(HugeBytes-1)
 	if !p.hugeMapping(base) || !p.empty(base) {
@@ -56,7 +57,7 @@ func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	run(t, k.spec.FaultHuge, w.what)
 	if !p.hugeMapping(base) || !p.empty(base) {
 		k.giveHuge(f)
-		return true // look again
+		return true // check again
 	}
 	k.stats.Huge++
 	k.stats.Minor++
@@ -75,7 +76,8 @@ func (p *Process) empty(base uint64) bool {
 	return r == nil || r.used == 0
 }
 
-// fillHuge makes frames a region's huge page. It has no table and no pages.
+// fillHuge makes frames the huge page of a region. The region must have no
+// table and no pages.
 func (p *Process) fillHuge(r *region, f frame) {
 	k := p.kernel
 	r.table, r.huge, r.used = 0, true, hugePages
@@ -90,8 +92,8 @@ func (p *Process) fillHuge(r *region, f frame) {
 	p.resident += hugePages
 }
 
-// splitHuge gives the pages of a huge one entries of their own. It is done
-// before anything happens to one of them.
+// splitHuge gives the pages of a huge page their own entries. It must run
+// before one of them changes.
 func (p *Process) splitHuge(r *region) {
 	r.huge = false
 	r.table = p.kernel.newTable(p, r)
@@ -100,7 +102,7 @@ func (p *Process) splitHuge(r *region) {
 	p.invalidate(r.base, r.base+HugeBytes, true)
 }
 
-// consider has khugepaged look at a region that may have enough pages by now.
+// consider makes khugepaged check a region that may have enough pages by now.
 func (p *Process) consider(va uint64) {
 	k := p.kernel
 	r := p.region(va)
@@ -116,7 +118,7 @@ func (p *Process) consider(va uint64) {
 	}
 }
 
-// collapses is khugepaged.
+// collapses is the code of khugepaged.
 func (k *Kernel) collapses(t *Thread) {
 	for {
 		if len(k.jobs) > 0 {
@@ -133,7 +135,8 @@ func (k *Kernel) collapses(t *Thread) {
 	}
 }
 
-// collapsible returns the region of an address if it can become a huge page now.
+// collapsible returns the region of an address if it can become a huge page
+// now.
 func (p *Process) collapsible(base uint64) *region {
 	r := p.regions[base>>hugeBits]
 	if r == nil || r.huge || int(r.used) < p.kernel.spec.CollapseMin || !p.hugeMapping(base) {
@@ -153,8 +156,8 @@ func (p *Process) collapsible(base uint64) *region {
 	return r
 }
 
-// collapse makes the pages of a region a huge one: while they are copied nobody
-// can reach them, and those that were absent come.
+// collapse turns the pages of a region into a huge page. While they are copied
+// they are not accessible. Absent pages become present.
 func (p *Process) collapse(t *Thread, base uint64) {
 	p.lock.Lock(t, mmapLock)
 	defer p.lock.Unlock(t)

@@ -2,28 +2,28 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// Thread is an execution context: sequential code in virtual time that has a
-// core and a level. Programs have one, and the kernel has one for each thing it
-// does on its own: the interrupts of a core, tasklets, kernel threads. Its
-// methods other than Wake are for its own code.
+// Thread is an execution context: sequential code in virtual time with a core
+// and a level. Each program has one. The kernel has one for each of its own
+// activities: the interrupts of a core, tasklets, kernel threads. Only its own
+// code may call its methods, except Wake.
 type Thread struct {
 	cpu     *CPU
 	core    *Core
 	process *sim.Process
 	name    string
 	level   Level
-	flow    uint64 // that its work is drawn as part of
-	leaves  func() // called before it suspends itself; nil: nobody cares
+	flow    uint64 // flow of its work in timelines
+	leaves  func() // called before it suspends itself; nil: none
 	kernel  bool   // a thread of the operating system
-	// what it holds the core for
+	// time for which it holds the core
 	start, end sim.Time
-	stolen     sim.Time // taken by higher levels since it began
-	owed       sim.Time // of Owe
+	stolen     sim.Time // by higher levels since it began
+	owed       sim.Time // by Owe
 }
 
-// Spawn makes t a thread of a core that begins with f at the present time, as
-// an event. An error of f ends the run. leaves, if it is not nil, is called
-// whenever the thread is about to wait or to work.
+// Spawn starts f as thread t of a core, by an event at the present time. If f
+// returns an error, the run ends with it. leaves, if not nil, is called
+// whenever the thread is about to wait or work.
 func (c *CPU) Spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
 	c.cores[core].threads++
 	return c.spawn(t, core, name, leaves, f)
@@ -35,7 +35,8 @@ func (c *CPU) spawn(t *Thread, core int, name string, leaves func(), f func(t *T
 	return t.process
 }
 
-// Kthread starts a thread of the kernel that serves others for ever: a run may end while it waits.
+// Kthread starts a kernel thread that serves others and does not end: a run may
+// end while it waits.
 func (c *CPU) Kthread(core int, name string, f func(t *Thread)) *Thread {
 	return c.kernelThread(core, name, Threads, f)
 }
@@ -53,33 +54,33 @@ func (c *CPU) kernelThread(core int, name string, l Level, f func(t *Thread)) *T
 // SetName changes the name in the timeline.
 func (t *Thread) SetName(name string) { t.name = name }
 
-// Follow has its work from now on drawn as part of a flow; 0: of none.
+// Follow makes its later work part of a flow in the timeline; 0: of none.
 func (t *Thread) Follow(flow uint64) { t.flow = flow }
 
 // Flow is the flow given to Follow.
 func (t *Thread) Flow() uint64 { return t.flow }
 
-// Name is the name given to Spawn.
+// Name returns the name given to Spawn or SetName.
 func (t *Thread) Name() string { return t.name }
 
-// Core is the number of its core.
+// Core returns the number of its core.
 func (t *Thread) Core() int { return t.core.index }
 
 // Level is its level.
 func (t *Thread) Level() Level { return t.level }
 
-// CPU is the cores of its node.
+// CPU returns the cores of its node.
 func (t *Thread) CPU() *CPU { return t.cpu }
 
 // Now is the present time.
 func (t *Thread) Now() sim.Time { return t.process.Now() }
 
-// Process is the coroutine it is.
+// Process returns the coroutine of the thread.
 func (t *Thread) Process() *sim.Process { return t.process }
 
-// Run occupies the core for d, at least 0, as soon as it is free for the
-// thread. It returns when that is done: later than d by what was before it and
-// by what higher levels took meanwhile.
+// Run occupies the core for d, at least 0. It begins when the core is free for
+// the thread. It returns at the end of the work, which is later than d because
+// of earlier work and of interruptions by higher levels.
 func (t *Thread) Run(d sim.Time, what string) {
 	t.occupy(d)
 	t.cpu.charge(t.level, what, t.end-t.start)
@@ -87,10 +88,10 @@ func (t *Thread) Run(d sim.Time, what string) {
 	t.cpu.span(t, what, t.start, t.end)
 }
 
-// Owe is Run of work that the thread does at once with what it does next on its
-// core: it returns before, and one wait is enough for both. Until then the
-// thread may neither look at what others change, nor change what others see,
-// nor ask for the time. Where somebody could tell, it is Run.
+// Owe is Run that returns at once: the work is done together with the thread's
+// next work, so that one wait is enough for both. Until then the thread must
+// not read what others change, change what others read, or ask for the time. If
+// somebody could notice the difference, Owe is Run.
 func (t *Thread) Owe(d sim.Time, what string) {
 	if t.core.threads > 1 || t.level != Threads || t.cpu.tracks != nil {
 		t.Run(d, what)
@@ -100,7 +101,8 @@ func (t *Thread) Owe(d sim.Time, what string) {
 	t.cpu.charge(t.level, what, d)
 }
 
-// occupy takes the core for d, and what the thread owes, as soon as it is free.
+// occupy takes the core for d plus the time the thread owes, as soon as it is
+// free.
 func (t *Thread) occupy(d sim.Time) {
 	t.stolen = 0
 	owed := t.owed
@@ -109,7 +111,7 @@ func (t *Thread) occupy(d sim.Time) {
 	t.start = t.start.Later(owed)
 }
 
-// finish waits until what the thread has taken the core for is done.
+// finish waits for the end of the time for which the thread took the core.
 func (t *Thread) finish() {
 	if t.leaves != nil {
 		t.leaves()
@@ -122,10 +124,10 @@ func (t *Thread) finish() {
 	}
 }
 
-// Stream occupies the core while it reads and writes bytes in sequence: pieces
-// take the memory controller in turn with other cores and, where it shares the
-// memory, with the DMA; a core cannot have more than a few cache lines under
-// way, which bounds its rate (Spec.StreamTime).
+// Stream occupies the core while it reads and writes bytes sequentially. Pieces
+// take the memory controller in turn with other cores and, if the DMA shares
+// the memory, with the DMA. A core can have few cache lines in flight, which
+// bounds its rate (Spec.StreamTime).
 func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
 	t.occupy(0)
 	t.finish()
@@ -143,17 +145,18 @@ func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
 	t.cpu.span(t, what, start, t.Now())
 }
 
-// Wait gives the core away until somebody calls Wake; if somebody has since the
-// last wait, it does not wait. Callers loop on the condition they wait for.
-// Whoever was woken pays for the context switch. what says, for the diagnosis
-// of a stuck run, what it waits for.
+// Wait gives the core away until Wake is called. It returns at once if Wake was
+// called since the last wait. So callers must check their condition in a loop.
+// After a wait the thread pays for the context switch. what names the wait in
+// the report of a stuck run.
 func (t *Thread) Wait(what string) {
 	before := t.cpu.engine.Handled()
 	t.Spin(what)
 	t.switched(before)
 }
 
-// WaitUntil is Wait with a deadline, which is not in the past. It reports whether Wake came first.
+// WaitUntil is Wait with a deadline, which must not be in the past. It reports
+// whether Wake came first.
 func (t *Thread) WaitUntil(what string, deadline sim.Time) bool {
 	before := t.cpu.engine.Handled()
 	woken := t.SpinUntil(what, deadline)
@@ -161,15 +164,16 @@ func (t *Thread) WaitUntil(what string, deadline sim.Time) bool {
 	return woken
 }
 
-// Spin waits busily until somebody calls Wake: on the core, but whoever else
-// wants it gets it, and it costs nothing to be back.
+// Spin waits for Wake on the core. Other work may take the core meanwhile. The
+// end of the wait needs no context switch.
 func (t *Thread) Spin(what string) {
 	t.suspend()
 	t.process.Park(what)
 	t.resume()
 }
 
-// SpinUntil is Spin with a deadline, which is not in the past. It reports whether Wake came first.
+// SpinUntil is Spin with a deadline, which must not be in the past. It reports
+// whether Wake came first.
 func (t *Thread) SpinUntil(what string, deadline sim.Time) bool {
 	t.suspend()
 	woken := t.process.ParkUntil(what, deadline)
@@ -180,8 +184,8 @@ func (t *Thread) SpinUntil(what string, deadline sim.Time) bool {
 	return woken
 }
 
-// Sleep gives the core away until a time that is not in the past. It pays for
-// the context switch behind it.
+// Sleep gives the core away until a time, which must not be in the past, and
+// then pays for the context switch.
 func (t *Thread) Sleep(until sim.Time) {
 	before := t.cpu.engine.Handled()
 	t.suspend()
@@ -191,7 +195,7 @@ func (t *Thread) Sleep(until sim.Time) {
 	t.switched(before)
 }
 
-// due tells a follower that the thread goes on because of the time.
+// due reports to a follower that the thread continues because of the time.
 func (t *Thread) due() {
 	if f := t.cpu.follow; f != nil {
 		f.Step(&sim.Step{Kind: sim.StepTimer, Rank: int32(t.cpu.rank), To: t.Now()})
@@ -225,8 +229,8 @@ func (t *Thread) resume() {
 	}
 }
 
-// switched pays for the way back to the core, if the thread has given it away:
-// something has happened since so many events.
+// switched pays for the context switch if the thread gave the core away, that
+// is, if events happened since event number before.
 func (t *Thread) switched(before uint64) {
 	if d := t.cpu.spec.ContextSwitch; d > 0 && t.cpu.engine.Handled() != before {
 		t.Run(d, "context switch")

@@ -13,7 +13,7 @@ import (
 )
 
 // leaves calls visit for every field of a profile that holds a value, with its
-// path as --set has it.
+// path as in --set.
 func leaves(v reflect.Value, path string, visit func(path string, field reflect.Value)) {
 	for i := range v.NumField() {
 		name, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
@@ -31,8 +31,8 @@ func leaves(v reflect.Value, path string, visit func(path string, field reflect.
 	}
 }
 
-// Every number of a profile has a least and a most value, whatever field is
-// added: its type's extremes are refused, by its path.
+// Every number of a profile has a minimum and a maximum, also in fields added
+// later: the extremes of its type give an error with its path.
 func TestEveryFieldIsBounded(t *testing.T) {
 	for _, name := range Names() {
 		p, err := Load(name)
@@ -61,7 +61,7 @@ func TestEveryFieldIsBounded(t *testing.T) {
 				refused(reflect.ValueOf(-1e-9))
 				refused(reflect.ValueOf(1 + 1e-9))
 				refused(reflect.ValueOf(math.NaN()))
-			// lists of things: package fabric tests their bounds
+			// lists of structs: package fabric tests their bounds
 			case kind == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct:
 			case kind == reflect.Slice:
 				kind := p.Fabric.Kind

@@ -10,19 +10,19 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Origin says where a profile comes from.
+// Origin is the source of a profile and its overrides.
 type Origin struct {
-	Name      string   // as it was asked for: of an embedded profile or of a file
+	Name      string   // requested name, of an embedded profile or a file
 	Embedded  bool     // it is one of [Names]
-	Overrides []string // "path=value", in the order in which they were applied
+	Overrides []string // "path=value", in the order of application
 }
 
 // Pristine reports whether the profile is an embedded one without overrides.
 func (o *Origin) Pristine() bool { return o.Embedded && len(o.Overrides) == 0 }
 
-// Content is the whole profile, overrides and cost table included, as a JSON
-// object without white space: fields in the order of the profile's type, so
-// that equal profiles have equal bytes. [Parse] makes the same profile of it.
+// Content returns the whole profile, with overrides and cost table, as a JSON
+// object without white space. Fields are in the order of the profile's type, so
+// that equal profiles have equal bytes. [Parse] reads it back.
 func (p *Profile) Content() ([]byte, error) {
 	var n yaml.Node
 	if err := n.Encode(p); err != nil {
@@ -35,8 +35,8 @@ func (p *Profile) Content() ([]byte, error) {
 	return out, nil
 }
 
-// YAML is the whole profile as a file could say it, without a base. Load makes
-// the same profile of it.
+// YAML returns the whole profile as the text of a file without a base. Load
+// reads it back.
 func (p *Profile) YAML() ([]byte, error) {
 	out, err := yaml.Marshal(p)
 	if err != nil {
@@ -45,10 +45,9 @@ func (p *Profile) YAML() ([]byte, error) {
 	return out, nil
 }
 
-// Canonical gives a content that another program has laid out the bytes that
-// [Profile.Content] wrote: without white space, and with every character that
-// needs no escape as itself. The order of the fields and the digits of numbers
-// stay.
+// Canonical restores the bytes of [Profile.Content] from a content that another
+// program has reformatted: no white space, and no needless escapes. It keeps
+// the order of the fields and the digits of numbers.
 func Canonical(content []byte) ([]byte, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal(content, &n); err != nil {

@@ -10,10 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a profile's content says is the profile: it reads back as the same,
-// whatever was overridden, and the content of that is the same bytes. The
-// profile that comes back runs like the first, because nothing else of it is
-// looked at.
+// A profile's content is complete. Reading it back gives the same profile, for
+// any overrides, and that profile has the same content. It also runs the same,
+// because a run uses nothing else.
 func TestContentIsTheProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(Names()).Draw(t, "profile")
@@ -45,7 +44,7 @@ func TestContentIsTheProfile(t *testing.T) {
 	})
 }
 
-// Overrides on top of a content are applied like those of a profile.
+// Overrides apply to a content as to a profile.
 func TestParsedProfileTakesOverrides(t *testing.T) {
 	p, err := Load("spin-int", "hpu.cores=7")
 	require.NoError(t, err)

@@ -36,5 +36,5 @@ func Costs(name string) (*hpu.CostTable, error) {
 	return table, nil
 }
 
-// costTree is the text of an embedded cost table as a tree, which nobody may change.
+// costTree returns an embedded cost table as a tree, which must not be changed.
 func costTree(name string) (*yaml.Node, error) { return embedded(&costTrees, name, CostSource) }

@@ -16,24 +16,24 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Difference is a field in which two profiles differ, with its values as a
-// profile or an override writes them.
+// Difference is a field in which two profiles differ, with both values in the
+// format of a profile or an override.
 type Difference struct{ Path, From, To string }
 
-// String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit
-// that suits them, a long table by the hash of its text.
+// String prints a difference as "hpu.cores: 4 → 8". Frequencies have a suitable
+// unit. A long table is printed as the hash of its text.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To))
 }
 
-// Of a table people are shown so many bytes, of a list, such as the times in
-// which links are down, more.
+// Longest printed values in bytes, of a table and of a list. Lists, such as the
+// times in which links are down, may be longer.
 const (
 	longest     = 40
 	longestList = 240
 )
 
-// readable is a value as people read it.
+// readable formats a value for people.
 func readable(value string) string {
 	if len(value) > longest && value[0] == '{' || len(value) > longestList && value[0] == '[' {
 		return fmt.Sprintf("table %.6x", sha256.Sum256([]byte(value)))
@@ -46,7 +46,7 @@ func readable(value string) string {
 }
 
 // Diff lists the fields in which two profiles differ, in the order of the
-// fields of Profile, name and description apart.
+// fields of Profile, without name and description.
 func Diff(from, to *Profile) ([]Difference, error) {
 	var a, b yaml.Node
 	if err := errors.Join(a.Encode(from), b.Encode(to)); err != nil {
@@ -59,10 +59,10 @@ func Diff(from, to *Profile) ([]Difference, error) {
 	return list, nil
 }
 
-// differ adds the differences below a field; a and b are nil where a profile
-// leaves it at its zero value.
+// differ adds the differences below a field. a or b is nil if its profile
+// leaves the field at its zero value.
 func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) error {
-	// which may have a name
+	// types that may have a name
 	whole := t == reflect.TypeFor[fabric.Plan]() || t == reflect.TypeFor[hpu.CostTable]()
 	if t.Kind() == reflect.Struct && !whole && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
 		for _, f := range strictyaml.FieldsOf(t).List {
@@ -92,7 +92,8 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 	return nil
 }
 
-// costsName returns the name of the embedded cost table with this text, which is else returned.
+// costsName returns the name of the embedded cost table with this text, or else
+// the text.
 func costsName(text string) (string, error) {
 	for _, name := range CostNames() {
 		table, err := Costs(name)

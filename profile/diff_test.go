@@ -19,13 +19,14 @@ func TestDifferencesOfEqualProfilesAreNone(t *testing.T) {
 	}
 }
 
-// ownCosts is a cost table that no name stands for, written in another order
-// than the fields of CostTable.
+// ownCosts is a cost table without a name, written in another order than the
+// fields of CostTable.
 var ownCosts = strings.Join(strings.Fields(`{move: 0, int: 1, int_mul: 3, int_div: 20, float: 1, float_mul: 1, float_div: 12, float_sqrt: 17,
 	load: 1, store: 1, select: 1, branch: 2, loop_branch: 0, call: 3, call_indirect: 4, global: 1, convert: 1, bulk: 1, bulk_bytes_per_cycle: 8,
 	import: 2, imports: {dma_to_host: 7}, registers: 16, operands: 3, spill: 1, instructions: {"i32.add i32.sub": {cost: 2}}}`), " ")
 
-// A table of costs is named if it has a name, and is not spread over the line if it has none.
+// A cost table with a name is printed by its name; one without a name is
+// shortened.
 func TestDifferencesNameCostTables(t *testing.T) {
 	from, err := Load("spin-int", "hpu.clock=1500MHz")
 	require.NoError(t, err)
@@ -40,7 +41,8 @@ func TestDifferencesNameCostTables(t *testing.T) {
 	}
 }
 
-// Whatever two profiles differ in, the differences as overrides make one the other.
+// For any two profiles, applying their differences as overrides to one gives
+// the other.
 func TestDifferencesAreOverrides(t *testing.T) {
 	settings := []string{
 		"fabric.no_contention=true", "fabric.gap=0ns", "fabric.inject_buffer=8192", "fabric.switch_rate=100Gb/s", "fabric.switch_wire=7ns", "nic.receive=serial",
@@ -64,7 +66,7 @@ func TestDifferencesAreOverrides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)
-			// which networks without contention cannot have
+			// not allowed for networks without contention
 			set = slices.DeleteFunc(set, func(o string) bool {
 				if buffers[name] {
 					return o == "fabric.no_contention=true"

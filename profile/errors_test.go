@@ -13,9 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Everything wrong with a profile is said at once, whether it is a name, the
-// form of a value, its range, or an override; and nothing that only follows
-// from something else.
+// One error reports everything wrong with a profile: names, forms of values,
+// ranges, and overrides. It does not report mere consequences of another error.
 func TestAllErrorsOfAProfile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "p.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(`base: spin-int
@@ -53,8 +52,8 @@ nic:
 	require.Len(t, got, 11, strings.Join(got, "\n"))
 }
 
-// Every number of bytes in a profile may have a unit, whatever its type is, in
-// a file and in an override, and is the same profile then.
+// Every number of bytes in a profile may have a unit, whatever its type, in a
+// file and in an override, and gives the same profile.
 func TestBytesHaveUnits(t *testing.T) {
 	for path, size := range map[string]string{
 		"fabric.mtu": "2KiB", "fabric.header": "1KiB", "fabric.buffer": "64KiB", "fabric.inject_buffer": "64KiB",
@@ -85,7 +84,8 @@ func TestBytesHaveUnits(t *testing.T) {
 	}
 }
 
-// An override that is refused leaves no trace that a second error could come from; none has a line.
+// A refused override has no effect that could cause a second error. Errors of
+// overrides have no line.
 func TestErrorsOfOverrides(t *testing.T) {
 	for override, want := range map[string]string{
 		"=1":                          `override "=1": no field before =, expected one of name, `,
@@ -104,9 +104,9 @@ func TestErrorsOfOverrides(t *testing.T) {
 	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(Names(), ", ")+" (did you mean spin-int?)")
 }
 
-// A name that stands for a text elsewhere, a base, a cost table or a network,
-// is an error at its own line; what is wrong in a network's file is told with
-// that file's lines. Without its base nothing can be said of values.
+// A wrong name of a base, a cost table or a network is an error at its own
+// line. Errors in a network's file have that file's lines. Without its base the
+// values of a profile are not checked.
 func TestErrorsOfNames(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "p.yaml")
@@ -129,20 +129,20 @@ profile p.yaml: override "hpu.cores=x": hpu.cores: "x", expected a whole number`
 	}
 }
 
-// What a whole profile does not say is missing, each section or field once, and
-// nothing that would follow from it is said.
+// Each section or field missing from a whole profile is reported once, without
+// consequences.
 func TestWholeProfiles(t *testing.T) {
 	text, err := Source("spin-int")
 	require.NoError(t, err)
 	const write = ": missing in a whole profile; spinsim profile NAME prints one with every value, and a file with base: NAME takes what it does not say from there"
 	for _, x := range []struct {
-		gone string // of the text, a regular expression
+		gone string // regular expression of the removed text
 		want []string
 	}{
 		{`(?m)^transport:\n(  .*\n)+`, []string{"profile p.yaml:1: transport" + write}},
 		{`(?m)^(transport|host|limits):.*\n(  .*\n?)+`, []string{"profile p.yaml:1: transport, host, limits" + write}},
 		{`(?m)^  (overhead|fault_pause|latency):.*\n`, []string{"profile p.yaml:1: nic.overhead, nic.fault_pause" + write, "profile p.yaml:1: dma.latency" + write}},
-		{`(?m)^  (gap|header|store_and_forward):.*\n`, nil}, // which a network may not have
+		{`(?m)^  (gap|header|store_and_forward):.*\n`, nil}, // optional in a network
 	} {
 		name := filepath.Join(t.TempDir(), "p.yaml")
 		changed := regexp.MustCompile(x.gone).ReplaceAllString(string(text), "")
@@ -160,6 +160,6 @@ func TestWholeProfiles(t *testing.T) {
 		var missing *MissingError
 		require.ErrorAs(t, err, &missing)
 	}
-	_, err = Load("spin-int") // an embedded one says everything
+	_, err = Load("spin-int") // an embedded profile is whole
 	require.NoError(t, err)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// prototype returns the network of exanest with changes, and its boards.
+// prototype returns the network of exanest with overrides, and its boards.
 func prototype(t *testing.T, set ...string) (fabric.Fabric, fabric.QFDBs) {
 	p, err := Load("exanest", set...)
 	require.NoError(t, err)
@@ -20,10 +20,10 @@ func prototype(t *testing.T, set ...string) (fabric.Fabric, fabric.QFDBs) {
 	return f, q
 }
 
-// The report's check of its Table 1, for a cell without a byte: the way inside
-// an MPSoC, 120 ns for every link, 145 ns for every router; its paths a to e,
-// the longest one it used, (3,1,2), and some beyond it. What the header's 32
-// bytes take at the slowest rate comes on top.
+// The report's check of its Table 1, for a cell without data: the path inside
+// an MPSoC, 120 ns per link, 145 ns per router; its paths a to e, the longest
+// one it used, (3,1,2), and some longer ones. The 32 header bytes add their
+// time at the slowest rate.
 func TestTheReportsCheckOfItsPaths(t *testing.T) {
 	const ns = sim.Nanosecond
 	f, q := prototype(t)
@@ -32,7 +32,7 @@ func TestTheReportsCheckOfItsPaths(t *testing.T) {
 	require.InDelta(t, 26.667, float64(inside)/float64(ns), 0.001, "a cycle from and to the interface, and two in the switch")
 	for _, c := range []struct {
 		path, from, to      string
-		board, far, routers int // links in a QFDB and between QFDBs
+		board, far, routers int // links inside and between QFDBs
 	}{
 		{"intra-FPGA", "M1QAF1", "M1QAF1", 0, 0, 0},
 		{"a intra-QFDB-sh", "M1QAF1", "M1QAF2", 1, 0, 0},
@@ -60,8 +60,8 @@ func TestTheReportsCheckOfItsPaths(t *testing.T) {
 	}
 }
 
-// bytesOn is what the bytes of a packet add to the time of its head: the last
-// link's, and every time that a faster link waits for a slower one.
+// bytesOn returns the time that the bytes of a packet add to the time of its
+// head: on the last link, and wherever a faster link waits for a slower one.
 func bytesOn(path []fabric.Hop, bytes int64) (t sim.Time) {
 	for i, h := range path[1:] {
 		t += max(0, path[i].Rate.Time(bytes)-h.Rate.Time(bytes))
@@ -74,16 +74,16 @@ func TestTheLongestWayOfThePrototype(t *testing.T) {
 	f, q := prototype(t)
 	longest := 0
 	for dst := range q.Nodes() {
-		// the ends, and the way into the router and out of it
+		// without the ends, and the links into and out of the router
 		longest = max(longest, len(f.Path(1, dst))-4)
 	}
 	require.Equal(t, 2+2+2+1, longest)
 }
 
-// A board's links and the next board are as far apart on exanest as on
-// exanest-qfdb, whose router's own link has the rate of the board's. Further on
-// exanest-qfdb has 13.333 ns less for each link, a switch that the report's
-// check counts and that is not there.
+// Paths within a board and to the next board take equal times on exanest and
+// exanest-qfdb, whose router link has the rate of the board's links. Longer
+// paths on exanest-qfdb take 13.333 ns less per link: the report's check counts
+// a switch that does not exist.
 func TestBothProfilesOfTheBoardsAgree(t *testing.T) {
 	one, err := Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -104,8 +104,8 @@ func TestBothProfilesOfTheBoardsAgree(t *testing.T) {
 	}
 }
 
-// The network of exanest-qfdb is the prototype's: what a way takes without load
-// follows from the figures of TR-488 and P.
+// The network of exanest-qfdb is the prototype's: the time of a path without
+// load follows from the numbers of TR-488 and P.
 func TestExanestQFDBHasTheHopsOfTheReport(t *testing.T) {
 	const ns = sim.Nanosecond
 	near := func(want, got sim.Time, what string) {
@@ -119,7 +119,7 @@ func TestExanestQFDBHasTheHopsOfTheReport(t *testing.T) {
 		return f
 	}
 	cell := func(bytes, gigabits float64) sim.Time { return sim.Time((bytes + 32) * 8 / gigabits * float64(ns)) }
-	// From interface to switch and back it is a cycle each, and two cycles in the switch.
+	// From interface to switch and back takes a cycle each, the switch two cycles.
 	inside := (2*6.667 + 13.333)
 	f := network()
 	for _, bytes := range []int32{0, 16, 256} {

@@ -13,11 +13,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// silent is where nodes send that send nothing.
+// silent is the destination of nodes that send nothing.
 const silent = -1
 
-// traffic makes every node send cells to others, as fast as its port takes
-// them, and takes what arrives at once.
+// traffic makes every node send cells to others as fast as its port accepts
+// them, and accept arriving cells at once.
 type traffic struct {
 	ports []fabric.Port
 	first sim.ID
@@ -47,7 +47,8 @@ func (x *traffic) send(src int) {
 	}
 }
 
-// lastArrival is when the last of cells full cells of every node has arrived.
+// lastArrival returns when the last cell has arrived, if every node sends so
+// many full cells.
 func lastArrival(t *testing.T, spec fabric.Spec, cells int, to func(q fabric.QFDBs) func(src, i int) int) sim.Time {
 	q, is := spec.QFDBs()
 	require.True(t, is)
@@ -69,14 +70,15 @@ func lastArrival(t *testing.T, spec fabric.Spec, cells int, to func(q fabric.QFD
 	return eng.Now()
 }
 
-// choices are what the report leaves open, as overrides; the first is the profile as it is.
+// choices are overrides for details that the report leaves open. The first is
+// the unchanged profile.
 var choices = []string{
 	"", "fabric.exanest.order=zyx", "fabric.exanest.order=yxz", "fabric.exanest.ties=destination", "fabric.exanest.ties=up", "fabric.exanest.channels=1",
 	"fabric.exanest.z_links=2", "fabric.exanest.control=0", "fabric.buffer=1KiB", "fabric.buffer=16KiB",
 }
 
-// docs/exanest.md says what each choice is worth: a row for each, with what
-// three patterns take and how that compares with the profile as it is.
+// docs/exanest.md gives the effect of each choice: one row each, with the times
+// of three patterns and the comparison with the unchanged profile.
 func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 	text, err := os.ReadFile("../docs/exanest.md")
 	require.NoError(t, err)
@@ -84,7 +86,7 @@ func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 		cells int
 		to    func(q fabric.QFDBs) func(src, i int) int
 	}{
-		// 1 KiB from all to all, each beginning with the one behind it
+		// 1 KiB from all to all, each node beginning with the next one
 		{4 * 127, func(q fabric.QFDBs) func(src, i int) int {
 			return func(src, i int) int { return (src + 1 + i/4) % q.Nodes() }
 		}},
@@ -92,7 +94,7 @@ func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 			to := rand.New(rand.NewPCG(1, 1)).Perm(q.Nodes())
 			return func(src, _ int) int { return to[src] }
 		}},
-		{256, func(q fabric.QFDBs) func(src, i int) int { // 64 KiB half way round all rings
+		{256, func(q fabric.QFDBs) func(src, i int) int { // 64 KiB half way around all rings
 			return func(src, _ int) int {
 				p := q.Place(src)
 				p.X, p.Y, p.Z = (p.X+q.X/2)%q.X, (p.Y+q.Y/2)%q.Y, (p.Z+q.Z/2)%q.Z
@@ -125,9 +127,9 @@ func TestDocumentSaysWhatTheChoicesAreWorth(t *testing.T) {
 	}
 }
 
-// A full link between boards carries what osu_bw does over one hop, 64.3% of
-// its rate (TR-488): 256 of 398 bytes. Within a board nothing is added: 256 of
-// 288.
+// A full link between boards carries 64.3% of its rate, as osu_bw does over one
+// hop (TR-488): 256 of 398 bytes. Within a board there is no extra overhead:
+// 256 of 288.
 func TestPayloadOfFullLinks(t *testing.T) {
 	p, err := Load("exanest")
 	require.NoError(t, err)

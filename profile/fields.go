@@ -10,9 +10,10 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Fields lists the paths that an override may begin with, "hpu.cores", in the
-// order of the fields of Profile. Sections with entries of any name, such as
-// pools, and values that are whole, such as hpu.costs, are one path each.
+// Fields lists the paths with which an override may begin, such as "hpu.cores",
+// in the order of the fields of Profile. A section with entries of any name,
+// such as pools, is one path. So is a value that is written as a whole, such as
+// hpu.costs.
 func Fields() []string { return paths(nil, "", reflect.TypeFor[Profile]()) }
 
 func paths(list []string, path string, t reflect.Type) []string {
@@ -27,8 +28,8 @@ func paths(list []string, path string, t reflect.Type) []string {
 	return list
 }
 
-// single reports whether values of a type are written as one, whatever they are
-// made of: those that may have a name, too.
+// single reports whether values of a type are written as one, for example
+// because they may have a name.
 func single(t reflect.Type) bool {
 	return t.Kind() != reflect.Struct || t == reflect.TypeFor[fabric.Plan]() || t == reflect.TypeFor[hpu.CostTable]() ||
 		reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())

@@ -21,10 +21,10 @@ import (
 
 // Load reads an embedded profile by name, or a file if name has a path
 // separator or ends in .yaml or .yml. A file may name an embedded profile in
-// the key "base" and then holds only what differs. Each override is
-// "path=value", such as "hpu.cores=8", applied in order. The result is
-// validated. All errors of text, overrides and values are joined; each names
-// the file, the line or the field's path.
+// the key "base"; then it contains only the differences. Each override is
+// "path=value", such as "hpu.cores=8". Overrides are applied in order. The
+// result is validated. All errors of text, overrides and values are joined;
+// each names the file, the line or the field's path.
 func Load(name string, overrides ...string) (*Profile, error) {
 	p, wrong, err := read(name)
 	if err != nil {
@@ -40,9 +40,9 @@ func Load(name string, overrides ...string) (*Profile, error) {
 	return p, nil
 }
 
-// Parse reads a whole profile, without a base, from YAML or from what
-// [Profile.Content] returns, and applies overrides as [Load] does. The name is
-// for messages.
+// Parse reads a whole profile, without a base, from YAML or from the result of
+// [Profile.Content], and applies overrides as [Load] does. The name is for
+// messages.
 func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	tree, err := strictyaml.Parse(name, text)
 	if err != nil {
@@ -54,21 +54,21 @@ func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	return finish(name, p, r.Errors, overrides)
 }
 
-// IsFile tells a profile's file from the name of an embedded profile.
+// IsFile reports whether name is a file, not an embedded profile.
 func IsFile(name string) bool {
 	ext := path.Ext(name)
 	return strings.ContainsRune(name, os.PathSeparator) || ext == ".yaml" || ext == ".yml"
 }
 
-// byName are the types of which a text may have a name in the place of the fields.
+// byName are the types for which a text may have a name instead of the fields.
 type byName = map[reflect.Type]func(name string) (*yaml.Node, error)
 
-// tables has the embedded cost tables.
+// tables knows the embedded cost tables.
 func tables() byName {
 	return byName{reflect.TypeFor[hpu.CostTable](): costTree}
 }
 
-// tablesAndShapes has also networks, which are files whose names are relative to dir.
+// tablesAndShapes also knows networks: files with names relative to dir.
 func tablesAndShapes(dir string) byName {
 	all := tables()
 	all[reflect.TypeFor[fabric.Plan]()] = func(name string) (*yaml.Node, error) {
@@ -90,8 +90,8 @@ func tablesAndShapes(dir string) byName {
 	return all
 }
 
-// read reads the text of a profile on top of its base; nil if there is no such
-// base. An error is one of the text as a whole.
+// read reads the text of a profile and its base. The profile is nil if the base
+// does not exist. The last result is an error of the text as a whole.
 func read(name string) (*Profile, strictyaml.Errors, error) {
 	tree, err := treeOf(name)
 	if err != nil {
@@ -103,14 +103,14 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 		if name, ok := r.Scalar(base, "base"); ok && !slices.Contains(Names(), name) {
 			r.Fail(base, "base", "no profile %q, expected one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 		}
-		if r.Errors != nil { // nothing can be said of values that the base would give
+		if r.Errors != nil { // the values of the base are unknown
 			r.Read(tree, p)
 			return nil, r.Errors, nil
 		}
 		if p, _, err = read(base.Value); err != nil {
 			return nil, nil, err
 		}
-		if strictyaml.Child(tree, "name") == nil { // another device must not pass for its base
+		if strictyaml.Child(tree, "name") == nil { // another device must not look like its base
 			p.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))
 		}
 	}
@@ -128,7 +128,7 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 	return p, r.Errors, nil
 }
 
-// treeOf is the text of a profile as a tree, of which the caller may remove fields.
+// treeOf returns the text of a profile as a tree. The caller may remove fields.
 func treeOf(name string) (*yaml.Node, error) {
 	if IsFile(name) {
 		data, err := file.Read(name, file.MaxText)
@@ -146,11 +146,11 @@ func treeOf(name string) (*yaml.Node, error) {
 	return &tree, nil
 }
 
-// profileTrees and costTrees are the embedded texts that have been read, by
-// name: reading them is most of what loading a profile takes.
+// profileTrees and costTrees cache the parsed embedded texts, by name. Parsing
+// takes most of the time of loading a profile.
 var profileTrees, costTrees sync.Map
 
-// embedded is an embedded text as a tree, which nobody may change.
+// embedded returns an embedded text as a tree, which must not be changed.
 func embedded(known *sync.Map, name string, source func(name string) ([]byte, error)) (*yaml.Node, error) {
 	if tree, is := known.Load(name); is {
 		return tree.(*yaml.Node), nil
@@ -167,13 +167,13 @@ func embedded(known *sync.Map, name string, source func(name string) ([]byte, er
 	return tree, nil
 }
 
-// finish applies overrides to a profile and validates it. wrong is what is
-// wrong with its text; p is nil if it could not be read at all.
+// finish applies overrides to a profile and validates it. wrong has the errors
+// of its text. p is nil if the text could not be read at all.
 func finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string) (*Profile, error) {
 	errs := wrong.Each()
 	known := p != nil
 	if !known {
-		p = new(Profile) // overrides are still looked at
+		p = new(Profile) // still check the overrides
 	}
 	for _, o := range overrides {
 		r := strictyaml.Reader{File: fmt.Sprintf("%s: override %q", name, o), ByName: tablesAndShapes("")}

@@ -8,9 +8,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// eth-npf has the components that NPF'17 gives: a minor fault of 220 us with
-// one page and 350 us with 1,024, a major one of 10 ms more, 12 Gb/s into the
-// server and 24 Gb/s out of it.
+// eth-npf has the components of NPF'17: a minor fault of 220 us with one page
+// and 350 us with 1,024, a major fault of 10 ms more, 12 Gb/s into the server
+// and 24 Gb/s out of it.
 func TestTheEthernetOfNPF(t *testing.T) {
 	p, err := Load("eth-npf")
 	require.NoError(t, err)

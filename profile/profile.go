@@ -21,34 +21,34 @@ import (
 var files embed.FS
 
 // Profile describes a node and its network: every latency, width and count of a
-// simulation. Profiles are YAML files; two of the publication sPIN'17 are
-// embedded ("spin-dis", "spin-int"), two with the assumptions of its authors'
-// simulator, and the ExaNeSt prototype, whole ("exanest") and as four of its
-// quad-FPGA daughter boards ("exanest-qfdb"). Each value's source stands in the
-// file's comment ([Source]). A field that must have a value has no default: a
-// file says it or names a base.
+// simulation. Profiles are YAML files. The embedded ones include two of the
+// publication sPIN'17 ("spin-dis", "spin-int"), two with the assumptions of its
+// authors' simulator, and the ExaNeSt prototype, whole ("exanest") and as four
+// of its quad-FPGA daughter boards ("exanest-qfdb"). A comment in the file
+// gives the source of each value ([Source]). A required field has no default:
+// the file or its base must give it.
 type Profile struct {
-	// what tables and messages call the device; not empty
+	// of the device in tables and messages; not empty
 	Name        string            `yaml:"name"`
 	Description string            `yaml:"description"`     // one line
 	Fabric      fabric.Spec       `yaml:"fabric"`          // links, switches, topology, faults
 	NIC         nic.Spec          `yaml:"nic"`             // the NIC's pipelines
-	Transport   nic.TransportSpec `yaml:"transport"`       // what happens to lost packets
+	Transport   nic.TransportSpec `yaml:"transport"`       // treatment of lost packets
 	DMA         host.BusSpec      `yaml:"dma"`             // the bus between NIC and host memory
-	HPU         nic.HPUSpec       `yaml:"hpu"`             // the processors of handlers
-	Pools       nic.Pools         `yaml:"pools,omitempty"` // other processors of handlers, by name
-	// which pool runs what, by library and kind of handler; absent: the HPUs
+	HPU         nic.HPUSpec       `yaml:"hpu"`             // handler processors
+	Pools       nic.Pools         `yaml:"pools,omitempty"` // other handler processors, by name
+	// pools by library and kind of handler; absent: the HPUs
 	Serve nic.Serve `yaml:"serve,omitempty"`
 	Host  host.Spec `yaml:"host"` // cores and memory
-	// what stands between the bus and memory; absent: nothing
+	// between the bus and memory; absent: no SMMU
 	SMMU smmu.Spec `yaml:"smmu,omitempty"`
-	// the operating system; absent: all memory is there, and nothing costs
+	// operating system; absent: all memory is present at no cost
 	OS host.OSSpec `yaml:"os,omitempty"`
-	// files and swap, and what programs write themselves; absent: none
+	// device for files, swap and programs; absent: none
 	Storage host.StorageSpec `yaml:"storage,omitempty"`
 	Limits  nic.LimitsSpec   `yaml:"limits"` // of Portals interfaces
 
-	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
+	// Origin is where the profile was loaded from. No result depends on it.
 	Origin Origin `yaml:"-"`
 }
 
@@ -79,7 +79,8 @@ func Source(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Validate checks every field and returns all violations joined, each with the field's path.
+// Validate checks every field and returns all violations joined, each with the
+// field's path.
 func (p *Profile) Validate() error {
 	var wrong fields.Errors
 	if p.Name == "" {
@@ -87,7 +88,7 @@ func (p *Profile) Validate() error {
 	}
 	wrong.Below("fabric", p.Fabric.Validate())
 	mtu := p.Fabric.MTU
-	if mtu > 0 && mtu <= fabric.MaxMTU { // else package fabric has said so
+	if mtu > 0 && mtu <= fabric.MaxMTU { // otherwise package fabric has reported it
 		fields.Between(&wrong, "fabric.mtu", mtu, nic.MinMTU, fabric.MaxMTU)
 	}
 	wrong.Below("nic", p.NIC.Validate(mtu))
@@ -95,7 +96,7 @@ func (p *Profile) Validate() error {
 	wrong.Below("dma", p.DMA.Validate())
 	wrong.Below("hpu", p.HPU.Validate(mtu))
 	wrong.Below("pools", p.Pools.Validate())
-	if wrong == nil { // a device has contexts for all of them in the memory of each program
+	if wrong == nil { // the memory of each program needs contexts for all processors
 		if err := p.Device().Validate(); err != nil {
 			wrong.Add("pools", err)
 		}
@@ -116,7 +117,7 @@ func (p *Profile) Validate() error {
 	return wrong.Join()
 }
 
-// Device is the part of the profile that the module loader needs.
+// Device returns the part of the profile for the module loader.
 func (p *Profile) Device() *hpu.Spec {
 	d := p.HPU.Device(p.Fabric.MTU)
 	d.Others = p.Pools.Processors()
@@ -126,7 +127,8 @@ func (p *Profile) Device() *hpu.Spec {
 // PortalsLimits are the limits of the device's Portals interfaces.
 func (p *Profile) PortalsLimits() portals.Limits { return p.Limits.Limits(p.Fabric.MTU, &p.HPU) }
 
-// CheckModule says why a device of this profile would reject a handler module; nil: it would not.
+// CheckModule returns why a device of this profile would reject a handler
+// module; nil: it would accept it.
 func (p *Profile) CheckModule(name string, wasm []byte) error {
 	_, err := hpu.Load(name, wasm, p.Device())
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/internal/smmutest"
 )
 
-// A profile with one and a half HPUs, or with 010 of them, is refused: nothing
-// is cut off or read in another base in silence.
+// A number of HPUs like 1.5 or 010 is an error: nothing is silently truncated
+// or read in another base.
 func TestWholeNumbersOfProfiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nhpu:\n  cores: 1.5\n"), 0o600))
@@ -33,7 +33,8 @@ func TestWholeNumbersOfProfiles(t *testing.T) {
 	require.Equal(t, 16, p.HPU.Cores)
 }
 
-// A device has at least the limits that the standard asks of every interface (Portals 4.x §3.6.1).
+// A device must have at least the limits that the standard requires of every
+// interface (Portals 4.x §3.6.1).
 func TestFloorsOfLimits(t *testing.T) {
 	for setting, want := range map[string]string{
 		"limits.max_pt_index=62":         "limits.max_pt_index: 62, expected 63 to 65535",
@@ -47,8 +48,8 @@ func TestFloorsOfLimits(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An override may be of one cost of a table that the profile names; a table in
-// a file takes the place of all of its base's.
+// An override may change one cost of a table that the profile names. A table in
+// a file replaces the whole table of its base.
 func TestOverridesOfCosts(t *testing.T) {
 	want, err := Costs("a15")
 	require.NoError(t, err)
@@ -65,7 +66,8 @@ func TestOverridesOfCosts(t *testing.T) {
 	require.Equal(t, hpu.CostTable{Int: 7, Branch: 1, Call: 2, CallIndirect: 3, BulkBytesPerCycle: 4, Spill: 5, Imports: map[string]int64{"dma_to_host": 6}}, p.HPU.Costs)
 }
 
-// The sections of the ExaNeSt node are what the tests of the rooms they describe use.
+// The sections of the ExaNeSt node equal the values that the tests of their
+// packages use.
 func TestTheExaNeStNodeIsWhatItsRoomsAreTestedWith(t *testing.T) {
 	p, err := Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -80,7 +82,7 @@ func TestTheExaNeStNodeIsWhatItsRoomsAreTestedWith(t *testing.T) {
 	require.Equal(t, *translation, p.SMMU)
 }
 
-// Sections that do not go together are refused.
+// Sections that contradict each other are an error.
 func TestSystemsWithoutWhatTheyNeedAreRefused(t *testing.T) {
 	for override, want := range map[string]string{
 		"smmu.kind=none":       "os.kind: linux without an SMMU (smmu.kind): devices would reach for pages that are not there",

@@ -15,13 +15,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// words are the texts that fields of a profile may be, and some that are hard to write.
+// words are the possible texts of fields, and some that are hard to write.
 var words = []string{
 	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", fabric.FatTree, fabric.Crossbar, "zyx", "up",
 	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "own", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
 }
 
-// others are values that a field may have instead of its own, if the rest of the profile lets it.
+// others are possible other values of a field, if the rest of the profile
+// permits them.
 func others(field reflect.Value) (list []any) {
 	switch v := field.Interface().(type) {
 	case sim.Rate:
@@ -63,7 +64,7 @@ func others(field reflect.Value) (list []any) {
 	return list
 }
 
-// contexts are devices with, together, every field in use.
+// contexts are devices that together use every field.
 var contexts = [][]string{
 	nil,
 	{"fabric.kind=torus", "fabric.radix=0", "fabric.dims=[2, 2]"},
@@ -73,11 +74,11 @@ var contexts = [][]string{
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},
 }
 
-// Every field of a profile, whatever its type and whatever is added, goes into
-// the content of a profile and comes back from it; it is a difference from
-// other profiles, and that as an override makes one the other.
+// Every field of a profile, also one added later, is written to the content and
+// read back. It is a difference from other profiles, and that difference as an
+// override turns one into the other.
 func TestEveryFieldGoesRound(t *testing.T) {
-	const enough = 1 // value of a field; texts have more forms
+	const enough = 1 // values of a field; texts have more forms
 	tried, texts := map[string]int{}, map[string]bool{}
 	for _, set := range contexts {
 		base, err := Load("spin-int", set...)
@@ -105,7 +106,8 @@ func TestEveryFieldGoesRound(t *testing.T) {
 	}
 }
 
-// goesRound checks p, which differs from base, the device of the overrides, in the field at a path.
+// goesRound checks p, which differs from base in the field at a path. set are
+// the overrides of base.
 func goesRound(t *testing.T, set []string, base, p *Profile, path string) {
 	content, err := p.Content()
 	require.NoError(t, err)
@@ -131,7 +133,8 @@ func goesRound(t *testing.T, set []string, base, p *Profile, path string) {
 	require.NotEmpty(t, list[0].String())
 }
 
-// Whatever a text is, Parse answers; what it takes goes round.
+// Parse accepts or refuses any text without a crash. An accepted text goes
+// round.
 func FuzzParse(f *testing.F) {
 	for _, name := range Names() {
 		text, err := Source(name)
@@ -162,8 +165,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever an override is, Load answers; what it takes is a difference that, as
-// overrides, makes the same profile.
+// Load accepts or refuses any override without a crash. The differences of an
+// accepted one, as overrides, give the same profile.
 func FuzzOverride(f *testing.F) {
 	for _, o := range []string{
 		"hpu.cores=8", "fabric.mtu=2KiB", "hpu.costs=scalar", "hpu.costs.int_div=7", "dma={latency: 1us}", "host.cores=1e1", "fabric.buffer=[64KiB, 8KiB]",

@@ -11,10 +11,10 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// CheckServe says which overrides choose a pool for libraries of which no
-// handlers run: a name that is misspelt would else be overlooked. running are
-// the libraries whose handlers run. A profile's own text may name libraries
-// that a run does not use; see nic.Serve.Idle.
+// CheckServe reports overrides that choose a pool for libraries whose handlers
+// do not run. Otherwise a misspelt name would go unnoticed. running are the
+// libraries whose handlers run. A profile's own text may name libraries that a
+// run does not use; see nic.Serve.Idle.
 func CheckServe(overrides, running []string) error {
 	var errs []error
 	for _, o := range overrides {
@@ -31,7 +31,7 @@ func CheckServe(overrides, running []string) error {
 	return errors.Join(errs...)
 }
 
-// served lists the libraries that an override chooses pools for.
+// served lists the libraries for which an override chooses pools.
 func served(override string) (libraries []string) {
 	path, value, _ := strings.Cut(override, "=")
 	path = strings.TrimSpace(path)
@@ -44,7 +44,7 @@ func served(override string) (libraries []string) {
 	}
 	tree, err := strictyaml.Parse("", []byte(value))
 	if err != nil {
-		return nil // Load has said so
+		return nil // Load has reported it
 	}
 	r := strictyaml.Reader{}
 	return r.Mapping(tree, "", func(_, _ *yaml.Node, _ string) {})

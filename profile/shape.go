@@ -6,11 +6,11 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// reshape takes away what describes a network of another kind than fabric.kind
-// now says. It is called when a file or overrides have said the kind anew; what
-// they say of the shape themselves stays, and is an error if the kind has no
-// use for it. A radix stays: every embedded profile has one, and a way back to
-// a fat tree needs it.
+// reshape removes fields that describe a network of another kind than the
+// present fabric.kind. It is called when a file or overrides set the kind.
+// Fields of the shape that they set themselves stay, and are an error if the
+// kind does not use them. A radix stays, too: every embedded profile has one,
+// and a change back to a fat tree needs it.
 func (p *Profile) reshape(said func(path string) bool) {
 	f := &p.Fabric
 	if !said("fabric.kind") {
@@ -27,7 +27,8 @@ func (p *Profile) reshape(said func(path string) bool) {
 	}
 }
 
-// saidBy reports what overrides say: a field, or one below it.
+// saidBy returns a function that reports whether overrides set a field, or one
+// below it.
 func saidBy(overrides []string) func(path string) bool {
 	return func(path string) bool {
 		for _, o := range overrides {

@@ -10,8 +10,8 @@ import (
 
 const twoSwitches = "{switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"
 
-// What describes a network of another kind is an error where it was said, and
-// goes with the kind that it describes where that is changed.
+// A field for another kind of network is an error in the text that sets it.
+// Fields of the base are removed when the kind changes.
 func TestShapeGoesWithItsKind(t *testing.T) {
 	write := func(text string) string {
 		name := filepath.Join(t.TempDir(), "p.yaml")
@@ -24,9 +24,9 @@ func TestShapeGoesWithItsKind(t *testing.T) {
 	require.NoError(t, err)
 
 	for _, x := range []struct {
-		name string // or, beginning with {, the text of a file
+		name string // or, if it begins with {, the text of a file
 		set  []string
-		want string // of the error; "": none
+		want string // expected error; "": none
 	}{
 		{"spin-int", []string{"fabric.dims=[4, 4]"}, "fabric.dims: [4 4] has no meaning with kind fat-tree, want kind torus"},
 		{"spin-int", []string{"fabric.topology=" + twoSwitches}, "fabric.topology: has no meaning with kind fat-tree, want kind file"},

@@ -10,16 +10,16 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Value is a field of a profile for people.
+// Value is a field of a profile, in text form.
 type Value struct {
 	Path   string // such as "hpu.cores"
 	Value  string
-	Source string // what the profile's text says of the value: where it comes from; "": nothing
+	Source string // source of the value, from the profile's text; "": none
 }
 
-// Values lists every value of a content, as [Profile.Content] makes it, with
-// its source. The sources are those of an embedded profile and of its bases; of
-// a file of the user they are not recorded. An override is its own source.
+// Values lists every value of a content, as made by [Profile.Content], with its
+// source. Only embedded profiles and their bases have sources; a user's file
+// has none. The source of an override is the override.
 func Values(content []byte, o Origin) ([]Value, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal(content, &n); err != nil {
@@ -45,7 +45,7 @@ func Values(content []byte, o Origin) ([]Value, error) {
 	return list, nil
 }
 
-// flatten calls do for each value of a mapping that is none itself.
+// flatten calls do for each value of a mapping that is not a mapping itself.
 func flatten(path string, n *yaml.Node, do func(path, value string)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		at, v := strings.TrimPrefix(path+"."+n.Content[i].Value, "."), n.Content[i+1]
@@ -57,15 +57,15 @@ func flatten(path string, n *yaml.Node, do func(path, value string)) {
 		default:
 			text, err := compact(v)
 			if err != nil {
-				text = []byte("?") // it was read as YAML: nothing in it cannot be written
+				text = []byte("?") // cannot happen: it was read as YAML
 			}
 			do(at, string(text))
 		}
 	}
 }
 
-// sources are the comments of an embedded profile and its bases, by the path of
-// the value or the section, and the overrides.
+// sources returns the comments of an embedded profile and its bases, by the
+// path of the value or the section, and the overrides.
 func (o *Origin) sources() (map[string]string, error) {
 	said := make(map[string]string)
 	if o.Embedded {
@@ -96,8 +96,8 @@ func (o *Origin) sources() (map[string]string, error) {
 	return said, nil
 }
 
-// comments notes what stands behind the values of a mapping. A value that is
-// given anew has no source of its base's.
+// comments collects the comments after the values of a mapping. A value that is
+// set again loses the source of its base.
 func comments(said map[string]string, path string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]
@@ -107,7 +107,7 @@ func comments(said map[string]string, path string, n *yaml.Node) {
 			text = key.LineComment
 		}
 		if text == "" && v.Kind == yaml.MappingNode {
-			text = said[at] // of the section
+			text = said[at] // comment of the section
 		}
 		said[at] = strings.TrimSpace(strings.ReplaceAll(strings.TrimPrefix(text, "#"), "\n#", ""))
 		if v.Kind == yaml.MappingNode {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every value stands in the list with the comment of the profile that gives it;
-// an override is its own source.
+// The list has every value with the comment of its profile. The source of an
+// override is the override.
 func TestValuesHaveSources(t *testing.T) {
 	p, err := Load("spin-int-sc17", "hpu.cores=8")
 	require.NoError(t, err)

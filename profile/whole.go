@@ -9,21 +9,21 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// MissingError says what a whole profile, one without a base, does not say:
-// sections, or fields of a section. A result of an older version may lack what
-// was not there then.
+// MissingError lists the sections and fields that are missing from a whole
+// profile, one without a base. For example, a result of an older version lacks
+// newer fields.
 type MissingError struct{ Paths []string }
 
-// Error says what to write.
+// Error lists the fields to add.
 func (e *MissingError) Error() string {
 	return "missing in a whole profile; spinsim profile NAME prints one with every value, and a file with base: NAME takes what it does not say from there"
 }
 
-// whole notes which sections of a whole profile are missing, and which fields
-// of those that are there, unless their zero value means that there is nothing.
+// whole reports missing sections and missing fields of a whole profile, unless
+// the zero value means absent.
 func whole(r *strictyaml.Reader, tree *yaml.Node) {
 	if tree.Kind != yaml.MappingNode {
-		return // that has been said
+		return // already reported
 	}
 	missing := func(at *yaml.Node, paths []string) {
 		if paths != nil {
@@ -34,7 +34,7 @@ func whole(r *strictyaml.Reader, tree *yaml.Node) {
 	for _, section := range strictyaml.FieldsOf(reflect.TypeFor[Profile]()).List {
 		given := strictyaml.Child(tree, section.Name)
 		if section.Type.Kind() != reflect.Struct || section.Optional {
-			continue // name and description, which Validate knows; what a device may have
+			continue // name and description, which Validate checks; optional parts of a device
 		}
 		if given == nil {
 			sections = append(sections, section.Name)

@@ -16,17 +16,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Config says what to simulate.
+// Config describes a simulation.
 type Config struct {
 	// Profile describes the nodes and the network; see profile.Load.
 	Profile *profile.Profile
 	// Nodes is the number of nodes, at least 1.
 	Nodes int
-	// Fabric makes the network of nodes 0 to nodes-1, whose events it gives to
-	// eng; nil: fabric.New. One's own topology goes to fabric.NewNetwork;
-	// fabric.Tap and fabric.NewFaulty wrap any.
+	// Fabric makes the network of nodes 0 to nodes-1. The network posts its events
+	// to eng. nil: fabric.New. Build your own topology with fabric.NewNetwork;
+	// fabric.Tap and fabric.NewFaulty wrap any fabric.
 	Fabric func(eng *sim.Engine, spec fabric.Spec, nodes int) (fabric.Fabric, error)
-	// Seed is the seed of all random streams of the run.
+	// Seed seeds all random streams of the run.
 	Seed uint64
 	// Engine executes handlers: "wazero" (also the empty string) or "wasmtime".
 	Engine string
@@ -34,61 +34,62 @@ type Config struct {
 	Tracer sim.Tracer
 	// Limits end a run with a *sim.LimitError; the zero value is none.
 	Limits sim.Limits
-	// Stop, if not nil, is asked now and then while the nodes are built, which
-	// takes minutes for millions of them; its error becomes that of NewCluster.
-	// That of a context's end is context.Cause.
+	// Stop, if not nil, is called now and then while the nodes are built, which
+	// takes minutes for millions of nodes. If it returns an error, NewCluster
+	// returns that error. To stop at the end of a context, return context.Cause.
 	Stop func() error
-	// Pages gives each process of a rank the states of its pages, as it is
-	// spawned; nil: every page is there, and a touch costs nothing.
+	// Pages makes the page table of each new process of a rank. nil: every page is
+	// present, and a touch costs nothing.
 	Pages func(rank int) host.PageTable
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
-	// Explain is told of every step of the processes' Portals interfaces as it
-	// happens, events included; nil: nobody. Results do not depend on it.
+	// Explain receives every step of the Portals interfaces of the processes,
+	// events included; nil: none. Results do not depend on it.
 	Explain portals.Tracer
-	// Watch is told of every step of every handler, in the order in which they
-	// are executed; nil: nobody. Results do not depend on it.
+	// Watch receives every step of every handler, in the order of execution; nil:
+	// none. Results do not depend on it.
 	Watch func(s *nic.HandlerStep)
-	// InjectDMA, if not nil, is asked at the beginning of every DMA operation
-	// of a handler that is otherwise allowed. A negative answer, such as
-	// hpu.Fault, becomes the result of the operation: it takes its time, but no
-	// byte moves.
+	// InjectDMA, if not nil, is called at the beginning of every permitted DMA
+	// operation of a handler. A negative answer, such as hpu.Fault, becomes the
+	// result of the operation: the operation takes its time, but moves no byte.
 	InjectDMA func(rank int, op hpu.Op) int64
-	// Translator makes what stands between the bus of a node and the memory of
-	// its processes; nil: the SMMU of the profile or, without one, nothing:
-	// every page is present to the NIC.
+	// Translator makes the translator between the bus of a node and the memory of
+	// its processes. nil: the SMMU of the profile. Without an SMMU, every page is
+	// present to the NIC.
 	Translator MakeTranslator
-	// Capture is given the network before anything is attached to it, to look
-	// at what passes its links; nil: nobody looks. Its error becomes that of
-	// NewCluster. Results do not depend on it.
+	// Capture receives the network before anything is attached to it, to observe
+	// the packets on its links; nil: none. If it returns an error, NewCluster
+	// returns that error. Results do not depend on it.
 	Capture Capture
-	// Links is told at the end of every Run what the links of the network have done; nil: nobody.
+	// Links receives the counts of the network's links at the end of every Run;
+	// nil: none.
 	Links WatchLinks
 }
 
-// Capture looks at a network; see fabric.Capturer.
+// Capture observes a network; see fabric.Capturer.
 type Capture func(f fabric.Fabric) error
 
-// WatchLinks takes what every link that carried a packet has done from the
-// beginning of a run to end.
+// WatchLinks receives the counts of every link that carried a packet, from the
+// beginning of the run to end.
 type WatchLinks func(links []fabric.LinkStats, end sim.Time)
 
-// MakeTranslator makes the translator of a node; it may give events of its own to eng.
+// MakeTranslator makes the translator of a node. It may post events of its own
+// to eng.
 type MakeTranslator func(eng *sim.Engine, rank int, bus *host.Bus) host.Translator
 
-// Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
+// Cluster is one simulation: nodes on a fabric and their host programs.
 type Cluster struct {
 	profile  *profile.Profile
 	engine   *sim.Engine
 	fabric   fabric.Fabric
 	executor hpu.Engine
 	nodes    []Node
-	core     nic.Core      // of the simulating machine: all nodes are handled by one
-	spare    portals.Spare // likewise
+	core     nic.Core      // of the simulating machine: one core handles all nodes
+	spare    portals.Spare // shared by all nodes
 	pages    func(rank int) host.PageTable
 	explain  portals.Tracer
-	network  networkLosses // as they were last asked for
-	waits    knownLosses   // likewise
+	network  networkLosses // latest answer of networkLosses
+	waits    knownLosses   // latest answer for mayWaitFor
 	links    WatchLinks
 	codes    map[codeKey]hpu.Image
 	closed   bool
@@ -171,8 +172,8 @@ func (c *Cluster) build(cfg *Config) error {
 	return nil
 }
 
-// NetworkError says why there is no network of a profile for that many nodes:
-// it has too few places, or its faults name a link that it has not. Nothing was
+// NetworkError reports why the network cannot be built for that many nodes: the
+// profile has too few places, or its faults name a missing link. Nothing was
 // simulated.
 type NetworkError struct {
 	Profile string
@@ -192,8 +193,8 @@ func newEngine(name string) (hpu.Engine, error) {
 	return hpu.NewEngine(name)
 }
 
-// CheckEngine says why there is no WebAssembly engine of that name in this
-// program; nil: there is one.
+// CheckEngine returns an error if this program has no WebAssembly engine of
+// that name.
 func CheckEngine(name string) error {
 	e, err := newEngine(name)
 	if err != nil {
@@ -214,11 +215,11 @@ func (c *Cluster) Close() error {
 	return c.executor.Close()
 }
 
-// Run simulates until nothing is left to happen. It returns the first error of
-// a host program, a *sim.StuckError if a program or a handler still waits for
-// something, or nil. Handler errors do not end a run; see HandlerErrors. When
-// ctx is done the run ends with its cause; a *sim.LimitError as the cause is
-// completed.
+// Run simulates until no event is left. It returns the first error of a host
+// program, a *sim.StuckError if a program or a handler still waits, or nil.
+// Handler errors do not end a run; see HandlerErrors. When ctx is done the run
+// ends with the cause of ctx; if the cause is a *sim.LimitError, Run fills in
+// its fields.
 func (c *Cluster) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.engine.Interrupt(context.Cause(ctx)) })
 	defer stop()
@@ -230,10 +231,10 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return err
 }
 
-// vanished holds the books of all nodes against each other at the end of a run,
-// which has ended with err: every byte that was posted was deposited, offered
-// to a handler, or lost under a name, or it waits for what the run has ended
-// without. An error names what is missing; nil: nothing.
+// vanished compares the books of all nodes at the end of a run. err is the
+// result of the run. Every posted byte must be deposited, offered to a handler,
+// recorded as lost, or waiting for something that the run did not reach. The
+// error names the missing bytes.
 func (c *Cluster) vanished(err error) error {
 	var stuck *sim.StuckError
 	books := c.Books(c.engine.Pending() == 0)
@@ -243,7 +244,8 @@ func (c *Cluster) vanished(err error) error {
 	return nil
 }
 
-// Books are the books of all nodes as they are now; drained: nothing is on its way.
+// Books returns the present books of all nodes. drained: no message is in
+// flight.
 func (c *Cluster) Books(drained bool) *nic.Books {
 	books := nic.NewBooks(drained)
 	for i := range c.nodes {
@@ -258,7 +260,7 @@ func (c *Cluster) RunUntil(t sim.Time) error { return c.engine.RunUntil(t) }
 // Engine is the simulation's clock and event queue.
 func (c *Cluster) Engine() *sim.Engine { return c.engine }
 
-// Profile is what the cluster was built from.
+// Profile returns the profile that the cluster was built from.
 func (c *Cluster) Profile() *profile.Profile { return c.profile }
 
 // Fabric is the network.
@@ -272,8 +274,8 @@ func (c *Cluster) has(node uint32) bool { return uint64(node) < uint64(len(c.nod
 // Node returns node i, 0 <= i < Nodes.
 func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
 
-// Waiting reports handlers that are suspended, and those that wait for a
-// processor; it implements sim.Waiter.
+// Waiting reports suspended handlers and handlers that wait for a processor. It
+// implements sim.Waiter.
 func (c *Cluster) Waiting(report func(sim.Waiting)) {
 	for i := range c.nodes {
 		c.nodes[i].nic.Waiting(func(w sim.Waiting) {
@@ -283,9 +285,9 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 	}
 }
 
-// LoadModule checks a handler module against the device and prepares it; it can
-// then be given to any process of the cluster. The error, a *hpu.LoadError,
-// names module, function, offset and cause.
+// LoadModule checks a handler module against the device and prepares it for all
+// processes of the cluster. The error, a *hpu.LoadError, names module,
+// function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
 	return hpu.Load(name, wasm, c.profile.Device())
 }

@@ -29,7 +29,7 @@ func eachProfile(t *testing.T, f func(t *testing.T, profile string)) {
 // do atomics (sPIN'17 C.3.2: "we pay two DMA latencies to read the data"). A
 // write holds the handler until the bus, which is idle here, has taken it, or
 // as a setting until the data has landed, one latency and the transfer. The
-// bytes are those of HPU memory at the call.
+// bytes are read from HPU memory at the call.
 func TestBlockingDMA(t *testing.T) {
 	const end64 = hostBytes
 	for _, c := range []struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// LostMessages returns the messages that were lost in the order in which their
-// ends came, at most 100, and how many were lost in all. Those that a transport
-// has given up together are one of the list (nic.Messages counts them). A
-// message whose packets a handler has chosen to drop is not lost. What the
-// network has lost or damaged stands behind those, in the order of time.
+// LostMessages returns the first 100 lost messages and the number of all. They
+// are ordered by the time of their end. Messages that a transport gave up
+// together are one element of the list (nic.Messages counts them). A message
+// whose packets a handler dropped on purpose is not lost. Messages that the
+// network lost or damaged come last, in the order of time.
 func (c *Cluster) LostMessages() ([]nic.LostMessage, int) {
 	list, all := c.lostByNodes()
 	network, n := c.networkLosses()
@@ -32,9 +32,9 @@ func (c *Cluster) lostByNodes() (list []nic.LostMessage, all int) {
 	return list, all
 }
 
-// mayWaitFor names a lost message that a process may wait for: one that was
-// sent to it or, if there is none, one that it has sent. anyPID means all
-// processes of the rank. Empty: nothing of it was lost.
+// mayWaitFor describes a lost message that a process may wait for: one sent to
+// it or, if there is none, one sent by it. portals.PIDAny means all processes
+// of the rank. Empty: no such message was lost.
 func (c *Cluster) mayWaitFor(rank int, pid uint32) string {
 	k := &c.waits
 	if at := c.engine.Handled(); !k.known || k.at != at {
@@ -66,21 +66,21 @@ func (c *Cluster) mayWaitFor(rank int, pid uint32) string {
 	return ""
 }
 
-// knownLosses are the messages that were lost in so many events.
+// knownLosses are the messages lost up to event number at.
 type knownLosses struct {
 	at    uint64
 	known bool
 	list  []nic.LostMessage
 }
 
-// networkLosses returns the messages of which the network has lost packets, and
-// how many there are at least. A message that has lost a packet is never
-// complete, so that what the packets refer to is still there.
+// networkLosses returns the messages of which the network lost packets, and at
+// least how many there are. Such a message never completes, so the frames of
+// its packets are still valid.
 func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 	if k := &c.network; k.list != nil && k.at == c.engine.Handled() {
 		return k.list, k.n
 	}
-	// which has sent them again, or has said that it could not
+	// The transport sent them again, or has reported that it could not.
 	if c.profile.Transport.Kind == nic.Reliable {
 		return nil, 0
 	}
@@ -113,15 +113,15 @@ func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 	return list, n
 }
 
-// networkLosses is the answer of Cluster.networkLosses after so many events.
+// networkLosses is the answer of Cluster.networkLosses up to event number at.
 type networkLosses struct {
 	at   uint64
 	list []nic.LostMessage
 	n    int
 }
 
-// HandlerErrors returns the handlers that failed in the order of time, at most
-// 100, and how many failed in all.
+// HandlerErrors returns the first 100 handler errors, in the order of time, and
+// the number of all.
 func (c *Cluster) HandlerErrors() ([]nic.HandlerError, int) {
 	var list []nic.HandlerError
 	all := 0
@@ -134,14 +134,14 @@ func (c *Cluster) HandlerErrors() ([]nic.HandlerError, int) {
 	return list[:min(len(list), nic.Kept)], all
 }
 
-// Failures returns an error for everything in the run so far that makes its
-// result doubtful although the run went on: handlers that failed, messages that
-// were lost, and stale translations. Of more than 100 of a kind the first 100
-// are returned; all counts them all, also those that are told of together.
+// Failures returns the errors so far that make the result of the run doubtful
+// although the run continued: failed handlers, lost messages, and stale
+// translations. The list has at most 100 of each kind. all is the number of
+// all, including those that one error reports together.
 func (c *Cluster) Failures() (list []error, all int) { return c.failures(c.LostMessages()) }
 
-// FailuresOfNodes is Failures but for what the network has lost or damaged: of
-// runs whose programs send that again, as TCP does.
+// FailuresOfNodes is Failures without the packets that the network lost or
+// damaged. It is for programs that send lost packets again, as TCP does.
 func (c *Cluster) FailuresOfNodes() (list []error, all int) { return c.failures(c.lostByNodes()) }
 
 func (c *Cluster) failures(lost []nic.LostMessage, n int) (list []error, all int) {
@@ -159,8 +159,8 @@ func (c *Cluster) failures(lost []nic.LostMessage, n int) (list []error, all int
 	return list, failed + n + k
 }
 
-// Broken says how many messages of the run were lost and how many handlers
-// failed so far, with the first of each; nil: none.
+// Broken reports how many messages were lost and how many handlers failed so
+// far, with the first of each; nil: none.
 func (c *Cluster) Broken() error {
 	var errs []error
 	if lost, n := c.LostMessages(); n == 1 {

@@ -5,21 +5,22 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// What simulated things take of the memory of the machine, bytes: measured with
-// runs of thousands of nodes (TestMemoryNeeded of cmd/spinsim).
+// Memory that simulated things take on the simulating machine, in bytes. The
+// numbers come from runs of thousands of nodes (TestMemoryNeeded of
+// cmd/spinsim).
 const (
-	nodeFootprint     = 12 << 10 // node, NIC and network, without what a profile multiplies
-	processFootprint  = 14 << 10 // its coroutine, Portals interface, an entry
-	instanceFootprint = 40 << 10 // an instance of a small module, its state included
-	coreFootprint     = 100      // of a pool of processors
-	contextFootprint  = 280      // of such a core
+	nodeFootprint     = 12 << 10 // node, NIC and network, without the parts that a profile multiplies
+	processFootprint  = 14 << 10 // coroutine, Portals interface, one entry
+	instanceFootprint = 40 << 10 // instance of a small module with its state
+	coreFootprint     = 100      // core of a pool of processors
+	contextFootprint  = 280      // context of such a core
 	hostCoreFootprint = 64
 )
 
-// Footprint estimates what a cluster takes of the memory of the machine that
-// simulates it, bytes: so many nodes, processes, and instances of handlers, and
-// all of a network that is larger than its nodes. What processes allocate, and
-// messages that are under way, come on top of it.
+// Footprint estimates the bytes that a cluster takes on the simulating machine,
+// for so many nodes, processes, and handler instances. If the network is larger
+// than its nodes, all of the network counts. Memory that processes allocate,
+// and messages in flight, are not included.
 func Footprint(p *profile.Profile, nodes, processes, instances int) int64 {
 	node := int64(nodeFootprint) + int64(p.Host.Cores)*hostCoreFootprint + processorFootprint(p.HPU.Cores, p.HPU.Contexts)
 	for _, pool := range p.Pools { //lint:maporder a sum

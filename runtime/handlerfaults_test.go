@@ -83,8 +83,8 @@ func (r *rig) results(acts []rec) (got []int64) {
 
 // A handler that does not ask for faults waits for the page, without its core:
 // the NIC tries again by its policy, each time a round trip and a pause. A look
-// in between finds the operation under way. What was in vain is a FAULT, and a
-// handler that gives up for it says what it was.
+// in between finds the operation in flight. A failed operation is a FAULT, and a
+// handler that gives up because of it reports it.
 func TestHandlerWaitsForAbsentMemory(t *testing.T) {
 	const faults = 3
 	for _, c := range []struct {

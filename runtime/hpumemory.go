@@ -8,12 +8,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// HPUWrite writes bytes to HPU memory of the process while handlers work on it.
-// A core stores them itself: it posts them for the overhead o and goes on; they
-// cross the bus towards the device and are there, all at once, a latency after
-// the last has left. Handlers see them from then on, those in wait32 at that
-// moment. The bytes are taken at the call; writes of a process arrive in their
-// order. Errors: portals.ErrArgInvalid, the memory is another process's or was
+// HPUWrite writes bytes to HPU memory of the process while handlers use it. The
+// core stores them itself: it posts them for the overhead o and continues. The
+// bytes cross the bus and all arrive at once, one latency after the last has
+// left. From then on handlers see them; a handler in wait32 sees them at that
+// moment. The bytes are copied at the call. Writes of one process arrive in
+// order. Error: portals.ErrArgInvalid if the memory is another process's, was
 // freed, or has no such range.
 func (p *Proc) HPUWrite(m *nic.Memory, offset uint64, b []byte) error {
 	if err := p.reaches(m, offset, len(b)); err != nil {
@@ -25,10 +25,10 @@ func (p *Proc) HPUWrite(m *nic.Memory, offset uint64, b []byte) error {
 	return nil
 }
 
-// HPURead reads HPU memory of the process into b: a core loads it itself and
-// waits for the answer, two latencies and the time of the bytes. They are those
-// of the moment at which the request is at the device, behind what the process
-// has written before. Errors as HPUWrite.
+// HPURead reads HPU memory of the process into b. The core loads it itself and
+// waits for the answer: two latencies and the time of the bytes. The values are
+// as of the moment the request reaches the device, after all earlier writes of
+// the process. Errors as HPUWrite.
 func (p *Proc) HPURead(m *nic.Memory, offset uint64, b []byte) error {
 	if err := p.reaches(m, offset, len(b)); err != nil {
 		return err
@@ -37,19 +37,19 @@ func (p *Proc) HPURead(m *nic.Memory, offset uint64, b []byte) error {
 	return nil
 }
 
-// hpuLoad is a load whose request is at the device at a time.
+// hpuLoad performs a load whose request reaches the device at time asked.
 func (p *Proc) hpuLoad(m *nic.Memory, offset uint64, b []byte, asked sim.Time) {
 	p.compute(asked-p.Now(), "read of HPU memory")
 	copy(b, m.Bytes()[offset:])
 	p.compute(p.node.bus.LoadAnswered(int64(len(b)))-p.Now(), "read of HPU memory")
 }
 
-// HPUWait reads n bytes of HPU memory again and again until they are what it
-// waits for, and returns them. The core loads them back to back, as
-// [Proc.HPURead]; of looks that cannot see anything new only the time is
-// counted, and they take no part in the bus. Nobody sees what a handler stores
-// before it suspends or ends. A wait for ever ends the run with an error that
-// names the memory. Errors as HPUWrite.
+// HPUWait reads n bytes of HPU memory repeatedly until the condition until
+// holds, and returns them. The core loads back to back, as [Proc.HPURead] does.
+// Looks that cannot see a change only take time; they do not load the bus. The
+// process does not see a handler's stores before the handler suspends or ends.
+// If the condition never holds, the run ends with an error that names the
+// memory. Errors as HPUWrite.
 func (p *Proc) HPUWait(m *nic.Memory, offset uint64, n int, until func(b []byte) bool) ([]byte, error) {
 	if err := p.reaches(m, offset, n); err != nil {
 		return nil, err
@@ -77,13 +77,14 @@ func (p *Proc) HPUWait(m *nic.Memory, offset uint64, n int, until func(b []byte)
 			p.park(memoryHandle)
 		}
 		changed = false
-		// The first of the looks made back to back that is at the device when there is something to see.
+		// The first back-to-back look that reaches the device after the change.
 		looks := max(1, (at-bus.Latency()-began+round-1)/round)
 		asked = max(began+looks*round+bus.Latency(), p.Now())
 	}
 }
 
-// reaches is an error if a process cannot reach bytes of HPU memory.
+// reaches returns an error if the process cannot reach these bytes of HPU
+// memory.
 func (p *Proc) reaches(m *nic.Memory, offset uint64, n int) error {
 	if m == nil {
 		return fmt.Errorf("runtime: process %s of rank %d: no HPU memory: %w", p.name, p.Rank(), portals.ErrArgInvalid)

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// translate puts what the run, or else the profile, says between the node's bus and memory.
+// translate installs the translator between the node's bus and memory: from the
+// run or, without one, from the profile.
 func (n *Node) translate(cfg *Config) {
 	c := n.cluster
 	switch spec := &c.profile.SMMU; {
@@ -25,13 +26,13 @@ func (n *Node) translate(cfg *Config) {
 	}
 }
 
-// IOMMU is what stands between the NIC and memory; nil: the profile has no
-// SMMU, or the run has a translator of its own.
+// IOMMU returns the IOMMU between the NIC and memory. nil: the profile has no
+// SMMU, or the run has its own translator.
 func (n *Node) IOMMU() *host.IOMMU { return n.iommu }
 
-// StaleAccesses returns the accesses of devices that used a translation which
-// was no longer that of the tables, in the order of time, the first 100 of each
-// node, and how many did in all. There are none unless smmu.stale is poison.
+// StaleAccesses returns the device accesses that used a translation after it
+// was removed from the tables, and the number of all. They are in the order of
+// time, at most 100 of each node. There are none unless smmu.stale is poison.
 func (c *Cluster) StaleAccesses() (list []host.StaleAccess, all int) {
 	for i := range c.nodes {
 		if m := c.nodes[i].iommu; m != nil {
@@ -50,7 +51,7 @@ type smmuTrace struct {
 	track sim.TrackID
 }
 
-// newSMMUTrace returns nil, the interface, if nothing is drawn.
+// newSMMUTrace returns a nil interface if nothing is drawn.
 func newSMMUTrace(n *Node) smmu.Watcher {
 	t, track := n.Track("SMMU")
 	if t == nil {
@@ -59,8 +60,8 @@ func newSMMUTrace(n *Node) smmu.Watcher {
 	return &smmuTrace{t, track}
 }
 
-// Track returns who draws the run's timeline, and a line of the node's on it;
-// nil: nothing is drawn.
+// Track returns the tracer of the run and the node's track of that name; a nil
+// tracer: nothing is drawn.
 func (n *Node) Track(name string) (sim.Tracer, sim.TrackID) {
 	e := n.cluster.engine
 	if !e.Tracing() {

@@ -111,8 +111,8 @@ func TestReturnCodes(t *testing.T) {
 	}
 }
 
-// The records are those of docs/abi.md, for a message with a user header to an
-// offset of a locally managed entry that truncates it.
+// The records follow docs/abi.md, for a message with a user header to an offset
+// of a locally managed entry that truncates it.
 func TestRecords(t *testing.T) {
 	const length, fits, skip, offset = 700, 600, 24, 1000
 	ok := []rec{end(hpu.Success)}

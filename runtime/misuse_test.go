@@ -35,7 +35,7 @@ func onOneNode(t *testing.T, f func(p *runtime.Proc) error) {
 	require.NoError(t, err)
 }
 
-// What the host asks for wrongly is an error that says what was expected.
+// A wrong request of the host is an error that names the expected values.
 func TestMisuseOfCluster(t *testing.T) {
 	prof, err := profile.Load("spin-int")
 	require.NoError(t, err)

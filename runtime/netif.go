@@ -8,14 +8,14 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// NI is a network interface of a process. Package portals decides what its calls
-// mean. The calls that the NIC takes part in are here, and take their time; the
-// others belong to Objects.
+// NI is a network interface of a process. Package portals defines the meaning
+// of its calls. Calls that involve the NIC are here and take time; the others
+// are in Objects.
 type NI struct {
 	core *portals.NI
 	proc *Proc
-	by   *host.Thread // who calls, if it is not the process
-	one  oneHandle    // of a wait for a single object, as lists
+	by   *host.Thread // calling thread, if not the process
+	one  oneHandle    // lists for a wait on one object
 }
 
 type oneHandle struct {
@@ -23,16 +23,15 @@ type oneHandle struct {
 	test   [1]uint64
 }
 
-// By returns the interface for a thread of the process's node that is not the
-// process: its kernel, or a thread of a library. What an operation costs is
-// that thread's. It is for calls that do not wait for anything; those that do
-// are the process's own.
+// By returns the interface for another thread of the node, for example its
+// kernel or a thread of a library. That thread pays for the operations it
+// posts. Only the process itself may make calls that wait.
 func (ni *NI) By(t *host.Thread) *NI { return &NI{core: ni.core, proc: ni.proc, by: t} }
 
-// Proc is the process the interface belongs to.
+// Proc is the process that owns the interface.
 func (ni *NI) Proc() *Proc { return ni.proc }
 
-// post takes the overhead o of an operation and carries it out.
+// post takes the overhead o of an operation and performs it.
 func (ni *NI) post(what string, operation func() error) error {
 	caller := ni.by
 	if caller == nil {
@@ -46,12 +45,12 @@ func (ni *NI) post(what string, operation func() error) error {
 	return operation()
 }
 
-// causeHops is how far a timeline follows what a thread does because of a flow:
-// its message, what the own device sends for it, and what the other's sends for
-// that (PART: command, request, the block again).
+// causeHops is how many messages a timeline follows from one flow: the thread's
+// message, the message that its own device sends for it, and the message that
+// the other device sends for that (PART: command, request, the block again).
 const causeHops = 3
 
-// Objects are the interface's objects, with the calls that take no virtual time.
+// Objects are the interface's objects. Their calls take no virtual time.
 func (ni *NI) Objects() *portals.Objects { return &ni.core.Objects }
 
 // Put (PtlPut, Portals 4.x §3.15.2) posts a put after the overhead o.
@@ -81,7 +80,8 @@ func (ni *NI) Swap(o portals.Swap) error {
 	return ni.post("swap", func() error { return ni.core.Swap(o) })
 }
 
-// SetMap (PtlSetMap, Portals 4.x §3.6.6) names the processes by rank. The nodes in it must exist.
+// SetMap (PtlSetMap, Portals 4.x §3.6.6) gives the processes their ranks. The
+// nodes of the mapping must exist.
 func (ni *NI) SetMap(mapping []portals.ID) error {
 	for rank, id := range mapping {
 		if !ni.proc.node.cluster.has(id.NID) {
@@ -91,15 +91,15 @@ func (ni *NI) SetMap(mapping []portals.ID) error {
 	return ni.core.SetMap(mapping)
 }
 
-// MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial
-// state of its handlers is copied to HPU memory.
+// MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry and copies the
+// initial state of its handlers to HPU memory.
 func (ni *NI) MEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64) (portals.Handle, error) {
 	return ni.proc.node.nic.Install(ni.proc, me.Spin, func() (portals.Handle, error) { return ni.core.MEAppend(pt, me, list, userPtr) })
 }
 
 // TriggeredMEAppend (PtlTriggeredMEAppend, Portals 4.x §3.16.9) appends an
-// entry once a counter reaches threshold; the initial state of its handlers is
-// copied to HPU memory now.
+// entry once a counter reaches threshold. The initial state of its handlers is
+// copied to HPU memory at the call.
 func (ni *NI) TriggeredMEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64, ct portals.Handle, threshold uint64) (portals.Handle, error) {
 	return ni.proc.node.nic.Install(ni.proc, me.Spin, func() (portals.Handle, error) {
 		return ni.core.TriggeredMEAppend(pt, me, list, userPtr, ct, threshold)

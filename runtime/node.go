@@ -7,10 +7,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Node is one endpoint: a host with its processes and a programmable NIC. It
-// owns its state; nodes meet in the fabric only.
+// Node is one endpoint: a host with its processes and a programmable NIC. A
+// node owns its state; nodes interact only through the fabric.
 type Node struct {
-	nic nic.NIC  // first, in whole lines of the cache of the simulating machine
+	nic nic.NIC  // first: aligned to cache lines of the simulating machine
 	bus host.Bus // the NIC's way to memory
 
 	cluster *Cluster
@@ -24,31 +24,30 @@ type Node struct {
 	storage *host.Storage
 	ids     *portals.Node // process identifiers
 	procs   []*Proc
-	moved   int64    // bytes of streams of the cores
-	_       [40]byte // of the next node begins in a line of its own: 2,112 bytes
+	moved   int64    // bytes that the cores streamed
+	_       [40]byte // pads Node to 2,112 bytes, so that the next node begins on a cache line
 }
 
-// Bus is the NIC's way to the memory of the node's processes.
+// Bus is the NIC's path to the memory of the node's processes.
 func (n *Node) Bus() *host.Bus { return &n.bus }
 
-// CPU is the node's cores.
+// CPU returns the node's cores.
 func (n *Node) CPU() *host.CPU { return &n.cpu }
 
-// Stats counts what a node, or with Cluster.Stats all nodes, did since the
-// start of the run. PacketsDropped and MessagesLost include what the network
-// has lost or damaged, unless a reliable transport has sent it again.
+// Stats counts the work of a node since the start of the run; Cluster.Stats
+// adds up all nodes. PacketsDropped and MessagesLost include packets that the
+// network lost or damaged, unless a reliable transport sent them again.
 type Stats struct {
 	nic.Stats
-	// at most sim.MaxTime, 106 days; cores posting, matching, copying, and
-	// looking at completions that were there; not spinning
+	// posting, matching, copying and looking at completions, without spinning; at
+	// most sim.MaxTime, 106 days
 	CPUBusy         sim.Time
-	HostMemoryBytes int64 // through host memory: DMA in both directions and streams of the cores
-	// NICFaults are the looks of the NIC at pages that were not there, or that
-	// it might not write: one that is tried again counts again.
+	HostMemoryBytes int64 // DMA in both directions and streams of the cores
+	// NICFaults counts the NIC's accesses to pages that were absent or not
+	// writable. Each retry counts again.
 	NICFaults int64
-	// PageFaults are the pages that the operating system has brought or made
-	// writable, for whomever; MajorFaults those of them that waited for
-	// storage.
+	// PageFaults counts the pages that the operating system brought in or made
+	// writable. MajorFaults counts those of them that waited for storage.
 	PageFaults, MajorFaults int64
 	// Interrupted is the part of CPUBusy in interrupts and tasklets.
 	Interrupted sim.Time
@@ -76,8 +75,8 @@ func (n *Node) Stats() Stats {
 	return s
 }
 
-// Stats returns the counts of all nodes: sums, the first of the first handlers'
-// ends and the last of the last ones'.
+// Stats returns the counts of all nodes: sums, the earliest end of a first
+// handler and the latest end of a last one.
 func (c *Cluster) Stats() (all Stats) {
 	for i := range c.nodes {
 		s := c.nodes[i].Stats()
@@ -86,7 +85,7 @@ func (c *Cluster) Stats() (all Stats) {
 	return all
 }
 
-// add joins the counts of another node to s.
+// add adds the counts of another node to s.
 func (s *Stats) add(o *Stats) {
 	s.Stats.Add(&o.Stats)
 	s.CPUBusy = s.CPUBusy.Plus(o.CPUBusy)

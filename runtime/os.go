@@ -9,7 +9,7 @@ import (
 )
 
 // boot makes the node's cores, its operating system if the profile has one, and
-// what stands between the bus and memory.
+// the translator between the bus and memory.
 func (n *Node) boot(cfg *Config) {
 	c, p := n.cluster, n.cluster.profile
 	cores := host.CPUSpec{}
@@ -33,7 +33,7 @@ func (n *Node) boot(cfg *Config) {
 	}
 }
 
-// newMemory makes the memory of a new process, and lets the NIC reach it.
+// newMemory makes the memory of a new process and lets the NIC access it.
 // process is nil without an operating system.
 func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.Process, err error) {
 	switch {
@@ -57,26 +57,27 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 	return space, process, nil
 }
 
-// Kernel is the node's operating system; nil: the profile has none (os.kind),
-// and all memory is there.
+// Kernel is the node's operating system. nil: the profile has none (os.kind),
+// and all memory is present.
 func (n *Node) Kernel() *host.Kernel { return n.kernel }
 
 // Storage is the node's storage device; nil: the profile has none
-// (storage.kind). Without an operating system programs have it for themselves.
+// (storage.kind). Without an operating system, programs use the device
+// directly.
 func (n *Node) Storage() *host.Storage { return n.storage }
 
-// Driver is the operating system's driver of the SMMU; nil: there is none.
+// Driver is the operating system's SMMU driver; nil: there is none.
 func (n *Node) Driver() *host.SMMUDriver { return n.driver }
 
-// Thread is the process's thread, for calls of its operating system.
+// Thread is the process's thread, for calls to its operating system.
 func (p *Proc) Thread() *host.Thread { return &p.thread }
 
-// OS is the process as its operating system sees it: mappings, pins, and what
-// else takes no part of Portals; nil without one (os.kind).
+// OS is the process in its operating system: mappings, pins and other things
+// outside Portals. nil: there is no operating system (os.kind).
 func (p *Proc) OS() *host.Process { return p.process }
 
-// Interrupt has changes of a counter, and events of a queue, of the interface
-// raise an interrupt, for a kernel that serves a device of the process.
+// Interrupt makes every change of a counter, or every event of a queue, raise
+// the interrupt line. It is for a kernel that serves a device of the process.
 func (ni *NI) Interrupt(h portals.Handle, line *host.IRQ) {
 	if ni.proc.lines == nil {
 		ni.proc.lines = map[portals.Handle]*host.IRQ{}

@@ -119,9 +119,9 @@ func TestAFaultOfTheNICCostsWhatTheSystemCharges(t *testing.T) {
 	}
 }
 
-// Random transfers between processes whose memory comes and goes: what they
-// write, map, unmap and pin, and what the NIC writes into and reads from their
-// pages, whether they are there or not. Every byte is that of a trivial memory.
+// Random transfers between processes whose memory comes and goes: they write,
+// map, unmap and pin, and the NIC reads and writes their pages, present or
+// absent. Every byte equals the byte of a trivial memory.
 func TestTransfersThroughPagesThatAreNotThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		overrides := []string{

@@ -10,23 +10,24 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Forever is the time-out of a poll that waits as long as it takes (PTL_TIME_FOREVER).
+// Forever is the time-out of a poll without a time-out (PTL_TIME_FOREVER).
 const Forever sim.Time = -1
 
-// Not the handles of anything: what a process is parked for that has no single handle.
+// Values that are no object's handle: a process parks on them when it waits for
+// no single object.
 const (
-	// it looks again at every event and count of its interfaces
+	// wakes at every event and count of the process's interfaces
 	anyHandle    = ^portals.Handle(0) - iota
-	memoryHandle // a change of HPU memory
-	// at the end of every last message of a disabled portal table entry
+	memoryHandle // wakes at a change of HPU memory
+	// wakes at the end of the last message of a disabled portal table entry
 	idleHandle
 )
 
-// EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A
-// core that finds one has looked at it for the poll time; while there is none
-// it spins. ErrEQDropped comes together with the event that follows the gap;
-// ErrAborted after Abort, ErrArgInvalid when the queue is freed meanwhile,
-// ErrNoInit when the interface is shut down.
+// EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue.
+// The core spins until there is one, and then takes the poll time to look at
+// it. Errors: ErrEQDropped together with the first event after a gap;
+// ErrAborted after Abort; ErrArgInvalid if the queue is freed meanwhile;
+// ErrNoInit if the interface is shut down.
 func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 	for {
 		ev, _, err := ni.core.EQPoll([]portals.Handle{eq})
@@ -40,9 +41,9 @@ func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 }
 
 // CTWait (PtlCTWait, Portals 4.x §3.14.5) returns when the successes of a
-// counter have reached test, or when a failure has been counted. ErrAborted
-// after Abort, ErrArgInvalid when the counter is freed meanwhile, ErrNoInit
-// when the interface is shut down.
+// counter reach test, or when a failure is counted. Errors: ErrAborted after
+// Abort; ErrArgInvalid if the counter is freed meanwhile; ErrNoInit if the
+// interface is shut down.
 func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 	for {
 		v, _, err := ni.core.CTPoll([]portals.Handle{ct}, []uint64{test})
@@ -55,9 +56,9 @@ func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 	}
 }
 
-// EQPoll (PtlEQPoll, Portals 4.x §3.13.9) waits for an event on any of the
-// queues, up to timeout, and returns it with the index of its queue. ErrEQEmpty
-// when the time is over, otherwise errors as EQWait.
+// EQPoll (PtlEQPoll, Portals 4.x §3.13.9) waits up to timeout for an event on
+// any of the queues. It returns the event and the index of its queue.
+// ErrEQEmpty: the time-out passed. Other errors as EQWait.
 func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
@@ -69,10 +70,10 @@ func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int
 	}
 }
 
-// EQWaitOrCT returns true as soon as a queue has an event, which stays there,
-// or false when a counter reaches test before that. It is EQPoll and CTPoll at
-// once: a core spins on both and, when one comes, has looked at it for the poll
-// time, which EQWait charges for an event. Errors as CTWait.
+// EQWaitOrCT returns true when a queue has an event, and leaves the event
+// there. It returns false when a counter reaches test first. It is EQPoll and
+// CTPoll at once: the core spins on both. For the counter it takes the poll
+// time; for an event EQWait takes it later. Errors as CTWait.
 func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err error) {
 	for ni.core.EQLen(eq) == 0 {
 		if _, _, err := ni.core.CTPoll([]portals.Handle{ct}, []uint64{test}); !errors.Is(err, portals.ErrCTNoneReached) {
@@ -84,10 +85,10 @@ func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err er
 	return true, nil
 }
 
-// EQWaitOrOther returns true as soon as a queue has an event, which stays
-// there, or false when a counter of another of the process's interfaces reaches
-// test before that. It takes no look: whoever acts on what there is does.
-// Errors as CTWait.
+// EQWaitOrOther returns true when a queue has an event, and leaves the event
+// there. It returns false when a counter of another interface of the process
+// reaches test first. It takes no poll time: the caller pays when it handles
+// the event or the count. Errors as CTWait.
 func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, test uint64) (event bool, err error) {
 	for ni.core.EQLen(eq) == 0 {
 		other.one.handle[0], other.one.test[0] = ct, test
@@ -100,16 +101,17 @@ func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, tes
 	return true, nil
 }
 
-// CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has
-// reached its test or counted a failure, up to timeout, and returns its value
-// and index. ErrCTNoneReached when the time is over, otherwise errors as
+// CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits up to timeout until one of the
+// counters reaches its test or counts a failure. It returns the value and index
+// of that counter. ErrCTNoneReached: the time-out passed. Other errors as
 // CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {
 	return ni.CTPollAt(cts, tests, timeout, ni.proc.node.cluster.profile.Host.Poll)
 }
 
-// CTPollAt is CTPoll for what a look takes another time of, at least 0: a
-// register of the interface, or a line that it has written into a cache.
+// CTPollAt is CTPoll where a look takes the time look, at least 0, instead of
+// the poll time. For example, the counter is a register of the interface, or a
+// cache line that the interface has written.
 func (ni *NI) CTPollAt(cts []portals.Handle, tests []uint64, timeout, look sim.Time) (portals.CTEvent, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
@@ -122,10 +124,10 @@ func (ni *NI) CTPollAt(cts []portals.Handle, tests []uint64, timeout, look sim.T
 }
 
 // PTDisable (PtlPTDisable, Portals 4.x §3.7.3) makes a portal table entry
-// refuse messages and returns when those under way are through, the handlers
-// they run included, and their events are posted: none comes afterwards. If
-// there were any the core has then looked at the end of the last for the poll
-// time. ErrAborted when Abort is called meanwhile; the entry stays disabled.
+// refuse messages. It returns after the messages in flight and their handlers
+// have ended and their events are posted; no event comes later. If there were
+// any, the core takes the poll time to see the end of the last. ErrAborted:
+// Abort was called meanwhile; the entry stays disabled.
 func (ni *NI) PTDisable(index uint32) error {
 	if err := ni.core.PTDisable(index); err != nil {
 		return err
@@ -145,26 +147,28 @@ func (ni *NI) PTDisable(index uint32) error {
 // looked takes the time of one look at a completion.
 func (ni *NI) looked() { ni.proc.compute(ni.proc.node.cluster.profile.Host.Poll, "poll") }
 
-// await is what a process is parked for, kept for the report of a run that is stuck.
+// await describes what a parked process waits for. The report of a stuck run
+// prints it.
 type await struct {
 	ni      *NI
-	test    uint64           // of a wait for a counter
+	test    uint64           // of a wait on a counter
 	handles []portals.Handle // of a poll
 	tests   []uint64         // of a poll of counters, nil for queues
 	index   uint32           // of a portal table entry
-	memory  *nic.Memory      // of the HPUs, with offset and bytes
+	memory  *nic.Memory      // HPU memory, with offset and bytes
 	offset  uint64
 	bytes   int
 }
 
-// park waits for a change of a queue or counter, or what else the handle stands for.
+// park waits for a change of the queue, the counter or the special handle h.
 func (p *Proc) park(h portals.Handle) {
 	p.waits = h
 	p.thread.Spin("an interface")
 	p.waits = portals.InvalidHandle
 }
 
-// parkUntil waits for any change of the process's interfaces; false: the time was over first.
+// parkUntil waits for any change of the process's interfaces. It returns false
+// if the deadline comes first.
 func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline sim.Time) bool {
 	p := ni.proc
 	p.wait.ni, p.wait.handles, p.wait.tests = ni, hs, tests
@@ -181,8 +185,8 @@ func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline s
 	return woken
 }
 
-// waitingFor says what the process is parked for, how far that has come, whose
-// it is, and what may have been lost that it waits for.
+// waitingFor describes what the process waits for, its progress, its owner, and
+// messages whose loss may explain the wait.
 func (p *Proc) waitingFor() string {
 	what := p.parkedFor()
 	if id, err := p.nis[0].core.PhysID(); err == nil && what != "" {
@@ -210,7 +214,7 @@ func (p *Proc) parkedFor() string {
 	return "an event on " + w.ni.Objects().Title(p.waits) + " of " + w.ni.owner()
 }
 
-// anyShown is how many of the objects of a poll a report names.
+// anyShown is how many objects of a poll a report names.
 const anyShown = 4
 
 // any names the objects of a poll.
@@ -234,9 +238,9 @@ func (w *await) any() string {
 	return text
 }
 
-// progress says how far a counter is: it has no failures, which would end the
-// wait. If it has reached its test, a limit has ended the run before the
-// program could see it.
+// progress describes how far a counter is. The counter has no failures: a
+// failure would end the wait. If it has reached its test, a limit ended the run
+// before the program saw it.
 func (ni *NI) progress(ct portals.Handle, test uint64) string {
 	v, err := ni.Objects().CTGet(ct)
 	if err != nil {
@@ -248,8 +252,8 @@ func (ni *NI) progress(ct portals.Handle, test uint64) string {
 	return fmt.Sprintf(" (threshold %d, at %d)", test, v.Success)
 }
 
-// owner says whose an interface is: the rank, and the process and the interface
-// where that has several.
+// owner describes the owner of an interface: the rank, and the process and the
+// interface if there are several.
 func (ni *NI) owner() string {
 	p := ni.proc
 	text := fmt.Sprintf("rank %d", p.Rank())

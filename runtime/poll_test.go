@@ -101,8 +101,8 @@ func TestStuckRunNamesTheCounter(t *testing.T) {
 
 // The report names what is waited for as its owner knows it: by the order of
 // allocation and by label, with process and interface where there are several;
-// and the count is that of the end of the run, not of the moment the wait
-// began.
+// and it gives the count at the end of the run, not at the beginning of the
+// wait.
 func TestStuckRunNamesWhatIsWaitedFor(t *testing.T) {
 	var late *runtime.NI
 	var ct portals.Handle

@@ -22,8 +22,8 @@ func (r *straightRun) store(bytes int) sim.Time {
 
 // The completion handler begins when the posted writes of the message have
 // landed: a latency and their bytes behind the last call, where one with a
-// handle that nobody waits for does not hold it up. The bytes are those of the
-// call, and the message's event comes behind them.
+// handle that nobody waits for does not hold it up. The bytes are read at the
+// call, and the message's event comes after them.
 func TestPostedWrites(t *testing.T) {
 	for _, op := range []hpu.Op{hpu.OpDMAToHostPosted, hpu.OpDMAToHostNB} {
 		r := (&straightRun{T: t, bytes: 64, handlers: map[string][]asked{

@@ -9,13 +9,11 @@ import (
 )
 
 // Proc is a process of a host: sequential Go code in virtual time, with a core,
-// an address space and network interfaces. Its methods are for the code given
-// to Spawn only.
-//
-// Setting up (allocating, appending entries, binding, triggered operations)
-// takes no virtual time; posting an operation takes the overhead o, and a look
-// at a completion takes the poll time, both on the process's core. PTDisable
-// waits for the messages under way.
+// an address space and network interfaces. Only the code given to Spawn may
+// call its methods. Setting up (allocating, appending entries, binding,
+// triggered operations) takes no virtual time. Posting an operation takes the
+// overhead o and looking at a completion takes the poll time, both on the
+// process's core. PTDisable waits for the messages in flight.
 type Proc struct {
 	thread  host.Thread
 	node    *Node
@@ -24,23 +22,23 @@ type Proc struct {
 	process *host.Process // nil: there is no operating system
 	portals *portals.Process
 	nis     []*NI
-	waits   portals.Handle // queue or counter that the process is parked for
-	wait    await          // more of that
-	begun   bool           // it has waited: its memory is set up
+	waits   portals.Handle // queue or counter that the process waits for
+	wait    await          // details of waits
+	begun   bool           // the process has waited: its memory is set up
 	lines   map[portals.Handle]*host.IRQ
 }
 
-// Spawn starts f as a process of node rank at the present time. The run ends
-// with the error of f, if it returns one. The process has a matching interface
-// with physical addressing, Proc.NI; its identity is (rank, number of the
-// process on the node, from 0).
+// Spawn starts f as a process of node rank at the present time. If f returns an
+// error, the run ends with it. The process has one matching interface with
+// physical addressing, Proc.NI. Its identity is (rank, number of the process on
+// the node, from 0).
 func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 	_, err := c.spawn(rank, name, f)
 	return err
 }
 
-// SpawnService is Spawn of a process that serves others and does not end: a run
-// may end while it waits.
+// SpawnService is Spawn for a process that serves others and does not end: the
+// run may end while it waits.
 func (c *Cluster) SpawnService(rank int, name string, f func(p *Proc) error) error {
 	p, err := c.spawn(rank, name, f)
 	if err == nil {
@@ -83,7 +81,8 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 	return started, nil
 }
 
-// Processes is how many processes node has: the number, and the process identifier, of the next.
+// Processes returns the number of processes of node. It is also the process
+// identifier of the next one.
 func (c *Cluster) Processes(node int) int { return len(c.nodes[node].procs) }
 
 const maxPID = 1<<16 - 1
@@ -109,16 +108,17 @@ func (p *Proc) Now() sim.Time { return p.thread.Now() }
 // Sleep gives the core away for d.
 func (p *Proc) Sleep(d sim.Time) { p.SleepUntil(p.Now().Later(d)) }
 
-// SleepUntil gives the core away until t, which is not in the past.
+// SleepUntil gives the core away until t. t must not be in the past.
 func (p *Proc) SleepUntil(t sim.Time) { p.thread.Sleep(t) }
 
-// NI is the interface that every process has: matching, physical addressing.
+// NI is the first interface of every process: matching, physical addressing.
 func (p *Proc) NI() *NI { return p.nis[0] }
 
 // NIInit opens a further interface of the process (PtlNIInit). With desired nil
-// it has all that the device has, but for TARGET_BIND_INACCESSIBLE: an entry
-// whose memory does not exist is then refused when it is appended, and not each
-// of its messages. Who wants such entries desires the feature.
+// it has every feature of the device except TARGET_BIND_INACCESSIBLE. Without
+// that feature, appending an entry fails if its memory does not exist; with it,
+// each message to the entry fails instead. To allow such entries, desire the
+// feature.
 func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, error) {
 	if desired == nil {
 		all := p.node.cluster.profile.PortalsLimits()
@@ -144,16 +144,16 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 	return ni, nil
 }
 
-// SetUID gives the process a user id, which the device writes into its messages
-// from now on (PtlGetUid returns it), as system software does. Processes have 0
-// until then.
+// SetUID sets the user id of the process, as system software does. The device
+// writes it into later messages of the process (PtlGetUid returns it). The
+// first value is 0.
 func (p *Proc) SetUID(uid uint32) { p.portals.SetUID(uid) }
 
 // Abort (PtlAbort, Portals 4.x §3.4.3) makes every blocked and every later
 // blocking call of the process return ErrAborted.
 func (p *Proc) Abort() { p.portals.Abort() }
 
-// changed notes an event or a count: a process that waits for it looks again.
+// changed handles an event or a count: it wakes a process that waits for it.
 func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 	if p.lines != nil && p.lines[h] != nil {
 		p.lines[h].Raise()
@@ -163,10 +163,10 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 	}
 }
 
-// queued notes that an interface wants something sent.
+// queued reports to the NIC that an interface has something to send.
 func (p *Proc) queued(port *portals.Port) { p.node.nic.Queued(port) }
 
-// idle notes the end of the last message of a disabled portal table entry.
+// idle handles the end of the last message of a disabled portal table entry.
 func (p *Proc) idle(*portals.NI, uint32) {
 	if p.waits == idleHandle {
 		p.thread.Wake()
@@ -175,8 +175,8 @@ func (p *Proc) idle(*portals.NI, uint32) {
 
 func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.thread.Wake() }
 
-// deviceMemory is the memory of a process as its interfaces reach it. Whether a
-// device may write there, or read, is decided before: by the bus, page by page.
+// deviceMemory is a process's memory for its interfaces. It does no permission
+// checks: the bus has already done them, page by page.
 type deviceMemory struct{ *host.AddressSpace }
 
 // Bytes implements portals.Memory.

@@ -7,10 +7,10 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// HPUAllocMem gives a process n bytes of HPU memory with an instance of the
-// handler module (PtlHPUAllocMem). The memory is zeroed. Errors: the module
-// does not fit the device or fails in its own initialisation; ErrNoSpace: the
-// programs of the node have all of hpu.node_memory.
+// HPUAllocMem gives the process n bytes of zeroed HPU memory with an instance
+// of the handler module (PtlHPUAllocMem). Errors: the module does not fit the
+// device or fails in its own initialisation; ErrNoSpace if the programs of the
+// node already use all of hpu.node_memory.
 func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
 	c := p.node.cluster
 	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {
@@ -32,11 +32,11 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
 	return memory, nil
 }
 
-// Grant lets DMA operations of the handlers on HPU memory m, another process's
-// of the same node, reach v, memory of the process: as a device that belongs to
-// the IOprovider serves rings in memory of IOusers (NPF'17 §1). It returns the
-// number of the space in those operations (docs/abi.md). It takes no virtual
-// time.
+// Grant lets handlers access v, memory of the process, by DMA. The handlers run
+// on HPU memory m of another process of the same node. For example, a device of
+// the IOprovider serves rings in the memory of IOusers (NPF'17 §1). Grant
+// returns the number of the space for those operations (docs/abi.md). It takes
+// no virtual time.
 func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
 	if m.NIC() != &p.node.nic || v.proc != p {
 		return 0, fmt.Errorf("runtime: process %s of rank %d can grant memory of its own, to handlers of its own node", p.name, p.Rank())
@@ -44,7 +44,7 @@ func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
 	return m.Grant(p.memory, v.addr, uint64(len(v.data)))
 }
 
-// Revoke takes back what Grant has returned, of memory of the process: nobody
-// else's. It takes no virtual time. Errors: those of nic.Memory.Revoke;
-// ErrInUse while a DMA operation of a handler is on its way there.
+// Revoke ends a Grant of the process's own memory. It takes no virtual time.
+// Errors as nic.Memory.Revoke; ErrInUse while a DMA operation of a handler to
+// that memory is in flight.
 func (p *Proc) Revoke(m *nic.Memory, space uint32) error { return m.Revoke(p.memory, space) }

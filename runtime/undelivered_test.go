@@ -401,9 +401,9 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// If the way back is gone for good nobody can tell the initiator: whoever waits
-// for the answer waits at the end of the run, which fails and says what was
-// lost and why.
+// If the way back is broken for good the initiator gets no answer. It still
+// waits at the end of the run, which fails with an error that names the loss and
+// its cause.
 func TestAnswersThatNeverCome(t *testing.T) {
 	for _, c := range []struct {
 		name   string

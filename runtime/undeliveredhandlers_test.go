@@ -99,8 +99,8 @@ func TestHandlerPutsUndeliverable(t *testing.T) {
 	require.NoError(t, r.c.Node(1).NIC().Idle())
 }
 
-// The handlers of a message of which the rest will never come end like those of
-// a damaged one: the completion handler is told how much is missing.
+// If the rest of a message never comes, its handlers end as for a damaged
+// message: the completion handler receives the number of missing bytes.
 func TestHandlersOfAbandonedMessages(t *testing.T) {
 	for _, s := range []setup{
 		{payload: []rec{also(opSpin, 3000), end(hpu.Success)}, completion: []rec{end(hpu.Success)}},

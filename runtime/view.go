@@ -8,21 +8,21 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// View is a range of a process's memory as its program reaches it. A program
-// reads and writes by Read and Write, which touch the range first: a page that
-// is not there is brought in, in virtual time. The zero View is empty.
+// View is a range of a process's memory for its program. Read and Write first
+// touch the range: an absent page is brought in, in virtual time. The zero View
+// is empty.
 type View struct {
 	proc *Proc
 	addr uint64
-	data []byte // as programs reach it
+	data []byte // mapping for the program
 }
 
-// Alloc returns n zeroed bytes of the process's memory. n below 0 is a
-// programmer's mistake and panics.
+// Alloc returns n zeroed bytes of the process's memory. It panics if n is
+// negative. The bytes begin on a page, large ones on a huge page.
 func (p *Proc) Alloc(n int) View { return p.AllocAligned(n, 1) }
 
-// AllocAligned is Alloc at an address that is a multiple of align, a power of two (posix_memalign).
-// Those of Alloc begin on pages, and large ones on huge pages.
+// AllocAligned is Alloc at an address that is a multiple of align, a power of
+// two (posix_memalign).
 func (p *Proc) AllocAligned(n, align int) View {
 	p.alive()
 	v, err := p.View(p.memory.AllocAligned(n, align), n)
@@ -32,8 +32,8 @@ func (p *Proc) AllocAligned(n, align int) View {
 	return v
 }
 
-// View returns n bytes of the process's memory at an address, which must lie in
-// what one Alloc has returned.
+// View returns the n bytes at addr. They must lie within one allocation of the
+// process.
 func (p *Proc) View(addr uint64, n int) (View, error) {
 	b, ok := p.memory.Cores(addr, uint64(n))
 	if n < 0 || !ok {
@@ -42,7 +42,7 @@ func (p *Proc) View(addr uint64, n int) (View, error) {
 	return View{p, addr, b}, nil
 }
 
-// Proc is the process whose memory it is; nil for the zero View.
+// Proc is the process that owns the memory; nil for the zero View.
 func (v View) Proc() *Proc { return v.proc }
 
 // Addr is the address of the first byte, for descriptors and entries.
@@ -51,43 +51,46 @@ func (v View) Addr() uint64 { return v.addr }
 // Len is the number of bytes.
 func (v View) Len() int { return len(v.data) }
 
-// Slice returns the bytes from a place up to another, like a slice of Go; it panics as that does.
+// Slice returns the bytes from (included) to to (excluded). It panics like a Go
+// slice expression.
 func (v View) Slice(from, to int) View {
 	return View{v.proc, v.addr + uint64(from), v.data[:len(v.data):len(v.data)][from:to:to]}
 }
 
 // Read returns the bytes for reading. They are valid until the program next
-// waits: posts an operation, computes, sleeps, waits for an event or touches
-// something that is not there.
+// waits: posts an operation, computes, sleeps, waits for an event, or touches
+// an absent page.
 func (v View) Read() []byte {
 	v.touch(false)
 	return v.data
 }
 
-// Write returns the bytes for writing; what is not written stays as it was.
-// They are valid as long as those of Read.
+// Write returns the bytes for writing. Bytes that the program does not write
+// keep their values. They are valid as long as the result of Read.
 func (v View) Write() []byte {
 	v.touch(true)
 	return v.data
 }
 
-// WriteFrom returns the bytes of v for writing and those of from for reading, valid together.
+// WriteFrom returns the bytes of v for writing and the bytes of from for
+// reading, both valid at once.
 func (v View) WriteFrom(from View) (dst, src []byte) {
 	from.touch(false)
-	for v.touch(true) && from.touch(false) { // whoever had to wait may have lost the other
+	for v.touch(true) && from.touch(false) { // a wait for one may have evicted the other
 	}
 	return v.data, from.data
 }
 
-// CopyFrom writes b to the beginning of the view as far as it fits and returns
-// how much that is. It takes no time besides that of the touch; Proc.Copy does.
+// CopyFrom copies b to the beginning of the view, as much as fits, and returns
+// the number of bytes. Only the touch takes time; Proc.Copy also takes the time
+// of the copy.
 func (v View) CopyFrom(b []byte) int {
 	n := min(len(b), len(v.data))
 	return copy(v.Slice(0, n).Write(), b)
 }
 
-// Store writes b to the beginning of the view, which is at least as long, on a
-// thread that need not be the process's own (host.AddressSpace.Store).
+// Store writes b to the beginning of the view, on any thread
+// (host.AddressSpace.Store). b must fit.
 func (v View) Store(t *host.Thread, b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -95,17 +98,16 @@ func (v View) Store(t *host.Thread, b []byte) error {
 	return v.proc.memory.Store(t, v.Slice(0, len(b)).addr, b)
 }
 
-// CopyTo reads the beginning of the view into b as far as it goes and returns
-// how much that is. It takes no time besides that of the touch.
+// CopyTo copies the beginning of the view to b, up to the shorter length, and
+// returns the number of bytes. Only the touch takes time.
 func (v View) CopyTo(b []byte) int {
 	n := min(len(b), len(v.data))
 	return copy(b, v.Slice(0, n).Read())
 }
 
-// Raw returns the bytes to set them up before the program begins, that is,
-// before its process first waits: that takes no time, and the pages are there
-// when it begins. Later Raw panics: a program reads and writes by Read and
-// Write.
+// Raw returns the bytes for setting up before the process first waits. It takes
+// no time, and the pages are present when the program begins. Later Raw panics:
+// use Read and Write.
 func (v View) Raw() []byte {
 	if len(v.data) > 0 {
 		v.proc.setUp(v.addr, uint64(len(v.data)))
@@ -113,10 +115,9 @@ func (v View) Raw() []byte {
 	return v.data
 }
 
-// Lock brings the pages in, keeps them in memory, and from children of the
-// process (host.Process.DontFork), as a driver does with what it shares with
-// its device. It is for the time before the process first waits, and takes
-// none; later it panics.
+// Lock brings the pages in, keeps them in memory, and does not share them with
+// children (host.Process.DontFork), as a driver does for memory shared with its
+// device. It takes no time. It panics if the process has already waited.
 func (v View) Lock() {
 	if len(v.data) == 0 {
 		return
@@ -133,11 +134,10 @@ func (v View) Lock() {
 	}
 }
 
-// Snapshot returns a copy of the bytes as they are at this moment, for an
-// observer who is no part of the simulation: an expectation, a report. It takes
-// no time and touches nothing. Memory that the process has given back, or that
-// has gone with it (host.Process.Exit), has no bytes: nil. After Cluster.Close
-// there is nothing to see, and it panics.
+// Snapshot returns a copy of the present bytes for an observer outside the
+// simulation, such as a test or a report. It takes no time and touches nothing.
+// It returns nil for memory that the process has freed or that ended with it
+// (host.Process.Exit). It panics after Cluster.Close.
 func (v View) Snapshot() []byte {
 	if len(v.data) == 0 {
 		return nil
@@ -152,7 +152,8 @@ func (v View) Snapshot() []byte {
 	return b
 }
 
-// touch makes the bytes ready for the program and reports whether it had to wait for that.
+// touch makes the bytes accessible to the program and reports whether it had to
+// wait.
 func (v View) touch(write bool) (waited bool) {
 	if len(v.data) == 0 {
 		return false
@@ -160,7 +161,7 @@ func (v View) touch(write bool) (waited bool) {
 	return v.proc.touch(v.addr, uint64(len(v.data)), write)
 }
 
-// touch lets the process have n bytes, at least 1.
+// touch makes n bytes, at least 1, accessible to the process.
 func (p *Proc) touch(addr, n uint64, write bool) (waited bool) {
 	p.alive()
 	absent := p.memory.Touch(addr, n, write)
@@ -174,15 +175,15 @@ func (p *Proc) touch(addr, n uint64, write bool) (waited bool) {
 	return waited
 }
 
-// alive ends the program of a process that has no memory any more.
+// alive ends the program if its process no longer has memory.
 func (p *Proc) alive() {
 	if p.process != nil && p.process.Gone() {
 		panic(segfault{fmt.Errorf("runtime: process %s of rank %d uses its memory: %w", p.name, p.Rank(), host.ErrGone)}) //lint:panic main turns it into the error of the program
 	}
 }
 
-// SettingUp is an error for a process that has begun: what takes memory that
-// stays is made before the process first waits.
+// SettingUp returns an error if the process has already waited. Objects with
+// memory that stays must be made before.
 func (p *Proc) SettingUp() error {
 	if p.begun {
 		return fmt.Errorf("runtime: process %s of rank %d has waited already: this is to be opened before it first waits", p.name, p.Rank())
@@ -190,7 +191,8 @@ func (p *Proc) SettingUp() error {
 	return nil
 }
 
-// setUp lets whoever prepares a process or looks at what it has left have n bytes.
+// setUp makes n bytes accessible without taking time. It panics after the
+// process has waited.
 func (p *Proc) setUp(addr, n uint64) {
 	if p.begun {
 		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
@@ -200,7 +202,7 @@ func (p *Proc) setUp(addr, n uint64) {
 	}
 }
 
-// segfault is what a program ends with whose memory the operating system does not give it.
+// segfault ends a program that uses memory it cannot have.
 type segfault struct{ error }
 
 // leaves is called whenever the process is about to wait.
@@ -209,8 +211,8 @@ func (p *Proc) leaves() {
 	p.memory.Settle()
 }
 
-// main runs the program. Where its memory is watched, what it does behind the
-// back of its views says so.
+// main runs the program. If its memory is watched, an access that bypasses the
+// views gets a clear error.
 func (p *Proc) main(f func(p *Proc) error) (err error) {
 	if p.memory.Watched() {
 		defer p.explain(debug.SetPanicOnFault(true))
@@ -227,7 +229,7 @@ func (p *Proc) main(f func(p *Proc) error) (err error) {
 	return f(p)
 }
 
-// explain turns a fault of the processor in memory of the process into words.
+// explain turns a processor fault in the process's memory into a clear message.
 func (p *Proc) explain(onFault bool) {
 	debug.SetPanicOnFault(onFault)
 	r := recover()

@@ -169,7 +169,8 @@ func TestViewsTogether(t *testing.T) {
 	}
 }
 
-// The view of an address is that of Alloc, and there is none of what Alloc has not returned.
+// View returns the same view as Alloc for its address, and fails for memory that
+// Alloc did not return.
 func TestViewOfAnAddress(t *testing.T) {
 	require.NoError(t, paged(t, nil, func(p *runtime.Proc) error {
 		v := p.Alloc(100)

@@ -7,14 +7,14 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// bounce copies regions through a buffer that is pinned for good.
+// bounce copies regions through a permanently pinned buffer.
 type bounce struct {
 	pinner
 	copy  func(t *host.Thread, to, from, n uint64) error
 	addr  uint64
 	size  uint64
 	pages host.Pin
-	used  []Region // parts of the buffer, in order
+	used  []Region // used parts of the buffer, sorted
 	queue []*host.Thread
 }
 
@@ -30,10 +30,10 @@ func newBounce(t *host.Thread, p *host.Process, size uint64, copying func(t *hos
 	return b, nil
 }
 
-// Acquire implements Strategy. It waits while others have the room, in the
-// order in which they come.
+// Acquire implements Strategy. If the buffer has no room it waits, in the order
+// of arrival.
 func (b *bounce) Acquire(t *host.Thread, r Region, d Direction) (*Lease, error) {
-	n := r.end() - pageOf(r.Addr) // room begins where its page does
+	n := r.end() - pageOf(r.Addr) // room begins at the start of its page
 	if r.Length == 0 {
 		b.stats.Hits++
 		return b.lease(r, d), nil
@@ -59,7 +59,7 @@ func (b *bounce) Acquire(t *host.Thread, r Region, d Direction) (*Lease, error) 
 	return l, nil
 }
 
-// room finds n bytes, the first that are free.
+// room finds the first n free bytes.
 func (b *bounce) room(t *host.Thread, r Region, n uint64) (uint64, error) {
 	for waited := false; ; waited = true {
 		if len(b.queue) == 0 || waited && b.queue[0] == t {
@@ -86,7 +86,7 @@ func (b *bounce) room(t *host.Thread, r Region, n uint64) (uint64, error) {
 	}
 }
 
-// next lets the following one look.
+// next wakes the next waiting thread.
 func (b *bounce) next() {
 	b.queue = append(b.queue[:0], b.queue[1:]...)
 	if len(b.queue) > 0 {
@@ -100,7 +100,7 @@ func (b *bounce) move(t *host.Thread, to, from, n uint64) error {
 	return b.copy(t, to, from, n)
 }
 
-// free gives room back.
+// free frees the room of a lease.
 func (b *bounce) free(l *Lease) {
 	at := pageOf(l.Addr)
 	b.used = slices.DeleteFunc(b.used, func(o Region) bool { return o.Addr == at })

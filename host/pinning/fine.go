@@ -30,7 +30,7 @@ func (f *fine) Release(t *host.Thread, l *Lease) error {
 // Close implements Strategy.
 func (f *fine) Close(*host.Thread) error { return f.closing() }
 
-// none leaves everything to the device's page faults.
+// none does nothing: the device handles page faults.
 type none struct{ stats Stats }
 
 // Acquire implements Strategy.

@@ -17,18 +17,18 @@ import (
 
 var runs = flag.Int("pinning.runs", 60, "random programs of each kind")
 
-// entry is a bucket as the model of a cache has it.
+// entry is a bucket in the model of a cache.
 type entry struct{ bucket, leases int }
 
-// cacheModel is a pin-down cache written down as simply as can be: a list in
-// the order in which things were last given back.
+// cacheModel is the simplest pin-down cache: a list in the order of the last
+// releases.
 type cacheModel struct {
 	list          []entry
 	most, idle    int // buckets
 	hits, evicted int
 }
 
-// acquire returns false if a lease would need too much.
+// acquire returns false if a lease exceeds the bound.
 func (m *cacheModel) acquire(first, last int) bool {
 	hit := true
 	for b := first; b <= last; {
@@ -95,10 +95,10 @@ func (m *cacheModel) release(first, last int) {
 	}
 }
 
-// TestAgainstModel has one program acquire and release at random, from a cache
-// and from Firehose: what is pinned, hits and evictions are the model's after
-// each step. The bound is tested by those that do not fit. 4,000 steps of each
-// run.
+// TestAgainstModel makes one program acquire and release at random, from a
+// cache and from Firehose. Pinned bytes, hits and evictions must equal the
+// model's after each step. Leases that do not fit test the bound. 4,000 steps
+// of each run.
 func TestAgainstModel(t *testing.T) {
 	for seed := range uint64(*runs) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -159,28 +159,27 @@ func agree(t *testing.T, w *world, m *cacheModel, r *rand.Rand, bucket int) {
 	}
 }
 
-// storm is several programs on a node with too little memory for what they use.
+// storm is several programs on a node with too little memory for them.
 type storm struct {
 	*world
 	r      *rand.Rand
 	bound  uint64
 	areas  []*area
 	frames map[uint64]uint64 // of leased pages
-	counts map[uint64]int    // leases of them
+	counts map[uint64]int    // leases per page
 	leased int
 }
 
 // area is a mapping.
 type area struct {
 	addr  uint64
-	users int // leases, or who unmaps it
+	users int // leases, or one for the thread that unmaps it
 }
 
-// TestStorm has three threads lease, use and discard memory, of which there is
-// too little, while a fourth touches more of it: never is more pinned than the
-// bound, a page that is leased stays in its frame whatever reclaim does, and in
-// the end nobody has pinned anything. Areas that are leased are not unmapped;
-// others are.
+// TestStorm makes three threads lease, use and discard memory, of which there
+// is too little, while a fourth touches more of it. Pinned memory never exceeds
+// the bound. A leased page stays in its frame during reclaim. In the end
+// nothing is pinned. Only areas without leases are unmapped.
 func TestStorm(t *testing.T) {
 	reclaimed, unmapped, short := int64(0), int64(0), 0
 	kinds := []string{pinning.FineKind, pinning.CacheKind, pinning.FirehoseKind, pinning.CacheKind, pinning.BounceKind}
@@ -242,7 +241,7 @@ func (s *storm) touches(th *host.Thread, addr uint64) {
 	}
 }
 
-// lease uses some memory for a while; it returns 1 if there was none.
+// lease uses some memory for a while. It returns 1 if there was none.
 func (s *storm) lease(th *host.Thread) int {
 	i := s.r.IntN(len(s.areas))
 	in := s.areas[i]
@@ -267,7 +266,7 @@ func (s *storm) lease(th *host.Thread) int {
 		th.Sleep(th.Now() + sim.Time(s.r.IntN(100))*us)
 		s.look(at)
 		if s.r.IntN(4) == 0 {
-			require.NoError(s.t, s.p.PageOut(th, at.Addr, at.Length)) // which leaves it
+			require.NoError(s.t, s.p.PageOut(th, at.Addr, at.Length)) // which skips it
 			s.look(at)
 		}
 	}
@@ -277,7 +276,7 @@ func (s *storm) lease(th *host.Thread) int {
 	return 0
 }
 
-// replace unmaps an area that nobody uses, and maps another.
+// replace unmaps an unused area and maps another.
 func (s *storm) replace(th *host.Thread, i int) {
 	old := s.areas[i]
 	s.areas = slices.Delete(s.areas, i, i+1)

@@ -10,19 +10,19 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Reasons for which there is no lease; what an operation returns says more and
-// is one of them (errors.Is), or one of host's.
+// Reasons why there is no lease. The error of an operation has more details and
+// wraps one of them (errors.Is), or an error of package host.
 var (
 	ErrBound  = errors.New("more memory than may be pinned")
 	ErrLeased = errors.New("memory that is still leased")
 )
 
-// Region is bytes of a process, which lie in one mapping.
+// Region is a range of bytes of a process, within one mapping.
 type Region struct{ Addr, Length uint64 }
 
 func (r Region) String() string { return fmt.Sprintf("%d bytes at %#x", r.Length, r.Addr) }
 
-// Direction is what a device does with a region.
+// Direction is what a device does with a region: read, write, or both.
 type Direction uint8
 
 // Directions.
@@ -34,18 +34,18 @@ const (
 
 func (d Direction) writes() bool { return d != ToDevice }
 
-// Strategy decides what memory of a process is pinned, and when. Several
-// threads may use one at a time; those that have to pin or unpin do so one
-// after the other.
+// Strategy decides which memory of a process is pinned, and when. Several
+// threads may use one; they pin and unpin one after the other.
 type Strategy interface {
-	// Acquire makes a region ready for a device. It takes the time of whatever
-	// that needs, and t may wait. With an error nothing is leased: ErrBound;
-	// what host.Process.GetUserPages returns.
+	// Acquire makes a region ready for a device. It takes the time of the calls it
+	// needs, and t may wait. After an error nothing is leased. Errors: ErrBound,
+	// and the errors of host.Process.GetUserPages.
 	Acquire(t *host.Thread, r Region, d Direction) (*Lease, error)
-	// Release ends a lease; what a device has written is in the region when it
-	// returns. A lease is ended once.
+	// Release ends a lease, which must be done once. When it returns, the region
+	// has the bytes that the device has written.
 	Release(t *host.Thread, l *Lease) error
-	// Close unpins everything. ErrLeased: there are leases, and nothing has been done.
+	// Close unpins everything. ErrLeased: there are leases, and Close had no
+	// effect.
 	Close(t *host.Thread) error
 	// Stats returns the counts so far.
 	Stats() Stats
@@ -53,7 +53,8 @@ type Strategy interface {
 
 // Lease is a region that a device may use until Release.
 type Lease struct {
-	// Addr is where the device finds the bytes: Region.Addr but for bounce buffers.
+	// Addr is the address of the bytes for the device. It is Region.Addr except
+	// for bounce buffers.
 	Addr uint64
 	Region
 	Direction
@@ -63,24 +64,24 @@ type Lease struct {
 	pin   host.Pin
 }
 
-// Stats counts what a strategy has done.
+// Stats counts the work of a strategy.
 type Stats struct {
-	Leases   int64 // that were given
-	Hits     int64 // of those, without a call of get_user_pages
+	Leases   int64 // given leases
+	Hits     int64 // leases that needed no call of get_user_pages
 	PinCalls int64 // of get_user_pages
-	Pins     int64 // pages that were pinned
-	Unpins   int64 // pages
-	Evicted  int64 // pages, of those, to make room for others
-	// pages, of those, because the operating system has changed or taken away
-	// what was mapped there
+	Pins     int64 // pinned pages
+	Unpins   int64 // unpinned pages
+	Evicted  int64 // pages of Unpins, unpinned to make room for others
+	// pages of Unpins, unpinned because the operating system changed or removed
+	// their mapping
 	Invalidated int64
 	Copies      int64  // regions copied to or from a bounce buffer
-	CopiedBytes int64  // in those
-	Leased      int    // leases at this moment
-	Pinned      uint64 // bytes at this moment
-	MostPinned  uint64 // bytes at a time
+	CopiedBytes int64  // bytes of these copies
+	Leased      int    // leases now
+	Pinned      uint64 // bytes now
+	MostPinned  uint64 // most bytes at one time
 	Moves       int64  // requests to a peer
-	Reused      int64  // firehoses that were taken from another bucket of a peer
+	Reused      int64  // firehoses taken from another bucket of a peer
 }
 
 // Kinds of strategies, for Options.Kind.
@@ -99,34 +100,35 @@ func Kinds() []string {
 	return []string{StaticKind, FineKind, CacheKind, FirehoseKind, RendezvousKind, BounceKind, NoneKind}
 }
 
-// OwnKinds returns the names of those that a process can have for its own
-// memory: all but rendezvous, which needs a peer.
+// OwnKinds returns the names of the strategies for a process's own memory: all
+// except rendezvous, which needs a peer.
 func OwnKinds() []string {
 	return slices.DeleteFunc(Kinds(), func(kind string) bool { return kind == RendezvousKind })
 }
 
-// Options choose a strategy. All sizes are bytes and multiples of 4 KiB.
+// Options select a strategy. All sizes are bytes and multiples of 4 KiB.
 type Options struct {
 	Kind string
-	// Bound is the most that a cache pins, at least 4 KiB; of firehose: what is
-	// leased and what is not, together; 0: no bound.
+	// Bound is the most bytes that a cache pins, at least 4 KiB. For firehose it
+	// includes leased and unleased memory. 0: no bound.
 	Bound uint64
-	// Bucket is what a cache or Firehose pins together, at least 4 KiB: all of
-	// an aligned piece of that size that is mapped; 0: 4 KiB.
+	// Bucket is the unit in which a cache or Firehose pins, at least 4 KiB: the
+	// mapped part of an aligned piece of that size. 0: 4 KiB.
 	Bucket uint64
-	// Victims is the most that Firehose keeps pinned of what nobody uses.
+	// Victims is the most bytes of unleased memory that Firehose keeps pinned.
 	Victims uint64
-	// Buffer is the bounce buffer, at least 4 KiB.
+	// Buffer is the size of the bounce buffer, at least 4 KiB.
 	Buffer uint64
-	// Copy copies n bytes of the process, and charges t for that: bounce buffers need it.
+	// Copy copies n bytes of the process and charges t for it. Bounce buffers need
+	// it.
 	Copy func(t *host.Thread, to, from, n uint64) error
-	// Courier makes it a strategy for memory of a peer, whose Export it speaks
-	// with: rendezvous needs one, and firehose has one or pins memory of its
-	// own process.
+	// Courier makes the strategy one for memory of a peer, and carries its
+	// requests to the peer's Export. rendezvous needs a Courier. firehose without
+	// one pins memory of its own process.
 	Courier Courier
-	// Peer is that peer.
+	// Peer is the number of the peer.
 	Peer int
-	// Each is how many firehoses there are to it, at least 1.
+	// Each is the number of firehoses to the peer, at least 1.
 	Each int
 }
 
@@ -165,9 +167,9 @@ func (o *Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// New makes a strategy for a process, or with a courier for a peer's memory. t
-// pays for what it does at once, which is a bounce buffer's pages; nil: before
-// programs begin, when nothing takes time.
+// New makes a strategy for a process or, with a courier, for a peer's memory. t
+// pays for work at once, such as pinning a bounce buffer. nil: before programs
+// begin, when nothing takes time.
 func New(t *host.Thread, p *host.Process, o Options) (Strategy, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -203,10 +205,10 @@ const noBound = ^uint64(0)
 
 func pageOf(addr uint64) uint64 { return addr &^ (host.PageBytes - 1) }
 
-// end is the end of the last page.
+// end returns the end of the last page.
 func (r Region) end() uint64 { return pageOf(r.Addr + r.Length + host.PageBytes - 1) }
 
-// pinner pins and unpins pages of a process, and counts.
+// pinner pins and unpins pages of a process, and counts them.
 type pinner struct {
 	process *host.Process
 	stats   Stats
@@ -215,10 +217,10 @@ type pinner struct {
 // Stats implements Strategy.
 func (n *pinner) Stats() Stats { return n.stats }
 
-// take pins the pages from start to end and gives them to the device. They are
-// pinned for writing wherever they may be written, also for a device that reads
-// only, as ib_umem_get does: a page that a later write copies would else be
-// another than the device's. write says whether they must be. With an error
+// take pins the pages from start to end and gives them to the device. Writable
+// pages are pinned for writing even for a device that only reads, as
+// ib_umem_get does. Otherwise a later write could copy the page, and the device
+// would have the old one. write: the pages must be writable. After an error
 // nothing is pinned.
 func (n *pinner) take(t *host.Thread, start, end uint64, write bool, pin *host.Pin) (writable bool, err error) {
 	n.pinned(end - start)
@@ -248,7 +250,7 @@ func (n *pinner) pinned(bytes uint64) {
 }
 
 // give takes pages from the device, in a number of ranges, and unpins them.
-// With told the operating system has already told the device.
+// told: the operating system has already notified the device.
 func (n *pinner) give(t *host.Thread, pins []*host.Pin, ranges int, told bool) {
 	spec, pages := n.process.Kernel().Spec(), 0
 	for _, pin := range pins {
@@ -268,14 +270,14 @@ func (n *pinner) give(t *host.Thread, pins []*host.Pin, ranges int, told bool) {
 	n.stats.Pinned -= uint64(pages) * host.PageBytes
 }
 
-// lease counts one.
+// lease counts a lease and returns it.
 func (n *pinner) lease(r Region, d Direction) *Lease {
 	n.stats.Leases++
 	n.stats.Leased++
 	return &Lease{Addr: r.Addr, Region: r, Direction: d}
 }
 
-// closing is an error if there are leases.
+// closing returns an error if there are leases.
 func (n *pinner) closing() error {
 	if n.stats.Leased > 0 {
 		return fmt.Errorf("pinning: process %s: %w: %d leases", n.process.Name(), ErrLeased, n.stats.Leased)
@@ -289,5 +291,5 @@ func work(t *host.Thread, d sim.Time, what string) {
 	}
 }
 
-// lockWait is what waits for each other are called.
+// lockWait names the wait for other threads that pin or unpin.
 const lockWait = "memory to be pinned"

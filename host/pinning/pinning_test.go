@@ -17,7 +17,7 @@ const (
 	us   = sim.Microsecond
 )
 
-// world is a node with a program that has a mapping.
+// world is a node with a program that has one mapping.
 type world struct {
 	*hosttest.Node
 	t    *testing.T
@@ -27,13 +27,14 @@ type world struct {
 	last sim.Time
 }
 
-// costs are such that every call and page shows: 6 us get_user_pages and 3 us
-// an absent page (P), and the rest, made up, in digits of their own.
+// costs make every call and page visible: 6 us get_user_pages and 3 us per
+// absent page (P). The others are made up and use separate digits.
 var costs = []string{
 	"gup_present=1us", "put_page=2us", "device_map_call=100us", "device_map_page=10us", "device_unmap_call=1ms", "device_unmap_page=20us", "invalidate=10ms",
 }
 
-// program runs a program with a strategy, which must have given back every pin in the end.
+// program runs a program with a strategy. In the end the strategy must have
+// unpinned everything.
 func program(t *testing.T, o pinning.Options, f func(w *world), overrides ...string) {
 	t.Helper()
 	spec, err := hosttest.Spec(overrides...)
@@ -64,7 +65,7 @@ func program(t *testing.T, o pinning.Options, f func(w *world), overrides ...str
 	w.p.Space().Release()
 }
 
-// copy is a copy of 1 ns a byte.
+// copy charges 1 ns per byte.
 func (w *world) copy(t *host.Thread, to, from, n uint64) error {
 	t.Run(sim.Time(n)*sim.Nanosecond, "copy")
 	s := w.p.Space()
@@ -83,7 +84,7 @@ func (w *world) mmap(pages int) uint64 {
 	return addr
 }
 
-// acquire leases, which takes so long.
+// acquire leases a region and checks the time.
 func (w *world) acquire(addr, n uint64, d pinning.Direction, want sim.Time) *pinning.Lease {
 	w.t.Helper()
 	l, err := w.s.Acquire(w.th, pinning.Region{Addr: addr, Length: n}, d)
@@ -106,9 +107,10 @@ func (w *world) took(want sim.Time) {
 
 const ms = sim.Millisecond
 
-// Fine-grained pinning pays for every access: 6 us, 3 us or 1 us a page, the
-// device's 100 us and 10 us a page; and behind it 1 ms and 20 us a page, 10 ms
-// for the range and 2 us a page. Bytes 10 to 4,106 are on two pages.
+// Fine-grained pinning pays for every access: 6 us, 3 us or 1 us per page, and
+// for the device 100 us and 10 us per page. After the access it pays 1 ms and
+// 20 us per page, 10 ms for the range and 2 us per page. Bytes 10 to 4,106 are
+// on two pages.
 func TestFine(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.FineKind}, func(w *world) {
 		a := w.mmap(4)
@@ -125,7 +127,7 @@ func TestFine(t *testing.T) {
 	}, costs...)
 }
 
-// Static pinning pins a mapping when some of it is first used, and nothing costs from then on.
+// Static pinning pins a mapping at its first use. Later uses cost nothing.
 func TestStatic(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.StaticKind}, func(w *world) {
 		a := w.mmap(600)
@@ -138,16 +140,16 @@ func TestStatic(t *testing.T) {
 	}, costs...)
 }
 
-// A cache of four pages: what is there costs nothing; a fifth page takes the
-// place of the one whose use has ended first; neighbours that are missing are
-// one call, neighbours that are unpinned one range.
+// A cache of four pages: a cached page costs nothing. A fifth page replaces the
+// one that was released first. Adjacent missing pages are one call, adjacent
+// unpinned pages one range.
 func TestCache(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 4 * page}, func(w *world) {
 		a := w.mmap(10)
 		one := w.acquire(a, 2*page, pinning.FromDevice, 6*us+2*3*us+100*us+2*10*us)
 		two := w.acquire(a+page, 2*page, pinning.FromDevice, 6*us+3*us+100*us+10*us)
 		w.release(two, 0)
-		w.release(one, 0) // ended in the order 2, 0, 1: page 1 had two leases
+		w.release(one, 0) // released in the order 2, 0, 1: page 1 had two leases
 		w.release(w.acquire(a+2*page, page, pinning.Both, 0), 0)
 		// that is four: 0, 1, 2, 6
 		w.release(w.acquire(a+6*page, page, pinning.Both, 6*us+3*us+100*us+10*us), 0)
@@ -161,8 +163,8 @@ func TestCache(t *testing.T) {
 	}, costs...)
 }
 
-// What is leased is not unpinned to make room, and the error says so; room that
-// others leave is waited for.
+// Leased memory is not unpinned to make room, and the error names it. A thread
+// waits for room that others are about to free.
 func TestCacheOfLeases(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 2 * page}, func(w *world) {
 		a := w.mmap(4)
@@ -173,8 +175,8 @@ func TestCacheOfLeases(t *testing.T) {
 	}, "gup_present=0us")
 }
 
-// A page that was pinned for reading, because it could not be written, is
-// pinned again for a device that writes.
+// A page pinned for reading, because it was not writable, is pinned again for a
+// device that writes.
 func TestPermission(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 * page}, func(w *world) {
 		a := w.mmap(1)
@@ -201,8 +203,8 @@ func touch(t *testing.T, w *world, addr uint64) {
 	}
 }
 
-// What a program unmaps leaves the cache with it: munmap waits for that, and
-// gives the memory back; what is leased leaves when its lease ends.
+// Unmapped memory leaves the cache: munmap waits for that, and frees the
+// memory. Leased memory leaves at the end of its lease.
 func TestUnmap(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 * page}, func(w *world) {
 		a, free := w.mmap(4), w.Kernel.Stats().FreePages
@@ -223,9 +225,9 @@ func TestUnmap(t *testing.T) {
 	}, "put_page=0us")
 }
 
-// Pages that are taken away while they are being pinned are not the ones that a
-// lease is for: here the first of three is discarded while the third is brought
-// (Process.Discard, as by another thread), and all are pinned again.
+// If pages are removed while they are being pinned, all pages of the lease are
+// pinned again. Here the first of three is discarded while the third is brought
+// in (Process.Discard, as by another thread).
 func TestRace(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 * page}, func(w *world) {
 		a := w.mmap(3)
@@ -241,26 +243,26 @@ func TestRace(t *testing.T) {
 	}, "unmap_call=0us", "context_switch=0us")
 }
 
-// Firehose pins buckets, here of four pages of which the last of ten has two,
-// and keeps at most a number of bytes of them that nobody uses: the first whose
-// use has ended goes first.
+// Firehose pins buckets, here of four pages; the last one has two of the ten.
+// It keeps a bounded number of unleased bytes pinned: the bucket released first
+// goes first.
 func TestFirehose(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.FirehoseKind, Bucket: 4 * page, Victims: 6 * page}, func(w *world) {
-		a := w.mmap(3000) // 2 MiB and more: it begins on a bucket
+		a := w.mmap(3000) // at least 2 MiB: it begins on a bucket
 		require.Zero(t, a%(4*page))
 		one := w.acquire(a+page, 1, pinning.Both, 6*us+4*3*us+100*us+4*10*us)
 		w.release(w.acquire(a+3*page, 2*page, pinning.Both, 6*us+4*3*us+100*us+4*10*us), 0)
 		require.EqualValues(t, 8*page, w.s.Stats().Pinned)
-		// that of page 4
+		// the bucket of page 4
 		w.release(w.acquire(a+2998*page, page, pinning.Both, 6*us+4*3*us+100*us+4*10*us), ms+4*20*us+10*ms+4*2*us)
-		// that of page 2996
+		// the bucket of page 2996
 		w.release(one, ms+4*20*us+10*ms+4*2*us)
 		w.release(w.acquire(a, 1, pinning.Both, 0), 0)
 	}, append(costs, "huge_pages=never")...)
 }
 
-// Bounce buffers copy what a device reads before, and what it writes behind, 1
-// ns a byte. Room is for whole pages, and whoever finds none waits.
+// Bounce buffers copy before a device reads, and after a device writes, 1 ns
+// per byte. Room is in whole pages. A thread without room waits.
 func TestBounce(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.BounceKind, Buffer: 4 * page}, func(w *world) {
 		a := w.mmap(8)
@@ -302,7 +304,7 @@ func TestBounce(t *testing.T) {
 
 func pageOf(addr uint64) uint64 { return addr &^ (page - 1) }
 
-// Without pinning nothing is done, and nothing comes.
+// Without pinning nothing is pinned, and no page is brought in.
 func TestNone(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.NoneKind}, func(w *world) {
 		a := w.mmap(1)
@@ -311,7 +313,8 @@ func TestNone(t *testing.T) {
 	})
 }
 
-// When memory is short the cache gives up what nobody uses, and only then is it an error.
+// When memory is short the cache first gives up its unleased pages; only then
+// is it an error.
 func TestShort(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.CacheKind, Bound: 8 << 20}, func(w *world) {
 		a := w.mmap(1000)
@@ -328,7 +331,7 @@ func TestShort(t *testing.T) {
 	}, "memory=2MiB", "watermark_min=256KiB", "watermark_low=256KiB", "watermark_high=256KiB")
 }
 
-// Errors name what is wrong.
+// Errors name the wrong field.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		o    pinning.Options

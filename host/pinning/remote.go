@@ -8,43 +8,42 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// Grant is a region of a peer, and where a device finds its bytes there.
+// Grant is a region of a peer, and the address of its bytes for a device there.
 type Grant struct {
 	Region
 	At uint64
 }
 
-// Move is what an initiator asks of a peer: regions that it will not use any
-// more, and then such that are to be ready there until it says so.
+// Move is an initiator's request to a peer: regions that it no longer uses, and
+// regions that must be ready from now on.
 type Move struct {
 	Drop      []Grant
 	Want      []Region
-	Direction // of what is wanted
+	Direction // of the wanted regions
 }
 
-// Courier carries a Move to a peer and returns when the answer is there:
-// whatever the peer's Export says, or that it could not be reached.
+// Courier carries a Move to a peer and returns with the answer: the result of
+// the peer's Export, or an error if the peer was not reached.
 type Courier interface {
 	Move(t *host.Thread, peer int, m Move) (at []uint64, err error)
 }
 
-// Export is the side of a peer whose memory others reach: it leases regions of
-// a Strategy in their name.
+// Export is the peer's side: it leases regions of a Strategy for initiators.
 type Export struct {
 	strategy Strategy
-	most     int // regions of each initiator; 0: no bound
+	most     int // regions per initiator; 0: no bound
 	peers    map[int]map[Grant][]*Lease
 }
 
-// NewExport makes an Export of memory as s pins it, of which each initiator may
-// have so many regions; 0: any number.
+// NewExport makes an Export of memory that s pins. most is the number of
+// regions per initiator; 0: no bound.
 func NewExport(s Strategy, most int) *Export {
 	return &Export{strategy: s, most: most, peers: map[int]map[Grant][]*Lease{}}
 }
 
-// Serve carries out the Move of an initiator, and returns where devices find
-// what it wanted. With an error nothing is pinned that it wanted, and what it
-// dropped is gone.
+// Serve performs the Move of an initiator and returns the device addresses of
+// the wanted regions. After an error none of the wanted regions is pinned, but
+// the dropped ones are released.
 func (e *Export) Serve(t *host.Thread, from int, m Move) (at []uint64, err error) {
 	leases := e.peers[from]
 	if leases == nil {
@@ -97,14 +96,15 @@ func (e *Export) want(t *host.Thread, leases map[Grant][]*Lease, r Region, d Dir
 	return g, nil
 }
 
-// remote is what strategies for memory of a peer have in common.
+// remote is the common part of strategies for a peer's memory.
 type remote struct {
 	courier Courier
 	peer    int
 	stats   Stats
 }
 
-// Stats implements Strategy. What the peer pins is in those of its own strategy.
+// Stats implements Strategy. Pages pinned at the peer are in the counts of the
+// peer's strategy.
 func (v *remote) Stats() Stats { return v.stats }
 
 func (v *remote) move(t *host.Thread, m Move) ([]uint64, error) {
@@ -129,10 +129,10 @@ func (v *remote) closing() error {
 	return nil
 }
 
-// rendezvous asks the peer before each operation, and tells it behind it: what
-// Bell & Bonachea compare Firehose with. Whether the peer unpins the region
-// then is its strategy's matter: fine-grained pinning does (their rendezvous
-// with unpinning), a cache does not (without).
+// rendezvous sends a request to the peer before each operation and another
+// after it. Bell & Bonachea compare Firehose with it. The peer's strategy
+// decides whether to unpin the region then: fine-grained pinning does (their
+// rendezvous with unpinning), a cache does not (without).
 type rendezvous struct{ remote }
 
 // Acquire implements Strategy.
@@ -154,22 +154,22 @@ func (v *rendezvous) Release(t *host.Thread, l *Lease) error {
 // Close implements Strategy.
 func (v *rendezvous) Close(*host.Thread) error { return v.closing() }
 
-// FirehosesEach is how many firehoses each node has to each other one: all of
-// them together keep at most memory bytes of a node pinned, in buckets of so
-// many bytes (Bell & Bonachea: F = M / (B (N-1))). nodes is at least 2.
+// FirehosesEach returns the number of firehoses from each node to each other
+// node. All of them together pin at most memory bytes of a node, in buckets of
+// bucket bytes (Bell & Bonachea: F = M / (B (N-1))). nodes is at least 2.
 func FirehosesEach(memory, bucket uint64, nodes int) int {
 	return int(memory / (bucket * uint64(nodes-1)))
 }
 
-// hoses is an initiator of Firehose. It has a number of firehoses to the peer,
-// each of which keeps a bucket there pinned. What they reach needs no word to
-// the peer. For another bucket one that nobody uses is moved there, that which
-// was used longest ago, and one message moves all that an operation needs.
+// hoses is the initiator's side of Firehose. It has a number of firehoses to
+// the peer. Each keeps a bucket pinned there. Memory in these buckets needs no
+// message. For another bucket it moves the unused firehose that was used
+// longest ago. One message moves all that an operation needs.
 type hoses struct {
 	remote
 	bucket uint64
 	each   int
-	lock   host.Mutex // one request at a time, so that none overtakes another
+	lock   host.Mutex // one request at a time, so that requests keep their order
 	hoses  map[uint64]*hose
 	idle   []*hose // FIFO
 }
@@ -183,7 +183,7 @@ func (h *hoses) region(bucket uint64) Region { return Region{bucket * h.bucket, 
 
 func (h *hoses) grant(s *hose) Grant { return Grant{h.region(s.bucket), s.bucket * h.bucket} }
 
-// errMoved is an answer of a peer that has not pinned a bucket where it is.
+// errMoved is the error for a peer that pinned a bucket at another address.
 var errMoved = errors.New("pinning: memory of firehoses is to be where it is")
 
 // Acquire implements Strategy.
@@ -215,7 +215,6 @@ func (h *hoses) Acquire(t *host.Thread, r Region, d Direction) (*Lease, error) {
 	return l, nil
 }
 
-// bring gets firehoses for buckets.
 func (h *hoses) bring(t *host.Thread, missing []uint64) (held []*hose, err error) {
 	over := max(0, len(h.hoses)+len(missing)-h.each)
 	if over > len(h.idle) {
@@ -268,10 +267,10 @@ func (h *hoses) Release(_ *host.Thread, l *Lease) error {
 	return nil
 }
 
-// batch is how many firehoses are given back with a request.
+// batch is how many firehoses one request of Close returns.
 const batch = 1024
 
-// Close implements Strategy: all firehoses are given back.
+// Close implements Strategy: it returns all firehoses.
 func (h *hoses) Close(t *host.Thread) error {
 	h.lock.Lock(t, lockWait)
 	defer h.lock.Unlock(t)

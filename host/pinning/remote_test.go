@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// wire carries requests of an initiator to one peer: 5 us there and back.
+// wire carries requests of an initiator to one peer: 5 us per round trip.
 type wire struct {
 	from   int
 	export *pinning.Export
@@ -43,15 +43,15 @@ func afar(t *testing.T, kind string, c *wire, each int) pinning.Strategy {
 	return s
 }
 
-// 512 MB of buckets of four pages on 16 nodes are 2,184 firehoses to each (the
-// example in GASNet's source, where Firehose is in use).
+// 512 MB in buckets of four pages on 16 nodes give 2,184 firehoses to each node
+// (the example in the source of GASNet, which uses Firehose).
 func TestFirehosesEach(t *testing.T) {
 	require.Equal(t, 2184, pinning.FirehosesEach(512<<20, 4*page, 16))
 }
 
-// Two initiators with two firehoses each: what they reach needs no word; the
-// bucket that was given back first is moved; one message moves all; and a
-// bucket that another still has is not unpinned when one lets go of it.
+// Two initiators have two firehoses each. Memory they reach needs no message.
+// The firehose released first is moved. One message moves all. When one
+// initiator releases a bucket that another still has, it stays pinned.
 func TestHoses(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.FirehoseKind}, func(w *world) {
 		a := w.mmap(10)
@@ -67,7 +67,7 @@ func TestHoses(t *testing.T) {
 		use(h, at(a, 0, 1))
 		use(other, at(a, 0, 1))
 		require.EqualValues(t, 2*page, w.s.Stats().Pinned)
-		// in the place of page 1, which was used before page 0
+		// replaces page 1, which was used before page 0
 		use(h, pinning.Region{Addr: a + 5*page + 10, Length: 1})
 		require.Equal(t, grants(at(a, 1, 1)), one.moves[1].Drop)
 		require.EqualValues(t, 2*page, w.s.Stats().Pinned)
@@ -84,7 +84,7 @@ func TestHoses(t *testing.T) {
 		require.NoError(t, h.Release(w.th, l))
 		serve := func(from int, m pinning.Move) error { _, err := e.Serve(w.th, from, m); return err }
 		require.ErrorIs(t, serve(1, pinning.Move{Want: []pinning.Region{at(a, 1, 1)}}), pinning.ErrBound)
-		// the peer has no such page: what was let go for it is gone
+		// the peer has no such page: the firehose released for it is gone
 		_, err = h.Acquire(w.th, at(a, 40, 1), pinning.FromDevice)
 		require.ErrorIs(t, err, host.ErrNoMapping)
 		require.NoError(t, h.Close(w.th))
@@ -96,7 +96,7 @@ func TestHoses(t *testing.T) {
 	})
 }
 
-// A rendezvous asks before each operation and tells behind it. With
+// A rendezvous sends a message before and after each operation. With
 // fine-grained pinning the peer pins and unpins each time, with a cache it pins
 // once.
 func TestRendezvous(t *testing.T) {
@@ -119,10 +119,10 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// TestHosesStorm has three initiators with two threads each reach random
-// memory: the peer never has more than they may have together and the bound of
-// its victims pinned, a page that is leased is pinned, and when all have let
-// go, only victims are left.
+// TestHosesStorm makes three initiators with two threads each access random
+// memory. The peer's pinned memory never exceeds all firehoses plus the bound
+// of its victims. A leased page is pinned. When all are released, only victims
+// are left.
 func TestHosesStorm(t *testing.T) {
 	hits, moves := int64(0), int64(0)
 	for seed := range uint64(*runs / 3) {
@@ -167,9 +167,9 @@ func TestHosesStorm(t *testing.T) {
 	require.NotZero(t, moves)
 }
 
-// What a peer copies lies in its buffer until the lease ends: the initiator is
-// told where, writes there, and another lease of the same region is another
-// place.
+// A peer's bounce buffer holds the bytes until the lease ends. The initiator
+// gets their address and writes there. Another lease of the same region has
+// another address.
 func TestBounceOfAPeer(t *testing.T) {
 	program(t, pinning.Options{Kind: pinning.BounceKind, Buffer: 4 * page}, func(w *world) {
 		a := w.mmap(1)

@@ -9,42 +9,40 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// table keeps memory pinned that may be used again, in segments. It is the
-// pin-down cache, with a bound on all of it and segments of a page; the table
-// of buckets of Firehose, with a bound on those that nobody uses; and static
-// pinning, with segments as large as mappings and no bound.
-//
-// Of what nobody leases the segment whose last lease has ended first is
-// unpinned first: LRU by the end of use. (Tezuka et al. name LRU; NPF'17 names
-// no policy. For Firehose's victims that is their FIFO.)
+// table keeps pinned memory for reuse, in segments. It implements three
+// strategies. The pin-down cache has a bound on all pinned bytes and segments
+// of a page. Firehose's table of buckets has a bound on unleased buckets.
+// Static pinning has segments as large as mappings and no bound. Of unleased
+// segments the one whose last lease ended first is unpinned first: LRU by the
+// end of use. (Tezuka et al. name LRU; NPF'17 names no policy. For Firehose's
+// victims it is their FIFO.)
 type table struct {
 	pinner
 	lock host.Mutex
-	// segments are aligned pieces of that size, as far as they are mapped; 0:
-	// whole mappings
+	// size of aligned segments, as far as they are mapped; 0: whole mappings
 	bucket  uint64
-	bound   uint64 // of bytes pinned
-	idling  uint64 // bound of bytes pinned that nobody leases
+	bound   uint64 // of pinned bytes
+	idling  uint64 // bound of pinned bytes without a lease
 	cells   map[uint64]*segment
-	first   *segment // of those that nobody leases: unpinned first
+	first   *segment // first segment without a lease: unpinned first
 	last    *segment
-	idle    uint64 // their bytes
+	idle    uint64 // bytes without a lease
 	gone    []*segment
 	pinning []*flight
-	leaving int            // threads that unpin what is no longer in the table
-	waiting []*host.Thread // for them
+	leaving int            // threads that unpin segments no longer in the table
+	waiting []*host.Thread // threads that wait for them
 }
 
-// segment is neighbouring pages that were pinned together.
+// segment is adjacent pages that were pinned together.
 type segment struct {
 	start, end uint64
 	pin        host.Pin
 	writable   bool
 	leases     int
-	dead       bool // what it has pinned is no longer what is mapped there: nobody gets it any more
-	listed     bool // nobody leases it
+	dead       bool // the mapping changed after the pin: it is leased no more
+	listed     bool // has no lease
 	next, prev *segment
-	other      *segment // of the same cell
+	other      *segment // next of the same cell
 }
 
 func (s *segment) bytes() uint64 { return s.end - s.start }
@@ -52,7 +50,7 @@ func (s *segment) bytes() uint64 { return s.end - s.start }
 // flight is pages that are being pinned.
 type flight struct {
 	start, end uint64
-	hit        bool // changed meanwhile
+	hit        bool // the pages changed meanwhile
 }
 
 func newTable(p *host.Process, bucket, bound, idling uint64) *table {
@@ -68,7 +66,7 @@ func (c *table) cell(addr uint64) uint64 {
 	return addr / c.bucket
 }
 
-// find returns the segment that a device may use for a page, nil: there is none.
+// find returns a segment that a device may use for a page; nil: there is none.
 func (c *table) find(va uint64, write bool) *segment {
 	for s := c.cells[c.cell(va)]; s != nil; s = s.other {
 		if s.start <= va && va < s.end && (s.writable || !write) {
@@ -103,7 +101,7 @@ func (c *table) Acquire(t *host.Thread, r Region, d Direction) (*Lease, error) {
 	}
 }
 
-// hold leases the segments of a region, and pins what is missing.
+// hold leases the segments of a region, and pins the missing ones.
 func (c *table) hold(t *host.Thread, r Region, write bool) (held []*segment, err error) {
 	for va := pageOf(r.Addr); r.Length > 0 && va < r.end(); {
 		s := c.find(va, write)
@@ -122,8 +120,8 @@ func (c *table) hold(t *host.Thread, r Region, write bool) (held []*segment, err
 	return held, nil
 }
 
-// bring pins pages from va on that are missing, at most up to end, with one
-// call, and what else is in their buckets.
+// bring pins missing pages from va on, at most up to end, and the rest of their
+// buckets, with one call.
 func (c *table) bring(t *host.Thread, va, end uint64, write bool) error {
 	from, to, ok := c.process.Mapping(va)
 	if !ok {
@@ -159,8 +157,8 @@ func (c *table) bring(t *host.Thread, va, end uint64, write bool) error {
 	return nil
 }
 
-// pages pins pages, again if they change meanwhile (mmu_interval_read_retry),
-// and unpins what nobody uses if memory is short.
+// pages pins pages, and again if they change meanwhile
+// (mmu_interval_read_retry). If memory is short, it unpins unleased segments.
 func (c *table) pages(t *host.Thread, start, end uint64, write bool, pin *host.Pin) (writable bool, err error) {
 	f := &flight{start: start, end: end}
 	c.pinning = append(c.pinning, f)
@@ -181,8 +179,8 @@ func (c *table) pages(t *host.Thread, start, end uint64, write bool, pin *host.P
 	}
 }
 
-// room unpins what nobody leases until n bytes more may be pinned, and waits
-// for what others are about to unpin.
+// room unpins unleased segments until n more bytes may be pinned. It also waits
+// for bytes that others are about to unpin.
 func (c *table) room(t *host.Thread, n uint64) error {
 	for n <= c.bound && c.stats.Pinned-c.idle > c.bound-n && (c.leaving > 0 || len(c.gone) > 0) {
 		if c.flush(t); c.leaving > 0 {
@@ -199,7 +197,7 @@ func (c *table) room(t *host.Thread, n uint64) error {
 	return nil
 }
 
-// evict unpins at least n bytes, if there are so many that nobody leases.
+// evict unpins at least n bytes, or all that have no lease.
 func (c *table) evict(t *host.Thread, n uint64) {
 	var victims []*segment
 	for done := uint64(0); done < n && c.first != nil; {
@@ -212,7 +210,8 @@ func (c *table) evict(t *host.Thread, n uint64) {
 	c.unpin(t, victims, false)
 }
 
-// unpin unpins segments that are no longer in the table. Neighbours are one range for the device.
+// unpin unpins segments that are no longer in the table. Adjacent ones are one
+// range for the device.
 func (c *table) unpin(t *host.Thread, all []*segment, told bool) {
 	slices.SortFunc(all, func(a, b *segment) int { return cmp.Compare(a.start, b.start) })
 	pins, ranges := make([]*host.Pin, len(all)), 0
@@ -277,7 +276,7 @@ func (c *table) Close(t *host.Thread) error {
 	return nil
 }
 
-// list puts a segment that nobody leases behind the others.
+// list appends a segment without a lease to the list.
 func (c *table) list(s *segment) {
 	s.listed, s.prev, s.next = true, c.last, nil
 	if c.last != nil {
@@ -304,7 +303,7 @@ func (c *table) unlist(s *segment) {
 	c.idle -= s.bytes()
 }
 
-// remove takes a segment out of the table.
+// remove removes a segment from the table.
 func (c *table) remove(s *segment) {
 	if s.listed {
 		c.unlist(s)
@@ -326,8 +325,8 @@ func (c *table) remove(s *segment) {
 	s.other = nil
 }
 
-// InvalidateRange implements host.Notifier: nobody gets a segment any more
-// whose pages have changed. They are unpinned by whoever comes next.
+// InvalidateRange implements host.Notifier: segments whose pages have changed
+// are leased no more. The next caller unpins them.
 func (c *table) InvalidateRange(start, end uint64, _ bool) {
 	for _, f := range c.pinning {
 		f.hit = f.hit || f.start < end && f.end > start
@@ -343,7 +342,7 @@ func (c *table) InvalidateRange(start, end uint64, _ bool) {
 	}
 }
 
-// keys returns the cells of addresses that have segments, in order.
+// keys returns the cells in a range of addresses that have segments, sorted.
 func (c *table) keys(start, end uint64) (keys []uint64) {
 	first, last := c.cell(start), c.cell(end-1)
 	if last-first < uint64(len(c.cells)) {
@@ -373,11 +372,11 @@ func (c *table) kill(s *segment) {
 	}
 }
 
-// Sync implements host.Notifier: whoever takes memory away waits until it is
-// unpinned, but for what is leased.
+// Sync implements host.Notifier: the thread that removes memory waits until it
+// is unpinned, except leased segments.
 func (c *table) Sync(t *host.Thread) { c.flush(t) }
 
-// flush unpins what is dead and nobody's.
+// flush unpins dead segments without a lease.
 func (c *table) flush(t *host.Thread) {
 	if len(c.gone) == 0 {
 		return
