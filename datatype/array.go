@@ -8,10 +8,11 @@ type Order uint8
 // Orders.
 const (
 	OrderC       Order = iota // the last index is the fastest
-	OrderFortran              // the first one
+	OrderFortran              // the first index is the fastest
 )
 
-// arrayed checks arguments that are one a dimension.
+// arrayed checks that an argument has n values, one for each of dims
+// dimensions.
 func arrayed(c Combiner, what string, dims, n int) error {
 	if n != dims {
 		return invalid(c, "%d %s for %d dimensions", n, what, dims)
@@ -19,7 +20,8 @@ func arrayed(c Combiner, what string, dims, n int) error {
 	return nil
 }
 
-// fastestFirst is the indices of dimensions, the one first whose elements are neighbours in memory.
+// fastestFirst returns the indices of dimensions, the one with adjacent
+// elements first.
 func fastestFirst(dims int, o Order) []int {
 	all := make([]int, dims)
 	for i := range all {
@@ -31,9 +33,9 @@ func fastestFirst(dims int, o Order) []int {
 	return all
 }
 
-// Subarray is a part of an array of elements: sizes of the array, of the part,
-// and where that starts in each dimension. It has the extent of the whole
-// array (MPI-3.1 §4.1.3).
+// Subarray is a part of an array of elements. sizes are the sizes of the array,
+// subsizes the sizes of the part, and starts the place where it starts in each
+// dimension. Its extent is the extent of the whole array (MPI-3.1 §4.1.3).
 func Subarray(sizes, subsizes, starts []int, o Order, t *Type) (*Type, error) {
 	const c = CombinerSubarray
 	dims := len(sizes)
@@ -63,7 +65,7 @@ func Subarray(sizes, subsizes, starts []int, o Order, t *Type) (*Type, error) {
 	return placed(c, args, &a, part, at, stride)
 }
 
-// placed is a part of an array at its place, with the array's bounds.
+// placed moves a part of an array to its place and sets the array's bounds.
 func placed(c Combiner, args Contents, a *arithmetic, of *Type, at, extent int64) (*Type, error) {
 	if !a.over {
 		if moved, err := Hindexed([]int{1}, []int64{at}, of); err == nil {
@@ -80,30 +82,31 @@ func ordered(c Combiner, o Order) error {
 	return nil
 }
 
-// Distribution is how a dimension of an array is dealt out to processes.
+// Distribution is a way to distribute a dimension of an array over processes.
 type Distribution uint8
 
 // Distributions (MPI-3.1 §4.1.4).
 const (
-	DistributeNone   Distribution = iota // one process has all
-	DistributeBlock                      // each has one block
+	DistributeNone   Distribution = iota // one process has all elements
+	DistributeBlock                      // each process has one block
 	DistributeCyclic                     // blocks go round
 )
 
-// DefaultDistribution is the argument of a distribution that lets MPI choose:
-// blocks as equal as possible, or of one element that go round.
+// DefaultDistribution is the argument that lets MPI choose the block: blocks as
+// equal as possible for DistributeBlock, or one element for DistributeCyclic.
 const DefaultDistribution = -1
 
-// Dimension of an array that is dealt out.
+// Dimension is a dimension of a distributed array.
 type Dimension struct {
 	Elements     int
 	Distribution Distribution
-	Argument     int // elements of a block, or DefaultDistribution; of none it says nothing
+	Argument     int // elements of a block, or DefaultDistribution; DistributeNone ignores it
 	Processes    int
 }
 
-// Darray is the part of an array that a process has, of size in a grid in C's
-// order. It has the extent of the whole array (MPI-3.1 §4.1.4).
+// Darray is the part of a distributed array that belongs to process rank of
+// size. The processes form a grid in C's order. Its extent is the extent of the
+// whole array (MPI-3.1 §4.1.4).
 func Darray(size, rank int, dims []Dimension, o Order, t *Type) (*Type, error) {
 	const c = CombinerDarray
 	if err := first(present(c, t), ordered(c, o), grid(c, size, rank, dims)); err != nil {
@@ -128,7 +131,8 @@ func Darray(size, rank int, dims []Dimension, o Order, t *Type) (*Type, error) {
 	return placed(c, Contents{Integers: darrayIntegers(size, rank, dims, o), Types: []*Type{t}}, &a, part, at, stride)
 }
 
-// darrayIntegers are the arguments in MPI's order: each of them for all dimensions.
+// darrayIntegers lists the arguments in MPI's order: each argument for all
+// dimensions.
 func darrayIntegers(size, rank int, dims []Dimension, o Order) []int {
 	all := []int{size, rank, len(dims)}
 	for _, of := range []func(d Dimension) int{
@@ -144,7 +148,6 @@ func darrayIntegers(size, rank int, dims []Dimension, o Order) []int {
 	return append(all, int(o))
 }
 
-// grid checks the arguments of an array that is dealt out.
 func grid(c Combiner, size, rank int, dims []Dimension) error {
 	if len(dims) == 0 {
 		return invalid(c, "no dimension")
@@ -173,8 +176,8 @@ func grid(c Combiner, size, rank int, dims []Dimension) error {
 	return nil
 }
 
-// deal is what a process has of a dimension whose elements are stride bytes
-// apart, and its first element.
+// deal returns the part of a dimension that belongs to a process, and the index
+// of its first element. Elements are stride bytes apart.
 func (d Dimension) deal(process int, stride int64, of *Type) (first int, dealt *Type, err error) {
 	length := d.Argument
 	switch {
@@ -186,7 +189,7 @@ func (d Dimension) deal(process int, stride int64, of *Type) (first int, dealt *
 	default:
 		length = 1
 	}
-	if length >= d.Elements { // one block, and a product that would be too large
+	if length >= d.Elements { // one block; avoids products that overflow
 		if process > 0 {
 			dealt, err = Contiguous(0, of)
 			return 0, dealt, err
@@ -195,7 +198,7 @@ func (d Dimension) deal(process int, stride int64, of *Type) (first int, dealt *
 		return 0, dealt, err
 	}
 	var a arithmetic
-	// elements from one block of the process to the next
+	// elements from one block of the process to its next block
 	turn := a.mul(int64(length), int64(d.Processes))
 	begin := a.mul(int64(length), int64(process))
 	if a.over || begin >= int64(d.Elements) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// Each argument that cannot be is an error that says which.
+// The error for an invalid argument names it.
 func TestBadArguments(t *testing.T) {
 	for _, test := range append(badBlocks(), badArrays()...) {
 		t.Run(test.expected, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// bad is a constructor whose arguments cannot be.
+// bad is a constructor call with invalid arguments.
 type bad struct {
 	expected string
 	make     func() (*datatype.Type, error)
@@ -95,7 +95,7 @@ func badArrays() []bad {
 	}
 }
 
-// What is wrong with a use of a type is an error, too.
+// Invalid uses of a type are errors, too.
 func TestBadUses(t *testing.T) {
 	v, err := datatype.Vector(2, 1, 2, datatype.Int32) // bytes 0 to 3 and 8 to 11
 	require.NoError(t, err)
@@ -120,8 +120,8 @@ func TestBadUses(t *testing.T) {
 	require.EqualError(t, err, "datatype: whether a type overlaps itself would take 33554432 comparisons, more than 16777216")
 }
 
-// Loops stay loops: what a constructor says in a few numbers takes a few nodes,
-// and a place far in the stream is found at once.
+// Loops stay loops: a constructor with few numbers makes few nodes, and a place
+// far in the stream is found at once.
 func TestLargeTypes(t *testing.T) {
 	row, err := datatype.Vector(1<<20, 3, 5, datatype.Float64)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestLargeTypes(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1000*24<<40, cube.Size())
 	_, extent := cube.Extent()
-	whole := int64(1<<20-1)<<30 + (5*(1<<20)-2)*8 // of a plane
+	whole := int64(1<<20-1)<<30 + (5*(1<<20)-2)*8 // bytes of a plane
 	require.Equal(t, 1000*whole, extent)
 	var at []int64
 	from := int64(7)*24<<40 + int64(9)*24<<20 + 11*24 + 20 // plane 7, row 9, block 11, byte 20

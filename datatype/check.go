@@ -6,12 +6,12 @@ import (
 	"math/bits"
 )
 
-// most is how far bounds, sizes and places may be from 0: differences of two of
-// them fit into 64 bits.
+// most is the largest distance of bounds, sizes and places from 0. The
+// difference of two of them still fits into 64 bits.
 const most = math.MaxInt64 / 4
 
-// arithmetic computes with numbers of at most most, and remembers that one did
-// not fit; it is 0 then.
+// arithmetic computes with numbers up to most. If a number is larger, it sets
+// over and uses 0.
 type arithmetic struct{ over bool }
 
 func (a *arithmetic) in(v int64) int64 {
@@ -40,7 +40,6 @@ func magnitude(x int64) uint64 {
 	return uint64(x)
 }
 
-// first is the first error of some.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -50,7 +49,6 @@ func first(errs ...error) error {
 	return nil
 }
 
-// invalid is an argument that cannot be.
 func invalid(c Combiner, format string, args ...any) error {
 	return fmt.Errorf("datatype: %v: %s", c, fmt.Sprintf(format, args...))
 }
@@ -68,7 +66,7 @@ func nonnegative(c Combiner, what string, values ...int) error {
 	return nil
 }
 
-// matches checks that there is something of each kind for each block.
+// matches checks that there is one displacement, or type, for each length.
 func matches(c Combiner, lengths, others int) error {
 	if lengths != others {
 		return invalid(c, "%d lengths, but %d displacements or types, expected as many", lengths, others)

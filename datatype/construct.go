@@ -1,10 +1,10 @@
 package datatype
 
-// assembly makes a type of blocks, as all constructors do (MPI-3.1 §4.1.2).
+// assembly makes a type of blocks. All constructors use it (MPI-3.1 §4.1.2).
 type assembly struct {
 	arithmetic
 	t      *Type
-	filled bool // with data
+	filled bool // it has data
 	parts  []Layout
 }
 
@@ -12,21 +12,22 @@ func assemble(c Combiner, args Contents) *assembly {
 	return &assembly{t: &Type{combiner: c, args: args, align: 1}}
 }
 
-// block is a type some times, elements one extent apart, at a displacement of bytes.
+// block is count elements of a type, one extent apart, at a displacement in
+// bytes.
 type block struct {
 	at    int64
 	count int
 	of    *Type
 }
 
-// add adds a block some times, stride bytes apart.
+// add adds times copies of a block, stride bytes apart.
 func (a *assembly) add(b block, times int, stride int64) {
 	if b.count == 0 || times == 0 {
 		return
 	}
 	extent := b.of.bounds.length()
 	inner, outer := a.mul(int64(b.count-1), extent), a.mul(int64(times-1), stride)
-	// The first or the last copy in each direction is the furthest.
+	// In each direction, the first or the last copy is the farthest.
 	low := a.sum(b.at, a.sum(min(0, inner), min(0, outer)))
 	high := a.sum(b.at, a.sum(max(0, inner), max(0, outer)))
 	a.t.size = a.sum(a.t.size, a.mul(a.mul(int64(b.count), int64(times)), b.of.size))
@@ -52,7 +53,7 @@ func (a *assembly) add(b block, times int, stride int64) {
 	}
 }
 
-// done is the type, or an error if its numbers do not fit.
+// done returns the type, or an error if its numbers do not fit.
 func (a *assembly) done() (*Type, error) {
 	t := a.t
 	if !t.marked {
@@ -68,7 +69,7 @@ func (a *assembly) done() (*Type, error) {
 	return t, nil
 }
 
-// Dup is the same type again.
+// Dup returns a copy of a type.
 func Dup(t *Type) (*Type, error) {
 	if err := present(CombinerDup, t); err != nil {
 		return nil, err
@@ -89,8 +90,7 @@ func Contiguous(count int, t *Type) (*Type, error) {
 	return a.done()
 }
 
-// Vector is count blocks of length elements, from the start of one block to
-// that of the next stride extents.
+// Vector is count blocks of length elements. Blocks start stride extents apart.
 func Vector(count, length, stride int, t *Type) (*Type, error) {
 	const c = CombinerVector
 	if err := first(present(c, t), nonnegative(c, "count", count), nonnegative(c, "block length", length)); err != nil {
@@ -112,7 +112,8 @@ func Hvector(count, length int, stride int64, t *Type) (*Type, error) {
 	return a.done()
 }
 
-// Indexed is blocks of as many elements as lengths say, displacements in extents.
+// Indexed is blocks with a number of elements (lengths) and a displacement in
+// extents each.
 func Indexed(lengths, displacements []int, t *Type) (*Type, error) {
 	const c = CombinerIndexed
 	if err := first(present(c, t), matches(c, len(lengths), len(displacements)), nonnegative(c, "length of block", lengths...)); err != nil {
@@ -164,7 +165,7 @@ func HindexedBlock(length int, displacements []int64, t *Type) (*Type, error) {
 	return a.done()
 }
 
-// Struct is blocks of types of their own, displacements in bytes.
+// Struct is blocks with a type each. Displacements are in bytes.
 func Struct(lengths []int, displacements []int64, types []*Type) (*Type, error) {
 	const c = CombinerStruct
 	err := first(matches(c, len(lengths), len(displacements)), matches(c, len(lengths), len(types)), present(c, types...),
@@ -179,8 +180,8 @@ func Struct(lengths []int, displacements []int64, types []*Type) (*Type, error) 
 	return a.done()
 }
 
-// Resized is the type with other bounds, the upper one extent behind the lower.
-// An extent may be negative.
+// Resized is the type with another lower bound and another extent, which may be
+// negative. The upper bound is lb + extent.
 func Resized(t *Type, lb, extent int64) (*Type, error) {
 	const c = CombinerResized
 	if err := present(c, t); err != nil {
@@ -198,7 +199,8 @@ func resized(t Type, c Combiner, args Contents, lb, extent int64) (*Type, error)
 	return &t, nil
 }
 
-// joined is the count of blocks and then the lists, as MPI_TYPE_GET_CONTENTS has them.
+// joined returns the count of blocks and then the lists, as
+// MPI_TYPE_GET_CONTENTS does.
 func joined(lists ...[]int) []int {
 	all := []int{len(lists[0])}
 	for _, l := range lists {

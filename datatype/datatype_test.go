@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/internal/typetest"
 )
 
-// Sizes, bounds, packing, unpacking, any part of the stream, and overlap are
-// as MPI defines them, word for word.
+// Sizes, bounds, packing, unpacking, any part of the stream, and overlap agree
+// with MPI's definition, taken literally.
 func TestAgainstDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := typetest.Draw(t, 3)
@@ -79,7 +79,7 @@ func checkPacking(t *rapid.T, d *datatype.Type, count int, places []int64) {
 	}
 }
 
-// Blocks and lines are those that one counts by going through the runs.
+// Blocks and Lines agree with a count over the runs.
 func TestBlocksAndLines(t *testing.T) {
 	random := rapid.Custom(func(rt *rapid.T) bool {
 		d := typetest.Draw(rt, 3)

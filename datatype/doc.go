@@ -8,12 +8,12 @@
 //	plane, err := datatype.Hvector(16, 1, 4096, row)
 //	err = plane.Pack(stream, memory, at, 3)                  // three of them, from memory[at] on
 //
-// Types are values that do not change, and may be used by several goroutines.
-// What a type makes of memory is kept as a tree of loops and lists, as small as
-// constructors allow: a million blocks at regular distances are one node. A
-// place in the stream of packed bytes is found in O(depth · log of the longest
-// list), so packets of a message can be handled in any order (package
-// handlers/datatype).
+// Types do not change, so several goroutines may use them. A type keeps its
+// layout as a small tree of loops and lists: for example, a million blocks at
+// regular distances are one node. Finding a place in the stream of packed bytes
+// takes O(depth · log of the longest list), so the packets of a message can be
+// handled in any order (package handlers/datatype).
 //
-// Numbers are 64 bits. What does not fit is an error of the constructor.
+// Numbers have 64 bits. If a number does not fit, the constructor returns an
+// error.
 package datatype

@@ -11,9 +11,9 @@ const (
 	List               // Parts at Places
 )
 
-// Node is part of where the bytes of a type lie, in the order in which they are
-// packed: a tree, of which types may share parts. It is not to be changed.
-// Where it begins its user says.
+// Node is part of the layout of a type's bytes, in packing order. Nodes form a
+// tree, and types may share parts of it. Do not change a node. The user of a
+// node gives the place where it begins.
 type Node struct {
 	Kind   Kind
 	Size   int64   // bytes of data, at least 1
@@ -21,9 +21,9 @@ type Node struct {
 	Stride int64   // of a loop, bytes
 	Child  *Node   // of a loop
 	Places []int64 // of blocks and lists, bytes
-	Ends   []int64 // of those: behind each of them in the stream of bytes
+	Ends   []int64 // of blocks and lists: the end of each part in the stream
 	Parts  []*Node // of a list
-	data   span    // from the first byte to behind the last
+	data   span    // from the first byte to just behind the last
 }
 
 // Layout is a node at a displacement; nil: no data.
@@ -34,10 +34,11 @@ type Layout struct {
 
 func newLeaf(size int64) *Node { return &Node{Kind: Leaf, Size: size, data: span{0, size}} }
 
-// dense tells whether a part is bytes in sequence.
+// dense reports whether a part is bytes in sequence.
 func (p Layout) dense() bool { return p.Root != nil && p.Root.Kind == Leaf }
 
-// repeated is a part count times, stride apart. The caller has checked that all of it is in range.
+// repeated returns count copies of a part, stride apart. The caller has checked
+// the range.
 func repeated(count, stride int64, p Layout) Layout {
 	switch {
 	case count == 0 || p.Root == nil:
@@ -59,7 +60,7 @@ func newLoop(count, stride int64, child *Node) *Node {
 	return n
 }
 
-// listed is parts one behind the other.
+// listed returns parts one behind the other.
 func listed(parts []Layout) Layout {
 	parts = merged(parts)
 	if len(parts) == 0 {
@@ -69,7 +70,7 @@ func listed(parts []Layout) Layout {
 		return p
 	}
 	n := &Node{Kind: Blocks, Places: make([]int64, len(parts)), Ends: make([]int64, len(parts))}
-	at := parts[0].At // places count from the first, so that lists at different places are alike
+	at := parts[0].At // relative to the first part, so that equal lists at other places are equal
 	for i, p := range parts {
 		n.Size += p.Root.Size
 		n.Places[i], n.Ends[i] = p.At-at, n.Size
@@ -91,7 +92,7 @@ func listed(parts []Layout) Layout {
 	return Layout{at, n}
 }
 
-// merged leaves out parts without data and joins bytes that follow each other.
+// merged drops parts without data and joins adjacent bytes.
 func merged(parts []Layout) []Layout {
 	kept := make([]Layout, 0, len(parts))
 	for _, p := range parts {
@@ -107,7 +108,7 @@ func merged(parts []Layout) []Layout {
 	return kept
 }
 
-// regular makes a loop of parts that are alike and equally far apart.
+// regular makes a loop of equal parts at equal distances; false: they are not.
 func regular(parts []Layout) (Layout, bool) {
 	if len(parts) == 1 {
 		return parts[0], true
@@ -121,7 +122,8 @@ func regular(parts []Layout) (Layout, bool) {
 	return repeated(int64(len(parts)), stride, parts[0]), true
 }
 
-// same tells whether two nodes lay bytes out alike; it may say no where they do.
+// same reports whether two nodes have the same layout. It may return false for
+// some that do.
 func (n *Node) same(m *Node) bool {
 	switch {
 	case n == m:

@@ -22,7 +22,8 @@ import (
 	"github.com/spinsim/spinsim/internal/typetest"
 )
 
-// program is types in the language of scripts/mpi-datatypes/reference.c.
+// program is a set of types in the language of
+// scripts/mpi-datatypes/reference.c.
 type program struct {
 	bytes.Buffer
 	numbers map[*datatype.Type]int
@@ -58,7 +59,7 @@ func (p *program) number(d *datatype.Type) int {
 	return n
 }
 
-// check asks for a type, and returns what the answer is here.
+// check adds a query for a type, and returns our own answer.
 func (p *program) check(t *testing.T, d *datatype.Type, count int) string {
 	low, high := int64(0), int64(0)
 	if places := mapOf(d).places(count); len(places) > 0 {
@@ -88,11 +89,10 @@ func hash(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// Types are what Open MPI makes of them: the program
-// scripts/mpi-datatypes/reference.c with the library that mpicc.openmpi, or
-// $MPICC, stands for. MPICH 4.0 differs in one type of a hundred: to it a bound
-// that was set hides no other (MPI-3.1 §4.1.7), and an empty part of an array
-// is data.
+// Types agree with Open MPI: with the program scripts/mpi-datatypes/reference.c
+// and the library of mpicc.openmpi, or of $MPICC. MPICH 4.0 differs in one type
+// of a hundred. There a bound that was set hides no other (MPI-3.1 §4.1.7), and
+// an empty part of an array counts as data.
 func TestAgainstLibrary(t *testing.T) {
 	compiler := os.Getenv("MPICC")
 	if compiler == "" {
@@ -127,7 +127,7 @@ func TestAgainstLibrary(t *testing.T) {
 	}
 }
 
-// describe is a type with what it is made of.
+// describe returns a type and its parts as text.
 func describe(d *datatype.Type) string {
 	args, err := d.Contents()
 	if err != nil {

@@ -36,7 +36,7 @@ func (m *typemap) data() (from, to int64) {
 	return from, to
 }
 
-// bounds are equation 4.1 of MPI-3.1 with the markers of §4.1.7.
+// bounds computes equation 4.1 of MPI-3.1 with the markers of §4.1.7.
 func (m *typemap) bounds() (lb, ub int64) {
 	lb, ub = m.data()
 	align := int64(1)
@@ -57,7 +57,7 @@ func (m *typemap) extent() int64 {
 	return ub - lb
 }
 
-// put appends a copy of another map at a displacement.
+// put appends a copy of another map, moved by at.
 func (m *typemap) put(at int64, other *typemap) {
 	for _, e := range other.entries {
 		m.entries = append(m.entries, entry{e.at + at, e.size})
@@ -68,7 +68,8 @@ func (m *typemap) put(at int64, other *typemap) {
 	}
 }
 
-// mapOf interprets a type by envelope and contents: nothing of the package's own layout.
+// mapOf interprets a type by envelope and contents, without the package's own
+// layout.
 func mapOf(t *datatype.Type) *typemap {
 	c, _, _, _ := t.Envelope()
 	if c == datatype.Named {
@@ -130,12 +131,12 @@ func mapOf(t *datatype.Type) *typemap {
 	return m
 }
 
-// whole is an array's bounds.
+// whole returns the map with an array's bounds.
 func whole(m *typemap, elements int, ex int64) *typemap {
 	return &typemap{m.entries, []int64{0}, []int64{int64(elements) * ex}}
 }
 
-// each calls f with all indices of an array in the order of its elements.
+// each calls f for all indices of an array, in the order of its elements.
 func each(sizes []int, fortran bool, f func(index []int, place int)) {
 	index, all := make([]int, len(sizes)), 1
 	for _, n := range sizes {
@@ -202,7 +203,7 @@ func darray(old *typemap, n []int) *typemap {
 	return whole(m, product(sizes), old.extent())
 }
 
-// places are the bytes of count elements in the order of the stream.
+// places returns the bytes of count elements in stream order.
 func (m *typemap) places(count int) []int64 {
 	all := make([]int64, 0, m.size()*int64(count))
 	for i := range count {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// mostRuns is how many runs Overlaps looks at one by one.
+// mostRuns is the most runs that Overlaps compares one by one.
 const mostRuns = 1 << 24
 
-// Overlaps tells whether count elements have a byte of memory more than once:
-// MPI forbids to receive into them (MPI-3.1 §4.1.11). Parts whose spans are
-// apart are compared as spans; of others every run is, up to 2^24 of them: an
-// error above.
+// Overlaps reports whether count elements share a byte of memory: MPI forbids
+// to receive into such elements (MPI-3.1 §4.1.11). Parts whose spans do not
+// touch are compared as spans. Of other parts every run is compared, up to 2^24
+// runs; with more it returns an error.
 func (t *Type) Overlaps(count int) (bool, error) {
 	p, err := t.Layout(count)
 	if err != nil || p.Root == nil {
@@ -59,7 +59,6 @@ func (n *Node) overlaps() (bool, error) {
 	return touch(spans), nil
 }
 
-// run is one of blocks.
 func (n *Node) run(i int) span {
 	begin := int64(0)
 	if i > 0 {
@@ -68,7 +67,7 @@ func (n *Node) run(i int) span {
 	return span{n.Places[i], n.Places[i] + n.Ends[i] - begin}
 }
 
-// touch tells whether two spans have a byte in common; it sorts them.
+// touch reports whether two of the spans share a byte. It sorts them.
 func touch(spans []span) bool {
 	slices.SortFunc(spans, func(a, b span) int {
 		switch {
@@ -87,7 +86,7 @@ func touch(spans []span) bool {
 	return false
 }
 
-// pieces is the number of runs, or more than mostRuns.
+// pieces returns the number of runs, or a number above mostRuns.
 func (n *Node) pieces() int64 {
 	switch n.Kind {
 	case Leaf:

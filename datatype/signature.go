@@ -5,17 +5,18 @@ import (
 	"math/bits"
 )
 
-// Signature stands for the basic types of elements in their order (MPI-4.1
-// §5.1, the type signature). Two that differ are of different basic types, or
-// of others in order or number; two that are equal are the same but for a
-// chance of some 2^-60.
+// Signature identifies the basic types of elements and their order (MPI-4.1
+// §5.1, the type signature). Different signatures mean different basic types,
+// order or number. Equal signatures mean equal types, except with a probability
+// of about 2^-60.
 type Signature struct {
-	Elements int64  // basic ones
-	Sum      uint64 // of their numbers
+	Elements int64  // number of basic elements
+	Sum      uint64 // polynomial of their types
 }
 
-// A signature is a polynomial modulo a prime whose coefficients are the numbers
-// of the basic types: what follows something else is added to a multiple of it.
+// A signature is a polynomial modulo a prime. Its coefficients are the numbers
+// of the basic types. To append elements, it is multiplied by a power of the
+// base and the sum of the new elements is added.
 const (
 	signaturePrime = 1<<61 - 1
 	signatureBase  = 0x0f2c9d6a1b3e5847
@@ -34,7 +35,7 @@ func addmod(a, b uint64) uint64 {
 	return a
 }
 
-// Then is s and what follows it.
+// Then returns the signature of s followed by o.
 func (s Signature) Then(o Signature) Signature {
 	power, base := uint64(1), uint64(signatureBase)
 	for n := o.Elements; n > 0; n >>= 1 {
@@ -46,7 +47,7 @@ func (s Signature) Then(o Signature) Signature {
 	return Signature{s.Elements + o.Elements, addmod(mulmod(s.Sum, power), o.Sum)}
 }
 
-// times is s again and again.
+// times returns the signature of n copies of s.
 func (s Signature) times(n int64) (all Signature) {
 	for ; n > 0; n >>= 1 {
 		if n&1 != 0 {
@@ -57,8 +58,8 @@ func (s Signature) times(n int64) (all Signature) {
 	return all
 }
 
-// Signature is the signature of count elements. Type and count must be such that
-// Layout accepts them.
+// Signature returns the signature of count elements. Layout must accept the
+// type and count.
 func (t *Type) Signature(count int) Signature {
 	return t.signature(map[*Type]Signature{}).times(int64(count))
 }
@@ -78,7 +79,7 @@ func (t *Type) signature(known map[*Type]Signature) (s Signature) {
 		for i, o := range t.args.Types {
 			s = s.Then(o.signature(known).times(int64(t.args.Integers[1+i])))
 		}
-	default: // of one type, again and again
+	default: // copies of one type
 		old := t.args.Types[0]
 		s = old.signature(known).times(t.size / old.size)
 	}
@@ -86,7 +87,8 @@ func (t *Type) signature(known map[*Type]Signature) (s Signature) {
 	return s
 }
 
-// Basic is the named type that a type is made of, if it is one only and there is data; else nil.
+// Basic returns the named type that all data of a type has, or nil if there are
+// several or no data.
 func (t *Type) Basic() *Type {
 	if t == nil || t.size == 0 {
 		return nil
@@ -99,5 +101,6 @@ func (t *Type) Basic() *Type {
 	return nil
 }
 
-// String says how many basic elements there are, and tells signatures of as many apart.
+// String returns the number of basic elements and the sum, which differs
+// between signatures of equal length.
 func (s Signature) String() string { return fmt.Sprintf("%d basic elements (%x)", s.Elements, s.Sum) }

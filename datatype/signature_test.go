@@ -11,7 +11,7 @@ import (
 )
 
 // basics lists the basic types of an element by the definition of each
-// constructor, one after the other.
+// constructor.
 func basics(t require.TestingT, d *datatype.Type) (list []string) {
 	c, _, _, _ := d.Envelope()
 	if c == datatype.Named {
@@ -34,7 +34,8 @@ func basics(t require.TestingT, d *datatype.Type) (list []string) {
 	return list
 }
 
-// Signatures are equal exactly when the lists of basic types are, however the types were made.
+// Signatures are equal exactly when the lists of basic types are equal,
+// whatever constructors made the types.
 func TestSignature(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a, b := typetest.Draw(rt, 3), typetest.Draw(rt, 3)

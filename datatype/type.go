@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Type is a datatype. Its zero value is none.
+// Type is a datatype. The zero value is no type.
 type Type struct {
 	combiner Combiner
 	name     string // of a named type
@@ -13,38 +13,38 @@ type Type struct {
 
 	size   int64
 	bounds span // lower and upper bound
-	data   span // from the first byte to behind the last one
-	// the bounds were set by Resized or an array, here or in what the type is
-	// made of (MPI-3.1 §4.1.7: lb_marker, ub_marker)
+	data   span // from the first byte to just behind the last
+	// the bounds were set by Resized or an array, here or in a part of the type
+	// (MPI-3.1 §4.1.7: lb_marker, ub_marker)
 	marked bool
-	align  int64 // that of the elements with the largest one, bytes; 0: no type
+	align  int64 // largest alignment of an element, in bytes; 0: no type
 	layout Layout
 }
 
-// span is a range of bytes; of a type without data it is empty, at 0.
+// span is a range of bytes. Without data it is empty, at 0.
 type span struct{ from, to int64 }
 
 func (s span) length() int64 { return s.to - s.from }
 
 func (s span) moved(by int64) span { return span{s.from + by, s.to + by} }
 
-// covers is the least span of both.
+// covers returns the smallest span with both.
 func (s span) covers(other span) span { return span{min(s.from, other.from), max(s.to, other.to)} }
 
-// Size is the number of bytes of data.
+// Size returns the number of bytes of data.
 func (t *Type) Size() int64 { return t.size }
 
-// Extent returns the lower bound and the distance to the upper one, which is
-// how far elements of the type are apart.
+// Extent returns the lower bound and the distance to the upper bound. Elements
+// of the type are this distance apart.
 func (t *Type) Extent() (lb, extent int64) { return t.bounds.from, t.bounds.length() }
 
-// TrueExtent returns where the data begins and how far it reaches, whatever bounds were set.
+// TrueExtent returns the place where the data begins, and its length, without
+// regard to bounds that were set.
 func (t *Type) TrueExtent() (lb, extent int64) { return t.data.from, t.data.length() }
 
-// String is the constructor's name, or that of a named type.
+// String returns the name of a named type, else the constructor's name.
 func (t *Type) String() string { return cmp.Or(t.name, t.combiner.String()) }
 
-// named is a basic type.
 func named(name string, size int64) *Type {
 	return &Type{
 		combiner: Named, name: name, size: size, bounds: span{0, size}, data: span{0, size}, align: size,
@@ -52,7 +52,8 @@ func named(name string, size int64) *Type {
 	}
 }
 
-// The named types, of C and Fortran: sizes and alignments as on x86-64 and AArch64.
+// The named types, of C and Fortran. Sizes and alignments hold for x86-64 and
+// AArch64.
 var (
 	Byte    = named("byte", 1)
 	Char    = named("char", 1)
@@ -68,12 +69,12 @@ var (
 	Float64 = named("float64", 8)
 )
 
-// NamedTypes are all of them.
+// NamedTypes returns all named types.
 func NamedTypes() []*Type {
 	return []*Type{Byte, Char, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float32, Float64}
 }
 
-// Combiner says which constructor has made a type.
+// Combiner is the constructor of a type.
 type Combiner uint8
 
 // Combiners (MPI-3.1 §4.1.13).
@@ -93,7 +94,7 @@ const (
 	CombinerResized
 )
 
-// String is the constructor's name.
+// String returns the constructor's name.
 func (c Combiner) String() string {
 	return [...]string{
 		"named", "dup", "contiguous", "vector", "hvector", "indexed", "hindexed", "indexed block", "hindexed block", "struct", "subarray",
@@ -101,7 +102,7 @@ func (c Combiner) String() string {
 	}[c]
 }
 
-// Contents are the arguments of a constructor, in MPI's order: numbers,
+// Contents are the arguments of a constructor in MPI's order: numbers,
 // addresses and types (MPI-3.1 §4.1.13, MPI_TYPE_GET_CONTENTS).
 type Contents struct {
 	Integers  []int
@@ -109,14 +110,14 @@ type Contents struct {
 	Types     []*Type
 }
 
-// Envelope returns which constructor has made the type, and how many arguments
-// of each kind it was given.
+// Envelope returns the constructor of the type and the number of its arguments
+// of each kind.
 func (t *Type) Envelope() (c Combiner, integers, addresses, types int) {
 	return t.combiner, len(t.args.Integers), len(t.args.Addresses), len(t.args.Types)
 }
 
-// Contents returns the constructor's arguments. They are not to be changed. A
-// named type has none: an error, as in MPI.
+// Contents returns the constructor's arguments. Do not change them. For a named
+// type, which has none, it returns an error, as in MPI.
 func (t *Type) Contents() (Contents, error) {
 	if t.combiner == Named {
 		return Contents{}, fmt.Errorf("datatype: %s is a named type: no constructor has made it", t)

@@ -6,7 +6,8 @@ import (
 	"sort"
 )
 
-// Layout is where the bytes of count elements lie, the first at displacement 0.
+// Layout returns the places of the bytes of count elements, the first at
+// displacement 0.
 func (t *Type) Layout(count int) (Layout, error) {
 	if t == nil || t.align == 0 {
 		return Layout{}, errors.New("datatype: a type is missing")
@@ -22,9 +23,9 @@ func (t *Type) Layout(count int) (Layout, error) {
 	return listed(a.parts), nil
 }
 
-// Runs calls f for the bytes from `from` to `to` of the stream that count
-// elements make: n bytes in sequence at a displacement, in the order of the
-// stream. It takes O(depth · log) to find the first.
+// Runs calls f for each run of the bytes from `from` to `to` in the stream of
+// count elements. A run is n bytes in sequence at a displacement; runs come in
+// stream order. It takes O(depth · log) to find the first.
 func (t *Type) Runs(count int, from, to int64, f func(at, n int64)) error {
 	p, err := t.Layout(count)
 	if err != nil {
@@ -39,7 +40,7 @@ func (t *Type) Runs(count int, from, to int64, f func(at, n int64)) error {
 	return nil
 }
 
-// runs gives out bytes of a node, at least one.
+// runs calls f for the bytes of a node from `from` to `to`, at least one.
 func (n *Node) runs(at, from, to int64, f func(at, n int64)) {
 	switch n.Kind {
 	case Leaf:
@@ -67,14 +68,14 @@ func (n *Node) runs(at, from, to int64, f func(at, n int64)) {
 	}
 }
 
-// Pack copies count elements, of which the first is at memory[at], into a
-// stream of as many bytes as they have.
+// Pack copies count elements, the first at memory[at], into a stream of exactly
+// their length.
 func (t *Type) Pack(stream, memory []byte, at, count int) error {
 	return t.move(stream, memory, at, count, func(stream, memory []byte) { copy(stream, memory) })
 }
 
-// Unpack copies a stream into memory. Bytes that the type has several times are
-// those that come last.
+// Unpack copies a stream into memory. If the type has a byte several times, the
+// last value stays.
 func (t *Type) Unpack(memory []byte, at int, stream []byte, count int) error {
 	return t.move(stream, memory, at, count, func(stream, memory []byte) { copy(memory, stream) })
 }
@@ -101,10 +102,10 @@ func (t *Type) move(stream, memory []byte, at, count int, move func(stream, memo
 	return nil
 }
 
-// Lines is how many lines of memory, of so many bytes each, a core goes to that
-// reads or writes count elements in the order of the stream, the first at the
-// beginning of a line: what it comes to again, when it has been to another one
-// in between, counts again.
+// Lines returns the number of memory lines, of line bytes each, that a core
+// visits to read or write count elements in stream order. The first element is
+// at the beginning of a line. A line that the core visits again, after another
+// line, counts again.
 func (t *Type) Lines(count, line int) (lines int64, err error) {
 	last := int64(0)
 	err = t.Runs(count, 0, t.size*int64(count), func(at, n int64) {
@@ -117,7 +118,7 @@ func (t *Type) Lines(count, line int) (lines int64, err error) {
 	return lines, err
 }
 
-// floor is a / b rounded down, b at least 1.
+// floor returns a / b rounded down; b is at least 1.
 func floor(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -126,8 +127,8 @@ func floor(a, b int64) int64 {
 	return q
 }
 
-// Blocks is the number of contiguous runs of bytes in count elements, as Runs
-// returns them. Errors are the errors of Layout.
+// Blocks returns the number of runs of bytes in sequence in count elements, as
+// Runs gives them. The error comes from Layout.
 func (t *Type) Blocks(count int) (int64, error) {
 	p, err := t.Layout(count)
 	if err != nil || p.Root == nil {
@@ -136,8 +137,8 @@ func (t *Type) Blocks(count int) (int64, error) {
 	return p.Root.blocks(map[*Node]int64{}), nil
 }
 
-// blocks is how many runs of bytes a node is; types may share parts, so those
-// that are known are kept.
+// blocks returns the number of runs in a node. known caches the nodes that
+// types share.
 func (n *Node) blocks(known map[*Node]int64) int64 {
 	switch n.Kind {
 	case Leaf:

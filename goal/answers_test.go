@@ -33,7 +33,7 @@ func TestKnownAnswers(t *testing.T) {
 	require.Equal(t, int64(605494), run("gather", GenParams{Ranks: 2, Size: 100000, Root: 1}).FinishNS[1])
 }
 
-// Clocks must not wrap around: 8 computations of 2^59 ns are all that fits.
+// Clocks must not wrap around: at most 8 computations of 2^59 ns fit.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	chain := func(n int, size uint64) *Simulator {

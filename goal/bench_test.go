@@ -34,7 +34,6 @@ func BenchmarkGather(b *testing.B) {
 	benchmarkRun(b, "gather", GenParams{Ranks: 16384, Size: 8})
 }
 
-// benchmarkRun measures the run of a pattern without loading.
 func benchmarkRun(b *testing.B, pattern string, p GenParams) {
 	benchmarkSchedule(b, generate(b, pattern, p))
 }
@@ -55,7 +54,7 @@ func benchmarkSchedule(b *testing.B, s *Schedule) {
 }
 
 // BenchmarkGatherShuffled gathers messages that come in another order than
-// their receives were posted in.
+// their receives.
 func BenchmarkGatherShuffled(b *testing.B) {
 	const ranks = 16384
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -73,7 +72,8 @@ func BenchmarkGatherShuffled(b *testing.B) {
 	benchmarkSchedule(b, s)
 }
 
-// BenchmarkReadText and BenchmarkReadBinary read the same schedule, in MB of their format a second.
+// BenchmarkReadText and BenchmarkReadBinary read the same schedule, in MB of
+// their own format per second.
 func BenchmarkReadText(b *testing.B) {
 	for _, keep := range []bool{true, false} {
 		b.Run(map[bool]string{true: "names", false: "dropped"}[keep], func(b *testing.B) {
@@ -100,7 +100,7 @@ func benchmarkRead(b *testing.B, in []byte, opt ReadOptions) {
 }
 
 // BenchmarkLoadAndRun reads a binomial broadcast over a million ranks in text
-// form, prepares and runs it.
+// form, prepares it and runs it.
 func BenchmarkLoadAndRun(b *testing.B) {
 	var text bytes.Buffer
 	require.NoError(b, WriteText(&text, generate(b, "bcast-binomial", GenParams{Ranks: 1 << 20, Size: 8})))

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// Layout of the binary format, in bytes.
+// Sizes in the binary format, in bytes.
 const (
 	binaryMagic   = 4223
 	magicBytes    = 8 // offsets in the file count from behind the magic number
@@ -22,11 +22,11 @@ const (
 )
 
 // ReadBinary reads a schedule in binary form. Ranks must follow each other
-// without gaps, as must the lists of the appendix, which is how the format's
-// own converter writes them; where a list is empty its index is not looked at.
+// without gaps, and so must the lists of the appendix, as the format's own
+// converter writes them. The index of an empty list is ignored.
 //
-// What is not a schedule gives a *FormatError. Memory grows with what was read,
-// not with what the file announces.
+// If the input is not a schedule, the error is a *FormatError. Memory grows
+// with the bytes read, not with the sizes that the file announces.
 func ReadBinary(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	b := binaryReader{src: bufio.NewReaderSize(r, readBufferLen), file: opt.File, buf: make([]byte, chunkBytes)}
 	if err := b.header(); err != nil {
@@ -53,7 +53,7 @@ type binaryReader struct {
 	buf  []byte
 
 	s     Schedule
-	ends  []uint64 // per rank: where it ends
+	ends  []uint64 // per rank: the offset of its end
 	roots []uint32
 }
 
@@ -74,7 +74,8 @@ func (b *binaryReader) take(n int, what string) ([]byte, error) {
 	return nil, &FormatError{File: b.file, Offset: b.at, Msg: "cannot read " + what, Err: err}
 }
 
-// records reads n records of size bytes in chunks and hands each to f with its offset.
+// records reads n records of size bytes in chunks and passes each to f with its
+// offset.
 func (b *binaryReader) records(n, size int, what string, f func(at int64, rec []byte) error) error {
 	for n > 0 {
 		now := min(n, chunkBytes/size)
@@ -160,7 +161,7 @@ func (b *binaryReader) rank(r int) error {
 	return b.checkRoots(at, rootsAt)
 }
 
-// operations reads the nodes of a rank, whose appendix has the given number of entries.
+// operations reads the nodes of a rank. entries is the length of its appendix.
 func (b *binaryReader) operations(at span, entries uint64) error {
 	base := uint64(len(b.s.succ))
 	if base+entries > math.MaxUint32 {
@@ -222,8 +223,8 @@ func (b *binaryReader) checkNode(at int64, p packed) error {
 	return nil
 }
 
-// appendix reads the successor lists of a rank and checks that they agree with
-// the numbers of dependencies.
+// appendix reads the successor lists of a rank and checks them against the
+// numbers of dependencies.
 func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
 	base := len(b.s.succ)
 	if err := b.records(int(entries), 4, "the appendix", func(at2 int64, rec []byte) error {
@@ -237,7 +238,7 @@ func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
 		return err
 	}
 	ops := b.s.ops[at.first:][:at.n]
-	// Each operation's count is run down to 0 and built up again, which saves an array.
+	// Count each deps down to 0 and up again, which saves an array.
 	for _, x := range b.s.succ[base:] {
 		ops[x].deps--
 	}
@@ -252,7 +253,8 @@ func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
 	return nil
 }
 
-// checkRoots compares the roots of a rank, read before, with its operations without dependencies.
+// checkRoots compares the roots of a rank, already read, with its operations
+// without dependencies.
 func (b *binaryReader) checkRoots(at span, rootsAt int64) error {
 	next := 0
 	for i, p := range b.s.ops[at.first:][:at.n] {

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallText and smallBinary are the same schedule. The bytes are those that the
-// format's own converter wrote; the lines are header, table, then per rank:
-// counts and roots, operations, appendix.
+// smallText and smallBinary are the same schedule. The format's own converter
+// wrote the bytes. The lines are the header, the table, and per rank: counts
+// and roots, operations, appendix.
 const smallText = `num_ranks 2
 
 rank 0 {
@@ -87,7 +87,8 @@ func TestRoundTripsOfRandomSchedules(t *testing.T) {
 	}
 }
 
-// A header may say more processors than are used; it must come back as it was.
+// A header may announce more processors than are used. Its numbers must come
+// back unchanged.
 func TestBinaryKeepsHeader(t *testing.T) {
 	t.Parallel()
 	b := bytes.Clone(smallBinary)
@@ -111,7 +112,7 @@ func TestBinaryTruncated(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// Every field that does not agree with the rest gives an error at its place.
+// Every field that contradicts the rest gives an error at its place.
 func TestBinaryErrors(t *testing.T) {
 	t.Parallel()
 	const ops, appendix = 46 + 12, 46 + 12 + 3*39

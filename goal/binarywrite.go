@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// WriteBinary writes a schedule in binary form, byte for byte as the format's
-// own converter lays it out.
+// WriteBinary writes a schedule in binary form, with the same bytes as the
+// format's own converter.
 func WriteBinary(w io.Writer, s *Schedule) error {
 	out := bufio.NewWriterSize(w, chunkBytes)
 	le := binary.LittleEndian
@@ -34,7 +34,7 @@ func WriteBinary(w io.Writer, s *Schedule) error {
 	return out.Flush()
 }
 
-// binarySize returns the number of bytes of the rank in binary form.
+// binarySize returns the length of the rank in binary form.
 func (r Rank) binarySize() uint64 {
 	roots := 0
 	for i := range r.Len() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Builder puts a schedule together, rank by rank:
+// Builder builds a schedule, rank by rank:
 //
 //	b := goal.NewBuilder()
 //	b.Rank(0)
@@ -16,24 +16,24 @@ import (
 //	b.Recv(8, 0, 7)
 //	s, err := b.Schedule()
 //
-// Errors are kept and returned by Schedule.
+// Schedule returns the first error of all calls.
 type Builder struct {
 	s      Schedule
-	order  []uint32        // rank of each span of s.ranks, nil while they come in order
-	seen   map[uint32]bool // the ranks in order, if that is not nil
+	order  []uint32        // rank of each span of s.ranks; nil while ranks come in order
+	seen   map[uint32]bool // the ranks in order, if order is not nil
 	open   bool
 	edges  []edge
 	counts []uint32
 	err    error
-	count  *counter // not nil: operations are only counted
+	count  *counter // not nil: only count operations
 }
 
-// counter is what a builder has in place of operations whose number is asked for.
+// counter counts operations instead of storing them.
 type counter struct {
 	ops, first, most int // so far, before the current rank, at most
 }
 
-// edge says that operation from releases operation to, when it starts or when it is done.
+// edge is a dependency: from releases to, when it starts or when it is done.
 type edge struct {
 	from, to uint32
 	start    bool
@@ -42,8 +42,8 @@ type edge struct {
 // NewBuilder returns a builder without ranks.
 func NewBuilder() *Builder { return &Builder{} }
 
-// Rank starts the operations of rank r. Each rank from 0 to the largest must be
-// started exactly once, in any order; in ascending order is cheapest.
+// Rank starts the operations of rank r. Start each rank from 0 to the largest
+// exactly once, in any order. Ascending order is cheapest.
 func (b *Builder) Rank(r int) {
 	if b.count != nil {
 		b.count.first = b.count.ops
@@ -82,7 +82,8 @@ func (b *Builder) has(r int) bool {
 	return b.seen[uint32(r)]
 }
 
-// Add appends an operation to the current rank and returns its number within the rank, from 0.
+// Add appends an operation to the current rank and returns its number in the
+// rank, from 0.
 func (b *Builder) Add(op Op) int {
 	if c := b.count; c != nil {
 		if c.ops++; c.ops > c.most {
@@ -116,7 +117,7 @@ func (b *Builder) Send(size uint64, to int, tag uint32) int {
 }
 
 // Recv appends a receive of size bytes from rank from, on processor and network
-// interface 0; -1 is any rank.
+// interface 0; from is -1 for any rank.
 func (b *Builder) Recv(size uint64, from int, tag uint32) int {
 	return b.Add(Op{Kind: Recv, Size: size, Peer: b.peer(from), Tag: tag})
 }
@@ -152,8 +153,8 @@ func (b *Builder) depend(x, y int, start bool) {
 	b.edges = append(b.edges, edge{from: uint32(y), to: uint32(x), start: start})
 }
 
-// double makes room for n more elements by doubling. Large slices otherwise
-// grow by a quarter, and copying them takes longer than filling them.
+// double makes room for n more elements by doubling. Otherwise large slices
+// grow by a quarter, and the copies take longer than filling the slice.
 func double[T any](s []T, n int) []T {
 	if len(s)+n > cap(s) {
 		return slices.Grow(s, max(n, len(s)))
@@ -168,7 +169,7 @@ func (b *Builder) fail(format string, args ...any) {
 }
 
 // endRank sorts the dependencies of the current rank into the successor lists.
-// The order of the lists is that of the calls, as the binary format wants it.
+// The lists keep the order of the calls, as the binary format requires.
 func (b *Builder) endRank() {
 	if !b.open {
 		return
@@ -183,7 +184,7 @@ func (b *Builder) endRank() {
 		b.edges = b.edges[:0]
 	}
 	// counts[2i] and counts[2i+1] are first the lengths of the two lists of
-	// operation i, then where they are filled.
+	// operation i, and then the places to fill next.
 	b.counts = append(b.counts[:0], make([]uint32, 2*len(ops))...)
 	for _, e := range b.edges {
 		b.counts[e.list()]++
@@ -234,7 +235,6 @@ func (b *Builder) Schedule() (*Schedule, error) {
 	return &b.s, nil
 }
 
-// sortRanks brings the spans into the order of their ranks.
 func (b *Builder) sortRanks() error {
 	if b.order == nil {
 		return nil
@@ -250,7 +250,7 @@ func (b *Builder) sortRanks() error {
 	return nil
 }
 
-// checkOp reports what makes an operation unfit for its schedule.
+// checkOp returns an error if an operation does not fit its schedule.
 func (s *Schedule) checkOp(p packed) error {
 	n := uint32(len(s.ranks))
 	if p.kind < Send || p.kind > Calc {
@@ -262,7 +262,7 @@ func (s *Schedule) checkOp(p packed) error {
 	return nil
 }
 
-// peerOK reports whether the operation can stand in a schedule of n ranks.
+// peerOK reports whether the peer of the operation fits a schedule of n ranks.
 func (p *packed) peerOK(n uint32) bool {
 	return p.kind == Calc || p.peer < n || p.kind == Recv && p.peer == Any
 }

@@ -1,14 +1,14 @@
 // Package goal reads, writes, generates and runs GOAL schedules.
 //
-// A schedule says for each rank of a parallel program what it sends, receives
-// and computes, and which of these operations wait for which others. It comes
-// as text ([ReadText], [WriteText]) or packed ([ReadBinary], [WriteBinary]);
-// [ReadFile] tells the two apart and unpacks gzip, xz and zstd.
+// A schedule lists, for each rank of a parallel program, its sends, receives
+// and computations, and the dependencies between them. It has a text form
+// ([ReadText], [WriteText]) and a binary one ([ReadBinary], [WriteBinary]).
+// [ReadFile] detects the form, and unpacks gzip, xz and zstd.
 //
-// [Simulator] runs a schedule on the LogGOPS model (LogGOPS'10): each rank has
-// its processors and network interfaces, the network between them has latency
-// but no contention. It knows nothing of nodes, cells or handlers; all times
-// are integer nanoseconds.
+// [Simulator] runs a schedule on the LogGOPS model (LogGOPS'10). Each rank has
+// processors and network interfaces; the network between them has latency but
+// no contention. The model has no nodes, cells or handlers. All times are
+// integer nanoseconds.
 //
 // The text form is
 //

@@ -2,13 +2,13 @@ package goal
 
 import "fmt"
 
-// SyntaxError reports what is wrong with a schedule in text form.
+// SyntaxError reports an error in a schedule in text form.
 type SyntaxError struct {
 	// File is the name given to the reader, or "".
 	File string
 	// Line and Column count from 1; Column counts bytes.
 	Line, Column int
-	// Msg says what was found and what was expected.
+	// Msg names the text found and the text expected.
 	Msg string
 }
 
@@ -16,13 +16,13 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s%d:%d: %s", prefix(e.File), e.Line, e.Column, e.Msg)
 }
 
-// FormatError reports what is wrong with a schedule in binary form.
+// FormatError reports an error in a schedule in binary form.
 type FormatError struct {
 	// File is the name given to the reader, or "".
 	File string
 	// Offset is the position in the unpacked file, in bytes from its start.
 	Offset int64
-	// Msg says what was found and what was expected.
+	// Msg names the value found and the value expected.
 	Msg string
 	// Err is the error of the underlying reader, if that is the cause.
 	Err error

@@ -8,7 +8,7 @@ import (
 	"github.com/spinsim/spinsim/goal"
 )
 
-// A schedule is read from text and run with other parameters than the default ones.
+// The example reads a schedule from text and runs it with its own parameters.
 func Example() {
 	s, err := goal.ReadText(strings.NewReader(`
 num_ranks 2
@@ -31,8 +31,8 @@ rank 1 {
 	// Output: [2000 4542] <nil>
 }
 
-// Generate makes the schedules of well-known algorithms; CriticalPath tells
-// what their time hangs on.
+// Generate makes the schedules of well-known algorithms. CriticalPath returns
+// the steps that determine their time.
 func ExampleSimulator_CriticalPath() {
 	s, err := goal.Generate("bcast-binomial", goal.GenParams{Ranks: 8, Size: 8})
 	if err != nil {
@@ -58,7 +58,7 @@ func ExampleSimulator_CriticalPath() {
 	// 16626 ns, of which latency 7500
 }
 
-// A schedule that cannot finish is explained.
+// The error explains why a schedule cannot finish.
 func ExampleUnfinishedError() {
 	s, err := goal.ReadText(strings.NewReader(`
 num_ranks 2
@@ -109,7 +109,7 @@ func ExampleWithTrace() {
 	// rank 0 nic-recv 0: recv from 4000 to 5042, flow 2
 }
 
-// A builder makes a schedule without a text.
+// A Builder makes a schedule without a text.
 func ExampleBuilder() {
 	b := goal.NewBuilder()
 	b.Rank(0)

@@ -17,8 +17,8 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// ReadFile reads a schedule from a file, text or binary, and unpacks it if its
-// name ends in .gz, .xz or .zst. opt.File is not used.
+// ReadFile reads a schedule from a file, text or binary. If the name ends in
+// .gz, .xz or .zst, it unpacks the file. It ignores opt.File.
 func ReadFile(path string, opt ReadOptions) (s *Schedule, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -28,7 +28,8 @@ func ReadFile(path string, opt ReadOptions) (s *Schedule, err error) {
 	return ReadPacked(f, path, opt)
 }
 
-// ReadPacked reads a schedule from what a file of that name holds, as ReadFile does.
+// ReadPacked reads a schedule from the contents of a file with the given name,
+// like ReadFile.
 func ReadPacked(f io.Reader, path string, opt ReadOptions) (*Schedule, error) {
 	opt.File = path
 	in, err := unpack(f, filepath.Ext(path))
@@ -39,7 +40,8 @@ func ReadPacked(f io.Reader, path string, opt ReadOptions) (*Schedule, error) {
 	return s, closing(in, err)
 }
 
-// Read reads a schedule, text or binary; the magic number of the binary format tells.
+// Read reads a schedule, text or binary. It detects the binary format by its
+// magic number.
 func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	in := bufio.NewReaderSize(r, readBufferLen)
 	if magic, err := in.Peek(magicBytes); err == nil && binary.LittleEndian.Uint64(magic) == binaryMagic {
@@ -49,8 +51,8 @@ func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 }
 
 // WriteFile writes a schedule to a file: in binary form if its name ends in
-// .bin, else as text, and packed if .gz, .xz or .zst follows that. If that
-// fails an older file of that name stays as it was.
+// .bin, else as text, and packed if .gz, .xz or .zst follows. If that fails, an
+// older file of that name does not change.
 func WriteFile(path string, s *Schedule) error {
 	f, err := file.Create(path)
 	if err != nil {
@@ -62,7 +64,7 @@ func WriteFile(path string, s *Schedule) error {
 	return f.Commit()
 }
 
-// Form is a form of schedules in files.
+// Form is the form of a schedule in a file.
 type Form string
 
 // The forms of schedules.
@@ -71,8 +73,8 @@ const (
 	Binary Form = "binary"
 )
 
-// FormOf is the form that the name of a file asks for: binary if it ends in
-// .bin, whether it is packed or not, else text.
+// FormOf returns the form for the name of a file: binary if the name ends in
+// .bin, also before the ending of a packed file; else text.
 func FormOf(path string) Form {
 	ext := filepath.Ext(path)
 	if packs(ext) {
@@ -84,7 +86,7 @@ func FormOf(path string) Form {
 	return Text
 }
 
-// Write writes a schedule in a form.
+// Write writes a schedule in the given form.
 func Write(w io.Writer, s *Schedule, form Form) error {
 	switch form {
 	case Text:
@@ -95,8 +97,8 @@ func Write(w io.Writer, s *Schedule, form Form) error {
 	return fmt.Errorf("goal: form %q, expected %s or %s", form, Text, Binary)
 }
 
-// WritePacked writes a schedule in a form, packed if the name of the file it
-// goes to ends in .gz, .xz or .zst.
+// WritePacked writes a schedule in the given form. If name ends in .gz, .xz or
+// .zst, it packs the output.
 func WritePacked(f io.Writer, name string, s *Schedule, form Form) error {
 	buffer := bufio.NewWriterSize(f, readBufferLen)
 	out, err := pack(buffer, filepath.Ext(name))
@@ -116,10 +118,10 @@ func WritePacked(f io.Writer, name string, s *Schedule, form Form) error {
 	return nil
 }
 
-// packs reports whether an extension is that of packed files.
+// packs reports whether an extension stands for packed files.
 func packs(ext string) bool { return ext == ".gz" || ext == ".xz" || ext == ".zst" }
 
-// pack returns a packer for the given extension, or nil.
+// pack returns a packer for the extension, or nil.
 func pack(w io.Writer, ext string) (io.WriteCloser, error) {
 	switch ext {
 	case ".gz":
@@ -132,7 +134,7 @@ func pack(w io.Writer, ext string) (io.WriteCloser, error) {
 	return nil, nil
 }
 
-// unpack returns what a file with the given extension contains.
+// unpack returns the contents of a file with the extension.
 func unpack(r io.Reader, ext string) (io.ReadCloser, error) {
 	switch ext {
 	case ".gz":
@@ -150,7 +152,7 @@ func unpack(r io.Reader, ext string) (io.ReadCloser, error) {
 	return io.NopCloser(r), nil
 }
 
-// closing closes c and returns its error unless there is one already.
+// closing closes c. It returns err, or the error of closing if err is nil.
 func closing(c io.Closer, err error) error {
 	if e := c.Close(); err == nil {
 		return e

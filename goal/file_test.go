@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is written under a name comes back from it, in the form and packing that the name says.
+// WriteFile uses the form and packing of the file's name, and ReadFile reads
+// the schedule back.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	s, err := ReadText(strings.NewReader(smallText), ReadOptions{})

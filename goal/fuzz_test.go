@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever the text reader accepts can be written and read again as the same
-// schedule; whatever it rejects has a position.
+// Every text that the reader accepts can be written and read again as the same
+// schedule. Every error has a position.
 func FuzzReadText(f *testing.F) {
 	f.Add([]byte(smallText))
 	f.Add([]byte("num_ranks 2 rank 1 {\n}\nrank 0 { a: calc 1 /* x\n*/ cpu 7 // y\n a requires a }"))
@@ -30,8 +30,8 @@ func FuzzReadText(f *testing.F) {
 	})
 }
 
-// What the binary reader accepts comes out byte for byte, unless the index of
-// an empty list was another.
+// A binary schedule that the reader accepts is written with the same bytes,
+// except for the index of an empty list.
 func FuzzReadBinary(f *testing.F) {
 	f.Add(smallBinary)
 	f.Add(smallBinary[:100])
@@ -53,7 +53,7 @@ func FuzzReadBinary(f *testing.F) {
 	})
 }
 
-// fuzzRun checks that a schedule runs to an end or a typed error.
+// fuzzRun checks that a run ends normally or with a typed error.
 func fuzzRun(t *testing.T, s *Schedule) {
 	if s.Len() > 1000 {
 		return

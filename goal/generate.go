@@ -9,33 +9,36 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// GenParams say what a generator makes. A pattern uses those that its description names.
+// GenParams are the parameters of a generator. A pattern uses the ones that its
+// description names.
 type GenParams struct {
 	// Ranks is the number of ranks, at least 1.
 	Ranks int
-	// Size is the size of the message of the pattern in bytes: of the whole
-	// vector where a pattern splits it.
+	// Size is the size of the pattern's message in bytes. If the pattern splits
+	// a vector, Size is the length of the whole vector.
 	Size uint64
 	// Root is the rank at which broadcasts, gathers and the like begin or end.
 	Root int
-	// Ways is the number of messages per round of the dissemination pattern; 0 counts as 1.
+	// Ways is the number of messages per round of the dissemination pattern; 0
+	// stands for 1.
 	Ways int
-	// Segment is the largest message of a pipelined pattern in bytes; 0 counts as Size.
+	// Segment is the largest message of a pipelined pattern in bytes; 0 stands
+	// for Size.
 	Segment uint64
-	// Iterations is how often an exchange is repeated; 0 counts as 1.
+	// Iterations is the number of repetitions of an exchange; 0 stands for 1.
 	Iterations int
-	// CalcNS is the time of a computation in ns: after each message that a
-	// reduction receives, after each iteration of an exchange. With 0 there is
-	// none.
+	// CalcNS is the time of a computation in ns; 0: no computations. There is
+	// one after each message that a reduction receives, and after each
+	// iteration of an exchange.
 	CalcNS uint64
-	// Seed chooses among random patterns.
+	// Seed selects a random pattern.
 	Seed uint64
 }
 
-// Param names a parameter of GenParams that not every pattern has.
+// Param names a parameter of GenParams that only some patterns have.
 type Param string
 
-// The parameters that not every pattern has.
+// The parameters that only some patterns have.
 const (
 	ParamRoot       Param = "Root"
 	ParamWays       Param = "Ways"
@@ -45,20 +48,20 @@ const (
 	ParamSeed       Param = "Seed"
 )
 
-// MaxGenerated is how many operations a generator makes at most.
+// MaxGenerated is the largest number of operations that a generator makes.
 const MaxGenerated = 1 << 28
 
-// ErrTooLarge is wrapped by errors about schedules that would have more than
-// MaxGenerated operations.
+// ErrTooLarge is wrapped by errors about schedules with more than MaxGenerated
+// operations.
 var ErrTooLarge = fmt.Errorf("the schedule would have more than %d operations, the most that is generated", MaxGenerated)
 
 // Pattern describes a generator.
 type Pattern struct {
-	// Name is what Generate knows it by.
+	// Name is the name for Generate.
 	Name string
-	// Doc says in a line what it makes.
+	// Doc describes the schedule in one line.
 	Doc string
-	// Uses are the parameters that it takes besides Ranks and Size.
+	// Uses are the parameters besides Ranks and Size.
 	Uses []Param
 
 	setup func(p *GenParams) emitter
@@ -90,16 +93,15 @@ var patterns = []Pattern{
 // Patterns returns all generators, sorted by name.
 func Patterns() []Pattern { return slices.Clone(patterns) }
 
-// OperationFootprint is what an operation of a schedule takes of the machine's
-// memory while the schedule is made or run, bytes, about: measured
-// (TestMemoryNeeded of cmd/spinsim).
+// OperationFootprint is the approximate memory of an operation, in bytes, while
+// a schedule is made or run. It is measured (TestMemoryNeeded of cmd/spinsim).
 const OperationFootprint = 100
 
 // Generate makes the schedule of a pattern. A send waits for the receives, or
-// the computation, whose data it passes on; receives are posted at the start,
-// but in dissemination, recursive doubling, pairwise and halo exchange when the
-// round before is over. A schedule of more than MaxGenerated operations is an
-// error, found before it is made.
+// the computation, whose data it passes on. Receives are posted at the start.
+// In dissemination, recursive doubling, pairwise and halo exchange they are
+// posted when the previous round is over. A schedule of more than MaxGenerated
+// operations is an error, found before it is made.
 func Generate(pattern string, p GenParams) (*Schedule, error) {
 	_, emit, err := p.plan(pattern)
 	if err != nil {
@@ -110,8 +112,8 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 	return b.Schedule()
 }
 
-// Operations returns how many operations the schedule of a pattern has, without
-// making it, or what Generate would find wrong.
+// Operations returns the number of operations in the schedule of a pattern,
+// without making it, or the error that Generate would return.
 func Operations(pattern string, p GenParams) (int, error) {
 	n, _, err := p.plan(pattern)
 	return n, err
@@ -130,7 +132,7 @@ func (p *GenParams) plan(pattern string) (operations int, emit emitter, err erro
 	if err := p.check(); err != nil {
 		return 0, nil, err
 	}
-	p.Ways = min(max(p.Ways, 1), p.Ranks) // more reach nobody else
+	p.Ways = min(max(p.Ways, 1), p.Ranks) // more would reach no other rank
 	p.Iterations = max(p.Iterations, 1)
 	if p.Segment == 0 {
 		p.Segment = max(p.Size, 1)
@@ -147,7 +149,6 @@ func (p *GenParams) plan(pattern string) (operations int, emit emitter, err erro
 	return b.count.ops, emit, nil
 }
 
-// check says which parameter is out of its range.
 func (p *GenParams) check() error {
 	switch {
 	case p.Ranks < 1 || p.Ranks > MaxGenerated:
@@ -162,12 +163,11 @@ func (p *GenParams) check() error {
 	return nil
 }
 
-// outOf is the error of a parameter that is out of its range.
+// outOf returns the error for a parameter out of its range.
 func outOf(parameter, format string, args ...any) error {
 	return &fields.Wrong{Package: "goal", Option: parameter, Err: fmt.Errorf(format, args...)}
 }
 
-// emit makes the operations of all ranks.
 func (p *GenParams) emit(b *Builder, emit emitter) {
 	for r := 0; r < p.Ranks && b.err == nil; r++ {
 		b.Rank(r)
@@ -175,14 +175,15 @@ func (p *GenParams) emit(b *Builder, emit emitter) {
 	}
 }
 
-// repeats reports whether the pattern has rounds in each of which every rank has an operation.
+// repeats reports whether the pattern has rounds in which every rank has an
+// operation.
 func (q *Pattern) repeats() bool {
 	return slices.Contains(q.Uses, ParamIterations) || slices.Contains(q.Uses, ParamSegment)
 }
 
-// calc adds a computation that requires the given operation, and returns what
-// further operations require: the computation, or the given operation if there
-// is none.
+// calc adds a computation that requires the given operation. It returns the
+// operation that later ones must require: the computation, or the given
+// operation if there is none.
 func (p *GenParams) calc(b *Builder, after int) int {
 	if p.CalcNS == 0 {
 		return after
@@ -192,10 +193,10 @@ func (p *GenParams) calc(b *Builder, after int) int {
 	return c
 }
 
-// at returns the rank that has distance d from r around the ring of all ranks.
+// at returns the rank at distance d from r around the ring of all ranks.
 func (p *GenParams) at(r, d int) int { return ((r+d)%p.Ranks + p.Ranks) % p.Ranks }
 
-// part returns the size of part i of the message when it is split among all ranks.
+// part returns the size of part i of the message, split among all ranks.
 func (p *GenParams) part(i int) uint64 {
 	n := uint64(p.Ranks)
 	size := p.Size / n
@@ -205,7 +206,8 @@ func (p *GenParams) part(i int) uint64 {
 	return size
 }
 
-// dissemination lets the operations of a round require the receives of the round before.
+// dissemination makes the operations of a round require the receives of the
+// previous round.
 func dissemination(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		var before, now []int
@@ -233,9 +235,9 @@ func disseminationBarrier(p *GenParams) emitter {
 	return dissemination(p)
 }
 
-// recursiveDoubling follows the usual form for any number of ranks: with 2^k
-// the largest power of two not above it, each even rank of the first
-// 2*(ranks-2^k) hands its data to the odd one after it and gets the result from
+// recursiveDoubling has the usual form for any number of ranks. Let 2^k be the
+// largest power of two up to this number. Each even rank of the first
+// 2*(ranks-2^k) hands its data to the next, odd rank, and gets the result from
 // it.
 func recursiveDoubling(p *GenParams) emitter {
 	pow := 1
@@ -274,7 +276,8 @@ func recursiveDoubling(p *GenParams) emitter {
 	}
 }
 
-// ringAllreduce sends in step s the part that it got in step s-1; the first ranks-1 steps reduce.
+// ringAllreduce sends, in step s, the part that it got in step s-1. The first
+// ranks-1 steps reduce.
 func ringAllreduce(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		before := -1
@@ -300,8 +303,8 @@ func linearAlltoall(p *GenParams) emitter {
 	}
 }
 
-// pairwiseAlltoall is a sequence of blocking exchanges: both operations of one
-// wait for both of the one before.
+// pairwiseAlltoall is a sequence of blocking exchanges: both operations of an
+// exchange wait for both of the previous one.
 func pairwiseAlltoall(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		for d := 1; d < p.Ranks; d++ {
@@ -317,7 +320,8 @@ func pairwiseAlltoall(p *GenParams) emitter {
 	}
 }
 
-// permutation makes a permutation per iteration. A rank that it maps to itself pauses.
+// permutation makes one permutation per iteration. A rank mapped to itself
+// pauses.
 func permutation(p *GenParams) emitter {
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
 	targets, sources := make([][]int, p.Iterations), make([][]int, p.Iterations)

@@ -16,10 +16,10 @@ type channel struct {
 	tag      uint32
 }
 
-// knowledge returns for each rank from which ranks data has reached it, if each
-// send passes on what its rank started with and what the operations before it
-// have received. It fails if sends and receives do not pair up by sizes, or
-// wait for each other in a circle even if no message is eager.
+// knowledge returns, for each rank, the ranks whose data has reached it. Each
+// send passes on the initial data of its rank and the data of earlier receives.
+// knowledge fails if sends and receives do not pair up by size, or if they wait
+// for each other in a cycle when no message is eager.
 func knowledge(t require.TestingT, s *Schedule) []*big.Int {
 	next := map[node][]node{}
 	indegree := map[node]int{}
@@ -80,8 +80,8 @@ func knowledge(t require.TestingT, s *Schedule) []*big.Int {
 	return rank
 }
 
-// Data must get where the name of the pattern says, for any number of ranks,
-// any root, and in rendezvous as well.
+// Data must reach the ranks that the pattern's name promises, for any number of
+// ranks, any root, and also with rendezvous.
 func TestPatternsDeliver(t *testing.T) {
 	t.Parallel()
 	const (
@@ -133,8 +133,8 @@ func TestPatternsDeliver(t *testing.T) {
 	}
 }
 
-// The number of messages and bytes is known for each pattern. Catches a pattern
-// that delivers but is not the one named.
+// The numbers of messages and bytes are known for each pattern. This catches a
+// pattern that delivers, but is not the named one.
 func TestPatternVolumes(t *testing.T) {
 	t.Parallel()
 	const n, size = 11, 1000

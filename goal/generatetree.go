@@ -4,8 +4,8 @@ import "math/bits"
 
 // The trees number the ranks from the root: v = (rank-root) mod ranks.
 
-// binomialParent returns the parent of v > 0, whose highest bit is taken away;
-// children have a higher bit more.
+// binomialParent returns the parent of v > 0: v without its highest bit. The
+// children of v are v with one higher bit.
 func binomialParent(v int) int { return v &^ (1 << (bits.Len(uint(v)) - 1)) }
 
 // eachBinomialChild calls f for the children of v below n, nearest first.
@@ -27,7 +27,7 @@ func binaryBroadcast(p *GenParams) emitter {
 	})
 }
 
-// broadcast sends to all children once the message of the parent is there.
+// broadcast sends to all children when the parent's message is there.
 func broadcast(p *GenParams, parent func(v int) int, children func(v int, f func(child int))) emitter {
 	return func(b *Builder, r int) {
 		v, got := p.at(r, -p.Root), -1
@@ -84,7 +84,8 @@ func scatter(p *GenParams) emitter {
 	}
 }
 
-// linearBarrier gathers at the root in a computation of no length, which all releases require.
+// linearBarrier gathers at the root, in a computation of no length that all
+// releases require.
 func linearBarrier(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		if r != p.Root {
@@ -100,11 +101,12 @@ func linearBarrier(p *GenParams) emitter {
 	}
 }
 
-// pipelinedRing passes segment after segment from the root to the rank before it.
+// pipelinedRing passes segments from the root around the ring, up to the rank
+// before the root.
 func pipelinedRing(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		v := p.at(r, -p.Root)
-		tag := uint32(0) // the number of the segment: a short last one may overtake a rendezvous
+		tag := uint32(0) // number of the segment: a short last one may overtake a rendezvous
 		for left := p.Size; ; left -= p.Segment {
 			size, got := min(left, p.Segment), -1
 			if v > 0 {
@@ -125,8 +127,8 @@ func pipelinedRing(p *GenParams) emitter {
 }
 
 // doubleRing passes the message in both directions until it is back at the
-// root. The tag is the direction, because in a ring of 2 the two neighbours are
-// one.
+// root. The tag is the direction, because in a ring of 2 both neighbours are
+// the same rank.
 func doubleRing(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		if p.Ranks == 1 {
@@ -142,8 +144,8 @@ func doubleRing(p *GenParams) emitter {
 	}
 }
 
-// halo exchanges with the neighbours in a grid that is as square as the number
-// of ranks allows, without wrapping around. The first dimension varies fastest.
+// halo exchanges with the neighbours in a grid without wrap-around. The grid is
+// as square as the number of ranks allows. The first dimension varies fastest.
 func halo(dims int) func(p *GenParams) emitter {
 	return func(p *GenParams) emitter {
 		size := gridSize(p.Ranks, dims)
@@ -192,7 +194,8 @@ func halo(dims int) func(p *GenParams) emitter {
 	}
 }
 
-// gridSize splits n into factors, largest first, of which the smallest are as large as possible.
+// gridSize splits n into factors, largest first. The smallest ones are as large
+// as possible.
 func gridSize(n, dims int) []int {
 	size := make([]int, dims)
 	for d := dims; d > 0; d-- {

@@ -1,10 +1,10 @@
 package goal
 
-// keyTable numbers keys from 0 in the order in which they are first asked for.
-// It forgets none, so that it allocates nothing once it has seen all keys.
+// keyTable numbers keys from 0 in the order of their first use. It forgets no
+// key, so it allocates nothing once it has seen them all.
 type keyTable struct {
 	keys  []tableKey
-	table []uint32 // a power of two; numbers of keys plus 1, or 0
+	table []uint32 // length: a power of two; number of a key plus 1, or 0
 	shift uint
 }
 
@@ -13,7 +13,7 @@ type tableKey struct {
 	low  uint32
 }
 
-// get returns the number of a key, and whether it is new.
+// get returns the number of a key; added: it is new.
 func (t *keyTable) get(k tableKey) (n uint32, added bool) {
 	if 2*len(t.keys) >= len(t.table) {
 		t.grow()

@@ -2,11 +2,11 @@ package goal
 
 import "hash/maphash"
 
-// labelTable finds the operations of one rank by their labels. It is emptied in
-// no time, because a large schedule has a million ranks of a few labels each.
+// labelTable finds the operations of a rank by label. Emptying it takes almost
+// no time, because a large schedule has a million ranks with a few labels each.
 type labelTable struct {
-	slots []labelSlot // a power of two
-	bytes []byte      // the labels one after the other
+	slots []labelSlot // length: a power of two
+	bytes []byte      // the labels, one after the other
 	used  int
 	age   uint32 // slots of another age are empty
 	op    uint32 // number of the next operation
@@ -20,10 +20,10 @@ type labelSlot struct {
 	from, to uint32
 }
 
-// labelSeed makes collisions unpredictable for a hostile file. It has no influence on any result.
+// labelSeed makes collisions unpredictable for a hostile file. It influences no
+// result.
 var labelSeed = maphash.MakeSeed()
 
-// reset forgets all labels.
 func (t *labelTable) reset() {
 	t.bytes = t.bytes[:0]
 	t.used, t.op, t.last = 0, 0, nil
@@ -33,7 +33,7 @@ func (t *labelTable) reset() {
 	}
 }
 
-// define gives the next operation a label. It reports false if the label is taken.
+// define gives the next operation a label; false: the label is taken.
 func (t *labelTable) define(label []byte) bool {
 	if 2*t.used >= len(t.slots) {
 		t.grow()
@@ -51,10 +51,8 @@ func (t *labelTable) define(label []byte) bool {
 	return true
 }
 
-// nextOp says that the next operation has been added.
 func (t *labelTable) nextOp() { t.op++ }
 
-// find returns the operation with a label.
 func (t *labelTable) find(label []byte) (uint32, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
@@ -63,7 +61,7 @@ func (t *labelTable) find(label []byte) (uint32, bool) {
 	return at.op, at.age == t.age
 }
 
-// probe returns the slot of a label, or the empty one where it belongs.
+// probe returns the slot of a label, or the empty slot where it belongs.
 func (t *labelTable) probe(hash uint32, label []byte) *labelSlot {
 	mask := uint32(len(t.slots) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {

@@ -8,18 +8,19 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// WithLimits bounds the run: it then ends with a *sim.LimitError.
+// WithLimits bounds the run. At a limit it ends with a *sim.LimitError.
 func WithLimits(l sim.Limits) Option { return func(m *Simulator) { m.limits = l } }
 
-// WithContext ends the run when ctx is done, with its cause; a *sim.LimitError
-// as the cause is completed.
+// WithContext ends the run when ctx is done, with the cause of ctx. If the
+// cause is a *sim.LimitError, the run fills in its other fields.
 func WithContext(ctx context.Context) Option { return func(m *Simulator) { m.ctx = ctx } }
 
-// lookEvery is how many events pass between looks at the context; a power of two.
+// lookEvery is the number of events between two looks at the context; a power
+// of two.
 const lookEvery = 1 << 16
 
-// stopped says why the run ends before event e, when n have been handled, the
-// last one at now; nil: it does not.
+// stopped returns the reason to end the run before event e; nil: go on. n
+// events have been handled, the last one at time now.
 func (m *Simulator) stopped(n uint64, now int64, e event) error {
 	switch l := m.limits; {
 	case l.Events > 0 && n >= l.Events:
@@ -41,8 +42,8 @@ func (m *Simulator) interrupted(err error, n uint64, now int64, e event) error {
 	return err
 }
 
-// cut describes the state of a run that a limit ends. What is to come are
-// operations and messages that nobody has received.
+// cut returns the state of a run that a limit ends. Operations that have not
+// run and messages that nobody has received count as pending.
 func (m *Simulator) cut(limit string, n uint64, now int64, e event) error {
 	return &sim.LimitError{
 		Limit: limit, At: sim.Time(now) * sim.Nanosecond, Handled: n, Pending: m.open + m.waiting, Next: sim.Time(e.time) * sim.Nanosecond,

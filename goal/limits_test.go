@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// endless begins with a text and goes on with a line for ever.
+// endless is a text that begins with begin and repeats line for ever.
 type endless struct{ begin, line string }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -25,13 +25,13 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A text that never ends is an error, whatever it is made of.
+// A text that never ends is an error, whatever its lines are.
 func TestEndlessText(t *testing.T) {
 	const most = 1 << 20
 	for _, line := range []string{"calc 1\n", "// nothing\n", "/* a\n*/ \n", "\n", "} rank 0 {\n", "send 8b to 0\n"} {
 		_, err := readText(&endless{"num_ranks 1\nrank 0 {\n", line}, ReadOptions{File: "x.goal"}, most)
 		require.Error(t, err, line)
-		if line != "} rank 0 {\n" { // a second block is an error before
+		if line != "} rank 0 {\n" { // a second block is an error earlier
 			require.Regexp(t, `^x.goal:[0-9]+:[0-9]+: more than 1048576 bytes of text`, err.Error(), line)
 		}
 	}
@@ -46,7 +46,8 @@ func TestEndlessText(t *testing.T) {
 	require.ErrorContains(t, err, "bytes of text")
 }
 
-// A run that a limit ends says how far it has come: everything until the limit, nothing beyond.
+// The error of a run that a limit ends gives its progress: everything up to the
+// limit is done, and nothing after it.
 func TestLimitSaysWhen(t *testing.T) {
 	s, err := ReadText(strings.NewReader("num_ranks 1\nrank 0 {\na: calc 100\nb: calc 100\nb requires a\nc: calc 100\nc requires b\n}\n"), ReadOptions{})
 	require.NoError(t, err)

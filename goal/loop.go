@@ -6,10 +6,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// loop runs until no event is left.
 func (m *Simulator) loop() error {
 	limited := m.limits != sim.Limits{}
-	now := int64(0) // of the last event
+	now := int64(0) // time of the last event
 	for n := uint64(0); ; n++ {
 		e, ok := m.queue.pop()
 		if !ok {
@@ -122,7 +121,8 @@ func (m *Simulator) recv(id uint32, t int64) {
 	m.countSizes(op, from)
 	doneAt := m.succEnd(msg) // the sender releases nothing
 	if op.size > m.p.Eager {
-		// The clocks are those of the sender, the indices those of the receive (LogGOPS'10 simulator).
+		// The clocks belong to the sender, the indices to the receive
+		// (LogGOPS'10 simulator).
 		m.raise(from.rank, op.cpu, op.nic, id, t)
 		if from.size > m.p.Eager {
 			doneAt = from.done
@@ -149,7 +149,7 @@ func (m *Simulator) recv(id uint32, t int64) {
 	}
 }
 
-// message lets the message of send id arrive.
+// message handles the arrival of the message of send id.
 func (m *Simulator) message(id uint32, t int64) {
 	op, p := &m.ops[id], &m.p
 	c := m.clocks(op.peer)
@@ -197,7 +197,7 @@ func (m *Simulator) countSizes(recv, send *simOp) {
 }
 
 // raise moves the clocks of the sender of a rendezvous message up to the time
-// of the match, which event by made.
+// of the match. Event by made the match.
 func (m *Simulator) raise(rank uint32, cpu, nic uint8, by uint32, t int64) {
 	c := m.clocks(rank)
 	gs := m.cpus + m.nics + int(nic)
@@ -208,13 +208,14 @@ func (m *Simulator) raise(rank uint32, cpu, nic uint8, by uint32, t int64) {
 	c[gs] = max(c[gs], t)
 }
 
-// succEnd returns the end of the list of what operation id releases when it is done.
+// succEnd returns the end of the list of operations that operation id releases
+// when it is done.
 func (m *Simulator) succEnd(id uint32) uint32 {
 	return m.ops[id+1].start
 }
 
-// release counts a release of each operation of a part of succ, and collects
-// those that wait for no other.
+// release counts one release of each operation in a part of succ, and collects
+// the operations that wait for no other.
 func (m *Simulator) release(from, to uint32) {
 	for _, x := range m.succ[from:to] {
 		st := &m.ops[x].opState
@@ -224,8 +225,8 @@ func (m *Simulator) release(from, to uint32) {
 	}
 }
 
-// schedule puts the released operations, which are all of one rank, into the
-// event queue: sends, receives, computations, each in order of release.
+// schedule puts the released operations, all of one rank, into the event queue:
+// sends, receives, computations, each in order of release.
 func (m *Simulator) schedule() {
 	switch len(m.released) {
 	case 0:
@@ -257,7 +258,6 @@ func (m *Simulator) scheduleOp(id uint32) {
 	m.push(t, evOp|id)
 }
 
-// push adds a new event.
 func (m *Simulator) push(t int64, what uint32) {
 	m.queue.push(event{t, uint64(m.stamp)<<32 | uint64(what)})
 	m.stamp++

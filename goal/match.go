@@ -1,25 +1,24 @@
 package goal
 
 // Posted receives and unexpected messages wait in a list per rank, oldest
-// first, and the first that matches is taken. It nearly always stands near the
-// front. When a search goes too far, the list also gets an index by source and
-// tag, so that many messages in another order than their receives do not cost
-// their square.
+// first. The first match is taken, which is nearly always near the front. After
+// a long search the list also gets an index by source and tag. Otherwise many
+// messages in another order than their receives would take quadratic time.
 
-// scanLimit is how many entries are looked at before a list is indexed.
+// scanLimit is the number of entries to search before a list gets an index.
 const scanLimit = 8
 
-// matchList is a list of receives or of sends. While an entry is in it, its
-// opState.link is the next entry, its stamp is above 0 and grows along the
-// list, and if the list is indexed its child is the next of the same source and
-// tag. Taken entries have stamp 0; in an indexed list they stay until a search
-// comes by.
+// matchList is a list of receives or of sends. An entry in the list has the
+// next entry in opState.link, and a stamp above 0 that grows along the list. In
+// an indexed list, child is the next entry with the same source and tag. A
+// taken entry has stamp 0; it stays in an indexed list until a search passes
+// it.
 type matchList struct {
 	first, last uint32
-	n           uint32 // entries that have not been taken; indexedBit
+	n           uint32 // entries not yet taken; also indexedBit
 }
 
-// indexedBit of matchList.n says that the list is indexed.
+// indexedBit in matchList.n marks an indexed list.
 const indexedBit = 1 << 31
 
 // matchIndex holds the indexed entries of all lists.
@@ -28,7 +27,6 @@ type matchIndex struct {
 	chains []chain // per key
 }
 
-// chain lists the entries of a key, oldest first.
 type chain struct{ first, last uint32 }
 
 func (x *matchIndex) reset() {
@@ -44,12 +42,12 @@ func pairs(recv, send *simOp) bool {
 
 func tagsMatch(a, b uint32) bool { return a == b || a == Any || b == Any }
 
-// listKey names the entries with a source and tag in the list of a rank.
+// listKey is the key of entries with a source and tag in the list of a rank.
 func listKey(rank uint32, kind Kind, source, tag uint32) tableKey {
 	return tableKey{uint64(rank)<<33 | uint64(kind&1)<<32 | uint64(source), tag}
 }
 
-// entryKey names the entries like op in the list it belongs to.
+// entryKey is the key of entries like op in its list.
 func entryKey(op *simOp) tableKey {
 	if op.kind == Recv {
 		return listKey(op.rank, Recv, op.peer, op.tag)
@@ -57,7 +55,6 @@ func entryKey(op *simOp) tableKey {
 	return listKey(op.peer, Send, op.rank, op.tag)
 }
 
-// put appends a receive or a message to its list.
 func (m *Simulator) put(l *matchList, id uint32) {
 	m.entries++
 	m.ops[id].opState = opState{link: none, child: none, stamp: m.entries}
@@ -73,7 +70,7 @@ func (m *Simulator) put(l *matchList, id uint32) {
 	}
 }
 
-// take takes the first entry of a list that matches op, or none.
+// take takes the first entry of a list that matches op; none: there is none.
 func (m *Simulator) take(l *matchList, op *simOp) uint32 {
 	if l.first == none {
 		return none
@@ -89,7 +86,7 @@ func (m *Simulator) take(l *matchList, op *simOp) uint32 {
 	return id
 }
 
-// scan looks at no more than limit entries from the front. It reports whether these were all.
+// scan looks at up to limit entries from the front; whole: these were all.
 func (m *Simulator) scan(l *matchList, op *simOp, limit int) (id uint32, whole bool) {
 	prev := none
 	for i := l.first; i != none; {
@@ -133,8 +130,8 @@ func (m *Simulator) taken(l *matchList, id uint32) {
 	}
 }
 
-// takeFar takes the first match with the help of the index. What asks for any
-// source or tag may find it under many keys and searches the list instead.
+// takeFar takes the first match with the help of the index. An operation for
+// any source or tag may match many keys, so it searches the list instead.
 func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
 	if op.tag == Any || op.kind == Recv && op.peer == Any {
 		id, _ := m.scan(l, op, len(m.ops))
@@ -184,7 +181,7 @@ func (m *Simulator) addToIndex(id uint32) {
 	c.last = id
 }
 
-// oldest returns the oldest entry of a key that has not been taken.
+// oldest returns the oldest entry of a key that is not taken.
 func (m *Simulator) oldest(k tableKey) uint32 {
 	n := m.index.table.find(k)
 	if n == none {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// model is the endpoint model to the letter: one event queue, into which an
-// event that must wait is put back. It shares nothing with the simulator but
-// the schedule.
+// model is the endpoint model, taken literally: one event queue, and an event
+// that must wait goes back into it. It shares only the schedule with the
+// simulator.
 type model struct {
 	s       *Schedule
 	p       Params
@@ -27,11 +27,11 @@ type modelEvent struct {
 	time int64
 	ts   int
 	msg  bool
-	rank int // of the operation; of the target for a message
+	rank int // of the operation; for a message, of the target
 	src  int // of a message
 	i    int // number of the operation in its rank
 	op   Op
-	done bool // of a send
+	done bool // the send is done
 	send *modelEvent
 }
 
@@ -50,8 +50,8 @@ func (q *modelQueue) Pop() any {
 	return e
 }
 
-// runModel returns the finishing times and whether all operations ran and all
-// messages were received. noise returns when work that begins at t is done.
+// runModel returns the finishing times. complete: all operations ran and all
+// messages were received. noise returns the end of work that begins at t.
 func runModel(s *Schedule, p Params, noise func(r int, t, work int64) int64) (finish []int64, complete bool) {
 	m := &model{s: s, p: p, noise: noise}
 	n := s.Ranks()

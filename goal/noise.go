@@ -13,19 +13,20 @@ import (
 	"strings"
 )
 
-// Detour is a time in which the operating system keeps a processor from the application, in ns.
+// Detour is a time in which the operating system takes a processor from the
+// application, in ns.
 type Detour struct{ Start, Duration int64 }
 
-// NoiseTrace is a sequence of detours that repeats itself: behind the end of
-// the last detour it begins anew.
+// NoiseTrace is a sequence of detours that repeats: it starts again at the end
+// of its last detour.
 type NoiseTrace struct {
 	start []int64 // of each detour
-	sum   []int64 // durations of the detours before each, and of all
-	work  []int64 // start less sum: the time for work before each
+	sum   []int64 // total duration of the detours before each, then of all
+	work  []int64 // start minus sum: time for work before each
 }
 
-// NewNoiseTrace returns the trace of some detours. They must not overlap, and
-// must leave some time for work.
+// NewNoiseTrace returns the trace of the given detours. They must not overlap,
+// and must leave some time for work.
 func NewNoiseTrace(detours []Detour) (*NoiseTrace, error) {
 	t := &NoiseTrace{sum: []int64{0}}
 	end, free := int64(0), int64(0)
@@ -46,9 +47,9 @@ func NewNoiseTrace(detours []Detour) (*NoiseTrace, error) {
 	return t, nil
 }
 
-// ReadNoise reads a trace: a line per detour with its start and its duration,
-// in ns from the beginning of the trace. Empty lines and lines that begin with
-// # do not count. Fractions are rounded.
+// ReadNoise reads a trace. Each line has the start and the duration of a
+// detour, in ns from the beginning of the trace; fractions are rounded. Empty
+// lines and lines that begin with # are ignored.
 func ReadNoise(r io.Reader, file string) (*NoiseTrace, error) {
 	var detours []Detour
 	in := bufio.NewScanner(r)
@@ -89,7 +90,7 @@ func (t *NoiseTrace) Period() int64 {
 	return t.start[len(t.start)-1] + t.sum[len(t.sum)-1] - t.sum[len(t.sum)-2]
 }
 
-// Noise is a trace with the place in it at which each rank begins.
+// Noise is a trace with a starting place for each rank.
 type Noise struct {
 	trace  *NoiseTrace
 	period int64
@@ -97,8 +98,8 @@ type Noise struct {
 	offset []int64
 }
 
-// Noise draws the place at which each of the ranks begins; it is the same for
-// all if they are co-scheduled.
+// Noise draws the starting place of each rank. Co-scheduled ranks all have the
+// same.
 func (t *NoiseTrace) Noise(ranks int, seed uint64, coscheduled bool) *Noise {
 	n := &Noise{trace: t, period: t.Period(), offset: make([]int64, ranks)}
 	n.free = n.period - t.sum[len(t.sum)-1]
@@ -114,10 +115,9 @@ func (t *NoiseTrace) Noise(ranks int, seed uint64, coscheduled bool) *Noise {
 }
 
 // WithNoise makes the processors of every rank pause during the detours of a
-// trace: a computation or an overhead that a detour interrupts goes on behind
-// it, and one that would begin within a detour begins behind it. A message
-// leaves when its sender has done the overhead o. Network interfaces do not
-// pause.
+// trace. A computation or an overhead that a detour interrupts continues after
+// it. One that would begin within a detour begins after it. A message leaves
+// when its sender has done the overhead o. Network interfaces do not pause.
 func WithNoise(n *Noise) Option { return func(m *Simulator) { m.noise = n } }
 
 func (n *Noise) fits(ranks int) error {
@@ -127,15 +127,16 @@ func (n *Noise) fits(ranks int) error {
 	return nil
 }
 
-// end returns when a processor of a rank has done the given work if it begins at t.
+// end returns the time when a processor of a rank has done the given work, if
+// it begins at t.
 func (n *Noise) end(rank uint32, t, work int64) int64 {
 	if work == 0 {
 		return t
 	}
 	tr := n.trace
 	at := (t%n.period + n.offset[rank]) % n.period
-	// The last detour that began by now: at counts from its end if it is over,
-	// and its start otherwise.
+	// Detour i is the last that began by now. Count from its end if it is over,
+	// else from its start.
 	i, begins := slices.BinarySearch(tr.start, at)
 	if !begins {
 		i--
@@ -144,7 +145,7 @@ func (n *Noise) end(rank uint32, t, work int64) int64 {
 	if i >= 0 {
 		done = max(tr.work[i], at-tr.sum[i+1])
 	}
-	// Where the work ends, in time for work and in time.
+	// The end of the work: first in time for work, then in time.
 	target := done + work
 	periods := (target - 1) / n.free
 	target -= periods * n.free

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// walk finds the end of work by going from ns to ns.
+// walk finds the end of work by steps of one ns.
 func walk(detours []Detour, period, at, work int64) int64 {
 	t := at
 	for work > 0 {
@@ -24,7 +24,7 @@ func walk(detours []Detour, period, at, work int64) int64 {
 	return t
 }
 
-// Catches errors at the edges of detours and of the period.
+// This catches errors at the edges of detours and of the period.
 func TestNoiseAgreesWithWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

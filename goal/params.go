@@ -15,28 +15,31 @@ type Params struct {
 	L int64 `json:"L"`
 	// Overhead (o) is the time a message keeps the processor busy at each end.
 	Overhead int64 `json:"o"`
-	// Gap (g) is the time a message keeps the network interface busy at each end.
+	// Gap (g) is the time a message keeps the network interface busy at each
+	// end.
 	Gap int64 `json:"g"`
 	// ByteGap (G) is the time each byte after the first adds to Gap.
 	ByteGap int64 `json:"G"`
 	// ByteOverhead (O) is the time each byte after the first adds to Overhead.
 	ByteOverhead int64 `json:"O"`
-	// Eager (S) is the largest message that is sent without waiting for its receive, in bytes.
+	// Eager (S) is the size of the largest message that does not wait for its
+	// receive, in bytes.
 	Eager uint64 `json:"S"`
 }
 
-// DefaultParams returns the parameters that the simulator of LogGOPS'10 uses if none are given.
+// DefaultParams returns the default parameters of the LogGOPS'10 simulator.
 func DefaultParams() Params {
 	return Params{L: 2500, Overhead: 1500, Gap: 1000, ByteGap: 6, ByteOverhead: 0, Eager: 65535}
 }
 
-// ErrOverflow is wrapped by the errors of runs whose times do not fit: 2^62 ns are 146 years.
+// ErrOverflow is wrapped by the errors of runs with times above 2^62 ns, which
+// is 146 years.
 var ErrOverflow = errors.New("time exceeds 2^62 ns")
 
 const (
 	maxTime = int64(1) << 62
 	// maxCost bounds each term of a cost, so that a clock cannot wrap around
-	// before maxTime is noticed.
+	// before maxTime is checked.
 	maxCost = int64(1) << 59
 )
 
@@ -54,7 +57,8 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fits reports whether the costs of the largest message and computation stay below maxCost.
+// fits checks that the costs of the largest message and computation stay below
+// maxCost.
 func (p Params) fits(bytes, calc uint64) error {
 	if calc > uint64(maxCost) {
 		return fmt.Errorf("a computation of %d ns: %w", calc, ErrOverflow)

@@ -4,33 +4,34 @@ import "slices"
 
 // Step is a part of a critical path.
 type Step struct {
-	// Op is the operation: a computation, a send, or for a step at its target
-	// the send whose message arrives there.
+	// Op is the operation: a computation or a send. For a step at the target of
+	// a message, it is the send of that message.
 	Op OpRef
-	// Rank is where the step takes place.
+	// Rank is the rank where the step takes place.
 	Rank int
-	// Kind is Calc, Send, or Recv for a message at its target. A step of a
-	// receive operation itself takes no time: it is a rendezvous that releases
-	// the sender.
+	// Kind is Calc, Send, or Recv for a message at its target. The step of a
+	// receive operation takes no time: it is a rendezvous that releases the
+	// sender.
 	Kind Kind
-	// Start and End are times in ns. From the end of a send to the start of its
-	// message passes the latency L; otherwise a step starts when the one before
-	// ends.
+	// Start and End are times in ns. A step starts when the previous one ends,
+	// but a message starts the latency L after the end of its send.
 	Start, End int64
 }
 
-// CriticalPath is what the finishing time of a schedule hangs on.
+// CriticalPath is the chain of steps that determines the finishing time of a
+// schedule.
 type CriticalPath struct {
 	// Steps are in order of time. The last ends when the last rank finishes.
 	Steps []Step
-	// CalcNS, SendNS and RecvNS are the times of the steps of each kind, LatencyNS that between them.
+	// CalcNS, SendNS and RecvNS are the total times of the steps of each kind,
+	// LatencyNS the time between steps.
 	CalcNS, SendNS, RecvNS, LatencyNS int64
 }
 
-// CriticalPath runs the schedule and follows the clocks back from the end: each
-// operation starts when the clock of its processor or network interface says,
-// which an earlier one has set, or for a message when it arrives. WithTrace has
-// no effect here.
+// CriticalPath runs the schedule and follows the clocks back from the end. An
+// operation starts at the time of its processor's or network interface's clock,
+// which an earlier operation has set. A message may also start when it arrives.
+// WithTrace has no effect here.
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {
@@ -49,14 +50,14 @@ func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Res
 	return rec.path(res), res, nil
 }
 
-// recorder is the watcher that notes which event set each clock, and for each
-// event the one that let it start. Event 2i is operation i, event 2i+1 its
+// recorder is a watcher. It records which event set each clock, and for each
+// event which event let it start. Event 2i is operation i, event 2i+1 its
 // message.
 type recorder struct {
 	m     *Simulator
 	start []int64
 	cause []uint32
-	clock []setting // stride of them per rank
+	clock []setting // stride clocks per rank
 }
 
 // setting is the time of a clock and the event that set it.
@@ -77,7 +78,8 @@ func (r *recorder) sendNIC(rank uint32, nic uint8) *setting {
 	return &r.clock[int(rank)*r.m.stride+r.m.cpus+r.m.nics+int(nic)]
 }
 
-// began records an event at time t. If neither clock says that time, the cause is otherwise.
+// began records an event at time t. If neither clock is at t, the cause is
+// otherwise.
 func (r *recorder) began(event uint32, t int64, otherwise uint32, cpu, nic *setting) {
 	r.start[event], r.cause[event] = t, otherwise
 	if nic.by != none && nic.t == t {
@@ -125,7 +127,7 @@ func (r *recorder) raised(rank uint32, cpu, nic uint8, by uint32, t int64) {
 	}
 }
 
-// path goes back from the clock that says the finishing time.
+// path goes back from the clock at the finishing time.
 func (r *recorder) path(res Result) CriticalPath {
 	var c CriticalPath
 	event, end := none, res.MaxNS

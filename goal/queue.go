@@ -10,8 +10,8 @@ import (
 )
 
 // event is an entry of the event queue. Its key holds, from the highest bit:
-// the unique number that orders events of the same time (32 bits), what it is
-// (2 bits), and the operation or wait queue it is about (30 bits).
+// the unique number that orders events of one time (32 bits), the kind (2
+// bits), and the operation or wait queue (30 bits).
 type event struct {
 	time int64
 	key  uint64
@@ -38,19 +38,19 @@ const (
 
 // queue orders events by time and key.
 //
-// It is a wheel of levels of 256 slots. An event stands at the level of the
-// highest byte in which its time differs from now, in the slot that this byte
-// names; so a slot of level 0 holds events of one time, and an event sinks at
+// It is a wheel of levels with 256 slots. The level of an event is the highest
+// byte in which its time differs from now, and its slot is the value of that
+// byte. So a slot of level 0 holds events of one time, and an event sinks at
 // most once per level. Events mostly come in the order of their keys, and slots
-// keep the order in which events came; only a slot into which an older key was
-// put is sorted when its time has come.
+// keep the order of arrival. A slot is sorted only if an older key came late,
+// and only when its time has come.
 //
-// What would belong in front of what was taken already goes to a heap: events
-// before now (an operation on a processor that lags behind those it depended
-// on) and old keys at this very time.
+// A heap takes events that belong before those already popped: events before
+// now (an operation on a processor that lags behind its dependencies), and old
+// keys at the time now.
 type queue struct {
 	now   int64
-	read  int32 // next event of the first chunk of the slot of now
+	read  int32 // next event in the first chunk of now's slot
 	late  []event
 	slots [levels][levelSlots]slot
 	used  [levels][levelSlots / 64]uint64 // one bit per slot that is not empty
@@ -108,7 +108,6 @@ func (q *queue) append(level int, at uint8, e event) {
 	s.last = e.key
 }
 
-// extend gives a slot a further chunk.
 func (q *queue) extend(s *slot) *chunk {
 	if q.free == nil {
 		block := make([]chunk, blockChunks)
@@ -129,7 +128,7 @@ func (q *queue) extend(s *slot) *chunk {
 	return c
 }
 
-// give takes back a chunk whose events were taken or have sunk.
+// give takes back a chunk whose events were popped or have sunk.
 func (q *queue) give(c *chunk) {
 	if poison.On {
 		for i := range c.ev {
@@ -139,7 +138,6 @@ func (q *queue) give(c *chunk) {
 	c.next, q.free = q.free, c
 }
 
-// pop takes the first event.
 func (q *queue) pop() (event, bool) {
 	for {
 		at := uint8(q.now)
@@ -172,7 +170,8 @@ func (q *queue) pop() (event, bool) {
 	}
 }
 
-// advance moves now to the time of the next event of the wheel, whose slot of level 0 it fills.
+// advance moves now to the time of the next event in the wheel, and fills the
+// level 0 slot of that time.
 func (q *queue) advance() bool {
 	for level := range q.used {
 		for w, set := range q.used[level] {
@@ -217,7 +216,7 @@ func (q *queue) sink(s *slot) {
 	s.head, s.tail = nil, nil
 }
 
-// sortSlot orders the events of a slot of level 0, which have the same time.
+// sortSlot sorts the events of a slot of level 0, all of one time.
 func (q *queue) sortSlot(s *slot) {
 	q.sort = q.sort[:0]
 	for c := s.head; c != nil; c = c.next {

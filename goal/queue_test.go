@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The wheel gives out events in the order of time and key, whatever the steps
-// of time, also if events come before those already taken or with older keys.
-// Times reach up to maxTime, so that every level takes part.
+// The wheel returns events in the order of time and key, for any steps of time,
+// also if events come before those already popped, or with older keys. Times
+// reach maxTime, so that every level takes part.
 func TestQueueSorts(t *testing.T) {
 	t.Parallel()
 	var q queue
@@ -52,7 +52,8 @@ func TestQueueSorts(t *testing.T) {
 	})
 }
 
-// Chunks are given back: a queue that is filled and emptied again and again does not grow.
+// Chunks are given back: a queue that is filled and emptied repeatedly does not
+// grow.
 func TestQueueReusesMemory(t *testing.T) {
 	var q queue
 	now := int64(0)

@@ -12,10 +12,10 @@ import (
 
 var randomSchedules = flag.Int("model.schedules", 5000, "random schedules of TestAgreesWithLiteralModel; the promise is 25,000")
 
-// randomizer makes schedules of few operations on few ranks. A tame one can be
-// completed unless a wildcard takes what another receive needs; in a wild one
-// messages lack a receive, receives come in any order, and dependencies have
-// cycles.
+// randomizer makes schedules of few operations on few ranks. A tame one can
+// finish, unless a wildcard takes the message that another receive needs. In a
+// wild one messages lack a receive, receives come in any order, and
+// dependencies have cycles.
 type randomizer struct {
 	*rand.Rand
 	tame             bool
@@ -57,7 +57,6 @@ func randomSchedule(t testing.TB, rng *rand.Rand, tame bool) *Schedule {
 	return s
 }
 
-// lane chooses the processor and the network interface of an operation.
 func (g *randomizer) lane(op Op) Op {
 	op.CPU, op.NIC = uint8(g.IntN(g.cpus)), uint8(g.IntN(g.nics))
 	return op
@@ -70,7 +69,7 @@ func (g *randomizer) tag() uint32 {
 	return uint32(g.IntN(g.tags))
 }
 
-// message adds a send and in most cases its receive.
+// message adds a send and usually its receive.
 func (g *randomizer) message() {
 	sizes := []uint64{0, 1, 2, 8, 100, 99, 101, 102, 500}
 	from, to := g.IntN(len(g.ranks)), g.IntN(len(g.ranks))
@@ -95,7 +94,7 @@ func (g *randomizer) message() {
 	}
 }
 
-// dependencies adds some to a rank of n operations.
+// dependencies adds dependencies to a rank of n operations.
 func (g *randomizer) dependencies(b *Builder, n int) {
 	if n < 2 {
 		return
@@ -112,7 +111,7 @@ func (g *randomizer) dependencies(b *Builder, n int) {
 	}
 }
 
-// randomParams returns parameters that make events coincide often.
+// randomParams returns parameters that often make events coincide.
 func randomParams(rng *rand.Rand) Params {
 	pick := func(of ...int64) int64 { return of[rng.IntN(len(of))] }
 	return Params{
@@ -121,8 +120,9 @@ func randomParams(rng *rand.Rand) Params {
 	}
 }
 
-// The simulator and the literal model must agree on every rank. Catches any
-// shortcut of wait queues, event queue or release order that changes a result.
+// The simulator and the literal model must agree on every rank. This catches
+// any shortcut of wait queues, event queue or release order that changes a
+// result.
 func TestAgreesWithLiteralModel(t *testing.T) {
 	t.Parallel()
 	schedules := *randomSchedules
@@ -146,7 +146,7 @@ func TestAgreesWithLiteralModel(t *testing.T) {
 		want, done := runModel(s, p, noise)
 		m := NewSimulator(s)
 		if seed%3 == 0 {
-			m.scanLimit = 1 // so that short lists are indexed
+			m.scanLimit = 1 // so that short lists get an index
 		}
 		if seed%5 == 0 {
 			_, err := m.Run(randomParams(rng)) // must leave nothing behind

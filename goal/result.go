@@ -8,17 +8,19 @@ import (
 	"text/tabwriter"
 )
 
-// Result is what a run says.
+// Result is the result of a run.
 type Result struct {
 	// Ranks is the number of ranks.
 	Ranks int `json:"ranks"`
-	// Events is the number of operations that ran and of messages that were sent.
+	// Events is the number of operations run plus messages sent.
 	Events int64 `json:"events"`
 	// Messages is the number of messages sent.
 	Messages int64 `json:"messages"`
-	// Mismatched counts messages whose receive has another size, which the model ignores.
+	// Mismatched counts messages whose receive has another size. The model
+	// ignores the difference.
 	Mismatched int64 `json:"mismatched"`
-	// MaxNS is the largest finishing time in ns, MaxRank the first rank that has it.
+	// MaxNS is the largest finishing time in ns, MaxRank the first rank with
+	// it.
 	MaxNS   int64 `json:"max_ns"`
 	MaxRank int   `json:"max_rank"`
 	// FinishNS is the finishing time of each rank in ns.

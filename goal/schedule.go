@@ -9,11 +9,11 @@ import (
 // tag every tag. The text format writes it as -1.
 const Any = ^uint32(0)
 
-// MaxOps is the largest number of operations a schedule can hold: the event key
-// of the simulator has 30 bits for them.
+// MaxOps is the largest number of operations in a schedule: the event key of
+// the simulator has 30 bits for them.
 const MaxOps = 1<<30 - 1
 
-// Kind tells the operations of a schedule apart. The values are those of the binary format.
+// Kind is the kind of an operation. The values come from the binary format.
 type Kind uint8
 
 // The kinds of operations.
@@ -40,21 +40,23 @@ func (k Kind) String() string {
 type Op struct {
 	// Kind is Send, Recv or Calc.
 	Kind Kind
-	// CPU is the index of the processor of the rank that the operation keeps busy.
+	// CPU is the index of the rank's processor that the operation keeps busy.
 	CPU uint8
 	// NIC is the index of the network interface. Calc does not use it.
 	NIC uint8
 	// Peer is the target of a send, the source of a receive or Any; Calc does not use it.
 	Peer uint32
-	// Tag must agree between a send and its receive; Any agrees with all. Calc does not use it.
+	// Tag must be equal in a send and its receive; Any equals every tag. Calc
+	// does not use it.
 	Tag uint32
-	// Size is a number of bytes, for Calc of nanoseconds.
+	// Size is in bytes, for Calc in nanoseconds.
 	Size uint64
 }
 
-// packed is how a schedule stores an operation. Its successors stand in
-// Schedule.succ: those it releases when it is done from done to start, those it
-// releases when it starts from start to the done of the next operation.
+// packed is the stored form of an operation. Its successors are in
+// Schedule.succ. From done to start are the operations that it releases when it
+// is done. From start to the done of the next operation are those that it
+// releases when it starts.
 type packed struct {
 	size  uint64
 	peer  uint32
@@ -67,29 +69,29 @@ type packed struct {
 	nic   uint8
 }
 
-// span is where the operations of a rank stand in Schedule.ops.
+// span is the place of a rank's operations in Schedule.ops.
 type span struct{ first, n uint32 }
 
 // Schedule holds the operations of all ranks. It does not change once it is
-// built, and may be shared.
+// built, so it may be shared.
 type Schedule struct {
 	ops    []packed
 	succ   []uint32 // indices within the rank
 	ranks  []span
 	maxCPU uint8
 	maxNIC uint8
-	names  *names // nil if neither labels nor lines were kept
+	names  *names // nil: neither labels nor lines were kept
 }
 
-// names holds what an operation was called in its text, for error reports.
+// names holds the labels and lines of operations in the text, for error
+// reports.
 type names struct {
 	bytes []byte
-	// per span, in order of the operations: where the labels of the rank start
-	// in bytes
+	// per span, in order of operations: start of the rank's labels in bytes
 	base   []uint64
 	origin []uint32 // per span: its first operation
-	// per operation: end of its label, relative to base; it starts where the
-	// previous one ends
+	// per operation: end of its label, relative to base; it starts at the end
+	// of the previous label
 	end  []uint32
 	line []uint32
 }
@@ -139,12 +141,13 @@ func (r Rank) Op(i int) Op {
 	return Op{Kind: p.kind, CPU: p.cpu, NIC: p.nic, Peer: p.peer, Tag: p.tag, Size: p.size}
 }
 
-// Deps returns how many releases operation i waits for; one without is ready at the start.
+// Deps returns the number of releases that operation i waits for. With 0 it is
+// ready at the start.
 func (r Rank) Deps(i int) int { return int(r.packed(i).deps) }
 
 // AfterDone returns the operations that operation i releases when it is done,
-// in the order in which the schedule lists them. An operation stands there as
-// often as it names the dependency. The slice must not be changed.
+// in the order of the schedule. An operation with a repeated dependency appears
+// as often. Do not change the slice.
 func (r Rank) AfterDone(i int) []uint32 {
 	p := r.packed(i)
 	return r.s.succ[p.done:p.start]
@@ -171,7 +174,7 @@ func (r Rank) packed(i int) *packed {
 	return &r.s.ops[r.at.first : r.at.first+r.at.n][i]
 }
 
-// succEnd returns where the successors of operation at end.
+// succEnd returns the end of the successors of operation at.
 func (s *Schedule) succEnd(at int) uint32 {
 	if at+1 < len(s.ops) {
 		return s.ops[at+1].done
@@ -187,7 +190,7 @@ func (s *Schedule) label(at int) string {
 	return string(s.names.bytes[from:to])
 }
 
-// span returns where the label of an operation stands.
+// span returns the place of an operation's label.
 func (n *names) span(at int) (from, to uint64) {
 	lo, hi := 0, len(n.origin)
 	for hi-lo > 1 {
@@ -203,12 +206,12 @@ func (n *names) span(at int) (from, to uint64) {
 	return n.base[lo] + from, n.base[lo] + uint64(n.end[at])
 }
 
-// OpRef names an operation of a schedule for a reader.
+// OpRef describes an operation of a schedule to a reader.
 type OpRef struct {
-	// Rank is the rank, Index the number of the operation within it, from 0.
+	// Rank is the rank, Index the number of the operation in the rank, from 0.
 	Rank  int `json:"rank"`
 	Index int `json:"index"`
-	// Label and Line are those of the text; "" and 0 if they were not kept.
+	// Label and Line come from the text; "" and 0 if they were not kept.
 	Label string `json:"label,omitempty"`
 	Line  int    `json:"line,omitempty"`
 	// Op is the operation itself.
@@ -221,7 +224,7 @@ func (s *Schedule) Ref(r, i int) OpRef {
 	return OpRef{Rank: r, Index: i, Label: v.Label(i), Line: v.Line(i), Op: v.Op(i)}
 }
 
-// String names the operation by rank, label, line and what it does.
+// String names the operation by rank, label and line, and describes it.
 func (r OpRef) String() string {
 	name := fmt.Sprintf("rank %d operation %d", r.Rank, r.Index)
 	if r.Label != "" {
@@ -233,5 +236,5 @@ func (r OpRef) String() string {
 	return name + ": " + r.Op.String()
 }
 
-// String returns the operation as the text format writes it.
+// String returns the operation in the text format.
 func (o Op) String() string { return string(appendOp(nil, o)) }

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Scripts read a schedule in text form and print what becomes of it:
+// Scripts read a schedule in text form and print the result:
 //
-//	read            the schedule as it is written, or the error
+//	read            the schedule as WriteText writes it, or the error
 //	run [path]      the finishing times, or the error; with path the critical path
 //
-// Parameters are those of DefaultParams; L=10 and so on change them.
+// Parameters have the values of DefaultParams; L=10 and so on change them.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {

@@ -10,20 +10,20 @@ import (
 // none ends a list of operations.
 const none = ^uint32(0)
 
-// Simulator runs one schedule on the LogGOPS model (LogGOPS'10), as often and
-// with as many parameters as wanted. It keeps all memory between runs. It is
-// not safe for concurrent use; several simulators may share a schedule.
+// Simulator runs one schedule on the LogGOPS model (LogGOPS'10), any number of
+// times, with any parameters. It keeps all memory between runs. It is not safe
+// for concurrent use; several simulators may share a schedule.
 //
 // The operations of a simulator are sorted by their depth in the dependencies
-// of their rank and then by rank. Ranks of one program are in about the same
-// depth at about the same time, so a run walks through memory mostly forwards.
+// of their rank, then by rank. The ranks of a program reach a depth at about
+// the same time, so a run goes through memory mostly forwards.
 type Simulator struct {
 	s *Schedule
 
-	// Constant per schedule.
-	ops []simOp // with one more at the end, whose start ends the lists of the last
-	// per operation: what it releases when it starts, then what it releases
-	// when it is done
+	// Constant for a schedule.
+	ops []simOp // one more at the end: its start ends the last lists
+	// per operation: the operations it releases when it starts, then those it
+	// releases when it is done
 	succ   []uint32
 	origin []uint32 // per operation: its number in the schedule
 	roots  int      // operations of depth 0
@@ -40,7 +40,7 @@ type Simulator struct {
 	queue    queue
 	stamp    uint32 // number of the next event
 	ranks    []rankState
-	clock    []int64 // unless each rank has but one processor and network interface
+	clock    []int64 // nil if each rank has one processor and one network interface
 	index    matchIndex
 	entries  uint32 // number of the last entry of a match list
 	wait     waitQueues
@@ -54,48 +54,50 @@ type Simulator struct {
 	ctx    context.Context // of the run
 }
 
-// simOp is an operation as the loop wants it, with what changes in a run beside
-// what does not: large runs are bound by the number of cache lines they touch.
+// simOp is an operation for the event loop. Constant and changing fields are
+// side by side, because the cache lines touched limit the speed of large runs.
 type simOp struct {
 	size  uint64
 	peer  uint32
 	tag   uint32
 	rank  uint32
-	start uint32 // first of those released when it starts
-	done  uint32 // first of those released when it is done, up to the start of the next operation
+	start uint32 // first operation released when it starts
+	done  uint32 // first operation released when it is done; ends at the next start
 	kind  Kind
 	cpu   uint8
 	nic   uint8
-	deps  uint32 // releases it waits for
+	deps  uint32 // number of releases it waits for
 	opState
 }
 
 // opState is the changing part of an operation. An operation is in at most one
-// queue at a time: a send first in a wait queue of its rank, then, as a
-// message, in one of its target, then among the unexpected messages.
+// queue at a time. A send is first in a wait queue of its rank. Then its
+// message is in a wait queue of the target, and then among the unexpected
+// messages.
 type opState struct {
-	link  uint32 // before release: missing releases; after it: pointer of the queue it is in
+	link  uint32 // before release: missing releases; then: pointer of its queue
 	child uint32 // further pointer
-	stamp uint32 // what orders the queue
+	stamp uint32 // order in the queue
 }
 
-// rankState is what a rank has of its own: one cache line, because a large run
-// meets its ranks in no order.
+// rankState is the state of a rank. It is one cache line, because a large run
+// visits its ranks in no order.
 type rankState struct {
-	// The clocks, if the schedule has one processor and one network interface
-	// per rank; else they are in Simulator.clock.
+	// The clocks, if each rank has one processor and one network interface.
+	// Otherwise they are in Simulator.clock.
 	clock [3]int64
 	// Posted receives and unexpected messages.
 	recvs, msgs matchList
-	// The numbers of the wait queues of the three classes plus 1, or 0; used as clock is.
+	// The numbers of the wait queues of the three classes plus 1, or 0; used
+	// under the same condition as clock.
 	wait [3]uint32
 	_    uint32
 }
 
-// NewSimulator prepares a schedule for running. It takes about 52 bytes per
-// operation, 4 per dependency and 64 per rank, and if the schedule uses several
-// processors or network interfaces 8 bytes more per rank for each processor and
-// 16 for each network interface.
+// NewSimulator prepares a schedule to run. It takes about 52 bytes per
+// operation, 4 per dependency and 64 per rank. A schedule with several
+// processors or network interfaces takes 8 bytes more per rank for each
+// processor and 16 for each network interface.
 func NewSimulator(s *Schedule) *Simulator {
 	m := &Simulator{s: s, scanLimit: scanLimit}
 	for i := range s.ops {
@@ -161,8 +163,8 @@ func (m *Simulator) sortOps() {
 }
 
 // depths returns the depth of each operation in the dependencies of its rank,
-// and how many there are of each. Those that a cycle keeps from running get the
-// largest depth.
+// and the number of operations at each depth. Operations that a cycle keeps
+// from running get the largest depth.
 func depths(s *Schedule) (depth, counts []uint32) {
 	depth = make([]uint32, len(s.ops))
 	var left, ready []uint32
@@ -206,15 +208,14 @@ func depths(s *Schedule) (depth, counts []uint32) {
 	return depth, counts
 }
 
-// Option changes how a run is done.
+// Option changes a run.
 type Option func(*Simulator)
 
-// Run runs the schedule from the start and returns when each rank finishes. The
-// slice in the result is valid until the next run.
+// Run runs the schedule from the start and returns the finishing time of each
+// rank. The slice in the result is valid until the next run.
 //
-// If some operations never run or a message is never received, the error is an
-// *UnfinishedError; the result is then still what the model says about the
-// others.
+// If some operations never run, or a message is never received, the error is an
+// *UnfinishedError. The result then still holds for the other operations.
 func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 	if err := p.Validate(); err != nil {
 		return Result{}, err
@@ -247,7 +248,7 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 	return m.finish()
 }
 
-// tooLarge is the first operation whose costs do not fit; there is one.
+// tooLarge returns the first operation whose costs do not fit; there is one.
 func (s *Schedule) tooLarge(p Params) (r OpRef) {
 	for rank := range s.Ranks() {
 		for i := range s.Rank(rank).Len() {
@@ -291,7 +292,6 @@ func (m *Simulator) start() {
 	}
 }
 
-// finish computes the result.
 func (m *Simulator) finish() (Result, error) {
 	res := &m.result
 	res.Ranks = len(m.ranks)
@@ -324,7 +324,8 @@ func sizeCost(size uint64, perByte int64) int64 {
 	return int64(size-1) * perByte
 }
 
-// clocks returns the clocks of a rank: processors, receiving network interfaces, sending ones.
+// clocks returns the clocks of a rank: processors, receiving network
+// interfaces, sending network interfaces.
 func (m *Simulator) clocks(rank uint32) []int64 {
 	if m.clock == nil {
 		return m.ranks[rank].clock[:]
@@ -333,7 +334,8 @@ func (m *Simulator) clocks(rank uint32) []int64 {
 	return m.clock[at : at+m.stride : at+m.stride]
 }
 
-// busy returns when a processor that starts to work at t for the given time is free again.
+// busy returns the time when a processor is free again, if it starts at t to
+// work for the given time.
 func (m *Simulator) busy(rank uint32, t, work int64) int64 {
 	if m.noise == nil {
 		return t + work

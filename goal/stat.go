@@ -2,10 +2,11 @@ package goal
 
 import "slices"
 
-// Stats say what a schedule contains.
+// Stats count the contents of a schedule.
 type Stats struct {
 	Ranks int `json:"ranks"`
-	// Ops is the number of operations; Sends, Recvs and Calcs are those of each kind.
+	// Ops is the number of operations; Sends, Recvs and Calcs are the numbers
+	// of each kind.
 	Ops   int `json:"ops"`
 	Sends int `json:"sends"`
 	Recvs int `json:"recvs"`
@@ -15,12 +16,12 @@ type Stats struct {
 	// Bytes is the size of all sends, CalcNS the time of all computations.
 	Bytes  uint64 `json:"bytes"`
 	CalcNS uint64 `json:"calc_ns"`
-	// Sent and Received are the messages per rank, by their sends.
+	// Sent and Received are the messages per rank, as counted from the sends.
 	Sent     Distribution `json:"sent_per_rank"`
 	Received Distribution `json:"received_per_rank"`
 }
 
-// Stat counts what a schedule contains.
+// Stat counts the contents of a schedule.
 func Stat(s *Schedule) Stats {
 	st := Stats{Ranks: s.Ranks(), Ops: s.Len(), Dependencies: len(s.succ)}
 	sent, received := make([]int64, s.Ranks()), make([]int64, s.Ranks())
@@ -44,8 +45,8 @@ func Stat(s *Schedule) Stats {
 	return st
 }
 
-// Distribution describes some numbers. A percentile is the smallest of them
-// that is not below the given share.
+// Distribution describes a set of numbers. A percentile is the smallest number
+// that at least the given share does not exceed.
 type Distribution struct {
 	Min  int64   `json:"min"`
 	P25  int64   `json:"p25"`
@@ -56,7 +57,7 @@ type Distribution struct {
 	Mean float64 `json:"mean"`
 }
 
-// distribute describes values, which it sorts. There must be at least one.
+// distribute describes values, at least one, and sorts them.
 func distribute(values []int64) Distribution {
 	slices.Sort(values)
 	at := func(percent int) int64 { return values[(len(values)*percent+99)/100-1] }

@@ -9,38 +9,36 @@ import (
 	"slices"
 )
 
-// maxLine bounds the memory that a line of text may take, in bytes.
+// maxLine is the longest line of text, in bytes. It bounds memory.
 const maxLine = 1 << 20
 
-// MaxText is how many bytes of text, unpacked, a schedule may have. An
-// operation takes up to a hundred bytes of memory while it is read: a text that
-// never ends is found before it has taken more than any machine has. The binary
-// form of a schedule may be longer.
+// MaxText is the largest text of a schedule, in unpacked bytes. Reading an
+// operation takes up to a hundred bytes of memory, so an endless text is found
+// before it uses up any machine. The binary form of a schedule may be longer.
 const MaxText = 1 << 30
 
-// maxIdle bounds comments, empty lines and dependencies between one operation
-// and the next, in bytes: an input that never ends is found.
+// maxIdle bounds the bytes of comments, empty lines and dependencies between
+// two operations, so that an endless input is found.
 const maxIdle = 1 << 28
 
-// ReadOptions says how a schedule is read.
+// ReadOptions are the options for reading a schedule.
 type ReadOptions struct {
-	// File is the name that errors show; "" shows none.
+	// File is the name that errors show; "": none.
 	File string
-	// DropNames leaves out the labels and line numbers of the text. They serve
-	// only reports about the schedule and take about 8 bytes an operation and
-	// the labels themselves.
+	// DropNames leaves out the labels and line numbers of the text. Only
+	// reports about the schedule need them. They take about 8 bytes per
+	// operation, plus the labels.
 	DropNames bool
 }
 
 // ReadText reads a schedule in text form. Beyond the grammar it accepts white
-// space anywhere between words, comments anywhere, and a closing brace at the
-// end of a statement. A cpu or nic index is at most 255, which is what the
-// binary format has room for: LogGOPSim's converter keeps the low 8 bits of a
-// larger one and says nothing. Every rank must have its block; the blocks may
-// come in any order.
+// space between any words, comments anywhere, and a closing brace at the end of
+// a statement. A cpu or nic index is at most 255, the limit of the binary
+// format. (LogGOPSim's converter silently keeps the low 8 bits of a larger
+// one.) Every rank must have its block; the blocks may come in any order.
 //
-// What is not a schedule gives a *SyntaxError. Memory grows with what was read,
-// not with what the text announces.
+// If the input is not a schedule, the error is a *SyntaxError. Memory grows
+// with the bytes read, not with the sizes that the text announces.
 func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) { return readText(r, opt, MaxText) }
 
 func readText(r io.Reader, opt ReadOptions, most int) (*Schedule, error) {
@@ -74,7 +72,7 @@ func readText(r io.Reader, opt ReadOptions, most int) (*Schedule, error) {
 	}
 }
 
-// textState is what the reader expects next.
+// textState is the part of the text that the reader expects next.
 type textState uint8
 
 const (
@@ -97,7 +95,7 @@ type textReader struct {
 	pos     int
 	line    int
 	state   textState
-	comment int // line in which an open block comment began, or 0
+	comment int // line where an open block comment began, or 0
 
 	b      *Builder
 	ranks  uint32
@@ -105,7 +103,7 @@ type textReader struct {
 	labels labelTable
 }
 
-// readLine makes the next line current. It reports false at the end of the input.
+// readLine makes the next line current; false: the input has ended.
 func (t *textReader) readLine() (bool, error) {
 	scanned := t.next
 	for {
@@ -137,7 +135,7 @@ func (t *textReader) readLine() (bool, error) {
 	return true, nil
 }
 
-// fill moves what is left of the buffer to its front and reads more.
+// fill moves the rest of the buffer to its front and reads more.
 func (t *textReader) fill() {
 	const step = 1 << 16
 	t.buf = t.buf[:copy(t.buf, t.buf[t.next:])]
@@ -161,7 +159,8 @@ func (t *textReader) errorf(format string, args ...any) error {
 	return &SyntaxError{File: t.file, Line: max(1, t.line), Column: t.pos + 1, Msg: fmt.Sprintf(format, args...)}
 }
 
-// expected describes what stands at the current position instead of what should.
+// expected returns an error with the text expected at the current position and
+// the text found.
 func (t *textReader) expected(what string) error {
 	rest := t.text[t.pos:]
 	if len(rest) == 0 {
@@ -174,7 +173,7 @@ func (t *textReader) expected(what string) error {
 	return t.errorf("expected %s, found %q", what, rest[:n])
 }
 
-// isWord tells which bytes belong to labels, keywords and numbers.
+// isWord is the set of bytes in labels, keywords and numbers.
 var isWord = func() (set [256]bool) {
 	for c := range set {
 		b := byte(c)
@@ -219,7 +218,7 @@ func (t *textReader) endComment() {
 	}
 }
 
-// word takes a label or keyword, or nothing.
+// word takes a label or keyword; empty: there is none.
 func (t *textReader) word() []byte {
 	c := t.space()
 	from := t.pos
@@ -254,7 +253,6 @@ func (t *textReader) number(what string, limit uint64) (uint64, error) {
 	return v, nil
 }
 
-// keyword takes the given word.
 func (t *textReader) keyword(want string) error {
 	t.space()
 	from := t.pos
@@ -277,7 +275,8 @@ func (t *textReader) parseLine() error {
 	return nil
 }
 
-// parseItem takes the next part of the file: a word of a header, a brace or a statement.
+// parseItem takes the next part of the file: a word of a header, a brace or a
+// statement.
 func (t *textReader) parseItem() (err error) {
 	switch t.state {
 	case wantNumRanks:

@@ -35,7 +35,6 @@ func (t *textReader) statement() error {
 	return nil
 }
 
-// define gives the next operation of the rank a label.
 func (t *textReader) define(label []byte, from int) error {
 	if uint64(len(t.labels.bytes)+len(label)) > math.MaxUint32 {
 		return t.errorf("labels of more than %d bytes in a rank", uint32(math.MaxUint32))
@@ -47,7 +46,7 @@ func (t *textReader) define(label []byte, from int) error {
 	return nil
 }
 
-// operation takes what follows the keyword that stands at from.
+// operation takes the rest of an operation after its keyword, which is at from.
 func (t *textReader) operation(keyword []byte, from int) error {
 	var op Op
 	var err error
@@ -106,7 +105,7 @@ func (t *textReader) transfer(kind Kind, toward string) (op Op, err error) {
 	return op, err
 }
 
-// any takes the wildcard -1 if it is there.
+// any takes the wildcard -1, if it is next.
 func (t *textReader) any() bool {
 	t.space()
 	rest := t.text[t.pos:]
@@ -156,7 +155,8 @@ func (t *textReader) attributes(op *Op) error {
 	return nil
 }
 
-// dependency takes what follows the label of the operation that waits.
+// dependency takes the rest of a dependency after the label of the operation
+// that waits.
 func (t *textReader) dependency(label []byte, from int) error {
 	verb := t.pos
 	relation := string(t.word())

@@ -7,8 +7,8 @@ import (
 )
 
 // WriteText writes a schedule in text form. Operations keep the labels of the
-// text they were read from; those that take part in a dependency and have none
-// are called l and their number, from 1, with as many underscores as make it
+// text that they were read from. An operation that has a dependency but no
+// label is called l and its number, from 1, with enough underscores to make it
 // unique.
 func WriteText(w io.Writer, s *Schedule) error {
 	t := textWriter{out: bufio.NewWriterSize(w, 1<<16), s: s}
@@ -79,7 +79,6 @@ func (t *textWriter) depend(v Rank, x int, relation string, y int) {
 	t.buf = append(t.buf, '\n')
 }
 
-// label appends the label of an operation.
 func (t *textWriter) label(v Rank, i int) {
 	if name := v.Label(i); name != "" {
 		t.buf = append(t.buf, name...)
@@ -93,7 +92,6 @@ func (t *textWriter) label(v Rank, i int) {
 	}
 }
 
-// appendOp appends an operation as the text format writes it.
 func appendOp(b []byte, op Op) []byte {
 	b = append(b, op.Kind.String()...)
 	b = append(b, ' ')
@@ -111,7 +109,6 @@ func appendOp(b []byte, op Op) []byte {
 	return appendAttribute(b, " nic ", uint32(op.NIC))
 }
 
-// appendAttribute appends an attribute unless it has its default.
 func appendAttribute(b []byte, name string, v uint32) []byte {
 	if v == 0 {
 		return b

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A path is without gaps but for latencies, and its parts add up to the finishing time.
+// A path has no gaps but latencies, and its parts add up to the finishing time.
 func TestCriticalPathAddsUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		s := randomSchedule(t, rng, true)
 		if s.MaxCPU() > 0 {
-			continue // where one processor lags behind another, causes do not come in order of time
+			continue // if one processor lags behind another, causes are not in order of time
 		}
 		p := randomParams(rng)
 		m := NewSimulator(s)
@@ -49,8 +49,8 @@ func TestCriticalPathAddsUp(t *testing.T) {
 	}
 }
 
-// Spans of one unit never overlap, flows have two ends, and the last span of
-// each rank's processors is its finish.
+// Spans of one unit never overlap, each flow has two ends, and no span of a
+// rank's processors ends after its finishing time.
 func TestTraceSpans(t *testing.T) {
 	t.Parallel()
 	type unit struct {
@@ -115,7 +115,7 @@ func TestResultForms(t *testing.T) {
 		res.Distribution())
 }
 
-// After a first run nothing is allocated, whatever the size.
+// After a first run, nothing is allocated, for any size.
 func TestRunAllocatesNothing(t *testing.T) {
 	for _, pattern := range []string{"dissemination", "gather", "alltoall-linear", "halo3d"} {
 		m := NewSimulator(generate(t, pattern, GenParams{Ranks: 300, Size: 70000, CalcNS: 10}))
@@ -129,7 +129,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A deadlock of many operations is explained in about the time of a run, also
+// A deadlock of many operations is explained in about the time of a run, even
 // if every receive could take any message.
 func TestLargeDeadlock(t *testing.T) {
 	t.Parallel()

@@ -7,26 +7,29 @@ import (
 	"strings"
 )
 
-// maxListed bounds the operations that an UnfinishedError lists of each kind; it counts all.
+// maxListed is the most operations of each kind that an UnfinishedError lists;
+// it counts them all.
 const maxListed = 20
 
-// UnfinishedError says why a schedule did not come to its end.
+// UnfinishedError gives the reasons why a schedule did not finish.
 type UnfinishedError struct {
-	// Cycle is a circle of operations: each waits for the next and the last for
+	// Cycle is a cycle of operations: each waits for the next, and the last for
 	// the first. It is empty if there is none.
 	Cycle []OpRef
-	// Receives have found no message, Sends no receive; both in order of the receiving ranks.
+	// Receives have found no message, Sends no receive. Both are in order of
+	// the receiving ranks.
 	Receives, Sends []OpRef
-	// Truncated are sends above the eager limit whose receive was not: nothing
-	// tells their rank that they are done.
+	// Truncated are sends above the eager limit whose receive is not above it.
+	// Their rank never learns that they are done.
 	Truncated []OpRef
-	// NumReceives, NumSends and NumTruncated count them all; at most 20 of each are listed.
+	// NumReceives, NumSends and NumTruncated are the total numbers; at most 20
+	// of each are listed.
 	NumReceives, NumSends, NumTruncated int
 	// Blocked counts operations that never started.
 	Blocked int
 }
 
-// Error names the operations, one a line.
+// Error names the operations, one per line.
 func (e *UnfinishedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goal: the schedule does not finish: %d operations never started, %d receives found no message, "+
@@ -60,7 +63,7 @@ func (e *UnfinishedError) Error() string {
 	return b.String()
 }
 
-// What keeps an operation from being done at the end of a run.
+// Reasons why an operation is not done at the end of a run.
 const (
 	isDone   = iota
 	isPosted // a receive without a message
@@ -68,17 +71,18 @@ const (
 	isBlocked
 )
 
-// postMortem finds out who waits for whom after a run.
+// postMortem finds out which operations wait for which after a run.
 type postMortem struct {
 	m     *Simulator
 	state []uint8
-	// Who waits for releases of whom: the predecessors of operation i are pred[first[i]:first[i+1]].
+	// The operations whose release operation i misses are
+	// pred[first[i]:first[i+1]].
 	first, pred []uint32
-	// Blocked sends and receives in order of meeting: who may have been meant for whom.
+	// Blocked sends and receives, sorted by meeting, to find possible partners.
 	sends, recvs []uint32
 }
 
-// unfinished explains the end of a run that left operations behind.
+// unfinished returns the reasons why a run left operations behind.
 func (m *Simulator) unfinished() error {
 	p := &postMortem{m: m}
 	e := &UnfinishedError{}
@@ -104,13 +108,13 @@ func (m *Simulator) unfinished() error {
 	return e
 }
 
-// ref describes an operation of the simulator.
 func (m *Simulator) ref(id uint32) OpRef {
 	r := m.ops[id].rank
 	return m.s.Ref(int(r), int(m.origin[id]-m.s.ranks[r].first))
 }
 
-// settle finds the state of each operation and lists the leftovers of the queues.
+// settle finds the state of each operation and lists the entries left in
+// queues.
 func (p *postMortem) settle(e *UnfinishedError) {
 	m := p.m
 	p.state = make([]uint8, len(m.origin))
@@ -139,7 +143,7 @@ func (p *postMortem) settle(e *UnfinishedError) {
 	for _, id := range m.stuck {
 		note(id, isSent, &e.Truncated, &e.NumTruncated)
 	}
-	// Run through the releases again, without those of what is held.
+	// Repeat the releases of the run, without the releases of held operations.
 	left := make([]uint32, len(p.state))
 	for i := range left {
 		left[i] = m.ops[i].deps
@@ -165,7 +169,8 @@ func (p *postMortem) settle(e *UnfinishedError) {
 	}
 }
 
-// released returns the end of what an operation that has started released.
+// released returns the end of the list of operations that a started operation
+// has released.
 func (p *postMortem) released(i uint32) uint32 {
 	op := &p.m.ops[i]
 	if p.state[i] == isPosted || p.state[i] == isSent && op.size > p.m.p.Eager {
@@ -174,7 +179,8 @@ func (p *postMortem) released(i uint32) uint32 {
 	return p.m.succEnd(i)
 }
 
-// predecessors lists for each operation those whose release it misses.
+// predecessors lists, for each operation, the operations whose release it
+// misses.
 func (p *postMortem) predecessors() {
 	m := p.m
 	p.first = make([]uint32, len(p.state)+1)
@@ -206,8 +212,8 @@ func (p *postMortem) predecessors() {
 	}
 }
 
-// meeting returns the rank at which the message of a send or receive is
-// received and, below it, the one it comes from.
+// meeting returns the receiving rank of a message in the high bits, and the
+// sending rank in the low bits.
 func (p *postMortem) meeting(i uint32) uint64 {
 	op := &p.m.ops[i]
 	if op.kind == Recv {
@@ -218,8 +224,8 @@ func (p *postMortem) meeting(i uint32) uint64 {
 
 func meeting(at, from uint32) uint64 { return uint64(at)<<32 | uint64(from) }
 
-// partner returns the first operation of a sorted list with a meeting in the
-// given range and a tag that fits, or none.
+// partner returns the first operation of a sorted list with a meeting from
+// first to last and a tag that matches; none: there is none.
 func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint32 {
 	at, _ := slices.BinarySearchFunc(list, first, func(i uint32, m uint64) int { return cmp.Compare(p.meeting(i), m) })
 	for _, i := range list[at:] {
@@ -233,8 +239,9 @@ func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint
 	return none
 }
 
-// edge returns the nth operation that an operation waits for, or none. What is
-// in a match list waits for the first blocked operation that would match.
+// edge returns the nth operation that an operation waits for; none: there are
+// fewer. An entry of a match list waits for the first blocked operation that
+// would match it.
 func (p *postMortem) edge(i uint32, n int) uint32 {
 	op := &p.m.ops[i]
 	pred := p.pred[p.first[i]:p.first[i+1]]
@@ -255,7 +262,8 @@ func (p *postMortem) edge(i uint32, n int) uint32 {
 	return to
 }
 
-// cycle returns operations of which each waits for the next and the last for the first, or none.
+// cycle returns operations that each wait for the next, the last for the first;
+// empty: there is no cycle.
 func (p *postMortem) cycle() []uint32 {
 	const (
 		fresh = iota
@@ -263,7 +271,7 @@ func (p *postMortem) cycle() []uint32 {
 		over
 	)
 	mark := make([]uint8, len(p.state))
-	next := make([]int, len(p.state)) // how many of its edges an operation has gone
+	next := make([]int, len(p.state)) // number of edges already followed
 	for i, state := range p.state {
 		if state == isDone || mark[i] != fresh {
 			continue

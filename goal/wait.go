@@ -1,13 +1,15 @@
 package goal
 
 // Wait queues hold the operations and messages that found their processor or
-// network interface busy. The model puts such an event back with the time at
-// which both are free, again and again, and thereby tries all that wait
-// whenever one gets its turn. Here all events of a rank that wait for the same
-// clocks form a queue ordered by event number, and only its first is in the
-// event queue. That gives the same result: an attempt that fails changes
-// nothing, clocks never go back, and so of two events that wait for the same
-// clocks the older can always run when the younger could.
+// network interface busy. In the model such an event goes back into the event
+// queue, at the time when both are free. This repeats, so each time one event
+// gets its turn, all others are tried in vain.
+//
+// Here all events of a rank that wait for the same clocks form a queue, ordered
+// by event number, and only the first is in the event queue. The result is the
+// same. A failed attempt changes nothing, and clocks never go back. So of two
+// events that wait for the same clocks, the older can always run when the
+// younger could.
 
 // Classes of wait queues.
 const (
@@ -16,30 +18,29 @@ const (
 	waitMsg
 )
 
-// waitQueue is a pairing heap of operations ordered by stamp; opState.link and
-// child are its pointers.
+// waitQueue is a pairing heap of operations, ordered by stamp. Its pointers are
+// opState.link and child.
 type waitQueue struct {
-	armed int64 // time of the event that wakes the first of the queue
+	armed int64 // time of the event that wakes the first entry
 	first uint32
 	class uint32
 }
 
-// waitQueues holds the queues. They are made when they are first needed and
-// stay. The table numbers them by rank, class, processor and network interface,
-// unless rankState.wait does.
+// waitQueues holds the queues. A queue is made at its first use and stays. The
+// table numbers queues by rank, class, processor and network interface, unless
+// rankState.wait does.
 type waitQueues struct {
 	table  keyTable
 	queues []waitQueue
 }
 
-// reset empties all queues.
 func (w *waitQueues) reset() {
 	for i := range w.queues {
 		w.queues[i].first = none
 	}
 }
 
-// ready returns when the clocks of an entry of the queue are free.
+// ready returns the time when the clocks of an entry of the queue are free.
 func (m *Simulator) ready(q *waitQueue, id uint32) int64 {
 	op := &m.ops[id]
 	switch q.class {
@@ -52,7 +53,7 @@ func (m *Simulator) ready(q *waitQueue, id uint32) int64 {
 	}
 }
 
-// waitQueue returns the number of the queue of a rank for the clocks that op needs.
+// waitQueue returns the number of a rank's queue for the clocks that op needs.
 func (m *Simulator) waitQueue(rank, class uint32, op *simOp) uint32 {
 	w := &m.wait
 	if m.clock == nil {
@@ -74,7 +75,8 @@ func (m *Simulator) waitQueue(rank, class uint32, op *simOp) uint32 {
 	return n
 }
 
-// enqueue puts an operation or message that cannot run into its queue at a rank.
+// enqueue puts an operation or message that cannot run into its queue at a
+// rank.
 func (m *Simulator) enqueue(rank, class, id, stamp uint32) {
 	n := m.waitQueue(rank, class, &m.ops[id])
 	q := &m.wait.queues[n]
@@ -87,14 +89,14 @@ func (m *Simulator) enqueue(rank, class, id, stamp uint32) {
 	}
 }
 
-// arm makes the event that wakes the first of the queue.
+// arm pushes the event that wakes the first entry of the queue.
 func (m *Simulator) arm(n uint32, q *waitQueue, t int64) {
 	q.armed = t
 	m.queue.push(event{t, uint64(m.ops[q.first].stamp)<<32 | evWake | uint64(n)})
 }
 
-// wake runs the first of a queue if its clocks are free. A wake-up whose queue
-// has another first since, or a later time, counts for nothing.
+// wake runs the first entry of a queue if its clocks are free. A wake-up is
+// ignored if the queue has another first entry now, or a later time.
 func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 	q := &m.wait.queues[n]
 	id := q.first
@@ -119,7 +121,7 @@ func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 	}
 }
 
-// meld joins two heaps and returns the first of both.
+// meld joins two heaps and returns the new first entry.
 func (m *Simulator) meld(a, b uint32) uint32 {
 	if a == none {
 		return b
@@ -135,7 +137,8 @@ func (m *Simulator) meld(a, b uint32) uint32 {
 	return a
 }
 
-// meldAll joins the heaps of a list: pairs from the front, then all pairs from the back.
+// meldAll joins the heaps of a list: first pairs from the front, then the
+// results from the back.
 func (m *Simulator) meldAll(list uint32) uint32 {
 	pairs := none
 	for list != none {

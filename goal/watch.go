@@ -1,24 +1,30 @@
 package goal
 
-// watcher sees what a run does. Operations are numbered as in the simulator.
+// watcher observes the events of a run. Operations are numbered as in the
+// simulator.
 type watcher interface {
-	// calc: the computation keeps its processor busy.
+	// calc reports a computation that keeps its processor busy.
 	calc(op uint32, t, end int64)
-	// send: the operation keeps its processor busy until end and its network interface until gap.
+	// send reports a send that keeps its processor busy until end and its
+	// network interface until gap.
 	send(op uint32, t, end, gap int64)
-	// message: the message of the send keeps processor and network interface of the target busy.
+	// message reports a message that keeps processor and network interface of
+	// the target busy.
 	message(op uint32, t, end, gap int64)
-	// recv: the receive is released, to be posted at t, the time of its processor's clock.
+	// recv reports a released receive, to be posted at t, the time of its
+	// processor's clock.
 	recv(op uint32, t int64)
-	// raised: the clocks of the sender of a rendezvous message go up to t,
-	// because of event by: a receive, or with evMsg the message of a send.
+	// raised reports that the clocks of the sender of a rendezvous message go
+	// up to t. The cause is event by: a receive, or with evMsg the message of a
+	// send.
 	raised(rank uint32, cpu, nic uint8, by uint32, t int64)
 }
 
-// Unit is a part of a rank that a span keeps busy.
+// Unit is a part of a rank that can be busy.
 type Unit uint8
 
-// The units of a rank. Each but Processor exists once per network interface index.
+// The units of a rank. There is one Processor per processor index; of the
+// others there is one per network interface index.
 const (
 	Processor Unit = iota
 	SendInterface
@@ -32,28 +38,28 @@ func (u Unit) String() string {
 
 // Span is a time in which a unit of a rank is busy.
 type Span struct {
-	// Rank is where the unit is, Index tells units of a kind apart.
+	// Rank is the rank of the unit; Index distinguishes units of a kind.
 	Rank  int
 	Unit  Unit
 	Index uint8
-	// Kind says what the unit does: compute, send a message or receive one.
+	// Kind is the activity of the unit: compute, send a message or receive one.
 	Kind Kind
 	// Start and End are times in ns.
 	Start, End int64
-	// Flow is the number of the message, from 1; the spans at both ends have
-	// the same. It is 0 for Calc.
+	// Flow is the number of the message, from 1, the same in the spans at both
+	// ends. It is 0 for Calc.
 	Flow uint64
-	// OpRank and Op name the operation as Schedule.Ref knows it: the
-	// computation or the send of the message, also for the spans of its target.
+	// OpRank and Op identify the operation for Schedule.Ref: the computation,
+	// or the send of the message, also in spans of its target.
 	OpRank, Op int
 }
 
-// WithTrace calls f for every span of the run, in order of events. It does not change the result.
+// WithTrace calls f for every span of the run, in order of events. It does not
+// change the result.
 func WithTrace(f func(Span)) Option {
 	return func(m *Simulator) { m.watch = &tracer{m: m, f: f} }
 }
 
-// tracer is the watcher that makes spans.
 type tracer struct {
 	m *Simulator
 	f func(Span)
@@ -85,7 +91,6 @@ func (t *tracer) message(op uint32, start, end, gap int64) {
 	t.both(op, s, RecvInterface, end, gap)
 }
 
-// both makes the spans of processor and network interface.
 func (t *tracer) both(op uint32, s Span, unit Unit, end, gap int64) {
 	s.Index, s.End = t.m.ops[op].cpu, end
 	t.f(s)

@@ -2,50 +2,52 @@ package mpi
 
 import "github.com/spinsim/spinsim/runtime"
 
-// Algorithms says which algorithms collective operations take where there is a choice.
+// Algorithms selects the algorithms of the collective operations.
 type Algorithms string
 
-// The choices. Both are algorithms of MPICH 3.2.1; they differ in Bcast and Allreduce.
+// The choices. Both follow MPICH 3.2.1; they differ in Bcast and Allreduce.
 const (
-	// ExaNetMPI is what ExaNet-MPI does (TR-488 §5.2.1, §6.3): a binomial tree
-	// for every broadcast, and recursive doubling for every allreduce, in
-	// temporary memory, with a copy before and one after.
+	// ExaNetMPI does what ExaNet-MPI does (TR-488 §5.2.1, §6.3). Every
+	// broadcast is a binomial tree. Every allreduce is a recursive doubling in
+	// temporary memory, with a copy before and a copy after.
 	ExaNetMPI Algorithms = "exanet"
-	// MPICH switches by size and by number of ranks, as MPICH 3.2.1 does.
+	// MPICH chooses by size and by number of ranks, like MPICH 3.2.1.
 	MPICH Algorithms = "mpich"
 )
 
-// AlgorithmChoices lists the choices; the first is that of options that name none.
+// AlgorithmChoices lists the choices; the first is the default.
 func AlgorithmChoices() []Algorithms { return []Algorithms{ExaNetMPI, MPICH} }
 
-// Where MPICH 3.2.1 switches (its control variables MPIR_CVAR_*, by default). Sizes are in bytes.
+// Sizes in bytes and numbers of ranks at which MPICH 3.2.1 changes its
+// algorithm: the defaults of its control variables MPIR_CVAR_*.
 const (
 	bcastShort        = 12288  // BCAST_SHORT_MSG_SIZE
 	bcastLong         = 524288 // BCAST_LONG_MSG_SIZE
 	bcastRanks        = 8      // BCAST_MIN_PROCS
 	reduceShort       = 2048   // REDUCE_SHORT_MSG_SIZE
 	allreduceShort    = 2048   // ALLREDUCE_SHORT_MSG_SIZE
-	allgatherShort    = 81920  // ALLGATHER_SHORT_MSG_SIZE, of all ranks together
+	allgatherShort    = 81920  // ALLGATHER_SHORT_MSG_SIZE, all ranks together
 	allgatherLong     = 524288 // ALLGATHER_LONG_MSG_SIZE
 	allgathervPiece   = 32768  // ALLGATHERV_PIPELINE_MSG_SIZE
 	alltoallShort     = 256    // ALLTOALL_SHORT_MSG_SIZE, a block
 	alltoallMedium    = 32768  // ALLTOALL_MEDIUM_MSG_SIZE
 	alltoallThrottle  = 32     // ALLTOALL_THROTTLE, requests at once
-	alltoallRanks     = 8      // least ranks of Bruck's algorithm
+	alltoallRanks     = 8      // the fewest ranks for Bruck's algorithm
 	reduceScatterLong = 524288 // REDSCAT_COMMUTATIVE_LONG_MSG_SIZE
 	gathervSsend      = 32     // GATHERV_INTER_SSEND_MIN_PROCS
 )
 
-// parts are the pieces that a vector is cut into: piece i lies from bounds[i] to bounds[i+1].
+// parts is a vector in pieces: piece i lies from bounds[i] to bounds[i+1].
 type parts struct {
 	v      runtime.View
 	bounds []int
 }
 
-// span returns pieces from up to to.
+// span returns the pieces from up to, but not including, to.
 func (p parts) span(from, to int) runtime.View { return p.v.Slice(p.bounds[from], p.bounds[to]) }
 
-// cut makes n pieces of v of size bytes; the last may be shorter, or empty.
+// cut divides v into n pieces of size bytes. The last pieces may be shorter, or
+// empty.
 func cut(v runtime.View, n, size int) parts {
 	p := parts{v, make([]int, n+1)}
 	for i := range p.bounds {
@@ -54,14 +56,14 @@ func cut(v runtime.View, n, size int) parts {
 	return p
 }
 
-// block is the i-th of blocks of n bytes, and blocks those from i up to j.
+// block returns block i of blocks of n bytes; blocks returns blocks i to j-1.
 func block(v runtime.View, i, n int) runtime.View { return v.Slice(i*n, (i+1)*n) }
 
 func blocks(v runtime.View, i, j, n int) runtime.View { return v.Slice(i*n, j*n) }
 
 func powerOfTwo(n int) bool { return n&(n-1) == 0 }
 
-// below is the largest power of two that is not above n.
+// below returns the largest power of two that is at most n.
 func below(n int) int {
 	p := 1
 	for 2*p <= n {
@@ -70,7 +72,8 @@ func below(n int) int {
 	return p
 }
 
-// barrier is a dissemination barrier: in round k every rank tells the one 2^k further.
+// barrier is a dissemination barrier: in round k every rank sends an empty
+// message to the rank 2^k above it, modulo the size.
 func (s *schedule) barrier() {
 	me, size := s.comm.rank, s.comm.Size()
 	nothing := s.temp(0)
@@ -79,7 +82,6 @@ func (s *schedule) barrier() {
 	}
 }
 
-// bcast chooses among the algorithms.
 func (s *schedule) bcast(v runtime.View, root int) {
 	size, n := s.comm.Size(), v.Len()
 	switch {
@@ -97,9 +99,10 @@ func (s *schedule) bcast(v runtime.View, root int) {
 	}
 }
 
-// binomialBcast: a rank, counted from the root, receives from the one without
-// its lowest bit, then sends to those with one more, the farthest first and one
-// after the other.
+// binomialBcast is a broadcast along a binomial tree. Ranks are counted from
+// the root. A rank receives from the rank whose number lacks its lowest bit. It
+// then sends to the ranks with one more low bit: the farthest first, one after
+// the other.
 func (s *schedule) binomialBcast(v runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
@@ -118,7 +121,8 @@ func (s *schedule) binomialBcast(v runtime.View, root int) {
 	}
 }
 
-// binomialScatter gives each rank, counted from the root, its piece and those of its subtree.
+// binomialScatter gives each rank its own piece and the pieces of its subtree.
+// Ranks are counted from the root.
 func (s *schedule) binomialScatter(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
@@ -142,8 +146,9 @@ func (s *schedule) binomialScatter(p parts, root int) {
 	}
 }
 
-// doublingAllgather is recursive doubling among a power of two of ranks,
-// counted from the root: groups of 1, 2, 4, ... swap what they have.
+// doublingAllgather is recursive doubling; the number of ranks is a power of
+// two. Ranks are counted from the root. Groups of 1, 2, 4, ... ranks exchange
+// all their pieces.
 func (s *schedule) doublingAllgather(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
@@ -155,8 +160,8 @@ func (s *schedule) doublingAllgather(p parts, root int) {
 	}
 }
 
-// ringAllgather: size-1 times each rank passes the piece that it got last to
-// the right. Pieces are counted from the root.
+// ringAllgather takes size-1 rounds. In each, a rank passes the piece it got
+// last to its right neighbour. Pieces are counted from the root.
 func (s *schedule) ringAllgather(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	left, right := (me-1+size)%size, (me+1)%size

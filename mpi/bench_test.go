@@ -14,7 +14,6 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// newLoop is a world in which every rank repeats a call.
 func newLoop(tb testing.TB, ranks int, o mpi.Options, call func(c *mpi.Comm, v, w runtime.View) error, n, rounds int) *mpi.World {
 	p, err := profile.Load("spin-int")
 	require.NoError(tb, err)
@@ -45,7 +44,7 @@ func newLoop(tb testing.TB, ranks int, o mpi.Options, call func(c *mpi.Comm, v, 
 	return w
 }
 
-// BenchmarkCollectives: a call at all ranks is an operation.
+// BenchmarkCollectives: one operation is one call at all ranks.
 func BenchmarkCollectives(b *testing.B) {
 	for _, form := range mpi.Forms() {
 		for _, call := range []struct {
@@ -71,7 +70,7 @@ func BenchmarkCollectives(b *testing.B) {
 	}
 }
 
-// After a warm-up collective operations allocate nothing, but for what Portals
+// After a warm-up, collective operations allocate nothing, except what Portals
 // needs for the descriptor of an announcement that carries data.
 func TestCollectivesAllocateNothing(t *testing.T) {
 	const ranks, rounds = 13, 50
@@ -108,7 +107,7 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 			messages := w.Stats().Sent / 2
 			t.Logf("%s, %d B: %d allocations, %d messages", form, n, at[1].Mallocs-at[0].Mallocs, messages)
 			most := messages / 100
-			if form == mpi.Offload && n > 16<<10 { // the descriptor of an announcement with its first part
+			if form == mpi.Offload && n > 16<<10 { // the descriptor of an announcement that carries data
 				most = 5 * messages
 			}
 			require.Less(t, int64(at[1].Mallocs-at[0].Mallocs), most)
@@ -116,9 +115,9 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkModules: 4,096 MPSoCs of ExaNeSt's torus, four times as many as the
-// accelerator takes, combine 256 B; the system is made and given back each
-// time.
+// BenchmarkModules: 4,096 MPSoCs of ExaNeSt's torus, four times the limit of
+// the accelerator, combine 256 B. Each operation makes the system and gives it
+// back.
 func BenchmarkModules(b *testing.B) {
 	p, err := profile.Load("exanest", "fabric.dims=[16, 16, 4]")
 	require.NoError(b, err)
@@ -147,9 +146,9 @@ func BenchmarkModules(b *testing.B) {
 	}
 }
 
-// BenchmarkNear: as many cells, in all, of messages that stay on their MPSoCs,
-// on 1 to 128 of those at once. What a cell takes longer on many is the time in
-// which the state of its node comes back into the cache.
+// BenchmarkNear sends a fixed total of cells in messages that stay on their
+// MPSoCs, on 1 to 128 MPSoCs at a time. The extra time per cell with many
+// MPSoCs is the time to load the state of a node into the cache again.
 func BenchmarkNear(b *testing.B) {
 	const bytes, perNode = 16 << 20, 4
 	p, err := profile.Load("exanest")
@@ -182,8 +181,8 @@ func BenchmarkNear(b *testing.B) {
 	}
 }
 
-// toNeighbour sends n bytes from a rank of even number to the next, from and to
-// pages that are there.
+// toNeighbour sends n bytes from an even rank to the next rank. All pages are
+// present.
 func toNeighbour(r *mpi.Rank, n int) error {
 	v, err := r.Alloc(n)
 	if err != nil {

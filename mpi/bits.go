@@ -12,12 +12,11 @@ const (
 	AnyTag    = math.MaxUint32
 )
 
-// maxRanks is how many ranks a world has at most.
 const maxRanks = 1 << 20
 
-// Match bits hold the context (12 bits), the source (20 bits) and the tag (32
-// bits) of a message; a receive ignores those for which it has a wildcard.
-// Contexts have 16 bits, of which communicators use no more (maxComms).
+// Match bits hold a message's context (12 bits), source (20 bits) and tag (32
+// bits). A receive ignores the fields for which it has a wildcard. The type of
+// a context has 16 bits, but communicators use only 12 (maxComms).
 const (
 	sourceShift         = 32
 	contextShift        = 52
@@ -29,7 +28,7 @@ func matchBits(e envelope) uint64 {
 	return uint64(e.context)<<contextShift | uint64(e.source)<<sourceShift | uint64(e.tag)
 }
 
-// criterion returns the match bits of a receive and those it ignores.
+// criterion returns the match bits of a receive and the bits it ignores.
 func criterion(e envelope) (match, ignore uint64) {
 	if e.source == AnySource {
 		ignore, e.source = sourceMask, 0
@@ -41,14 +40,14 @@ func criterion(e envelope) (match, ignore uint64) {
 	return matchBits(e), ignore
 }
 
-// envelopeOf reads match bits.
 func envelopeOf(match uint64) envelope {
 	return envelope{source: int(match & sourceMask >> sourceShift), tag: uint32(match & tagMask), context: uint16(match >> contextShift)}
 }
 
-// Header data hold the length of the message (31 bits), whether its sender
-// waits until it is received, and its number among those of its sender to its
-// receiver (31 bits); the bit above tells an announcement (matching.Large).
+// Header data hold the length of the message (31 bits), a bit that is set when
+// the sender waits until the message is received, and the message's number in
+// the order from its sender to its receiver (31 bits). The highest bit marks an
+// announcement (matching.Large).
 const (
 	lengthShift  = 32
 	maxMessage   = 1<<31 - 1
@@ -67,7 +66,6 @@ func headerData(length int, sequence uint32, large, wait bool) uint64 {
 	return d
 }
 
-// statusOf reads the header data of a message.
 func statusOf(e envelope, data uint64) Status {
 	return Status{Source: e.source, Tag: e.tag, Bytes: int(data &^ matching.Large >> lengthShift), Sequence: uint32(data & sequenceMask)}
 }

@@ -7,16 +7,15 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// attached is the memory of buffered sends (MPI 4.1 §3.6).
+// attached is the buffer for buffered sends (MPI 4.1 §3.6).
 type attached struct {
 	memory runtime.View
-	used   []span // by offset
+	used   []span // sorted by offset
 }
 
-// span is a part of attached memory.
 type span struct{ offset, length int }
 
-// take finds the first place that is long enough.
+// take finds the first free place of at least n bytes.
 func (a *attached) take(n int) (span, bool) {
 	end, i := 0, 0
 	for ; i < len(a.used) && a.used[i].offset-end < n; i++ {
@@ -35,8 +34,9 @@ func (a *attached) release(s span) {
 	a.used = slices.Delete(a.used, i, i+1)
 }
 
-// AttachBuffer gives memory of Alloc to Bsend and Ibsend. A message takes as
-// many bytes of it as it is long, at least 1 (MPI_BSEND_OVERHEAD is 0).
+// AttachBuffer makes memory from Alloc the buffer for Bsend and Ibsend. A
+// message occupies as many bytes as it is long, at least 1 (MPI_BSEND_OVERHEAD
+// is 0).
 func (r *Rank) AttachBuffer(v runtime.View) error {
 	if r.attached.memory.Proc() != nil {
 		return fmt.Errorf("mpi: rank %d: a buffer of %d B is attached while one of %d B is", r.rank, v.Len(), r.attached.memory.Len())
@@ -48,7 +48,8 @@ func (r *Rank) AttachBuffer(v runtime.View) error {
 	return nil
 }
 
-// DetachBuffer waits until all buffered messages have been sent, and returns the memory.
+// DetachBuffer waits until all buffered messages are sent, and returns the
+// memory.
 func (r *Rank) DetachBuffer() (runtime.View, error) {
 	v := r.attached.memory
 	if v.Proc() == nil {
@@ -66,8 +67,8 @@ func (r *Rank) DetachBuffer() (runtime.View, error) {
 }
 
 // Bsend copies the bytes of v into the attached buffer, on the process's core,
-// and starts to send them. It does not wait. Without room in the buffer it is
-// an error (MPI_ERR_BUFFER).
+// and starts to send them. It does not wait. It returns an error if the buffer
+// has no room (MPI_ERR_BUFFER).
 func (c *Comm) Bsend(v runtime.View, target int, tag uint32) error {
 	if err := c.message("buffered send", v, target, 0, tag, false); err != nil || target == ProcNull {
 		return err
@@ -79,7 +80,7 @@ func (c *Comm) Bsend(v runtime.View, target int, tag uint32) error {
 	n := max(v.Len(), 1)
 	place, ok := r.attached.take(n)
 	if !ok {
-		if err := r.arrived(); err != nil { // what has been sent meanwhile
+		if err := r.arrived(); err != nil { // a send may have freed room
 			return err
 		}
 		if place, ok = r.attached.take(n); !ok {
@@ -93,7 +94,7 @@ func (c *Comm) Bsend(v runtime.View, target int, tag uint32) error {
 	return err
 }
 
-// Ibsend is Bsend with a request, which is over at once.
+// Ibsend is Bsend with a request, which is complete at once.
 func (c *Comm) Ibsend(v runtime.View, target int, tag uint32) (*Request, error) {
 	if err := c.Bsend(v, target, tag); err != nil {
 		return nil, err

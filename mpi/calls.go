@@ -8,14 +8,15 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// call is what the ranks of a communicator must agree on in a collective operation.
+// call holds everything the ranks of a communicator must agree on in a
+// collective operation.
 type call struct {
 	kind  callKind
 	op    *Op
 	t     Type
 	root  int
-	bytes int                // a rank's part, or that of all; -1 where ranks may differ
-	types datatype.Signature // likewise; zero: bytes
+	bytes int                // of one rank's part or of all; -1: ranks may differ
+	types datatype.Signature // of the same part; zero: bytes
 }
 
 type callKind uint8
@@ -45,10 +46,9 @@ var callNames = [...]string{
 	callAllreduce: "Allreduce", callReduceScatter: "ReduceScatter", callScan: "Scan", callExscan: "Exscan", callAlltoallw: "Alltoallw",
 }
 
-// noRoot is the root of a call that has none.
+// noRoot stands for the root in a call without one.
 const noRoot = -1
 
-// describe says what the call is.
 func (k call) describe(c *Comm) string {
 	var b strings.Builder
 	b.WriteString(callNames[k.kind])
@@ -67,7 +67,6 @@ func (k call) describe(c *Comm) string {
 	return b.String() + " on " + c.name
 }
 
-// same reports whether two ranks have called the same.
 func (k call) same(o call) bool {
 	if (k.op == nil) != (o.op == nil) || k.op != nil && k.op.name != o.op.name {
 		return false
@@ -75,7 +74,7 @@ func (k call) same(o call) bool {
 	return k.kind == o.kind && k.t == o.t && k.root == o.root && k.bytes == o.bytes && k.types == o.types
 }
 
-// hash is a number for all that the ranks must agree on.
+// hash combines everything the ranks must agree on.
 func (k call) hash() uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	mix := func(x uint64) {
@@ -99,8 +98,8 @@ func (k call) hash() uint64 {
 	return h
 }
 
-// callLog is what a rank has called on a communicator: a chain of all calls and
-// the last ones themselves.
+// callLog records a rank's calls on a communicator: how many, and the last
+// ones.
 type callLog struct {
 	calls  int
 	recent [recentCalls]call
@@ -108,8 +107,9 @@ type callLog struct {
 
 const recentCalls = 8
 
-// add notes a call and returns the tag of its messages: its number, and a sign
-// of what it is, so that those of another call never match.
+// add records a call and returns the tag for its messages. The tag holds the
+// call's number and part of its hash, so messages of different calls never
+// match.
 func (l *callLog) add(k call) (tag uint32) {
 	l.recent[l.calls%recentCalls] = k
 	tag = uint32(l.calls)<<16 | uint32(uint16(k.hash()>>32))
@@ -119,7 +119,7 @@ func (l *callLog) add(k call) (tag uint32) {
 	return tag
 }
 
-// at returns a call, if it is known still.
+// at returns call i; false: the log no longer has it.
 func (l *callLog) at(i int) (call, bool) {
 	if i < 0 || i >= l.calls || i < l.calls-recentCalls {
 		return call{}, false
@@ -127,8 +127,8 @@ func (l *callLog) at(i int) (call, bool) {
 	return l.recent[i%recentCalls], true
 }
 
-// mismatch is an error if two ranks of a communicator have called different
-// things at the same place in the order of their calls.
+// mismatch returns an error if two ranks made different calls at the same place
+// in the order of calls on their communicator.
 func (w *World) mismatch() error {
 	seen := map[string]*Comm{}
 	for _, r := range w.ranks {
@@ -149,7 +149,6 @@ func (w *World) mismatch() error {
 	return nil
 }
 
-// differ compares the last calls of two ranks on a communicator.
 func differ(a, b *Comm) error {
 	for i := max(a.log.calls, b.log.calls) - recentCalls; i < min(a.log.calls, b.log.calls); i++ {
 		x, known := a.log.at(i)
@@ -162,8 +161,8 @@ func differ(a, b *Comm) error {
 	return nil
 }
 
-// waiting says what a rank that has not ended is in; its program may have, with
-// messages under way that it has not waited for.
+// waiting describes the operation in which a rank is stuck. The rank's program
+// may be over, with messages still under way that it did not wait for.
 func (r *Rank) waiting() string {
 	switch q := r.blocked; {
 	case r.call != "":
@@ -183,7 +182,6 @@ func (r *Rank) waiting() string {
 	return ""
 }
 
-// describe says what a message is that is sent or received.
 func (q *Request) describe() string {
 	what, peer := "send to", q.peer
 	if q.receives {
@@ -195,10 +193,10 @@ func (q *Request) describe() string {
 	return fmt.Sprintf("%s rank %d, %d B, tag %d", what, peer, q.length, q.env.tag)
 }
 
-// stuckShown is how many ranks an error names.
+// stuckShown is the largest number of ranks that an error names.
 const stuckShown = 4
 
-// stuck says what the ranks that have not ended wait in.
+// stuck describes the operations in which the ranks are stuck.
 func (w *World) stuck() error {
 	var all []error
 	n := 0

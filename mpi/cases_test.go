@@ -22,7 +22,7 @@ func makeWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Option
 	return worldWith(t, cleanup, "spin-int", ranks, o, cfg, append(overrides, "fabric.mtu=512")...)
 }
 
-// worldWith returns a world of ranks on nodes of a profile.
+// worldWith returns a world of ranks on nodes of the named profile.
 func worldWith(t require.TestingT, cleanup func(func()), name string, ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
 	p, err := profile.Load(name, overrides...)
 	require.NoError(t, err)
@@ -40,8 +40,8 @@ func options(m mpi.Matching) mpi.Options {
 	return mpi.Options{Matching: m, Eager: 1000, Buffers: 3, BufferBytes: 4096}
 }
 
-// fill makes the payload of a message, which differs from that of any other in
-// every byte or nearly so.
+// fill writes the payload of a message. Payloads of different messages differ
+// in almost every byte.
 func fill(b []byte, s mpi.Status) {
 	x := uint64(s.Source)*0x9e3779b97f4a7c15 ^ uint64(s.Tag)*0xbf58476d1ce4e5b9 ^ uint64(s.Sequence)*0x94d049bb133111eb
 	for i := range b {
@@ -50,10 +50,10 @@ func fill(b []byte, s mpi.Status) {
 	}
 }
 
-// The four cases of sPIN'17 §5.1, and who copies what in each.
+// The four cases of sPIN'17 §5.1, and who copies what in each case.
 func TestCases(t *testing.T) {
 	const small, large = 700, 5000
-	first := 512 - 16 // what travels with the announcement
+	first := 512 - 16 // bytes in the announcement
 	for _, test := range []struct {
 		form                mpi.Matching
 		bytes               int
@@ -89,8 +89,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// exchange sends one message from rank 0 to rank 1, which posts its receive
-// before or long after the message comes.
+// exchange sends one message from rank 0 to rank 1. With late, rank 1 posts its
+// receive long after the message has come.
 func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint32) {
 	sent := mpi.Status{Source: 0, Tag: 7, Bytes: n}
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
@@ -116,7 +116,7 @@ func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint
 		}
 		if late {
 			r.Compute(20 * sim.Microsecond)
-			// with Host the message becomes an unexpected one
+			// with Host the message becomes unexpected here
 			if q, err := r.Test(); q != nil || err != nil {
 				return fmt.Errorf("something is over that never began: %v, %w", q, err)
 			}
@@ -141,7 +141,8 @@ func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// The point of offloading: a large message arrives while the receiver computes.
+// Offloading exists for this: a large message arrives while the receiver
+// computes.
 func TestLargeMessageArrivesDuringComputation(t *testing.T) {
 	const busy = 100 * sim.Microsecond
 	waited := make(map[mpi.Matching]sim.Time)
@@ -183,7 +184,7 @@ func TestLargeMessageArrivesDuringComputation(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, form := range mpi.Forms() {
-		// A message that is too long for its receive names both, whatever the sizes.
+		// The error for a message too long for its receive names both lengths.
 		for _, sizes := range [][2]int{{8, 4}, {900, 800}, {5000, 900}, {5000, 4999}} {
 			w := newWorld(t, 2, options(form), runtime.Config{})
 			require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
@@ -210,7 +211,8 @@ func TestErrors(t *testing.T) {
 				fmt.Sprintf("message of %d B from rank 0 with tag 3 is longer than its receive of %d B", sizes[0], sizes[1]))
 		}
 
-		// Messages nobody receives fill the buffers; what is lost then is said.
+		// Messages without a receive fill the buffers; an error reports the
+		// loss.
 		w := newWorld(t, 2, options(form), runtime.Config{})
 		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
 			data, err := r.Alloc(1000)
@@ -229,8 +231,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A message that a NIC has no room for ends the run with an error that names
-// it, whether a rank learns of it or waits for ever.
+// A message for which a NIC has no room ends the run with an error that names
+// it, even if the ranks wait for ever.
 func TestLostMessagesAreNamed(t *testing.T) {
 	const senders, large = 8, 5000
 	w := newWorld(t, senders+1, options(mpi.Offload), runtime.Config{}, "hpu.cores=1", "hpu.contexts=1", "hpu.clock=10MHz", "hpu.waiting_handlers=1")
@@ -254,7 +256,7 @@ func TestLostMessagesAreNamed(t *testing.T) {
 				return err
 			}
 		}
-		r.Compute(sim.Millisecond) // and never looks
+		r.Compute(sim.Millisecond) // never looks for messages
 		return nil
 	}))
 	err := w.Run(context.Background())
@@ -262,8 +264,8 @@ func TestLostMessagesAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "too many handlers waited for an HPU (hpu.waiting_handlers, 1)")
 }
 
-// A bound saves buffers, and those that are left hold what it promises: here 9
-// messages, of which a buffer holds 4.
+// Bound saves buffers, and the remaining ones suffice for the promised bytes:
+// here for 9 messages, with 4 in a buffer.
 func TestBound(t *testing.T) {
 	for sent, dropped := range map[int]string{9: "", 12: "", 13: "refused 1 messages for good: its program has ended, and its 3 buffers"} {
 		o := options(mpi.Offload)

@@ -6,7 +6,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Allgather is Gather to all ranks.
+// Allgather is Gather with the result at every rank.
 func (c *Comm) Allgather(send, recv runtime.View) error { return blocking(c.allgather(send, recv)) }
 
 // Iallgather starts Allgather.
@@ -30,8 +30,9 @@ func (c *Comm) allgather(send, recv runtime.View) (*schedule, error) {
 	return s, nil
 }
 
-// Allgatherv is Allgather with blocks of their own lengths and places in recv,
-// on which all ranks must agree; places may be nil if they follow each other.
+// Allgatherv is Allgather with a length and a place in recv for each block. All
+// ranks must pass the same ones. places may be nil if the blocks follow each
+// other.
 func (c *Comm) Allgatherv(send, recv runtime.View, counts, places []int) error {
 	return blocking(c.allgatherv(send, recv, counts, places))
 }
@@ -61,8 +62,8 @@ func (c *Comm) allgatherv(send, recv runtime.View, counts, places []int) (*sched
 	return s, nil
 }
 
-// Alltoall gives each rank its block of send of every other; both have one of
-// the same length for each rank. send may be InPlace.
+// Alltoall sends block j of each rank's send to rank j. All blocks have the
+// same length; send and recv hold one for each rank. send may be InPlace.
 func (c *Comm) Alltoall(send, recv runtime.View) error { return blocking(c.alltoall(send, recv)) }
 
 // Ialltoall starts Alltoall.
@@ -83,10 +84,10 @@ func (c *Comm) alltoall(send, recv runtime.View) (*schedule, error) {
 	return s, nil
 }
 
-// Alltoallv is Alltoall with blocks of their own lengths and places; places may
-// be nil if the blocks follow each other. What a rank sends to another must be
-// as long as what that expects of it. send may be InPlace: the lengths are then
-// those of recv.
+// Alltoallv is Alltoall with a length and a place for each block. places and
+// recvPlaces may be nil if the blocks follow each other. A rank must send
+// another exactly as many bytes as the other expects from it. send may be
+// InPlace: then the lengths in recvCounts count for both directions.
 func (c *Comm) Alltoallv(send runtime.View, counts, places []int, recv runtime.View, recvCounts, recvPlaces []int) error {
 	return blocking(c.alltoallv(send, counts, places, recv, recvCounts, recvPlaces))
 }

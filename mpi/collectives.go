@@ -7,22 +7,21 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// InPlace is the zero View. It stands in place of what a rank sends where it
-// lies in the memory for the result (MPI_IN_PLACE), and of arguments that mean
-// nothing at a rank. At the root of Scatter it stands in place of the result.
+// InPlace is the zero View. Pass it for the data to send where that data
+// already lies in the memory for the result (MPI_IN_PLACE). At the root of
+// Scatter, pass it for the result. Also pass it for arguments that have no
+// meaning at a rank.
 var InPlace runtime.View
 
-// The collective operations of a communicator must be called by all its ranks
-// in the same order. All memory is that of Rank.Alloc, lengths and places are
-// in bytes. Each has a form that begins with I and returns a request; the
-// operation then proceeds while the program is in a call that waits or tests.
+// All ranks of a communicator must call its collective operations in the same
+// order. Memory comes from Rank.Alloc; lengths and places are in bytes. Each
+// operation has a form that begins with I and returns a request. Such an
+// operation makes progress while the program is in a call that waits or tests.
 
-// wrong is the error of an argument of a collective operation.
 func (c *Comm) wrong(k callKind, format string, args ...any) error {
 	return fmt.Errorf("mpi: rank %d: %s on %s: %s", c.r.rank, callNames[k], c.name, fmt.Sprintf(format, args...))
 }
 
-// owned checks arguments that every call has.
 func (c *Comm) owned(k callKind, root int, views ...runtime.View) error {
 	if err := c.usable(); err != nil {
 		return err
@@ -49,7 +48,7 @@ func (c *Comm) owned(k callKind, root int, views ...runtime.View) error {
 	return nil
 }
 
-// whole checks the length of the blocks of all ranks together.
+// whole checks the total length of the blocks of all ranks.
 func (c *Comm) whole(k callKind, n int) error {
 	if n > maxMessage/c.Size() {
 		return c.wrong(k, "%d blocks of %d B, expected at most %d B in all", c.Size(), n, maxMessage)
@@ -61,7 +60,6 @@ func overlap(a, b runtime.View) bool {
 	return a.Len() > 0 && b.Len() > 0 && a.Addr() < b.Addr()+uint64(b.Len()) && b.Addr() < a.Addr()+uint64(a.Len())
 }
 
-// apart checks that two views do not overlap.
 func (c *Comm) apart(what string, a, b runtime.View) error {
 	if overlap(a, b) {
 		return fmt.Errorf("mpi: rank %d: %s: %d B at %#x and %d B at %#x overlap", c.r.rank, what, a.Len(), a.Addr(), b.Len(), b.Addr())
@@ -70,7 +68,7 @@ func (c *Comm) apart(what string, a, b runtime.View) error {
 }
 
 // layout checks the lengths and places of the blocks of v, one for each rank.
-// Without places the blocks follow each other.
+// If places is nil, the blocks follow each other.
 func (c *Comm) layout(k callKind, v runtime.View, counts, places []int) (vector, error) {
 	if len(counts) != c.Size() || places != nil && len(places) != c.Size() {
 		return vector{}, c.wrong(k, "%d lengths and %d places, expected one for each of %d ranks", len(counts), len(places), c.Size())
@@ -92,8 +90,8 @@ func (c *Comm) layout(k callKind, v runtime.View, counts, places []int) (vector,
 	return b, nil
 }
 
-// rooted checks the arguments of a call in which the root has the memory of all
-// ranks, whole, and each rank has a part.
+// rooted checks the arguments of a call in which the root has the memory for
+// all ranks (whole) and each rank has one part.
 func (c *Comm) rooted(k callKind, root int, whole, part runtime.View) error {
 	if err := c.owned(k, root, whole, part); err != nil {
 		return err
@@ -104,7 +102,7 @@ func (c *Comm) rooted(k callKind, root int, whole, part runtime.View) error {
 	return c.need(k, part)
 }
 
-// need checks arguments that a rank must give.
+// need checks that arguments a rank must give are not InPlace.
 func (c *Comm) need(k callKind, views ...runtime.View) error {
 	for _, v := range views {
 		if v.Proc() == nil {
@@ -114,7 +112,7 @@ func (c *Comm) need(k callKind, views ...runtime.View) error {
 	return nil
 }
 
-// blocking carries a schedule out.
+// blocking runs a schedule to its end.
 func blocking(s *schedule, err error) error {
 	if err != nil {
 		return err
@@ -122,7 +120,6 @@ func blocking(s *schedule, err error) error {
 	return s.wait()
 }
 
-// started starts a schedule.
 func started(s *schedule, err error) (*Request, error) {
 	if err != nil {
 		return nil, err
@@ -145,7 +142,7 @@ func (c *Comm) barrier() (*schedule, error) {
 	return s, nil
 }
 
-// Bcast gives all ranks the bytes of v of the root.
+// Bcast copies the bytes of v at the root to v at all ranks.
 func (c *Comm) Bcast(v runtime.View, root int) error { return blocking(c.bcast(v, root)) }
 
 // Ibcast starts Bcast.
@@ -160,8 +157,8 @@ func (c *Comm) bcast(v runtime.View, root int) (*schedule, error) {
 	return s, nil
 }
 
-// Scatter gives each rank its block of the root's send, which has one of the
-// length of recv for each rank. At the root recv may be InPlace.
+// Scatter sends each rank one block of the root's send, which holds a block as
+// long as recv for each rank. At the root recv may be InPlace.
 func (c *Comm) Scatter(send, recv runtime.View, root int) error {
 	return blocking(c.scatter(send, recv, root))
 }
@@ -192,8 +189,8 @@ func (c *Comm) scatter(send, recv runtime.View, root int) (*schedule, error) {
 	return s, nil
 }
 
-// Scatterv is Scatter with blocks of their own lengths and places in send,
-// which only the root says; places may be nil if they follow each other. The
+// Scatterv is Scatter with a length and a place in send for each block. Only
+// the root gives them. places may be nil if the blocks follow each other. The
 // root sends to one rank after the other.
 func (c *Comm) Scatterv(send runtime.View, counts, places []int, recv runtime.View, root int) error {
 	return blocking(c.scatterv(send, counts, places, recv, root))
@@ -225,8 +222,8 @@ func (c *Comm) scatterv(send runtime.View, counts, places []int, recv runtime.Vi
 	return s, nil
 }
 
-// Gather collects the bytes of send of all ranks in the root's recv, which has
-// a block of that length for each. At the root send may be InPlace.
+// Gather collects the bytes of every rank's send in the root's recv, which has
+// a block of that length for each rank. At the root send may be InPlace.
 func (c *Comm) Gather(send, recv runtime.View, root int) error {
 	return blocking(c.gather(send, recv, root))
 }
@@ -257,9 +254,9 @@ func (c *Comm) gather(send, recv runtime.View, root int) (*schedule, error) {
 	return s, nil
 }
 
-// Gatherv is Gather with blocks of their own lengths and places in recv, which
-// only the root says; places may be nil if they follow each other. All ranks
-// send to the root, synchronously if they are at least 32.
+// Gatherv is Gather with a length and a place in recv for each block. Only the
+// root gives them. places may be nil if the blocks follow each other. All ranks
+// send directly to the root. With 32 ranks or more they send synchronously.
 func (c *Comm) Gatherv(send, recv runtime.View, counts, places []int, root int) error {
 	return blocking(c.gatherv(send, recv, counts, places, root))
 }

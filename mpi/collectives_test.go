@@ -18,14 +18,13 @@ import (
 
 var stormRanks = flag.Bool("collectives.all", false, "every number of ranks from 1 to 40, and 64, 128 and 512, on every profile: the promise")
 
-// trial is a collective operation with drawn arguments.
 type trial struct {
 	what    string
 	root    int
 	n       int   // bytes of a block or a vector
-	counts  []int // of the blocks, for calls with lengths
+	counts  []int // of the blocks, in calls with lengths
 	places  []int
-	matrix  [][]int // of Alltoallv: what i sends to j
+	matrix  [][]int // Alltoallv: bytes from i to j
 	t       mpi.Type
 	op      *mpi.Op
 	inPlace bool
@@ -38,7 +37,7 @@ var whats = []string{
 	"reducescatter", "scan", "exscan",
 }
 
-// draw makes the i-th trial of a communicator: the same at all its ranks.
+// draw makes trial i of a communicator, the same at all its ranks.
 func draw(seed uint64, i, size, most int) trial {
 	rng := rand.New(rand.NewPCG(seed, uint64(i)))
 	t := trial{what: whats[(i+int(seed))%len(whats)], root: rng.IntN(size), inPlace: rng.IntN(3) == 0, later: rng.IntN(2) == 0, seed: rng.Uint64()}
@@ -76,7 +75,7 @@ func draw(seed uint64, i, size, most int) trial {
 	return t
 }
 
-// drawBlocks draws the lengths of blocks, and places in any order with holes.
+// drawBlocks draws lengths of blocks and their places: any order, with holes.
 func drawBlocks(rng *rand.Rand, size int, length func() int) (counts, places []int) {
 	counts, places = make([]int, size), make([]int, size)
 	at := 0
@@ -89,7 +88,7 @@ func drawBlocks(rng *rand.Rand, size int, length func() int) (counts, places []i
 	return counts, places
 }
 
-// compose is an operation that does not commute: x -> ax+b after another, modulo 2^32.
+// compose does not commute: it composes functions x -> ax+b modulo 2^32.
 var compose = mpi.NewOp("compose", false, func(dst, left, right []byte) {
 	for i := 0; i+8 <= len(dst); i += 8 {
 		a, b := word(left[i:]), word(left[i+4:])
@@ -99,7 +98,8 @@ var compose = mpi.NewOp("compose", false, func(dst, left, right []byte) {
 	}
 })
 
-// longest keeps the larger of two elements of 5 bytes, an operation of one's own that commutes.
+// longest keeps the larger of two elements of 5 bytes. It is an operation of
+// the program that commutes.
 var longest = mpi.NewOp("longest", true, func(dst, left, right []byte) {
 	for i := 0; i+5 <= len(dst); i += 5 {
 		larger := left[i : i+5]
@@ -130,7 +130,7 @@ func drawOp(rng *rand.Rand) (*mpi.Op, mpi.Type) {
 	return mpi.Ops()[rng.IntN(len(mpi.Ops()))], []mpi.Type{mpi.Int32, mpi.Int64}[rng.IntN(2)]
 }
 
-// memory is the memory of a rank for a trial, with bytes around it that nobody may touch.
+// memory is a rank's memory for a trial, between margins that must not change.
 type memory struct {
 	all  runtime.View
 	data runtime.View
@@ -151,7 +151,6 @@ func (m *memory) alloc(r *mpi.Rank, n int, contents []byte) (err error) {
 	return nil
 }
 
-// holds checks the bytes, and those around.
 func (m *memory) holds(want []byte) error {
 	b := slices.Clone(m.all.Read())
 	around := bytes.Repeat([]byte{0xa5}, margin)
@@ -168,7 +167,7 @@ func (m *memory) holds(want []byte) error {
 	return nil
 }
 
-// attempt carries out a trial at a rank and checks what it has then.
+// attempt runs a trial at a rank and checks the rank's memory.
 func attempt(c *mpi.Comm, t trial, want *expectation) error {
 	me, r := c.Rank(), c.Owner()
 	in, out := want.in[me], want.out[me]
@@ -202,17 +201,18 @@ func attempt(c *mpi.Comm, t trial, want *expectation) error {
 		return fmt.Errorf("what is sent: %w", err)
 	}
 	switch {
-	case t.what == "exscan" && me == 0: // not defined
+	case t.what == "exscan" && me == 0: // the result is not defined
 		out = recv.data.Snapshot()
-	case t.what == "reducescatter" && t.inPlace: // behind the piece too
+	case t.what == "reducescatter" && t.inPlace: // the rest of recv is not defined
 		out = append(bytes.Clone(out[:t.counts[me]]), recv.data.Snapshot()[t.counts[me]:]...)
 	}
 	return recv.holds(out)
 }
 
-// Every collective operation, with random lengths, roots, types and operations,
-// in place and not, blocking and not, on the world and on a part of it, leaves
-// at every rank what a loop over all ranks says, and nothing else.
+// Every collective operation leaves at every rank the result of a loop over all
+// ranks, and changes nothing else. Lengths, roots, types and operations are
+// random; calls are in place and not, blocking and not, on the world and on a
+// part of it.
 func TestCollectives(t *testing.T) {
 	ranks := []int{1, 2, 5, 8, 13}
 	large := []int{37}
@@ -245,8 +245,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// transports are the transports and forms that a profile can have.
-// TestExaNetCollectives has that of ExaNet in the runs that are not deep.
+// transports returns the transports and forms for a profile.
+// TestExaNetCollectives covers ExaNet in short runs.
 func transports(name string) []mpi.Options {
 	list := []mpi.Options{{Transport: mpi.Portals, Matching: mpi.Host}, {Transport: mpi.Portals, Matching: mpi.Offload}}
 	if name == "exanest-qfdb" && *stormRanks {
@@ -255,14 +255,14 @@ func transports(name string) []mpi.Options {
 	return list
 }
 
-// With messages on both sides of every size at which MPICH 3.2.1 takes another
-// algorithm, with numbers of ranks that are a power of two and not.
+// Messages just below and above every size at which MPICH 3.2.1 changes its
+// algorithm, with numbers of ranks that are a power of two and that are not.
 func TestSwitchPoints(t *testing.T) {
 	var list []trial
 	add := func(tr trial, sizes ...int) {
 		for _, n := range sizes {
 			tr.n, tr.seed, tr.later = n, uint64(len(list)), !tr.later
-			// both odd: some of their vectors are with a neighbour first
+			// both ranks odd: fold moves some of their vectors to a neighbour
 			tr.inPlace, tr.root = !tr.inPlace, 1+len(list)%2*2
 			list = append(list, tr)
 		}
@@ -281,7 +281,7 @@ func TestSwitchPoints(t *testing.T) {
 	add(with("reduce"), 2048, 2052, 65540)
 	add(with("allreduce"), 2048, 2052, 65540)
 	add(with("scan"), 4096)
-	// a quarter of them at rank 2, none at rank 4
+	// a quarter of the bytes at rank 2, none at rank 4
 	for _, n := range []int{6800, 10240, 40000, 65536, 90000} {
 		for _, what := range []string{"allgatherv", "reducescatter"} {
 			for _, inPlace := range []bool{false, true} {
@@ -332,9 +332,10 @@ func switchPoints(t *testing.T, ranks int, algorithms mpi.Algorithms, list []tri
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// worldOf is a world on a profile as it is. The caller closes its cluster.
+// worldOf returns a world on a profile without changes. The caller closes its
+// cluster.
 func worldOf(t *testing.T, name string, o mpi.Options) *mpi.World {
-	// whoever uses it closes its cluster
+	// no cleanup: the caller closes the cluster
 	return worldWith(t, func(func()) {}, name, o.Ranks, o, runtime.Config{})
 }
 
@@ -345,7 +346,7 @@ func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
 	}
 	o.Ranks = ranks
 	o.PerNode = 1 + ranks%4
-	switch name { // which have 16 and 128 nodes
+	switch name { // they have 16 and 128 nodes
 	case "exanest-qfdb":
 		o.PerNode = max(o.PerNode, (ranks+15)/16)
 	case "exanest":
@@ -366,7 +367,8 @@ func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
 			}
 			for i := range trials {
 				for _, c := range []*mpi.Comm{r.World(), part} {
-					// Of a communicator all ranks are in the same part or in none.
+					// Either all ranks of a communicator are in one part, or
+					// none.
 					group := rank % 3
 					if c == r.World() {
 						group = 3

@@ -23,7 +23,8 @@ func (c *Comm) reduction(k callKind, root, n int, t Type, op *Op, send, recv run
 	return nil
 }
 
-// operand is what a rank contributes: send, or what lies in recv.
+// operand returns a rank's contribution: send, or the contents of recv if send
+// is InPlace.
 func operand(send, recv runtime.View) runtime.View {
 	if send.Proc() == nil {
 		return recv
@@ -31,7 +32,8 @@ func operand(send, recv runtime.View) runtime.View {
 	return send
 }
 
-// Reduce combines the vectors of all ranks in the root's recv. At the root send may be InPlace.
+// Reduce combines the vectors of all ranks in the root's recv. At the root send
+// may be InPlace.
 func (c *Comm) Reduce(send, recv runtime.View, t Type, op *Op, root int) error {
 	return blocking(c.reduce(send, recv, t, op, root))
 }
@@ -57,7 +59,8 @@ func (c *Comm) reduce(send, recv runtime.View, t Type, op *Op, root int) (*sched
 	return s, nil
 }
 
-// Allreduce combines the vectors of all ranks and gives the result to all. send may be InPlace.
+// Allreduce combines the vectors of all ranks in every rank's recv. send may be
+// InPlace.
 func (c *Comm) Allreduce(send, recv runtime.View, t Type, op *Op) error {
 	return blocking(c.alike(callAllreduce, send, recv, t, op))
 }
@@ -67,7 +70,8 @@ func (c *Comm) Iallreduce(send, recv runtime.View, t Type, op *Op) (*Request, er
 	return started(c.alike(callAllreduce, send, recv, t, op))
 }
 
-// Scan gives each rank the vectors of the ranks up to its own combined. send may be InPlace.
+// Scan combines, for each rank, the vectors of rank 0 up to this rank, this
+// rank included. send may be InPlace.
 func (c *Comm) Scan(send, recv runtime.View, t Type, op *Op) error {
 	return blocking(c.alike(callScan, send, recv, t, op))
 }
@@ -77,8 +81,8 @@ func (c *Comm) Iscan(send, recv runtime.View, t Type, op *Op) (*Request, error) 
 	return started(c.alike(callScan, send, recv, t, op))
 }
 
-// Exscan gives each rank the vectors of the ranks below it combined; recv of
-// rank 0 stays as it is. send may be InPlace.
+// Exscan combines, for each rank, the vectors of all lower ranks. At rank 0
+// recv is not changed. send may be InPlace.
 func (c *Comm) Exscan(send, recv runtime.View, t Type, op *Op) error {
 	return blocking(c.alike(callExscan, send, recv, t, op))
 }
@@ -88,7 +92,7 @@ func (c *Comm) Iexscan(send, recv runtime.View, t Type, op *Op) (*Request, error
 	return started(c.alike(callExscan, send, recv, t, op))
 }
 
-// alike are the calls whose arguments are those of Allreduce.
+// alike checks and schedules a call with the arguments of Allreduce.
 func (c *Comm) alike(k callKind, send, recv runtime.View, t Type, op *Op) (*schedule, error) {
 	in := operand(send, recv)
 	if err := c.reduction(k, noRoot, in.Len(), t, op, send, recv); err != nil {
@@ -108,9 +112,9 @@ func (c *Comm) alike(k callKind, send, recv runtime.View, t Type, op *Op) (*sche
 	return s, nil
 }
 
-// ReduceScatter combines the vectors of all ranks and gives each rank its
-// piece, of counts[rank] bytes, in recv. If send is InPlace the vector lies in
-// recv, and the piece comes to its beginning.
+// ReduceScatter combines the vectors of all ranks and gives each rank one piece
+// of the result, counts[rank] bytes, in recv. If send is InPlace, the vector
+// lies in recv, and the piece goes to the beginning of recv.
 func (c *Comm) ReduceScatter(send, recv runtime.View, counts []int, t Type, op *Op) error {
 	return blocking(c.reduceScatter(send, recv, counts, t, op))
 }
@@ -148,7 +152,7 @@ func (c *Comm) reduceScatter(send, recv runtime.View, counts []int, t Type, op *
 	return s, nil
 }
 
-// ReduceScatterBlock is ReduceScatter with pieces of the same length.
+// ReduceScatterBlock is ReduceScatter with pieces of one length.
 func (c *Comm) ReduceScatterBlock(send, recv runtime.View, t Type, op *Op) error {
 	in := operand(send, recv)
 	counts := make([]int, c.Size())

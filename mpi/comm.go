@@ -8,34 +8,36 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// ProcNull is the rank of nobody: a message to or from it is over at once and has no bytes.
+// ProcNull is the rank of nobody. A message to or from it is complete at once
+// and has no bytes.
 const ProcNull = -2
 
-// Undefined is the colour of a rank that gets no communicator, and the index of no request.
+// Undefined is the color of a rank that gets no communicator, and the index of
+// no request.
 const Undefined = -1
 
-// Comm is a communicator: a group of ranks with numbers of their own, whose
-// messages match those of no other (MPI 4.1 §7). It belongs to one rank and is
-// for its program only.
+// Comm is a communicator: a group of ranks with its own numbers. Its messages
+// never match receives of another communicator (MPI 4.1 §7). A Comm belongs to
+// one rank; only the program of that rank may use it.
 type Comm struct {
 	r       *Rank
-	id      uint16  // of its two contexts, of point to point and of collective operations
+	id      uint16  // gives two contexts: point to point, and collective
 	name    string  // the same at all its ranks
-	rank    int     // of the owner
-	members []int32 // ranks of the world; nil: all, in their order
-	numbers []int32 // of the ranks of the world, Undefined for others; nil as members
-	split   int     // communicators made of it so far
+	rank    int     // the owner's number
+	members []int32 // as ranks of the world; nil: all, in order
+	numbers []int32 // by rank of the world, Undefined: no member; nil like members
+	split   int     // communicators made from it so far
 	log     callLog
 	freed   bool
-	module  *module // that computes Allreduce; nil: none does
+	module  *module // computes Allreduce; nil: no module does
 }
 
-// maxComms is how many communicators a rank has at most at a time. MPICH 3.2.1,
-// whose contexts of 16 bits ExaNet-MPI takes over, has a mask of 64 words of 32
-// bits for them.
+// maxComms is the largest number of communicators that a rank has at a time.
+// ExaNet-MPI takes the 16-bit contexts of MPICH 3.2.1, which keeps a mask of 64
+// words of 32 bits for them.
 const maxComms = 2048
 
-// World is the communicator of all ranks.
+// World returns the communicator of all ranks.
 func (r *Rank) World() *Comm { return &r.world0 }
 
 func (r *Rank) initComms() {
@@ -47,10 +49,10 @@ func (r *Rank) initComms() {
 	r.comms = append(r.comms, &r.world0)
 }
 
-// Rank is the number of the owner in the communicator.
+// Rank returns the owner's number in the communicator.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (c *Comm) Size() int {
 	if c.members == nil {
 		return c.r.Size()
@@ -58,11 +60,11 @@ func (c *Comm) Size() int {
 	return len(c.members)
 }
 
-// Owner is the process whose communicator it is.
+// Owner returns the rank to which the Comm belongs.
 func (c *Comm) Owner() *Rank { return c.r }
 
-// Translate returns the rank of the world that has a number in the
-// communicator, or Undefined if none has it; AnySource and ProcNull stay.
+// Translate turns a number in the communicator into a rank of the world. It
+// returns Undefined if no member has the number. AnySource and ProcNull stay.
 func (c *Comm) Translate(rank int) int {
 	if rank >= c.Size() {
 		return Undefined
@@ -73,7 +75,7 @@ func (c *Comm) Translate(rank int) int {
 	return int(c.members[rank])
 }
 
-// rankOf is the number of a rank of the world, which is a member.
+// rankOf returns the number of a member, given as a rank of the world.
 func (c *Comm) rankOf(world int) int {
 	if c.numbers == nil || world < 0 {
 		return world
@@ -81,11 +83,11 @@ func (c *Comm) rankOf(world int) int {
 	return int(c.numbers[world])
 }
 
-// point and collective are the contexts.
+// point is the context of point-to-point messages, collective the context of
+// collective operations.
 func (c *Comm) point() uint16      { return 2 * c.id }
 func (c *Comm) collective() uint16 { return 2*c.id + 1 }
 
-// usable checks that the communicator is not freed.
 func (c *Comm) usable() error {
 	if c.freed {
 		return fmt.Errorf("mpi: rank %d: communicator %s has been freed", c.r.rank, c.name)
@@ -94,10 +96,11 @@ func (c *Comm) usable() error {
 }
 
 // Split makes a communicator of all ranks that give the same color (0 to
-// 2^31-1), numbered by key and, where keys are equal, by their number in c. A
-// rank with color Undefined gets nil. All ranks of c must call it (MPI 4.1
-// §7.4.2). As in MPICH 3.2.1, colors and keys are gathered by all, 8 B a rank,
-// and an allreduce of 256 B finds a context that is free everywhere.
+// 2^31-1). They are numbered by key; ranks with equal keys keep their order in
+// c. A rank with color Undefined gets nil. All ranks of c must call Split (MPI
+// 4.1 §7.4.2). As in MPICH 3.2.1, an allgather of 8 B per rank exchanges colors
+// and keys, and an allreduce of 256 B finds a context that is free at all
+// ranks.
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	if color < Undefined || color > maxMessage || key < -maxMessage || key > maxMessage {
 		return nil, fmt.Errorf("mpi: rank %d: color %d and key %d, expected a color of 0 to %d or Undefined, %d, and a key of up to 31 bits", c.r.rank, color, key, maxMessage, Undefined)
@@ -150,8 +153,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	return n, n.openModule(true)
 }
 
-// fresh agrees on the lowest context that no rank of c has in use; a rank that
-// is no member takes part and gets nil.
+// fresh agrees with the other ranks of c on the lowest context that none of
+// them uses. A rank that is no member takes part and gets nil.
 func (c *Comm) fresh(member bool) (*Comm, error) {
 	r := c.r
 	c.split++
@@ -188,7 +191,8 @@ func (c *Comm) fresh(member bool) (*Comm, error) {
 	return n, nil
 }
 
-// Free gives the communicator back, when its operations are over. The world's is an error.
+// Free gives the communicator back when its operations are over. The world's
+// communicator cannot be freed: that is an error.
 func (c *Comm) Free() error {
 	r := c.r
 	if err := c.usable(); err != nil {
@@ -216,7 +220,7 @@ func (c *Comm) message(what string, v runtime.View, peer, least int, tag uint32,
 	return c.sized(what, v.Len(), peer, least, tag, wildcard)
 }
 
-// sized is message for one of so many bytes.
+// sized is message for a message of the given number of bytes.
 func (c *Comm) sized(what string, bytes, peer, least int, tag uint32, wildcard bool) error {
 	if err := c.usable(); err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// every runs the same program at all ranks.
 func every(t *testing.T, ranks int, program func(r *mpi.Rank) error) {
 	t.Helper()
 	for _, form := range mpi.Forms() {
@@ -25,9 +24,9 @@ func every(t *testing.T, ranks int, program func(r *mpi.Rank) error) {
 	}
 }
 
-// A part is numbered by key, then by rank; a rank of no color has none. Parts
-// of parts know the world's ranks, and a status names the rank in its
-// communicator.
+// A part is numbered by key, then by rank. A rank without color gets none.
+// Parts of parts translate to ranks of the world, and a status names the rank
+// in its communicator.
 func TestSplit(t *testing.T) {
 	every(t, 7, func(r *mpi.Rank) error {
 		color, key := r.Rank()%2, []int{5, 0, -3, 0, 5, 7, 0}[r.Rank()]
@@ -67,8 +66,9 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// The same ranks and tags in several communicators: a receive takes the message
-// of its own, in whatever order they come, and none of a collective operation.
+// With equal ranks and tags in several communicators, a receive takes a message
+// of its own communicator, in any order of arrival, and never one of a
+// collective operation.
 func TestCommunicatorsDoNotMix(t *testing.T) {
 	const comms = 6
 	every(t, 3, func(r *mpi.Rank) error {
@@ -106,7 +106,7 @@ func TestCommunicatorsDoNotMix(t *testing.T) {
 	})
 }
 
-// Contexts come back with Free, and when none is left that is an error at every rank.
+// Free gives contexts back. When none is left, every rank gets an error.
 func TestContexts(t *testing.T) {
 	w := newWorld(t, 2, options(mpi.Host), runtime.Config{})
 	program := func(r *mpi.Rank) error {
@@ -136,7 +136,7 @@ func TestContexts(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// Calls that cannot be right are one clear error, before anything is done.
+// A call that cannot be right returns one clear error before it does anything.
 func TestWrongCalls(t *testing.T) {
 	every(t, 2, func(r *mpi.Rank) error {
 		c := r.World()
@@ -185,14 +185,14 @@ func TestWrongCalls(t *testing.T) {
 			require.ErrorContains(t, call(), text)
 		}
 		require.Zero(t, r.Active())
-		return c.Barrier() // nothing was begun
+		return c.Barrier() // no call has started anything
 	})
 }
 
-// part is the program of a rank after a barrier, with 64 B twice.
+// part is the program of a rank after a barrier, with two views of 64 B.
 type part func(c *mpi.Comm, v, w runtime.View) error
 
-// mismatch are two programs that do not match, and what the error says.
+// mismatch is two programs that do not match, and the expected error.
 type mismatch struct {
 	zero, one part
 	want      []string
@@ -230,7 +230,8 @@ func mismatches(bcast func(root int) part, reduce func(op *mpi.Op, t mpi.Type, n
 	}
 }
 
-// A message of a collective operation that the device cannot carry is an error of the call.
+// A message of a collective operation that is too long for the device is an
+// error of the call.
 func TestLongMessages(t *testing.T) {
 	w := newWorld(t, 2, options(mpi.Offload), runtime.Config{}, "limits.max_msg_size=64KiB")
 	for rank := range 2 {
@@ -248,8 +249,8 @@ func TestLongMessages(t *testing.T) {
 	require.ErrorContains(t, w.Run(context.Background()), "mpi: rank 0: Bcast of 65537 B, root 0, on world: a message of 65537 B, expected at most 65536 B (limits.max_msg_size)")
 }
 
-// Ranks that do not agree on a call are told so, with both calls, whether the
-// run would hang or not.
+// If ranks do not agree on a call, the error names both calls, whether or not
+// the run would hang.
 func TestMismatch(t *testing.T) {
 	bcast := func(root int) part { return func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, root) } }
 	reduce := func(op *mpi.Op, t mpi.Type, n int) part {

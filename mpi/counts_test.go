@@ -15,10 +15,10 @@ import (
 // room is the length of each half of a rank's memory in TestAlgorithms.
 const room = 1 << 20
 
-// Numbers of messages.
+// Helpers to count messages.
 func log(n int) int   { return bits.Len(uint(n - 1)) }        // rounded up
-func power(n int) int { return 1 << (bits.Len(uint(n)) - 1) } // not above n
-// exchanges of whole vectors, fold and unfold
+func power(n int) int { return 1 << (bits.Len(uint(n)) - 1) } // at most n
+// exchanges counts exchanges of whole vectors, fold and unfold included.
 func exchanges(n int) int { return power(n)*log(power(n)) + 2*(n-power(n)) }
 
 func callBcast(v runtime.View, c *mpi.Comm, n int) error { return c.Bcast(v.Slice(0, n), 1) }
@@ -49,8 +49,8 @@ func callAllgatherv(v runtime.View, c *mpi.Comm, n int) error {
 	return c.Allgatherv(v.Slice(0, counts[c.Rank()]), v.Slice(room, room+n+4), counts, nil)
 }
 
-// Each call takes the algorithm of docs/mpi.md: as many messages and bytes as
-// that has, on both sides of where MPICH 3.2.1 switches.
+// Each call takes its algorithm from docs/mpi.md: the numbers of messages and
+// bytes agree, just below and above the sizes at which MPICH 3.2.1 changes.
 func TestAlgorithms(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -101,7 +101,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// From 32 ranks on a rank is in Gatherv until the root has taken what it sends.
+// With 32 ranks or more, a rank stays in Gatherv until the root has taken its
+// data.
 func TestGathervIsSynchronous(t *testing.T) {
 	for _, ranks := range []int{31, 32} {
 		w := newWorld(t, ranks, options(mpi.Host), runtime.Config{})

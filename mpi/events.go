@@ -8,7 +8,6 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// step waits for an event and acts on it.
 func (t *overPortals) step() error {
 	if n := len(t.r.modules.active); n > 0 {
 		set := &t.r.modules
@@ -20,7 +19,7 @@ func (t *overPortals) step() error {
 		}
 	}
 	var err error
-	ev := &t.event // no step is taken within a step
+	ev := &t.event // steps do not nest
 	if *ev, err = t.ni.EQWait(t.eq); err != nil {
 		return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
 	}
@@ -69,7 +68,6 @@ func (t *overPortals) step() error {
 	return nil
 }
 
-// came acts on a message or a control message.
 func (t *overPortals) came(ev *portals.Event) error {
 	if ev.PTIndex == controlPT {
 		if err := t.controlled(ev); err != nil || !t.disabled {
@@ -88,14 +86,14 @@ func (t *overPortals) came(ev *portals.Event) error {
 	return t.advanced()
 }
 
-// sent acts on what the NIC has read.
+// sent handles the event that the NIC has read the data of a message.
 func (t *overPortals) sent(ev *portals.Event) {
-	if ev.UserPtr != ptrUnpack { // else the event at the other end ends the receive
+	if ev.UserPtr != ptrUnpack { // else the event at the other end completes the receive
 		t.read(t.letters[uint32(ev.UserPtr)])
 	}
 }
 
-// fetched ends a receive that the process has got the data of.
+// fetched completes a receive whose data the process has got.
 func (t *overPortals) fetched(q *Request) error {
 	if t.c.o.Matching == Offload {
 		return t.received(q)
@@ -104,7 +102,7 @@ func (t *overPortals) fetched(q *Request) error {
 	return nil
 }
 
-// advanced notes that something has happened that may have made room.
+// advanced counts an event that may have made room.
 func (t *overPortals) advanced() error {
 	t.progress++
 	if !t.disabled {
@@ -113,7 +111,6 @@ func (t *overPortals) advanced() error {
 	return t.recover()
 }
 
-// failed is the error of an event that tells of a failure.
 func (t *overPortals) failed(ev *portals.Event) error {
 	if ev.Type == portals.EventPut && ev.UserPtr&^uint64(^uint32(0)) == ptrRequest {
 		q := t.r.requests[uint32(ev.UserPtr)]
@@ -125,7 +122,7 @@ func (t *overPortals) failed(ev *portals.Event) error {
 	return fmt.Errorf("mpi: rank %d: %v failed: %v", t.r.rank, ev.Type, ev.Fail)
 }
 
-// deposited lets the process copy a message from a buffer to its place.
+// deposited makes the process copy a message from a buffer to its place.
 func (t *overPortals) deposited(q *Request, from uint64) error {
 	if q.typed == nil {
 		return t.copied(q, from, q.status.Bytes)
@@ -141,7 +138,8 @@ func (t *overPortals) deposited(q *Request, from uint64) error {
 	return nil
 }
 
-// copied lets the process copy the beginning of a message from a buffer to its place.
+// copied makes the process copy the first n bytes of a message from a buffer to
+// its place.
 func (t *overPortals) copied(q *Request, from uint64, n int) error {
 	if n == 0 {
 		return nil
@@ -160,8 +158,8 @@ func (t *overPortals) copied(q *Request, from uint64, n int) error {
 	return nil
 }
 
-// fetch lets the process get what is left of a large message, whose
-// announcement lies at an address. REPLY ends the receive.
+// fetch makes the process get the rest of a large message. The announcement
+// lies at address announced. The REPLY event completes the receive.
 func (t *overPortals) fetch(q *Request, announced uint64) error {
 	v, err := t.r.p.View(announced, matching.AnnouncementSize)
 	if err != nil {
@@ -183,8 +181,8 @@ func (t *overPortals) fetch(q *Request, announced uint64) error {
 	})
 }
 
-// link appends the entry of a buffer: behind all receives with Offload, for
-// every message with Host.
+// link appends the entry of a buffer. With Offload it goes behind all receives;
+// with Host it takes every message.
 func (t *overPortals) link(b *buffer) error {
 	b.full = false
 	t.linked++
@@ -203,7 +201,6 @@ func (t *overPortals) link(b *buffer) error {
 	return err
 }
 
-// relink appends the entry of a buffer again.
 func (t *overPortals) relink(b *buffer) error {
 	t.overhead()
 	return t.link(b)

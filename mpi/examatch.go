@@ -10,20 +10,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// exaMatch is a large message whose receive is there, and that waits for a transfer.
+// exaMatch is a large message that has a receive and waits for a transfer.
 type exaMatch struct {
 	q *Request
 	p packet
 }
 
-// exaTransfer is a large message that is being received.
 type exaTransfer struct {
-	q    *Request // nil: nobody uses the place, or the data is there and read is not over
+	q    *Request // nil: the slot is free, or the data is there but read goes on
 	p    packet
 	read *rdma.Pending
 }
 
-// take takes a message out of the mailbox.
 func (t *overExaNet) take() error {
 	var b [packetBytes]byte
 	_, found, err := t.page.Poll(b[:])
@@ -51,7 +49,7 @@ func (t *overExaNet) take() error {
 	if err := t.arrives(p); err != nil {
 		return err
 	}
-	for len(t.early) > 0 { // what has waited for it
+	for len(t.early) > 0 { // messages that waited for this one
 		i := slices.IndexFunc(t.early, func(e packet) bool { return e.env.source == p.env.source && e.sequence == peer.next })
 		if i < 0 {
 			return nil
@@ -66,8 +64,8 @@ func (t *overExaNet) take() error {
 	return nil
 }
 
-// searched charges the process for the elements of a list that it has looked
-// at; more: a copy follows at once.
+// searched charges the process for the list elements it looked at. more: a copy
+// follows at once.
 func (t *overExaNet) searched(elements int, more bool) {
 	d := sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match
 	if more {
@@ -77,9 +75,10 @@ func (t *overExaNet) searched(elements int, more bool) {
 	}
 }
 
-// arrives searches the receives for a message and else keeps it, for which the
-// process copies it out of the mailbox. The receives are its own: the code of a
-// message and the search are one piece of work, and the copy begins with it.
+// arrives searches the receives for a message. Without a match the process
+// copies the message out of the mailbox and keeps it. The process owns the list
+// of receives, so the code of the message and the search are one piece of work,
+// and the copy begins with it.
 func (t *overExaNet) arrives(p packet) error {
 	if t.observe != nil {
 		t.observe(p.env, p.status())
@@ -98,8 +97,8 @@ func (t *overExaNet) arrives(p packet) error {
 	return nil
 }
 
-// copied charges the process for a copy between mailbox and memory: a look at
-// memory, and the bytes.
+// copied charges the process for a copy between mailbox and memory: one memory
+// latency, and the bytes.
 func (t *overExaNet) copied(n int) {
 	if n > 0 {
 		t.r.p.Owe(t.r.p.Cluster().Profile().Host.MemoryLatency)
@@ -107,7 +106,8 @@ func (t *overExaNet) copied(n int) {
 	}
 }
 
-// receive searches the messages that are there and else appends the receive.
+// receive searches the messages that have arrived. Without a match it appends
+// the receive.
 func (t *overExaNet) receive(q *Request) error {
 	i, looked := t.lists.find(q.env)
 	if i < 0 {
@@ -121,7 +121,6 @@ func (t *overExaNet) receive(q *Request) error {
 	return t.match(q, p)
 }
 
-// probe searches the messages that are there.
 func (t *overExaNet) probe(env envelope) (s Status, found bool, err error) {
 	i, looked := t.lists.find(env)
 	if i >= 0 {
@@ -131,10 +130,10 @@ func (t *overExaNet) probe(env envelope) (s Status, found bool, err error) {
 	return s, i >= 0, nil
 }
 
-// awaitProbe waits for anything: every message is something.
+// awaitProbe waits for any event, since every message is one.
 func (t *overExaNet) awaitProbe() error { return t.step() }
 
-// match receives an eager message, or starts the transfer of a large one.
+// match receives an eager message, or queues the transfer of a large one.
 func (t *overExaNet) match(q *Request, p packet) error {
 	q.status = p.status()
 	if err := t.r.fits(q); err != nil {
@@ -164,7 +163,7 @@ func (t *overExaNet) match(q *Request, p packet) error {
 	return nil
 }
 
-// eager lets the process bring an eager message from the mailbox to its place.
+// eager makes the process bring an eager message from the mailbox to its place.
 func (t *overExaNet) eager(q *Request, v runtime.View, message []byte) {
 	if q.typed != nil {
 		t.r.p.Compute(t.r.p.Cluster().Profile().Host.MemoryLatency)
@@ -180,7 +179,7 @@ func (t *overExaNet) done(p *packet) error {
 	return t.post(outgoing{to: p.env.source, p: packet{kind: packetDone, env: envelope{source: t.r.Rank()}, id: p.id}})
 }
 
-// start starts transfers of messages that have matched, as many as there are places for.
+// start starts transfers of matched messages while there are free places.
 func (t *overExaNet) start() error {
 	for i := range t.transfers {
 		if len(t.matched) == 0 {
@@ -201,8 +200,8 @@ func (t *overExaNet) start() error {
 	return nil
 }
 
-// clearToSend sends the CTS of a transfer: to the RDMA unit where the data is,
-// which is what a request to read is, or to the process.
+// clearToSend sends the CTS of a transfer. It goes to the sender's process, or
+// to the RDMA unit at the data. For the unit the CTS is a request to read.
 func (t *overExaNet) clearToSend(i int) (err error) {
 	x := &t.transfers[i]
 	flag := t.flags.Addr() + 8*uint64(i)
@@ -218,7 +217,7 @@ func (t *overExaNet) clearToSend(i int) (err error) {
 }
 
 // notifications looks for notifications that have been written, and
-// acknowledges what has been received.
+// acknowledges the messages received.
 func (t *overExaNet) notifications() error {
 	for i := range t.transfers {
 		x := &t.transfers[i]
@@ -239,8 +238,8 @@ func (t *overExaNet) notifications() error {
 	return t.start()
 }
 
-// release gives the place of a transfer back when it is over: its data is
-// there, and its channel is free.
+// release frees the place of a transfer when the data is there and the channel
+// is free.
 func (t *overExaNet) release(x *exaTransfer) {
 	if x.read != nil && x.read.Done() {
 		x.read = nil
@@ -250,7 +249,7 @@ func (t *overExaNet) release(x *exaTransfer) {
 	}
 }
 
-// finished looks at transfers whose channel has an end: one that has failed ends the run.
+// finished looks at transfers whose channel is done. A failed one ends the run.
 func (t *overExaNet) finished() error {
 	for i := range t.transfers {
 		x := &t.transfers[i]
@@ -260,7 +259,7 @@ func (t *overExaNet) finished() error {
 		if err := x.read.Err(); err != nil {
 			return fmt.Errorf("mpi: rank %d: message of %d B from rank %d: %w", t.r.Rank(), x.p.length, x.p.env.source, err)
 		}
-		if x.q == nil { // else the notification is yet to be looked at
+		if x.q == nil { // else the notification is still to come
 			t.release(x)
 		} else {
 			x.read = nil
@@ -281,7 +280,8 @@ func (t *overExaNet) finished() error {
 	return t.start()
 }
 
-// write starts the transfers that the process was asked for, as many as there are channels.
+// write starts the transfers that receivers asked the process for, while there
+// are channels.
 func (t *overExaNet) write() error {
 	for len(t.clear) > 0 && len(t.writes) < rdma.Writes {
 		p := t.clear[0]

@@ -15,19 +15,18 @@ import (
 )
 
 // ExaNet-MPI (TR-488 §5.2.1). A message of up to 32 B is one message of the
-// packetizer, with its envelope. A larger one is announced (RTS); when the
-// receiver has a receive for it a CTS goes to the RDMA unit of the sender, or
-// to the sender, that writes the data and then a notification, which the
-// receiver polls; it acknowledges to the sender. The process matches, in all
-// calls that wait or test.
+// packetizer, with its envelope. A larger one is announced (RTS). When it has a
+// receive, the receiver sends a CTS to the sender's RDMA unit or to the sender.
+// The unit or the sender writes the data and then a notification. The receiver
+// polls for the notification and acknowledges to the sender. The process
+// matches, in all calls that wait or test.
 //
-// Messages between two ranks may overtake each other, since four channels send
-// them and one may be refused: they are numbered, and the receiver takes them
-// in order. An eager send is over when it has been stored into a channel; what
-// the packetizer does not get through by itself (a full mailbox) the library
-// has it send again.
+// Messages between two ranks may overtake each other: four channels send them,
+// and one message may be refused. So messages have numbers, and the receiver
+// takes them in order. An eager send is complete when it is stored into a
+// channel. If the packetizer itself cannot deliver it (the mailbox is full),
+// the library has it sent again.
 
-// exanetCarrier is what the ranks have in common.
 type exanetCarrier struct {
 	world  *World
 	o      Options
@@ -49,7 +48,7 @@ func newExaNetCarrier(w *World) (carrier, error) {
 	return c, err
 }
 
-// defaultPeers is the most interfaces that a mailbox knows unless it is told otherwise.
+// defaultPeers is the default for the most interfaces that a mailbox knows.
 const defaultPeers = 1024
 
 // attach implements carrier.
@@ -84,37 +83,36 @@ func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 	return t, nil
 }
 
-// maxTransfers is how many large messages a rank receives at a time: each of
-// them has a channel for reads.
+// maxTransfers is the most large messages that a rank receives at a time. Each
+// has a channel for reads.
 const maxTransfers = rdma.Reads
 
-// overExaNet is the transport of a rank.
 type overExaNet struct {
-	// What every look at what has happened needs, side by side:
+	// For every look at what has happened, side by side:
 	r                                      *Rank
 	page                                   *exanet.Interface
 	arrived, answered, completed, notified portals.Handle
-	// what the program has looked after
+	// as of the program's last look
 	seen    struct{ answered, completed, notified uint64 }
 	tests   [5]uint64
 	handles [5]portals.Handle
 	queue   []outgoing // messages that wait for a channel, in order
 
-	// And every message:
+	// For every message:
 	lists   matcher[packet]
 	peers   map[int]*exaPeer
 	early   []packet               // messages that wait for earlier ones of their source
-	observe func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
+	observe func(envelope, Status) // for tests: sees each message in its turn; may be nil
 	o       *Options
-	// that wait for an acknowledgement of their receiver, by their numbers
+	// waiting for the receiver's acknowledgement, by number
 	sends    map[uint32]*Request
 	channels [exanet.Channels]exaChannel
 
 	rdma      *rdma.Page
 	memory    extents
-	writes    []*rdma.Pending // of a sender that starts transfers
+	writes    []*rdma.Pending // of a sender that starts transfers itself
 	clear     []packet        // CTSs that wait for a channel for writes
-	gone      int             // messages that were refused for good
+	gone      int             // messages refused for good
 	flags     runtime.View    // notifications, one for each transfer
 	moving    int             // transfers in use
 	matched   []exaMatch
@@ -123,21 +121,21 @@ type overExaNet struct {
 
 // exaPeer is another rank.
 type exaPeer struct {
-	sent uint32 // messages to it that are numbered
-	next uint32 // number of the next message of it
+	sent uint32 // number of messages to it so far
+	next uint32 // number of its next message
 }
 
 // exaChannel is a channel of the packetizer.
 type exaChannel struct {
-	to      int      // rank that its message goes to
-	refused int      // how often it was
-	again   sim.Time // not before it is sent again
+	to      int      // rank to which its message goes
+	refused int      // how often the message was refused
+	again   sim.Time // earliest time to send it again
 }
 
 // outgoing is a packet that waits for a channel.
 type outgoing struct {
 	to int
-	q  *Request // an eager send, which is over when the packet is in a channel; nil: no send ends then
+	q  *Request // an eager send, complete when p is in a channel; nil: no send
 	p  packet
 }
 
@@ -156,8 +154,8 @@ func (t *overExaNet) peer(rank int) *exaPeer {
 	return p
 }
 
-// send starts to send a message. The code of a message that goes into a channel
-// at once is one piece of work with the store.
+// send starts to send a message. If the message goes into a channel at once,
+// the code of the message and the store are one piece of work.
 func (t *overExaNet) send(q *Request) error {
 	if _, free := t.page.Free(); free && len(t.queue) == 0 {
 		t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
@@ -184,7 +182,7 @@ func (t *overExaNet) send(q *Request) error {
 	return t.post(outgoing{q.peer, nil, p})
 }
 
-// touch touches the pages of a buffer, if the library does so.
+// touch touches the pages of a buffer if ExaNetOptions.Touch is set.
 func (t *overExaNet) touch(v runtime.View, write bool) {
 	if !t.o.ExaNet.Touch || v.Len() == 0 {
 		return
@@ -199,7 +197,7 @@ func (t *overExaNet) touch(v runtime.View, write bool) {
 	t.r.p.Compute(sim.Time(pages) * t.r.p.Cluster().Profile().Host.MemoryLatency)
 }
 
-// post gives a packet to the packetizer, behind those that wait.
+// post gives a packet to the packetizer, behind the packets that wait.
 func (t *overExaNet) post(o outgoing) error {
 	if c, free := t.page.Free(); free && len(t.queue) == 0 {
 		return t.launch(c, &o)
@@ -221,7 +219,6 @@ func (t *overExaNet) launch(c int, o *outgoing) error {
 	return nil
 }
 
-// step waits until something happens and acts on it.
 func (t *overExaNet) step() error {
 	for {
 		if acted, err := t.act(); acted || err != nil {
@@ -233,7 +230,7 @@ func (t *overExaNet) step() error {
 	}
 }
 
-// act acts on something that has happened, and reports whether there was anything.
+// act handles one thing that has happened; false: nothing has.
 func (t *overExaNet) act() (bool, error) {
 	switch {
 	case t.count(t.arrived) > uint64(t.page.Taken()):
@@ -271,7 +268,6 @@ func (t *overExaNet) ready() bool {
 	return free && len(t.queue) > 0
 }
 
-// count is the value of a counter of the interface.
 func (t *overExaNet) count(ct portals.Handle) uint64 {
 	v, err := t.page.NI().Objects().CTGet(ct)
 	if err != nil {
@@ -280,7 +276,8 @@ func (t *overExaNet) count(ct portals.Handle) uint64 {
 	return v.Success
 }
 
-// ongoing reports whether a channel's message has no answer that the program knows of.
+// ongoing reports whether a channel's message has no answer yet, as far as the
+// program has seen.
 func (t *overExaNet) ongoing() bool {
 	for c := range t.channels {
 		if t.page.State(c) == exanet.Ongoing {
@@ -290,8 +287,7 @@ func (t *overExaNet) ongoing() bool {
 	return false
 }
 
-// due returns a channel whose message was refused and should be sent again,
-// below 0 if there is none.
+// due returns a channel whose message was refused and is due again; -1: none.
 func (t *overExaNet) due() int {
 	for c := range t.channels {
 		if t.page.State(c) == exanet.Refused && t.r.Now() >= t.channels[c].again {
@@ -301,8 +297,7 @@ func (t *overExaNet) due() int {
 	return -1
 }
 
-// await waits until there is something to act on. A look at what has happened
-// is charged to whoever acts.
+// await waits until there is something to handle. act charges the look at it.
 func (t *overExaNet) await() error {
 	t.handles = [5]portals.Handle{t.arrived, t.notified, t.completed}
 	t.tests = [5]uint64{uint64(t.page.Taken()) + 1, t.seen.notified + 1, t.seen.completed + 1}
@@ -334,7 +329,7 @@ func (t *overExaNet) await() error {
 	return nil
 }
 
-// look loads the states of the channels, and deals with those of messages that were refused.
+// look loads the states of the channels and handles refused messages.
 func (t *overExaNet) look() error {
 	var before [exanet.Channels]exanet.State
 	for c := range before {
@@ -373,10 +368,10 @@ func (t *overExaNet) quiet() bool {
 	return true
 }
 
-// ended has nothing to say: messages of others are taken until leave.
+// ended does nothing: the rank takes messages of others until leave.
 func (t *overExaNet) ended() error { return nil }
 
-// leave closes the mailbox: nobody takes messages from now on.
+// leave closes the mailbox: from now on nobody takes messages from it.
 func (t *overExaNet) leave() error {
 	t.page.Leave()
 	return nil

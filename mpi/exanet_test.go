@@ -22,16 +22,16 @@ func exanetWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Opti
 	return worldWith(t, cleanup, "exanest-qfdb", ranks, o, cfg, overrides...)
 }
 
-// all memory is there, and no look-up of addresses
+// all memory is present, and no addresses are translated
 var allThere = []string{"os.kind=none", "smmu.kind=none"}
 
-// withPART has page faults of transfers resolved by PART's driver.
+// withPART resolves page faults of transfers with PART's driver.
 func withPART(c *runtime.Cluster) (mpi.PageOpener, error) {
 	return faulting.Load(c, faulting.Options{})
 }
 
-// pingPong is half of the mean round trip of messages of n bytes between ranks
-// 0 and 1 behind one of warm-up, as osu_latency measures it.
+// pingPong returns half the mean round trip of messages of n bytes between
+// ranks 0 and 1, after one warm-up round, like osu_latency.
 func pingPong(t *testing.T, n, rounds int, o mpi.Options, overrides ...string) sim.Time {
 	w := exanetWorld(t, t.Cleanup, 2, o, runtime.Config{}, overrides...)
 	var took sim.Time
@@ -68,17 +68,17 @@ func pingPong(t *testing.T, n, rounds int, o mpi.Options, overrides ...string) s
 	return took
 }
 
-// An eager message is one of the packetizer's, in words of 16 B with 24 B of
-// control, and the library's code on both sides, a look at the list of
-// receives, and a copy of what there is out of the mailbox. 1.293 us for 0 B
-// are the calibration of host.message; 1.17 us within an MPSoC is a check.
+// An eager message costs one packetizer message, in words of 16 B with 24 B of
+// control; the library's code on both sides; a search of the list of receives;
+// and a copy of the data out of the mailbox. 1.293 us for 0 B calibrates
+// host.message; 1.17 us within an MPSoC is a check.
 func TestExaNetEagerLatency(t *testing.T) {
 	for _, n := range []int{0, 1, 8, 9, 24, 25, 32} {
 		words := float64((24 + n + 15) / 16 * 16)
 		packetizer := 470 - (64-words)/2 - (64-words)/2.4
 		received := 100.0
 		if n > 0 {
-			received += 100 + 64/2.2 // a look at memory, and a line
+			received += 100 + 64/2.2 // a memory latency and a line
 		}
 		o := mpi.DefaultExaNetOptions()
 		require.InDelta(t, 2*376.167+packetizer+received, pingPong(t, n, 10, o, allThere...).Seconds()*1e9, 0.1, "%d B", n)
@@ -92,9 +92,9 @@ func TestExaNetEagerLatency(t *testing.T) {
 	require.InEpsilon(t, 1170, pingPong(t, 0, 10, o, allThere...).Seconds()*1e9, 0.002, "TR-488")
 }
 
-// A large message is an announcement, then a request to read, the RDMA write
-// that it makes (handlers/rdma), and a notification; the receiver's
-// acknowledgement is stored before it sends the answer. All of it is predicted.
+// A large message costs an announcement, a request to read, the RDMA write for
+// it (handlers/rdma) and a notification. The receiver stores the
+// acknowledgement before it sends its answer. All of this is predicted.
 func TestExaNetRendezvousLatency(t *testing.T) {
 	const axi, link, memory, cycles = 19.2 / 8, 16.0 / 8, 60.0, 13.333
 	crossing := func(n float64) float64 { return (n+32)/link + 2*6.667 + 106.667 + 2*cycles }
@@ -103,7 +103,7 @@ func TestExaNetRendezvousLatency(t *testing.T) {
 		ask := 120 + 2*memory + 64/axi + 2*cycles + 100 + crossing(64) + cycles
 		write := 3000 + 2*memory + n/axi + crossing(n) + cycles + 100 + n/axi + memory
 		notification := 8/axi + memory + 100
-		const stores = 120 // the acknowledgement's
+		const stores = 120 // for the acknowledgement
 		got := pingPong(t, int(n), 10, mpi.DefaultExaNetOptions(), allThere...).Seconds() * 1e9
 		require.InDelta(t, announcement+ask+write+notification+stores, got, 0.1, "%v B", n)
 	}
@@ -118,7 +118,6 @@ func TestExaNetRendezvousLatency(t *testing.T) {
 	require.InEpsilon(t, 2689.4e3, pingPong(t, 4<<20, 2, mpi.DefaultExaNetOptions(), allThere...).Seconds()*1e9, 0.125, "TR-488")
 }
 
-// drawExaNet draws a world on ExaNet.
 func drawExaNet(rt *rapid.T, ranks int) *mpi.World {
 	o := mpi.DefaultExaNetOptions()
 	o.Eager = rapid.SampledFrom([]int{32, 32, 7, 0}).Draw(rt, "eager")
@@ -145,8 +144,8 @@ func drawExaNet(rt *rapid.T, ranks int) *mpi.World {
 	return exanetWorld(rt, rt.Cleanup, ranks, o, cfg, overrides...)
 }
 
-// matches runs drawn programs: every message arrives once and whole, and the
-// pairs are those of the dumb matcher.
+// matches runs random programs. Every message arrives once and whole, and pairs
+// up like in the simple matcher.
 func matches(rt *rapid.T, w *mpi.World, ranks int) {
 	seen, programs := make([]observed, ranks), make([][]operation, ranks)
 	expected := make([][2]int, ranks)
@@ -178,10 +177,10 @@ func matches(rt *rapid.T, w *mpi.World, ranks int) {
 	}
 }
 
-// Whatever ranks send and receive, on networks that lose, damage, double and
-// delay cells, through mailboxes of a few places, with memory that comes when
-// it is touched, and whoever starts transfers: every message arrives once and
-// whole, and the pairs are those of the dumb matcher.
+// Random programs on ExaNet: networks lose, damage, double and delay cells,
+// mailboxes have few places, memory comes when it is touched, and either side
+// starts transfers. Every message arrives once and whole, and pairs up like in
+// the simple matcher.
 func TestExaNetMatching(t *testing.T) {
 	var all mpi.Stats
 	worlds := 0
@@ -195,15 +194,15 @@ func TestExaNetMatching(t *testing.T) {
 		all.Unexpected += s.Unexpected
 		worlds++
 	})
-	if worlds >= 100 { // in short there are too few to say anything about that
+	if worlds >= 100 { // short runs have too few
 		require.Greater(t, all.Resent, int64(worlds/5), "too few messages were refused to say anything")
 		require.Positive(t, all.Large)
 		require.Positive(t, all.Unexpected)
 	}
 }
 
-// A storm on a rank with a mailbox of one place, which computes first and then
-// receives in the order in which the messages can least be kept.
+// A storm on a rank with a mailbox of one place. The rank computes first, then
+// receives in the worst order for keeping messages.
 func TestExaNetStorm(t *testing.T) {
 	const senders, each = 12, 20
 	for _, start := range mpi.Starters() {
@@ -235,7 +234,7 @@ func one(r *mpi.Rank, n int) error {
 }
 
 func TestExaNetErrors(t *testing.T) {
-	// A message that is too long for its receive names both.
+	// The error for a message too long for its receive names both lengths.
 	for _, sizes := range [][2]int{{8, 4}, {5000, 4999}} {
 		w := exanetWorld(t, t.Cleanup, 2, mpi.DefaultExaNetOptions(), runtime.Config{}, allThere...)
 		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error { return one(r, sizes[0]) }))
@@ -253,7 +252,7 @@ func TestExaNetErrors(t *testing.T) {
 		}))
 		require.ErrorContains(t, w.Run(context.Background()), fmt.Sprintf("message of %d B from rank 0 with tag 0 is longer than its receive of %d B", sizes[0], sizes[1]))
 	}
-	// Messages nobody receives fill the mailbox; what is lost then is said.
+	// Messages without a receive fill the mailbox; an error reports the loss.
 	o := mpi.DefaultExaNetOptions()
 	o.ExaNet.Depth = 4
 	w := exanetWorld(t, t.Cleanup, 2, o, runtime.Config{}, allThere...)
@@ -286,7 +285,7 @@ func TestExaNetErrors(t *testing.T) {
 	}
 }
 
-// Ranks beyond the pages of channels of a node are refused by name.
+// If a node has more ranks than pages of channels, the error names the rank.
 func TestExaNetTooManyRanks(t *testing.T) {
 	o := mpi.DefaultExaNetOptions()
 	o.PerNode = 17
@@ -297,8 +296,8 @@ func TestExaNetTooManyRanks(t *testing.T) {
 	require.ErrorContains(t, w.Run(context.Background()), "rank 16: rdma: the node has no more than 16 pages of channels")
 }
 
-// Touching costs what absent pages cost, and a look at memory for each that is
-// there; then no transfer meets a fault.
+// Touching costs the page faults of absent pages, and a memory latency for each
+// present page. Then no transfer has a page fault.
 func TestExaNetTouch(t *testing.T) {
 	const n = 64 << 10
 	o := mpi.DefaultExaNetOptions()
@@ -307,8 +306,8 @@ func TestExaNetTouch(t *testing.T) {
 	require.Equal(t, 2*n/4096*100*sim.Nanosecond, pingPong(t, n, 2, o, allThere...)-plain)
 }
 
-// Collective operations over ExaNet leave what a loop over all ranks says, with
-// both ways to start transfers, and with PART.
+// Collective operations over ExaNet give the results of a loop over all ranks,
+// with both ways to start transfers, and with PART.
 func TestExaNetCollectives(t *testing.T) {
 	ranks := []int{1, 2, 3, 5, 8, 13, 32}
 	if testing.Short() {
@@ -325,7 +324,7 @@ func TestExaNetCollectives(t *testing.T) {
 	}
 }
 
-// A message whose sender waits for its receive is found by a probe before there is one.
+// A probe finds a large message before it has a receive.
 func TestExaNetProbe(t *testing.T) {
 	const n = 5000
 	w := exanetWorld(t, t.Cleanup, 2, mpi.DefaultExaNetOptions(), runtime.Config{}, allThere...)
@@ -350,8 +349,8 @@ func TestExaNetProbe(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// After a warm-up messages over ExaNet allocate nothing, but for what channels
-// of RDMA hand out for a transfer.
+// After a warm-up, messages over ExaNet allocate nothing, except what RDMA
+// channels return for a transfer.
 func TestExaNetAllocatesNothing(t *testing.T) {
 	if poison.On {
 		t.Skip("nothing is used again") //lint:skip the tag invariants forgets what is given back

@@ -9,58 +9,61 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Starter says who starts the transfer of a large message over ExaNet when its
-// receive has matched. TR-488 §5.2.1 says the one in its steps, the other in
-// its summary ("read-based").
+// Starter selects who starts the transfer of a large message over ExaNet when
+// its receive has matched. The steps of TR-488 §5.2.1 describe one way, its
+// summary the other ("read-based").
 type Starter string
 
 // The starters.
 const (
-	// the RDMA unit where the data is, which the receiver's CTS goes to: RDMA
-	// read
+	// StartByUnit is an RDMA read: the receiver's CTS goes to the RDMA unit at
+	// the data, which starts.
 	StartByUnit Starter = "unit"
-	// the process that sends, when it finds the CTS in its mailbox: RDMA write
+	// StartByProcess is an RDMA write: the sending process starts it when it
+	// finds the CTS in its mailbox.
 	StartByProcess Starter = "process"
 )
 
-// Starters lists them; the first is that of options that name none.
+// Starters lists the starters; the first is the default.
 func Starters() []Starter { return []Starter{StartByUnit, StartByProcess} }
 
-// PageOpener gives a process its page of RDMA channels: channels.Engine, or a
-// driver that deals with page faults (handlers/part).
+// PageOpener opens a page of RDMA channels for a process. It is channels.Engine
+// or a driver that handles page faults (handlers/part).
 type PageOpener interface {
 	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
 
-// ExaNetOptions are the options of transport ExaNet. The zero value has
-// TR-488's, as far as it has any.
+// ExaNetOptions are the options of transport ExaNet. The zero value follows
+// TR-488 where the report gives a value.
 type ExaNetOptions struct {
-	// Start says who starts transfers; "" stands for StartByUnit.
+	// Start selects who starts transfers; "": StartByUnit.
 	Start Starter
-	// Touch has both sides touch each page of a large message's buffer before
-	// its transfer, so that it meets no page fault (the baseline of Psistakis
-	// et al., IEEE TPDS 2022): a page that is there takes a look at memory.
+	// Touch makes both sides touch each page of a large message's buffer before
+	// its transfer, so that the transfer meets no page fault. This is the
+	// baseline of Psistakis et al. (IEEE TPDS 2022). A page that is present
+	// costs one memory latency.
 	Touch bool
 	// PDID is the protection domain of the ranks; 0: gvas.DefaultPDID.
 	PDID gvas.PDID
-	// Depth is how many messages a mailbox holds, a power of two up to 65,536; 0: 256.
+	// Depth is the number of messages that a mailbox holds, a power of two up
+	// to 65,536; 0: 256.
 	Depth int
-	// State and RDMA are options of the libraries mailbox
-	// (exanet.Options.State) and rdma (all but the PDID).
+	// State holds options of the library mailbox (exanet.Options.State), RDMA
+	// the options of the library rdma, except the PDID.
 	State map[string]any
 	RDMA  rdma.Options
-	// Load makes the RDMA engine ready; nil: that of handlers/rdma, for which
-	// memory is there or comes by time-outs.
+	// Load loads the RDMA engine; nil: the engine of handlers/rdma. With that
+	// engine, memory must be present or comes after time-outs.
 	Load func(c *runtime.Cluster) (PageOpener, error)
 }
 
 // DefaultExaNetOptions returns the options of ExaNet-MPI: messages of up to 32
-// B are eager (TR-488 §5.2.1), and matching is the process's.
+// B are eager (TR-488 §5.2.1), and the process matches.
 func DefaultExaNetOptions() Options {
 	return Options{Transport: ExaNet, Matching: Host, Eager: exanetEager, Buffers: 1, BufferBytes: 1 << 10}
 }
 
-// validate reports what does not fit the transport.
+// validate reports options that the transport cannot have.
 func (o *ExaNetOptions) validate(all *Options, wrong func(option, format string, args ...any)) {
 	if all.transport() != ExaNet {
 		return

@@ -2,45 +2,45 @@ package mpi
 
 import "encoding/binary"
 
-// Messages of the packetizer: 24 B of control, and what is their own. With 32 B
-// of user data they are the 56 B of TR-488 §5.2.1.
+// A message of the packetizer has 24 B of control and then its own data. With
+// 32 B of user data this makes the 56 B of TR-488 §5.2.1.
 const (
 	controlBytes = 24
 	exanetEager  = 32
 	rtsBytes     = controlBytes + 8  // and the address of the data
-	ctsBytes     = controlBytes + 16 // and those of buffer and notification
+	ctsBytes     = controlBytes + 16 // and the addresses of buffer and notification
 	packetBytes  = controlBytes + exanetEager
 )
 
-// kinds of packets.
+// Kinds of packets.
 const (
 	packetEager = 1 + iota
-	packetRTS   // request to send: a large message, or one that is synchronous
-	packetCTS   // clear to send, for a process that starts the transfer itself
-	packetDone  // acknowledgement: the message has been received
+	packetRTS   // request to send: a large or synchronous message
+	packetCTS   // clear to send, if the sender's process starts the transfer
+	packetDone  // acknowledgement: the message is received
 )
 
-// packet is such a message as the library has it.
+// packet is a decoded message of the packetizer.
 type packet struct {
 	kind     uint8
-	wanted   bool // of an eager message: the sender is to be told that it has matched (synchronous)
+	wanted   bool // eager: the sender waits until it has matched (synchronous)
 	env      envelope
 	length   int
-	sequence uint32 // among the messages of its sender to its receiver: eager and RTS
-	id       uint32 // of the sender's request
-	address  uint64 // RTS: of the data; CTS: of the buffer
+	sequence uint32 // eager, RTS: number from this sender to this receiver
+	id       uint32 // the sender's request
+	address  uint64 // RTS: where the data is; CTS: where the buffer is
 	notify   uint64 // CTS
 	data     [exanetEager]byte
 }
 
 func (p packet) envelope() envelope { return p.env }
 
-// status is that of a receive of the message.
+// status returns the status of a receive of the message.
 func (p *packet) status() Status {
 	return Status{Source: p.env.source, Tag: p.env.tag, Bytes: p.length, Sequence: p.sequence & sequenceMask}
 }
 
-// bytes is how long it is.
+// bytes returns the length of the encoded packet.
 func (p *packet) bytes() int {
 	switch p.kind {
 	case packetEager:
@@ -77,7 +77,6 @@ func (p *packet) encode(b *[packetBytes]byte) []byte {
 	return b[:p.bytes()]
 }
 
-// decode reads a packet.
 func (p *packet) decode(b *[packetBytes]byte) {
 	le := binary.LittleEndian
 	*p = packet{

@@ -6,14 +6,15 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// StatusOf is what the tests read messages on the wire with.
+// StatusOf decodes a message on the wire for the tests.
 func StatusOf(match, data uint64) Status { return statusOf(envelopeOf(match), data) }
 
-// ProcOf is the process below a rank, whose memory is not all the library's.
+// ProcOf returns the process of a rank. Not all of its memory belongs to the
+// library.
 func ProcOf(r *Rank) *runtime.Proc { return r.p }
 
-// Observe has a rank of transport ExaNet or InfiniBand tell of each message and
-// its context as its turn comes.
+// Observe calls f for each message and its context, in the message's turn, on
+// transports ExaNet and InfiniBand.
 func Observe(r *Rank, f func(s Status, context int)) {
 	observe := func(e envelope, s Status) { f(s, int(e.context)) }
 	switch t := r.transport.(type) {
@@ -24,11 +25,12 @@ func Observe(r *Rank, f func(s Status, context int)) {
 	}
 }
 
-// StrategyOf is what a rank of transport InfiniBand pins memory with; it may be replaced.
+// StrategyOf returns the pinning strategy of a rank on InfiniBand, which a test
+// may replace.
 func StrategyOf(r *Rank) *pinning.Strategy { return &r.transport.(*overInfiniBand).strategy }
 
-// ConnectionsOf are what connects the ranks of a world.
+// ConnectionsOf returns the library that connects the ranks of a world.
 func ConnectionsOf(w *World) *rnr.Loaded { return w.carrier.(*infiniBandCarrier).library }
 
-// ContextOf is the context of a message on the wire.
+// ContextOf returns the context of a message on the wire.
 func ContextOf(match uint64) int { return int(envelopeOf(match).context) }

@@ -8,37 +8,42 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// When the buffers of a rank are full its portal table entry is disabled
-// (PTL_PT_FLOWCTRL): every message that comes then is refused, and its sender
-// learns it from the acknowledgement. As Open MPI's MTL over Portals 4 does,
-// senders keep what was refused, in order, and send it again when the receiver
-// has room: each first waits until nothing of it is under way to the receiver,
-// then says how many of its messages were refused; the receiver counts what it
-// has refused, so it knows when nothing that could overtake is under way any
-// more, enables the entry and calls the senders back. If all buffers still hold
-// messages without a receive, it adds buffers: what MPI has accepted for
-// sending may not depend on the order of receives.
+// When the buffers of a rank are full, its portal table entry is disabled
+// (PTL_PT_FLOWCTRL). Every message that arrives then is refused, and its sender
+// learns this from the acknowledgement. As in Open MPI's MTL over Portals 4,
+// senders keep the refused messages, in order, and send them again when the
+// receiver has room:
+//
+//   - Each sender first waits until none of its messages to the receiver is
+//     under way. It then sends the number of its messages that were refused.
+//   - The receiver counts what it refuses. When the numbers of the senders add
+//     up to its count, no message can overtake another. The receiver enables the
+//     entry and calls the senders back.
+//
+// If all buffers still hold messages without a receive, the receiver adds
+// buffers: MPI must not make a send that it has accepted depend on the order of
+// receives.
 
-// letter is a message, or the announcement of a large one, until it is
-// acknowledged. The send of an eager message is over before that, and its
-// memory may be used again: the letter has its bytes.
+// letter is a message, or the announcement of a large one, until its
+// acknowledgement. The send of an eager message completes earlier, and the
+// program may then reuse its memory. So the letter has a copy of the bytes.
 type letter struct {
 	id     uint32
-	q      *Request // whose message it is; nil when the send is over
+	q      *Request // the send; nil when it is complete
 	target int
 	status Status
 	env    envelope
 	large  bool
-	wait   bool           // the sender waits until it is received
-	data   []byte         // of an eager message
-	md     portals.Handle // of an announcement that carries data
-	// registered memory of the letter, to send the data again; the zero View:
-	// it has none yet
+	wait   bool           // the sender waits until the message is received
+	data   []byte         // bytes of an eager message
+	md     portals.Handle // for an announcement that carries data
+	// registered memory, to send the data again; the zero View: none yet
 	own      runtime.View
 	underway bool
 }
 
-// newLetter makes the letter of a send. The library keeps an eager message, so its core reads it.
+// newLetter makes the letter of a send. The library copies an eager message, so
+// the core reads its bytes.
 func (t *overPortals) newLetter(q *Request) (*letter, error) {
 	var l *letter
 	if n := len(t.paper); n > 0 {
@@ -57,24 +62,24 @@ func (t *overPortals) newLetter(q *Request) (*letter, error) {
 	return l, err
 }
 
-// flow is the sending to a rank that has refused a message.
+// flow is the state for a target that has refused a message.
 type flow struct {
 	target   int
-	queue    []*letter // to be sent, in order: those that were refused and those that came later
-	refused  int       // of them, those that the target does not know of yet
-	underway int       // messages to the target without an acknowledgement
+	queue    []*letter // to send, in order: refused messages and later ones
+	refused  int       // refused messages the target has not been told of
+	underway int       // messages to the target without acknowledgement
 }
 
-// Control messages have no bytes; their header data say what they are, and a number.
+// Control messages have no bytes. The header data hold a code and a number.
 const (
-	controlRefused  = iota // so many messages of mine were refused, and nothing of me is under way
-	controlGo              // send them again
-	controlTaken           // your message of this number has a receive
+	controlRefused  = iota // number of refused messages; none of the sender's is under way
+	controlGo              // send the refused messages again
+	controlTaken           // the message of this number has a receive
 	controlShift    = 32
 	controlAckBytes = 0
 )
 
-// flowTo returns the flow to a target, nil if all goes well.
+// flowTo returns the flow to a target; nil: it has refused nothing.
 func (t *overPortals) flowTo(target int) *flow {
 	for _, f := range t.flows {
 		if f.target == target {
@@ -84,7 +89,7 @@ func (t *overPortals) flowTo(target int) *flow {
 	return nil
 }
 
-// dispatch sends a message, or queues it behind those that were refused.
+// dispatch sends a message, or queues it behind refused ones.
 func (t *overPortals) dispatch(l *letter) error {
 	if f := t.flowTo(l.target); f != nil {
 		f.queue = append(f.queue, l)
@@ -93,7 +98,6 @@ func (t *overPortals) dispatch(l *letter) error {
 	return t.put(l)
 }
 
-// acknowledged acts on the acknowledgement of a message.
 func (t *overPortals) acknowledged(l *letter, refused bool) error {
 	l.underway = false
 	f := t.flowTo(l.target)
@@ -124,7 +128,8 @@ func (t *overPortals) acknowledged(l *letter, refused bool) error {
 	return nil
 }
 
-// delivered takes back the letter of a message that its target has, or has the announcement of.
+// delivered takes the letter back when its target has the message or
+// announcement.
 func (t *overPortals) delivered(l *letter) error {
 	l.q = nil
 	t.paper = append(t.paper, l)
@@ -134,8 +139,8 @@ func (t *overPortals) delivered(l *letter) error {
 	return t.ni.Objects().MDRelease(l.md)
 }
 
-// read ends the send of an eager message, whose memory the NIC has read. The
-// announcement of a large one ends nothing.
+// read completes the send of an eager message when the NIC has read its memory.
+// For the announcement of a large message it does nothing.
 func (t *overPortals) read(l *letter) {
 	if q := l.q; q != nil && !l.large {
 		l.q = nil
@@ -145,7 +150,7 @@ func (t *overPortals) read(l *letter) {
 	}
 }
 
-// taken tells the sender of a message that waits for it that the message has a receive.
+// taken reports to a sender that waits that its message has a receive.
 func (t *overPortals) taken(source int, data uint64) error {
 	if data&matching.Large != 0 || data&synchronous == 0 {
 		return nil
@@ -153,7 +158,7 @@ func (t *overPortals) taken(source int, data uint64) error {
 	return t.control(source, controlTaken, int(data&sequenceMask))
 }
 
-// matched ends the synchronous send of a message to target.
+// matched completes the synchronous send of a message to target.
 func (t *overPortals) matched(target, sequence int) {
 	i := slices.IndexFunc(t.waiting, func(q *Request) bool { return q.peer == target && int(q.status.Sequence) == sequence })
 	q := t.waiting[i]
@@ -166,12 +171,10 @@ func (t *overPortals) matched(target, sequence int) {
 	t.r.complete(q)
 }
 
-// control sends a control message.
 func (t *overPortals) control(target int, what, n int) error {
 	return t.ni.Put(portals.Put{MD: t.controls, Length: controlAckBytes, Target: t.r.world.places[target], PT: controlPT, HdrData: uint64(what)<<controlShift | uint64(n)})
 }
 
-// controlled acts on a control message.
 func (t *overPortals) controlled(ev *portals.Event) error {
 	source, n := t.r.world.at[ev.Initiator], int(uint32(ev.HdrData))
 	switch ev.HdrData >> controlShift {
@@ -193,12 +196,13 @@ func (t *overPortals) controlled(ev *portals.Event) error {
 	return nil
 }
 
-// recover enables the entry again if everything that was refused is known,
-// nothing can overtake it, and there is room. Without progress since it was
-// enabled last there is none: the device's unexpected headers are used up. The
-// process then takes the messages off the device: a receive that would free a
-// header may be one that the program posts only when a message has come that is
-// refused.
+// recover enables the entry again when all refused messages are known, nothing
+// can overtake them, and there is room.
+//
+// If nothing has made room since the entry was last enabled, the device has no
+// unexpected headers left. The process then takes the messages off the device.
+// It cannot wait for a receive to free a header: the program may post that
+// receive only after a message that is now refused.
 func (t *overPortals) recover() error {
 	all, err := t.allKnown()
 	if !all || err != nil || t.unloading {
@@ -212,7 +216,7 @@ func (t *overPortals) recover() error {
 			return err
 		}
 		t.progress++
-		if all, err = t.allKnown(); !all || err != nil { // that takes time
+		if all, err = t.allKnown(); !all || err != nil { // unload takes time
 			return err
 		}
 	}
@@ -220,7 +224,7 @@ func (t *overPortals) recover() error {
 		if err := t.grow(); err != nil {
 			return err
 		}
-		if all, err = t.allKnown(); !all || err != nil { // growing takes time
+		if all, err = t.allKnown(); !all || err != nil { // grow takes time
 			return err
 		}
 	}
@@ -238,13 +242,13 @@ func (t *overPortals) recover() error {
 	return nil
 }
 
-// allKnown reports whether senders have told of all messages that were refused.
+// allKnown reports whether senders have reported all refused messages.
 func (t *overPortals) allKnown() (bool, error) {
 	refused, err := t.ni.Objects().NIStatus(portals.SRDropCount)
 	return refused == t.known, err
 }
 
-// grow adds as many buffers as there are, all of which are full.
+// grow doubles the number of buffers; all of them are full.
 func (t *overPortals) grow() error {
 	for range len(t.buffers) {
 		if err := t.addBuffer(); err != nil {
@@ -256,7 +260,6 @@ func (t *overPortals) grow() error {
 	return nil
 }
 
-// addBuffer makes a buffer and links it.
 func (t *overPortals) addBuffer() error {
 	b := &buffer{index: len(t.buffers)}
 	b.addr = t.r.p.Alloc(t.c.o.BufferBytes).Addr()

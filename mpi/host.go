@@ -10,16 +10,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// hostForm is matching by the process, with a list of receives and one of messages.
+// hostForm is matching by the process: a list of receives and a list of
+// messages.
 type hostForm struct {
 	t          *overPortals
 	posted     requestList
 	unexpected arrivalList
 	free       *arrival
 	// number of the next message of each source; nil where memory is never
-	// late: they come in order
+	// late, because messages then come in order
 	next  map[int]uint32
-	early []arrival // messages that wait for earlier ones of their source
+	early []arrival // messages that wait for earlier ones from their source
 }
 
 func newHostForm(t *overPortals) *hostForm {
@@ -30,7 +31,7 @@ func newHostForm(t *overPortals) *hostForm {
 	return h
 }
 
-// arrival is a message in a buffer that has no receive yet.
+// arrival is a message in a buffer, without a receive yet.
 type arrival struct {
 	mark       poison.Mark
 	env        envelope
@@ -66,14 +67,15 @@ func (l *arrivalList) cut(a *arrival) {
 	}
 }
 
-// searched charges the process for the elements of a list that it has looked at.
+// searched charges the process for the list elements it looked at.
 func (h *hostForm) searched(elements int) { h.t.searchedList(elements) }
 
 func (t *overPortals) searchedList(elements int) {
 	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
 }
 
-// post searches the messages that are there and else appends the receive.
+// post searches the messages that have arrived. Without a match it appends the
+// receive.
 func (h *hostForm) post(q *Request) error {
 	looked := 0
 	for a := h.unexpected.first; a != nil; a = a.next {
@@ -93,12 +95,11 @@ func (h *hostForm) post(q *Request) error {
 	return nil
 }
 
-// unload has nothing to do: no message stays on the device.
+// unload does nothing: no message stays on the device.
 func (h *hostForm) unload() (bool, error) { return false, nil }
 
 func (h *hostForm) empty() {}
 
-// probe searches the messages that are there.
 func (h *hostForm) probe(env envelope) (Status, bool, error) {
 	looked := 0
 	for a := h.unexpected.first; a != nil; a = a.next {
@@ -113,10 +114,10 @@ func (h *hostForm) probe(env envelope) (Status, bool, error) {
 	return Status{}, false, nil
 }
 
-// await waits for an event, as every message is one.
+// await waits for any event, since every message is one.
 func (h *hostForm) await() error { return h.t.step() }
 
-// give takes back an arrival that has left its list.
+// give takes back an arrival that is in no list.
 func (h *hostForm) give(a *arrival) {
 	if a.mark.Release("mpi: an arrival"); poison.On {
 		*a = arrival{mark: a.mark}
@@ -125,10 +126,10 @@ func (h *hostForm) give(a *arrival) {
 	a.next, h.free = h.free, a
 }
 
-// arrived takes a message, and those that have waited for it. Messages of one
-// source do not overtake each other, but their events may: each buffer posts
-// its own in order, so that a message whose memory was late holds up what lies
-// behind it, and nothing in the next buffer.
+// arrived takes a message, and then the messages that waited for it. Messages
+// of one source do not overtake each other, but their events may. Each buffer
+// posts its events in order. So a message whose memory is late delays the
+// events behind it in its buffer, but not those in the next buffer.
 func (h *hostForm) arrived(ev *portals.Event) error {
 	b := h.t.buffers[uint32(ev.UserPtr)]
 	b.held++
@@ -154,7 +155,8 @@ func (h *hostForm) arrived(ev *portals.Event) error {
 	}
 }
 
-// match searches the receives for a message and else appends it to those without one.
+// match searches the receives for a message. Without a match it appends the
+// message to the unexpected ones.
 func (h *hostForm) match(a arrival) error {
 	looked := 0
 	for q := h.posted.first; q != nil; q = q.next {
@@ -177,7 +179,8 @@ func (h *hostForm) match(a arrival) error {
 	return nil
 }
 
-// receive copies a message to its place or, of a large one, starts to get the data.
+// receive copies a message to its place. For a large message it starts to get
+// the data.
 func (h *hostForm) receive(q *Request, a *arrival) error {
 	t := h.t
 	q.status = statusOf(a.env, a.data)
@@ -201,7 +204,7 @@ func (h *hostForm) receive(q *Request, a *arrival) error {
 	return h.reuse(a.buffer)
 }
 
-// reuse links a buffer again when it was full and is empty.
+// reuse links a buffer again if it was full and is now empty.
 func (h *hostForm) reuse(b *buffer) error {
 	if !b.full || b.held > 0 {
 		return nil

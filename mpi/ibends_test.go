@@ -12,9 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A receiver that is busy for two seconds, many times what a connection waits
-// for an answer, with buffers for one message or a few: all messages around the
-// eager limit come then, in order.
+// A receiver is busy for two seconds, many times the time-out of a connection,
+// with buffers for one message or a few. Then all messages around the eager
+// limit arrive, in order.
 func TestInfiniBandLateReceiver(t *testing.T) {
 	sizes := []int{0, 12 << 10, 12<<10 + 1, 1}
 	for _, buffers := range []int{1, 32} {
@@ -60,8 +60,8 @@ func TestInfiniBandLateReceiver(t *testing.T) {
 	}
 }
 
-// A program that has ended while its large message has no receive, and one that
-// waits for any of its requests: the error names the message.
+// One program has ended while its large message has no receive; another waits
+// for any of its requests. The error names the message.
 func TestInfiniBandStuck(t *testing.T) {
 	const large = 12<<10 + 1
 	send := func(r *mpi.Rank) error {

@@ -2,35 +2,35 @@ package mpi
 
 import "encoding/binary"
 
-// frameBytes is what the library sends with each message, and says to others beside.
+// frameBytes is the length of a frame, which goes with each message or alone.
 const frameBytes = 48
 
-// kinds of frames.
+// Kinds of frames.
 const (
 	frameEager = 1 + iota // a message, whose bytes follow
 	frameRTS              // request to send: a large message
-	frameCTS              // clear to send: a piece of it may be written
-	frameFIN              // the piece has been written
-	frameDone             // a synchronous message that is eager has been received
+	frameCTS              // clear to send: a piece may be written
+	frameFIN              // a piece has been written
+	frameDone             // a synchronous eager message is received
 	frameBye              // the program has ended: no more messages
 )
 
-// frame is what one rank says to another.
+// frame is a control record from one rank to another.
 type frame struct {
 	kind     uint8
-	wanted   bool // eager: the sender is to be told that it has matched (synchronous)
+	wanted   bool // eager: the sender waits until it has matched (synchronous)
 	env      envelope
 	length   int    // bytes of the message; CTS: of the piece
-	sequence uint32 // eager, RTS: among the messages of its sender to its receiver
-	id       uint32 // of the sender's request
-	ticket   uint32 // CTS, FIN: the receiver's name of the piece
-	at       uint64 // CTS: where the piece begins in the message
-	address  uint64 // CTS: where it goes
+	sequence uint32 // eager, RTS: number from this sender to this receiver
+	id       uint32 // the sender's request
+	ticket   uint32 // CTS, FIN: the receiver's number for the piece
+	at       uint64 // CTS: offset of the piece in the message
+	address  uint64 // CTS: where the piece goes
 }
 
 func (f frame) envelope() envelope { return f.env }
 
-// status is that of a receive of the message.
+// status returns the status of a receive of the message.
 func (f *frame) status() Status {
 	return Status{Source: f.env.source, Tag: f.env.tag, Bytes: f.length, Sequence: f.sequence & sequenceMask}
 }
@@ -55,7 +55,6 @@ func (f *frame) encode(b []byte) {
 	le.PutUint64(b[40:], f.address)
 }
 
-// decode reads a frame.
 func (f *frame) decode(b []byte) {
 	le := binary.LittleEndian
 	*f = frame{

@@ -5,43 +5,43 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// ibMessage is a message that has no receive yet.
+// ibMessage is a message without a receive.
 type ibMessage struct {
 	frame
-	// of an eager one: memory of the library; of the rank's own large one: the
-	// program's
+	// an eager message: memory of the library; a large message to the rank
+	// itself: memory of the program
 	data runtime.View
 }
 
 // ibSend is a send that waits for its receiver.
 type ibSend struct {
 	q    *Request
-	left int // bytes that have not been written
+	left int // bytes not yet written
 }
 
-// ibSent is a piece of a message that is written.
+// ibSent is a piece of a message that is being written.
 type ibSent struct {
 	of    *ibSend
 	lease *pinning.Lease
 	to    uint64 // address at the receiver
 }
 
-// ibTransfer is a large message that is being received.
 type ibTransfer struct {
 	q    *Request
 	f    frame
-	at   int // bytes of it that were asked for
-	left int // bytes that have not come
+	at   int // bytes asked for so far
+	left int // bytes that have not arrived
 }
 
-// ibPiece is a piece of one that was asked for.
+// ibPiece is a piece that the receiver has asked for.
 type ibPiece struct {
 	of    *ibTransfer
 	lease *pinning.Lease
 }
 
-// arrives searches the receives for a message and else keeps it; what has come
-// with it lies in a buffer of a connection, or where the rank itself has it.
+// arrives searches the receives for a message. Without a match it keeps the
+// message. payload is in a buffer of a connection, or in the rank's own memory
+// for a message to itself.
 func (t *overInfiniBand) arrives(f frame, payload runtime.View) error {
 	if t.observe != nil {
 		t.observe(f.env, f.status())
@@ -65,7 +65,8 @@ func (t *overInfiniBand) arrives(f frame, payload runtime.View) error {
 	return nil
 }
 
-// receive searches the messages that are there and else appends the receive.
+// receive searches the messages that have arrived. Without a match it appends
+// the receive.
 func (t *overInfiniBand) receive(q *Request) error {
 	i, looked := t.lists.find(q.env)
 	t.searched(looked)
@@ -85,7 +86,6 @@ func (t *overInfiniBand) receive(q *Request) error {
 	return err
 }
 
-// probe searches the messages that are there.
 func (t *overInfiniBand) probe(env envelope) (s Status, found bool, err error) {
 	i, looked := t.lists.find(env)
 	if i >= 0 {
@@ -95,10 +95,10 @@ func (t *overInfiniBand) probe(env envelope) (s Status, found bool, err error) {
 	return s, i >= 0, nil
 }
 
-// awaitProbe waits for anything: every message is something.
+// awaitProbe waits for any event, since every message is one.
 func (t *overInfiniBand) awaitProbe() error { return t.step() }
 
-// match receives an eager message, or begins with a large one.
+// match receives an eager message, or starts with a large one.
 func (t *overInfiniBand) match(q *Request, m *ibMessage) error {
 	q.status = m.status()
 	if err := t.r.fits(q); err != nil {
@@ -123,7 +123,7 @@ func (t *overInfiniBand) match(q *Request, m *ibMessage) error {
 	return nil
 }
 
-// deposit lets the process copy a message to its place.
+// deposit makes the process copy a message to its place.
 func (t *overInfiniBand) deposit(q *Request, from runtime.View) error {
 	if q.typed != nil {
 		q.typed.unpack(t.r, from)
@@ -142,7 +142,7 @@ func (t *overInfiniBand) deposit(q *Request, from runtime.View) error {
 	return nil
 }
 
-// done tells the sender of a message that it has been received.
+// done reports to the sender that its message is received.
 func (t *overInfiniBand) done(m *ibMessage) error {
 	if p := t.peers[m.env.source]; p != nil {
 		return p.say(ibOutgoing{frame: frame{kind: frameDone, id: m.id}})
@@ -153,8 +153,8 @@ func (t *overInfiniBand) done(m *ibMessage) error {
 	return nil
 }
 
-// advance asks for pieces of messages and writes those that were asked for, as
-// far as there are leases.
+// advance asks for pieces of messages, and writes pieces that receivers asked
+// for, while there are leases.
 func (t *overInfiniBand) advance() error {
 	for len(t.transfers) > 0 && len(t.tickets) < t.leases {
 		if err := t.ask(t.transfers[0]); err != nil {
@@ -171,7 +171,7 @@ func (t *overInfiniBand) advance() error {
 	return nil
 }
 
-// ask asks for the next piece of a message.
+// ask asks the sender for the next piece of a message.
 func (t *overInfiniBand) ask(x *ibTransfer) error {
 	n := min(t.piece, x.f.length-x.at)
 	at := x.at
@@ -189,7 +189,7 @@ func (t *overInfiniBand) ask(x *ibTransfer) error {
 	return t.peers[x.f.env.source].say(ibOutgoing{frame: frame{kind: frameCTS, id: x.f.id, ticket: ticket, at: uint64(at), length: n, address: piece.lease.Addr}})
 }
 
-// write writes a piece of a message, and says so.
+// write writes a piece of a message and sends the FIN.
 func (t *overInfiniBand) write(f *frame) error {
 	s := t.sends[f.id]
 	t.writing++
@@ -200,7 +200,7 @@ func (t *overInfiniBand) write(f *frame) error {
 	return t.peers[s.q.peer].say(ibOutgoing{frame: frame{kind: frameFIN, ticket: f.ticket}, piece: &ibSent{of: s, lease: l, to: f.address}})
 }
 
-// written ends a piece that has left.
+// written handles a piece that has left.
 func (t *overInfiniBand) written(s *ibSent) error {
 	n := int(s.lease.Length)
 	if err := t.strategy.Release(t.r.p.Thread(), s.lease); err != nil {
@@ -214,7 +214,7 @@ func (t *overInfiniBand) written(s *ibSent) error {
 	return nil
 }
 
-// landed ends a piece that has come.
+// landed handles a piece that has arrived.
 func (t *overInfiniBand) landed(ticket uint32) error {
 	piece := t.tickets[ticket]
 	delete(t.tickets, ticket)

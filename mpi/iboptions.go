@@ -11,18 +11,18 @@ import (
 )
 
 // InfiniBandOptions are the options of transport InfiniBand. With the zero
-// value no memory of programs is pinned: the interface has page faults.
+// value no memory of programs is pinned, and the interface has page faults.
 type InfiniBandOptions struct {
-	// Pinning is how memory of large messages becomes ready for the interface;
-	// Kind "" stands for none. Copy is the library's own. A bound holds for the
-	// rank: at least 4 pages, or buckets. Buffer of bounce buffers: 0 stands
-	// for 4 MiB; at least 4 times Piece and a page.
+	// Pinning is the strategy that makes the memory of large messages ready for
+	// the interface; Kind "": none. The library sets Copy. A bound applies to
+	// each rank and is at least 4 pages, or 4 buckets. Buffer, for bounce
+	// buffers, is at least 4 times Piece plus a page; 0: 4 MiB.
 	Pinning pinning.Options
-	// Piece is how many bytes of a message are made ready and transferred at a
-	// time, a multiple of 4 KiB; 0: all of them, as far as the bound lets two
-	// messages be received and two be sent, and 64 KiB of bounce buffers, so
-	// that copies and transfers overlap (Open MPI 1.x:
-	// btl_openib_max_send_size).
+	// Piece is the number of bytes of a message that are made ready and
+	// transferred at a time, a multiple of 4 KiB. 0: the whole message; with a
+	// bound, only so much that a rank can receive two messages and send two at
+	// a time. With bounce buffers 0 stands for 64 KiB, so that copies and
+	// transfers overlap (Open MPI 1.x: btl_openib_max_send_size).
 	Piece int
 	// Connections are the options of handlers/rnr.
 	Connections rnr.Options
@@ -34,20 +34,18 @@ const (
 	bounceBuffer = 4 << 20
 	ibEager      = 12 << 10 // Open MPI 1.x: btl_openib_eager_limit
 	ibBuffers    = 32
-	maxLeases    = 16 // pieces that a rank sends, and receives, at a time: ours
+	maxLeases    = 16 // pieces a rank sends, and receives, at a time: our choice
 )
 
 // DefaultInfiniBandOptions returns the options of MPI over reliable
-// connections: messages of up to 12 KiB are eager, each connection has 32
+// connections. Messages of up to 12 KiB are eager, and each connection has 32
 // buffers for them.
 func DefaultInfiniBandOptions() Options {
 	return Options{Transport: InfiniBand, Matching: Host, Eager: ibEager, Buffers: ibBuffers, BufferBytes: ibEager + frameBytes}
 }
 
-// kind is the strategy.
 func (o *InfiniBandOptions) kind() string { return cmp.Or(o.Pinning.Kind, pinning.NoneKind) }
 
-// strategy is what the strategy of a rank is made of.
 func (o *InfiniBandOptions) strategy() pinning.Options {
 	p := o.Pinning
 	if p.Kind = o.kind(); p.Kind == pinning.BounceKind {
@@ -56,27 +54,29 @@ func (o *InfiniBandOptions) strategy() pinning.Options {
 	return p
 }
 
-// grain is the unit of what is pinned.
+// grain returns the unit of pinning.
 func (o *InfiniBandOptions) grain() uint64 { return max(o.Pinning.Bucket, host.PageBytes) }
 
-// room is how many bytes are pinned at most at a time for messages; no bound: ok is false.
+// room returns the most bytes that are pinned for messages at a time; false:
+// there is no bound.
 func (o *InfiniBandOptions) room() (bytes uint64, ok bool) {
 	p := o.strategy()
 	switch p.Kind {
 	case pinning.CacheKind, pinning.FirehoseKind:
 		return p.Bound, p.Bound > 0
-	// pieces are of any length, and lie anywhere: half of it has a hole that is
-	// large enough
+	// Pieces have any length and place. If half of the buffer is free, some
+	// hole in it is large enough.
 	case pinning.BounceKind:
 		return p.Buffer / 2, true
 	}
 	return 0, false
 }
 
-// piece is how many bytes of a message are made ready at a time, and leases how
-// many pieces a rank may send, and as many receive, at a time. A piece begins
-// anywhere: it takes a page, or bucket, more. What is received can so never
-// take the room of what is sent, which others wait for.
+// piece returns the number of bytes of a message that are made ready at a time.
+// leases is the number of pieces that a rank may send, and also receive, at a
+// time. A piece may begin anywhere, so it takes one page, or bucket, more.
+// Received pieces can thus never take the room of sent pieces, for which other
+// ranks wait.
 func (o *InfiniBandOptions) piece() (bytes uint64, leases int) {
 	room, bounded := o.room()
 	bytes = uint64(o.Piece)
@@ -96,13 +96,13 @@ func (o *InfiniBandOptions) piece() (bytes uint64, leases int) {
 	return bytes, int(min(room/2/o.most(bytes), maxLeases))
 }
 
-// most is what a piece takes at most of what may be pinned.
+// most returns the most memory that a piece takes of the room.
 func (o *InfiniBandOptions) most(piece uint64) uint64 {
 	grain := o.grain()
 	return (piece+grain-1)/grain*grain + grain
 }
 
-// validate reports what does not fit the transport.
+// validate reports options that the transport cannot have.
 func (o *InfiniBandOptions) validate(all *Options, wrong func(option, format string, args ...any)) {
 	if all.transport() != InfiniBand {
 		return
@@ -122,7 +122,7 @@ func (o *InfiniBandOptions) validate(all *Options, wrong func(option, format str
 	}
 	p := o.strategy()
 	if p.Kind == pinning.BounceKind {
-		// the rank's own comes with the rank
+		// attach sets the rank's own Copy later
 		p.Copy = func(*host.Thread, uint64, uint64, uint64) error { return errors.ErrUnsupported }
 	}
 	if err := p.Validate(); err != nil {

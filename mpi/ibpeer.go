@@ -8,38 +8,36 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// ibPeer is the connection to another rank.
 type ibPeer struct {
 	t        *overInfiniBand
 	rank     int
 	conn     *rnr.Conn
-	seen     uint64 // of the connection's counter
+	seen     uint64 // value of the connection's counter at the last look
 	in, out  runtime.View
 	receives []*rnr.Work // one for each buffer
-	first    int         // of them, the one that ends next
-	slots    uint64      // buffers of out that were used
-	freed    uint64      // of them, those that may be used again
-	sending  []ibSending // work requests that have not ended, in order
+	first    int         // index of the receive that completes next
+	slots    uint64      // buffers of out used so far
+	freed    uint64      // how many of them are free again
+	sending  []ibSending // work requests that are not complete, in order
 	queue    []ibOutgoing
-	bye      bool // its program has ended
+	bye      bool // the other program has ended
 }
 
-// ibOutgoing is a frame that waits for room in the queue of a connection.
+// ibOutgoing is a frame that waits for room in a connection's queue.
 type ibOutgoing struct {
 	frame frame
-	// RTS, eager: the send; an eager one that is not synchronous is over when
-	// its bytes are in a buffer
+	// RTS, eager: the send; an eager send that is not synchronous is complete
+	// when its bytes are in a buffer
 	q     *Request
-	piece *ibSent // FIN: what is written before
+	piece *ibSent // FIN: the piece to write before it
 }
 
-// ibSending is a work request: a frame, or a piece of a message that is written.
+// ibSending is a work request: a frame, or the write of a piece.
 type ibSending struct {
 	work  *rnr.Work
 	piece *ibSent // nil: a frame
 }
 
-// connect makes the rank's end of the connection to another.
 func (t *overInfiniBand) connect(lib *rnr.Loaded, rank int) (*ibPeer, error) {
 	p := &ibPeer{t: t, rank: rank, receives: make([]*rnr.Work, t.o.Buffers)}
 	var err error
@@ -52,17 +50,14 @@ func (t *overInfiniBand) connect(lib *rnr.Loaded, rank int) (*ibPeer, error) {
 	return p, nil
 }
 
-// slot is the size of a buffer.
 func (t *overInfiniBand) slot() int { return frameBytes + t.o.Eager }
 
-// post posts a buffer.
 func (p *ibPeer) post(i int) (err error) {
 	n := p.t.slot()
 	p.receives[i], err = p.conn.PostReceive(p.in.Slice(i*n, (i+1)*n))
 	return err
 }
 
-// count is the value of the connection's counter.
 func (p *ibPeer) count() uint64 {
 	v, err := p.conn.NI().Objects().CTGet(p.conn.Signal())
 	if err != nil {
@@ -71,13 +66,13 @@ func (p *ibPeer) count() uint64 {
 	return v.Success
 }
 
-// say sends a frame, behind those that wait.
+// say sends a frame, behind the frames that wait.
 func (p *ibPeer) say(o ibOutgoing) error {
 	p.queue = append(p.queue, o)
 	return p.launch()
 }
 
-// launch sends what waits, as far as there is room.
+// launch sends waiting frames while there is room.
 func (p *ibPeer) launch() error {
 	for len(p.queue) > 0 && len(p.sending)+2 <= rnr.MaxWork && p.slots-p.freed < uint64(len(p.receives)) {
 		o := p.queue[0]
@@ -89,7 +84,6 @@ func (p *ibPeer) launch() error {
 	return nil
 }
 
-// send posts the work requests of a frame.
 func (p *ibPeer) send(o *ibOutgoing) error {
 	t := p.t
 	if s := o.piece; s != nil {
@@ -127,8 +121,8 @@ func (p *ibPeer) send(o *ibOutgoing) error {
 	return nil
 }
 
-// sent takes work requests that have ended: buffers may be used again, and
-// memory of messages is the program's.
+// sent handles completed work requests: buffers become free, and the memory of
+// messages belongs to the program again.
 func (p *ibPeer) sent() error {
 	for len(p.sending) > 0 && p.sending[0].work.Done() {
 		s := p.sending[0]
@@ -145,7 +139,7 @@ func (p *ibPeer) sent() error {
 	return p.launch()
 }
 
-// arrived takes frames that have come, and posts their buffers again.
+// arrived handles frames that have arrived, and posts their buffers again.
 func (p *ibPeer) arrived() error {
 	for p.receives[p.first].Done() {
 		if _, err := p.receives[p.first].Wait(); err != nil {
@@ -170,7 +164,6 @@ func (p *ibPeer) arrived() error {
 	return nil
 }
 
-// take acts on a frame.
 func (p *ibPeer) take(f frame, payload runtime.View) error {
 	t := p.t
 	switch f.kind {

@@ -11,26 +11,27 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// MPI over InfiniBand as MVAPICH and Open MPI do it (Liu, Wu, Panda, "High
+// MPI over InfiniBand follows MVAPICH and Open MPI (Liu, Wu, Panda, "High
 // Performance RDMA-Based MPI Implementation over InfiniBand", International
 // Journal of Parallel Programming 32(3), 2004; Woodall, Shipman, Bosilca,
 // Maccabe, "High Performance RDMA Protocols in HPC", EuroPVM/MPI 2006). Each
-// pair of ranks has a reliable connection. A message of up to Options.Eager
-// bytes is copied to a buffer of the library, sent to one that the other end
-// has posted, and copied out of that; those buffers are pinned for good. A
-// larger one is announced (RTS); when there is a receive for it the receiver
-// has its memory made ready, a piece at a time, and says where (CTS); the
-// sender has its own made ready, writes, and says so behind that (FIN): RDMA
-// write, no copy but those that a strategy of package pinning makes. The
-// process matches, in all calls that wait or test.
+// pair of ranks has a reliable connection.
 //
-// Nothing counts the buffers of the other end: when all are used its interface
-// asks this one's to pause, as with every receive that is late (the
-// hardware-based scheme of Liu, Panda, "Implementing Efficient and Scalable
-// Flow Control Schemes in MPI over InfiniBand", IPDPS 2004). A message without
-// a receive is copied to memory of the library, and its buffer posted again.
+// A message of up to Options.Eager bytes is copied to a buffer of the library,
+// sent to a buffer that the other end has posted, and copied out of it. These
+// buffers stay pinned. A larger message is announced (RTS). When it has a
+// receive, the receiver makes its memory ready, one piece at a time, and sends
+// the address (CTS). The sender makes its own memory ready, writes the piece by
+// RDMA, and sends a FIN behind it. There are no copies but those of a strategy
+// of package pinning. The process matches, in all calls that wait or test.
+//
+// No rank counts the free buffers of the other end. When all are in use, the
+// receiving interface asks the sending interface to pause, as with every late
+// receive (the hardware-based scheme of Liu, Panda, "Implementing Efficient and
+// Scalable Flow Control Schemes in MPI over InfiniBand", IPDPS 2004). A message
+// without a receive is copied to memory of the library, and its buffer is
+// posted again.
 
-// infiniBandCarrier is what the ranks have in common.
 type infiniBandCarrier struct {
 	o       Options
 	library *rnr.Loaded
@@ -47,8 +48,8 @@ func newInfiniBandCarrier(w *World) (carrier, error) {
 	return &infiniBandCarrier{w.o, lib}, nil
 }
 
-// attach implements carrier. The first buffer that is posted waits for the
-// other end: all connections are made before.
+// attach implements carrier. It makes all connections first, because posting
+// the first buffer waits for the other end.
 func (c *infiniBandCarrier) attach(r *Rank) (transport, error) {
 	t := &overInfiniBand{r: r, o: &c.o, peers: make([]*ibPeer, r.Size()), sends: map[uint32]*ibSend{}, tickets: map[uint32]*ibPiece{}}
 	var bytes uint64
@@ -81,7 +82,6 @@ func (c *infiniBandCarrier) attach(r *Rank) (transport, error) {
 	return t, nil
 }
 
-// overInfiniBand is the transport of a rank.
 type overInfiniBand struct {
 	r        *Rank
 	o        *Options
@@ -89,15 +89,15 @@ type overInfiniBand struct {
 	peers    []*ibPeer // by rank; nil: the rank itself
 	strategy pinning.Strategy
 	piece    int // bytes of a message that are made ready at a time
-	leases   int // pieces that are received, and as many sent, at a time
+	leases   int // most pieces received, and most sent, at a time
 
 	lists     matcher[ibMessage]
-	sends     map[uint32]*ibSend // that wait for their receiver, by their numbers
-	transfers []*ibTransfer      // large messages that have matched and of which not all is asked for
+	sends     map[uint32]*ibSend // sends that wait for their receiver, by number
+	transfers []*ibTransfer      // large messages that have matched, not yet asked for in full
 	tickets   map[uint32]*ibPiece
-	ticket    uint32  // given to pieces
+	ticket    uint32  // last number given to a piece
 	clear     []frame // CTSs that wait for a lease
-	writing   int     // leases of pieces that are sent
+	writing   int     // leases of pieces being sent
 	observe   func(envelope, Status)
 	handles   []portals.Handle
 	tests     []uint64
@@ -109,20 +109,18 @@ func (t *overInfiniBand) own(v runtime.View) error { return t.memory.own(t.r, v)
 
 func (t *overInfiniBand) limit() int { return maxMessage }
 
-// copy copies for bounce buffers.
 func (t *overInfiniBand) copy(_ *host.Thread, to, from, n uint64) error {
 	return t.r.p.CopyAt(to, from, n)
 }
 
-// message is the code of a message.
+// message charges the process for the code of a message.
 func (t *overInfiniBand) message() { t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message) }
 
-// searched charges the process for the elements of a list that it has looked at.
+// searched charges the process for the list elements it looked at.
 func (t *overInfiniBand) searched(elements int) {
 	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
 }
 
-// send starts to send a message.
 func (t *overInfiniBand) send(q *Request) error {
 	t.message()
 	f := frame{kind: frameEager, env: q.env, length: q.length, sequence: q.status.Sequence, id: q.id, wanted: q.synchronous}
@@ -138,7 +136,8 @@ func (t *overInfiniBand) send(q *Request) error {
 	return t.peers[q.peer].say(ibOutgoing{frame: f, q: q})
 }
 
-// toSelf matches a message to the rank itself, whose bytes stay where they are until then.
+// toSelf matches a message to the rank itself. The bytes stay in place until it
+// matches.
 func (t *overInfiniBand) toSelf(q *Request, f frame) error {
 	v, err := t.r.p.View(q.addr, q.length)
 	if err != nil {
@@ -153,7 +152,6 @@ func (t *overInfiniBand) toSelf(q *Request, f frame) error {
 	return nil
 }
 
-// step waits until something happens and acts on it.
 func (t *overInfiniBand) step() error {
 	for {
 		if acted, err := t.act(); acted || err != nil {
@@ -170,20 +168,21 @@ func (t *overInfiniBand) step() error {
 		if ni == nil {
 			return t.alone()
 		}
-		// A look at what has happened is charged to whoever acts.
+		// act charges the look at what has happened.
 		if _, _, err := ni.CTPollAt(t.handles, t.tests, runtime.Forever, 0); err != nil {
 			return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
 		}
 	}
 }
 
-// alone waits for ever: a rank without others waits for a message that it has not sent.
+// alone waits for ever: a rank without others waits for a message that nobody
+// sends.
 func (t *overInfiniBand) alone() error {
 	t.r.p.Thread().Wait("a message of its own")
 	return nil
 }
 
-// act acts on what has happened, and reports whether there was anything.
+// act handles what has happened; false: nothing has.
 func (t *overInfiniBand) act() (acted bool, err error) {
 	for _, p := range t.peers {
 		if p == nil || p.count() == p.seen {
@@ -214,8 +213,8 @@ func (t *overInfiniBand) ready() bool {
 	return false
 }
 
-// ended tells the others that no more messages come: whoever has heard that of
-// all may leave, and has taken all messages until then.
+// ended tells the other ranks that no more messages come. A rank may leave when
+// it has heard this from all: it has then taken all their messages.
 func (t *overInfiniBand) ended() error {
 	for _, p := range t.peers {
 		if p == nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// infiniBandWorld returns a world of ranks with reliable connections.
 func infiniBandWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
 	return worldWith(t, cleanup, "ib-npf", ranks, o, cfg, append([]string{"storage.read_latency=30us", "storage.write_latency=10us", "storage.bandwidth=2GB/s"}, overrides...)...)
 }
 
-// strategies are all of package pinning, with bounds that messages meet.
+// strategies returns all strategies of package pinning, with bounds that
+// messages reach.
 func strategies() []pinning.Options {
 	return []pinning.Options{
 		{Kind: pinning.NoneKind},
@@ -36,7 +36,6 @@ func strategies() []pinning.Options {
 	}
 }
 
-// drawInfiniBand draws a world on InfiniBand.
 func drawInfiniBand(rt *rapid.T, ranks int) *mpi.World {
 	o := mpi.DefaultInfiniBandOptions()
 	o.Eager = rapid.SampledFrom([]int{0, 7, 1000, 12 << 10}).Draw(rt, "eager")
@@ -55,9 +54,9 @@ func drawInfiniBand(rt *rapid.T, ranks int) *mpi.World {
 	return infiniBandWorld(rt, rt.Cleanup, ranks, o, cfg, overrides...)
 }
 
-// Whatever ranks send and receive, with every strategy, with pieces and bounds
-// of a few pages and networks that lose: every message arrives once and whole,
-// and the pairs are those of the dumb matcher.
+// Random programs with every strategy, with pieces and bounds of a few pages,
+// on networks that lose packets. Every message arrives once and whole, and
+// pairs up like in the simple matcher.
 func TestInfiniBandMatching(t *testing.T) {
 	var all mpi.Stats
 	worlds := 0
@@ -79,11 +78,11 @@ func TestInfiniBandMatching(t *testing.T) {
 	}
 }
 
-// Every strategy carries messages of all sizes both ways at once between three
-// ranks while a thief takes every page away that is not pinned, again and
-// again: every byte comes, every pin is undone, and the interface meets no
-// absent page unless nothing is pinned. A strategy that pins nothing although
-// it should is found that way (the last one).
+// Every strategy carries messages of all sizes in both directions between three
+// ranks, while a thief keeps taking away all pages that are not pinned. Every
+// byte arrives, every pin is undone, and the interface meets absent pages only
+// if nothing is pinned. The last strategy wrongly pins nothing, and the test
+// finds it.
 func TestInfiniBandThieves(t *testing.T) {
 	forgets := len(strategies())
 	for i, s := range append(strategies(), pinning.Options{Kind: pinning.CacheKind, Bound: 64 * pageBytes}) {
@@ -135,9 +134,9 @@ func TestInfiniBandThieves(t *testing.T) {
 	}
 }
 
-// robbed exchanges messages with both neighbours. All pages of one of two
-// buffers that can be taken away are, when the messages begin and in one of so
-// many turns.
+// robbed exchanges messages with both neighbours. It takes away all pages of
+// one of its two buffers that are not pinned: when the messages start, and then
+// at random, in one turn of every `every` turns.
 func robbed(r *mpi.Rank, every int) error {
 	sizes := []int{1, 4095, 12 << 10, 12<<10 + 1, 40000, 131072}
 	rng := rand.New(rand.NewPCG(uint64(r.Rank()), 3))
@@ -190,7 +189,8 @@ func robbed(r *mpi.Rank, every int) error {
 	return nil
 }
 
-// Collective operations over InfiniBand leave what a loop over all ranks says, with each strategy.
+// Collective operations over InfiniBand give the results of a loop over all
+// ranks, with each strategy.
 func TestInfiniBandCollectives(t *testing.T) {
 	ranks := []int{1, 2, 3, 5, 8, 13, 16}
 	if testing.Short() {
@@ -199,7 +199,7 @@ func TestInfiniBandCollectives(t *testing.T) {
 	for i, n := range ranks {
 		o := mpi.DefaultInfiniBandOptions()
 		o.Algorithms = mpi.AlgorithmChoices()[i%2]
-		o.Eager = 200 // with vectors of up to 3,000 B
+		o.Eager = 200 // vectors have up to 3,000 B
 		o.InfiniBand.Pinning = strategies()[i%len(strategies())]
 		if o.InfiniBand.Pinning.Kind == pinning.BounceKind {
 			o.InfiniBand.Piece = pageBytes
@@ -208,8 +208,8 @@ func TestInfiniBandCollectives(t *testing.T) {
 	}
 }
 
-// A synchronous send is over when its message has a receive, however short it
-// is, to another rank and to itself, over InfiniBand and over ExaNet.
+// A synchronous send of any length completes only when its message has a
+// receive: to another rank and to itself, over InfiniBand and over ExaNet.
 func TestSynchronous(t *testing.T) {
 	const late = 50 * sim.Microsecond
 	for i, n := range []int{0, 8, 50000, 0, 8, 5000, 50000} {
@@ -262,7 +262,7 @@ func TestSynchronous(t *testing.T) {
 	}
 }
 
-// Options that cannot be name what is wrong.
+// The errors for invalid options name the fault.
 func TestInfiniBandOptions(t *testing.T) {
 	for _, c := range []struct {
 		change func(o *mpi.Options)

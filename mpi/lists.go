@@ -31,19 +31,19 @@ func (e extents) own(r *Rank, v runtime.View) error {
 	return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", r.Rank(), n, addr)
 }
 
-// message is what a process matches receives with.
+// message is anything with an envelope that receives can match.
 type message interface{ envelope() envelope }
 
-// matcher has the lists of a process that matches: receives in the order of
-// posting, and messages that have none in the order in which they came. Who
-// searches is charged for the elements that were looked at.
+// matcher holds the lists of a process that matches: receives in the order of
+// posting, and messages without a receive in the order of arrival. The caller
+// charges for the elements looked at.
 type matcher[M message] struct {
 	posted     requestList
 	unexpected []M
 }
 
-// receiver finds the earliest receive that takes a message, and cuts it out of
-// its list; nil: there is none.
+// receiver removes and returns the earliest receive that takes a message; nil:
+// none does.
 func (l *matcher[M]) receiver(env envelope) (q *Request, looked int) {
 	for q := l.posted.first; q != nil; q = q.next {
 		looked++
@@ -55,8 +55,8 @@ func (l *matcher[M]) receiver(env envelope) (q *Request, looked int) {
 	return nil, looked
 }
 
-// find is the place of the earliest message that a receive with an envelope
-// takes, below 0 if there is none.
+// find returns the index of the earliest message that a receive takes; below 0:
+// none.
 func (l *matcher[M]) find(env envelope) (i, looked int) {
 	i = slices.IndexFunc(l.unexpected, func(m M) bool { return env.takes(m.envelope()) })
 	if i < 0 {
@@ -65,7 +65,6 @@ func (l *matcher[M]) find(env envelope) (i, looked int) {
 	return i, i + 1
 }
 
-// cut takes a message out of the list.
 func (l *matcher[M]) cut(i int) M {
 	m := l.unexpected[i]
 	l.unexpected = slices.Delete(l.unexpected, i, i+1)

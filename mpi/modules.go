@@ -11,41 +11,40 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Allreduce in the network interface: each communicator has a module
-// (handlers/allreduce) at each rank, which the process programs with a vector.
-// What modules do not take the process computes, as if there were none, and it
-// is counted why.
+// Allreduce in the network interface. At each rank, each communicator has a
+// module (handlers/allreduce), to which the process gives a vector. If the
+// modules do not take a call, the process computes it as usual, and the reason
+// is counted.
 
-// By says who computes Allreduce.
+// By selects who computes Allreduce.
 type By string
 
-// Who may compute it.
+// The choices.
 const (
-	// ByHost is the process, by messages.
+	// ByHost is the process, with messages.
 	ByHost By = "host"
-	// ByAccelerator is ExaNeSt's hardware (TR-488 §4.7), as far as it goes:
-	// sum, min and max of int32, float32 and float64 for whole QFDBs with a
-	// rank on each MPSoC, in order, up to 1,024 ranks. A run is 256 B of a
-	// vector, and the process starts one after the other.
+	// ByAccelerator is ExaNeSt's hardware (TR-488 §4.7) with its limits: sum,
+	// min and max of int32, float32 and float64, for whole QFDBs with a rank on
+	// each MPSoC, in order, up to 1,024 ranks. A run is 256 B of a vector, and
+	// the process starts one run after the other.
 	ByAccelerator By = "accelerator"
-	// ByBoards, ByDoubling and ByRing are algorithms of the same modules for
-	// any number of ranks (ByBoards: multiples of 4), anywhere, with several
-	// runs under way: handlers of sPIN.
+	// ByBoards, ByDoubling and ByRing are algorithms of the same modules as
+	// sPIN handlers. Ranks may be anywhere and of any number (ByBoards: a
+	// multiple of 4), and several runs are under way at a time.
 	ByBoards   By = "offload-boards"
 	ByDoubling By = "offload-doubling"
 	ByRing     By = "offload-ring"
 )
 
-// AllreduceChoices lists them; the first is that of options that name none.
+// AllreduceChoices lists the choices; the first is the default.
 func AllreduceChoices() []By { return []By{ByHost, ByAccelerator, ByBoards, ByDoubling, ByRing} }
 
 func (o Options) allreduce() By { return cmp.Or(o.Allreduce, ByHost) }
 
-// maxWindow is how many runs are under way at most.
 const maxWindow = 4096
 
-// Windows unless options say otherwise: enough that a run of doubling follows
-// the one before, and that a ring of moderate size is full.
+// Default windows: large enough that with doubling one run follows the other
+// without a gap, and that a ring of moderate size is full.
 const (
 	fewRuns  = 8
 	mostRuns = 128
@@ -63,7 +62,6 @@ func (o Options) window(ranks int) int {
 	return fewRuns
 }
 
-// moduleAlgorithms are those of the library.
 var moduleAlgorithms = map[By]uint32{
 	ByAccelerator: allreduce.Boards, ByBoards: allreduce.Boards, ByDoubling: allreduce.Doubling, ByRing: allreduce.Ring,
 }
@@ -82,33 +80,31 @@ func moduleOp(op *Op) uint16 {
 	return 0
 }
 
-// module is that of a communicator at a rank.
+// module is the module of a communicator at one rank.
 type module struct {
 	comm   *Comm
-	unit   *allreduce.Module // nil: there is none
-	why    string            // and why not
-	most   int               // bytes that the process gives it at a time; 0: all
-	jobs   []job             // calls, in order, the first of which is under way
-	begun  int               // bytes of the first that it was given
+	unit   *allreduce.Module // nil: the communicator has none
+	why    string            // reason why it has none
+	most   int               // most bytes given to it at a time; 0: no limit
+	jobs   []job             // calls in order; the first is under way
+	begun  int               // bytes of the first call given to it so far
 	active bool
 }
 
-// job is a call of Allreduce.
 type job struct {
 	s        *schedule
 	from, to runtime.View
 }
 
-// moduleSet is what a rank has of modules.
 type moduleSet struct {
-	any      *module // the first that was opened: its counter is that of all
+	any      *module // the first opened; all use its counter
 	active   []*module
-	seen     uint64 // calls that were over when the program looked last
+	seen     uint64 // completed calls at the program's last look
 	fellBack map[string]int64
-	internal bool // a call of the library's own, which nobody counts
+	internal bool // the library's own call, which is not counted
 }
 
-// loadModules makes the library ready, if it is asked for.
+// loadModules loads the library if the options ask for it.
 func (w *World) loadModules() (err error) {
 	if w.o.allreduce() != ByHost {
 		w.modules, err = allreduce.Load(w.c)
@@ -116,7 +112,8 @@ func (w *World) loadModules() (err error) {
 	return err
 }
 
-// unfit says why no module serves a communicator, "" if one does. All its ranks say the same.
+// unfit returns the reason why no module serves a communicator; "": one does.
+// The answer is the same at all its ranks.
 func (w *World) unfit(c *Comm) string {
 	n := c.Size()
 	if by := w.o.allreduce(); n%allreduce.Board != 0 && (by == ByAccelerator || by == ByBoards) {
@@ -143,7 +140,7 @@ func (w *World) unfit(c *Comm) string {
 	return ""
 }
 
-// openModule gives a communicator its module. late: the program is running.
+// openModule opens the module of a communicator. late: the program is running.
 func (c *Comm) openModule(late bool) error {
 	r, w := c.r, c.r.world
 	if w.modules == nil || c.Size() == 1 {
@@ -175,13 +172,12 @@ func (c *Comm) openModule(late bool) error {
 	if r.modules.any == nil {
 		r.modules.any = m
 	}
-	if late { // nobody begins before all have opened
+	if late { // all modules are open before the first call
 		return c.Barrier()
 	}
 	return nil
 }
 
-// closeModule gives the module back.
 func (c *Comm) closeModule() error {
 	if c.module == nil || c.module.unit == nil {
 		return nil
@@ -193,7 +189,7 @@ func (c *Comm) closeModule() error {
 	return nil
 }
 
-// refuses says why the module of a communicator does not take a call, "" if it does.
+// refuses returns the reason why a module does not take a call; "": it does.
 func (m *module) refuses(k *call) string {
 	if m.why != "" {
 		return m.why
@@ -207,7 +203,7 @@ func (m *module) refuses(k *call) string {
 	return ""
 }
 
-// offloads gives a call to the module of its communicator, if it takes it.
+// offloads gives a call to the module of its communicator, if that takes it.
 func (s *schedule) offloads(in, recv runtime.View) bool {
 	c := s.comm
 	if c.module == nil || in.Len() == 0 {
@@ -227,7 +223,7 @@ func (s *schedule) offloads(in, recv runtime.View) bool {
 	return true
 }
 
-// give begins a call, or has it wait for those before.
+// give starts a call, or queues it behind earlier ones.
 func (m *module) give(j job) error {
 	j.s.pending++
 	j.s.r.stats.Offloaded++
@@ -239,7 +235,7 @@ func (m *module) give(j job) error {
 	return m.next()
 }
 
-// next gives the module what is next of its first call.
+// next gives the module the next part of its first call.
 func (m *module) next() error {
 	r, j := m.comm.r, &m.jobs[0]
 	n := j.from.Len() - m.begun
@@ -260,7 +256,6 @@ func (m *module) next() error {
 	return nil
 }
 
-// modulesCount is how many calls of modules are over.
 func (r *Rank) modulesCount() uint64 {
 	v, err := r.modules.any.unit.NI().Objects().CTGet(r.modules.any.unit.Signal())
 	if err != nil {
@@ -269,12 +264,14 @@ func (r *Rank) modulesCount() uint64 {
 	return v.Success
 }
 
-// computed reports whether a call of a module is over that the program has not looked at.
+// computed reports whether a module has completed a call that the program has
+// not seen.
 func (r *Rank) computed() bool {
 	return len(r.modules.active) > 0 && r.modulesCount() > r.modules.seen
 }
 
-// collect looks at the calls that are over: at what their modules have written.
+// collect handles the completed calls: it looks at what their modules have
+// written.
 func (r *Rank) collect() error {
 	r.modules.seen = r.modulesCount()
 	r.looked()
@@ -306,7 +303,7 @@ func (r *Rank) collect() error {
 	return nil
 }
 
-// part notes that something that the schedule waits for is over.
+// part counts down one thing that the schedule waits for.
 func (s *schedule) part() {
 	if s.pending--; s.pending == 0 && !s.queued {
 		s.queued = true
@@ -314,14 +311,15 @@ func (s *schedule) part() {
 	}
 }
 
-// Fallback is a reason why calls of Allreduce were left to processes, and how many.
+// Fallback is a reason why processes computed calls of Allreduce, with their
+// number.
 type Fallback struct {
 	Why   string
 	Calls int64 // of all ranks
 }
 
-// Fallbacks lists why calls of Allreduce were computed by processes although
-// Options.Allreduce names modules, in the order of the reasons' texts.
+// Fallbacks lists why processes computed calls of Allreduce although
+// Options.Allreduce names modules. The list is sorted by reason.
 func (w *World) Fallbacks() (list []Fallback) {
 	sum := map[string]int64{}
 	for _, r := range w.ranks {

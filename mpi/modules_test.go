@@ -18,7 +18,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// reducers are worlds in which modules compute Allreduce: profile and options.
+// reducers returns profiles and options with which modules compute Allreduce.
 func reducers(by mpi.By) map[string]mpi.Options {
 	list := map[string]mpi.Options{
 		"exanest":  mpi.DefaultExaNetOptions(),
@@ -32,7 +32,7 @@ func reducers(by mpi.By) map[string]mpi.Options {
 	return list
 }
 
-// drawReduction makes a trial of Allreduce, half of them of what modules take.
+// drawReduction makes a trial of Allreduce. Modules take half of the trials.
 func drawReduction(seed uint64, i, size, most int) trial {
 	tr := draw(seed, i, size, most)
 	rng := rand.New(rand.NewPCG(seed, uint64(i)+1<<32))
@@ -44,7 +44,7 @@ func drawReduction(seed uint64, i, size, most int) trial {
 	return tr
 }
 
-// reductions has ranks call Allreduce, back to back and late, and other
+// reductions makes ranks call Allreduce, back to back and late, with other
 // operations between, on the world and on a part of it.
 func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mpi.World {
 	o.Ranks = ranks
@@ -92,9 +92,9 @@ func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mp
 	return w
 }
 
-// Allreduce by modules of the NIC leaves at every rank what a loop over all
-// ranks says, for any number of ranks, on any device, and among other messages;
-// what modules do not take processes compute, and it is counted why.
+// Allreduce by modules of the NIC gives every rank the result of a loop over
+// all ranks, for any number of ranks, on any device, and among other messages.
+// Processes compute what modules do not take, and the reasons are counted.
 func TestModules(t *testing.T) {
 	ranks := []int{1, 3, 8, 16}
 	if *stormRanks {
@@ -134,7 +134,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// Why processes compute what the accelerator does not.
+// The reasons why processes compute calls that the accelerator does not take.
 func TestFallbacks(t *testing.T) {
 	type call struct {
 		bytes int
@@ -195,8 +195,9 @@ func TestFallbacks(t *testing.T) {
 	}
 }
 
-// While a rank waits for a module its messages go on: one that waits for its
-// receive would otherwise hold up a rank that has not called yet.
+// While a rank waits for a module, its messages make progress. Otherwise a
+// message that waits for its receive would hold up a rank that has not called
+// yet.
 func TestModulesAndMessages(t *testing.T) {
 	for name, o := range reducers(mpi.ByDoubling) {
 		o.Ranks = 4
@@ -221,7 +222,7 @@ func TestModulesAndMessages(t *testing.T) {
 				if rank == 1 {
 					r.Compute(50 * sim.Microsecond)
 					big.Write()[9999] = 42
-					if err := c.Send(big, 0, 7); err != nil { // rank 0 waits for its module
+					if err := c.Send(big, 0, 7); err != nil { // rank 0 is waiting for its module
 						return err
 					}
 				}
@@ -230,7 +231,7 @@ func TestModulesAndMessages(t *testing.T) {
 					return err
 				}
 				require.EqualValues(t, 6, binary.LittleEndian.Uint32(v.Read()))
-				for i := range sums { // two at once, on one module
+				for i := range sums { // two calls at once, on one module
 					if sums[i], err = c.Iallreduce(mpi.InPlace, v.Slice(2048*i, 2048*i+1024), mpi.Int32, mpi.Max); err != nil {
 						return err
 					}
@@ -250,9 +251,8 @@ func TestModulesAndMessages(t *testing.T) {
 	}
 }
 
-// Sums of numbers that round have the bits that docs/mpi.md promises: of
-// recursive doubling those of the processes; of boards those of each board
-// first.
+// Sums that round have the bits that docs/mpi.md promises. Recursive doubling
+// gives the bits of the processes; boards add each board first.
 func TestOrderOfModules(t *testing.T) {
 	const n = 100
 	for _, by := range mpi.AllreduceChoices()[1:] {
@@ -295,7 +295,7 @@ func TestOrderOfModules(t *testing.T) {
 	}
 }
 
-// moduleSum is the sum of the ranks' elements in block b of a vector.
+// moduleSum returns the sum of the ranks' elements in block b of a vector.
 func moduleSum(by mpi.By, x []float64, b int) float64 {
 	sum := func(x []float64) float64 {
 		s := x[0]
@@ -318,8 +318,8 @@ func moduleSum(by mpi.By, x []float64, b int) float64 {
 	return balanced(folded(boards))
 }
 
-// A vector that is lost ends the run: an error names it and who waits in which
-// call. With an end-to-end transport it is sent again.
+// A lost vector ends the run. The error names it and the ranks that wait, with
+// their calls. With an end-to-end transport the vector is sent again.
 func TestModulesLose(t *testing.T) {
 	for _, reliable := range []bool{false, true} {
 		set := []string{"fabric.faults={loss: 0.2}"}
@@ -343,13 +343,14 @@ func TestModulesLose(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		// the cause, whom it keeps waiting in which call, and in what the simulator sees them wait
+		// the cause, then the waiting rank with its call, then the wait that
+		// the simulator sees
 		require.Regexp(t, `(?s)^\d+ messages were lost, the first: .* \(loss, fabric.faults\).*`+
 			`waits in Allreduce of 64 B \(sum of int32\) on world, its call 1 there.*nothing left to happen at .*still wait`, err.Error())
 	}
 }
 
-// Accelerated calls in the steady state allocate nothing.
+// After a warm-up, accelerated calls allocate nothing.
 func TestModulesAllocateNothing(t *testing.T) {
 	for _, by := range mpi.AllreduceChoices()[1:] {
 		for name, o := range reducers(by) {
@@ -380,7 +381,7 @@ func TestModulesAllocateNothing(t *testing.T) {
 			require.NoError(t, w.Run(context.Background()))
 			require.NoError(t, w.Cluster().Close())
 			if by == mpi.ByAccelerator && name != "exanest" || poison.On {
-				continue // processes compute it; with the tag invariants nothing is used again
+				continue // processes compute, or the tag invariants stops reuse
 			}
 			require.Less(t, after.Mallocs-before.Mallocs, uint64(rounds/2), "%s on %s", by, name)
 		}

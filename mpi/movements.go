@@ -2,8 +2,8 @@ package mpi
 
 import "github.com/spinsim/spinsim/runtime"
 
-// subtree is how many ranks, counted from the root, a rank's subtree in a
-// binomial tree has, and the distance to its parent.
+// subtree returns the number of ranks in a rank's subtree of a binomial tree,
+// and the distance to its parent. Ranks are counted from the root.
 func subtree(rel, size int) (ranks, parent int) {
 	if rel == 0 {
 		return size, 0
@@ -12,8 +12,8 @@ func subtree(rel, size int) (ranks, parent int) {
 	return min(parent, size-rel), parent
 }
 
-// scatter: down a binomial tree, each rank gets the blocks of its subtree. A
-// root other than rank 0 first brings them into the order of the tree, in
+// scatter sends blocks down a binomial tree: each rank gets the blocks of its
+// subtree. A root other than rank 0 first puts them into the tree's order, in
 // temporary memory.
 func (s *schedule) scatter(send, recv runtime.View, n, root int) {
 	me, size := s.comm.rank, s.comm.Size()
@@ -50,7 +50,8 @@ func (s *schedule) scatter(send, recv runtime.View, n, root int) {
 	}
 }
 
-// gather: up a binomial tree. send is nothing at the root if its block is in place.
+// gather collects blocks up a binomial tree. At the root send is InPlace if its
+// block is in place already.
 func (s *schedule) gather(send, recv runtime.View, n, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	if n == 0 {
@@ -80,8 +81,8 @@ func (s *schedule) gather(send, recv runtime.View, n, root int) {
 	s.fence()
 }
 
-// gatherAtRoot receives the blocks of the subtree at a distance, which may go
-// on at the beginning of recv.
+// gatherAtRoot receives the blocks of the subtree at distance d. They may wrap
+// around to the beginning of recv.
 func (s *schedule) gatherAtRoot(recv runtime.View, n, d int) {
 	me, size := s.comm.rank, s.comm.Size()
 	count := min(d, size-d)
@@ -98,7 +99,7 @@ func (s *schedule) gatherAtRoot(recv runtime.View, n, d int) {
 	s.copy(blocks(recv, 0, first+count-size, n), blocks(tmp, size-first, count, n))
 }
 
-// allgather chooses among the algorithms; the rank's own block is copied unless it is in place.
+// allgather also copies the rank's own block, unless it is in place.
 func (s *schedule) allgather(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	switch {
@@ -121,13 +122,13 @@ func (s *schedule) placed(to, send runtime.View) {
 	}
 }
 
-// bruckAllgather collects blocks in temporary memory, the rank's own first,
-// from ranks 1, 2, 4, ... further; then the core brings them into order. bounds
-// are those of the blocks, in the order of ranks.
+// bruckAllgather collects the blocks in temporary memory, the rank's own block
+// first, from the ranks 1, 2, 4, ... above. Then the core puts them into order.
+// bounds are the bounds of the blocks, in the order of ranks.
 func (s *schedule) bruckAllgather(send, recv runtime.View, bounds []int) {
 	me, size := s.comm.rank, s.comm.Size()
 	total := bounds[size]
-	at := func(i int) int { // where the block of rank me+i lies
+	at := func(i int) int { // the place of rank me+i's block
 		if me+i < size {
 			return bounds[me+i] - bounds[me]
 		}
@@ -147,7 +148,7 @@ func (s *schedule) bruckAllgather(send, recv runtime.View, bounds []int) {
 	s.copy(recv.Slice(0, bounds[me]), tmp.Slice(total-bounds[me], total))
 }
 
-// allgatherv is allgather with blocks of their own lengths and places.
+// allgatherv is allgather with a length and a place for each block.
 func (s *schedule) allgatherv(send, recv runtime.View, counts, places []int) {
 	me, size := s.comm.rank, s.comm.Size()
 	bounds := make([]int, size+1)
@@ -181,7 +182,7 @@ func (s *schedule) allgatherv(send, recv runtime.View, counts, places []int) {
 	}
 }
 
-// pipelinedRing is a ring that passes long blocks in pieces.
+// pipelinedRing is a ring that passes long blocks on in pieces.
 func (s *schedule) pipelinedRing(recv runtime.View, counts, places []int, total int) {
 	me, size := s.comm.rank, s.comm.Size()
 	left, right := (me-1+size)%size, (me+1)%size
@@ -212,7 +213,7 @@ func (s *schedule) pipelinedRing(recv runtime.View, counts, places []int, total 
 	}
 }
 
-// vector is a rank's blocks of a call with counts.
+// vector holds a rank's blocks, one for each rank, of their own lengths.
 type vector struct {
 	v              runtime.View
 	counts, places []int
@@ -226,7 +227,6 @@ func (b vector) block(i int) runtime.View {
 	return b.v.Slice(b.places[i], b.places[i]+b.counts[i])
 }
 
-// uniform is a vector of equal blocks.
 func uniform(v runtime.View, size, n int) vector {
 	b := vector{v: v, counts: make([]int, size), places: make([]int, size)}
 	for i := range size {
@@ -235,7 +235,6 @@ func uniform(v runtime.View, size, n int) vector {
 	return b
 }
 
-// alltoall chooses among the algorithms.
 func (s *schedule) alltoall(send, recv runtime.View, n int) {
 	size := s.comm.Size()
 	switch {
@@ -251,8 +250,8 @@ func (s *schedule) alltoall(send, recv runtime.View, n int) {
 	}
 }
 
-// bruckAlltoall: in step k a rank passes all blocks with bit k of their
-// distance on, packed by the core.
+// bruckAlltoall passes on, in step k, all blocks whose distance has bit k. The
+// core packs them first.
 func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(blocks(recv, 0, size-me, n), blocks(send, me, size, n))
@@ -272,8 +271,8 @@ func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
 	s.steps = append(s.steps, step{kind: stepReverse, to: recv, from: out})
 }
 
-// scatteredAlltoall starts receives from ranks further and further up and sends
-// to those further down, up to alltoallThrottle at once.
+// scatteredAlltoall receives from the ranks above and sends to the ranks below,
+// the nearest first, alltoallThrottle at a time.
 func (s *schedule) scatteredAlltoall(send, recv vector) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(recv.block(me), send.block(me))
@@ -293,7 +292,7 @@ func (s *schedule) scatteredAlltoall(send, recv vector) {
 	}
 }
 
-// pairwiseAlltoall exchanges with one pair of ranks after the other.
+// pairwiseAlltoall exchanges blocks with one pair of ranks after the other.
 func (s *schedule) pairwiseAlltoall(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(block(recv, me, n), block(send, me, n))
@@ -306,8 +305,8 @@ func (s *schedule) pairwiseAlltoall(send, recv runtime.View, n int) {
 	}
 }
 
-// replacingAlltoall exchanges in place, in an order that all ranks share: of
-// pairs (i, j) with i < j by i, then by j.
+// replacingAlltoall exchanges blocks in place. All ranks take the pairs (i, j)
+// with i < j in one order: by i, then by j.
 func (s *schedule) replacingAlltoall(b vector) {
 	me, size := s.comm.rank, s.comm.Size()
 	most := 0
@@ -315,7 +314,7 @@ func (s *schedule) replacingAlltoall(b vector) {
 		most = max(most, n)
 	}
 	tmp := s.temp(most)
-	for other := range size { // for me the order of the pairs is that of the other rank
+	for other := range size { // for this rank, the order of pairs is the order of the others
 		if other == me || b.counts[other] == 0 {
 			continue
 		}

@@ -13,10 +13,10 @@ type offload struct {
 	t    *overPortals
 	spin *portals.Spin // handlers of receives that a large message may match
 	me   portals.ME
-	// messages that the process has taken off the device, whose unexpected
-	// headers were used up; all came before those there
+	// messages that the process has taken off the device when unexpected
+	// headers ran out; all came before those on the device
 	kept arrivalList
-	came bool // unload has its message, or there is none
+	came bool // unload has a message, or there is none
 	none bool
 }
 
@@ -28,7 +28,8 @@ func newOffload(t *overPortals) (*offload, error) {
 	return &offload{t: t, spin: in.Spin}, nil
 }
 
-// post appends the entry. It has handlers only if it has room for a large message.
+// post appends the entry. It has handlers only if it is long enough for a large
+// message.
 func (o *offload) post(q *Request) error {
 	t := o.t
 	if a := o.find(q.env); a != nil {
@@ -53,8 +54,8 @@ func (o *offload) post(q *Request) error {
 	return err
 }
 
-// arrived ends a receive whose message is in its place, or takes an unexpected
-// message from its buffer.
+// arrived completes a receive whose message is in its place, or takes an
+// unexpected message from its buffer.
 func (o *offload) arrived(ev *portals.Event) error {
 	t := o.t
 	if ev.UserPtr == ptrKept {
@@ -92,7 +93,7 @@ func (o *offload) arrived(ev *portals.Event) error {
 	return nil
 }
 
-// find returns the first message that the process keeps and a receive takes, or nil.
+// find returns the first kept message that a receive takes; nil: none.
 func (o *offload) find(env envelope) (found *arrival) {
 	looked := 0
 	for a := o.kept.first; a != nil && found == nil; a = a.next {
@@ -106,7 +107,7 @@ func (o *offload) find(env envelope) (found *arrival) {
 	return found
 }
 
-// receive lets a receive have a message that the process keeps.
+// receive gives a kept message to a receive.
 func (o *offload) receive(q *Request, a *arrival) error {
 	t := o.t
 	q.status = statusOf(a.env, a.data)
@@ -125,9 +126,10 @@ func (o *offload) receive(q *Request, a *arrival) error {
 	return nil
 }
 
-// unload takes the unexpected messages off the device, one after the other:
-// none may be on its way from the device to the process when a receive is
-// posted, which would then find a later one.
+// unload takes the unexpected messages off the device. It takes one at a time,
+// until none is left, and no receive is posted meanwhile. Otherwise a receive
+// could find a later message while an earlier one is on its way from the device
+// to the process.
 func (o *offload) unload() (some bool, err error) {
 	t := o.t
 	for {
@@ -172,7 +174,7 @@ func (o *offload) keep(ev *portals.Event) error {
 	return nil
 }
 
-// probe searches the unexpected headers of the device.
+// probe searches the kept messages, then the unexpected headers of the device.
 func (o *offload) probe(env envelope) (Status, bool, error) {
 	t := o.t
 	if a := o.find(env); a != nil {
@@ -199,7 +201,8 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 	return t.found, t.isThere, nil
 }
 
-// await waits for an event or for a message that comes into a buffer, of which there is no event.
+// await waits for an event or for a message that enters a buffer, which has no
+// event.
 func (o *offload) await() error {
 	t := o.t
 	if event, err := t.ni.EQWaitOrCT(t.eq, t.count, t.counted+1); err != nil || !event {

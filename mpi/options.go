@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// Matching says who matches messages and receives.
+// Matching selects who matches messages and receives.
 type Matching string
 
 // The forms of matching.
@@ -19,49 +19,50 @@ const (
 	Offload Matching = "offload" // the NIC and its handlers
 )
 
-// Forms lists the forms of matching; the first is what the others are compared with.
+// Forms lists the forms of matching; the first is the baseline for the others.
 func Forms() []Matching { return []Matching{Host, Offload} }
 
 // Options describe the message passing library.
 type Options struct {
 	// Transport carries the messages; "" stands for Portals.
 	Transport Transport
-	// Matching says who matches messages over Portals.
+	// Matching selects who matches messages over Portals.
 	Matching Matching
-	// Eager is the largest message that is sent without waiting for its
-	// receive, in bytes; offloaded matching takes at least the 16 of an
+	// Eager is the length of the largest message that does not wait for its
+	// receive, in bytes. Offloaded matching takes at least 16, the length of an
 	// announcement.
 	Eager int
-	// Buffers is how many buffers of BufferBytes bytes each rank has at most
-	// for messages that come before their receives and, with Host, for all
-	// others, to begin with. A buffer is used again when all that came into it
-	// has been received; see the package comment for what happens when all are
-	// full.
+	// Buffers is the largest number of buffers, of BufferBytes bytes each, with
+	// which a rank starts. They take messages that come before their receives
+	// and, with Host, all other messages. A buffer is used again when all
+	// messages in it are received. The package comment explains full buffers.
 	Buffers, BufferBytes int
-	// PerNode is how many ranks a node has: rank r is a process of node r /
+	// PerNode is the number of ranks on a node: rank r is a process of node r /
 	// PerNode, counted from 0. 0 stands for 1.
 	PerNode int
-	// Places is the node of each rank, in place of what PerNode says; nil:
-	// none. There are as many ranks.
+	// Places, if not nil, is the node of each rank and replaces PerNode. Its
+	// length is the number of ranks.
 	Places []int
-	// Algorithms says how collective operations choose theirs; "" stands for ExaNetMPI.
+	// Algorithms selects the algorithms of collective operations; "":
+	// ExaNetMPI.
 	Algorithms Algorithms
-	// Allreduce says who computes Allreduce; "" stands for ByHost. Window is
-	// how many runs of a vector modules of the NIC have under way at a time, 1
-	// to 4096; 0: as many as suit the algorithm.
+	// Allreduce selects who computes Allreduce; "": ByHost. Window is the
+	// number of runs of a vector that modules of the NIC have under way at a
+	// time, 1 to 4096; 0: a number that suits the algorithm.
 	Allreduce By
 	Window    int
-	// ExaNet are the options of transport ExaNet; over it Buffers and BufferBytes mean nothing.
+	// ExaNet are the options of transport ExaNet, which ignores Buffers and
+	// BufferBytes.
 	ExaNet ExaNetOptions
-	// InfiniBand are the options of transport InfiniBand; over it Buffers is
-	// that of each connection, up to 64 in each direction, each for an eager
-	// message, and BufferBytes means nothing.
+	// InfiniBand are the options of transport InfiniBand. There Buffers counts
+	// the buffers of each connection, up to 64 in each direction, each for one
+	// eager message. BufferBytes is ignored.
 	InfiniBand InfiniBandOptions
-	// Ranks is the number of ranks; 0: as many as the cluster has room for.
+	// Ranks is the number of ranks; 0: all that the cluster has room for.
 	Ranks int
 }
 
-// Nodes is how many nodes so many ranks take.
+// Nodes returns the number of nodes for so many ranks.
 func (o Options) Nodes(ranks int) int { return (ranks + o.perNode() - 1) / o.perNode() }
 
 func (o Options) transport() Transport { return cmp.Or(o.Transport, Portals) }
@@ -70,17 +71,15 @@ func (o Options) algorithms() Algorithms { return cmp.Or(o.Algorithms, ExaNetMPI
 
 func (o Options) perNode() int { return max(1, o.PerNode) }
 
-// DefaultOptions returns the options of a form: messages up to 16 KiB are
-// eager, the rendezvous threshold that MPI libraries use on RDMA networks
-// (assumed: sPIN'17 gives none), and buffers for 256 of the largest of them.
+// DefaultOptions returns the options of a form. Messages of up to 16 KiB are
+// eager, the rendezvous threshold of MPI libraries on RDMA networks (assumed:
+// sPIN'17 gives none). Buffers hold 256 of the largest eager messages.
 func DefaultOptions(m Matching) Options {
 	return Options{Matching: m, Eager: 16 << 10, Buffers: 16, BufferBytes: 256 << 10}
 }
 
-// maxBuffers is how many buffers a rank has at most.
 const maxBuffers = 1 << 16
 
-// maxPerNode is how many ranks a node has at most.
 const maxPerNode = 4096
 
 // Validate reports options that make no sense.
@@ -127,9 +126,9 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unasked returns how much of a message of n bytes comes at most before the
-// receiver asks for it: all of an eager one, the announcement and a part of the
-// size of an eager one of a large one.
+// Unasked returns the most bytes of a message of n bytes that arrive before the
+// receiver asks for any: all of an eager message; of a large one the
+// announcement and at most Options.Eager bytes.
 func (o Options) Unasked(n int) int {
 	if n <= o.Eager {
 		return n

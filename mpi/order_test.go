@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 )
 
-// folded are the summands of docs/mpi.md: with p the largest power of two up to
-// n, of the first 2(n-p) ranks pairs are one.
+// folded returns the summands of docs/mpi.md. With p the largest power of two
+// up to n, the first 2(n-p) ranks are added in pairs.
 func folded(x []float64) (y []float64) {
 	p := 1
 	for 2*p <= len(x) {
@@ -26,7 +26,7 @@ func folded(x []float64) (y []float64) {
 	return append(y, x[2*rem:]...)
 }
 
-// balanced is the sum over the lower half plus that over the upper half.
+// balanced adds the sum over the lower half and the sum over the upper half.
 func balanced(x []float64) float64 {
 	if len(x) == 1 {
 		return x[0]
@@ -34,7 +34,7 @@ func balanced(x []float64) float64 {
 	return balanced(x[:len(x)/2]) + balanced(x[len(x)/2:])
 }
 
-// butterfly is the sum over the even places plus that over the odd ones.
+// butterfly adds the sum over the even places and the sum over the odd ones.
 func butterfly(x []float64) float64 {
 	if len(x) == 1 {
 		return x[0]
@@ -46,7 +46,8 @@ func butterfly(x []float64) float64 {
 	return butterfly(half)
 }
 
-// binomial is the sum over the first of span places plus that over the others, of those that exist.
+// binomial adds the sum over the first half of span places and the sum over the
+// second half. Places that do not exist add nothing.
 func binomial(x []float64, span int) float64 {
 	if span == 1 {
 		return x[0]
@@ -58,8 +59,8 @@ func binomial(x []float64, span int) float64 {
 	return sum
 }
 
-// prefix is the sum up to a rank: the bits of its number say which groups it
-// adds, the nearest first, each in front of the others.
+// prefix is the sum up to a rank. The bits of its number select the groups to
+// add, the nearest first, each in front of the sum so far.
 func prefix(x []float64, rank int) float64 {
 	sum := x[rank]
 	for d := 1; d <= rank; d *= 2 {
@@ -71,7 +72,7 @@ func prefix(x []float64, rank int) float64 {
 	return sum
 }
 
-// rotated are summands counted from the root.
+// rotated returns the summands counted from the root.
 func rotated(x []float64, root int) []float64 {
 	return append(append([]float64(nil), x[root:]...), x[:root]...)
 }
@@ -80,8 +81,8 @@ func same(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }
 
-// Sums of numbers that round are, bit for bit, those of the order in
-// docs/mpi.md, for short vectors and long ones.
+// Sums that round follow, bit for bit, the order in docs/mpi.md, for short and
+// long vectors.
 func TestOrderOfSummation(t *testing.T) {
 	const n = 600 // above 2048 B
 	for _, algorithms := range mpi.AlgorithmChoices() {

@@ -17,14 +17,13 @@ import (
 
 const pageBytes = 4096
 
-// demand is a page table whose pages come when they are touched. What programs
-// do without a touch is found because the memory of the tests is guarded
-// (package guard).
+// demand is a page table whose pages come when they are touched. The tests also
+// guard memory (package guard), which finds an access without a touch.
 type demand struct {
 	read, written map[uint64]bool
-	cost          sim.Time   // of a fault
-	thief         *rand.Rand // takes pages away at faults; nil: nobody does
-	firsts        int        // pages that came
+	cost          sim.Time   // of a page fault
+	thief         *rand.Rand // takes pages away at page faults; may be nil
+	firsts        int        // number of pages that came
 }
 
 func newDemand(cost sim.Time) *demand {
@@ -54,7 +53,7 @@ func (d *demand) Fault(t *host.Thread, p host.Pages, write bool) error {
 	}
 	if d.thief != nil {
 		for page := uint64(16); page < 256; page++ {
-			switch d.thief.IntN(12) { // rarely enough for two pages to be there at the same time
+			switch d.thief.IntN(12) { // rare enough that two pages can be present at once
 			case 0:
 				delete(d.read, page)
 				delete(d.written, page)
@@ -85,16 +84,16 @@ func drawPaging(rt *rapid.T) func(rank int) host.PageTable {
 	}
 }
 
-// What the ranks of one message touch first, in pages, and that it costs what
-// the page table says and nothing else.
+// The pages that the ranks of one message touch first. Each costs what the page
+// table charges, and nothing else does.
 //
-// The sender writes its message and, of a large one, the announcement. The
-// receiver reads all of its two pages at the end. Where its core takes part it
-// first reads what has come to a buffer (a page) and writes what it copies to
-// its own memory, whose first page it then has: one page more. An announcement
-// is read in the buffer, too; if a core fetches the message, it copies what
-// came with the announcement, if anything did. What the NIC deposits nobody
-// touches.
+// The sender writes its message and, for a large one, the announcement. The
+// receiver reads its two pages at the end. If its core takes part, it first
+// reads the data in a buffer (one page) and copies it to its own memory. The
+// first page of that memory is then present, so the total is one page more. An
+// announcement is also read in the buffer. If a core fetches the message, it
+// copies the data in the announcement, if there is any. Nobody touches data
+// that the NIC writes to its place.
 func TestFirstTouches(t *testing.T) {
 	const small, large = 700, 5000
 	for _, c := range []struct {
@@ -139,7 +138,8 @@ func TestFirstTouches(t *testing.T) {
 	}
 }
 
-// Under thieves that take pages at every fault, a storm on one buffer arrives whole.
+// A storm on one buffer arrives whole although thieves take pages at every page
+// fault.
 func TestStormWithThieves(t *testing.T) {
 	const senders, each, n = 6, 10, 3000
 	for _, form := range mpi.Forms() {

@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Persistent is a send or a receive whose arguments are checked and kept (MPI
-// 4.1 §3.9). Each Start is an operation of its own, with a request that is
-// waited for like any other.
+// Persistent is a send or a receive with stored, checked arguments (MPI 4.1
+// §3.9). Each Start is one operation, with a request to wait for like any
+// other.
 type Persistent struct {
 	c        *Comm
 	v        runtime.View
@@ -19,22 +19,22 @@ type Persistent struct {
 	active   bool
 }
 
-// SendInit prepares what Isend does.
+// SendInit prepares an Isend.
 func (c *Comm) SendInit(v runtime.View, target int, tag uint32) (*Persistent, error) {
 	return c.persistent(&Persistent{v: v, peer: target, tag: tag})
 }
 
-// SsendInit prepares what Issend does.
+// SsendInit prepares an Issend.
 func (c *Comm) SsendInit(v runtime.View, target int, tag uint32) (*Persistent, error) {
 	return c.persistent(&Persistent{v: v, peer: target, tag: tag, mode: mode{synchronous: true}})
 }
 
-// RsendInit prepares what Irsend does.
+// RsendInit prepares an Irsend.
 func (c *Comm) RsendInit(v runtime.View, target int, tag uint32) (*Persistent, error) {
 	return c.persistent(&Persistent{v: v, peer: target, tag: tag})
 }
 
-// RecvInit prepares what Irecv does.
+// RecvInit prepares an Irecv.
 func (c *Comm) RecvInit(v runtime.View, source int, tag uint32) (*Persistent, error) {
 	return c.persistent(&Persistent{v: v, peer: source, tag: tag, receives: true})
 }
@@ -51,7 +51,7 @@ func (c *Comm) persistent(p *Persistent) (*Persistent, error) {
 	return p, c.r.own(p.v)
 }
 
-// Start starts the operation, whose last request must have been given back.
+// Start starts the operation. Its previous request must have been given back.
 func (p *Persistent) Start() (*Request, error) {
 	if p.active {
 		return nil, fmt.Errorf("mpi: rank %d: a persistent operation with rank %d of %s, tag %d, is started while it is active", p.c.r.rank, p.peer, p.c.name, p.tag)
@@ -70,7 +70,7 @@ func (p *Persistent) Start() (*Request, error) {
 	return q, nil
 }
 
-// StartAll starts all operations, in their order, and appends their requests to qs.
+// StartAll starts the operations in order and appends their requests to qs.
 func (r *Rank) StartAll(qs []*Request, ps ...*Persistent) ([]*Request, error) {
 	for _, p := range ps {
 		q, err := p.Start()

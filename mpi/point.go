@@ -4,19 +4,20 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Isend starts to send the bytes of v, which must be memory of Rank.Alloc and
-// not change until the request is over. The message is eager if it is at most
-// Options.Eager bytes long, else it waits for its receive.
+// Isend starts to send the bytes of v, memory from Rank.Alloc that must not
+// change until the request is complete. A message of at most Options.Eager
+// bytes is eager; a longer one waits for its receive.
 func (c *Comm) Isend(v runtime.View, target int, tag uint32) (*Request, error) {
 	return c.isend("send", v, target, tag, mode{})
 }
 
-// Issend is Isend, but over only when the message has a receive.
+// Issend is Isend, but completes only when the message has a receive.
 func (c *Comm) Issend(v runtime.View, target int, tag uint32) (*Request, error) {
 	return c.isend("synchronous send", v, target, tag, mode{synchronous: true})
 }
 
-// Irsend is Isend to a receive that the program promises is posted. As in MPICH that gains nothing.
+// Irsend is Isend with the program's promise that the receive is posted. As in
+// MPICH, this gains nothing.
 func (c *Comm) Irsend(v runtime.View, target int, tag uint32) (*Request, error) {
 	return c.isend("ready send", v, target, tag, mode{})
 }
@@ -34,9 +35,8 @@ func (c *Comm) isend(what string, v runtime.View, target int, tag uint32, m mode
 	return c.r.startSend(v, c.Translate(target), envelope{source: c.r.rank, tag: tag, context: c.point()}, m)
 }
 
-// Irecv starts to receive a message into v, which must be memory of Rank.Alloc.
-// source may be AnySource, tag AnyTag. A message that is longer is an error of
-// the run.
+// Irecv starts to receive a message into v, memory from Rank.Alloc. source may
+// be AnySource, tag AnyTag. A longer message is an error that ends the run.
 func (c *Comm) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
 	if err := c.message("receive", v, source, AnySource, tag, true); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (c *Comm) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
 	return c.r.startReceive(v, c, envelope{source: c.Translate(source), tag: tag, context: c.point()}, nil)
 }
 
-// nobody is a request to or from ProcNull.
+// nobody returns a completed request to or from ProcNull.
 func (c *Comm) nobody() *Request {
 	q := c.r.newRequest()
 	c.r.complete(q)
@@ -91,7 +91,8 @@ func (c *Comm) Recv(v runtime.View, source int, tag uint32) (Status, error) {
 	return c.r.Wait(q)
 }
 
-// Sendrecv sends and receives at once, to and from any ranks. The two views must not overlap.
+// Sendrecv sends and receives at the same time, to and from any ranks. The two
+// views must not overlap.
 func (c *Comm) Sendrecv(send runtime.View, target int, sendTag uint32, receive runtime.View, source int, receiveTag uint32) (Status, error) {
 	if err := c.apart("sendrecv", send, receive); err != nil {
 		return Status{}, err
@@ -100,7 +101,7 @@ func (c *Comm) Sendrecv(send runtime.View, target int, sendTag uint32, receive r
 	return c.sendrecv(in, err, func() (*Request, error) { return c.Isend(send, target, sendTag) })
 }
 
-// sendrecv begins a send when a receive has begun, and waits for both.
+// sendrecv starts a send after a receive has started, and waits for both.
 func (c *Comm) sendrecv(in *Request, err error, send func() (*Request, error)) (Status, error) {
 	if err != nil {
 		return Status{}, err
@@ -118,7 +119,7 @@ func (c *Comm) sendrecv(in *Request, err error, send func() (*Request, error)) (
 }
 
 // SendrecvReplace sends the bytes of v and receives into v. As in MPICH 3.2.1
-// the core first copies what it sends.
+// the core first copies the bytes to send.
 func (c *Comm) SendrecvReplace(v runtime.View, target int, sendTag uint32, source int, receiveTag uint32) (Status, error) {
 	if err := c.message("sendrecv", v, target, 0, sendTag, false); err != nil {
 		return Status{}, err
@@ -136,10 +137,10 @@ func (c *Comm) SendrecvReplace(v runtime.View, target int, sendTag uint32, sourc
 	return c.Sendrecv(part, target, sendTag, v, source, receiveTag)
 }
 
-// Iprobe says whether a message has come that a receive would take now, and
-// which; source and tag may be wildcards. It acts on all that has arrived
-// first. If there is none it has taken at least one look at memory (host.poll),
-// so that a program may call it until there is.
+// Iprobe reports whether a message has come that a receive would take now, and
+// returns its status. source and tag may be wildcards. Iprobe first handles
+// everything that has arrived. If there is no message, at least one look at
+// memory (host.poll) has passed, so a program may call Iprobe in a loop.
 func (c *Comm) Iprobe(source int, tag uint32) (Status, bool, error) {
 	if err := c.message("probe", runtime.View{}, source, AnySource, tag, true); err != nil {
 		return Status{}, false, err
@@ -163,8 +164,8 @@ func (c *Comm) probed(source int, tag uint32) (Status, bool, error) {
 	return s, found, err
 }
 
-// Probe waits until there is a message that a receive would take, and says
-// which. source and tag may be wildcards.
+// Probe waits for a message that a receive would take, and returns its status.
+// source and tag may be wildcards.
 func (c *Comm) Probe(source int, tag uint32) (Status, error) {
 	s, found, err := c.Iprobe(source, tag)
 	c.r.call = "Probe"

@@ -26,7 +26,7 @@ func pair(t *testing.T, first, second func(r *mpi.Rank) error) {
 	}
 }
 
-// message is memory that holds n bytes made of seed.
+// message returns memory with n bytes made from seed.
 func message(r *mpi.Rank, n, seed int) (runtime.View, error) {
 	v, err := r.Alloc(n)
 	if err == nil {
@@ -35,7 +35,7 @@ func message(r *mpi.Rank, n, seed int) (runtime.View, error) {
 	return v, err
 }
 
-// isMessage checks that memory begins with the bytes of message.
+// isMessage checks that v begins with the n bytes of message.
 func isMessage(v runtime.View, n, seed int) error {
 	want := make([]byte, n)
 	fill(want, mpi.Status{Source: seed})
@@ -47,8 +47,8 @@ func isMessage(v runtime.View, n, seed int) error {
 
 const busy = 200 * sim.Microsecond
 
-// A synchronous send ends after its receive is posted, whatever the size, a
-// standard one of an eager message before.
+// A synchronous send of any size completes after its receive is posted. A
+// standard send of an eager message completes before.
 func TestSynchronousSend(t *testing.T) {
 	for _, n := range []int{0, 500, 5000} {
 		pair(t, func(r *mpi.Rank) error {
@@ -101,8 +101,8 @@ func TestSynchronousSend(t *testing.T) {
 	}
 }
 
-// A buffered send does not wait, the message is that at the time of the call,
-// and the memory is used again. Without room it is an error.
+// A buffered send does not wait, sends the bytes at the time of the call, and
+// its buffer is used again. Without room it returns an error.
 func TestBufferedSend(t *testing.T) {
 	pair(t, func(r *mpi.Rank) error {
 		c := r.World()
@@ -135,7 +135,7 @@ func TestBufferedSend(t *testing.T) {
 		_, err = r.DetachBuffer()
 		require.ErrorContains(t, err, "none is attached")
 		require.NoError(t, r.AttachBuffer(room.Slice(0, large)))
-		for range 5 { // one after the other
+		for range 5 { // one at a time
 			if _, err := c.Recv(v.Slice(0, 0), 1, 9); err != nil {
 				return err
 			}
@@ -178,8 +178,8 @@ func receiveBuffered(r *mpi.Rank) error {
 	return nil
 }
 
-// A probe sees the earliest message that a receive would take, does not take
-// it, and sees none of another communicator.
+// A probe finds the earliest message that a receive would take, leaves it
+// there, and finds none of another communicator.
 func TestProbe(t *testing.T) {
 	for _, n := range []int{3, 900, 5000} {
 		pair(t, func(r *mpi.Rank) error {
@@ -240,7 +240,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A program that asks again and again, as MPI programs do, gets on: every call in vain takes time.
+// A program may test in a loop, like MPI programs: every call that finds
+// nothing takes time.
 func TestAskingTakesTime(t *testing.T) {
 	pair(t, func(r *mpi.Rank) error {
 		r.Compute(busy)
@@ -295,7 +296,8 @@ func TestAskingTakesTime(t *testing.T) {
 	})
 }
 
-// Waits for any and for some of a list return what is over, in time, and leave the others.
+// Waits for any and for some of a list return completed requests in time, and
+// leave the others.
 func TestWaits(t *testing.T) {
 	pair(t, func(r *mpi.Rank) error {
 		v, err := message(r, 64, 1)
@@ -341,7 +343,7 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// Persistent operations carry what lies in their memory at each start.
+// A persistent operation carries the contents of its memory at each start.
 func TestPersistent(t *testing.T) {
 	const rounds = 6
 	program := func(r *mpi.Rank) error {
@@ -384,7 +386,8 @@ func TestPersistent(t *testing.T) {
 	pair(t, program, program)
 }
 
-// All ranks pass messages around a ring at once; the ends of a line have nobody.
+// All ranks pass messages around a ring at once. In a line, the ends have no
+// neighbour.
 func TestSendrecv(t *testing.T) {
 	for _, n := range []int{0, 100, 5000} {
 		for _, form := range mpi.Forms() {

@@ -6,20 +6,20 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// pool gives out memory of a rank in sizes of powers of two and takes it back.
+// pool gives out memory of a rank, in powers of two, and takes it back.
 type pool struct {
 	free [classes][]runtime.View
 }
 
 const (
 	classes   = 32
-	smallest  = 6       // the log of the smallest size, a cache line
-	slabBytes = 1 << 14 // least memory allocated at a time
+	smallest  = 6       // log2 of the smallest size, a cache line
+	slabBytes = 1 << 14 // least allocation
 )
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), smallest) }
 
-// get returns memory of n bytes, which put takes back; there may be more of it.
+// get returns at least n bytes; put takes them back.
 func (p *pool) get(r *Rank, n int) (runtime.View, error) {
 	class := classOf(n)
 	if len(p.free[class]) == 0 {

@@ -11,36 +11,36 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// form is what the forms of matching do differently.
+// form is one of the forms of matching.
 type form interface {
 	// post starts a receive.
 	post(q *Request) error
-	// arrived acts on a message: PUT or PUT_OVERFLOW.
+	// arrived handles a message: PUT or PUT_OVERFLOW.
 	arrived(ev *portals.Event) error
-	// unlinked and freed act on AUTO_UNLINK and AUTO_FREE of a buffer.
+	// unlinked and freed handle AUTO_UNLINK and AUTO_FREE of a buffer.
 	unlinked(b *buffer) error
 	freed(b *buffer) error
-	// unload takes unexpected messages off the device, if it keeps them there,
-	// and reports whether there were any.
+	// unload takes unexpected messages off the device, if the form keeps them
+	// there, and reports whether there were any.
 	unload() (bool, error)
-	// empty notes that unload has found no message.
+	// empty notes that the search of unload found no message.
 	empty()
-	// probe and await are those of a transport.
+	// probe and await do the work of transport's probe and awaitProbe.
 	probe(env envelope) (Status, bool, error)
 	await() error
 }
 
-// region is memory that the NIC may use, with its descriptor.
+// region is memory for the NIC, with its descriptor.
 type region struct {
 	addr, length uint64
 	md           portals.Handle
 }
 
-// buffer receives messages that have no place of their own yet.
+// buffer receives messages that have no place yet.
 type buffer struct {
 	index int
 	addr  uint64
-	held  int  // messages in it that have not been received
+	held  int  // messages in it that are not received yet
 	full  bool // its entry is unlinked
 }
 
@@ -49,31 +49,32 @@ const (
 	messagePT = 0 // messages and announcements
 	exposedPT = 1 // the data of large messages
 	controlPT = 2 // control messages, which need no buffer
-	unpackPT  = 3 // messages to oneself that handlers unpack; allocated with the first
+	unpackPT  = 3 // messages to oneself that handlers unpack; allocated at first use
 )
 
-// queueLength is more than the events that can be there at once; the queue grows as needed.
+// queueLength is more than the events that can wait at once; the queue grows as
+// needed.
 const queueLength = 1 << 28
 
-// What the user pointer of an operation or an entry names, beside the index in the low 32 bits.
+// A user pointer has one of these kinds, and an index in the low 32 bits.
 const (
 	ptrRequest uint64 = iota << 32
 	ptrBuffer
 	ptrLetter
-	ptrKept   // of the search for a message that the process is to keep
-	ptrSearch // of a probe
-	ptrUnpack // of a message to oneself
+	ptrKept   // search for a message that the process will keep
+	ptrSearch // search of a probe
+	ptrUnpack // message to oneself
 )
 
-// portalsCarrier is what the transports over Portals have in common.
+// portalsCarrier is the state that all transports over Portals share.
 type portalsCarrier struct {
 	o      Options
-	module *handlers.Plan // of offloaded matching
-	first  int            // bytes of a large message that travel with its announcement
+	module *handlers.Plan // the handlers of offloaded matching
+	first  int            // bytes of a large message in its announcement
 }
 
-// newPortalsCarrier loads what matching takes. With Offload it raises
-// Options.Eager where announcements are longer.
+// newPortalsCarrier loads the handlers of matching. With Offload it raises
+// Options.Eager to the length of an announcement if it is less.
 func newPortalsCarrier(w *World) (carrier, error) {
 	c := &portalsCarrier{o: w.o}
 	if w.o.Matching != Offload {
@@ -86,7 +87,9 @@ func newPortalsCarrier(w *World) (carrier, error) {
 	if c.module, err = module.Plan(matching.Header, matching.Payload, ""); err != nil {
 		return nil, err
 	}
-	// The announcement of a large message, with its first part, must fit where the shortest one does.
+	// The announcement, with its first part, must not be longer than the
+	// shortest large message, Eager+1 bytes: it goes where that message would
+	// go.
 	w.o.Eager = max(w.o.Eager, matching.AnnouncementSize)
 	c.o = w.o
 	mtu := int(w.c.Profile().Fabric.MTU)
@@ -96,7 +99,6 @@ func newPortalsCarrier(w *World) (carrier, error) {
 	return c, nil
 }
 
-// overPortals is the transport over Portals.
 type overPortals struct {
 	r        *Rank
 	c        *portalsCarrier
@@ -104,41 +106,41 @@ type overPortals struct {
 	eq       portals.Handle
 	form     form
 	memory   []region // registered, by address
-	latest   int      // the region used last
+	latest   int      // the region found last
 	slots    uint64   // unused memory for announcements
 	slotsEnd uint64
 	sends    []announced // by request
-	exposed  uint64      // tags given to large messages
+	exposed  uint64      // large messages exposed; gives them their tags
 	buffers  []*buffer
-	linked   int            // of them, those whose entries are linked
+	linked   int            // buffers whose entries are linked
 	controls portals.Handle // descriptor of control messages
 	letters  []*letter
-	paper    []*letter      // of them, those to be used again
-	flows    []*flow        // to ranks that have refused a message
+	paper    []*letter      // letters to use again
+	flows    []*flow        // to targets that have refused a message
 	waiting  []*Request     // synchronous sends of eager messages
-	count    portals.Handle // Offload: of messages that came into buffers
-	counted  uint64         // of them, those that were there at the last probe
-	found    Status         // by the search that probe has asked for
-	isThere  bool           // it has found one
-	searched bool           // it is over
-	event    portals.Event  // that step acts on
+	count    portals.Handle // Offload: counts messages that came into buffers
+	counted  uint64         // value of count at the last probe
+	found    Status         // result of the search of a probe
+	isThere  bool           // the search has found a message
+	searched bool           // the search is over
+	event    portals.Event  // the event that step handles
 
 	unpackers unpackers // Offload
 
-	// Of the own portal table entry, see flow.go.
+	// State of the rank's own portal table entry; see flow.go.
 	disabled  bool
-	known     uint64 // messages that it has refused, as their senders say
-	callers   []int  // those senders, to be called back
+	known     uint64 // refused messages that senders have reported
+	callers   []int  // senders to call back
 	unloading bool   // the process takes messages off the device
-	progress  uint64 // counts what may make room
-	enabledAt uint64 // progress when it was enabled last
+	progress  uint64 // counts events that may make room
+	enabledAt uint64 // progress when the entry was last enabled
 }
 
-// announced is what the announcement of a large message needs; the memory is
-// used again with its request.
+// announced is the memory for the announcement of a large message. The next use
+// of the same request takes it again.
 type announced struct {
 	slot uint64         // registered memory; 0: none yet
-	md   portals.Handle // of an announcement with a first part
+	md   portals.Handle // for an announcement with a first part
 }
 
 func (c *portalsCarrier) attach(r *Rank) (transport, error) {
@@ -183,7 +185,6 @@ func (c *portalsCarrier) attach(r *Rank) (transport, error) {
 
 func (t *overPortals) alloc(n int) (runtime.View, error) { return t.register(n, 0) }
 
-// register allocates memory with a descriptor.
 func (t *overPortals) register(n int, o portals.MDOptions) (runtime.View, error) {
 	v := t.r.p.Alloc(n)
 	md, err := t.ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(n), EQ: t.eq, Options: o})
@@ -194,7 +195,7 @@ func (t *overPortals) register(n int, o portals.MDOptions) (runtime.View, error)
 	return v, nil
 }
 
-// region returns the registered memory that holds n bytes at addr.
+// region returns the registered region with the n bytes at addr.
 func (t *overPortals) region(addr uint64, n int) (*region, error) {
 	if t.latest >= len(t.memory) || !t.memory[t.latest].holds(addr, n) {
 		t.latest = max(0, sort.Search(len(t.memory), func(i int) bool { return t.memory[i].addr > addr })-1)
@@ -220,7 +221,7 @@ func (t *overPortals) ready() bool { return t.ni.Objects().EQLen(t.eq) > 0 || t.
 
 func (t *overPortals) quiet() bool { return len(t.paper) == len(t.letters) }
 
-// ended and leave have nothing to do: what a rank has of others stays with its process.
+// ended and leave do nothing: a rank's Portals objects stay with its process.
 func (t *overPortals) ended() error { return nil }
 
 func (t *overPortals) leave() error { return nil }
@@ -237,7 +238,8 @@ func (t *overPortals) lost() error {
 	return nil
 }
 
-// send lets the target get a large message, and sends the bytes of any other.
+// send exposes a large message for the target to get, and sends the bytes of
+// any other message.
 func (t *overPortals) send(q *Request) error {
 	if q.length > t.c.o.Eager {
 		if err := t.expose(q); err != nil {
@@ -265,7 +267,7 @@ func (t *overPortals) receive(q *Request) error {
 	return t.advanced()
 }
 
-// overhead is the time of giving an operation to the NIC that package runtime
+// overhead charges the time to give the NIC an operation that package runtime
 // does not charge: appending an entry.
 func (t *overPortals) overhead() { t.r.p.Compute(t.r.p.Cluster().Profile().NIC.Overhead) }
 
@@ -293,8 +295,9 @@ func (t *overPortals) put(l *letter) error {
 	})
 }
 
-// place is where the bytes of a letter are: in the memory of its send, or, when
-// that is over and has other bytes, in the letter's own.
+// place returns the address of a letter's bytes. They are in the memory of its
+// send. When the send is complete, and the memory may have other bytes, they
+// are in the letter's own memory.
 func (t *overPortals) place(l *letter) (addr uint64, err error) {
 	switch {
 	case l.large:
@@ -312,7 +315,7 @@ func (t *overPortals) place(l *letter) (addr uint64, err error) {
 }
 
 // expose lets the target get the data of a large message, and writes its
-// announcement. GET says that all of it has left.
+// announcement. The GET event means that all data has left.
 func (t *overPortals) expose(q *Request) error {
 	t.exposed++
 	t.overhead()
@@ -333,7 +336,8 @@ func (t *overPortals) expose(q *Request) error {
 	return err
 }
 
-// slotsAtOnce is for how many announcements memory is registered at a time.
+// slotsAtOnce is the number of announcements for which memory is registered at
+// a time.
 const slotsAtOnce = 64
 
 // announce writes the announcement of a large message into the memory of its request.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Wait returns when a request is over, and gives it back.
+// Wait returns when a request is complete, and gives it back.
 func (r *Rank) Wait(q *Request) (Status, error) {
 	q.mark.Live("mpi: a request")
 	r.blocked = q
@@ -18,15 +18,16 @@ func (r *Rank) Wait(q *Request) (Status, error) {
 	return r.hand(q), nil
 }
 
-// hand gives a request that is over back.
+// hand gives a completed request back and returns its status.
 func (r *Rank) hand(q *Request) Status {
 	r.over.cut(q)
 	r.Free(q)
 	return q.status
 }
 
-// Next returns a request that is over, in the order in which they end, as soon
-// as there is one; nil if no request is active. The caller frees it.
+// Next waits for a completed request and returns it. Requests come in the order
+// of completion. The result is nil if no request is active. The caller frees
+// it.
 func (r *Rank) Next() (*Request, error) {
 	for r.over.first == nil && r.active > 0 {
 		if err := r.step(); err != nil {
@@ -36,10 +37,10 @@ func (r *Rank) Next() (*Request, error) {
 	return r.take(), nil
 }
 
-// Test acts on all that has arrived and returns a request that is over, or nil.
-// It does not wait, and takes no time if nothing has arrived: a program that
-// calls it until something is over needs Compute between the calls, or Tested
-// instead.
+// Test handles everything that has arrived and returns a completed request, or
+// nil. It does not wait, and takes no time if nothing has arrived. A program
+// that calls Test in a loop therefore needs Compute between the calls, or calls
+// Tested instead.
 func (r *Rank) Test() (*Request, error) {
 	if err := r.arrived(); err != nil {
 		return nil, err
@@ -55,7 +56,6 @@ func (r *Rank) take() *Request {
 	return q
 }
 
-// step waits for something to happen and acts on it.
 func (r *Rank) step() error {
 	if err := r.transport.step(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r *Rank) step() error {
 	return r.proceed()
 }
 
-// arrived acts on all that has happened.
+// arrived handles everything that has happened.
 func (r *Rank) arrived() error {
 	for r.transport.ready() {
 		if err := r.step(); err != nil {
@@ -73,10 +73,10 @@ func (r *Rank) arrived() error {
 	return nil
 }
 
-// looked takes the time of a look at memory in vain.
+// looked charges a look at memory that finds nothing.
 func (r *Rank) looked() { r.p.Look(r.p.Cluster().Profile().Host.Poll) }
 
-// finish waits until nothing that was sent needs the rank any more.
+// finish waits until no message still needs the rank that sent it.
 func (r *Rank) finish() error {
 	for _, s := range r.running {
 		return fmt.Errorf("mpi: rank %d: the program has ended, but %s has not been waited for", r.rank, s.call.describe(s.comm))
@@ -93,8 +93,8 @@ func (r *Rank) finish() error {
 	return r.transport.leave()
 }
 
-// ErrTruncate is wrapped by the error of a message that is longer than its
-// receive (MPI_ERR_TRUNCATE).
+// ErrTruncate is wrapped by the error for a message longer than its receive
+// (MPI_ERR_TRUNCATE).
 var ErrTruncate = errors.New("longer than its receive")
 
 // fits checks that a message has room in its receive.

@@ -17,7 +17,6 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An operation of a drawn program.
 type operation struct {
 	kind   int // send, receive, compute, test
 	peer   int
@@ -36,8 +35,8 @@ const (
 	opProbe
 )
 
-// smallTags are only used for eager messages, so that receives without room for
-// a large one can match them.
+// smallTags tags carry only eager messages, so that receives too short for a
+// large message can match them.
 const smallTags = 2
 
 const largest = 6000
@@ -75,17 +74,16 @@ func drawProgram(t *rapid.T, rank, ranks int) (ops []operation) {
 	return ops
 }
 
-// observed is what a rank saw: messages in the order in which they came,
-// receives in the order of posting with what each received.
+// observed is the view of a rank: messages in the order of arrival, and
+// receives in the order of posting with their results.
 type observed struct {
 	arrived  []arrival
 	posted   []operation
-	received []mpi.Status // Sequence ^0: nothing
-	early    []arrival    // messages whose turn has not come
-	late     int          // how often a message has had to wait for another
+	received []mpi.Status // Sequence ^0: nothing yet
+	early    []arrival    // messages that wait for earlier ones
+	late     int          // number of messages that had to wait for another
 }
 
-// arrival is a message with its context.
 type arrival struct {
 	mpi.Status
 	context int
@@ -94,7 +92,7 @@ type arrival struct {
 var nothing = mpi.Status{Sequence: ^uint32(0)}
 
 // recorder collects arrivals: with Offload when the NIC matches, with Host when
-// the process is told.
+// the process gets the event.
 type recorder struct {
 	form  mpi.Matching
 	rank  map[portals.ID]int
@@ -116,13 +114,14 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 		panic(err)
 	}
 	rank, is := r.rank[id]
-	if !is { // of somebody else's process
+	if !is { // of a process that is no rank
 		return
 	}
 	r.ranks[rank].arrives(arrival{mpi.StatusOf(bits, data), mpi.ContextOf(bits)})
 }
 
-// arrives notes a message; where events come out of order it takes its turn behind those before it.
+// arrives records a message. If events are out of order, the message waits for
+// earlier ones.
 func (o *observed) arrives(s arrival) {
 	o.early = append(o.early, s)
 	for {
@@ -142,14 +141,14 @@ func (o *observed) arrives(s arrival) {
 	}
 }
 
-// ofComms are the messages of point to point, not of collective operations.
+// ofComms returns the point-to-point messages, without collective operations.
 func (o *observed) ofComms() []arrival {
 	return slices.DeleteFunc(slices.Clone(o.arrived), func(a arrival) bool { return a.context%2 == 1 })
 }
 
-// match is matching as MPI 4.1 §3.5 says it, with a list and a loop: the
-// earliest message that a receive accepts, for the receives in the order of
-// posting, does not depend on when they were posted, only on the two orders.
+// match is MPI 4.1 §3.5 with a list and a loop: each receive, in the order of
+// posting, gets the earliest message that it accepts. The result depends only
+// on the two orders, not on when receives were posted.
 func match(o *observed) []mpi.Status {
 	var got []mpi.Status
 	for range o.posted {
@@ -166,7 +165,6 @@ func match(o *observed) []mpi.Status {
 	return got
 }
 
-// driver carries out the program of a rank.
 type driver struct {
 	*mpi.Rank
 	seen            *observed
@@ -175,8 +173,8 @@ type driver struct {
 	sends, received int
 }
 
-// program runs the operations of a rank and then receives what is left of
-// expected messages into receives for anything.
+// program runs the operations of a rank. Then it posts receives for anything,
+// until all expected messages have come.
 func program(r *mpi.Rank, ops []operation, expected [2]int, o *observed) error {
 	copied, err := r.World().Dup()
 	if err != nil {
@@ -246,7 +244,6 @@ func (d *driver) do(op operation) error {
 	return nil
 }
 
-// over checks what a receive has received.
 func (d *driver) over(q *mpi.Request) error {
 	defer d.Free(q)
 	if !q.Receives() {
@@ -264,17 +261,16 @@ func (d *driver) over(q *mpi.Request) error {
 	return nil
 }
 
-// Whatever ranks send and receive, and in both forms: every message arrives
-// once and whole, and the pairs are those of the dumb matcher, in the order of
-// sending between two ranks. That holds also where hardly any message finds a
-// buffer, or room for its header, and where pages have to be brought in and go
-// again.
+// Random programs in both forms: every message arrives once and whole, pairs up
+// like in the simple matcher, and keeps the order of sending between two ranks.
+// This also holds when few messages find a buffer or room for their header, and
+// when pages come late and go again.
 func TestMatching(t *testing.T) {
 	late := matchingOf(t, func(*rapid.T) runtime.Config { return runtime.Config{} })
 	require.Zero(t, late, "events come in the order of their messages where memory is not late")
 }
 
-// And where memory that the NIC reaches for is absent and tarries.
+// The same with memory that is absent, and late, when the NIC accesses it.
 func TestMatchingOnFaultyMemory(t *testing.T) {
 	matchingOf(t, func(rt *rapid.T) runtime.Config {
 		chance := rapid.SampledFrom([]float64{0, 0.05, 0.3})
@@ -338,7 +334,7 @@ func matchingOf(t *testing.T, drawConfig func(*rapid.T) runtime.Config) (late in
 					}
 				}
 			})
-			if worlds >= 100 { // in short there are too few to say anything about that
+			if worlds >= 100 { // short runs have too few
 				require.Greater(t, resent, worlds/5, "too few messages were refused to say anything")
 			}
 		})

@@ -8,70 +8,70 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Rank is a process with its end of the library. Its methods are for the
-// program given to World.Spawn only.
+// Rank is a process with its end of the library. Only the program given to
+// World.Spawn may call its methods.
 type Rank struct {
-	// What messages need, side by side:
+	// For every message, side by side:
 	transport transport
 	p         *runtime.Proc
 	free      requestList
 	active    int         // requests that are not done
-	runnable  []*schedule // of those below whose requests are over
+	runnable  []*schedule // schedules in running whose requests are complete
 	modules   moduleSet
 	world     *World
 	rank      int
 	stats     Stats
-	over      requestList // requests that are done and were not handed out
+	over      requestList // completed requests not yet handed out
 	sequence  []uint32    // messages sent to each rank
-	running   []*schedule // whose steps are not all done
-	idle      []*schedule // to be used again
+	running   []*schedule // schedules with steps left
+	idle      []*schedule // schedules to use again
 	temporary pool
 
 	requests []*Request
 	world0   Comm // the communicator of all ranks
 	comms    []*Comm
-	disjoint map[times]bool        // elements that may be received into
-	attached attached              // memory for buffered sends
-	call     string                // what the program waits in, beside requests
-	blocked  *Request              // what it waits for
+	disjoint map[times]bool        // elements checked for receives
+	attached attached              // buffer for buffered sends
+	call     string                // the call in which the program waits, if not for a request
+	blocked  *Request              // the request for which it waits
 	ended    bool                  // the program has returned
-	contexts [maxComms / 64]uint64 // a bit for each communicator that the rank has not
+	contexts [maxComms / 64]uint64 // one bit per communicator; set: free
 }
 
 func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
 	r := &Rank{world: w, rank: rank, p: p, sequence: make([]uint32, w.Size())}
 	var err error
 	r.initComms()
-	if err = r.world0.openModule(false); err != nil { // before anything takes time: others may begin
+	if err = r.world0.openModule(false); err != nil { // first: once time passes, other ranks may begin
 		return nil, err
 	}
 	r.transport, err = w.carrier.attach(r)
 	return r, err
 }
 
-// Rank is the number of the rank.
+// Rank returns the number of the rank.
 func (r *Rank) Rank() int { return r.rank }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (r *Rank) Size() int { return r.world.Size() }
 
-// Proc is the process of the host that the rank is.
+// Proc returns the process of the rank.
 func (r *Rank) Proc() *runtime.Proc { return r.p }
 
-// Now is the present time.
+// Now returns the present time.
 func (r *Rank) Now() sim.Time { return r.p.Now() }
 
-// Compute occupies the rank's core for d, at least 0. With Host no message
-// makes progress meanwhile.
+// Compute occupies the rank's core for d, at least 0. With Host, messages make
+// no progress meanwhile.
 func (r *Rank) Compute(d sim.Time) { r.p.Compute(d) }
 
 // Stats returns the rank's counts.
 func (r *Rank) Stats() Stats { return r.stats }
 
-// Active is the number of requests that are not over.
+// Active returns the number of requests that are not complete.
 func (r *Rank) Active() int { return r.active }
 
-// Alloc returns n zeroed bytes that can be sent from and received into, 0 to 1 TiB.
+// Alloc returns n zeroed bytes, 0 to 1 TiB, for sends and receives.
 func (r *Rank) Alloc(n int) (runtime.View, error) {
 	if n < 0 || n > maxAlloc {
 		return runtime.View{}, fmt.Errorf("mpi: rank %d: %d B of memory, expected 0 to %d B", r.rank, n, maxAlloc)
@@ -94,8 +94,8 @@ func (r *Rank) newRequest() *Request {
 	return q
 }
 
-// complete takes a request that is over from the transport: it hands it to Next
-// or Wait, or to the collective operation that it is a part of.
+// complete takes a completed request from the transport. The request goes to
+// Next or Wait, or to its collective operation.
 func (r *Rank) complete(q *Request) {
 	q.mark.Live("mpi: a request")
 	q.done = true
@@ -132,12 +132,13 @@ func (r *Rank) Free(q *Request) {
 	r.free.push(q)
 }
 
-// Upcoming returns the status that the next message to a rank of the world will have.
+// Upcoming returns the status that the next message to target, a rank of the
+// world, will have.
 func (r *Rank) Upcoming(target int, tag uint32, n int) Status {
 	return Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target] & sequenceMask}
 }
 
-// own checks that a view is memory of the rank's Alloc.
+// own checks that a view comes from the rank's Alloc.
 func (r *Rank) own(v runtime.View) error {
 	if v.Proc() != r.p {
 		return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory of the rank", r.Rank(), v.Len(), v.Addr())
@@ -155,16 +156,15 @@ func (r *Rank) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
 	return r.world0.Irecv(v, source, tag)
 }
 
-// mode is what the calls that send differ in.
+// mode is the difference between the calls that send.
 type mode struct {
 	synchronous bool
-	schedule    *schedule // the collective operation that the message belongs to
+	schedule    *schedule // the collective operation of the message
 	buffered    span
 	detached    bool
 	typed       *typed
 }
 
-// startSend starts to send to a rank of the world.
 func (r *Rank) startSend(v runtime.View, target int, env envelope, m mode) (*Request, error) {
 	q := r.newRequest()
 	q.addr, q.length, q.peer, q.env = v.Addr(), v.Len(), target, env
@@ -179,7 +179,6 @@ func (r *Rank) startSend(v runtime.View, target int, env envelope, m mode) (*Req
 	return q, nil
 }
 
-// startReceive starts to receive of the ranks of a communicator.
 func (r *Rank) startReceive(v runtime.View, c *Comm, env envelope, s *schedule) (*Request, error) {
 	q := r.newRequest()
 	q.receives, q.addr, q.length, q.env, q.comm, q.schedule = true, v.Addr(), v.Len(), env, c, s

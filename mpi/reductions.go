@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// fold brings the number of ranks down to a power of two: of the first 2*rem
-// ranks those with the parity out give their vector to their neighbour. It
-// returns the number of the rank among those that are left, -1 for others, and
+// fold reduces the number of ranks to a power of two. Among the first 2*rem
+// ranks, those with parity out give their vector to their neighbour. fold
+// returns the rank's number among the ranks that are left (-1: it is not), and
 // how many are left.
 func (s *schedule) fold(acc, tmp runtime.View, out int) (number, power int) {
 	me, size := s.comm.rank, s.comm.Size()
@@ -28,7 +28,7 @@ func (s *schedule) fold(acc, tmp runtime.View, out int) (number, power int) {
 	return me / 2, power
 }
 
-// unfolded is the rank that has a number after fold.
+// unfolded returns the rank that has a number after fold.
 func (s *schedule) unfolded(number, power, out int) int {
 	if rem := s.comm.Size() - power; number >= rem {
 		return number + rem
@@ -37,7 +37,7 @@ func (s *schedule) unfolded(number, power, out int) int {
 }
 
 // reduceTo chooses among the algorithms of Reduce. in is the rank's vector,
-// which must not change unless it is recv; recv is the root's.
+// which must not change unless it is recv. recv counts only at the root.
 func (s *schedule) reduceTo(in, recv runtime.View, root int) {
 	c := s.comm
 	n := in.Len()
@@ -59,9 +59,9 @@ func (s *schedule) reduceTo(in, recv runtime.View, root int) {
 	}
 }
 
-// binomialReduce: a rank, counted from the root, combines its vector with those
-// of its subtree, the nearest child first. If the operation does not commute
-// the tree is that of rank 0, which passes the result on.
+// binomialReduce combines a rank's vector with the vectors of its subtree, the
+// nearest child first. Ranks are counted from the root. If the operation does
+// not commute, rank 0 is the root of the tree and passes the result on.
 func (s *schedule) binomialReduce(acc runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	top := root
@@ -97,16 +97,16 @@ func (s *schedule) binomialReduce(acc runtime.View, root int) {
 	}
 }
 
-// halves are the pieces that a rank is left with after each step of halving.
+// halves holds the pieces that a rank has after each step of halving.
 type halves struct {
 	p        parts
 	from, to [32]int
 	steps    int
 }
 
-// halvingScatter reduces and scatters among a power of two of ranks: in step k
-// ranks that differ in bit k swap halves of what they have. Each is left with
-// one piece.
+// halvingScatter is a reduce-scatter; the number of ranks is a power of two. In
+// step k, ranks that differ in bit k exchange halves of their pieces. At the
+// end each rank has one piece.
 func (s *schedule) halvingScatter(acc, tmp runtime.View, number, power, out int) *halves {
 	t := s.call.t.size
 	each := acc.Len() / t / power * t
@@ -131,7 +131,7 @@ func (s *schedule) halvingScatter(acc, tmp runtime.View, number, power, out int)
 	return h
 }
 
-// sibling is what the partner of a step was left with.
+// sibling returns the part that the partner kept in step k.
 func (h *halves) sibling(k int) runtime.View {
 	if h.from[k+1] == h.from[k] {
 		return h.p.span(h.to[k+1], h.to[k])
@@ -139,8 +139,8 @@ func (h *halves) sibling(k int) runtime.View {
 	return h.p.span(h.from[k], h.from[k+1])
 }
 
-// halvingReduce is Rabenseifner's algorithm: halvingScatter, then the pieces
-// are gathered at the root, backwards.
+// halvingReduce is Rabenseifner's algorithm: halvingScatter, then the same
+// steps in reverse to gather the pieces at the root.
 func (s *schedule) halvingReduce(acc runtime.View, root int) {
 	const out = 1 // the odd ranks
 	me := s.comm.rank
@@ -153,7 +153,7 @@ func (s *schedule) halvingReduce(acc runtime.View, root int) {
 	}
 	top := root - rem
 	if root < 2*rem {
-		if top = root / 2; root%2 == out { // the root takes the part of rank 0
+		if top = root / 2; root%2 == out { // the root replaces rank 0
 			top = 0
 			first := cut(acc, power, acc.Len()/s.call.t.size/power*s.call.t.size)
 			switch me {
@@ -187,7 +187,7 @@ func (s *schedule) halvingReduce(acc runtime.View, root int) {
 	}
 }
 
-// leftmost are the halves of number 0.
+// leftmost returns the halves of number 0.
 func leftmost(acc runtime.View, power, t int) *halves {
 	h := &halves{p: cut(acc, power, acc.Len()/t/power*t), steps: bits.TrailingZeros(uint(power))}
 	h.p.bounds[power] = acc.Len()
@@ -197,7 +197,7 @@ func leftmost(acc runtime.View, power, t int) *halves {
 	return h
 }
 
-// allreduce chooses among the algorithms. in may be recv.
+// allreduce chooses among the algorithms. in and recv may be the same.
 func (s *schedule) allreduce(in, recv runtime.View) {
 	size, n := s.comm.Size(), in.Len()
 	if n == 0 {
@@ -218,8 +218,8 @@ func (s *schedule) allreduce(in, recv runtime.View) {
 	}
 }
 
-// doublingAllreduce is recursive doubling: in step k ranks that differ in bit k
-// swap their vectors, and both combine them.
+// doublingAllreduce is recursive doubling: in step k, ranks that differ in bit
+// k exchange their vectors, and both combine them.
 func (s *schedule) doublingAllreduce(acc runtime.View) {
 	if s.comm.Size() == 1 {
 		return
@@ -234,7 +234,7 @@ func (s *schedule) doublingAllreduce(acc runtime.View) {
 	s.unfold(acc)
 }
 
-// unfold gives the result to those whom fold has left out, the even ranks.
+// unfold gives the result to the ranks that fold left out, the even ones.
 func (s *schedule) unfold(acc runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	switch {
@@ -249,7 +249,7 @@ func (s *schedule) unfold(acc runtime.View) {
 }
 
 // halvingAllreduce is Rabenseifner's algorithm: halvingScatter, then the same
-// backwards to give the pieces to all.
+// steps in reverse to give the pieces to all.
 func (s *schedule) halvingAllreduce(acc runtime.View) {
 	if s.comm.Size() == 1 {
 		return
@@ -266,8 +266,8 @@ func (s *schedule) halvingAllreduce(acc runtime.View) {
 	s.unfold(acc)
 }
 
-// reduceScatter chooses among the algorithms. p are the pieces of in, one for
-// each rank; recv takes the rank's own.
+// reduceScatter chooses among the algorithms. p holds the pieces of in, one for
+// each rank; recv takes the rank's own piece.
 func (s *schedule) reduceScatter(p parts, recv runtime.View) {
 	c, n := s.comm, p.v.Len()
 	mine := p.span(c.rank, c.rank+1)
@@ -287,8 +287,8 @@ func (s *schedule) reduceScatter(p parts, recv runtime.View) {
 	}
 }
 
-// halvingReduceScatter is recursive halving: ranks that differ in the highest
-// bit swap the pieces of the other half, then in the next one.
+// halvingReduceScatter is recursive halving. Ranks that differ in the highest
+// bit exchange the pieces of the other half; then the same for each lower bit.
 func (s *schedule) halvingReduceScatter(p parts, recv runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	acc, tmp := s.temp(p.v.Len()), s.temp(p.v.Len())
@@ -324,12 +324,13 @@ func (s *schedule) halvingReduceScatter(p parts, recv runtime.View) {
 	s.copy(recv, work.span(me, me+1))
 }
 
-// pairwiseReduceScatter: in step i a rank sends the piece of the one i further to it.
+// pairwiseReduceScatter sends, in step i, to the rank i above the piece of that
+// rank.
 func (s *schedule) pairwiseReduceScatter(p parts, recv runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	mine := p.span(me, me+1)
 	acc := recv
-	if p.v.Addr() == recv.Addr() { // in place: pieces that are still to be sent lie there
+	if p.v.Addr() == recv.Addr() { // in place: recv still holds pieces to send
 		acc = mine
 	}
 	s.copy(acc, mine)
@@ -342,9 +343,9 @@ func (s *schedule) pairwiseReduceScatter(p parts, recv runtime.View) {
 	s.copy(recv, acc)
 }
 
-// scan is recursive doubling: what ranks with lower numbers have is combined
-// into recv, and with all else into what is passed on. An exclusive scan leaves
-// the rank's own vector out of recv.
+// scan is recursive doubling. The vectors of lower ranks are combined into
+// recv. All vectors a rank gets are combined into the partial result that it
+// passes on. An exclusive scan leaves the rank's own vector out of recv.
 func (s *schedule) scan(in, recv runtime.View, exclusive bool) {
 	me, size := s.comm.rank, s.comm.Size()
 	if in.Len() == 0 {

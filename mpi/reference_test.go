@@ -12,15 +12,13 @@ import (
 func word(b []byte) uint32       { return binary.LittleEndian.Uint32(b) }
 func setWord(b []byte, x uint32) { binary.LittleEndian.PutUint32(b, x) }
 
-// expectation is what every rank gives and what it must have afterwards, as one
-// program without messages computes it.
+// expectation is every rank's contribution and its expected memory afterwards.
+// One program without messages computes it.
 type expectation struct {
-	// inPlace: what lies in the memory for the result if nothing is sent from
-	// elsewhere
+	// inPlace is the initial memory for the result when a call is in place
 	in, out, inPlace [][]byte
 }
 
-// known keeps the expectations of a world, which all its ranks share.
 type known map[[2]int]*expectation
 
 func newKnown() known { return known{} }
@@ -44,7 +42,6 @@ func (*expectation) mayReplace(t trial, rank int) bool {
 	return true
 }
 
-// expect computes an expectation.
 func expect(t trial, size int) *expectation {
 	e := &expectation{in: make([][]byte, size), out: make([][]byte, size), inPlace: make([][]byte, size)}
 	for rank := range size {
@@ -56,7 +53,6 @@ func expect(t trial, size int) *expectation {
 	return e
 }
 
-// contents are the bytes that a rank gives.
 func contents(t trial, rank, size int) []byte {
 	n := t.n
 	switch t.what {
@@ -89,7 +85,7 @@ func contents(t trial, rank, size int) []byte {
 	for i := range b {
 		b[i] = byte(rng.Uint32())
 	}
-	switch t.t { // numbers whose sums and products are exact in every order
+	switch t.t { // sums and products are exact in every order
 	case mpi.Float32:
 		for i := 0; i+4 <= n; i += 4 {
 			setWord(b[i:], math.Float32bits(float32(number(t.op, rng))))
@@ -116,7 +112,6 @@ func end(counts, places []int) (n int) {
 	return n
 }
 
-// move computes what a rank must have.
 func (e *expectation) move(t trial, rank, size int) {
 	switch t.what {
 	case "bcast":
@@ -152,7 +147,8 @@ func (e *expectation) move(t trial, rank, size int) {
 	}
 }
 
-// vector is the memory of blocks at places, with holes that stay as they are.
+// vector fills memory with blocks at places. The holes between them do not
+// change.
 func (e *expectation) vector(t trial, rank, size int) {
 	n := end(t.counts, t.places)
 	out, inPlace := make([]byte, n), make([]byte, n)
@@ -201,12 +197,13 @@ func (e *expectation) combine(t trial, rank, size int) {
 	}
 	at := before(t.counts, rank)
 	if e.out[rank] = acc[at:][:t.counts[rank]]; t.inPlace {
-		// The piece comes to the beginning of the vector, of which the rest is anything: see attempt.
+		// The piece goes to the beginning of the vector; the rest is undefined:
+		// see attempt.
 		e.out[rank] = append(append([]byte(nil), e.out[rank]...), make([]byte, len(acc)-t.counts[rank])...)
 	}
 }
 
-// together computes acc = acc op b, element by element and with arithmetic of its own.
+// together computes acc = acc op b element by element, with its own arithmetic.
 func together(t trial, acc, b []byte) {
 	n := t.t.Size()
 	for i := 0; i+n <= len(acc); i += n {
@@ -290,7 +287,8 @@ func real64(op *mpi.Op, a, b float64) float64 {
 	return math.Max(a, b)
 }
 
-// invoke calls what a trial says; send may be InPlace. The request is nil for the form that waits.
+// invoke makes the call of a trial. send may be InPlace. The request is nil for
+// the blocking form.
 func invoke(c *mpi.Comm, t trial, send, recv runtime.View) (*mpi.Request, error) {
 	me, root := c.Rank(), t.root
 	var counts []int

@@ -2,19 +2,19 @@ package mpi
 
 import "github.com/spinsim/spinsim/internal/poison"
 
-// Status says what a receive has received, or a send has sent.
+// Status describes a message that was received or sent.
 type Status struct {
 	Source   int // in the communicator of the request
 	Tag      uint32
 	Bytes    int
-	Sequence uint32 // the number of the message among those of its source to its target, from 0
+	Sequence uint32 // number of the message from its source to its target, from 0
 }
 
 // Request is a send or a receive under way. It belongs to the rank, which uses
 // it again after Wait or Free.
 type Request struct {
 	mark poison.Mark
-	// User is the caller's own.
+	// User is for the caller.
 	User int
 
 	id          uint32
@@ -22,18 +22,18 @@ type Request struct {
 	done        bool
 	addr        uint64
 	length      int
-	peer        int      // send: the target, a rank of the world
-	env         envelope // of the message, or of those that a receive takes
-	synchronous bool     // a send that is over when its message has a receive
+	peer        int      // send: the target as a rank of the world
+	env         envelope // of the message, or the pattern of a receive
+	synchronous bool     // the send completes when its message has a receive
 	detached    bool     // nobody waits for it
 	status      Status
-	comm        *Comm       // receive: whose ranks its status names
-	schedule    *schedule   // the collective operation that it is a part of
-	collective  *schedule   // the one that it stands for
-	persistent  *Persistent // the operation that was started
-	reserved    span        // memory of a buffered send
-	// elements that are not in one piece; the memory above is that of the
-	// packed bytes
+	comm        *Comm       // receive: the communicator for the status
+	schedule    *schedule   // the collective operation it is part of
+	collective  *schedule   // the collective operation it stands for
+	persistent  *Persistent // the persistent operation it comes from
+	reserved    span        // part of the attached buffer
+	// elements that are not in one piece; addr and length are then their packed
+	// bytes
 	typed      *typed
 	prev, next *Request // in one of the lists of the rank
 }
@@ -41,11 +41,11 @@ type Request struct {
 // Receives reports whether the request is a receive.
 func (q *Request) Receives() bool { return q.receives }
 
-// Status says what was received or sent; it is valid when the request is over,
-// for a send from the beginning.
+// Status describes the message. It is valid when the request is complete; for a
+// send, from the beginning.
 func (q *Request) Status() Status { return q.status }
 
-// requestList is a first-in first-out list from which any request can leave.
+// requestList is a first-in first-out list. Any request can leave it early.
 type requestList struct{ first, last *Request }
 
 func (l *requestList) push(q *Request) {

@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A hundred times more messages than the buffers hold pass through them, all
-// unexpected, as long as the receiver keeps up.
+// A hundred times more messages than fit pass through the buffers, all
+// unexpected, while the receiver keeps up.
 func TestBuffersAreUsedAgain(t *testing.T) {
 	const rounds, inRound = 200, 5
 	for _, form := range mpi.Forms() {
@@ -27,8 +27,8 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 	}
 }
 
-// bursts sends a small and some large messages, and waits until the receiver
-// has said that it got them.
+// bursts sends a small message and some large ones, and waits until the
+// receiver confirms them.
 func bursts(r *mpi.Rank, rounds, inRound int) error {
 	data, err := r.Alloc(1500 * inRound)
 	if err != nil {
@@ -69,7 +69,7 @@ func collect(r *mpi.Rank, rounds, inRound int) error {
 		if _, err := r.Test(); err != nil {
 			return err
 		}
-		for i := inRound - 1; i >= 0; i-- { // not the order in which they came
+		for i := inRound - 1; i >= 0; i-- { // not in the order of arrival
 			q, err := r.Irecv(data, mpi.AnySource, uint32(i))
 			if err != nil {
 				return err

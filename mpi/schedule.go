@@ -6,18 +6,18 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// schedule is what one rank does in a collective operation: sends, receives,
-// copies and reductions in their order. A blocking call carries it out before
-// it returns; that of a non-blocking one proceeds whenever the program is in a
-// call that waits or tests. The steps between two fences start together; a
-// fence waits for the messages before it.
+// schedule is the work of one rank in a collective operation: sends, receives,
+// copies and reductions, in order. A blocking call runs it before it returns. A
+// non-blocking call's schedule proceeds whenever the program is in a call that
+// waits or tests. The steps between two fences start together; a fence waits
+// for the messages before it.
 type schedule struct {
 	r         *Rank
 	comm      *Comm
 	call      call
 	tag       uint32
 	steps     []step
-	next      int // of the steps
+	next      int // index of the next step
 	pending   int // requests under way
 	queued    bool
 	done      bool
@@ -39,21 +39,20 @@ const (
 	stepReverse // copy all blocks in reverse order
 	stepPackElements
 	stepUnpackElements
-	stepModule // have the module of the communicator combine from with those of the other ranks
+	stepModule // the communicator's module combines from of all ranks
 )
 
-// step is an element of a schedule.
 type step struct {
 	kind   stepKind
 	before bool // reduce: from is the left operand
 	sync   bool // send: synchronous
 	peer   int32
-	to     runtime.View // receive, copy, reduce: where the result goes; reduce: one operand
+	to     runtime.View // receive, copy: destination; reduce: result and one operand
 	from   runtime.View // send, copy; reduce: the other operand
 	typed  *typed       // elements to pack or to unpack
 }
 
-// begin returns an empty schedule for a call, whose arguments have been checked.
+// begin returns an empty schedule for a call with checked arguments.
 func (c *Comm) begin(what call) *schedule {
 	r := c.r
 	var s *schedule
@@ -67,7 +66,8 @@ func (c *Comm) begin(what call) *schedule {
 	return s
 }
 
-// temp returns n bytes that are given back when the schedule is done. An error ends the call.
+// temp returns n bytes, which go back when the schedule is done. Its error ends
+// the call.
 func (s *schedule) temp(n int) runtime.View {
 	v, err := s.r.temporary.get(s.r, n)
 	if err != nil {
@@ -91,28 +91,29 @@ func (s *schedule) receive(v runtime.View, from int) {
 
 func (s *schedule) fence() { s.steps = append(s.steps, step{kind: stepFence}) }
 
-// exchange sends and receives at once and waits for both.
+// exchange sends and receives at the same time, and waits for both.
 func (s *schedule) exchange(send runtime.View, to int, receive runtime.View, from int) {
 	s.receive(receive, from)
 	s.send(send, to)
 	s.fence()
 }
 
-// copy lets the core copy bytes; none if they are where they belong.
+// copy makes the core copy bytes, unless they are in place.
 func (s *schedule) copy(to, from runtime.View) {
 	if from.Len() > 0 && to.Addr() != from.Addr() {
 		s.steps = append(s.steps, step{kind: stepCopy, to: to, from: from})
 	}
 }
 
-// reduce lets the core combine two vectors: acc = acc op v, or v op acc if v comes before.
+// reduce makes the core combine two vectors: acc = acc op v, or acc = v op acc
+// if before is set.
 func (s *schedule) reduce(acc, v runtime.View, before bool) {
 	if v.Len() > 0 {
 		s.steps = append(s.steps, step{kind: stepReduce, to: acc, from: v, before: before})
 	}
 }
 
-// launch starts a schedule; request makes it a non-blocking one.
+// launch starts a schedule. With request the call is non-blocking.
 func (s *schedule) launch(request bool) (*Request, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -127,7 +128,6 @@ func (s *schedule) launch(request bool) (*Request, error) {
 	return q, s.run()
 }
 
-// wait carries a schedule out.
 func (s *schedule) wait() error {
 	if _, err := s.launch(false); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *schedule) wait() error {
 	return nil
 }
 
-// over notes that a request of the schedule is over.
+// over handles a completed request of the schedule.
 func (s *schedule) over(q *Request) {
 	if want := q.length; q.receives && q.status.Bytes != want && s.err == nil {
 		s.err = fmt.Errorf("mpi: rank %d: message of %d B from rank %d of %s, expected %d B, in %s",
@@ -154,7 +154,7 @@ func (s *schedule) over(q *Request) {
 	}
 }
 
-// proceed carries on with the schedules whose messages have come.
+// proceed continues the schedules whose messages have come.
 func (r *Rank) proceed() error {
 	for len(r.runnable) > 0 {
 		s := r.runnable[0]
@@ -167,9 +167,9 @@ func (r *Rank) proceed() error {
 	return nil
 }
 
-// run takes steps until messages must be waited for.
+// run takes steps until a fence has to wait for messages.
 func (s *schedule) run() error {
-	s.queued = true // it is not to be queued while it runs
+	s.queued = true // do not queue it while it runs
 	defer func() { s.queued = false }()
 	for s.next < len(s.steps) {
 		if s.err != nil {
@@ -217,8 +217,8 @@ func (s *schedule) take(p *step) (err error) {
 	return err
 }
 
-// combine computes acc = acc op v, or v op acc, on the process's core: two
-// vectors are read, one is written.
+// combine computes acc = acc op v, or v op acc, on the process's core. It reads
+// two vectors and writes one.
 func (r *Rank) combine(acc, v runtime.View, before bool, t Type, op *Op) {
 	dst, other := acc.WriteFrom(v)
 	left, right := dst, other
@@ -230,7 +230,7 @@ func (r *Rank) combine(acc, v runtime.View, before bool, t Type, op *Op) {
 	r.p.Stream(2*n, n)
 }
 
-// rearrange copies blocks on the process's core.
+// rearrange copies the blocks of a step on the process's core.
 func (s *schedule) rearrange(p *step) {
 	size, n, packed := s.comm.Size(), s.call.bytes, 0
 	dst, src := p.to.WriteFrom(p.from)
@@ -250,7 +250,7 @@ func (s *schedule) rearrange(p *step) {
 	s.r.p.Stream(int64(packed*n), int64(packed*n))
 }
 
-// end gives back what the schedule has.
+// end gives back the schedule's memory and the schedule.
 func (s *schedule) end() error {
 	r := s.r
 	if s.err != nil {

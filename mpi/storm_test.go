@@ -13,11 +13,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A storm on a rank whose only buffer holds one message, and which computes
-// first and then receives in the order in which the messages can least be kept:
-// the last rank first, its last tag first. Everything arrives, whole, and the
-// effort stays within bounds: with buffers that double, a message is refused a
-// number of times that does not grow with the storm.
+// A storm on a rank whose only buffer holds one message. The rank computes
+// first, then receives in the worst order for keeping messages: the last rank
+// first, its last tag first. Everything arrives whole, and the work is bounded:
+// buffers double, so the number of times that a message is refused does not
+// grow with the storm.
 func TestStormOnOneBuffer(t *testing.T) {
 	const senders, each = 24, 20
 	for _, form := range mpi.Forms() {
@@ -89,7 +89,8 @@ func shelter(r *mpi.Rank, senders, each, n int) error {
 	return nil
 }
 
-// Where every message finds a buffer nothing is sent twice and no control message travels.
+// If every message finds a buffer, nothing is sent twice and there are no
+// control messages.
 func TestNoFlowControlWithoutNeed(t *testing.T) {
 	for _, form := range mpi.Forms() {
 		w := newWorld(t, 2, options(form), runtime.Config{})
@@ -100,9 +101,9 @@ func TestNoFlowControlWithoutNeed(t *testing.T) {
 	}
 }
 
-// A program that receives one message after the other gets on where the device
-// has room for the header of one unexpected message, whatever the order: the
-// process then keeps messages itself.
+// A program that receives one message after the other finishes, in any order,
+// even if the device has room for only one unexpected header: the process then
+// keeps messages itself.
 func TestReceiveBehindUnexpectedHeaders(t *testing.T) {
 	const each = 5
 	for _, form := range mpi.Forms() {

@@ -2,92 +2,93 @@ package mpi
 
 import "github.com/spinsim/spinsim/runtime"
 
-// Transport says what carries the messages.
+// Transport selects the network and protocol for the messages.
 type Transport string
 
-// The transports. Over Portals, Options.Matching says who matches.
+// The transports. Over Portals, Options.Matching selects who matches.
 const (
 	Portals    Transport = "portals"    // puts, gets and match entries of the device
 	ExaNet     Transport = "exanet"     // packetizer, mailbox and RDMA engine of ExaNeSt
 	InfiniBand Transport = "infiniband" // reliable connections (handlers/rnr)
 )
 
-// Transports lists the transports; the first is that of options that name none.
+// Transports lists the transports; the first is the default.
 func Transports() []Transport { return []Transport{Portals, ExaNet, InfiniBand} }
 
-// transport carries the messages of one rank. It is the seam of the package:
-// communicators, requests and collectives are above and know nothing of
-// devices; what moves bytes, and matches, is below. It is called by the rank's
-// program only, in which it may spend time: it charges what its own work costs.
+// transport carries the messages of one rank. It is the boundary inside this
+// package: above are communicators, requests and collective operations, without
+// any device; below, bytes move and messages match. Only the rank's program
+// calls it. The calls may take time: a transport charges for its own work.
 //
-// Of a request it reads what the interface has set (addr, length, peer, env,
-// synchronous and typed; of a send also status) and sets status of a receive,
-// whose source is a rank of the world, before it calls Rank.complete, after
-// which the request is not its own any more. Messages of one rank to another
-// match in the order of sending (MPI 4.1 §3.5). It counts what it does in
-// Rank.stats: Large, Unexpected, Copied and so on; sends and completed receives
-// are counted above.
+// A transport reads the fields of a request that the caller has set: addr,
+// length, peer, env, synchronous and typed, and for a send also status. For a
+// receive it sets status, with a rank of the world as the source. Then it calls
+// Rank.complete, and must not use the request afterwards. Messages from one
+// rank to another match in the order of sending (MPI 4.1 §3.5). The transport
+// counts in Rank.stats: Large, Unexpected, Copied and so on. The caller counts
+// sends and completed receives.
 type transport interface {
-	// alloc returns n zeroed bytes that can be sent from and received into.
+	// alloc returns n zeroed bytes for sends and receives.
 	alloc(n int) (runtime.View, error)
-	// own checks that all bytes of a view, which is memory of the process, come from one alloc.
+	// own checks that all bytes of a view, memory of the process, come from one
+	// alloc.
 	own(v runtime.View) error
-	// limit is the length of the largest message, bytes.
+	// limit returns the length of the largest message, in bytes.
 	limit() int
 	// send starts to send q.length bytes at q.addr to q.peer. The request is
-	// complete when its memory may be used again; if it is synchronous, not
-	// before the message has matched a receive.
+	// complete when its memory may be used again. A synchronous one also waits
+	// until the message has matched a receive.
 	send(q *Request) error
-	// receive starts to receive up to q.length bytes to q.addr; q.env says of
-	// whom, and may have wildcards. A message that is longer is an error that
-	// wraps ErrTruncate (Rank.fits).
+	// receive starts to receive up to q.length bytes to q.addr. q.env, which
+	// may have wildcards, selects the message. A longer message is an error
+	// that wraps ErrTruncate (Rank.fits).
 	receive(q *Request) error
-	// probe looks for the earliest message that has come, has no receive and is
-	// one that a receive with env would take. It does not wait.
+	// probe looks for the earliest message that has come, has no receive, and
+	// would match a receive with env. It does not wait.
 	probe(env envelope) (status Status, found bool, err error)
-	// awaitProbe waits until there may be more to find than at the last probe,
-	// and acts on what has happened.
+	// awaitProbe waits until a probe may find more than the last one did, and
+	// handles events.
 	awaitProbe() error
-	// step waits until something happens and acts on it.
+	// step waits until something happens and handles it.
 	step() error
 	// ready reports whether step would find something without waiting.
 	ready() bool
-	// quiet reports whether nothing of what the rank has sent still needs it.
+	// quiet reports whether no message still needs the rank that sent it.
 	quiet() bool
-	// ended is called once when the program has ended, before quiet is asked
-	// whether the rank may leave, and leave once when it may: it gives back
-	// what the rank has of others, in time of its own.
+	// ended is called once, when the program has ended. Then quiet is asked
+	// whether the rank may leave. leave is called once, when it may. It gives
+	// back what the rank holds, and may take time.
 	ended() error
 	leave() error
-	// lost is an error if messages for the rank were refused for good. It is
-	// asked when the run is over.
+	// lost returns an error if messages for the rank were refused for good. It
+	// is called when the run is over.
 	lost() error
 }
 
-// carrier makes the transports of the ranks of a world, and has what does not
-// differ between them. It does not change in a run.
+// carrier makes the transports of the ranks of a world, and holds the state
+// that they share. It does not change in a run.
 type carrier interface {
-	// attach makes the transport of a rank, in its process, before its program begins.
+	// attach makes the transport of a rank. It runs in the rank's process,
+	// before the program.
 	attach(r *Rank) (transport, error)
 }
 
-// carriers makes carriers: one line for each transport.
 var carriers = map[Transport]func(*World) (carrier, error){
 	Portals:    newPortalsCarrier,
 	ExaNet:     newExaNetCarrier,
 	InfiniBand: newInfiniBandCarrier,
 }
 
-// envelope is what a message is matched by (MPI 4.1 §3.2.3): the context of its
-// communicator, its source, a rank of the world, and its tag. In that of a
-// receive source may be AnySource and tag AnyTag.
+// envelope is the data by which a message is matched (MPI 4.1 §3.2.3): the
+// context of its communicator, its source (a rank of the world) and its tag. In
+// a receive, source may be AnySource and tag AnyTag.
 type envelope struct {
 	source  int
 	tag     uint32
 	context uint16
 }
 
-// takes reports whether a receive with the envelope takes a message.
+// takes reports whether a receive with envelope e takes a message.
 func (e envelope) takes(message envelope) bool {
 	return e.context == message.context && (e.source == message.source || e.source == AnySource) && (e.tag == message.tag || e.tag == AnyTag)
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Typed is elements of a datatype in memory: buffer, count and datatype of MPI's calls.
+// Typed is elements of a datatype in memory: the buffer, count and datatype of
+// MPI's calls.
 type Typed struct {
-	Memory runtime.View // of Rank.Alloc; it holds all elements
-	At     int          // where displacement 0 of the first element is, bytes into Memory
+	Memory runtime.View // from Rank.Alloc; it holds all elements
+	At     int          // displacement 0 of the first element, in bytes from the start of Memory
 	Count  int
 	Type   *datatype.Type
 }
 
-// IsendTyped is Isend of elements of a datatype. The process's core packs them
-// before the call returns, so that memory may change then; elements that are in
-// one piece are not copied.
+// IsendTyped is Isend for elements of a datatype. The process's core packs them
+// before the call returns, so the program may change them then. Elements in one
+// piece are not copied: they must not change until the request is complete.
 func (c *Comm) IsendTyped(m Typed, target int, tag uint32) (*Request, error) {
 	const what = "typed send"
 	t, err := c.elements(what, m, target, 0, tag, false)
@@ -37,18 +38,18 @@ func (c *Comm) IsendTyped(m Typed, target int, tag uint32) (*Request, error) {
 	return c.r.startSend(t.packed.Slice(0, t.size), c.Translate(target), envelope{source: c.r.rank, tag: tag, context: c.point()}, mode{typed: t})
 }
 
-// IrecvTyped is Irecv of elements of a datatype, which must not have a byte of
-// memory twice. A message may be shorter: it ends within an element then
-// (Status.Count). One that is longer is an error of the run, ErrTruncate. The
-// sender may have used another type of as many bytes: as in MPI that it has the
-// same basic types in the same order is not checked.
+// IrecvTyped is Irecv for elements of a datatype. No byte of memory may belong
+// to two of them. A message may be shorter, and may end within an element
+// (Status.Count). A longer one is an error that ends the run, ErrTruncate. The
+// sender may use another type with the same number of bytes. As in MPI, nothing
+// checks that it has the same basic types in the same order.
 //
-// With Offload the NIC unpacks (package handlers/datatype): a message of up to
-// Options.Eager bytes while it arrives, into the receive's match entry; a
-// longer one, whose data the receiver gets, by a message to itself when it is
-// there. Else, and if the message came before its receive or the type does not
-// fit into HPU memory, the process's core unpacks it when it acts on the
-// message. Stats says who did.
+// With Offload the NIC unpacks (package handlers/datatype). A message of up to
+// Options.Eager bytes is unpacked while it arrives, into the receive's match
+// entry. The receiver gets the data of a longer message, and then unpacks it
+// with a message to itself. The process's core unpacks in all other cases: with
+// Host, when the message came before its receive, and when the type does not
+// fit into HPU memory. Stats counts both.
 func (c *Comm) IrecvTyped(m Typed, source int, tag uint32) (*Request, error) {
 	t, err := c.elements("typed receive", m, source, AnySource, tag, true)
 	if err != nil {
@@ -83,14 +84,15 @@ func (c *Comm) RecvTyped(m Typed, source int, tag uint32) (Status, error) {
 	return c.r.Wait(q)
 }
 
-// SendrecvTyped sends and receives at once, to and from any ranks. No byte may be of both.
+// SendrecvTyped sends and receives at the same time, to and from any ranks. No
+// byte may belong to both sides.
 func (c *Comm) SendrecvTyped(send Typed, target int, sendTag uint32, receive Typed, source int, receiveTag uint32) (Status, error) {
 	in, err := c.IrecvTyped(receive, source, receiveTag)
 	return c.sendrecv(in, err, func() (*Request, error) { return c.IsendTyped(send, target, sendTag) })
 }
 
-// Count is how many whole elements of a datatype have come, or Undefined if the
-// message ends within one (MPI_Get_count).
+// Count returns the number of whole elements in the message, or Undefined if it
+// ends within an element (MPI_Get_count).
 func (s Status) Count(d *datatype.Type) int {
 	size := int64(0)
 	if d != nil {
@@ -105,20 +107,19 @@ func (s Status) Count(d *datatype.Type) int {
 	return int(int64(s.Bytes) / size)
 }
 
-// typed is the elements of a request.
 type typed struct {
 	kind   *datatype.Type
 	count  int
 	size   int          // bytes of data
 	first  int64        // displacement of the first byte of data
-	memory runtime.View // from there to the last one
-	whole  bool         // the data is in one piece, in the order of the stream
-	packed runtime.View // temporary memory of the pool, of size bytes at least; none of what is whole
-	there  bool         // of a receive: the bytes are in their places
+	memory runtime.View // from the first byte of data to the last
+	whole  bool         // the data is in one piece, in stream order
+	packed runtime.View // at least size bytes from the pool; unset if whole
+	there  bool         // receive: the bytes are in their places
 }
 
-// lay finds where elements are in memory. It takes no memory of the library:
-// without data the view is the zero one.
+// lay finds the places of elements in memory. It takes no memory of the
+// library. Without data the view is zero.
 func (r *Rank) lay(m Typed) (*typed, error) {
 	layout, err := m.Type.Layout(m.Count)
 	if err != nil {
@@ -141,7 +142,6 @@ func (r *Rank) lay(m Typed) (*typed, error) {
 	return t, nil
 }
 
-// elements checks the arguments of a typed call.
 func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, receives bool) (*typed, error) {
 	wrong := func(err error) (*typed, error) { return nil, fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, what, err) }
 	t, err := c.r.lay(m)
@@ -156,7 +156,7 @@ func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, recei
 			return wrong(err)
 		}
 	}
-	if t.size == 0 { // without data there may be no memory
+	if t.size == 0 { // there may be no memory without data
 		nothing, err := c.r.temporary.get(c.r, 0)
 		if err != nil {
 			return nil, err
@@ -170,11 +170,12 @@ func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, recei
 	return t, c.r.own(t.memory)
 }
 
-// farthest is how far a displacement may be so that places can be computed with.
+// farthest is the largest displacement, so that sums of places do not overflow.
 const farthest = 1 << 61
 
-// reach is where count elements begin and end, displacement 0 being that of the
-// first. Layout has said that the numbers fit.
+// reach returns the first and the last byte of count elements, relative to
+// displacement 0 of the first element. The caller has checked with Layout that
+// the numbers fit.
 func reach(d *datatype.Type, count int) (first, last int64) {
 	lb, n := d.TrueExtent()
 	_, extent := d.Extent()
@@ -182,13 +183,14 @@ func reach(d *datatype.Type, count int) (first, last int64) {
 	return lb + min(0, far), lb + n + max(0, far)
 }
 
-// times is elements of a datatype, as a program uses them again and again.
+// times is a number of elements of a datatype, as a key.
 type times struct {
 	kind  *datatype.Type
 	count int
 }
 
-// apart is an error if elements have a byte twice, which a receive must not (MPI 4.1 §5.1.11).
+// apart returns an error if elements share a byte, which a receive must not
+// allow (MPI 4.1 §5.1.11).
 func (r *Rank) apart(d *datatype.Type, count int) error {
 	k := times{d, count}
 	if r.disjoint[k] {
@@ -208,9 +210,9 @@ func (r *Rank) apart(d *datatype.Type, count int) error {
 	return nil
 }
 
-// pack lets the core pack the elements: it goes to the lines of memory that
-// have some of them, and writes as many bytes as they are. Each run is touched
-// by itself: pages between runs are nobody's business.
+// pack makes the core pack the elements. It pays for all cache lines that hold
+// a byte of them, and for the packed bytes. Each run is touched separately,
+// because pages between runs may be absent.
 func (t *typed) pack(r *Rank) {
 	lines := t.walk(r, t.size, func(at, packed, n int) {
 		to, from := t.packed.Slice(packed, packed+n).WriteFrom(t.memory.Slice(at, at+n))
@@ -220,7 +222,7 @@ func (t *typed) pack(r *Rank) {
 	r.stats.PackedByCore++
 }
 
-// unpack lets the core put the first bytes of a message, which lie in memory, into their places.
+// unpack makes the core unpack the first bytes of a message from memory.
 func (t *typed) unpack(r *Rank, message runtime.View) {
 	t.unpackRuns(r, message.Len(), func(at, packed, n int) {
 		to, from := t.memory.Slice(at, at+n).WriteFrom(message.Slice(packed, packed+n))
@@ -228,7 +230,7 @@ func (t *typed) unpack(r *Rank, message runtime.View) {
 	})
 }
 
-// unpackBytes is unpack for bytes that are in no memory.
+// unpackBytes is unpack for bytes outside simulated memory.
 func (t *typed) unpackBytes(r *Rank, message []byte) {
 	t.unpackRuns(r, len(message), func(at, packed, n int) { copy(t.memory.Slice(at, at+n).Write(), message[packed:]) })
 }
@@ -242,8 +244,9 @@ func (t *typed) unpackRuns(r *Rank, n int, move func(at, packed, n int)) {
 	r.stats.UnpackedByCore++
 }
 
-// walk calls f for the runs of the first n bytes, each at a place in memory and
-// in the stream, and returns how many bytes the lines have that a core goes to.
+// walk calls f for the runs of the first n bytes, with their place in memory
+// and in the stream. It returns the total bytes of the cache lines that a core
+// visits.
 func (t *typed) walk(r *Rank, n int, f func(at, packed, n int)) (bytes int64) {
 	line := uint64(r.p.Cluster().Profile().Host.LineBytes)
 	packed, lines, last := 0, uint64(0), uint64(0)
@@ -264,8 +267,8 @@ func (t *typed) walk(r *Rank, n int, f func(at, packed, n int)) (bytes int64) {
 	return int64(lines * line)
 }
 
-// settle ends a typed request: what has come is unpacked if it is not yet, and
-// the temporary memory given back.
+// settle ends a typed request: it unpacks the message if nobody has, and gives
+// the temporary memory back.
 func (t *typed) settle(r *Rank, q *Request) {
 	if q.receives && !t.there {
 		t.unpack(r, t.packed.Slice(0, q.status.Bytes))

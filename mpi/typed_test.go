@@ -19,7 +19,6 @@ import (
 
 var typedPrograms = flag.Int("typed.programs", 25, "random programs with datatypes on each transport")
 
-// carried is a transport and form of matching.
 type carried struct {
 	name  string
 	world func(t require.TestingT, cleanup func(func()), ranks int, cfg runtime.Config, overrides ...string) *mpi.World
@@ -46,7 +45,7 @@ func carriers() []carried {
 	}})
 }
 
-// side is elements as one side of a message has them.
+// side is the elements at one end of a message.
 type side struct {
 	kind      *datatype.Type
 	count     int
@@ -55,14 +54,14 @@ type side struct {
 
 func (s *side) size() int { return int(s.kind.Size()) * s.count }
 
-// typedMessage is a message of a random program: two types of as many bytes.
+// typedMessage is a message of a random program: two types with equal numbers
+// of bytes.
 type typedMessage struct {
 	source, target int
 	from, to       side
-	any, late      bool // the receive takes any source; it is posted long after the message has come
+	any, late      bool // any: from any source; late: posted long after the message came
 }
 
-// divisor is the greatest common one.
 func divisor(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b
@@ -70,8 +69,8 @@ func divisor(a, b int) int {
 	return a
 }
 
-// drawTyped draws two types, and as many elements of each as make messages of
-// the same length, up to 8,000 B; few are empty or in one piece.
+// drawTyped draws two types, with numbers of elements that make messages of the
+// same length, up to 8,000 B. Few are empty or in one piece.
 func drawTyped(rt *rapid.T, ranks int) typedMessage {
 	simple := rapid.IntRange(0, 9).Draw(rt, "simple") == 9
 	m := rapid.Custom(func(rt *rapid.T) (m typedMessage) {
@@ -100,13 +99,12 @@ func drawTyped(rt *rapid.T, ranks int) typedMessage {
 	return m
 }
 
-// memory is memory of a side of message i: fill makes its bytes.
+// memory returns memory for a side of message i; fill makes its bytes.
 func (s *side) memory(r *mpi.Rank, seed int) (mpi.Typed, error) {
 	v, err := message(r, int(s.high-s.low)+7, seed)
 	return mpi.Typed{Memory: v, At: int(-s.low) + 3, Count: s.count, Type: s.kind}, err
 }
 
-// expected is what the memory of the receive has when the message has come.
 func (m *typedMessage) expected(t require.TestingT, i int) []byte {
 	from, to := make([]byte, m.from.high-m.from.low+7), make([]byte, m.to.high-m.to.low+7)
 	fill(from, mpi.Status{Source: i})
@@ -117,10 +115,10 @@ func (m *typedMessage) expected(t require.TestingT, i int) []byte {
 	return to
 }
 
-// Random programs with random types, another on each side: every byte of the
-// memory of every receive is what MPI says, gaps included, expected and not,
-// with wildcards, with memory that is not there until it is touched, and with
-// devices that cannot keep messages, on every transport.
+// Random programs with random types, different ones at each end, on every
+// transport. Every byte of every receive's memory, gaps included, follows MPI:
+// for expected and unexpected messages, with wildcards, with memory that comes
+// when it is touched, and with devices that cannot keep messages.
 func TestTyped(t *testing.T) {
 	for _, over := range carriers() {
 		t.Run(over.name, func(t *testing.T) {
@@ -158,7 +156,8 @@ func runTyped(t require.TestingT, rt *rapid.T, over carried) (byNIC int64) {
 	return s.UnpackedByNIC
 }
 
-// typedRank posts the early receives, sends, waits, and posts the late ones.
+// typedRank posts the early receives, sends, waits, and then posts the late
+// receives.
 func typedRank(t require.TestingT, r *mpi.Rank, messages []typedMessage) error {
 	into := make([]mpi.Typed, len(messages))
 	requests := make([]*mpi.Request, len(messages))
@@ -198,7 +197,7 @@ func typedRank(t require.TestingT, r *mpi.Rank, messages []typedMessage) error {
 	return nil
 }
 
-// startTyped posts the early or the late receives of a rank, and with the early ones sends.
+// startTyped posts the early receives and sends, or posts the late receives.
 func startTyped(r *mpi.Rank, messages []typedMessage, late bool, into []mpi.Typed, requests []*mpi.Request) (err error) {
 	c := r.World()
 	for i := range messages {

@@ -8,36 +8,36 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// InPlaceTyped stands in collective operations with datatypes where InPlace
-// stands in those without, and for arguments that mean nothing at a rank.
+// InPlaceTyped has the role of InPlace in collective operations with datatypes.
+// It also stands for arguments that have no meaning at a rank.
 var InPlaceTyped Typed
 
 func (m Typed) inPlace() bool { return m.Type == nil && m.Memory.Proc() == nil }
 
-// A collective operation with datatypes moves the bytes that the elements make,
-// by the algorithms for bytes. The process's core packs elements that are not
-// in one piece into temporary memory before, and unpacks them afterwards. Ranks
-// may have different types, of the same signature: basic types in the same
+// A collective operation with datatypes moves the bytes of the elements with
+// the algorithms for bytes. The process's core packs elements that are not in
+// one piece into temporary memory before, and unpacks them afterwards. Ranks
+// may use different types of one signature: the same basic types in the same
 // order.
 
-// side is what a rank sends or receives in such an operation: blocks, one for
-// each rank or one only.
+// side is the data a rank sends, or receives, in such an operation: one block,
+// or one block for each rank.
 type side struct {
-	each   []*typed           // none if they are whole
-	bounds []int              // of the blocks among the bytes
-	types  datatype.Signature // of a block, where all are alike; else of all
-	memory runtime.View       // of all blocks, where they are in one piece, one behind the other
-	whole  bool               // they are
+	each   []*typed           // empty if whole
+	bounds []int              // bounds of the blocks in the stream of bytes
+	types  datatype.Signature // of one block if all are alike, else of all blocks
+	memory runtime.View       // of all blocks, if whole
+	whole  bool               // the blocks are in one piece, one behind the other
 }
 
 func (p *side) bytes() int { return p.bounds[len(p.bounds)-1] }
 
-// blocksAlike is n blocks of the elements m, one behind the other.
+// blocksAlike returns n blocks of the elements m, one behind the other.
 func (c *Comm) blocksAlike(k callKind, m Typed, n int, receives bool) (*side, error) {
 	if m.inPlace() {
 		return nil, c.wrong(k, "InPlaceTyped, expected elements")
 	}
-	if m.Count > maxMessage { // of a type without data
+	if m.Count > maxMessage { // possible for a type without data
 		return nil, c.wrong(k, "%d elements, expected at most %d", m.Count, maxMessage)
 	}
 	all := m
@@ -75,7 +75,7 @@ func (c *Comm) blocksAlike(k callKind, m Typed, n int, receives bool) (*side, er
 	return p, c.r.own(t.memory)
 }
 
-// various is blocks of any elements, one for each rank.
+// various returns blocks of any elements, one for each rank.
 func (c *Comm) various(k callKind, blocks []Typed, receives bool) (*side, error) {
 	if len(blocks) != c.Size() {
 		return nil, c.wrong(k, "elements for %d ranks, expected them for each of %d", len(blocks), c.Size())
@@ -103,7 +103,7 @@ func (c *Comm) various(k callKind, blocks []Typed, receives bool) (*side, error)
 	return p, nil
 }
 
-// separate is an error if blocks have a byte twice.
+// separate returns an error if blocks share a byte.
 func (c *Comm) separate(k callKind, blocks []Typed) error {
 	lengths, places, types := make([]int, len(blocks)), make([]int64, len(blocks)), make([]*datatype.Type, len(blocks))
 	for i, m := range blocks {
@@ -126,8 +126,8 @@ func (c *Comm) separate(k callKind, blocks []Typed) error {
 	return nil
 }
 
-// blocksOf are the blocks of m with their numbers of elements and their places,
-// in extents of the type.
+// blocksOf returns the blocks of m with the given numbers of elements and
+// places; places are in extents of the type.
 func (c *Comm) blocksOf(k callKind, m Typed, counts, places []int, receives bool) (*side, error) {
 	if m.inPlace() {
 		return nil, c.wrong(k, "InPlaceTyped, expected elements")
@@ -154,8 +154,8 @@ func (c *Comm) blocksOf(k callKind, m Typed, counts, places []int, receives bool
 	return c.various(k, blocks, receives)
 }
 
-// stream is memory for the bytes of all blocks: theirs, if they are in one
-// piece, or temporary memory.
+// stream returns memory for the bytes of all blocks: their own, if they are in
+// one piece, or temporary memory.
 func (s *schedule) stream(p *side) runtime.View {
 	if p.whole {
 		return p.memory
@@ -167,7 +167,7 @@ func (s *schedule) stream(p *side) runtime.View {
 	return v
 }
 
-// streams is likewise memory for each block by itself.
+// streams is stream with separate memory for each block.
 func (s *schedule) streams(p *side) vector {
 	b := vector{counts: make([]int, len(p.each)), each: make([]runtime.View, len(p.each))}
 	for i, t := range p.each {
@@ -179,10 +179,12 @@ func (s *schedule) streams(p *side) vector {
 	return b
 }
 
-// pack has the core pack blocks that are not in one piece: all but one.
+// pack makes the core pack the blocks that are not in one piece, except block
+// but.
 func (s *schedule) pack(p *side, but int) { s.elements(stepPackElements, p, but) }
 
-// unpack has the core put them into their places, when all messages are there.
+// unpack makes the core unpack the blocks, except block but, when all messages
+// have come.
 func (s *schedule) unpack(p *side, but int) {
 	s.fence()
 	s.elements(stepUnpackElements, p, but)
@@ -196,7 +198,8 @@ func (s *schedule) elements(kind stepKind, p *side, but int) {
 	}
 }
 
-// agree is an error if what a rank sends itself is not what it expects of itself.
+// agree returns an error if the rank sends itself other types than it expects
+// from itself.
 func (c *Comm) agree(k callKind, out, in datatype.Signature) error {
 	if out != in {
 		return c.wrong(k, "%v to send to the rank itself and %v to receive, expected the same", out, in)
@@ -204,8 +207,8 @@ func (c *Comm) agree(k callKind, out, in datatype.Signature) error {
 	return nil
 }
 
-// plain is a signature that is none if it is one of bytes: they are what calls
-// without datatypes send.
+// plain returns a zero signature for one of bytes, because calls without
+// datatypes send bytes.
 func plain(s datatype.Signature) datatype.Signature {
 	if s == datatype.Byte.Signature(int(s.Elements)) {
 		return datatype.Signature{}
@@ -213,10 +216,10 @@ func plain(s datatype.Signature) datatype.Signature {
 	return s
 }
 
-// noBlock is none of the blocks of a side.
+// noBlock is the index of no block.
 const noBlock = -1
 
-// BcastTyped is Bcast of elements of datatypes.
+// BcastTyped is Bcast for elements of datatypes.
 func (c *Comm) BcastTyped(m Typed, root int) error { return blocking(c.bcastTyped(m, root)) }
 
 // IbcastTyped starts BcastTyped.
@@ -244,8 +247,9 @@ func (c *Comm) bcastTyped(m Typed, root int) (*schedule, error) {
 	return s, nil
 }
 
-// rootedTyped checks a call in which the root has n elements for each rank,
-// many, and each rank has few. Which of the two are received, receives tells.
+// rootedTyped checks a call in which the root has n elements for each rank
+// (many), and each rank has few. If scatters is set, few is received, else many
+// is.
 func (c *Comm) rootedTyped(k callKind, root int, many, few Typed, scatters bool) (whole, part *side, err error) {
 	if err := c.owned(k, root); err != nil {
 		return nil, nil, err
@@ -266,7 +270,7 @@ func (c *Comm) rootedTyped(k callKind, root int, many, few Typed, scatters bool)
 	return whole, part, err
 }
 
-// ofBlock is what all ranks must agree on.
+// ofBlock returns the part of the call on which all ranks must agree.
 func ofBlock(k callKind, root int, sides ...*side) call {
 	for _, p := range sides {
 		if p != nil {
@@ -276,10 +280,10 @@ func ofBlock(k callKind, root int, sides ...*side) call {
 	return call{kind: k, root: root}
 }
 
-// ScatterTyped is Scatter of elements of datatypes: at the root send is what
-// each rank gets, the blocks one behind the other (MPI's sendcount and
-// sendtype). At the root recv may be InPlaceTyped; elsewhere send means
-// nothing.
+// ScatterTyped is Scatter for elements of datatypes. At the root send describes
+// the block for one rank; the blocks lie one behind the other (MPI's sendcount
+// and sendtype). At the root recv may be InPlaceTyped. At other ranks send is
+// ignored.
 func (c *Comm) ScatterTyped(send, recv Typed, root int) error {
 	return blocking(c.scatterTyped(send, recv, root))
 }
@@ -307,7 +311,7 @@ func (c *Comm) scatterTyped(send, recv Typed, root int) (*schedule, error) {
 	return s, nil
 }
 
-// optional is the stream of a side that there may not be.
+// optional returns the stream of a side, or InPlace if there is none.
 func (s *schedule) optional(p *side) runtime.View {
 	if p == nil {
 		return InPlace
@@ -315,7 +319,8 @@ func (s *schedule) optional(p *side) runtime.View {
 	return s.stream(p)
 }
 
-// skipped is the block that stays where it is if a rank has no other side: its own.
+// skipped returns the number of the rank's own block, which stays in place, if
+// the rank has no other side; else noBlock.
 func (s *schedule) skipped(other *side) int {
 	if other == nil {
 		return s.comm.rank
@@ -323,10 +328,10 @@ func (s *schedule) skipped(other *side) int {
 	return noBlock
 }
 
-// GatherTyped is Gather of elements of datatypes: at the root recv is what it
-// gets of each rank, the blocks one behind the other (MPI's recvcount and
-// recvtype). At the root send may be InPlaceTyped; elsewhere recv means
-// nothing.
+// GatherTyped is Gather for elements of datatypes. At the root recv describes
+// the block from one rank; the blocks lie one behind the other (MPI's recvcount
+// and recvtype). At the root send may be InPlaceTyped. At other ranks recv is
+// ignored.
 func (c *Comm) GatherTyped(send, recv Typed, root int) error {
 	return blocking(c.gatherTyped(send, recv, root))
 }
@@ -354,7 +359,8 @@ func (c *Comm) gatherTyped(send, recv Typed, root int) (*schedule, error) {
 	return s, nil
 }
 
-// AllgatherTyped is GatherTyped to all ranks. send may be InPlaceTyped.
+// AllgatherTyped is GatherTyped with the result at every rank. send may be
+// InPlaceTyped.
 func (c *Comm) AllgatherTyped(send, recv Typed) error { return blocking(c.allgatherTyped(send, recv)) }
 
 // IallgatherTyped starts AllgatherTyped.
@@ -376,7 +382,7 @@ func (c *Comm) allgatherTyped(send, recv Typed) (*schedule, error) {
 	return s, nil
 }
 
-// own packs what a rank sends: out or, in place, its own block of in.
+// own packs a rank's contribution: out or, in place, its own block of in.
 func (s *schedule) own(out, in *side) {
 	if out != nil {
 		s.pack(out, noBlock)
@@ -387,8 +393,8 @@ func (s *schedule) own(out, in *side) {
 	}
 }
 
-// eachTyped checks a call of which all ranks have the result: n blocks to send,
-// or none, and one of each rank to receive.
+// eachTyped checks a call whose result all ranks have: n blocks to send, or
+// none, and one block to receive from each rank.
 func (c *Comm) eachTyped(k callKind, send, recv Typed, n int) (out, in *side, err error) {
 	if err := c.owned(k, noRoot); err != nil {
 		return nil, nil, err
@@ -405,8 +411,8 @@ func (c *Comm) eachTyped(k callKind, send, recv Typed, n int) (out, in *side, er
 	return out, in, err
 }
 
-// AlltoallTyped is Alltoall of elements of datatypes: send is what each rank
-// gets, recv what each rank sends. send may be InPlaceTyped.
+// AlltoallTyped is Alltoall for elements of datatypes. send describes the block
+// to one rank, recv the block from one rank. send may be InPlaceTyped.
 func (c *Comm) AlltoallTyped(send, recv Typed) error { return blocking(c.alltoallTyped(send, recv)) }
 
 // IalltoallTyped starts AlltoallTyped.
@@ -428,9 +434,9 @@ func (c *Comm) alltoallTyped(send, recv Typed) (*schedule, error) {
 	return s, nil
 }
 
-// ReduceTyped is Reduce of elements of a datatype that is made of one basic
-// type, for which the operation, a predefined one, is defined. At the root send
-// may be InPlaceTyped; elsewhere recv means nothing.
+// ReduceTyped is Reduce for elements of a datatype. The datatype must consist
+// of one basic type for which op is defined, and op must be predefined. At the
+// root send may be InPlaceTyped. At other ranks recv is ignored.
 func (c *Comm) ReduceTyped(send, recv Typed, op *Op, root int) error {
 	return blocking(c.reduceTyped(send, recv, op, root))
 }
@@ -463,7 +469,6 @@ func (c *Comm) reduceTyped(send, recv Typed, op *Op, root int) (*schedule, error
 	return s, nil
 }
 
-// reducedTyped checks the memory of ReduceTyped.
 func (c *Comm) reducedTyped(send, recv Typed, root int) (in, out *side, err error) {
 	if err := c.owned(callReduce, root); err != nil {
 		return nil, nil, err
@@ -484,7 +489,7 @@ func (c *Comm) reducedTyped(send, recv Typed, root int) (in, out *side, err erro
 	return in, out, err
 }
 
-// operates finds the type of the elements that an operation combines.
+// operates returns the type of the elements that an operation combines.
 func (c *Comm) operates(d *datatype.Type, bytes int, op *Op) (Type, error) {
 	if op == nil {
 		return Type{}, op.check(Type{})

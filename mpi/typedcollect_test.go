@@ -20,13 +20,13 @@ import (
 
 var typedCollectives = flag.Int("typed.collectives", 12, "random collective operations with datatypes on each transport")
 
-// lot is elements in the memory of a rank.
 type lot struct {
 	at, count int
 	kind      *datatype.Type
 }
 
-// trade is a random collective operation: what each rank has, and what it must have afterwards.
+// trade is a random collective operation: each rank's memory before, and the
+// calls.
 type trade struct {
 	what       string
 	root       int
@@ -34,17 +34,17 @@ type trade struct {
 	inPlace    bool
 	starts     bool // the form that returns a request
 	send, recv []lot
-	sends      [][]int // numbers and places of blocks, in elements: at the root, or at each rank
+	sends      [][]int // counts and places of blocks in elements, by rank
 	sendPlaces [][]int
 	recvs      [][]int
 	recvPlaces [][]int
-	before     [][2][]byte // by rank: memory to send and to receive
+	before     [][2][]byte // by rank: the memory to send from and to receive into
 }
 
 const typedRoom = 1 << 15
 
-// shape draws elements with n times the basic elements of base, one of several
-// ways, that have no byte twice even if there are many behind each other.
+// shape draws elements with n times the basic elements of base, in one of
+// several ways. They share no byte, even if many follow each other.
 func shape(rt *rapid.T, base *datatype.Type, n, blocks int) lot {
 	d := divisors(n)[rapid.IntRange(0, len(divisors(n))-1).Draw(rt, "divisor")]
 	var made *datatype.Type
@@ -96,7 +96,8 @@ func divisors(n int) (list []int) {
 	return list
 }
 
-// drawBase draws a type of which elements behind each other have no byte twice.
+// drawBase draws a type whose elements share no byte when they follow each
+// other.
 func drawBase(rt *rapid.T, elements int) *datatype.Type {
 	return rapid.Custom(func(rt *rapid.T) *datatype.Type { return typetest.Draw(rt, 2) }).Filter(func(d *datatype.Type) bool {
 		overlaps, err := d.Overlaps(elements)
@@ -106,7 +107,8 @@ func drawBase(rt *rapid.T, elements int) *datatype.Type {
 	}).Draw(rt, "base")
 }
 
-// place puts the first of n blocks behind each other so that all are within the memory of a rank.
+// place sets at so that all blocks, one behind the other, are within a rank's
+// memory.
 func (p *lot) place(blocks int) {
 	low, _ := typetest.Reach(p.kind, p.count*blocks)
 	p.at = int(-low) + 5
@@ -117,7 +119,7 @@ func (p *lot) block(i int) lot {
 	return lot{p.at + i*p.count*int(extent), p.count, p.kind}
 }
 
-// bytes are those of a part of memory.
+// bytes packs the elements from memory.
 func (p lot) bytes(t require.TestingT, memory []byte) []byte {
 	b := make([]byte, int(p.kind.Size())*p.count)
 	require.NoError(t, p.kind.Pack(b, memory, p.at, p.count))
@@ -126,7 +128,6 @@ func (p lot) bytes(t require.TestingT, memory []byte) []byte {
 
 var alikeCalls = []string{"bcast", "scatter", "gather", "allgather", "alltoall", "reduce"}
 
-// drawAlike draws a call in which all blocks are alike.
 func drawAlike(rt *rapid.T, size int) *trade {
 	w := &trade{what: rapid.SampledFrom(alikeCalls).Draw(rt, "call"), size: size, root: rapid.IntRange(0, size-1).Draw(rt, "root")}
 	w.inPlace, w.starts = w.what != "bcast" && rapid.Bool().Draw(rt, "in place"), rapid.Bool().Draw(rt, "starts")
@@ -165,11 +166,10 @@ func memories(rank int) (m [2][]byte) {
 	return m
 }
 
-// after is what the memory to receive of a rank must have.
 func (w *trade) after(t require.TestingT, me int) []byte {
 	memory := bytes.Clone(w.before[me][1])
 	put := func(to lot, b []byte) { require.NoError(t, to.kind.Unpack(memory, to.at, b, to.count)) }
-	// what a rank gives of its block i: in place it lies where it is received
+	// block i from a rank; in place it lies in the receive memory
 	given := func(rank, i int, inPlace bool) []byte {
 		if inPlace {
 			return w.recv[rank].blockOr(i, w.recvs, w.recvPlaces, rank).bytes(t, w.before[rank][1])
@@ -210,7 +210,6 @@ func (w *trade) after(t require.TestingT, me int) []byte {
 	return memory
 }
 
-// sum adds what all ranks give.
 func (w *trade) sum(t require.TestingT) []byte {
 	total := make([]byte, int(w.send[0].kind.Size())*w.send[0].count)
 	for rank := range w.size {
@@ -225,7 +224,7 @@ func (w *trade) sum(t require.TestingT) []byte {
 	return total
 }
 
-// blockOr is block i of a call with numbers and places, or of blocks that are alike.
+// blockOr returns block i of a call with counts and places, or of equal blocks.
 func (p *lot) blockOr(i int, counts, places [][]int, rank int) lot {
 	if counts == nil || counts[rank] == nil {
 		return p.block(i)
@@ -234,7 +233,6 @@ func (p *lot) blockOr(i int, counts, places [][]int, rank int) lot {
 	return lot{p.at + places[rank][i]*int(extent), counts[rank][i], p.kind}
 }
 
-// do is the call of a rank.
 func (w *trade) do(r *mpi.Rank, send, recv runtime.View) error {
 	c := r.World()
 	me := c.Rank()
@@ -295,7 +293,6 @@ func (w *trade) calls(c *mpi.Comm, from, to mpi.Typed, send, recv runtime.View) 
 	return func() error { return c.Alltoallw(out, in) }, func() (*mpi.Request, error) { return c.Ialltoallw(out, in) }
 }
 
-// lists are the blocks of alltoallw.
 func (w *trade) lists(me int, send, recv runtime.View) (out, in []mpi.Typed) {
 	for i := range w.size {
 		a, b := w.send[me].blockOr(i, w.sends, w.sendPlaces, me), w.recv[me].blockOr(i, w.recvs, w.recvPlaces, me)
@@ -308,8 +305,8 @@ func (w *trade) lists(me int, send, recv runtime.View) (out, in []mpi.Typed) {
 	return out, in
 }
 
-// drawVarious draws a call in which blocks differ: of one type, in any order in
-// memory, some of them empty.
+// drawVarious draws a call whose blocks differ: they have one type, any order
+// in memory, and some are empty.
 func drawVarious(rt *rapid.T, size int) *trade {
 	w := &trade{what: rapid.SampledFrom([]string{"scatterv", "gatherv", "allgatherv", "alltoallv", "alltoallw"}).Draw(rt, "call"), size: size}
 	w.root, w.inPlace, w.starts = rapid.IntRange(0, size-1).Draw(rt, "root"), rapid.Bool().Draw(rt, "in place"), rapid.Bool().Draw(rt, "starts")
@@ -327,7 +324,7 @@ func drawVarious(rt *rapid.T, size int) *trade {
 		w.send, w.recv = append(w.send, lot{kind: base}), append(w.recv, lot{kind: base})
 		out, in := make([]int, size), make([]int, size)
 		for i := range size {
-			if pairs { // as much one way as the other
+			if pairs { // equal numbers in both directions
 				matrix[max(me, i)][min(me, i)] = matrix[min(me, i)][max(me, i)]
 			}
 			out[i], in[i] = matrix[me][i], matrix[i][me]
@@ -377,10 +374,10 @@ func placesOf(rt *rapid.T, counts []int) []int {
 	return places
 }
 
-// Random collective operations with random types, others on each rank and side:
-// every byte of every rank's memory is what a program without messages
-// computes, gaps included, on every transport, with any number of ranks, in
-// place and not, with a request and without.
+// Random collective operations with random types, different ones for each rank
+// and side, on every transport. Every byte of every rank's memory, gaps
+// included, is the result of a program without messages: with any number of
+// ranks, in place and not, with a request and without.
 func TestTypedCollectives(t *testing.T) {
 	for _, over := range carriers() {
 		t.Run(over.name, func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Arguments that cannot be right are an error of the call, which names what was
-// expected; nothing is sent then.
+// A call with arguments that cannot be right returns an error that names what
+// was expected, and sends nothing.
 func TestTypedCollectiveArguments(t *testing.T) {
 	twice, err := datatype.Vector(2, 2, 1, datatype.Int32)
 	require.NoError(t, err)
 	mixed, err := datatype.Struct([]int{1, 1}, []int64{0, 8}, []*datatype.Type{datatype.Int32, datatype.Float32})
 	require.NoError(t, err)
-	closely, err := datatype.Resized(column(t, 2), 0, 16) // the next one begins where it has a byte
+	closely, err := datatype.Resized(column(t, 2), 0, 16) // the next begins in this one
 	require.NoError(t, err)
 	own := mpi.NewOp("mine", true, func(_, _, _ []byte) {})
 	w := makeWorld(t, t.Cleanup, 1, options(mpi.Host), runtime.Config{})
@@ -75,8 +75,8 @@ func TestTypedCollectiveArguments(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// Blocks that meet in memory are an error even if each is right by itself;
-// blocks that lie between each other are none.
+// Blocks that share a byte are an error, even if each is valid alone. Blocks
+// that interleave are not.
 func TestTypedBlocksMeet(t *testing.T) {
 	w := makeWorld(t, t.Cleanup, 2, options(mpi.Host), runtime.Config{})
 	for me := range 2 {
@@ -97,7 +97,8 @@ func TestTypedBlocksMeet(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// Ranks that have other basic types in as many bytes are named, as those are that differ in length.
+// The error names ranks with other basic types in the same number of bytes, and
+// ranks with another length.
 func TestTypedCollectivesDoNotMatch(t *testing.T) {
 	w := makeWorld(t, t.Cleanup, 2, options(mpi.Host), runtime.Config{})
 	for me := range 2 {
@@ -111,7 +112,8 @@ func TestTypedCollectivesDoNotMatch(t *testing.T) {
 	require.ErrorContains(t, w.Run(context.Background()), "the calls of world do not match: call 1 is Bcast of 16 B, 4 basic elements (")
 }
 
-// Elements in one piece are sent and received where they are, and match bytes where they are bytes.
+// Elements in one piece are sent and received in place. If they are bytes, they
+// match calls with bytes.
 func TestTypedCollectivesInOnePiece(t *testing.T) {
 	w := makeWorld(t, t.Cleanup, 3, options(mpi.Host), runtime.Config{})
 	for me := range 3 {

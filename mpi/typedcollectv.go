@@ -2,12 +2,13 @@ package mpi
 
 import "github.com/spinsim/spinsim/runtime"
 
-// In these calls numbers of elements are those of each rank, places are in
-// extents of the type (MPI's counts and displacements) and may be nil if the
-// blocks follow each other. The Count of elements that have numbers is 0.
+// In these calls counts and places have one number for each rank. Counts are in
+// elements and places in extents of the type (MPI's counts and displacements).
+// Places may be nil if the blocks follow each other. The field Count of such
+// elements must be 0.
 
-// ScattervTyped is Scatterv of elements of datatypes. At the root recv may be
-// InPlaceTyped; elsewhere send, counts and places mean nothing.
+// ScattervTyped is Scatterv for elements of datatypes. At the root recv may be
+// InPlaceTyped. At other ranks send, counts and places are ignored.
 func (c *Comm) ScattervTyped(send Typed, counts, places []int, recv Typed, root int) error {
 	return blocking(c.scattervTyped(send, counts, places, recv, root))
 }
@@ -38,7 +39,7 @@ func (c *Comm) scattervTyped(send Typed, counts, places []int, recv Typed, root 
 }
 
 // rootedBlocks checks a call in which the root has a block of its own length
-// for each rank, and each rank has its own.
+// for each rank, and each rank has one block.
 func (c *Comm) rootedBlocks(k callKind, root int, many Typed, counts, places []int, few Typed, scatters bool) (whole, part *side, err error) {
 	if err := c.owned(k, root); err != nil {
 		return nil, nil, err
@@ -59,8 +60,8 @@ func (c *Comm) rootedBlocks(k callKind, root int, many Typed, counts, places []i
 	return whole, part, err
 }
 
-// GathervTyped is Gatherv of elements of datatypes. At the root send may be
-// InPlaceTyped; elsewhere recv, counts and places mean nothing.
+// GathervTyped is Gatherv for elements of datatypes. At the root send may be
+// InPlaceTyped. At other ranks recv, counts and places are ignored.
 func (c *Comm) GathervTyped(send, recv Typed, counts, places []int, root int) error {
 	return blocking(c.gathervTyped(send, recv, counts, places, root))
 }
@@ -89,8 +90,9 @@ func (c *Comm) gathervTyped(send, recv Typed, counts, places []int, root int) (*
 	return s, nil
 }
 
-// AllgathervTyped is GathervTyped to all ranks, which must agree on the numbers
-// of basic elements. send may be InPlaceTyped.
+// AllgathervTyped is GathervTyped with the result at every rank. All ranks must
+// agree on the number of basic elements in each block. send may be
+// InPlaceTyped.
 func (c *Comm) AllgathervTyped(send, recv Typed, counts, places []int) error {
 	return blocking(c.allgathervTyped(send, recv, counts, places))
 }
@@ -129,8 +131,8 @@ func (c *Comm) allgathervTyped(send, recv Typed, counts, places []int) (*schedul
 	return s, nil
 }
 
-// AlltoallvTyped is Alltoallv of elements of datatypes. send may be
-// InPlaceTyped: its numbers and places then mean nothing.
+// AlltoallvTyped is Alltoallv for elements of datatypes. send may be
+// InPlaceTyped: then counts and places are ignored.
 func (c *Comm) AlltoallvTyped(send Typed, counts, places []int, recv Typed, recvCounts, recvPlaces []int) error {
 	return blocking(c.alltoallvTyped(send, counts, places, recv, recvCounts, recvPlaces))
 }
@@ -160,9 +162,9 @@ func (c *Comm) alltoallvTyped(send Typed, counts, places []int, recv Typed, recv
 	return c.exchangeBlocks(callAlltoallv, out, in), nil
 }
 
-// Alltoallw sends each rank elements of their own and receives such of each
-// (MPI_Alltoallw): any memory, number and type. send may be nil: then what is
-// sent lies where it is received.
+// Alltoallw sends elements to each rank and receives elements from each
+// (MPI_Alltoallw). Each of these has its own memory, number and type. If send
+// is nil, the data to send lies where the received data will go.
 func (c *Comm) Alltoallw(send, recv []Typed) error { return blocking(c.alltoallw(send, recv)) }
 
 // Ialltoallw starts Alltoallw.
@@ -191,7 +193,8 @@ func (c *Comm) alltoallw(send, recv []Typed) (*schedule, error) {
 	return c.exchangeBlocks(callAlltoallw, out, in), nil
 }
 
-// exchangeBlocks sends the blocks of out, or those of in, and receives those of in.
+// exchangeBlocks sends the blocks of out, or of in if out is nil, and receives
+// the blocks of in.
 func (c *Comm) exchangeBlocks(k callKind, out, in *side) *schedule {
 	s := c.begin(call{kind: k, root: noRoot, bytes: -1})
 	to := s.streams(in)
@@ -207,7 +210,8 @@ func (c *Comm) exchangeBlocks(k callKind, out, in *side) *schedule {
 	return s
 }
 
-// scatterv: the root sends each rank its block; blocks are those of the root.
+// scatterv makes the root send each rank its block. blocks counts only at the
+// root.
 func (s *schedule) scatterv(blocks vector, recv runtime.View, root int) {
 	me := s.comm.rank
 	if me != root {
@@ -226,8 +230,8 @@ func (s *schedule) scatterv(blocks vector, recv runtime.View, root int) {
 	}
 }
 
-// gatherv: every rank sends to the root, synchronously if they are many; blocks
-// are those of the root.
+// gatherv makes every rank send to the root, synchronously if there are many
+// ranks. blocks counts only at the root.
 func (s *schedule) gatherv(send runtime.View, blocks vector, root int) {
 	c := s.comm
 	if c.rank != root {

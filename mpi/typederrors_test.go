@@ -13,18 +13,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// column is n doubles, every other one of memory.
+// column returns n doubles, every second one in memory.
 func column(t require.TestingT, n int) *datatype.Type {
 	d, err := datatype.Vector(n, 1, 2, datatype.Float64)
 	require.NoError(t, err)
 	return d
 }
 
-// badTyped are elements that cannot be sent, or received into, and what is wrong with them.
+// badTyped is elements that cannot be sent or received, and the expected error.
 type badTyped struct {
 	m        mpi.Typed
 	expected string
-	receive  string // "": the same
+	receive  string // expected error of a receive; "": the same
 }
 
 func badElements(t *testing.T, v runtime.View) []badTyped {
@@ -53,8 +53,8 @@ func badElements(t *testing.T, v runtime.View) []badTyped {
 	}
 }
 
-// Arguments that cannot be are errors of the call, with what is wrong and what
-// was expected; nothing is sent then.
+// Invalid arguments are errors of the call that name the fault and what was
+// expected. Nothing is sent.
 func TestTypedArguments(t *testing.T) {
 	for _, over := range carriers() {
 		t.Run(over.name, func(t *testing.T) {
@@ -97,7 +97,8 @@ func TestTypedArguments(t *testing.T) {
 	}
 }
 
-// Memory of another rank, or of two calls of Alloc, is an error, as in calls without types.
+// Memory of another rank, or of two calls of Alloc, is an error, as in calls
+// without types.
 func TestTypedMemory(t *testing.T) {
 	for _, over := range carriers() {
 		w := over.world(t, t.Cleanup, 2, runtime.Config{})
@@ -121,8 +122,8 @@ func TestTypedMemory(t *testing.T) {
 	}
 }
 
-// typedPair has rank 0 send n doubles of a column to rank 1, which receives
-// into one of room, late or not.
+// typedPair sends n doubles of a column from rank 0 to rank 1, which receives
+// into a column of room doubles, late or not.
 func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r *mpi.Rank, s mpi.Status, b []byte)) error {
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
 		v, err := message(r, 16*n, 1)
@@ -152,13 +153,13 @@ func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r 
 	return w.Run(context.Background())
 }
 
-// A message that is longer than its receive is MPI_ERR_TRUNCATE; one that is
-// shorter fills as many elements as there are and leaves the rest alone.
+// A message longer than its receive is MPI_ERR_TRUNCATE. A shorter one fills
+// only its own elements.
 func TestTypedLengths(t *testing.T) {
 	for _, over := range carriers() {
 		for _, late := range []bool{false, true} {
-			// 24 B, 800 B; 960 B in three packets, and 5,600 B, which wait for
-			// their receive
+			// 24 B and 800 B; 960 B in three packets, and 5,600 B, which wait
+			// for their receive
 			for _, n := range []int{3, 100, 120, 700} {
 				w := over.world(t, t.Cleanup, 2, runtime.Config{})
 				err := typedPair(t, w, n, n-1, late, nil)
@@ -184,13 +185,13 @@ func TestTypedLengths(t *testing.T) {
 	}
 }
 
-// Who unpacks: the NIC what it has matched, the core what came before its
-// receive and what handlers cannot take; a long message that was got goes
-// through the NIC, too.
+// The NIC unpacks messages that it has matched, and long messages after the
+// get. The core unpacks messages that came before their receive, and types that
+// handlers cannot take.
 func TestWhoUnpacks(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		over      int // of carriers
+		over      int // index into carriers
 		n         int
 		late      bool
 		overrides []string
@@ -219,10 +220,10 @@ func TestWhoUnpacks(t *testing.T) {
 	}
 }
 
-// What the core is charged for: of every other double of 8 B the lines of all,
-// and the packed bytes; nothing for what the NIC unpacks.
+// The core pays for the cache lines of all doubles, every second one in memory,
+// and for the packed bytes. It pays nothing for messages that the NIC unpacks.
 func TestTypedCosts(t *testing.T) {
-	const n = 96 // doubles: 1,536 B of memory, 24 lines that are read, or written; packed they are 12
+	const n = 96 // doubles: 1,536 B of memory, 24 lines to read or write; 12 lines packed
 	took := func(form mpi.Matching, typed bool) (send, receive sim.Time) {
 		w := newWorld(t, 2, options(form), runtime.Config{})
 		for me := range 2 {
@@ -266,7 +267,7 @@ func TestTypedCosts(t *testing.T) {
 		plainSend, plainReceive := took(form, false)
 		require.InDelta(t, (24*64+8*n)*perByte, float64(send-plainSend), 100, "%s: packing", form)
 		unpacking := (8*n + 24*64) * perByte
-		if form == mpi.Host { // which without types copies the bytes
+		if form == mpi.Host { // without types Host copies the bytes
 			unpacking -= 2 * 8 * n * perByte
 		} else {
 			unpacking = 0

@@ -6,14 +6,14 @@ import (
 	"math"
 )
 
-// Type is the type of the elements of a reduction.
+// Type is the element type of a reduction.
 type Type struct {
 	name string
 	size int
 	kind uint8
 }
 
-// The types that operations are defined for. They are little endian.
+// The types that predefined operations take. They are little endian.
 var (
 	Int32   = Type{"int32", 4, kindInt32}
 	Int64   = Type{"int64", 8, kindInt64}
@@ -30,7 +30,8 @@ const (
 	kindOther = kinds
 )
 
-// NewType is a type for operations of one's own: elements of size bytes, 1 to 1 GiB.
+// NewType returns a type for the program's own operations, with elements of
+// size bytes, 1 to 1 GiB.
 func NewType(name string, size int) (Type, error) {
 	if size < 1 || size > 1<<30 {
 		return Type{}, fmt.Errorf("mpi: type %s of %d B, expected 1 to %d B", name, size, 1<<30)
@@ -38,13 +39,13 @@ func NewType(name string, size int) (Type, error) {
 	return Type{name, size, kindOther}, nil
 }
 
-// String is the name.
+// String returns the name.
 func (t Type) String() string { return t.name }
 
-// Size is that of an element, bytes.
+// Size returns the bytes of an element.
 func (t Type) Size() int { return t.size }
 
-// Op is an operation of reductions. It is associative as far as the program cares.
+// Op is an operation of reductions. It counts as associative.
 type Op struct {
 	name     string
 	commutes bool
@@ -55,17 +56,17 @@ type Op struct {
 // kernel computes dst = left op right for whole elements; dst is one of the two.
 type kernel func(dst, left, right []byte)
 
-// NewOp is an operation of one's own: f computes dst = left op right for
-// vectors of elements, of which dst is one. If it does not commute the operands
-// come in the order of ranks. All ranks must give it the same name.
+// NewOp returns an operation of the program. f computes dst = left op right for
+// vectors of elements; dst is one of the two. If the operation does not
+// commute, the operands come in the order of ranks. All ranks must use the same
+// name.
 func NewOp(name string, commutes bool, f func(dst, left, right []byte)) *Op {
 	return &Op{name: name, commutes: commutes, own: f}
 }
 
-// String is the name.
+// String returns the name.
 func (o *Op) String() string { return o.name }
 
-// apply computes dst = left op right.
 func (o *Op) apply(t Type, dst, left, right []byte) {
 	if o.own != nil {
 		o.own(dst, left, right)
@@ -74,7 +75,7 @@ func (o *Op) apply(t Type, dst, left, right []byte) {
 	o.kernels[t.kind](dst, left, right)
 }
 
-// check is an error if the operation is not defined for a type.
+// check returns an error if the operation is not defined for a type.
 func (o *Op) check(t Type) error {
 	switch {
 	case o == nil || t.size == 0:
@@ -85,9 +86,9 @@ func (o *Op) check(t Type) error {
 	return nil
 }
 
-// The operations. Integers wrap around. Of floating point numbers Min and Max
-// are those of IEEE 754-2019 (a NaN wins, -0 is below 0), and a NaN is always
-// the same one, so that no result depends on the order of the operands.
+// The operations. Integers wrap around. Min and Max of floating-point numbers
+// follow IEEE 754-2019: a NaN wins, and -0 is below 0. A NaN result always has
+// the same bits, so that no result depends on the order of the operands.
 var (
 	Sum  = number("sum", func(a, b uint32) uint32 { return a + b }, func(a, b uint64) uint64 { return a + b }, func(a, b float64) float64 { return a + b }, func(a, b float32) float32 { return a + b })
 	Prod = number("prod", func(a, b uint32) uint32 { return a * b }, func(a, b uint64) uint64 { return a * b }, func(a, b float64) float64 { return a * b }, func(a, b float32) float32 { return a * b })
@@ -114,7 +115,8 @@ func truth[T uint32 | uint64](b bool) T {
 	return 0
 }
 
-// number makes an operation of its scalar forms; those for floating point numbers may be missing.
+// number makes an operation from scalar functions. The floating-point ones may
+// be nil.
 func number(name string, i32 func(a, b uint32) uint32, i64 func(a, b uint64) uint64, f64 func(a, b float64) float64, f32 func(a, b float32) float32) *Op {
 	o := &Op{name: name, commutes: true}
 	o.kernels[kindInt32], o.kernels[kindInt64] = words(i32), doubles(i64)
@@ -137,7 +139,6 @@ func number(name string, i32 func(a, b uint32) uint32, i64 func(a, b uint64) uin
 	return o
 }
 
-// words is the kernel of elements of 32 bits.
 func words(f func(a, b uint32) uint32) kernel {
 	return func(dst, left, right []byte) {
 		for i := 0; i+4 <= len(dst); i += 4 {
@@ -146,7 +147,6 @@ func words(f func(a, b uint32) uint32) kernel {
 	}
 }
 
-// doubles is the kernel of elements of 64 bits.
 func doubles(f func(a, b uint64) uint64) kernel {
 	return func(dst, left, right []byte) {
 		for i := 0; i+8 <= len(dst); i += 8 {

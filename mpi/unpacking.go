@@ -8,32 +8,33 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Receives of elements that are not in one piece, with matching by the NIC. The
-// match entry of one that takes eager messages only is the elements' memory,
-// and has the handlers of package handlers/datatype. That of a longer one is
-// temporary memory, which matching's handlers get the data into, since what a
-// get returns runs no handlers; when it is there the process sends it to
-// itself, into an entry with those handlers.
+// Receives of elements that are not in one piece, with matching by the NIC.
+//
+// A receive that takes only eager messages has a match entry on the memory of
+// the elements, with the handlers of package handlers/datatype. A longer
+// receive has a match entry on temporary memory, to which matching's handlers
+// get the data. The reply of a get runs no handlers. So when the data is there,
+// the process sends it to itself, to an entry with the handlers for datatypes.
 
-// unpackers are the handlers of a rank's types.
 type unpackers struct {
 	module *handlers.Module
 	known  map[times]*unpacker
 	memory int64 // HPU memory in use, bytes
-	opened bool  // the portal table entry for messages to oneself is there
+	opened bool  // the portal table entry for messages to oneself exists
 }
 
-// unpacker is the handlers of elements of a datatype. Receives under way at the
-// same time share it: the state says nothing of a message.
+// unpacker holds the handlers for elements of a datatype. Receives under way at
+// the same time share it: its state does not depend on the message.
 type unpacker struct {
 	installed *handlers.Installed // nil: the process unpacks
 }
 
-// leastUnpacker is the least HPU memory of a type, bytes: sizes are powers of
-// two, since each size is compiled once for all nodes.
+// leastUnpacker is the least HPU memory for a type, in bytes. Sizes are powers
+// of two because each size is compiled once for all nodes.
 const leastUnpacker = 1 << 12
 
-// unpacker returns the handlers of a request's elements, nil if the process must unpack.
+// unpacker returns the handlers for a request's elements; nil: the process must
+// unpack.
 func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
 	u := &t.unpackers
 	k := times{e.kind, e.count}
@@ -66,8 +67,8 @@ func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
 	return made.installed, err
 }
 
-// unpackEntry makes the entry of a receive that of its elements, if the message
-// is an eager one and the NIC has handlers for them.
+// unpackEntry changes the entry of a receive to the elements and their
+// handlers, if the message will be eager and the NIC has handlers for them.
 func (t *overPortals) unpackEntry(q *Request, me *portals.ME) error {
 	installed, err := t.unpacker(q.typed)
 	if err != nil || installed == nil || q.length > t.c.o.Eager {
@@ -79,9 +80,9 @@ func (t *overPortals) unpackEntry(q *Request, me *portals.ME) error {
 	return nil
 }
 
-// toSelf sends what has come into temporary memory to the rank itself, whose
-// handlers unpack it; it reports whether there are some. The event ends the
-// receive.
+// toSelf sends data from temporary memory to the rank itself, whose handlers
+// unpack it; false: there are no handlers, or nothing to unpack. The event of
+// that message completes the receive.
 func (t *overPortals) toSelf(q *Request) (bool, error) {
 	if q.typed == nil || q.typed.there || q.status.Bytes == 0 {
 		return false, nil
@@ -113,7 +114,7 @@ func (t *overPortals) toSelf(q *Request) (bool, error) {
 	return true, t.ni.Put(portals.Put{MD: m.md, Offset: q.addr - m.addr, Length: uint64(q.status.Bytes), Target: t.r.world.places[t.r.rank], PT: unpackPT, MatchBits: uint64(q.id), UserPtr: ptrUnpack})
 }
 
-// received ends a receive whose bytes are where the entry had them.
+// received completes a receive whose bytes are where the entry put them.
 func (t *overPortals) received(q *Request) error {
 	again, err := t.toSelf(q)
 	if err == nil && !again {

@@ -1,8 +1,8 @@
 package mpi
 
-// Tested acts on all that has arrived and, if the request is over, gives it
-// back (MPI_Test). If not it has taken at least one look at memory (host.poll),
-// so that a program may call it until the request is over.
+// Tested handles everything that has arrived and, if the request is complete,
+// gives it back (MPI_Test). If it is not, at least one look at memory
+// (host.poll) has passed, so a program may call Tested in a loop.
 func (r *Rank) Tested(q *Request) (Status, bool, error) {
 	q.mark.Live("mpi: a request")
 	if err := r.arrived(); err != nil {
@@ -15,10 +15,10 @@ func (r *Rank) Tested(q *Request) (Status, bool, error) {
 	return r.hand(q), true, nil
 }
 
-// Of a list of requests the calls below take those that are not nil, and set to
-// nil those that they give back. Statuses may be nil if nobody wants them.
+// The calls below ignore nil requests in a list, and set requests to nil that
+// they give back. statuses may be nil.
 
-// WaitAll returns when all requests are over.
+// WaitAll returns when all requests are complete.
 func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
 	for i, q := range qs {
 		if q == nil {
@@ -35,7 +35,7 @@ func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
 	return nil
 }
 
-// TestAll gives all requests back if all are over, else none.
+// TestAll gives all requests back if all are complete, else none.
 func (r *Rank) TestAll(qs []*Request, statuses []Status) (bool, error) {
 	if err := r.arrived(); err != nil {
 		return false, err
@@ -49,8 +49,8 @@ func (r *Rank) TestAll(qs []*Request, statuses []Status) (bool, error) {
 	return true, r.WaitAll(qs, statuses)
 }
 
-// WaitAny returns the index of a request that is over as soon as there is one,
-// the lowest, or Undefined if all are nil.
+// WaitAny waits until a request is complete and returns the lowest such index,
+// or Undefined if all requests are nil.
 func (r *Rank) WaitAny(qs []*Request) (int, Status, error) {
 	for {
 		i, active := ended(qs)
@@ -68,7 +68,7 @@ func (r *Rank) WaitAny(qs []*Request) (int, Status, error) {
 	}
 }
 
-// TestAny returns the index of the first request that is over, or Undefined.
+// TestAny returns the index of the first completed request, or Undefined.
 // active is false if all are nil.
 func (r *Rank) TestAny(qs []*Request) (i int, s Status, active bool, err error) {
 	if err := r.arrived(); err != nil {
@@ -86,8 +86,8 @@ func (r *Rank) TestAny(qs []*Request) (i int, s Status, active bool, err error) 
 	return i, s, true, nil
 }
 
-// WaitSome waits until at least one request is over, and appends the indices of
-// all that are to done, ascending.
+// WaitSome waits until at least one request is complete, and appends the
+// indices of all completed ones to done, ascending.
 func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
 	for {
 		i, active := ended(qs)
@@ -100,7 +100,7 @@ func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, er
 	}
 }
 
-// TestSome appends the indices of all requests that are over to done, ascending.
+// TestSome appends the indices of all completed requests to done, ascending.
 func (r *Rank) TestSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
 	if err := r.arrived(); err != nil {
 		return done, err
@@ -111,7 +111,6 @@ func (r *Rank) TestSome(qs []*Request, done []int, statuses []Status) ([]int, er
 	return r.some(qs, done, statuses), nil
 }
 
-// some gives back all requests that are over.
 func (r *Rank) some(qs []*Request, done []int, statuses []Status) []int {
 	for i, q := range qs {
 		if q == nil || !q.done {
@@ -126,8 +125,8 @@ func (r *Rank) some(qs []*Request, done []int, statuses []Status) []int {
 	return done
 }
 
-// ended returns the index of the first request that is over, or Undefined, and
-// whether there is any request.
+// ended returns the index of the first completed request, or Undefined. active:
+// there is a request that is not nil.
 func ended(qs []*Request) (index int, active bool) {
 	for i, q := range qs {
 		if q == nil {

@@ -14,20 +14,21 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// World is the ranks of a cluster. [World.Spawn] must be called for every rank
-// before the run: a message to a rank that has not been spawned is lost.
+// World holds the ranks of a cluster. Call [World.Spawn] for every rank before
+// the run: a message to a rank that is not spawned is lost.
 type World struct {
 	c       *runtime.Cluster
 	o       Options
 	carrier carrier
 	ranks   []*Rank
-	places  []portals.ID       // of the ranks' processes, as far as they have been spawned
+	places  []portals.ID       // of the ranks' processes, as they are spawned
 	at      map[portals.ID]int // the rank of a process
 	bounds  map[int]int64
 	modules *allreduce.Loaded // nil: processes compute everything
 }
 
-// New prepares a cluster for ranks. Errors: options that make no sense or do not fit the cluster.
+// New prepares a cluster for ranks. It returns an error for options that are
+// wrong or do not fit the cluster.
 func New(c *runtime.Cluster, o Options) (*World, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -50,21 +51,21 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 	return w, w.loadModules()
 }
 
-// Cluster is what the ranks run on.
+// Cluster returns the cluster of the ranks.
 func (w *World) Cluster() *runtime.Cluster { return w.c }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (w *World) Size() int { return len(w.ranks) }
 
-// Place is the process of a rank that has been spawned.
+// Place returns the process of a rank that has been spawned.
 func (w *World) Place(rank int) portals.ID { return w.places[rank] }
 
-// Options are those the world was made with.
+// Options returns the options of the world.
 func (w *World) Options() Options { return w.o }
 
-// Bound promises that at most so many bytes come to a rank in the whole run
-// without being asked for (Options.Unasked). The rank then has no more buffers
-// than they can fill. It must be called before Spawn.
+// Bound promises that a rank gets at most so many bytes in the whole run
+// without asking for them (Options.Unasked). The rank then has no more buffers
+// than these bytes can fill. Call it before Spawn.
 func (w *World) Bound(rank int, bytes int64) {
 	if w.bounds == nil {
 		w.bounds = make(map[int]int64)
@@ -72,20 +73,19 @@ func (w *World) Bound(rank int, bytes int64) {
 	w.bounds[rank] = bytes
 }
 
-// buffers is how many buffers a rank has.
 func (w *World) buffers(rank int) int {
 	bytes, bounded := w.bounds[rank]
 	if !bounded {
 		return w.o.Buffers
 	}
-	// what a buffer holds at least when it is full
+	// a full buffer holds at least so many bytes
 	used := int64(max(1, w.o.BufferBytes-w.o.Eager-matching.AnnouncementSize))
 	return int(min(int64(w.o.Buffers), bytes/used+1))
 }
 
-// Spawn starts f as the program of a rank. The run ends with its error, if it
-// returns one. When it returns nil the rank stays, as in MPI_Finalize, until
-// all that it has sent is acknowledged.
+// Spawn starts f as the program of a rank. If f returns an error, the run ends
+// with it. If f returns nil, the rank stays until all its messages are
+// acknowledged, as in MPI_Finalize.
 func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	if rank < 0 || rank >= len(w.ranks) {
 		return fmt.Errorf("mpi: no rank %d, expected 0 to %d", rank, len(w.ranks)-1)
@@ -112,11 +112,11 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	})
 }
 
-// Run simulates until all programs have returned. A message that a NIC had no
-// room for, one that a rank had no buffer for and that was not sent again
-// because its program had ended, and a handler that failed are errors, and so
-// is all that runtime.Cluster.Run reports. What ranks wait for in vain stands
-// behind what they wait because of.
+// Run simulates until all programs have returned. It returns the errors of
+// runtime.Cluster.Run and these: a message for which a NIC had no room; a
+// message for which a rank had no buffer and that was not sent again because
+// its program had ended; a handler that failed. The causes come first, then the
+// ranks that wait in vain.
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
 	causes := w.c.Broken()
@@ -127,7 +127,8 @@ func (w *World) Run(ctx context.Context) error {
 	return errors.Join(w.mismatch(), err, causes, w.lost())
 }
 
-// lost reports messages that were refused for want of a buffer and not sent again.
+// lost returns an error if messages were refused for lack of a buffer and not
+// sent again.
 func (w *World) lost() error {
 	for _, r := range w.ranks {
 		if r == nil {
@@ -140,29 +141,30 @@ func (w *World) lost() error {
 	return nil
 }
 
-// Stats counts what a rank or, with World.Stats, all ranks did.
+// Stats counts the work of one rank or, in World.Stats, of all ranks.
 type Stats struct {
 	Sent        int64 // messages
 	SentBytes   int64
 	Received    int64 // messages whose data is where the program wants it
-	Large       int64 // of them, those that waited for their receive
-	Unexpected  int64 // of the messages received, those that came before their receive
-	Copied      int64 // of the messages received, those that a core has copied, at least in part
+	Large       int64 // received messages that waited for their receive
+	Unexpected  int64 // received messages that came before their receive
+	Copied      int64 // received messages that a core copied, at least in part
 	CopiedBytes int64
-	// messages that were refused because the target's buffers were full, and
-	// sent again; each time counts
+	// messages sent again because the target's buffers were full; each time
+	// counts
 	Resent int64
-	// buffers that ranks have added because all were full of messages without a
+	// buffers that ranks added because all were full of messages without a
 	// receive
 	Grown     int64
-	Offloaded int64 // calls of Allreduce that modules of the NIC computed; each rank counts
-	// Of messages of elements that are not in one piece: who packed and unpacked them.
+	Offloaded int64 // calls of Allreduce that NIC modules computed; each rank counts
+	// Messages of elements that are not in one piece, by the unit that packed
+	// or unpacked them.
 	PackedByCore   int64
 	UnpackedByCore int64
 	UnpackedByNIC  int64
 
-	// those that Options.Allreduce would have them compute and that processes
-	// did: World.Fallbacks says why
+	// calls that Options.Allreduce gives to modules but processes computed;
+	// World.Fallbacks gives the reasons
 	FellBack int64
 }
 
@@ -183,8 +185,8 @@ func (s *Stats) add(t Stats) {
 	s.UnpackedByNIC += t.UnpackedByNIC
 }
 
-// Pinning counts what a rank's strategy has done over InfiniBand
-// (InfiniBandOptions); over other transports nothing.
+// Pinning returns the counts of a rank's strategy over InfiniBand
+// (InfiniBandOptions). Over other transports they are zero.
 func (w *World) Pinning(rank int) (s pinning.Stats) {
 	if r := w.ranks[rank]; r != nil {
 		if t, is := r.transport.(*overInfiniBand); is {
