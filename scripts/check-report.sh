@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-browser=$PWD/report/page/testdata/browser
+browser=$PWD/internal/page/testdata/browser
 go build -o "$folder/spinsim" ./cmd/spinsim
 rm -rf "$folder/browser"
 cp -r "$browser" "$folder/browser"

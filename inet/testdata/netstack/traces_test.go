@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/inet"
-	"github.com/spinsim/spinsim/inet/script"
+	"github.com/spinsim/spinsim/internal/inetscript"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -61,9 +61,9 @@ const exact = 4 * step
 // difference between their segments or times, "" if there is none, and the
 // number n of segments compared.
 func difference(t *testing.T, text string, until limit) (says string, n int) {
-	mine, err := script.Run(text)
+	mine, err := inetscript.Run(text)
 	require.NoError(t, err)
-	other, err := script.RunOn(text, func(c inet.Config, iss uint32) script.End { return newEnd(t, c, iss) })
+	other, err := inetscript.RunOn(text, func(c inet.Config, iss uint32) inetscript.End { return newEnd(t, c, iss) })
 	require.NoError(t, err)
 	a := until.cut(outputs(t, mine))
 	b := outputs(t, other)
@@ -107,12 +107,12 @@ const parameters = "set rfc mss=1000 initial_window=10 initial_window_bytes=1000
 // gVisor behaves like each script of package script that opens actively, with
 // the same parameters, except for the scripts in differs.
 func TestRules(t *testing.T) {
-	files, err := filepath.Glob("../../script/testdata/*/*.txt")
+	files, err := filepath.Glob("../../../internal/inetscript/testdata/*/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	compared := 0
 	for _, file := range files {
-		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "../../script/testdata/"), ".txt")
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "../../../internal/inetscript/testdata/"), ".txt")
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		lines := strings.Split(strings.ReplaceAll(string(text), "<mss 1000,sackOK>\n", "<mss 1036,sackOK>\n"), "\n")
