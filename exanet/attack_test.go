@@ -13,15 +13,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An attacker makes cells by hand, with plain puts whose match bits name
-// whatever domain it likes. It gets into mailboxes of its own domain, and into
-// no other: the device writes the domain in which the system has put its
-// process. A process in no domain gets nowhere.
+// An attacker makes cells by hand, with plain puts. Their match bits name any
+// domain it likes. It reaches mailboxes of its own domain and no other: the
+// device writes the domain that the system gave to the sending process. A
+// process in no domain reaches no mailbox.
 func TestForgedCells(t *testing.T) {
 	for name, a := range map[string]struct {
 		rank   int
 		domain gvas.PDID // 0: the system has not admitted it
-		late   bool      // it opens its interface of Portals before it is admitted
+		late   bool      // it opens its Portals interface before the system admits it
 		enters bool
 	}{ //lint:maporder each by itself
 		"of the domain":            {0, 7, false, true},
@@ -76,7 +76,7 @@ func TestForgedCells(t *testing.T) {
 	}
 }
 
-// forge puts n cells by hand into a mailbox, which say that they are from a domain.
+// forge puts n handmade cells into a mailbox. They claim to come from domain.
 func forge(p *runtime.Proc, ni *runtime.NI, to exanet.Address, domain uint32, n int) error {
 	buffer := p.Alloc(exanet.MaxPayload)
 	md, err := ni.Objects().MDBind(&portals.MD{Start: buffer.Addr(), Length: exanet.MaxPayload})
@@ -93,7 +93,7 @@ func forge(p *runtime.Proc, ni *runtime.NI, to exanet.Address, domain uint32, n 
 	return nil
 }
 
-// Nobody's domain is no domain to be in.
+// Protection domain 0 belongs to nobody: no process can be in it.
 func TestDomainOfNobody(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	require.NoError(t, c.Spawn(0, "program", func(p *runtime.Proc) error {

@@ -33,8 +33,8 @@ func (c *cluster) idle(rank int, pdid gvas.PDID, o exanet.Options) **exanet.Inte
 	return &page
 }
 
-// Messages that cannot come say why, at the process that has sent them, and the
-// channel is free for others.
+// A message that cannot be delivered gives its sender the reason. The channel
+// is then free for other messages.
 func TestFailures(t *testing.T) {
 	c := newCluster(t, 4, nil, "fabric.faults.down=[{node: 3, from: 0ns, to: 1s}]")
 	fast := exanet.Options{State: map[string]any{"timeout": 10000, "retries": 3}}
@@ -69,8 +69,8 @@ func TestFailures(t *testing.T) {
 	require.Equal(t, []uint64{3 * 3, 3, 4, 6}, []uint64{sent.Retransmitted, sent.TimedOut, sent.Acked, sent.Nacked})
 }
 
-// What a process stores into its channels does not change its protection
-// domain, and the channels of others are not its own.
+// A process cannot change its protection domain by storing into its channels,
+// and it cannot use the channels of other processes.
 func TestForgedDomain(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	victim := c.idle(1, 7, exanet.Options{})
@@ -86,7 +86,7 @@ func TestForgedDomain(t *testing.T) {
 		p.SleepUntil(sim.Microsecond)
 		to := (*victim).Address()
 		h := mailbox.Header{Kind: mailbox.KindLaunch, PDID: 7, Length: 64}
-		// by its own, and by the victim's
+		// through its own packetizer, and through the victim's
 		for _, packetizer := range []exanet.Address{forger.Address(), to} {
 			if err := forger.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(packetizer.NID, packetizer.PID), PT: packetizer.PT - 1, MatchBits: h.Bits(), HdrData: mailbox.Destination(to.NID, to.PID, to.PT)}); err != nil {
 				return err
@@ -102,8 +102,8 @@ func TestForgedDomain(t *testing.T) {
 	require.EqualValues(t, 1, forger.Counts().Sent.Nacked)
 }
 
-// A mailbox that is full refuses messages; who sends waits until there is room,
-// and nothing is lost.
+// A full mailbox refuses messages. The sender waits until there is room, and no
+// message is lost.
 func TestFullMailbox(t *testing.T) {
 	const messages = 40
 	c := newCluster(t, 2, nil)
@@ -190,8 +190,8 @@ func TestSystem(t *testing.T) {
 	c.run()
 }
 
-// What a program does with channels that there are not, or opens too late or
-// twice, is an error or nothing.
+// A program that names channels that do not exist, or that opens an interface
+// too late or twice, gets an error or no effect.
 func TestMisuse(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	engine, err := rdma.Load(c.Cluster)
@@ -224,8 +224,8 @@ func TestMisuse(t *testing.T) {
 	c.run()
 }
 
-// Who has sent a message to a mailbox that nobody looks after learns that it is
-// full for good, and not before.
+// The sender to a mailbox whose program has ended learns that the mailbox is
+// full for good, and not before it is full.
 func TestLeftMailbox(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	var to *exanet.Interface

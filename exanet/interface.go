@@ -14,40 +14,40 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Address names a mailbox: the interface PT of a process of a node. In a global
-// virtual address (package gvas) the node is the same, and 3 bits of rank tell
-// eight local ports; how the 64 interfaces of a node are told apart TR-488 does
-// not say.
+// Address names a mailbox: the interface PT of a process of a node. A global
+// virtual address (package gvas) has the same node, and 3 bits of rank for
+// eight local ports. TR-488 does not say how it distinguishes the 64 interfaces
+// of a node.
 type Address struct{ NID, PID, PT uint32 }
 
-// String is node:process:entry.
+// String writes node:process:entry.
 func (a Address) String() string { return fmt.Sprintf("%d:%d:%d", a.NID, a.PID, a.PT) }
 
-// State is that of a channel, as its status bits say.
+// State is the state of a channel, as its status bits show it.
 type State uint8
 
-// States of a channel (TR-488 §4.4).
+// The states of a channel (TR-488 §4.4).
 const (
-	Idle         State = mailbox.Idle    // it was never used
-	Ongoing      State = mailbox.Ongoing // its message has no answer yet
+	Idle         State = mailbox.Idle    // never used
+	Ongoing      State = mailbox.Ongoing // no answer to its message yet
 	Acknowledged State = mailbox.Acked   // the mailbox has it
-	// negatively acknowledged: the mailbox does not have it; Reason says why
+	// negatively acknowledged: the mailbox does not have it; see Reason
 	Refused     State = mailbox.Nacked
-	TimedOut    State = mailbox.TimedOut // nobody has answered in all retries: it may have it or not
+	TimedOut    State = mailbox.TimedOut // no answer in all retries: the mailbox may have it or not
 	maxBackOff        = 6                // doublings of the pause
 	codeOffset        = unsafe.Offsetof(mailbox.Channel{}.Code)
 	channelSize       = unsafe.Sizeof(mailbox.Channel{})
 )
 
-// String is the state in TR-488's words.
+// String returns the state in TR-488's words.
 func (s State) String() string {
 	return [...]string{"idle", "ongoing", "acknowledged", "negatively acknowledged", "timed out"}[s]
 }
 
-// Channels is how many channels an interface has.
+// Channels is the number of channels of an interface.
 const Channels = mailbox.Channels
 
-// MaxPayload is how many bytes a message has at most (TR-488 §5.1).
+// MaxPayload is the maximum size of a message in bytes (TR-488 §5.1).
 const MaxPayload = mailbox.MaxPayload
 
 // Interface is a packetizer and a mailbox of a process.
@@ -56,28 +56,29 @@ type Interface struct {
 	ni        *runtime.NI
 	in        *handlers.Installed
 	self      Address
-	pt        uint32 // of the packetizer; the mailbox has the next
+	pt        uint32 // of the packetizer; the mailbox has the next one
 	md        portals.Handle
 	changed   portals.Handle
 	arrived   portals.Handle
-	registers runtime.View // the page of the channels, as it is stored into
+	registers runtime.View // the page of the channels, as the program stores it
 	queue     runtime.View
 	depth     uint32
-	head      uint32 // messages taken
+	head      uint32 // messages taken out of the mailbox
 	pause     sim.Time
 	stores    [Channels]uint32
-	state     [Channels]State // as it was when the program looked last
+	state     [Channels]State // at the program's last look
 	code      [Channels]uint32
-	handles   []portals.Handle // that an outbox waits for, kept
+	handles   []portals.Handle // scratch for the handles that an outbox waits for
 	tests     []uint64
 }
 
-// Address is that of the interface's mailbox.
+// Address returns the address of the interface's mailbox.
 func (i *Interface) Address() Address { return i.self }
 
-// Launch stores a message of up to 64 bytes into a channel, the destination
-// last, which sends it. It takes nic.overhead on the core. ErrBusy: the
-// channel's last message was under way when the program looked last.
+// Launch stores a message of up to 64 bytes into a channel. It stores the
+// destination last, which sends the message. It takes nic.overhead on the core.
+// ErrBusy: the channel's previous message was under way at the program's last
+// look.
 func (i *Interface) Launch(channel int, to Address, payload []byte) error {
 	if err := isChannel(channel); err != nil {
 		return err
@@ -94,8 +95,8 @@ func (i *Interface) Launch(channel int, to Address, payload []byte) error {
 	return i.store(channel, &h, uint64(at), uint64(len(payload)), mailbox.Destination(to.NID, to.PID, to.PT))
 }
 
-// Again has the message of a channel sent once more that was refused or has
-// timed out. It takes nic.overhead.
+// Again resends the message of a channel that was refused or has timed out. It
+// takes nic.overhead.
 func (i *Interface) Again(channel int) error {
 	if channel < 0 || channel >= Channels || i.state[channel] != Refused && i.state[channel] != TimedOut {
 		return fmt.Errorf("exanet: channel %d has no message that was refused or has timed out", channel)
@@ -114,8 +115,8 @@ func (i *Interface) store(channel int, h *mailbox.Header, at, n, destination uin
 	return nil
 }
 
-// Look loads the status bits of all channels: a load from the interface, to it
-// and back (dma.latency).
+// Look loads the status bits of all channels. This is one load from the
+// interface: dma.latency there, and dma.latency back.
 func (i *Interface) Look() {
 	i.proc.Compute(2 * i.proc.Cluster().Profile().DMA.Latency)
 	first := unsafe.Offsetof(mailbox.State{}.Channels)
@@ -130,7 +131,8 @@ func (i *Interface) Look() {
 	}
 }
 
-// State is that of a channel when the program looked last; Idle of one that there is not.
+// State returns the state of a channel at the program's last look. It is Idle
+// for a channel that does not exist.
 func (i *Interface) State(channel int) State {
 	if isChannel(channel) != nil {
 		return Idle
@@ -138,7 +140,7 @@ func (i *Interface) State(channel int) State {
 	return i.state[channel]
 }
 
-// isChannel is an error for a channel that there is not.
+// isChannel returns an error for a channel that does not exist.
 func isChannel(channel int) error {
 	if channel < 0 || channel >= Channels {
 		return fmt.Errorf("exanet: channel %d, expected 0 to %d", channel, Channels-1)
@@ -146,8 +148,8 @@ func isChannel(channel int) error {
 	return nil
 }
 
-// Reason says why the message of a channel was refused, or that nobody has
-// answered; nil if neither is so.
+// Reason returns why the message of a channel was refused, or ErrTimedOut if no
+// answer came. Otherwise it is nil.
 func (i *Interface) Reason(channel int) error {
 	if err := isChannel(channel); err != nil {
 		return err
@@ -172,8 +174,8 @@ func (i *Interface) Reason(channel int) error {
 	}
 }
 
-// Free returns a channel that can be launched, as far as the program knows;
-// false: it knows of none.
+// Free returns a channel that can be launched. found is false if none was free
+// at the program's last look.
 func (i *Interface) Free() (channel int, found bool) {
 	for c, s := range i.state {
 		if s == Idle || s == Acknowledged {
@@ -183,7 +185,7 @@ func (i *Interface) Free() (channel int, found bool) {
 	return 0, false
 }
 
-// Await waits until the message of a channel was answered, or has timed out.
+// Await waits until the message of a channel is answered or times out.
 func (i *Interface) Await(channel int) (State, error) {
 	if err := isChannel(channel); err != nil {
 		return Idle, err
@@ -203,19 +205,19 @@ func (i *Interface) Await(channel int) (State, error) {
 	return i.state[channel], nil
 }
 
-// wait waits until a counter has come so far; who waits looks then.
+// wait waits until a counter reaches test. The caller then looks at the cause.
 func (i *Interface) wait(ct portals.Handle, test uint64) error {
 	_, _, err := i.ni.CTPollAt([]portals.Handle{ct}, []uint64{test}, runtime.Forever, 0)
 	return err
 }
 
-// Pause is the time after which a message should be sent again that was refused
-// so many times for want of room, at least once.
+// Pause returns how long to wait before resending a message that a full mailbox
+// has refused this many times, at least once.
 func (i *Interface) Pause(times int) sim.Time { return i.pause << min(max(times, 1)-1, maxBackOff) }
 
-// Send sends a message and returns when the mailbox has it, or nil did not come
-// of it: ErrForeign, ErrTimedOut, ErrIllegal or ErrNoSpace, with more words.
-// While the mailbox is full it is sent again.
+// Send sends a message and returns when the mailbox has it. It resends while
+// the mailbox is full. Other failures wrap ErrForeign, ErrTimedOut, ErrIllegal,
+// ErrLeft or ErrNoSpace.
 func (i *Interface) Send(to Address, payload []byte) error {
 	channel, found := i.Free()
 	for !found {
@@ -243,8 +245,8 @@ func (i *Interface) Send(to Address, payload []byte) error {
 	}
 }
 
-// any waits until some channel's message was answered. Those of messages that
-// were refused belong to who has launched them.
+// any waits until the message of some channel is answered. It skips refused
+// messages: their launchers deal with them.
 func (i *Interface) any() error {
 	for c, s := range i.state {
 		if s == Ongoing {
@@ -255,23 +257,23 @@ func (i *Interface) any() error {
 	return ErrBusy
 }
 
-// Forget gives a channel back whose message was refused or has timed out, and
-// is not to be sent again.
+// Forget frees a channel whose message was refused or has timed out, and will
+// not be resent.
 func (i *Interface) Forget(channel int) {
 	if s := i.State(channel); s == Refused || s == TimedOut {
 		i.state[channel] = Idle
 	}
 }
 
-// Message is what a mailbox has received.
+// Message describes a received message.
 type Message struct {
 	NID, PID uint32 // of the sender
 	Bytes    int
 }
 
-// Poll looks for a message and copies it to the beginning of a buffer, as far
-// as that goes; false: there is none. The look takes host.poll_cached, or
-// host.poll without that.
+// Poll looks for a message and copies it to into, cut to the buffer's length.
+// found is false if there is none. The look takes host.poll_cached, or
+// host.poll if that is not set.
 func (i *Interface) Poll(into []byte) (m Message, found bool, err error) {
 	i.proc.Look(i.proc.Cluster().Profile().Host.LookCached())
 	at := int(i.head&(i.depth-1)) * mailbox.EntrySize
@@ -313,20 +315,20 @@ func (i *Interface) Receive(into []byte) (Message, error) {
 	}
 }
 
-// Leave is the end of the program: the mailbox takes messages as long as it has
-// room, and whoever sends more learns that nobody will make any (ErrLeft).
+// Leave marks the end of the program. The mailbox takes messages while it has
+// room. Later senders get ErrLeft, because nobody will make room.
 func (i *Interface) Leave() {
 	// a posted store
 	binary.LittleEndian.PutUint32(i.in.HPU.Bytes()[unsafe.Offsetof(mailbox.State{}.Left):], 1)
 }
 
-// Counts are what an interface has done.
+// Counts are an interface's statistics.
 type Counts struct {
 	Sent     mailbox.Sent
 	Received mailbox.Received
 }
 
-// Counts returns what the interface has done so far.
+// Counts returns the statistics so far.
 func (i *Interface) Counts() Counts {
 	var s mailbox.State
 	if err := spin.DecodeState(i.in.HPU.Bytes(), &s); err != nil {
@@ -335,13 +337,12 @@ func (i *Interface) Counts() Counts {
 	return Counts{s.Sent, s.Received}
 }
 
-// Signals are counters of the interface of Portals NI, for programs that wait
-// for several things: messages in the mailbox, and answers to the messages of
-// channels.
+// Signals returns counters of NI, for programs that wait for several things:
+// messages in the mailbox, and answers to messages of the channels.
 func (i *Interface) Signals() (arrived, answered portals.Handle) { return i.arrived, i.changed }
 
-// Taken is how many messages the program has taken out of the mailbox.
+// Taken returns how many messages the program has taken out of the mailbox.
 func (i *Interface) Taken() uint32 { return i.head }
 
-// NI is the interface of Portals that the counters belong to.
+// NI returns the Portals interface of the counters.
 func (i *Interface) NI() *runtime.NI { return i.ni }

@@ -23,7 +23,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...string) *cluster {
 	t.Helper()
-	// no look-up of addresses
+	// no address translation
 	p, err := profile.Load("exanest-qfdb", append([]string{"os.kind=none", "smmu.kind=none"}, set...)...)
 	require.NoError(t, err)
 	c := runtime.Config{Profile: p, Nodes: nodes}
@@ -54,14 +54,14 @@ func (c *cluster) run() {
 	require.Zero(c.t, n, "%v", failures)
 }
 
-// The way of a message is the sum of its parts: posted stores, two cycles each
-// of the switch and of finding the channel, the link as of any cell, two cycles
-// to find the mailbox and one for it, the write of an entry, and a look into
-// the cache. With 64 B these are the 470 ns of TR-488: host.poll_cached was set
-// so.
+// The latency of a message is the sum of its parts: posted stores, two cycles
+// for the switch, two to find the channel, the link as for any cell, two cycles
+// to find the mailbox, one for the mailbox, the write of an entry, and a look
+// into the cache. For 64 B the sum is the 470 ns of TR-488: host.poll_cached
+// was fitted to that.
 func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	const (
-		axi    = 19.2 / 8 // bytes in a nanosecond
+		axi    = 19.2 / 8 // bytes per nanosecond
 		link   = 16.0 / 8
 		cycle  = 20.0 / 3
 		memory = 60.0
@@ -71,7 +71,8 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 		stores := 120 + 2*cycle + 2*cycle
 		crossing := (words+32)/link + 2*6.667 + 106.667 + 4*cycle
 		enqueue := 2*cycle + cycle + (16+words)/axi + memory
-		// the switch with its two wires, at the rate of paths in the MPSoC
+		// the switch with its two wires, at the rate of paths inside
+		// the MPSoC
 		local := stores + (words+32)/axi + 2*6.667 + 2*cycle + enqueue + 15.333
 		require.InDelta(t, stores+crossing+enqueue+15.333, oneWay(t, n, 1).Seconds()*1e9, 0.02, "%d bytes", n)
 		require.InDelta(t, local, oneWay(t, n, 0).Seconds()*1e9, 0.02, "%d bytes in an MPSoC", n)
@@ -79,8 +80,8 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	require.InDelta(t, 470, oneWay(t, 64, 1).Seconds()*1e9, 0.1)
 }
 
-// oneWay is the time from Launch to the end of Receive, in another process of
-// node 0 or in one of node 1.
+// oneWay returns the time from Launch to the end of Receive. The receiver is
+// another process of node 0, or a process of node 1.
 func oneWay(t *testing.T, n, node int) sim.Time {
 	c := newCluster(t, node+1, nil)
 	var to exanet.Address

@@ -8,21 +8,21 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Outbox sends messages of a program that does not wait for each: they go by
-// the channels as these become free, in the order of Post as far as channels
-// keep it, and again while a mailbox is full. The program calls Act whenever
-// something may have happened, and waits with Await. An interface has one
-// outbox or none, and its channels are the outbox's.
+// Outbox sends messages for a program that does not wait for each. A message
+// goes out when a channel becomes free, in the order of Post as far as channels
+// keep it. While a mailbox is full the outbox resends. The program calls Act
+// whenever something may have happened, and waits with Await. An interface has
+// at most one outbox, which owns all its channels.
 type Outbox struct {
 	i        *Interface
 	queue    []posted
 	channels [Channels]struct {
 		tag     uint64
 		to      Address
-		refused int      // how often it was, in a row
-		again   sim.Time // not before it is sent again
+		refused int      // how often it was refused, in a row
+		again   sim.Time // do not resend before this time
 	}
-	seen    uint64 // answers that the program has looked after
+	seen    uint64 // answers that the outbox has handled
 	dropped func(tag uint64, to Address, err error)
 }
 
@@ -34,18 +34,19 @@ type posted struct {
 	payload [MaxPayload]byte
 }
 
-// Outbox makes the outbox of an interface. dropped is told of each message that
-// will not be delivered, with the tag given to Post: ErrForeign, ErrTimedOut
-// (it may have been delivered), ErrIllegal, ErrLeft or ErrNoSpace.
+// Outbox makes the outbox of an interface. It calls dropped for each message
+// that will not be delivered, with the tag given to Post. The error is
+// ErrForeign, ErrTimedOut (it may have been delivered), ErrIllegal, ErrLeft or
+// ErrNoSpace.
 func (i *Interface) Outbox(dropped func(tag uint64, to Address, err error)) *Outbox {
 	return &Outbox{i: i, dropped: dropped}
 }
 
-// Post sends a message of up to 64 bytes, of which it makes a copy, as soon as
-// there is a channel. What it takes is that of Launch, now or in a later Act.
+// Post copies a message of up to 64 bytes and sends it as soon as there is a
+// channel. It costs one Launch, now or in a later Act.
 func (o *Outbox) Post(to Address, payload []byte, tag uint64) error {
 	p := posted{to: to, tag: tag, length: len(payload)}
-	if len(payload) <= MaxPayload { // otherwise Launch says so
+	if len(payload) <= MaxPayload { // otherwise Launch returns the error
 		copy(p.payload[:], payload)
 		if len(o.queue) > 0 {
 			o.queue = append(o.queue, p)
@@ -69,8 +70,8 @@ func (o *Outbox) launch(p *posted, payload []byte) error {
 	return nil
 }
 
-// Act deals with one thing that has happened, if there is any: answers,
-// messages to be sent again, channels that have become free.
+// Act handles one event, if there is any: answers, a message to resend, or a
+// free channel.
 func (o *Outbox) Act() (acted bool, err error) {
 	if n, err := o.answered(); err != nil {
 		return false, err
@@ -106,7 +107,7 @@ func (o *Outbox) ongoing() bool {
 	return false
 }
 
-// look loads the states of the channels, and deals with those of messages that were refused.
+// look loads the states of the channels, and handles refused messages.
 func (o *Outbox) look() {
 	before := o.i.state
 	o.i.Look()
@@ -127,7 +128,8 @@ func (o *Outbox) look() {
 	}
 }
 
-// Idle reports that every message was delivered or dropped, as far as the program knows.
+// Idle reports whether every message was delivered or dropped, as of the
+// program's last look.
 func (o *Outbox) Idle() bool {
 	if len(o.queue) > 0 {
 		return false
@@ -140,10 +142,10 @@ func (o *Outbox) Idle() bool {
 	return true
 }
 
-// Await waits until there is a message in the mailbox, until the outbox has
-// something to act on, until one of further counters of NI has reached its
-// test, or for a time (runtime.Forever: without end). A look at what it was
-// takes no time here: whoever acts looks.
+// Await waits until the mailbox has a message, until the outbox has work, until
+// one of further NI counters reaches its test, or until the time-out
+// (runtime.Forever: none). It takes no time to find the cause: the code that
+// acts looks.
 func (o *Outbox) Await(cts []portals.Handle, tests []uint64, timeout sim.Time) error {
 	i := o.i
 	i.handles, i.tests = append(i.handles[:0], i.arrived), append(i.tests[:0], uint64(i.head)+1)
@@ -158,7 +160,7 @@ func (o *Outbox) Await(cts []portals.Handle, tests []uint64, timeout sim.Time) e
 	return err
 }
 
-// pause is how long it takes until a message is to be sent again, but not longer than timeout.
+// pause returns the time until the next resend, at most timeout.
 func (o *Outbox) pause(timeout sim.Time) sim.Time {
 	for c := range o.channels {
 		if o.i.state[c] == Refused {

@@ -21,10 +21,10 @@ var (
 	stormSeed     = flag.Uint64("storm.seed", 1, "seed of the first network of TestStorm")
 )
 
-// Random traffic through small mailboxes, on networks that lose, damage, double
-// and delay cells, with processes of other protection domains among the
-// receivers: every message that was acknowledged is in its mailbox, once and
-// whole, in the order of its channel; none that was refused is.
+// Random traffic goes through small mailboxes, on networks that lose, damage,
+// duplicate and delay cells. Some receivers are in other protection domains.
+// Every acknowledged message is in its mailbox, once and whole, in the order of
+// its channel. No refused message is.
 func TestStorm(t *testing.T) {
 	var sent mailbox.Sent
 	var got mailbox.Received
@@ -66,11 +66,11 @@ type stormProc struct {
 	page     *exanet.Interface
 	plan     []int // receivers, in the order of launching
 	expected int
-	// for each receiver and channel: what was sent through it, in order
+	// for each receiver and channel: the messages sent, in order
 	launched [][exanet.Channels][]uint32
 	arrived  [][exanet.Channels][]uint32 // for each sender and channel
 	now      [exanet.Channels]int        // receiver of the channel's message
-	pauses   [exanet.Channels]sim.Time   // not before that it is sent again
+	pauses   [exanet.Channels]sim.Time   // do not resend before this time
 	ended    int
 	taken    int
 }
@@ -140,8 +140,8 @@ func (s *stormProc) program(p *runtime.Proc, o exanet.Options) (err error) {
 	return nil
 }
 
-// launch sends a message that says who it is from, by which channel, and how
-// many of that were before.
+// launch sends a message that holds its sender, its channel, and the number of
+// messages before it on that channel.
 func (s *stormProc) launch(c, to int) error {
 	n := uint32(len(s.launched[to][c]))
 	s.launched[to][c] = append(s.launched[to][c], n)
@@ -156,7 +156,7 @@ func (s *stormProc) launch(c, to int) error {
 	return s.page.Launch(c, s.procs[to].page.Address(), b)
 }
 
-// look deals with what has become of messages.
+// look handles the results of messages.
 func (s *stormProc) look(p *runtime.Proc) error {
 	var before [exanet.Channels]exanet.State
 	for c := range before {
@@ -209,7 +209,7 @@ func (s *stormProc) poll() error {
 	return nil
 }
 
-// check compares what was received with what was sent and counts the messages.
+// check compares received messages with sent ones, and counts them.
 func (s *storm) check() (n int) {
 	for from, p := range s.procs {
 		n += len(p.plan)

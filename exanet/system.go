@@ -27,15 +27,15 @@ var (
 	ErrQueue       = errors.New("exanet: the memory of the mailbox is not there any more")
 )
 
-// System is the system software of a cluster's nodes, as far as it has to do
-// with interfaces: it alone says which protection domain a process is in.
+// System is the system software of a cluster's nodes, for interfaces only. It
+// alone sets the protection domain of a process.
 type System struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module
 	nodes   []node
 }
 
-// node is what the driver of a node knows.
+// node is the state of a node's driver.
 type node struct {
 	domains []domain
 	used    int // interfaces
@@ -48,11 +48,11 @@ type domain struct {
 	used uint32 // interfaces of the process
 }
 
-// landed is the value of hpu.dma_write with which a handler knows that what it
-// has written is there.
+// landed is the value of hpu.dma_write that tells a handler when its write has
+// reached memory.
 const landed = "landed"
 
-// Load makes the interface ready for the processes of a cluster.
+// Load prepares the processes of a cluster to open interfaces.
 func Load(c *runtime.Cluster) (*System, error) {
 	if p := c.Profile(); p.HPU.DMAWrite != landed {
 		return nil, fmt.Errorf("exanet: profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Origin.Name, p.HPU.DMAWrite, landed)
@@ -64,9 +64,9 @@ func Load(c *runtime.Cluster) (*System, error) {
 	return &System{c, m, make([]node, c.Nodes())}, nil
 }
 
-// Admit puts a process into a protection domain, 1 to 65535, in which it stays:
-// all its messages carry it, by whichever way the process sends them. It takes
-// no virtual time: the system does it when it starts the process.
+// Admit puts a process into a protection domain, 1 to 65535, for good. All its
+// messages carry that domain, however it sends them. Admit takes no virtual
+// time: the system does it when it starts the process.
 func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 	if pdid == 0 {
 		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), gvas.PDIDs-1)
@@ -80,7 +80,8 @@ func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 	return nil
 }
 
-// Domain is the protection domain that a process was admitted to; false: none.
+// Domain returns the protection domain of a process. It is false if the process
+// was not admitted to any.
 func (s *System) Domain(p *runtime.Proc) (gvas.PDID, bool) {
 	d := s.domain(p)
 	if d == nil {
@@ -99,32 +100,35 @@ func (s *System) domain(p *runtime.Proc) *domain {
 	return nil
 }
 
-// Options say how a process opens an interface. The zero value has the library's defaults.
+// Options configure an interface. The zero value selects the library's
+// defaults.
 type Options struct {
-	// Depth is how many messages the mailbox holds, a power of two up to 65,536; 0: 256.
+	// Depth is the capacity of the mailbox in messages, a power of two up
+	// to 65,536; 0: 256.
 	Depth int
-	// State are fields of the library's state, by their names, such as timeout
-	// (ns), retries and pause (spinsim handler inspect mailbox).
+	// State overrides fields of the library's state by name, for example
+	// timeout (ns), retries and pause (spinsim handler inspect mailbox).
 	State map[string]any
-	// Memory is HPU memory at least, bytes; 0: what the defaults need. Peers
-	// beyond those need mailbox.PeerSize each.
+	// Memory is the minimum HPU memory in bytes; 0: enough for the
+	// defaults. Each further peer needs mailbox.PeerSize.
 	Memory int64
 }
 
-// defaultDepth is that of the library's state.
+// defaultDepth is the depth in the library's default state.
 const defaultDepth = 256
 
-// First is the mailbox of the first interface that a process opens.
+// First returns the mailbox of the first interface that a process opens.
 func First(nid, pid uint32) Address { return Address{NID: nid, PID: pid, PT: firstPT + 1} }
 
-// Portal table entries: the packetizer of the first interface of a process, its
-// mailbox, the packetizer of the second, …; those before are RDMA's.
+// Portal table entries from firstPT on: packetizer and mailbox of the first
+// interface of a process, then of the second, and so on. The entries before
+// firstPT are for RDMA.
 const firstPT = 2
 
 // Open gives a process a packetizer and a mailbox, as their driver does (TR-488
-// §4.4): the mailbox is tied to the protection domain of the process, and its
-// queue stays in memory. It takes no virtual time, before the process first
-// waits. ErrNoInterface: the node's are all in use.
+// §4.4). The mailbox is tied to the protection domain of the process, and its
+// queue is locked in memory. Call Open before the process first waits; it takes
+// no virtual time. ErrNoInterface: all interfaces of the node are in use.
 func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 	d, n := s.domain(p), &s.nodes[p.Rank()]
 	if err := p.SettingUp(); err != nil {
@@ -177,7 +181,7 @@ func (i *Interface) prepare() (err error) {
 	return err
 }
 
-// install makes the queue and the two entries.
+// install makes the queue and the two portal table entries.
 func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
 	i.queue = i.proc.Alloc(max(o.Depth, defaultDepth) * mailbox.EntrySize)
 	i.queue.Lock()
@@ -214,7 +218,7 @@ func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
 	return nil
 }
 
-// entry appends an entry whose messages handlers deal with.
+// entry appends a list entry whose messages go to handlers.
 func (i *Interface) entry(pt uint32, header, payload string) error {
 	if _, err := i.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
 		return fmt.Errorf("exanet: portal table entry %d, of interface %d of the process: %w", pt, (pt-firstPT)/2+1, err)
@@ -228,7 +232,7 @@ func (i *Interface) entry(pt uint32, header, payload string) error {
 		return err
 	}
 	le.Spin.HostMem = i.in.Spin.HostMem
-	if payload != "" { // cells, whoever has made them
+	if payload != "" { // cells from any sender
 		le.Spin.Stamp = portals.Stamp{Shift: mailbox.PDIDShift, Bits: gvas.PDIDBits}
 	}
 	if header != "" {
@@ -238,7 +242,7 @@ func (i *Interface) entry(pt uint32, header, payload string) error {
 	return err
 }
 
-// fits checks that the peers lie in the HPU memory.
+// fits checks that the HPU memory holds all peers.
 func (i *Interface) fits() error {
 	peers, err := i.in.Number("peers")
 	if err != nil {

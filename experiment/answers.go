@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Apart reports whether the axes tell all results apart, so that a sentence with
-// their values alone means one of them.
+// Apart reports whether no two results have the same values of the axes. Only
+// then do these values in a sentence mean one result.
 func Apart(results []*Result, axes ...string) bool {
 	seen := make(map[string]bool)
 	for _, r := range results {
@@ -21,7 +21,7 @@ func Apart(results []*Result, axes ...string) bool {
 	return true
 }
 
-// Counted is a number of things: "1 rank", "2 ranks".
+// Counted writes a number of things: "1 rank", "2 ranks".
 func Counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -29,8 +29,8 @@ func Counted(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// Beside returns the result of the same device whose point differs from that of
-// r in one axis only, which has the given value; nil if there is none.
+// Beside returns the result of the same device whose point differs from r in
+// one axis only, which has the given value. nil: there is none.
 func Beside(results []*Result, r *Result, axis string, value any) *Result {
 	i := r.Point.experiment.axis(axis)
 	for _, other := range results {

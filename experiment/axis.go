@@ -13,25 +13,25 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Axis is a parameter of an experiment. Everything about it is text as a user
-// writes it, with units: "64KiB", "1.5us".
+// Axis is a parameter of an experiment. All its texts are written as users
+// write them, with units: "64KiB", "1.5us".
 type Axis struct {
-	Name   string      // what users call it, --size: a-z, 0-9 and -, a letter first
-	Column string      // of its values in tables; "": Name with _ for -
-	Kind   report.Kind // of its values: Text, Count, Size, Duration, Number, Share or Flag
-	Unit   string      // of the column: of times one of ps, ns, us, ms, s ("": ns), of numbers any
-	Each   string      // what a number counts where it stands by itself, "HPUs"; see report.Column
+	Name   string      // its name and flag, --size: a-z, 0-9 and -, a letter first
+	Column string      // the column in tables; "": Name with _ for -
+	Kind   report.Kind // Text, Count, Size, Duration, Number, Share or Flag
+	Unit   string      // of the column: for times one of ps, ns, us, ms, s ("": ns), for numbers any
+	Each   string      // what a number counts, for example "HPUs"; see report.Column
 	Help   string      // one sentence: what varies
 
-	Of       []string // the values there are; empty: those from Least to Most, of texts any
-	Least    string   // the smallest value; "": of counts, sizes and times 0, of others none
+	Of       []string // all values; empty: from Least to Most, for texts any
+	Least    string   // the smallest value; "": 0 for counts, sizes and times, else none
 	Most     string   // the largest value; "": none
-	Multiple string   // values are multiples of it; "": of counts and sizes 1, of others none
+	Multiple string   // values are multiples of it; "": 1 for counts and sizes, else none
 
-	Default string // list of values unless others are asked for; "": Of, or Least
-	Field   string // of the profile, which the axis sets to its value, such as "hpu.cores"; "": none
-	Terms   []Term // of Of, one each in that order: what a value changes elsewhere; nil: nothing
-	// number of the handlers' state that makes the difference: a user's module
+	Default string // the list of values by default; "": Of, or Least
+	Field   string // the field of the profile that the axis sets, such as "hpu.cores"; "": none
+	Terms   []Term // what each value changes elsewhere, in the order of Of; nil: nothing
+	// the number of the handlers' state that the axis sets; a user's module
 	// without it runs at one value of the axis; "": none
 	State string
 }
@@ -48,7 +48,7 @@ func (a *Axis) column() report.Column {
 	return c
 }
 
-// Fixed reports whether the axis has one value only: a fact of the experiment that nobody chooses.
+// Fixed reports whether the axis has one value only, so that nobody can choose.
 func (a *Axis) Fixed() bool {
 	return len(a.Of) == 1 || len(a.Of) == 0 && a.Least != "" && a.Least == a.Most
 }
@@ -56,7 +56,7 @@ func (a *Axis) Fixed() bool {
 // axisKinds are the kinds an axis may have.
 var axisKinds = []report.Kind{report.Text, report.Count, report.Size, report.Duration, report.Number, report.Share, report.Flag}
 
-// parse reads one value, without a look at the range.
+// parse reads one value. It does not check the range.
 func (a *Axis) parse(text string) (any, error) {
 	text = strings.TrimSpace(text)
 	switch a.Kind {
@@ -93,7 +93,7 @@ func (a *Axis) parse(text string) (any, error) {
 
 func parsed[T any](v T, err error) (any, error) { return v, err }
 
-// write is a value as parse reads it, exactly.
+// write returns exactly the text that parse reads as this value.
 func (a *Axis) write(v any) string {
 	switch v := v.(type) {
 	case sim.Time:
@@ -111,9 +111,9 @@ func (a *Axis) write(v any) string {
 	return fmt.Sprint(v)
 }
 
-// show is a value as people read it by itself: numbers say what they are.
+// show writes a value that stands alone: a number with what it counts.
 func (a *Axis) show(v any) string {
-	if a.Field != "" && a.Name == a.Field { // of Sweep.Set
+	if a.Field != "" && a.Name == a.Field { // added by Sweep.Set
 		return a.Name + " " + a.Plain(v)
 	}
 	switch v := v.(type) {
@@ -134,10 +134,11 @@ func (a *Axis) show(v any) string {
 	return a.Plain(v) + " " + a.title()
 }
 
-// title is what people call the axis.
+// title is the name of the axis in text.
 func (a *Axis) title() string { return strings.ReplaceAll(a.column().Name, "_", " ") }
 
-// take makes a value of the axis of one that a program gives: of the kind's type, or text.
+// take converts a value that a program gives: a value of the kind's type, or
+// text.
 func (a *Axis) take(v any) (any, error) {
 	if text, is := v.(string); is && a.Kind != report.Text {
 		var err error
@@ -154,7 +155,7 @@ func (a *Axis) take(v any) (any, error) {
 	return v, a.check(v)
 }
 
-// check says why a value is none of the axis.
+// check returns an error if the axis does not have the value.
 func (a *Axis) check(v any) error {
 	if len(a.Of) > 0 {
 		for _, text := range a.Of {
@@ -187,8 +188,8 @@ func (a *Axis) check(v any) error {
 	return nil
 }
 
-// remainder is that of a value divided by the unit that it must be a multiple
-// of; both are given as numbers, too.
+// remainder divides a value by the unit of Axis.Multiple and returns the rest.
+// x and m are both as numbers.
 func remainder(v, unit any, x, m float64) float64 {
 	switch v := v.(type) {
 	case int:
@@ -200,7 +201,7 @@ func remainder(v, unit any, x, m float64) float64 {
 	return n - float64(int64(n+0.5))
 }
 
-// number is a value of an axis as a number; ok is false for text and flags.
+// number converts a value to a number. ok is false for text and flags.
 func number(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case int:
@@ -213,7 +214,7 @@ func number(v any) (x float64, ok bool) {
 	return 0, false
 }
 
-// bounds are the smallest and the largest value as numbers; nil for none.
+// bounds returns the smallest and the largest value. nil: there is none.
 func (a *Axis) bounds() (least, most any, err error) {
 	one := func(text string) (any, error) {
 		if text == "" {
@@ -256,7 +257,7 @@ func (a *Axis) Plain(v any) string {
 	return fmt.Sprint(v)
 }
 
-// span is the range of the values, for a sentence.
+// span writes the range of the values, for a sentence.
 func (a *Axis) span() string {
 	end := func(text string) string {
 		v, err := a.parse(text)
@@ -280,8 +281,8 @@ func (a *Axis) span() string {
 	return end(a.Least) + " to " + end(a.Most)
 }
 
-// Parse reads a list of values: see ParseList for what it may say. Each is
-// checked, and none may stand there twice.
+// Parse reads a list of values as ParseList does. It checks each value, and
+// refuses a value that stands there twice.
 func (a *Axis) Parse(list string) ([]any, error) {
 	values, err := a.list(list)
 	if err != nil {
@@ -303,10 +304,10 @@ func (a *Axis) Parse(list string) ([]any, error) {
 	return values, oneLine(errs)
 }
 
-// mostErrors is how many wrong values of a list are named.
+// mostErrors is how many wrong values of a list an error names.
 const mostErrors = 10
 
-// oneLine joins errors of one flag, which stands before them.
+// oneLine joins the errors of a flag in one line.
 func oneLine(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
@@ -334,8 +335,8 @@ func (a *Axis) list(list string) (values []any, err error) {
 	return values, nil
 }
 
-// texts are the values of a list of texts. Numbers behind a value with a colon
-// belong to it: inter-mezz:3,1,2 is one.
+// texts splits a list of texts. Numbers behind a value with a colon belong to
+// it: "inter-mezz:3,1,2" is one value.
 func texts(list string) (parts []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		last := len(parts) - 1
@@ -361,7 +362,7 @@ func anys[T any](list []T, err error) ([]any, error) {
 	return values, err
 }
 
-// DefaultList is the list of values unless others are asked for.
+// DefaultList is the list of values by default.
 func (a *Axis) DefaultList() string {
 	switch {
 	case a.Default != "":
@@ -374,7 +375,8 @@ func (a *Axis) DefaultList() string {
 	return a.Least
 }
 
-// Usage is the help text of a flag with a list of values; the word in back quotes stands for it.
+// Usage is the help text of the flag. The word in back quotes stands for the
+// list.
 func (a *Axis) Usage() string {
 	if len(a.Of) > 0 {
 		return "`LIST` of " + strings.Join(a.Of, ", ")
@@ -386,7 +388,7 @@ func (a *Axis) Usage() string {
 	return text
 }
 
-// zero is a value of the type of the axis.
+// zero returns the zero value of the axis's type.
 func (a *Axis) zero() any {
 	switch a.Kind {
 	case report.Text:

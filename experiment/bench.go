@@ -13,34 +13,33 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Ways to carry a benchmark out: values of the axis "mode".
+// Values of the axis "mode": who does the work of a benchmark.
 const (
 	ModeRDMA       = "rdma"        // host programs drive every step
 	ModeP4         = "p4"          // pre-posted Portals 4 triggered operations
 	ModeSpinStore  = "spin-store"  // handlers act when a message is complete
 	ModeSpinStream = "spin-stream" // handlers act on every packet as it arrives
 	ModeHost       = "host"        // a server's host does the work
-	ModeSpin       = "spin"        // its handlers do
+	ModeSpin       = "spin"        // the server's handlers do the work
 )
 
-// Names of columns that publications give numbers for.
+// Names of columns with published numbers.
 const (
 	LatencyColumn = "latency"
 	SavedRDMA     = "saved_vs_rdma"
 	SavedP4       = "saved_vs_p4"
 )
 
-// The largest values of the axes ranks and size. A rank with handlers takes some
-// 70 KB.
+// The largest values of the axes ranks and size.
 const (
 	MaxRanks = "131072" // some 70 KB each with handlers
 	MaxBytes = "1GiB"
 )
 
-// Compared is a note for Experiment.Notes of runs that fail if a byte differs.
+// Compared is a sentence for Experiment.Notes: a run fails if a byte differs.
 const Compared = "Every byte that arrived was compared with what was sent."
 
-// ModeAxis is the axis "mode" with some of the ways above.
+// ModeAxis is the axis "mode" with some of the modes above.
 func ModeAxis(modes ...string) Axis {
 	return Axis{
 		Name: "mode", Kind: report.Text, Of: modes,
@@ -53,21 +52,23 @@ func RanksAxis(most, list string) Axis {
 	return Axis{Name: "ranks", Kind: report.Count, Least: "2", Most: most, Default: list, Help: "nodes taking part"}
 }
 
-// TwoRanks is RanksAxis of an experiment between two nodes.
+// TwoRanks is RanksAxis for an experiment between two nodes.
 func TwoRanks() Axis { return RanksAxis("2", "2") }
 
-// SizeAxis is the axis "size" of a message. list is its default.
+// SizeAxis is the axis "size" of the message. list is its default.
 func SizeAxis(list string) Axis {
 	return Axis{Name: "size", Column: "bytes", Kind: report.Size, Most: MaxBytes, Default: list, Help: "size of the message"}
 }
 
-// BenchColumns are the columns of a Bench: the latency, ClusterColumns and more.
+// BenchColumns are the columns of a Bench: the latency, ClusterColumns, and
+// more.
 func BenchColumns(more ...report.Column) []report.Column {
 	latency := report.Column{Name: LatencyColumn, Unit: "ns", Kind: report.Duration, Help: "what the benchmark defines: half a round trip for pingpong, else from the call to the last host that has seen the result"}
 	return append(append([]report.Column{latency}, ClusterColumns()...), more...)
 }
 
-// ClusterColumns count what a cluster has done. ClusterValues has their values.
+// ClusterColumns count the work of a cluster. ClusterValues returns their
+// values.
 func ClusterColumns() []report.Column {
 	return []report.Column{
 		{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy: posting, matching, copying, and looking at completions that were there; spinning while there are none is not counted"},
@@ -116,7 +117,7 @@ func AgainstHost() []Relative {
 // ModeView shows the latencies of all modes side by side.
 var ModeView = View{Value: LatencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
-// LibraryIn is an Experiment.Modules with a library that runs in some modes only.
+// LibraryIn is for Experiment.Modules: a library that runs in some modes only.
 func LibraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
 	list := []*handlers.Library{handlers.Must(library)}
 	return func(p *Point) []*handlers.Library {
@@ -132,20 +133,20 @@ func InSpinModes(library string) func(p *Point) []*handlers.Library {
 	return LibraryIn(library, ModeSpinStore, ModeSpinStream)
 }
 
-// StoreRole describes the handlers of mode spin-store. They act when the message
-// is complete, so a module must have a completion handler. sets and may are
-// Role.Sets and Role.May.
+// StoreRole describes the handlers of mode spin-store. They act when the
+// message is complete, so a module must have a completion handler. sets and may
+// are Role.Sets and Role.May.
 func StoreRole(payload, completion string, sets, may []string) Role {
 	return Role{Axis: "mode", Is: ModeSpinStore, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Completion}, Sets: sets, May: may}
 }
 
-// StreamRole describes the handlers of mode spin-stream. They act on every packet,
-// so a module must have a payload handler.
+// StreamRole describes the handlers of mode spin-stream. They act on every
+// packet, so a module must have a payload handler.
 func StreamRole(payload, completion string, sets, may []string) Role {
 	return Role{Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Payload}, Sets: sets, May: may}
 }
 
-// Bench is a measurement under way of an experiment with the axes mode, ranks and
+// Bench is a running measurement of an experiment with the axes mode, ranks and
 // size. Its host programs set Latency, and the values of other columns in More.
 type Bench struct {
 	*Point
@@ -155,14 +156,15 @@ type Bench struct {
 	Cluster      *runtime.Cluster
 	Handlers     *Handlers // nil: none
 	Latency      sim.Time
-	More         Values       // of columns besides benchColumns
-	Finish       func() error // after the run: what is known only then
-	MayLose      bool         // messages may be lost: finish looks whether that does harm
-	CheckPackets bool         // what payload handlers are given is compared with what was sent
-	Packets      PacketCheck  // where watched
+	More         Values       // of the other columns
+	Finish       func() error // runs after the simulation, for values that are known only then
+	MayLose      bool         // messages may be lost: Finish checks whether that does harm
+	CheckPackets bool         // compare the bytes that payload handlers see with the message
+	Packets      PacketCheck  // used with CheckPackets
 }
 
-// Benchmark makes an Experiment.Run of a function that spawns the host programs.
+// Benchmark makes an Experiment.Run from a function that spawns the host
+// programs.
 func Benchmark(run func(*Bench) error) func(context.Context, *Point) (Values, error) {
 	return func(ctx context.Context, p *Point) (Values, error) {
 		return NewBench(p).Run(ctx, run)
@@ -181,8 +183,8 @@ func NewBench(p *Point) *Bench {
 	return &Bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), Bytes: p.Int("size"), More: Values{}}
 }
 
-// Run builds the cluster, calls run, simulates to the end, and returns the values.
-// A lost message is an error unless MayLose is set.
+// Run builds the cluster, calls run, simulates to the end, and returns the
+// values. A lost message is an error unless MayLose is set.
 func (w *Bench) Run(ctx context.Context, run func(*Bench) error) (Values, error) {
 	cfg := w.Config(ctx, w.Ranks)
 	if w.CheckPackets {
@@ -220,8 +222,8 @@ func (w *Bench) Spawn(rank int, name string, f func(*runtime.Proc) error) error 
 	return w.Cluster.Spawn(rank, name, f)
 }
 
-// BenchMemory estimates the memory of the nodes of a Bench, in bytes. Handlers run
-// on all of them or on none.
+// BenchMemory estimates the memory of the nodes of a Bench, in bytes. It
+// assumes that handlers run on all nodes or on none.
 func BenchMemory(p *Point, nodes int) int64 {
 	instances := 0
 	if len(p.Modules()) > 0 {
@@ -233,7 +235,7 @@ func BenchMemory(p *Point, nodes int) int64 {
 // MessageMemory is the memory of some copies of the message, in bytes.
 func MessageMemory(p *Point, copies float64) int64 { return int64(copies * float64(p.Int("size"))) }
 
-// Portal table indices and match bits of requests and of replies to them.
+// Portal table indices and match bits of requests and replies.
 const (
 	RequestPT   = 0
 	ReplyPT     = 1
@@ -241,5 +243,5 @@ const (
 	ReplyBits   = 0x504f
 )
 
-// Peer names the first process of a node.
+// Peer is the identifier of the first process of a node.
 func Peer(rank int) portals.ID { return portals.PhysID(uint32(rank), 0) }

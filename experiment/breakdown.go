@@ -21,7 +21,8 @@ func BreakdownParts() []report.Column {
 	return list
 }
 
-// useColumns say how busy the busiest node was, and how long the operations took one by one.
+// useColumns show how busy the busiest node was, and quantiles of the times of
+// the operations.
 func useColumns() []report.Column {
 	quantile := func(percent int) report.Column {
 		return report.Column{
@@ -44,7 +45,7 @@ func useColumns() []report.Column {
 	}
 }
 
-// meanColumn is what is divided of an experiment with Operation.
+// meanColumn is the column that is divided if the experiment has an Operation.
 const meanColumn = "op_mean"
 
 // divided is the column that --breakdown divides; "": none.
@@ -58,10 +59,11 @@ func (e *Experiment) divided() string {
 	return e.Followed
 }
 
-// Divides reports whether there is a breakdown of the experiment.
+// Divides reports whether the experiment has a breakdown.
 func (e *Experiment) Divides() bool { return e.divided() != "" }
 
-// BreakdownColumns are those that --breakdown adds to an experiment; nil: it follows nothing.
+// BreakdownColumns are the columns that --breakdown adds; nil: there is no
+// breakdown.
 func (e *Experiment) BreakdownColumns() (list []report.Column) {
 	if e.Divided != nil {
 		d := e.Divided()
@@ -80,7 +82,7 @@ func (e *Experiment) BreakdownColumns() (list []report.Column) {
 	return slices.Concat(list, parts, useColumns())
 }
 
-// breakdownParts are their names.
+// breakdownParts are the names of BreakdownParts.
 func breakdownParts() (names []string) {
 	for _, c := range BreakdownParts() {
 		names = append(names, c.Name)
@@ -88,9 +90,9 @@ func breakdownParts() (names []string) {
 	return names
 }
 
-// Broken returns the experiment with columns that say where the time of its
-// operations went, in which order people see them, and a Run that follows them.
-// It is an error if the experiment follows none.
+// Broken returns the experiment with columns for the parts of the time of its
+// operations, a view that shows them, and a Run that follows the operations. It
+// is an error if the experiment follows none.
 func (e *Experiment) Broken() (*Experiment, error) {
 	if e.Divided != nil {
 		return e.Divided().Broken()
@@ -129,7 +131,7 @@ func (e *Experiment) Broken() (*Experiment, error) {
 	return &one, nil
 }
 
-// following are the experiments that follow operations.
+// following lists the experiments that follow operations.
 func following() (names []string) {
 	for _, e := range All() {
 		if e.Divides() {
@@ -139,7 +141,7 @@ func following() (names []string) {
 	return names
 }
 
-// follow measures a point and adds where the time of its operations went.
+// follow measures a point and adds the parts of the time of its operations.
 func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
 	record := breakdown.NewRecord()
 	watched := *p
@@ -150,7 +152,7 @@ func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
 	record.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
 	values, err := e.Run(ctx, &watched)
 	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
-		return nil, full // also of a run that was over before it was told
+		return nil, full // even if the run ended before it was stopped
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
 	return values, nil
 }
 
-// watched reports whether somebody looks at the simulation besides Broken's own follower.
+// watched reports whether anything observes the simulation besides Broken.
 func (p *Point) watched() bool {
 	if p.Links != nil || p.Translator != nil || p.Capture != nil {
 		return true
@@ -180,14 +182,15 @@ func (p *Point) watched() bool {
 	return p.Tracer != nil && (p.followed == nil || !p.followed.alone)
 }
 
-// followed is what a point's simulation is followed with.
+// followed holds what follows a point's simulation.
 type followed struct {
 	record *breakdown.Record
-	alone  bool // nobody else draws a timeline
+	alone  bool // no other timeline is drawn
 }
 
-// divide gives values the parts of the mean operation. They add up to it to the
-// picosecond: each ends where the sum of those before and it would.
+// divide sets the values of the parts of the mean operation. They add up to it
+// to the picosecond, because each part ends at the rounded sum of the parts so
+// far.
 func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) error {
 	var all breakdown.Times
 	for i := range p.done.list {
@@ -206,7 +209,7 @@ func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) e
 	return nil
 }
 
-// divide adds where the time of an operation went.
+// divide adds the parts of the time of the operation to all.
 func (o *Operation) divide(record *breakdown.Record, all *breakdown.Times) {
 	if o.parts != nil {
 		all.Add(o.parts)
@@ -215,7 +218,7 @@ func (o *Operation) divide(record *breakdown.Record, all *breakdown.Times) {
 	record.Path(all, o.Rank, o.Process, o.From, o.To)
 }
 
-// used gives values how busy the nodes were, and the times of the operations.
+// used sets the values of useColumns.
 func (p *Point) used(record *breakdown.Record, values Values) {
 	intervals := make([]breakdown.Interval, len(p.done.list))
 	for i, o := range p.done.list {
@@ -237,9 +240,9 @@ func (p *Point) used(record *breakdown.Record, values Values) {
 	}
 }
 
-// broke says for each profile and each of the values that stand side by side,
-// where the most has gone at the last point of them; in the course of a time,
-// at the point where it was most.
+// broke writes a line for each profile and each value of the series: the
+// largest parts of the time at the last point. If x is the time of a run
+// (course), it takes the point with the longest time instead.
 func (e *Experiment) broke(results []*Result, course bool) (lines []string) {
 	last := map[string]*Result{}
 	var keys []string
@@ -265,8 +268,8 @@ func (e *Experiment) broke(results []*Result, course bool) (lines []string) {
 	return lines
 }
 
-// told are the axes that a sentence names: those that stand side by side or
-// vary, and those that nobody has said to be quiet.
+// told are the axes that a sentence names: axes that vary, and others that
+// could vary and are not quiet.
 func (e *Experiment) told(results []*Result) (axes []int) {
 	for i := range e.Axes {
 		a := &e.Axes[i]
@@ -278,7 +281,7 @@ func (e *Experiment) told(results []*Result) (axes []int) {
 	return axes
 }
 
-// shown leaves of the columns for people those of parts that have something in a row.
+// shown drops the columns of parts that are zero in every row.
 func (e *Experiment) shown(t *report.Table, columns []string) (some []string) {
 	for _, name := range columns {
 		i := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.Name == name })
@@ -293,10 +296,11 @@ func (e *Experiment) shown(t *report.Table, columns []string) (some []string) {
 	return some
 }
 
-// mentioned is the share of a part from which on a sentence names it.
+// mentioned is the least share of a part that a sentence names.
 const mentioned = 0.05
 
-// largest names the parts of a time that are no trifle, the largest first.
+// largestParts names the largest part of a time, and the others from mentioned
+// on, the largest first.
 func largestParts(r *Result, total sim.Time) string {
 	names := breakdownParts()
 	slices.SortStableFunc(names, func(a, b string) int { return int(min(1, max(-1, r.Time(b)-r.Time(a)))) })

@@ -14,7 +14,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// broken is an experiment of All with its breakdown, at one point.
+// broken measures an experiment of All with its breakdown, at one point.
 func broken(t require.TestingT, name, device string, values Values, overrides ...string) *Result {
 	e, err := Find(name)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func broken(t require.TestingT, name, device string, values Values, overrides ..
 	return r
 }
 
-// sumOf adds up the parts of a result.
+// sumOf adds the parts of a result.
 func sumOf(r *Result) (sum sim.Time) {
 	for _, name := range breakdownParts() {
 		sum += r.Time(name)
@@ -38,10 +38,10 @@ func sumOf(r *Result) (sum sim.Time) {
 	return sum
 }
 
-// Whatever is measured on whatever device, each picosecond of it is in one
-// part, nothing that is measured changes by it, and nearly nothing is nobody's.
+// For any measurement on any device, each picosecond is in one part. The
+// breakdown changes no measured value, and almost no time is unknown.
 func TestPartsAddUp(t *testing.T) {
-	small := map[string]Values{ // of axes by which a point would take long
+	small := map[string]Values{ // axes that would make a point slow
 		"bcast": {"ranks": 13}, "allreduce": {"ranks": 16, "calls": 2}, "kv": {"clients": 3, "ops": 6, "records": 50}, "datatype": {"size": 64 << 10}, "raid5": {"size": 20000},
 		"pagefault": {"size": 9000, "runs": 2}, "scan": {}, "exanet": {"rounds": 2}, "replicate": {"size": 3000}, "hpus": {},
 	}
@@ -98,9 +98,9 @@ func TestPartsAddUp(t *testing.T) {
 	})
 }
 
-// The parts of a ping-pong of one packet between hosts are what the profile
-// says: LogGP with DMA (sPIN'17 §4, table of parameters). Half of a round trip
-// has each of them once.
+// The parts of a ping-pong of one packet between hosts follow from the profile:
+// LogGP with DMA (sPIN'17 §4, table of parameters). Half of a round trip has
+// each part once.
 func TestPartsOfPingpong(t *testing.T) {
 	const size = 2048
 	r := broken(t, "pingpong", "spin-dis", Values{"mode": ModeRDMA, "size": size})
@@ -116,8 +116,8 @@ func TestPartsOfPingpong(t *testing.T) {
 	require.Equal(t, r.Time(LatencyColumn)-p.NIC.Overhead-dma-p.DMA.Latency-p.DMA.Bandwidth.Time(size)-p.NIC.MatchHeader-p.Host.Poll-p.Host.Match, r.Time("in_wire"))
 }
 
-// In a broadcast down a binomial tree over 8 ranks the last of them is three
-// messages from the root: its path has three of each.
+// In a broadcast down a binomial tree over 8 ranks, the last rank is three
+// messages from the root. So its path has each part three times.
 func TestPartsOfBroadcast(t *testing.T) {
 	r := broken(t, "bcast", "spin-int", Values{"mode": ModeRDMA, "ranks": 8, "size": 8})
 	p := r.Point.Profile
@@ -131,8 +131,8 @@ func TestPartsOfBroadcast(t *testing.T) {
 	require.Equal(t, 2*p.DMA.Latency+p.DMA.Bandwidth.Time(8), handlers.Time("in_fetch"), "from the device")
 }
 
-// A device that is busy all the time says so: handlers that need twice the HPUs
-// there are keep them busy, wait for them and leave the link half idle.
+// A device that is always busy shows it. Handlers that need twice the available
+// HPUs keep them busy, wait for them, and leave half of the link idle.
 func TestUseOfBusyHPUs(t *testing.T) {
 	r := broken(t, "hpus", "spin-int", Values{"handler-time": 400 * sim.Nanosecond, "hpus": 4, "size": 2048})
 	interval := r.Point.Profile.Fabric.Rate.Time(2048)
@@ -154,8 +154,8 @@ func TestPercentile(t *testing.T) {
 	require.Zero(t, Percentile(nil, 50))
 }
 
-// Samples are the operations one by one, whose mean is the latency; a result
-// with a breakdown is repeated with it.
+// Samples are the operations one by one, and their mean is the latency. A
+// result with a breakdown is repeated with it.
 func TestSamplesAndRepetition(t *testing.T) {
 	e, err := Find("kv")
 	require.NoError(t, err)
@@ -197,8 +197,8 @@ func TestSamplesAndRepetition(t *testing.T) {
 	require.Equal(t, document(s, results), document(again, repeated))
 }
 
-// An experiment of a user's own is followed as those of spinsim; one that notes
-// nothing says so, and one whose value is no mean of what it notes, too.
+// A user's own experiment has a breakdown like ours. It is an error if it notes
+// no operation, or if its value is not their mean.
 func TestOwnExperimentIsFollowed(t *testing.T) {
 	run := func(what int) func(context.Context, *Point) (Values, error) {
 		return func(ctx context.Context, p *Point) (Values, error) {
@@ -241,9 +241,9 @@ func TestOwnExperimentIsFollowed(t *testing.T) {
 	require.ErrorContains(t, err, "none follows no operation; those that do are pingpong, accumulate")
 }
 
-// Every experiment of spinsim is divided, or says why not. At a point of each
-// the parts add up to the picosecond, nearly all of it is known, and what is
-// measured is the same as without.
+// Every experiment of spinsim has a breakdown, or a reason why not. At a point
+// of each, the parts add up to the picosecond, almost all time is known, and
+// the measured values are the same as without a breakdown.
 func TestEveryExperimentAddsUp(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {

@@ -11,9 +11,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What parts must be, by hand from the profile, for experiments whose parts no other test derives.
+// Expected parts, by hand from the profile, for experiments that no other test
+// covers.
 
-// zero says that parts have nothing.
+// zero requires that parts are 0.
 func zero(t *testing.T, r *Result, parts ...string) {
 	t.Helper()
 	for _, name := range parts {
@@ -21,9 +22,9 @@ func zero(t *testing.T, r *Result, parts ...string) {
 	}
 }
 
-// ExaNeSt: a message of the mailbox is posted once, matched as a store to the
-// packetizer and as a cell, and takes the mailbox its latency; a look finds it
-// in the cache.
+// ExaNeSt: a message of the mailbox is posted once. It is matched as a store to
+// the packetizer and as a cell, and takes the latency of the mailbox. A look
+// finds it in the cache.
 func TestPartsOfExaNeStMessages(t *testing.T) {
 	add := broken(t, "gsas", "exanest-qfdb", Values{"op": "fetch-add", "path": "intra-fpga", "size": 8})
 	p := add.Point.Profile
@@ -45,7 +46,8 @@ func TestPartsOfExaNeStMessages(t *testing.T) {
 	require.InDelta(t, float64(all.Time(LatencyColumn)), float64(all.Time(meanColumn)), 2, "a mean of means, rounded")
 }
 
-// Of a bandwidth the time of a message is what the others leave it.
+// For a bandwidth, a message takes the time that the other messages leave to
+// it.
 func TestMeanIsOfBandwidth(t *testing.T) {
 	for name, values := range map[string]Values{
 		"osu":     {"benchmark": "bw", "path": "intra-qfdb", "size": 4096, "window": 8, "iterations": 2},
@@ -60,7 +62,7 @@ func TestMeanIsOfBandwidth(t *testing.T) {
 	}
 }
 
-// An MPI_Isend posts once. To touch pages takes a look at memory for each.
+// An MPI_Isend posts once. Touching takes a line of memory for each page.
 func TestPartsOfIsend(t *testing.T) {
 	never, touch := broken(t, "isend", "exanest-qfdb", Values{"mode": "never", "sample": 3}), broken(t, "isend", "exanest-qfdb", Values{"mode": "touch", "sample": 3})
 	p := never.Point.Profile
@@ -70,7 +72,7 @@ func TestPartsOfIsend(t *testing.T) {
 	require.Equal(t, sim.Time(pages)*p.Host.MemoryLatency, touch.Time("in_compute")-never.Time("in_compute"))
 }
 
-// What applications compute is in no other part, whoever waits for whom.
+// The computation of applications is in no other part, with any waits.
 func TestPartsOfApplications(t *testing.T) {
 	values := Values{"app": "hpl", "mode": "present", "ranks": 3, "rounds": 2, "fresh": 0.0}
 	without := broken(t, "apps", "exanest-qfdb", values)
@@ -84,7 +86,8 @@ func TestPartsOfApplications(t *testing.T) {
 	zero(t, alone, "wire", "fetch", "deposit", "handler", "timer")
 }
 
-// A frame of the management Ethernet takes two links and a switch that stores it, there and back.
+// A frame of the management Ethernet takes two links and a switch that stores
+// it, in both directions.
 func TestPartsOfEthernet(t *testing.T) {
 	r := broken(t, "ip", "exanest", Values{"over": "ethernet", "traffic": "rtt", "path": "1-hop", "streams": 1, "mtu": 1500, "rounds": 5})
 	s, err := network.Load()
@@ -98,8 +101,8 @@ func TestPartsOfEthernet(t *testing.T) {
 	require.Greater(t, sleeps.Time("in_timer"), sleeps.Time(meanColumn)/2)
 }
 
-// Accesses one behind the other take what posting takes. A search begins with
-// one message of the root's host, whose end every host sees.
+// Accesses in a row take the time of posting. A search begins with one message
+// of the root's host, and every host sees the end.
 func TestPartsOfTransactionsAndGraphs(t *testing.T) {
 	r := broken(t, "txlog", "spin-int", Values{"mode": ModeRDMA, "op": "read", "ranks": 2, "size": 8, "count": 50})
 	require.Equal(t, r.Point.Profile.NIC.Overhead, r.Time("in_post"))
@@ -110,9 +113,8 @@ func TestPartsOfTransactionsAndGraphs(t *testing.T) {
 	zero(t, g, "compute", "os", "disk", "timer")
 }
 
-// A run whose rank waits for nobody is what its core does: both sides of
-// matching post and look whole numbers of times, and copy with one of them
-// only.
+// In a run whose rank never waits, only its core works. Both kinds of matching
+// post and look whole numbers of times, and only one of them copies.
 func TestPartsOfMatching(t *testing.T) {
 	for _, side := range []string{"host", "offload"} {
 		r := broken(t, "matching", "spin-int", Values{"ranks": 64, "app": "milc", "iterations": 1, "matched-by": side})
@@ -123,7 +125,8 @@ func TestPartsOfMatching(t *testing.T) {
 	}
 }
 
-// One page at a time takes firmware and kernel the same for each of 64 pages.
+// With one page at a time, firmware and kernel take the same time for each of
+// 64 pages.
 func TestPartsOfPageFaults(t *testing.T) {
 	at := func(mode string, size int) *Result {
 		return broken(t, "npf-latency", "ib-npf", Values{"mode": mode, "noise": "none", "size": size})
@@ -136,9 +139,9 @@ func TestPartsOfPageFaults(t *testing.T) {
 	zero(t, batched, "disk", "timer", "other")
 }
 
-// The receiver of a write to absent memory has it wait for the time of an RNR
-// NACK, 240 us with code 9 (InfiniBand, table 45), once if all pages come, or
-// for each of 16. PART's engine waits for its time-out of 1 ms.
+// If memory is absent at the receiver of a write, the sender waits for the time
+// of an RNR NACK, 240 us with code 9 (InfiniBand, table 45): once if all pages
+// come, or for each of 16. PART's engine waits for its time-out of 1 ms.
 func TestPartsOfPauses(t *testing.T) {
 	const pause = 240 * sim.Microsecond
 	for mode, times := range map[string]sim.Time{"npf": 1, "npf-one-page": 16} { //lint:maporder each stands for itself
@@ -162,9 +165,9 @@ func TestPartsOfPauses(t *testing.T) {
 	require.InEpsilon(t, float64(pauses)*float64(pause)/50, float64(stream.Time("in_timer")), 0.02)
 }
 
-// A lost SYN is sent again behind 1 s, and what is lost of the connection that
-// it opens behind 3 s (RFC 6298 §5.7), less what the kernel works for pages
-// meanwhile.
+// A lost SYN is sent again after 1 s. Later losses of the connection are sent
+// again after 3 s (RFC 6298 §5.7), minus the kernel's work for pages in that
+// time.
 func TestPartsOfTimeouts(t *testing.T) {
 	drop := broken(t, "npf-ring-size", "eth-npf", Values{"mode": "drop", "ring": 16, "operations": 1000})
 	require.InEpsilon(t, (4 * sim.Second).Seconds(), drop.Time("in_timer").Seconds(), 1e-3)
@@ -175,8 +178,8 @@ func TestPartsOfTimeouts(t *testing.T) {
 	require.InEpsilon(t, 8*30000/calm.Float("throughput"), calm.Time(meanColumn).Nanoseconds(), 1e-6)
 }
 
-// The answer is about the last size, and in the course of a time about when it
-// took longest: that is what one wants to know of a server that begins.
+// The answer is about the last size. For a plot over time it is about the
+// slowest moment, because that shows why a server is slow when it begins.
 func TestAnswerOfBreakdown(t *testing.T) {
 	answer := func(name, axis string, list ...sim.Time) string {
 		e, err := Find(name)
@@ -221,8 +224,8 @@ func TestMeanOperationIsLittlesLaw(t *testing.T) {
 	require.InEpsilon(t, 4/(1000*set.Float("operations")), set.Time(meanColumn).Seconds(), 0.02)
 }
 
-// A request whose block is not in the cache waits for the disk, one at a time.
-// Frames behind an absent buffer wait for the kernel to bring it in.
+// A request waits for the disk if its block is not in the cache, one at a time.
+// Frames behind an absent buffer wait until the kernel brings it in.
 func TestPartsOfStorageAndRings(t *testing.T) {
 	r := broken(t, "npf-storage", "ib-npf", Values{"strategy": pinning.StaticKind, "depth": 1, "requests": 30, "pool": 1 << 20, "disk": 256 << 20, "memory": 160 << 20, "size": 64 << 10})
 	s := &r.Point.Profile.Storage

@@ -1,7 +1,7 @@
 package experiment
 
-// builtin is a registered experiment, which tests of the kit run: the external
-// tests of this folder register them.
+// builtin returns a registered experiment for tests of the kit. The external
+// tests of this folder register the experiments.
 func builtin(name string) *Experiment {
 	e, err := Find(name)
 	if err != nil {

@@ -12,15 +12,16 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// taken are names that an axis may not have: commands know them as flags of their own.
+// taken are the flags of commands, which no axis may be named after.
 var taken = []string{
 	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
 	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
 }
 
-// Check says everything that is wrong with the definition of an experiment.
-// Those of spinsim are right, and must not be changed but in a copy: every
-// command asks, and looking takes longer than all else that it begins with.
+// Check returns everything that is wrong with the definition of an experiment.
+// It takes the experiments of spinsim for right, since every command calls it
+// and a look at them would take longer than the rest of its start. So change
+// only a copy of them.
 func (e *Experiment) Check() error {
 	if slices.Contains(All(), e) {
 		return nil // TestExperimentsAreRight
@@ -28,7 +29,7 @@ func (e *Experiment) Check() error {
 	return e.examine()
 }
 
-// examine is Check of any experiment.
+// examine checks any experiment.
 func (e *Experiment) examine() error {
 	c := checker{e: e}
 	c.names()
@@ -43,7 +44,7 @@ func (e *Experiment) examine() error {
 	for i := range e.Roles {
 		c.role(&e.Roles[i], i)
 	}
-	if len(c.errs) == 0 { // columns are those of axes, too
+	if len(c.errs) == 0 { // the axes have columns, too
 		c.columns()
 	}
 	if len(c.errs) == 0 {
@@ -65,7 +66,7 @@ func (e *Experiment) examine() error {
 	return errors.Join(c.errs...)
 }
 
-// checker collects what is wrong with a definition.
+// checker collects errors in a definition.
 type checker struct {
 	e    *Experiment
 	errs []error
@@ -75,8 +76,8 @@ func (c *checker) fail(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// isName reports whether s can be the name of an experiment or of an axis: a
-// word of a command line.
+// isName reports whether s can be the name of an experiment or axis: a word of
+// a command line.
 func isName(s string) bool {
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z'
@@ -134,7 +135,7 @@ func (c *checker) presets() {
 	}
 }
 
-// role checks what a role says of points; of modules it is held against those that come.
+// role checks the points of a role. Modules are checked when they are loaded.
 func (c *checker) role(r *Role, i int) {
 	if !c.e.Replaceable {
 		c.fail("role %d: no module of the user may take it, because the experiment's are not replaceable", i+1)
@@ -237,7 +238,7 @@ func (c *checker) relatives() {
 	}
 }
 
-// base checks a value of an axis that others are measured against.
+// base checks a value of an axis that others are compared with.
 func (c *checker) base(what string, a *Axis, text string) {
 	v, err := a.parse(text)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// definition is one that is right, to be spoilt.
+// definition is a right definition, for tests to spoil.
 func definition() *Experiment {
 	return &Experiment{
 		Name: "own", Short: "a test", Profiles: []string{"spin-int"},
@@ -26,7 +26,7 @@ func definition() *Experiment {
 	}
 }
 
-// Every experiment of spinsim is right, and found by its name.
+// Every experiment of spinsim is right, and is found by its name.
 func TestExperimentsAreRight(t *testing.T) {
 	for _, e := range append(All(), definition()) {
 		require.NoError(t, e.examine(), e.Name)
@@ -45,7 +45,7 @@ func TestExperimentsAreRight(t *testing.T) {
 	require.EqualError(t, err, `no experiment "nonsense", expected one of pingpong, accumulate, bcast, hpus, matching, datatype, datatype-apps, raid5, replicate, ftbcast, txlog, kv, scan, graph, pagefault, isend, apps, exanet, gsas, ip, osu, osu-ranks, scaling, allreduce, credits, npf-latency, npf-cold-ring, npf-ring-size, npf-instances, npf-working-set, npf-storage, npf-imb, npf-beff, npf-pinning, npf-synthetic, npf-line-rate, npf-synthetic-ib, npf-versus-part`)
 }
 
-// wrongDefinitions are ways to spoil a definition, with what is said of each.
+// wrongDefinitions spoil a definition. Each has the expected error.
 var wrongDefinitions = []struct {
 	spoil func(e *Experiment)
 	want  string
@@ -126,8 +126,8 @@ var wrongDefinitions = []struct {
 	}, "its place is a column latency_published_ns, but there is one of that name"},
 }
 
-// A definition that is wrong is refused by every way to use it, with an error
-// that names the experiment, the thing and what was expected.
+// Every use of a wrong definition is an error. It names the experiment, the
+// wrong part, and the expected value.
 func TestWrongDefinitions(t *testing.T) {
 	for _, tc := range wrongDefinitions {
 		e := definition()
@@ -138,7 +138,7 @@ func TestWrongDefinitions(t *testing.T) {
 		_, err = e.At(nil, nil)
 		require.ErrorContains(t, err, tc.want)
 	}
-	// All that is wrong is said at once.
+	// One error has everything that is wrong.
 	e := definition()
 	e.Run, e.Axes[0].Name, e.Axes[1].Default = nil, "seed", "x"
 	for _, want := range []string{"no function Run", "axis seed: ", "axis size: "} {
@@ -146,7 +146,7 @@ func TestWrongDefinitions(t *testing.T) {
 	}
 }
 
-// What Run returns is held against the columns.
+// The values of Run are checked against the columns.
 func TestValuesFitTheColumns(t *testing.T) {
 	for want, values := range map[string]Values{
 		"experiment own: Run has returned no value for column latency":                  {},
@@ -175,8 +175,8 @@ func TestValuesFitTheColumns(t *testing.T) {
 	}
 }
 
-// listsOfAxes are lists of values of the axes of variety, with what they are or
-// what is wrong with them.
+// listsOfAxes are lists of values of the axes of variety, with their values or
+// the error.
 var listsOfAxes = []struct {
 	axis, list string
 	want       []any
@@ -234,8 +234,8 @@ func variety() *Experiment {
 	return e
 }
 
-// A wrong value of an axis is an error that says what was expected; a wrong
-// name is a programmer's mistake and says which there are.
+// A wrong value of an axis is an error with the expected values. A wrong name
+// is a programmer's mistake, and the panic lists the names.
 func TestValuesOfAxes(t *testing.T) {
 	e := variety()
 	s, err := New(e)
@@ -250,7 +250,7 @@ func TestValuesOfAxes(t *testing.T) {
 		require.NoError(t, err, "%s %s", tc.axis, tc.list)
 		require.Equal(t, tc.want, got, "%s %s", tc.axis, tc.list)
 		a := e.Axis(tc.axis)
-		for i, text := range a.texts(got) { // written as they are read, exactly
+		for i, text := range a.texts(got) { // exactly as they are read
 			back, err := a.parse(text)
 			require.NoError(t, err)
 			require.Equal(t, got[i], back, text)

@@ -8,14 +8,15 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Section is columns that several experiments have in common, for a help text.
+// commonColumns are columns that several experiments share, for a help text.
 type commonColumns struct {
 	Experiments []string // by name
 	Columns     []report.Column
 }
 
-// Sections sort columns of experiments by which of them have them with the same
-// meaning. Which columns of an experiment, of tells.
+// commonSections sorts the columns of experiments into sections. A section has
+// the columns that the same experiments share, with the same meaning. of
+// returns the columns of an experiment.
 func commonSections(list []*Experiment, of func(e *Experiment) []report.Column) []commonColumns {
 	type known struct {
 		column report.Column
@@ -44,12 +45,13 @@ func commonSections(list []*Experiment, of func(e *Experiment) []report.Column) 
 	return sections
 }
 
-// sameColumn reports whether two columns are called the same and mean the same.
+// sameColumn reports whether two columns have the same name and meaning.
 func sameColumn(a, b report.Column) bool {
 	return a.Key() == b.Key() && a.Kind == b.Kind && a.Help == b.Help
 }
 
-// Title names the experiments of the section, given how many there are in all.
+// Title names the experiments of the section. all is how many experiments there
+// are.
 func (s *commonColumns) Title(all int) string {
 	if len(s.Experiments) == all && all > 1 {
 		return "all experiments"

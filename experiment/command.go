@@ -19,25 +19,27 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// CommandOptions say of which program the command of an experiment is a part.
+// CommandOptions describe the program that the command of an experiment is part
+// of.
 type CommandOptions struct {
-	Build   provenance.Build // whose results these are
-	Command string           // what makes them, for their record
-	Columns string           // what explains the columns, for the notes of tables: a command
+	Build   provenance.Build // the program that makes the results
+	Command string           // the command that makes the results, for their record
+	Columns string           // the command that explains the columns, for the notes of tables
 
-	// Input makes the experiment of a file that the command has as its
-	// argument: one with the axes of that which the command was made of. nil:
-	// the command has no argument.
+	// Input makes an experiment from the file that is the command's argument.
+	// It must have the axes of the experiment that the command was made for.
+	// nil: the command has no argument.
 	Input func(c *cobra.Command, name string) (*Experiment, []provenance.Input, error)
-	// Use is the command with its argument, if it has one, instead of the name of the experiment.
+	// Use is the usage line, with the argument if there is one. "": the name of
+	// the experiment.
 	Use string
 }
 
-// compareFlags are the flags that every experiment has.
+// compareFlags are the flags of every experiment.
 type compareFlags struct {
 	CommandOptions
 	experiment                  *Experiment
-	axes                        map[string]*string // by their names
+	axes                        map[string]*string // by name
 	profiles, overrides         []string
 	handler, preset             string
 	seed                        uint64
@@ -55,15 +57,14 @@ type compareFlags struct {
 	cli.LimitFlags
 }
 
-// listHelp explains the values of the flags of axes.
+// listHelp explains the lists of values in flags.
 const listHelp = `
 
 A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step; 8..64KiB*4 is multiplied, and
 0..1+0.25 is added to.`
 
 // Command makes the command that runs an experiment, with a flag for each of
-// its axes. It panics if the definition of the experiment is wrong, which Check
-// says: a programmer's mistake.
+// its axes. It panics if Check returns an error: a programmer's mistake.
 func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if err := e.Check(); err != nil {
 		panic("experiment: " + err.Error()) //lint:panic programmer's mistake
@@ -165,7 +166,8 @@ func presetNames(e *Experiment) string {
 	return strings.Join(names, ", ")
 }
 
-// sweep turns the flags into a sweep; everything wrong with them is reported before anything runs.
+// sweep turns the flags into a sweep. It reports everything wrong with them
+// before anything runs.
 func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 	e := f.experiment
 	if f.preset != "" {
@@ -226,7 +228,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 	return s, errors.Join(errs...)
 }
 
-// param gives an axis the values that --param has for it.
+// param gives an axis the values of one --param.
 func (f *compareFlags) param(c *cobra.Command, s *Sweep, text string) error {
 	name, list, given := strings.Cut(text, "=")
 	if name = strings.TrimSpace(name); !given {
@@ -241,10 +243,10 @@ func (f *compareFlags) param(c *cobra.Command, s *Sweep, text string) error {
 	return nil
 }
 
-// traced reports whether something of a single run is wanted.
+// traced reports whether a flag needs a single run: a trace, links, or packets.
 func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
 
-// checkFiles says what is wrong with the names of the files that are to be written.
+// checkFiles checks the names of the output files.
 func (f *compareFlags) checkFiles() error {
 	if f.trace != "" {
 		if err := trace.CheckName(f.trace); err != nil {
@@ -325,7 +327,8 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	return shown(results, nil)
 }
 
-// missing is the error of a sweep that is to measure nothing, if the folder lacks a point.
+// missing returns an error if nothing may be measured and the folder lacks a
+// point.
 func (f *compareFlags) missing(s *Sweep, points []*Point) error {
 	if f.resume.measure {
 		return nil
@@ -337,9 +340,9 @@ func (f *compareFlags) missing(s *Sweep, points []*Point) error {
 	return f.resume.Missing(names, len(points), "point", "points")
 }
 
-// Finished shows what was measured of a sweep that a signal or a limit has
-// ended, or of which some points have failed, if that is what an error is, and
-// returns the error.
+// Finished returns err. Before that it shows the measured points, if err is an
+// *Unfinished: a signal or limit has ended the sweep, or some points have
+// failed.
 func Finished(err error, show func(u *Unfinished) error) error {
 	u := (*Unfinished)(nil)
 	if !errors.As(err, &u) || len(u.Measured()) == 0 {
@@ -348,7 +351,8 @@ func Finished(err error, show func(u *Unfinished) error) error {
 	return errors.Join(err, show(u))
 }
 
-// RunWithProgress runs the points of a sweep and says on a terminal how far it is.
+// RunWithProgress runs the points of a sweep and shows its progress on a
+// terminal.
 func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Point) ([]*Result, error) {
 	progress := cli.NewProgress(errs, s.Experiment.Name, len(points))
 	defer progress.Stop()
@@ -364,7 +368,8 @@ func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Po
 	return results, err
 }
 
-// show writes the table of a sweep; u: it is that of a part of it.
+// show writes the table of a sweep. u is not nil if only part of it was
+// measured.
 func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format report.Format, u *Unfinished) error {
 	all, err := s.Table(results)
 	if err != nil {
@@ -388,16 +393,14 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 	return all.PlotFile(f.plot, s.Plot())
 }
 
-// Bound gives a sweep the limits of the flags, and as many workers as a command
-// has.
+// Bound gives a sweep the limits of the flags and the workers of a command.
 func Bound(c *cobra.Command, f *cli.LimitFlags, s *Sweep) (err error) {
 	s.Limits, err = f.Limits(c)
 	s.MemoryLimit, s.Workers = f.Memory.Bytes(), cli.Workers()
 	return err
 }
 
-// LimitError adds to a *experiment.MemoryError of Sweep.Points where the limit
-// comes from.
+// LimitError adds the origin of the limit to a *MemoryError of Sweep.Points.
 func LimitError(f *cli.LimitFlags, err error) error {
 	var e *MemoryError
 	if !errors.As(err, &e) {

@@ -24,7 +24,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// named is an experiment with an axis of two values and one of one.
+// named is an experiment with an axis of two values and an axis of one.
 func named(name string) *Experiment {
 	return &Experiment{
 		Name: name, Profiles: []string{"spin-int"},
@@ -46,7 +46,8 @@ func call(list []*Experiment, args ...string) (status int, out, errs string) {
 	return status, o.String(), e.String()
 }
 
-// A program of several experiments has a command for each; with one it is that command.
+// A program of several experiments has a command for each. With one experiment
+// the program is that command.
 func TestPrograms(t *testing.T) {
 	one, two := named("one"), named("two")
 	status, out, errs := call([]*Experiment{one, two}, "two", "--loss-rate", "5%,0.1", "--format", "csv")
@@ -76,7 +77,7 @@ func TestPrograms(t *testing.T) {
 	require.Contains(t, out, "\ntook_us    time   how long\n")
 }
 
-// What is wrong is one message, exit status 2, and nothing on standard output.
+// Wrong input gives one message, exit status 2, and nothing on standard output.
 func TestBadInput(t *testing.T) {
 	one := []*Experiment{named("one")}
 	for want, args := range map[string][]string{
@@ -101,7 +102,7 @@ func TestBadInput(t *testing.T) {
 	require.Contains(t, errs, document+`: provenance.command: no experiment "two", expected one of one`)
 }
 
-// A program whose experiments are wrong says so before it looks at its arguments.
+// A program with a wrong experiment reports it before it reads its arguments.
 func TestWrongPrograms(t *testing.T) {
 	noAxes := named("one")
 	noAxes.Axes = nil
@@ -119,7 +120,7 @@ func TestWrongPrograms(t *testing.T) {
 	require.Panics(t, func() { Command(noAxes, CommandOptions{}) })
 }
 
-// The flags of commands, whatever the experiment, are names that no axis may have.
+// No axis may have the name of a common flag.
 func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	full := named("one")
 	full.Replaceable = true
@@ -146,7 +147,8 @@ func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	require.True(t, slices.Contains(names, "waterfall"))
 }
 
-// An experiment that could not be made ends the program with one line that says why.
+// An experiment that could not be made ends the program with one line that
+// gives the reason.
 func TestMust(t *testing.T) {
 	if os.Getenv("MUST_END") != "" {
 		Must(nil, errors.New("no such policy"))
@@ -164,8 +166,8 @@ func TestMust(t *testing.T) {
 	require.Equal(t, "no such policy\n", errs.String())
 }
 
-// A sweep that a signal ends shows what it has measured, in every format, says
-// how much of all that is, and ends as an interrupted command does.
+// A sweep that a signal ends shows its results so far, in every format, and how
+// many of all these are. It ends like an interrupted command.
 func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 	var measured atomic.Int32
 	e := &Experiment{
@@ -181,15 +183,15 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 				measured.Add(1)
 				return Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
 			}
-			for measured.Load() < 3 && ctx.Err() == nil { // the others run beside it
+			for measured.Load() < 3 && ctx.Err() == nil { // the others run meanwhile
 				runtime.Gosched()
 			}
 			if measured.CompareAndSwap(3, 4) {
 				require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 			}
 			<-ctx.Done()
-			// a simulation may take longer to end than a command has that has
-			// nothing to show: it is not ended before
+			// a simulation may take longer to end than a command without
+			// results may take; here the command has more time
 			<-cli.Showing(ctx)
 			return nil, context.Cause(ctx)
 		},
@@ -219,9 +221,9 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 	require.Contains(t, out, "3 of 6 points", errs)
 }
 
-// A point that fails does not end the others: they are shown, marked as a part,
-// with what went wrong behind, of many failures the first, and the document of
-// it makes itself again. Where all fail there is nothing to show.
+// A point that fails does not end the others. They are shown, marked as a part,
+// and then the first of many errors. Their document can be made again. If all
+// fail, nothing is shown.
 func TestPointsThatFail(t *testing.T) {
 	e := &Experiment{
 		Name: "odd", Profiles: []string{"spin-int"},
@@ -268,7 +270,7 @@ func TestPointsThatFail(t *testing.T) {
 	require.Contains(t, out, "the same")
 }
 
-// Of a waterfall that is interrupted the steps are shown that were measured.
+// An interrupted waterfall shows the steps that were measured.
 func TestInterruptedWaterfall(t *testing.T) {
 	var measured atomic.Int64
 	e := &Experiment{
@@ -277,7 +279,7 @@ func TestInterruptedWaterfall(t *testing.T) {
 		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
 		View:    View{Value: "took"},
 		Run: func(ctx context.Context, p *Point) (Values, error) {
-			if p.Profile.DMA.Latency > 100*sim.Nanosecond { // behind the step "host memory"
+			if p.Profile.DMA.Latency > 100*sim.Nanosecond { // after the step "host memory"
 				for measured.Load() == 0 && ctx.Err() == nil { // one worker begins with the last point
 					runtime.Gosched()
 				}
@@ -302,8 +304,8 @@ type narrow struct{ bytes.Buffer }
 
 func (*narrow) Columns() int { return 40 }
 
-// On a terminal a table is folded to its width, with all that it says. What
-// programs read does not depend on it.
+// On a terminal a table is folded to its width, without loss. Output for
+// programs does not depend on the terminal.
 func TestTablesFitTheTerminal(t *testing.T) {
 	shown := func(args ...string) (pipe, terminal string) {
 		_, pipe, _ = call([]*Experiment{named("one")}, args...)
@@ -331,8 +333,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	require.Equal(t, pipe, terminal)
 }
 
-// On a terminal help has lines that fit, with the same words in the same order;
-// into a pipe goes what was written.
+// On a terminal the lines of help fit, with the same words in the same order. A
+// pipe gets the original lines.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	for _, list := range [][]*Experiment{{named("one")}, {named("one"), named("two")}} {
 		_, pipe, _ := call(list, "--help")

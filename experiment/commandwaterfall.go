@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// fall measures the way from one profile to another.
+// fall measures a waterfall.
 func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) error {
 	switch {
 	case len(f.waterfall) != 2:
@@ -50,7 +50,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 	return f.showFall(c.OutOrStdout(), s, w, format, nil)
 }
 
-// showFall writes the steps that were measured.
+// showFall writes the measured steps.
 func (f *compareFlags) showFall(out io.Writer, s *Sweep, w *Waterfall, format report.Format, first []string) error {
 	t, err := w.Table()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// SharedRuns are simulations that several points look at, each at another time.
-// Each is run once. The zero value has none.
+// SharedRuns are simulations of which several points look at different times.
+// Each simulation runs once. The zero value is empty.
 type SharedRuns[T any] struct {
 	mu   sync.Mutex
 	runs map[string]*SharedRun[T]
@@ -20,13 +20,13 @@ type SharedRun[T any] struct {
 	done       bool
 	Result     T
 	Stats      runtime.Stats
-	Operations []Operation       // that it has noted
-	record     *breakdown.Record // nil: nobody has asked
+	Operations []Operation       // noted by the run
+	record     *breakdown.Record // nil: nobody has asked for it
 }
 
-// Of returns the run that key names, and has simulate run it if there is none yet.
-// The operations of the point become those of the run. A run with a tracer or taps
-// is not shared.
+// Of returns the run with a key. The first call has simulate run it. The
+// operations of the point become the operations of the run. A run with a tracer
+// or taps is not shared.
 func (l *SharedRuns[T]) Of(p *Point, key string, simulate func(*SharedRun[T]) error) (*SharedRun[T], error) {
 	if p.followed != nil {
 		key += " followed"
@@ -51,12 +51,12 @@ func (l *SharedRuns[T]) Of(p *Point, key string, simulate func(*SharedRun[T]) er
 	defer r.mu.Unlock()
 	if !r.done {
 		if err := simulate(r); err != nil {
-			return nil, err // the next one may have more time
+			return nil, err // the next caller may have more time
 		}
 		r.done, r.Operations = true, p.done.list
 		if p.followed != nil {
 			r.record = p.followed.record
-			for i := range r.Operations { // several points have it: what it takes to divide them is much
+			for i := range r.Operations { // divide once for all points: it takes long
 				parts := &breakdown.Times{}
 				r.Operations[i].divide(r.record, parts)
 				r.Operations[i].parts = parts

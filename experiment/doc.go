@@ -1,16 +1,16 @@
-// Package experiment is the kit that experiments are made of. An Experiment is
-// data: axes, what to run at a point of them, columns, published numbers. The kit
-// turns it into sweeps, tables, plots, breakdowns, waterfalls and records that can
-// be made again. A user's own experiment has the same.
+// Package experiment is the kit for experiments. An Experiment is data: axes, a
+// function that runs a point, columns, published numbers. The kit makes sweeps,
+// tables, plots, breakdowns and waterfalls from it, and records from which a
+// result can be made again. All this also works for a user's own experiment.
 //
-// The experiments of spinsim are in the folders below, one for each publication
-// (spin17, exanest, part, npf) and one file for each experiment. They use nothing
-// of the kit that a user's own could not. Each builds a cluster, runs it, checks
-// every byte that arrives, and returns what was measured.
+// The experiments of spinsim are in the folders below, one folder for each
+// publication (spin17, exanest, part, npf) and one file for each experiment.
+// They use only the exported part of the kit, as a user's own do. Each builds a
+// cluster, runs it, checks every byte that arrives, and returns its values.
 //
-// Numbers are predicted from a profile. A field of a profile that was set to meet
-// a published figure says so in its comment. A term that was made for one is a
-// what-if of an experiment. Published values stand beside ours.
+// Numbers are predicted from a profile. If a field of a profile was set to meet
+// a published number, its comment says so. A term that was made for a number is
+// a what-if of an experiment. Published values stand beside ours.
 //
 //	experiment.go      an Experiment
 //	publication.go     a Publication and its experiments; the list of all

@@ -20,14 +20,14 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 		require.NoError(t, err)
 		for _, e := range []*Experiment{builtin("pingpong"), builtin("accumulate"), builtin("bcast")} {
 			if e.Name == "accumulate" && device.Fabric.MTU%16 != 0 {
-				continue // packets are no whole elements
+				continue // packets have no whole number of elements
 			}
 			for _, mode := range e.Axis("mode").Of {
 				for _, bytes := range []int{16, 4096, 3 * 4096} {
 					values := Values{"mode": mode, "size": bytes}
 					if e.Name == "bcast" {
 						values["ranks"] = 9
-						if device.Fabric.Kind == fabric.File { // two hosts back to back
+						if device.Fabric.Kind == fabric.File { // two hosts without a switch
 							values["ranks"] = 2
 						}
 					}
@@ -36,7 +36,7 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 			}
 		}
 		charge := []string{"hpu.charge=cycles"}
-		if device.Fabric.Buffer != nil { // for packets of its own size
+		if device.Fabric.Buffer != nil { // for packets of another size
 			charge = append(charge, "fabric.buffer=64KiB")
 		}
 		charged, err := profile.Load(name, charge...)

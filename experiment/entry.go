@@ -9,15 +9,15 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Entry is a match entry for puts, with a counter that its process or triggered
-// operations wait for.
+// Entry is a match entry for puts. Its process and triggered operations can
+// wait for its counter.
 type Entry struct {
 	NI *runtime.NI
-	CT portals.Handle // counts bytes, since a message may arrive in parts; for an empty one, messages
+	CT portals.Handle // counts bytes, since a message may arrive in parts; an empty message counts 1
 }
 
-// AppendEntry appends a persistent entry that accepts puts with the match bits into
-// memory, with handlers unless installed is nil.
+// AppendEntry appends a persistent entry that accepts puts with the match bits
+// into memory. It has handlers unless installed is nil.
 func AppendEntry(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, installed *handlers.Installed) (*Entry, error) {
 	ct, err := ni.Objects().CTAlloc()
 	if err != nil {
@@ -46,11 +46,12 @@ func AppendEntry(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, in
 	return &Entry{NI: ni, CT: ct}, err
 }
 
-// Target is the count of the counter when a message of length bytes has arrived.
-// An empty message counts 1.
+// Target is the counter's value after the first message of length bytes. An
+// empty message counts 1.
 func (in *Entry) Target(length int) uint64 { return uint64(max(length, 1)) }
 
-// Wait returns when a message of length bytes has arrived, in one or more parts.
+// Wait returns when a message of length bytes has arrived, in one or more
+// parts.
 func (in *Entry) Wait(length int) error {
 	v, err := in.NI.CTWait(in.CT, in.Target(length))
 	if err == nil && v.Failure > 0 {

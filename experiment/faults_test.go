@@ -16,23 +16,23 @@ import (
 // seeds is how many seeds every point runs with.
 var seeds = flag.Int("faults.seeds", 1, "seeds of TestExperimentsOnFaultyMemory; above 1 TestExperimentsOnMemoryThatIsNotThere tries all it has")
 
-// campaign is what faulty memory has done to experiments.
+// campaign counts the effects of faulty memory in experiments.
 type campaign struct {
 	faults, late int
 }
 
-// Every experiment in every mode where memory is absent and tarries: the device
-// tries again, also for handlers that wait, and that costs time and nothing
-// else. Experiments compare every byte; none hangs.
+// Every experiment in every mode, with memory that is absent or late. The
+// device tries again, also for waiting handlers. This costs time and nothing
+// else: experiments compare every byte, and none hangs.
 func TestExperimentsOnFaultyMemory(t *testing.T) {
 	var c campaign
 	for _, e := range All() {
 		if strings.HasPrefix(e.Name, "npf-") {
-			continue // are of memory that is absent
+			continue // they have absent memory anyway
 		}
 		switch e.Name {
 		case "matching": // TestApplicationsOnFaultyMemory
-		case "pagefault", "isend", "apps": // are of memory that is absent
+		case "pagefault", "isend", "apps": // they have absent memory anyway
 		case "exanet": // TestExanetOnFaultyMemory
 		case "gsas": // TestGSASOnFaultyMemory
 		case "ip": // TestIPOnFaultyMemory
@@ -45,7 +45,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 				}
 			}
 		case "datatype-apps":
-			// the rest is that of datatype
+			// the rest is the same as datatype
 			c.measure(t, e, Values{"mode": ModeSpin, "app": "LAMMPS_atomic", "input": 3})
 		case "txlog":
 			for _, mode := range []string{ModeHost, ModeSpin} {
@@ -72,8 +72,8 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "selectivity": 0.5})
 			}
-		// its table is memory that is there: handlers of several clients'
-		// messages rely on the order of their accesses
+		// its table is always present, because handlers for messages of several
+		// clients rely on the order of their accesses
 		case "kv":
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
@@ -85,7 +85,8 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 	require.Greater(t, c.late, 1000)
 }
 
-// measureSizes measures an experiment in all modes with messages of several sizes.
+// measureSizes measures an experiment in all modes with messages of several
+// sizes.
 func (c *campaign) measureSizes(t *testing.T, e *Experiment) {
 	for _, mode := range e.Axis("mode").Of {
 		for _, size := range []int{0, 16, 4096, 40000} {
@@ -126,8 +127,8 @@ func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
 	}
 }
 
-// Memory that is denied, or absent for good, is reported: with the rank, the
-// message, the address and the cause, in one line.
+// Memory that is denied, or absent for ever, is reported in one line: with the
+// rank, the message, the address and the cause.
 func TestExperimentsReportWhatFails(t *testing.T) {
 	failed, ended := 0, 0
 	for _, e := range []*Experiment{builtin("pingpong"), builtin("accumulate"), builtin("bcast")} {

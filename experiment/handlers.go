@@ -13,26 +13,26 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Role is what handlers have to do at some points of an experiment: what the
-// experiment's own do, and what a user's module must have to do it in their
-// place.
+// Role is the task of the handlers at some points of an experiment. A user's
+// module must fill it to take the place of the experiment's own.
 type Role struct {
-	// the points at which the axis has this value, as a user writes it; "": all
+	// the points where the axis has this value, as a user writes it; "": all
 	Axis, Is string
-	// of the experiment's own module; a user's may be called so, or header,
+	// the experiment's own handlers; a user's may have these names, or header,
 	// payload and completion
 	Exports handlers.Exports
-	// kinds of handlers without which there is nothing to measure; of the
-	// others those run that are there
+	// kinds of handlers that the user's module must have; handlers of other
+	// kinds run if it has them
 	Needs []manifest.Kind
-	Alone bool // handlers of other kinds than those of Exports do not run
-	// numbers of the state, by their names, that the experiment sets, and that
-	// must be there
+	Alone bool // handlers of kinds without a name in Exports do not run
+	// names of the numbers of the state that the experiment sets; a module must
+	// have them
 	Sets []string
-	May  []string // numbers that it sets if they are there
+	May  []string // numbers that it sets if the module has them
 }
 
-// role is what the handlers of the point have to do; without any it is whatever they do.
+// role returns the role of the handlers at the point. Without roles, any
+// handlers do.
 func (p *Point) role() *Role {
 	for i := range p.experiment.Roles {
 		r := &p.experiment.Roles[i]
@@ -51,8 +51,8 @@ func (r *Role) String() string {
 	return r.Axis + " " + r.Is
 }
 
-// called are the names under which a handler of a kind is looked for: that of
-// the experiment's own, and that of the kind; none: it does not run.
+// called lists the names of a handler of a kind: the name in Exports, and the
+// name of the kind. Empty: it does not run.
 func (r *Role) called(i int) []string {
 	if r.Alone && r.Exports[i] == "" {
 		return nil
@@ -64,7 +64,7 @@ func (r *Role) called(i int) []string {
 	return []string{kind}
 }
 
-// take finds the handlers of a user's module that take the role.
+// take finds the handlers of a user's module for the role.
 func (r *Role) take(m *hpu.Module) (found handlers.Exports) {
 	for i, kind := range manifest.Kinds() {
 		names := r.called(i)
@@ -82,7 +82,7 @@ func (r *Role) take(m *hpu.Module) (found handlers.Exports) {
 	return found
 }
 
-// plan checks a module for the role; own says that it is the experiment's.
+// plan checks a module for the role. own: it is the experiment's own.
 func (r *Role) plan(m *hpu.Module, own bool) (*handlers.Plan, error) {
 	if own && r.Exports != (handlers.Exports{}) {
 		return handlers.PlanOf(m, r.Exports)
@@ -120,7 +120,7 @@ func (r *Role) plan(m *hpu.Module, own bool) (*handlers.Plan, error) {
 	return plan, nil
 }
 
-// exportsOf lists the handlers of a module with their kinds, as far as it says.
+// exportsOf lists the handlers of a module, with their kinds if they are known.
 func exportsOf(m *hpu.Module) string {
 	var list []string
 	for _, f := range m.Exports() {
@@ -135,18 +135,18 @@ func exportsOf(m *hpu.Module) string {
 	return strings.Join(list, ", ")
 }
 
-// Handlers are the handlers of a point, ready for the processes of a cluster.
+// Handlers are the handlers of a point, loaded for a cluster.
 type Handlers struct {
 	plan *handlers.Plan
-	own  *handlers.Plan // of the experiment's module, if the user's does not describe its state
+	own  *handlers.Plan // the experiment's own, if the user's module does not describe its state
 }
 
-// spare is HPU memory that a user's handlers get behind the state if they do
-// not say what they need, bytes.
+// spare is the HPU memory behind the state, in bytes, for a user's handlers
+// that do not state their need.
 const spare = 16 << 10
 
-// Load makes the module of the point, the user's or the experiment's, ready for
-// a cluster of the point's device; nil if no module runs.
+// Load loads the module of the point, the user's or the experiment's, for a
+// cluster of the point's device. nil: no module runs.
 func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
 	list := p.Modules()
 	if len(list) == 0 {
@@ -172,10 +172,10 @@ func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
 	return &h, err
 }
 
-// Install gives a process HPU memory with the handlers. values are numbers of
-// the state by name: those that the role sets; others of the state begin as the
-// module says. A module that does not describe its state finds it where the
-// experiment's own has it.
+// Install gives a process HPU memory with the handlers. values are the numbers
+// of the state that the role sets, by name. The other numbers have the initial
+// values of the module. A module without a description of its state gets the
+// state of the experiment's own module.
 func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers.Installed, error) {
 	if h.plan.State != nil {
 		known := make(map[string]any, len(values))
@@ -202,8 +202,8 @@ func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers
 	return h.plan.Install(proc, o)
 }
 
-// narrow leaves axes one value that make no difference to the user's module,
-// whose state lacks the number that they would set.
+// narrow leaves one value to each axis that makes no difference to the user's
+// module, because its state lacks the number of Axis.State.
 func (s *Sweep) narrow(base *profile.Profile) error {
 	if s.Handler == nil {
 		return nil
@@ -228,7 +228,8 @@ func (s *Sweep) narrow(base *profile.Profile) error {
 	return nil
 }
 
-// checkHandler says why the user's module cannot take the place of the experiment's own.
+// checkHandler returns an error if the user's module cannot replace the
+// experiment's own.
 func (s *Sweep) checkHandler(points []*Point) error {
 	type device struct {
 		spec any
@@ -264,8 +265,8 @@ func (s *Sweep) checkHandler(points []*Point) error {
 	return errors.Join(errs...)
 }
 
-// HandlersHelp says what a user's module must have, "" if none may take the
-// place of the experiment's own.
+// HandlersHelp describes the requirements on a user's module. "": no module can
+// replace the experiment's own.
 func (e *Experiment) HandlersHelp() string {
 	if !e.Replaceable {
 		return ""
@@ -299,8 +300,8 @@ func (e *Experiment) HandlersHelp() string {
 	return b.String()
 }
 
-// stateHelp says which numbers of the state the experiment sets, with what the
-// experiment's own module says of them.
+// stateHelp lists the numbers of the state that the experiment sets, with their
+// help texts in the experiment's own module.
 func (e *Experiment) stateHelp(b *strings.Builder) {
 	var sets, may []string
 	for i := range e.Roles {
@@ -338,8 +339,9 @@ func (e *Experiment) stateHelp(b *strings.Builder) {
 	}
 }
 
-// ownState is the state of the experiment's own module at the first combination
-// of values at which one runs, nil if it does not say.
+// ownState returns the state of the experiment's own module at the first
+// combination of values where a module runs. nil: it does not describe its
+// state.
 func (e *Experiment) ownState() (state *manifest.State) {
 	s, err := New(e)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// saying is a library whose code is that of a built-in one, and that says something else of itself.
+// saying is a library with the code of a built-in one and a changed manifest.
 func saying(t *testing.T, library string, change func(m *manifest.Manifest)) *handlers.Library {
 	t.Helper()
 	l := handlers.Must(library)
@@ -26,7 +26,7 @@ func saying(t *testing.T, library string, change func(m *manifest.Manifest)) *ha
 	return handlers.New("mine.wasm", wasm)
 }
 
-// silent is one that says nothing.
+// silent is a library without a manifest.
 func silent(t *testing.T, library string) *handlers.Library {
 	t.Helper()
 	wasm, err := manifest.Keep(handlers.Must(library).Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
@@ -46,9 +46,9 @@ func sweepOf(t *testing.T, e *Experiment, l *handlers.Library, choices ...string
 	return s
 }
 
-// A user's module takes the role of the built-in one, whether it has the same
-// names, handlers that only its manifest knows, or no manifest: with the same
-// code everything measured is the same.
+// A user's module takes the role of the built-in one: with the same names, with
+// handlers that only its manifest knows, or without a manifest. With the same
+// code every measured value is the same.
 func TestUsersModule(t *testing.T) {
 	renamed := saying(t, "pingpong", func(m *manifest.Manifest) {
 		for i := range m.Handlers {
@@ -87,8 +87,8 @@ func TestUsersModule(t *testing.T) {
 	}
 }
 
-// The state of a user's module has what the benchmark sets where its manifest
-// has it, and nothing that it does not have.
+// The benchmark sets the numbers of a user's module where its manifest has
+// them, and no others.
 func TestUsersState(t *testing.T) {
 	moved := saying(t, "pingpong", func(m *manifest.Manifest) {
 		m.States[0].Size = 40
@@ -117,7 +117,8 @@ func TestUsersState(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A module that lacks what a benchmark needs is refused before anything runs, with what it has.
+// A module without the needs of a benchmark is refused before anything runs.
+// The error lists its handlers.
 func TestUsersModuleRefused(t *testing.T) {
 	partly := saying(t, "pingpong", func(m *manifest.Manifest) {
 		m.States[0].Fields = m.States[0].Fields[1:]
@@ -144,7 +145,7 @@ func TestUsersModuleRefused(t *testing.T) {
 	}
 }
 
-// Where the user's handlers run, the columns say so.
+// Where the user's handlers run, the names of the columns show it.
 func TestUsersColumnsAreMarked(t *testing.T) {
 	s := sweepOf(t, builtin("pingpong"), handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), "size", "8", "mode", "rdma,spin-stream")
 	points, err := s.Points()
@@ -162,8 +163,8 @@ func TestUsersColumnsAreMarked(t *testing.T) {
 	require.Equal(t, all.Title, s.Plot().Title)
 }
 
-// The help of a benchmark is what the test above is about, in words, with types
-// and meanings from the library's manifest.
+// The help of a benchmark has the requirements of the test above, in words,
+// with types and descriptions from the library's manifest.
 func TestHandlersHelp(t *testing.T) {
 	help := builtin("pingpong").HandlersHelp()
 	for _, want := range []string{
@@ -178,7 +179,7 @@ func TestHandlersHelp(t *testing.T) {
 	require.Empty(t, builtin("matching").HandlersHelp())
 	anything := &Experiment{Replaceable: true}
 	require.Contains(t, anything.HandlersHelp(), "its handlers are the exports header,\npayload and completion")
-	for _, e := range All() { // what a role names is in the experiment's own module
+	for _, e := range All() { // the experiment's own module has the numbers of its roles
 		for i := range e.Roles {
 			for _, name := range append(e.Roles[i].Sets, e.Roles[i].May...) {
 				_, err := e.ownState().Lookup(name)
@@ -188,8 +189,8 @@ func TestHandlersHelp(t *testing.T) {
 	}
 }
 
-// An axis that a user's module cannot follow has one point: its rows would be
-// the same. Who asks for several values is told.
+// An axis that a user's module cannot follow has one point, because its rows
+// would be equal. It is an error to ask for several values.
 func TestUsersModuleThatKnowsNoAxis(t *testing.T) {
 	for module, points := range map[*handlers.Library]int{handlers.Must("count"): 1, silent(t, "work"): 3, handlers.Must("work"): 3} {
 		s := sweepOf(t, builtin("hpus"), handlers.New("mine.wasm", module.Wasm), "size", "512", "hpus", "2")

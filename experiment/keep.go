@@ -9,10 +9,11 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// pointIdentity is all that the values of a point depend on, but for the program.
+// pointIdentity is all that the values of a point depend on, except the
+// program.
 type pointIdentity struct {
 	Experiment string            `json:"experiment"`
-	Profile    string            `json:"profile"` // hash, with what axes set
+	Profile    string            `json:"profile"` // hash, with the fields of axes
 	Axes       map[string]string `json:"axes"`
 	Seed       uint64            `json:"seed"`
 	Engine     string            `json:"engine"`
@@ -21,13 +22,13 @@ type pointIdentity struct {
 	Breakdown  bool              `json:"breakdown,omitempty"`
 }
 
-// keeper finds and keeps values of points in Sweep.Checkpoint.
+// keeper finds and stores the values of points in Sweep.Checkpoint.
 type keeper struct {
 	s      *Sweep
 	hashes map[*profile.Profile]string
 }
 
-// key is what the values of a point are kept under.
+// key is the key of a point's values in the checkpoint.
 func (k *keeper) key(p *Point) (string, error) {
 	if k.hashes[p.Profile] == "" {
 		one, err := provenance.NewProfile(p.Profile)
@@ -49,8 +50,8 @@ func (k *keeper) key(p *Point) (string, error) {
 	return k.s.Checkpoint.Key(id)
 }
 
-// kept are the keys of points, and which results there are: nil elsewhere.
-// Without a checkpoint there is neither.
+// kept returns the keys of points, and the results that the checkpoint has; the
+// others are nil. Without a checkpoint there are neither.
 func (s *Sweep) kept(points []*Point) (keys []string, results []*Result, err error) {
 	results = make([]*Result, len(points))
 	if s.Checkpoint == nil {
@@ -83,7 +84,7 @@ func (s *Sweep) kept(points []*Point) (keys []string, results []*Result, err err
 	return keys, results, nil
 }
 
-// Missing names the points of which the checkpoint has no result.
+// Missing names the points without a result in the checkpoint.
 func (s *Sweep) Missing(points []*Point) (names []string, err error) {
 	_, results, err := s.kept(points)
 	for i, r := range results {
@@ -94,7 +95,7 @@ func (s *Sweep) Missing(points []*Point) (names []string, err error) {
 	return names, err
 }
 
-// keep keeps what was measured.
+// keep stores a result in the checkpoint.
 func (s *Sweep) keep(keys []string, i int, r *Result) error {
 	if s.Checkpoint == nil {
 		return nil

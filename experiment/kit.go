@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What a user's experiment needs most: an entry with handlers at one rank, a
-// message from another. Everything else is package runtime.
+// The basic needs of a user's experiment: an entry with handlers at one rank,
+// and a message from another. Package runtime has everything else.
 
 // Inbox is an entry that accepts messages of Send.
 type Inbox struct {
@@ -20,12 +20,12 @@ type Inbox struct {
 	installed *handlers.Installed
 }
 
-// Receive makes a process ready for messages of Send up to a length, bytes: it
-// appends a match entry with memory of that length and, if a module runs at the
-// point, with its handlers. These are the only ones of their kinds, or the
-// exports header, payload and completion; their state begins as the module
-// says, else with zeros. It takes no virtual time. It is to be called once by a
-// process.
+// Receive makes a process ready for messages of Send. It appends a match entry
+// with memory of length bytes and with the handlers of the point, if a module
+// runs there. The module must have one handler of a kind, or exports named
+// header, payload and completion. Their state has the initial values of the
+// module, else zeros. Receive takes no virtual time. A process may call it
+// once.
 func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 	var installed *handlers.Installed
 	h, err := p.Load(proc.Cluster())
@@ -40,15 +40,15 @@ func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 	return &Inbox{proc, in, memory, installed}, err
 }
 
-// Wait returns when the host has seen that a message of the whole length has
-// been dealt with, and the time: its bytes are in the memory, if its handlers
-// leave them there, and its handlers are done.
+// Wait returns the time when the host has seen that a message of the whole
+// length is complete: its handlers are done, and its bytes are in the memory
+// unless the handlers drop them.
 func (in *Inbox) Wait() (sim.Time, error) {
 	err := in.in.Wait(in.memory.Len())
 	return in.proc.Now(), err
 }
 
-// Handlers are those of the entry, whose state can be read by name; nil: none run.
+// Handlers are the installed handlers, for their state. nil: none run.
 func (in *Inbox) Handlers() *handlers.Installed { return in.installed }
 
 // Memory is the memory of the entry.
@@ -67,7 +67,8 @@ func Send(proc *runtime.Proc, rank int, message []byte) error {
 	return proc.NI().Put(portals.Put{MD: md, Length: size, Target: Peer(rank), PT: RequestPT, MatchBits: RequestBits})
 }
 
-// LongPackets is an error if handlers run and packets are shorter than least bytes.
+// LongPackets is an error if handlers run and packets are shorter than least
+// bytes.
 func LongPackets(p *Point, least int) error {
 	if mtu := int(p.Profile.Fabric.MTU); p.Text("mode") == ModeSpin && mtu < least {
 		return fmt.Errorf("profile %s: fabric.mtu: %d B, expected at least %d for handlers of %s; other values of --mode need no handlers", p.Profile.Origin.Name, mtu, least, p.experiment.Name)

@@ -14,7 +14,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// kit is an experiment that a user could have written: bytes from one rank to another.
+// kit is an experiment that a user could write: bytes from one rank to another.
 func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) *Experiment {
 	return &Experiment{
 		Name:    "kit",
@@ -33,7 +33,7 @@ func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) 
 					return err
 				}
 				latency, err = in.Wait()
-				if err == nil && modules == nil { // handlers may leave something else
+				if err == nil && modules == nil { // handlers may leave other bytes
 					err = SameBytes("message", in.Memory().Read(), message)
 				}
 				if err == nil && check != nil {
@@ -48,8 +48,8 @@ func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) 
 	}
 }
 
-// What Send sends is what Receive receives, of any length, at the time that the
-// model of a put says; with handlers they run instead.
+// Receive gets the message of Send, with any length, at the time of the model
+// of a put. If there are handlers, they run instead.
 func TestSendAndReceive(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -74,9 +74,9 @@ func TestSendAndReceive(t *testing.T) {
 	}
 }
 
-// Receive installs handlers as everybody does: with the state that the module
-// describes, which can be read by name, the host memory and the options that it
-// needs.
+// Receive installs handlers in the usual way: with the state of the module,
+// whose numbers have names, and with the host memory and options that the
+// module needs.
 func TestReceiveInstallsLibraries(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -111,7 +111,8 @@ func TestReceiveInstallsLibraries(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What goes wrong in a program, or in a handler, is the error of the point, which it names.
+// A failure in a program or handler is the error of the point, and the error
+// names the point.
 func TestErrorsOfPrograms(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// LineColumns tell whether handlers keep up with line rate. AtLineRate sets them.
+// LineColumns show whether handlers keep up with line rate. AtLineRate sets
+// them.
 func LineColumns() []report.Column {
 	return []report.Column{
 		{
@@ -21,16 +22,17 @@ func LineColumns() []report.Column {
 	}
 }
 
-// HPUsNeeded is Little's law: the mean number of HPUs that handlers occupy if all
-// that a node has done takes the time line.
+// HPUsNeeded is Little's law: the mean number of busy HPUs if the node did all
+// its work in the time line.
 func (p *Point) HPUsNeeded(s *runtime.Stats, line sim.Time) float64 {
 	computing := p.Profile.HPU.Clock.Cycles(s.HandlerCycles)
 	inside := float64(s.HandlerTime) / float64(p.Profile.HPU.Contexts)
 	return max(float64(computing), inside) / float64(line)
 }
 
-// AtLineRate sets LineColumns for the node whose handlers need the most HPUs. line
-// returns the time that a node takes at line rate; nil: as long as its link needs.
+// AtLineRate sets LineColumns for the node whose handlers need the most HPUs.
+// line returns the time that a node takes at line rate; nil: as long as its
+// link needs.
 func (p *Point) AtLineRate(c *runtime.Cluster, values Values, line func(node int) sim.Time) {
 	values["hpus_needed"], values["littles_law_share"] = nil, nil
 	if line == nil {
@@ -51,8 +53,8 @@ func (p *Point) AtLineRate(c *runtime.Cluster, values Values, line func(node int
 	}
 }
 
-// linkTimes tell how long the link of a node needs at least for the packets
-// that it has carried, in the direction that needs longer.
+// linkTimes returns the least time that the link of a node needs for its
+// packets, in the slower direction.
 func linkTimes(c *runtime.Cluster) func(node int) sim.Time {
 	f, nodes := c.Fabric(), c.Nodes()
 	carried := map[string]fabric.LinkStats{}
@@ -73,12 +75,11 @@ func linkTimes(c *runtime.Cluster) func(node int) sim.Time {
 	}
 }
 
-// LineRate is the share of the line rate from which a throughput is called line
-// rate.
+// LineRate is the least share of the line rate that counts as line rate.
 const LineRate = 0.95
 
-// KeepingUp is a View.Answer: for each profile, whether handlers keep up with line
-// rate in all rows, else the row that is furthest from it.
+// KeepingUp is a View.Answer. For each profile it writes that handlers keep up
+// with line rate in all rows, or names the row that is furthest from it.
 func KeepingUp(results []*Result) (lines []string) {
 	worst := map[string]*Result{}
 	var profiles []string

@@ -14,8 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Tables of what libraries gain say, for both devices, what hosts are spared,
-// and whether handlers keep up with line rate.
+// Tables about the gain of libraries show, for both devices, the work that
+// hosts are spared, and whether handlers keep up with line rate.
 func TestTablesHaveLineRate(t *testing.T) {
 	for name, short := range map[string]Values{
 		"datatype":      {"mode": ModeSpin, "size": 65536, "block": 256},
@@ -41,7 +41,7 @@ func TestTablesHaveLineRate(t *testing.T) {
 			needed := r.Float("hpus_needed")
 			require.Positive(t, needed, name)
 			require.Equal(t, min(1, float64(r.Point.Profile.HPU.Cores)/needed), r.Float("littles_law_share"), name)
-			// these say it of long messages only
+			// these have the caveat only for long messages
 			if needed > float64(r.Point.Profile.HPU.Cores) && name != "datatype" && name != "datatype-apps" {
 				require.Regexp(t, "^"+device+`: handlers need up to .* \(Little's law\)\.$`, e.Caveats([]*Result{r})[0])
 			}
@@ -58,8 +58,8 @@ func presetViews(e *Experiment) (views []View) {
 	return views
 }
 
-// 1000 cycles at 2.5 GHz are 400 ns: with 100 ns at line rate 4 HPUs compute.
-// Handlers that wait take up contexts: 1.6 us in all are 16 at a time, two to
+// 1000 cycles at 2.5 GHz are 400 ns. With 100 ns at line rate 4 HPUs compute.
+// Handlers that wait occupy contexts: 1.6 us in all means 16 at a time, two on
 // an HPU.
 func TestHPUsNeeded(t *testing.T) {
 	device, err := profile.Load("spin-int", "hpu.clock=2500MHz", "hpu.contexts=2")
@@ -71,8 +71,8 @@ func TestHPUsNeeded(t *testing.T) {
 	}
 }
 
-// What Little's law says of a store is what it reaches when enough clients ask:
-// of answers of 1024 B, one every 20.5 ns at line rate.
+// If enough clients ask, a store reaches the throughput of Little's law: for
+// answers of 1024 B, one every 20.5 ns at line rate.
 func TestLittlesLawIsRight(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		r := measuredOn(t, builtin("kv"), device, Values{"mode": ModeSpin, "workload": "C", "clients": 32, "ops": 40, "records": 1000, "size": 1000})

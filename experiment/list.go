@@ -8,19 +8,22 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// MaxList is how many values a list may have: more are taken for a slip.
+// MaxList is how many values a list may have. More are a typing error.
 const MaxList = 10_000
 
-// errLong is of a list of more values.
+// errLong is the error of a longer list.
 var errLong = fmt.Errorf("more than %d values", MaxList)
 
-// listed is what lists can go on with.
+// listed are the types of values that a list can continue.
 type listed interface{ int | sim.Time | float64 }
 
-// ParseList reads values separated by commas. "2,4,..,1024" goes on as it
-// began, doubling here, up to the last value; "8,..,64" and "8..64" double;
-// "1,2,3,..,8", with equal steps, goes on with the step. "8..64KiB*4"
-// multiplies by a number, "1us..10us+1us" adds a value. parse reads one value.
+// ParseList reads values separated by commas; parse reads one of them.
+//
+//	2,4,..,1024     goes on as it began, here doubling, up to the last value
+//	8,..,64  8..64  doubles
+//	1,2,3,..,8      goes on with the equal step
+//	8..64KiB*4      multiplies by a number
+//	1us..10us+1us   adds a value
 func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
 	var list []T
 	open := false
@@ -67,8 +70,8 @@ func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
 	return list, nil
 }
 
-// near is how far apart, as a part of them, numbers with a point are equal:
-// sums and products of decimal fractions are rounded.
+// near is the relative difference up to which fractions are equal, since sums
+// and products of decimal fractions are rounded.
 const near = 1e-9
 
 // alike reports whether two values are equal but for rounding.
@@ -80,7 +83,8 @@ func alike[T listed](a, b T) bool {
 	return max(d, -d) <= near*size
 }
 
-// fill continues a list to the value last, which belongs to it whatever the steps.
+// fill continues a list up to last, which is in the list even if no step meets
+// it.
 func fill[T listed](list []T, last T) ([]T, error) {
 	n := len(list)
 	step, factor := T(0), T(2)
@@ -112,7 +116,8 @@ func fill[T listed](list []T, last T) ([]T, error) {
 	}
 }
 
-// wholeRatio reports whether a is a multiple of b; of numbers with a point, any ratio will do.
+// wholeRatio reports whether a is a multiple of b. For fractions any ratio will
+// do.
 func wholeRatio[T listed](a, b T) bool {
 	if _, fraction := any(a).(float64); fraction {
 		return true
@@ -120,8 +125,8 @@ func wholeRatio[T listed](a, b T) bool {
 	return int64(a)%int64(b) == 0
 }
 
-// cutStep cuts a text before the last "*" or "+" that is no part of a number
-// such as 1e+3. by begins with it.
+// cutStep cuts a text before its last "*" or "+", but not within a number such
+// as 1e+3. by begins with that character.
 func cutStep(text string) (last, by string, is bool) {
 	i := strings.LastIndexAny(text, "*+")
 	if i < 1 || text[i] == '+' && (text[i-1] == 'e' || text[i-1] == 'E') {
@@ -130,7 +135,7 @@ func cutStep(text string) (last, by string, is bool) {
 	return text[:i], text[i:], true
 }
 
-// stepped is the list from a first to a last value, by "*factor" or "+step".
+// stepped lists the values from first to last, by "*factor" or "+step".
 func stepped[T listed](s, first, last, by string, parse func(string) (T, error)) (list []T, err error) {
 	v, err := parse(first)
 	if err != nil {
@@ -161,7 +166,7 @@ func stepped[T listed](s, first, last, by string, parse func(string) (T, error))
 			return nil, fmt.Errorf("list %q: expected rising values", s)
 		}
 		if v = next; v > end || alike(v, end) {
-			v = end // which belongs to the list whatever the steps
+			v = end // the last value is in the list even if no step meets it
 		}
 		if len(list) == MaxList {
 			return nil, fmt.Errorf("list %q: %w", s, errLong)

@@ -17,7 +17,7 @@ func TestLists(t *testing.T) {
 		"2,4,..,16":  {2, 4, 8, 16},
 		"2,..,16":    {2, 4, 8, 16},
 		"4,16,..,64": {4, 16, 64},
-		"2,4,..,20":  {2, 4, 8, 16, 20}, // the last value belongs to it
+		"2,4,..,20":  {2, 4, 8, 16, 20}, // the last value is in the list
 		"1,2,3,..,7": {1, 2, 3, 4, 5, 6, 7},
 		"1,..,4,9":   {1, 2, 4, 9},
 		"8..512*4":   {8, 32, 128, 512},
@@ -57,7 +57,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Times and numbers with a point are listed as whole numbers are.
+// Lists of times and fractions work like lists of whole numbers.
 func TestListsOfOtherNumbers(t *testing.T) {
 	times, err := ParseList("50ns,100ns,..,400ns", sim.ParseTime)
 	require.NoError(t, err)

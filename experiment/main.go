@@ -13,17 +13,16 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Main is the function main of a program with experiments of its own: it runs
-// the one that there is, or that the first argument names, with the flags of
-// spinsim compare. "rerun RESULTS.json" makes a result again, "columns"
+// Main is the function main of a program with experiments of its own. It runs
+// the only one, or the one that the first argument names, with the flags of
+// spinsim compare. "rerun RESULTS.json" makes a result again, and "columns"
 // explains the columns of tables. It does not return.
 func Main(list ...*Experiment) {
 	os.Exit(RunMain(list, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Must is the experiment that a function has made. If there is none it says why
-// on standard error and ends the program, as Main does about a definition that
-// is wrong.
+// Must returns e. If err is not nil it prints err on standard error and ends
+// the program, as Main does for a wrong definition.
 func Must(e *Experiment, err error) *Experiment {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -32,8 +31,8 @@ func Must(e *Experiment, err error) *Experiment {
 	return e
 }
 
-// RunMain is Main without the process: it returns the exit code. A definition
-// that is wrong is an error on errs.
+// RunMain is Main without the process. It returns the exit code, and prints the
+// error of a wrong definition on errs.
 func RunMain(list []*Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
 	if err := check(list); err != nil {
 		fmt.Fprintln(errs, err)
@@ -42,7 +41,7 @@ func RunMain(list []*Experiment, build provenance.Build, args []string, out, err
 	return cli.Execute(program(list, build), args, out, errs)
 }
 
-// check says what is wrong with experiments that are to be one program.
+// check returns an error if the experiments cannot be one program.
 func check(list []*Experiment) error {
 	if len(list) == 0 {
 		return errors.New("no experiment")
@@ -60,10 +59,10 @@ func check(list []*Experiment) error {
 	return nil
 }
 
-// programName is what a program of several experiments calls itself.
+// programName is the name of a program with several experiments.
 const programName = "experiments"
 
-// program is the command of a program.
+// program makes the root command.
 func program(list []*Experiment, build provenance.Build) *cobra.Command {
 	name := programName
 	if len(list) == 1 {
@@ -86,7 +85,7 @@ func program(list []*Experiment, build provenance.Build) *cobra.Command {
 	return cli.Root(root, build.Line())
 }
 
-// columnsCommand explains the columns of experiments.
+// columnsCommand makes the command that explains the columns of experiments.
 func columnsCommand(list []*Experiment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "columns",
@@ -99,14 +98,15 @@ func columnsCommand(list []*Experiment) *cobra.Command {
 	}
 }
 
-// HelpSection is the columns of a table, or the fields of a JSON object, for a help text.
+// HelpSection is a part of a help text: columns of a table, or fields of a JSON
+// object.
 type HelpSection struct {
 	Title   string
 	Columns []report.Column
 }
 
-// ColumnSections are the columns of experiments, those that several have in
-// common together; each title begins with prefix.
+// ColumnSections are the columns of experiments. Columns that several
+// experiments share are one section. Each title begins with prefix.
 func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) {
 	published := false
 	for _, e := range list {
@@ -127,13 +127,13 @@ func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) 
 	return sections
 }
 
-// publishedColumns are those that stand beside a column with published numbers.
+// publishedColumns are the columns beside a column with published numbers.
 func publishedColumns() []report.Column {
 	columns := report.PublishedColumns(report.Column{Name: "x", Kind: report.Number}, report.Column{Name: "x", Kind: report.Share})
 	return append(columns[:2:2], columns[3], report.Column{Name: "published_source", Help: "where the published numbers of the row come from"})
 }
 
-// WriteSections writes sections one below the other.
+// WriteSections writes sections, one below the other.
 func WriteSections(out io.Writer, sections []HelpSection) error {
 	for i, s := range sections {
 		gap := "\n"

@@ -10,15 +10,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// MemoryError says that a point needs more memory than there may be.
+// MemoryError is the error of a point that needs more memory than the limit.
 type MemoryError struct {
-	Point string   // which
-	Axes  []string // whose values make it so large
+	Point string   // its name
+	Axes  []string // axes whose values make it so large
 	Need  int64    // bytes, about
 	Limit int64    // bytes
 }
 
-// Error says which point it is.
+// Error names the point, its need, and the limit.
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%s needs about %s of memory, the limit is %s", e.What(), sim.Size(e.Need).Rounded(), sim.Size(e.Limit).Rounded())
 }
@@ -31,15 +31,15 @@ func (e *MemoryError) What() string {
 	return "--" + strings.Join(e.Axes, ", --") + ": " + e.Point
 }
 
-// Footprint estimates the memory that a cluster of the point's device takes,
-// bytes: so many nodes with a process each, on instances of which handlers are
-// installed. It is for Experiment.Memory; what processes allocate comes on top
-// of it.
+// Footprint estimates the memory of a cluster of the point's device, in bytes.
+// The cluster has nodes with a process each, and instances of them have
+// handlers. It is for Experiment.Memory, which adds the memory that processes
+// allocate.
 func (p *Point) Footprint(nodes, instances int) int64 {
 	return device.Footprint(p.Profile, nodes, nodes, instances)
 }
 
-// Need is what the point takes of memory, bytes, about; 0: not known.
+// Need is about how much memory the point takes, in bytes; 0: not known.
 func (p *Point) Need() int64 {
 	if p.experiment.Memory == nil {
 		return 0
@@ -47,7 +47,7 @@ func (p *Point) Need() int64 {
 	return p.experiment.Memory(p)
 }
 
-// large lists the axes without whose values the point would take less than most of what it does.
+// large lists the axes whose values each cause most of the point's need.
 func (p *Point) large() (axes []string) {
 	need := p.Need()
 	for i := range p.experiment.Axes {
@@ -81,15 +81,15 @@ func (s *Sweep) checkMemory(points []*Point) error {
 	return nil
 }
 
-// leastRoom is the memory that the steps of a point may take in any case,
-// bytes, and programMemory what the program takes itself.
+// leastRoom is the memory that every point may use to follow its operations,
+// and programMemory is what the program itself takes, both in bytes.
 const (
 	leastRoom     = 16 << 20
 	programMemory = 64 << 20
 )
 
-// share gives each of the points, of which so many run at once, its part of the
-// memory that is left beside them: that of what Broken follows.
+// share divides the memory that the running points leave free among them, so
+// that each may follow its operations. workers is how many run at once.
 func (s *Sweep) share(points []*Point, workers int) {
 	if s.MemoryLimit <= 0 || !s.Experiment.broken {
 		return
@@ -103,7 +103,7 @@ func (s *Sweep) share(points []*Point, workers int) {
 	}
 }
 
-// needs are those of points, the largest first.
+// needs lists the memory that each point needs, the largest first.
 func needs(points []*Point) []int64 {
 	list := make([]int64, len(points))
 	for i, p := range points {
@@ -114,8 +114,8 @@ func needs(points []*Point) []int64 {
 	return list
 }
 
-// atOnce is how many of the points run at the same time, at least one: as many
-// as Workers says, if there is memory for any so many.
+// atOnce is how many points run at the same time: at least one, at most
+// Workers, and only as many as fit into memory in any choice of points.
 func (s *Sweep) atOnce(points []*Point) int {
 	n := s.Workers
 	if n < 1 {

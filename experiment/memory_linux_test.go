@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// What takes more memory than it may ends, also if nothing was known of it
-// before; what was refused before has not run.
+// A command ends if it takes more memory than the limit, even if its need was
+// not known before. What is refused in advance never runs.
 func TestMemoryLimit(t *testing.T) {
 	const most = 2 << 30
 	ran := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// heavy is an experiment whose points say that they need as many bytes as the
-// product of their axes; it notes how many run at the same time.
+// heavy is an experiment whose points need as many bytes as the product of
+// their axes. It counts how many run at the same time.
 func heavy() *Experiment {
 	return &Experiment{
 		Name: "heavy", Profiles: []string{"spin-int"},
@@ -28,8 +28,8 @@ func heavy() *Experiment {
 	}
 }
 
-// A point that needs more than there may be is refused, with the axes that make
-// it large and no others.
+// A point that needs more than the limit is refused. The error names the axes
+// that make it large, and no others.
 func TestPointsThatNeedTooMuch(t *testing.T) {
 	for _, x := range []struct{ sizes, ranks, limit, want string }{
 		{"1MiB", "2,65536", "1GiB", "--size, --ranks: heavy, profile spin-int, 1 MiB, 65536 ranks, 0% loss needs about 64 GiB of memory, the limit is 1 GiB"},
@@ -54,8 +54,9 @@ func TestPointsThatNeedTooMuch(t *testing.T) {
 	}
 }
 
-// Points run at the same time only if their memory is there together, whichever
-// they are, and as many as then can; the results are those without a limit.
+// Points run at the same time only if their memory fits together, in any choice
+// of points, and then as many as possible. The results are the same as without
+// a limit.
 func TestPointsThatRunAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := New(heavy())
@@ -95,7 +96,7 @@ func TestPointsThatRunAtOnce(t *testing.T) {
 	})
 }
 
-// Every experiment of ours says what its points need.
+// Every experiment of spinsim estimates the memory of its points.
 func TestExperimentsSayWhatTheyNeed(t *testing.T) {
 	for _, e := range All() {
 		require.NotNil(t, e.Memory, e.Name)
@@ -109,8 +110,8 @@ func TestExperimentsSayWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// A point whose steps take more than the memory limit leaves for them says so;
-// the others of the sweep are measured, and without a limit all are.
+// A point fails if its steps take more than the memory limit leaves for them.
+// The others of the sweep are measured. Without a limit all are.
 func TestStepsThatTakeTooMuch(t *testing.T) {
 	e, err := builtin("pingpong").Broken()
 	require.NoError(t, err)

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// NoPoint is what Points of an experiment may return for a combination that it
-// does not have, with why not: those are passed over, but a user who has asked
-// for a value that no point has is told.
+// NoPoint is an error of Experiment.Points for a combination that the
+// experiment does not have, with the reason. A sweep leaves such combinations
+// out. It shows the reason if a user has asked for a value that no point has.
 type NoPoint struct{ Why error }
 
-// Error is that of the reason.
+// Error returns the text of the reason.
 func (n *NoPoint) Error() string { return n.Why.Error() }
 
 // Unwrap returns the reason.
 func (n *NoPoint) Unwrap() error { return n.Why }
 
-// passedOver are the values of axes that combinations had which are no points,
-// each with a reason if there is one.
+// passedOver has, for each axis, the values of combinations that are no points,
+// with a reason if there is one.
 type passedOver []map[any]error
 
 // add notes a combination that is no point.
@@ -32,7 +32,7 @@ func (a passedOver) add(values []any, why error) {
 	}
 }
 
-// first is a reason of any of the values.
+// first returns a reason for any of the values.
 func (a passedOver) first(values [][]any) error {
 	for i := range values {
 		for _, v := range values[i] {
@@ -44,7 +44,8 @@ func (a passedOver) first(values [][]any) error {
 	return nil
 }
 
-// measured asks the experiment for a point; missing notes those that there are not.
+// measured asks the experiment whether it has a point, and adds it to missing
+// if not.
 func (s *Sweep) measured(p *Point, missing passedOver) (bool, error) {
 	if s.Experiment.Points == nil {
 		return true, nil
@@ -64,7 +65,8 @@ func (s *Sweep) measured(p *Point, missing passedOver) (bool, error) {
 	return there, err
 }
 
-// unmeasured says which of the values that somebody has asked for no point has.
+// unmeasured returns an error if a value that somebody has asked for has no
+// point.
 func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 	if len(points) == 0 {
 		err := fmt.Errorf("%s has no point with these values: %s", s.Experiment.Name, s.chosenText())
@@ -74,7 +76,7 @@ func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 		return err
 	}
 	if s.Recorded != nil {
-		return nil // it has run
+		return nil // it has run before
 	}
 	for i := range s.values {
 		if !s.chosen[i] {

@@ -10,20 +10,20 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Operation is a measured operation: a program of a node has begun it at From and
-// seen its end at To.
+// Operation is a measured operation: a program of a node began it at From and
+// saw its end at To.
 type Operation struct {
 	Rank     int
 	Process  string // "": any program of the node
 	From, To sim.Time
-	parts    *breakdown.Times // of it, if they were found before its record was dropped
+	parts    *breakdown.Times // set if they were found before the record was dropped
 }
 
 // operations are the operations of a point. Their mean is the value of
 // Experiment.Followed.
 type operations struct {
 	list  []Operation
-	share int // so many values are in one, see Point.shares; 0: 1
+	share int // values per operation, see Point.OperationOf; 0: 1
 }
 
 func (o *operations) each() sim.Time { return sim.Time(max(o.share, 1)) }
@@ -46,8 +46,9 @@ func (p *Point) Operations() []Operation {
 	return p.done.list
 }
 
-// Operation notes that an operation of a program, which began at a time, has just
-// ended. Run calls it for each that it measures, for --breakdown and --samples.
+// Operation notes an operation that a program began at from and that has just
+// ended. Run calls it for each measured operation, for --breakdown and
+// --samples.
 func (p *Point) Operation(proc *runtime.Proc, from sim.Time) {
 	p.NoteOperation(proc.Rank(), proc.Name(), from, proc.Now())
 }
@@ -60,15 +61,15 @@ func (p *Point) NoteOperation(rank int, process string, from, to sim.Time) {
 	}
 }
 
-// OnlyOperations replaces the operations by some of them, for example those of the
-// slowest program.
+// OnlyOperations replaces the operations by some of them, for example those of
+// the slowest program.
 func (p *Point) OnlyOperations(list []Operation) {
 	if p.done != nil {
 		p.done.list = list
 	}
 }
 
-// OnlyDuring replaces the operations by those of a list that of accepts.
+// OnlyDuring replaces the operations by the operations of list that of accepts.
 func (p *Point) OnlyDuring(list []Operation, of func(o *Operation) bool) {
 	var some []Operation
 	for i := range list {
@@ -79,8 +80,8 @@ func (p *Point) OnlyDuring(list []Operation, of func(o *Operation) bool) {
 	p.OnlyOperations(some)
 }
 
-// LastOperation notes an operation that several programs take part in. It ends
-// when the last of them has.
+// LastOperation notes an operation of several programs. It ends when the last
+// of them has called this.
 func (p *Point) LastOperation(proc *runtime.Proc, from sim.Time) {
 	if p.done == nil {
 		return
@@ -92,16 +93,16 @@ func (p *Point) LastOperation(proc *runtime.Proc, from sim.Time) {
 	}
 }
 
-// OperationOf says how many values an operation has. For example, an operation is
-// a round trip and the value half of it: 2.
+// OperationOf sets how many values an operation has. For example, an operation
+// is a round trip and the value is half of it: 2.
 func (p *Point) OperationOf(n int) {
 	if p.done != nil {
 		p.done.share = n
 	}
 }
 
-// Percentile is the nearest rank: the least of sorted times that so many
-// percent of them, 1 to 100, are not above. Without any it is 0.
+// Percentile is the nearest rank: the smallest of the sorted times such that at
+// least percent of them, 1 to 100, are not above it. 0: there are no times.
 func Percentile(sorted []sim.Time, percent int) sim.Time {
 	if len(sorted) == 0 {
 		return 0
@@ -109,7 +110,7 @@ func Percentile(sorted []sim.Time, percent int) sim.Time {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// SampleColumns are those of the table of Samples behind the columns of the axes.
+// SampleColumns are the columns of Samples behind the axes.
 func SampleColumns() []report.Column {
 	return []report.Column{
 		{Name: "operation", Kind: report.Count, Help: "its number among those of the point, from 1"},
@@ -120,7 +121,7 @@ func SampleColumns() []report.Column {
 	}
 }
 
-// Samples are all operations of results, one by one.
+// Samples is a table of all operations of results, one by one.
 func (s *Sweep) Samples(results []*Result) *report.Table {
 	e := s.Experiment
 	columns := []report.Column{
@@ -136,7 +137,7 @@ func (s *Sweep) Samples(results []*Result) *report.Table {
 	if s.record != nil {
 		record = *s.record
 	}
-	record.Command = samplesOf + record.Command // which makes it again, but not as its result
+	record.Command = samplesOf + record.Command // it makes the points again, but not this table
 	t.Origin = &record
 	for _, r := range results {
 		p := r.Point
@@ -151,5 +152,6 @@ func (s *Sweep) Samples(results []*Result) *report.Table {
 	return t
 }
 
-// samplesOf begins what a table of samples says of the command that made it.
+// samplesOf is the beginning of the command in the record of a table of
+// samples.
 const samplesOf = "samples of "

@@ -34,7 +34,8 @@ func counting(t require.TestingT, n, workers int, run func(i int) error) (*Sweep
 	return s, points
 }
 
-// The last point, of a sweep of sizes the largest, does not begin when all others are done.
+// The last point, which is the largest in a sweep over sizes, does not begin
+// last.
 func TestTheLastPointBeginsAtOnce(t *testing.T) {
 	const n = 8
 	last := make(chan struct{})
@@ -57,8 +58,8 @@ func TestTheLastPointBeginsAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever the workers do when: the error is that of the first point that
-// fails, and every point before it was measured.
+// With any schedule of the workers, the error is the error of the first point
+// that fails, and every point before it was measured.
 func TestTheFirstErrorInOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, workers := rapid.IntRange(1, 20).Draw(r, "points"), rapid.IntRange(1, 4).Draw(r, "workers")

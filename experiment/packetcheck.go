@@ -7,21 +7,21 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// PacketCheck compares the bytes that payload handlers see with the message that
-// was sent, where no byte of it reaches a host.
+// PacketCheck compares the bytes that payload handlers see with the message. It
+// is for messages whose bytes reach no host.
 type PacketCheck struct {
 	sent []byte // one message
 	seen []bool // by the offset of a packet's first byte
-	Left int    // bytes that no handler was given
+	Left int    // bytes that no handler has seen
 	err  error  // the first difference
 }
 
-// Expect begins to watch for the packets of a message.
+// Expect begins the check of a message.
 func (k *PacketCheck) Expect(sent []byte) {
 	*k = PacketCheck{sent: sent, seen: make([]bool, len(sent)), Left: len(sent)}
 }
 
-// Watch answers runtime.Config.Watch.
+// Watch is for runtime.Config.Watch.
 func (k *PacketCheck) Watch(s *nic.HandlerStep) {
 	if s.What != nic.StepBegan || s.Handler != "payload" || k.err != nil {
 		return
@@ -29,7 +29,7 @@ func (k *PacketCheck) Watch(s *nic.HandlerStep) {
 	k.err = k.packet(s)
 }
 
-// packet checks one packet. Its record belongs to a payload handler (docs/abi.md).
+// packet checks one packet. Its record is for a payload handler (docs/abi.md).
 func (k *PacketCheck) packet(s *nic.HandlerStep) error {
 	base, n := uint64(binary.LittleEndian.Uint32(s.Record)), uint64(binary.LittleEndian.Uint32(s.Record[4:]))
 	at := binary.LittleEndian.Uint64(s.Record[8:])

@@ -46,19 +46,20 @@ func load(t *testing.T, name string) *params {
 func (q *params) G(bytes int) sim.Time { return q.p.Fabric.Rate.Time(int64(bytes)) }
 func (q *params) D(bytes int) sim.Time { return q.p.DMA.Bandwidth.Time(int64(bytes)) }
 
-// fetched is the time from an operation reaching the NIC to its first packet
-// being on the wire's edge.
+// fetched is the time from an operation at the NIC until its first packet is
+// ready to enter the wire.
 func (q *params) fetched(packet int) sim.Time { return 2*q.L + q.D(packet) }
 
-// across is the time from the first byte of the first packet entering the wire
-// to the last byte of the last packet having arrived: packets follow each other
+// across is the time from the first byte of the first packet on the wire until
+// the arrival of the last byte of the last packet. Packets follow each other
 // without a gap, since the wire is slower than the DMA and a full packet takes
 // longer than g.
 func (q *params) across(packet, packets int) sim.Time { return sim.Time(packets)*q.G(packet) + q.net }
 
-// found is the time from the arrival of a message's last packet to the bus
-// taking it. The bus may be busy until then: the first packet is found last,
-// and every one after it takes the bus for less time than it takes the link.
+// found is the time from the arrival of a message's last packet until the bus
+// takes it. The bus may be busy until then: matching takes longest for the
+// first packet, and each later packet needs the bus for less time than the
+// link.
 func (q *params) found(packet, packets int) sim.Time {
 	if packets == 1 {
 		return q.mH
@@ -69,8 +70,8 @@ func (q *params) found(packet, packets int) sim.Time {
 // landed is the deposit of one packet.
 func (q *params) landed(packet int) sim.Time { return q.D(packet) + q.L }
 
-// delivered is the time from an operation reaching the NIC to its message being
-// in the memory of the other host.
+// delivered is the time from an operation at the NIC until its message is in
+// the memory of the other host.
 func (q *params) delivered(packet, packets int) sim.Time {
 	return q.fetched(packet) + q.across(packet, packets) + q.found(packet, packets) + q.landed(packet)
 }
@@ -101,16 +102,18 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 			packet := bytes / n
 			ping := q.o + q.delivered(packet, n)
 
-			// The host of rank 1 looks, matches and posts; so does that of rank 0, save for posting.
+			// The host of rank 1 looks, matches and posts. The host of rank 0
+			// does the same, but does not post.
 			require.Equal(q, ping+q.poll+q.scan, q.measure(builtin("pingpong"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
 
-			// The counter reaches the threshold when the ping has landed; nobody at rank 1 does anything.
+			// The counter reaches the threshold when the ping has landed. No
+			// core at rank 1 works.
 			require.Equal(q, (ping+q.delivered(packet, n)+q.poll)/2, q.measure(builtin("pingpong"), ModeP4, 2, bytes), "p4 %d B", bytes)
 
-			// Every packet is put as soon as the handler has come to it. The
-			// first waits longest, for the search of the list; by then the
-			// others catch up, so they follow at the pace of the wire. Each
-			// pong is a message of one packet.
+			// Every packet is put as soon as the handler reaches that. The
+			// first waits longest, for the search of the list. By then the
+			// others have caught up, so they follow at the pace of the wire.
+			// Each pong is a message of one packet.
 			state := pphandler.State{MatchBits: ReplyBits, PT: ReplyPT, MaxPayload: uint32(q.mtu)}
 			put := q.handler(pphandler.Library.Wasm, pphandler.StreamPayload, spin.EncodeState(&state), packet, bytes).at(hpu.OpPutFromDevice)
 			arrived := q.o + q.fetched(packet) + q.across(packet, 1)
@@ -122,9 +125,9 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 	})
 }
 
-// storePingpong answers a single packet from the device, and a larger message
-// from host memory when the handler of the last packet has deposited it and the
-// completion handler has run.
+// storePingpong replies to a single packet from the device. It replies to a
+// larger message from host memory, after the handler of the last packet has
+// deposited it and the completion handler has run.
 func (q *params) storePingpong(state *pphandler.State, packet, n int) sim.Time {
 	bytes := packet * n
 	payload := q.handler(pphandler.Library.Wasm, pphandler.StorePayload, spin.EncodeState(state), packet, bytes)
@@ -133,7 +136,8 @@ func (q *params) storePingpong(state *pphandler.State, packet, n int) sim.Time {
 		return (arrived + payload.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + q.landed(packet) + q.poll) / 2
 	}
 	completion := q.completion(pphandler.Library.Wasm, pphandler.StoreCompletion, spin.EncodeState(state), bytes)
-	// The handler goes on when its write has begun; the put waits until the data is in host memory.
+	// The handler goes on when its write has begun. The put waits until the
+	// data is in host memory.
 	landed := arrived + payload.at(hpu.OpDMAToHost) + q.landed(packet)
 	answered := max(landed, arrived+payload.end+completion.at(hpu.OpPutFromHost))
 	return (answered + q.delivered(packet, n) + q.poll) / 2
@@ -151,9 +155,9 @@ func TestAccumulateIsTheClosedForm(t *testing.T) {
 			}
 			require.Equal(q, q.o+q.delivered(packet, n)+q.poll+q.scan+host, q.measure(builtin("accumulate"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
 
-			// Three packets run on three HPUs; the last to arrive ends last.
-			// Its record crosses the bus behind its data, which the handler has
-			// only waited to begin.
+			// Three packets run on three HPUs, and the last to arrive ends
+			// last. Its record crosses the bus after its data; the handler has
+			// only waited for the write to begin.
 			buffers := min(q.p.HPU.Cores*q.p.HPU.Contexts, acchandler.MaxBuffers)
 			state, memory := acchandler.NewState(buffers, q.mtu)
 			initial := append(spin.EncodeState(&state), make([]byte, memory-16)...)
@@ -174,7 +178,7 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 			require.Equal(q, hop, q.measure(builtin("bcast"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
 			require.Equal(q, q.o+q.delivered(packet, n)+q.poll, q.measure(builtin("bcast"), ModeP4, 2, bytes), "p4 %d B", bytes)
 			if n > 1 {
-				continue // further down, parts of one message meet those of another
+				continue // further down, parts of one message meet parts of another
 			}
 			// Four ranks: the root puts to rank 2 first, which puts to rank 3.
 			require.Equal(q, 2*hop, q.measure(builtin("bcast"), ModeRDMA, 4, bytes), "rdma %d B", bytes)
@@ -195,7 +199,8 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 	})
 }
 
-// cost is when a handler acts and ends, from its start, without the time of what it waits for.
+// cost is when a handler acts and ends, from its start, without the time of its
+// waits.
 type cost struct {
 	acts map[hpu.Op]sim.Time
 	end  sim.Time
@@ -203,7 +208,8 @@ type cost struct {
 
 func (c cost) at(op hpu.Op) sim.Time { return c.acts[op] }
 
-// recorder answers every action at once and notes the cycles of the first of each kind.
+// recorder answers every action at once. It notes the cycles of the first
+// action of each kind.
 type recorder struct {
 	q    *params
 	cost cost
@@ -216,7 +222,8 @@ func (r *recorder) Act(_ *hpu.Context, a *hpu.Action) (int64, bool) {
 	return 0, false
 }
 
-// handler runs a payload handler once on a packet of its own device and returns what it cost.
+// handler runs a payload handler once on a packet of its own device and returns
+// its cost.
 func (q *params) handler(wasm []byte, export string, state []byte, packet, message int) cost {
 	return q.execute(wasm, export, state, func(c *hpu.Context) {
 		rec := c.Program().Memory()[c.ArgsAddr():]

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What tables and pictures of ExaNeSt say first is in their rows; pictures have
+// The answers of tables and plots of ExaNeSt agree with their rows. Plots have
 // a line for each value of the series, and their axes have names and units.
 func TestAnswersAndPictures(t *testing.T) {
 	for _, x := range []struct {
@@ -19,7 +19,7 @@ func TestAnswersAndPictures(t *testing.T) {
 		preset  string
 		set     []string
 		choices []string
-		says    []string // of each answer: text, then columns of rows behind it
+		says    []string // of each answer: text, followed by columns of rows
 		drawn   []string
 	}{
 		{builtin("ip"), "", nil, []string{"size", "16KiB", "rounds", "2", "mtu", "1500,9000", "streams", "1"}, []string{

@@ -7,9 +7,9 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Plot says how to draw a sweep: the value that answers against the axis that
-// varies most. A published value relative to another point is drawn as the
-// value that it would be next to ours there.
+// Plot describes the plot of a sweep: the value of View.Value along the axis
+// with the most values. A published value relative to another point is drawn as
+// the value that it makes with our value there.
 func (s *Sweep) Plot() report.Plot {
 	e := s.Experiment
 	value := e.value()
@@ -20,7 +20,7 @@ func (s *Sweep) Plot() report.Plot {
 	}
 	by := s.byName(x)
 	if by >= 0 && by == lines {
-		lines = -1 // each has its own place
+		lines = -1 // each has its own place on x
 	}
 	p.Stack = e.View.Parts
 	p.X = e.View.X
@@ -33,7 +33,7 @@ func (s *Sweep) Plot() report.Plot {
 	c, _ := e.column(p.X)
 	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
 	panels := []string{ProfileColumn}
-	var besides []string // series that tell lines apart besides the first
+	var besides []string // series that tell lines apart, after the first
 	for i := range e.Axes {
 		a := &e.Axes[i]
 		switch {
@@ -52,7 +52,7 @@ func (s *Sweep) Plot() report.Plot {
 	p.Facet = strings.Join(panels, ",")
 	p.Place = e.places(p.X)
 	for column := range e.View.Place { //lint:maporder each by itself
-		if by >= 0 { // it is a place along numbers
+		if by >= 0 { // Place is for an axis of numbers
 			delete(p.Place, column)
 		}
 	}
@@ -67,8 +67,8 @@ func anyNegative(values []any) bool {
 	})
 }
 
-// along is the axis that a plot goes along: that of View.X, or the one of
-// numbers with the most values; -1 if there is none.
+// along is the axis of x in a plot: View.X, or the axis of numbers with the
+// most values. -1: there is none.
 func (s *Sweep) along() int {
 	e := s.Experiment
 	best := -1
@@ -88,9 +88,9 @@ func (s *Sweep) along() int {
 	return best
 }
 
-// byName is the axis of texts along which a plot has points side by side, in
-// place of one of numbers that has one value: one that Set has added, then
-// others, then that of the series. -1: there is none.
+// byName is an axis of texts whose values are places on x, for a plot whose
+// axis of numbers has one value. It prefers an axis that Set has added, then
+// other axes, then a series. -1: there is none.
 func (s *Sweep) byName(numbers int) int {
 	e := s.Experiment
 	if e.View.Course || e.View.X != "" && numbers < 0 || len(e.View.Parts) > 0 || numbers >= 0 && len(s.values[numbers]) > 1 {
@@ -109,7 +109,7 @@ func (s *Sweep) byName(numbers int) int {
 	return best
 }
 
-// places say where published numbers are drawn in a plot along x.
+// places returns the positions of published numbers in a plot along x.
 func (e *Experiment) places(x string) map[string]func(value func(string) float64, published float64) (x, y float64) {
 	all := make(map[string]func(value func(string) float64, published float64) (x, y float64))
 	for i := range e.Relative {

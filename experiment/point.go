@@ -13,31 +13,33 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Point is one measurement to make: a device, and a value of each axis.
+// Point is one measurement: a device, and a value for each axis.
 type Point struct {
-	Profile *profile.Profile // with what axes set
+	Profile *profile.Profile // with the fields of axes
 	Seed    uint64
 	Engine  string            // wasm engine; "": the default
 	Handler *handlers.Library // the user's, in place of the experiment's; nil: the experiment's
 	Tracer  sim.Tracer        // nil: none
 	Limits  sim.Limits        // of each simulation
 
-	// told what links did, by every simulation of the point; nil: nobody
+	// watches the links in every simulation of the point; nil: none
 	Links runtime.WatchLinks
-	// given the network of every simulation of the point; nil: nobody
+	// gets the network of every simulation of the point; nil: none
 	Capture runtime.Capture
-	// between the buses and memory; nil: every page is present to NICs
+	// translates addresses between the buses and memory; nil: every page is
+	// present
 	Translator runtime.MakeTranslator
 
 	experiment *Experiment
-	device     int   // which of the sweep's profiles it is of
+	device     int   // index of the profile in the sweep
 	values     []any // of the axes, in their order
 	done       *operations
-	followed   *followed // nil: nobody asks where the time went
-	room       int64     // bytes that followed may take; 0: any
+	followed   *followed // nil: no breakdown
+	room       int64     // bytes that followed may take; 0: no limit
 }
 
-// Value returns the value of an axis. It panics if there is no such axis: a programmer's mistake.
+// Value returns the value of an axis. It panics if there is no such axis: a
+// programmer's mistake.
 func (p *Point) Value(axis string) any {
 	i := p.experiment.axis(axis)
 	if i < 0 {
@@ -46,7 +48,7 @@ func (p *Point) Value(axis string) any {
 	return p.values[i]
 }
 
-// valueOf is Value as a type. It panics if values of the axis are of another one.
+// valueOf is Value with a type. It panics if the axis has another type.
 func valueOf[T any](p *Point, axis string) T {
 	v, is := p.Value(axis).(T)
 	if !is {
@@ -55,8 +57,8 @@ func valueOf[T any](p *Point, axis string) T {
 	return v
 }
 
-// Text returns the value of an axis of texts. This and the following panic if
-// there is no such axis: a programmer's mistake.
+// Text returns the value of an axis of texts. Text, Int, Time, Float and Flag
+// panic if there is no such axis: a programmer's mistake.
 func (p *Point) Text(axis string) string { return valueOf[string](p, axis) }
 
 // Int returns the value of an axis of counts or sizes.
@@ -68,13 +70,13 @@ func (p *Point) Time(axis string) sim.Time { return valueOf[sim.Time](p, axis) }
 // Float returns the value of an axis of numbers or shares.
 func (p *Point) Float(axis string) float64 { return valueOf[float64](p, axis) }
 
-// Flag returns the value of an axis of yes and no.
+// Flag returns the value of an axis of flags.
 func (p *Point) Flag(axis string) bool { return valueOf[bool](p, axis) }
 
 // String names the point: profile and values.
 func (p *Point) String() string { return p.Profile.Name + ", " + p.label(p.axes()) }
 
-// Experiment is what the point is of.
+// Experiment returns the experiment of the point.
 func (p *Point) Experiment() *Experiment { return p.experiment }
 
 // axes are the indices of all axes.
@@ -86,7 +88,7 @@ func (p *Point) axes() []int {
 	return list
 }
 
-// label is the values of some axes as people read them.
+// label writes the values of some axes for people.
 func (p *Point) label(axes []int) string {
 	parts := make([]string, len(axes))
 	for i, a := range axes {
@@ -95,7 +97,8 @@ func (p *Point) label(axes []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// place names the point in an error: the experiment, what is compared, the profile, the rest.
+// place names the point in an error: the experiment, the series, the profile,
+// the other values.
 func (p *Point) place() string {
 	text := p.experiment.Name
 	if len(p.experiment.View.Series) > 0 {
@@ -108,7 +111,7 @@ func (p *Point) place() string {
 	return text
 }
 
-// fields are the overrides that axes with a Field are.
+// fields are the overrides of the axes with a Field.
 func (p *Point) fields() (overrides []string) {
 	for i := range p.values {
 		if one := p.field(i); one != "" {
@@ -121,20 +124,20 @@ func (p *Point) fields() (overrides []string) {
 	return overrides
 }
 
-// field is the override that an axis is; "": none.
+// field is the override of an axis. "": none.
 func (p *Point) field(axis int) string {
 	a := &p.experiment.Axes[axis]
 	if a.Field == "" {
 		return ""
 	}
 	text := fmt.Sprint(p.values[axis])
-	if a.Kind != report.Size { // which every field takes as a number
+	if a.Kind != report.Size { // a size is a plain number, which every field accepts
 		text = a.write(p.values[axis])
 	}
 	return a.Field + "=" + text
 }
 
-// check asks the experiment whether it has the point.
+// check returns an error if the experiment does not have the point.
 func (p *Point) check() error {
 	if p.experiment.Points == nil {
 		return nil
@@ -168,7 +171,7 @@ func (p *Point) Module() *handlers.Library {
 	return list[0]
 }
 
-// handlers are the modules of the point as provenance has them.
+// handlers describes the modules of the point for a record.
 func (p *Point) handlers() (list []provenance.Handler) {
 	for _, m := range p.Modules() {
 		list = append(list, provenance.NewHandler(m.Name, m.Path, m.Wasm))
@@ -176,8 +179,8 @@ func (p *Point) handlers() (list []provenance.Handler) {
 	return list
 }
 
-// key identifies the point among those of a sweep; other, if not negative, is
-// an axis with another value.
+// key identifies the point in its sweep. If other is not negative, it is an
+// axis whose value the key replaces by value.
 func (p *Point) key(other int, value any) string {
 	parts := make([]string, len(p.values)+1)
 	parts[0] = fmt.Sprint(p.device)
@@ -190,7 +193,7 @@ func (p *Point) key(other int, value any) string {
 	return strings.Join(parts, "\x00")
 }
 
-// WithFields is a profile with more overrides, "path=value".
+// WithFields returns a profile with more overrides, "path=value".
 func WithFields(p *profile.Profile, overrides []string) (*profile.Profile, error) {
 	if len(overrides) == 0 {
 		return p, nil
@@ -202,8 +205,8 @@ func WithFields(p *profile.Profile, overrides []string) (*profile.Profile, error
 	return recorded.Load(overrides...)
 }
 
-// combinations calls f with every combination of values of axes, the first axis
-// varying fastest, until f returns an error.
+// combinations calls f with every combination of values of the axes until f
+// returns an error. The first axis varies fastest.
 func combinations(values [][]any, f func(combination []any) error) error {
 	at := make([]int, len(values))
 	for {
@@ -226,13 +229,13 @@ func combinations(values [][]any, f func(combination []any) error) error {
 	}
 }
 
-// errTooMany is that of sweeps whose points no memory holds.
+// errTooMany is the error of a sweep with more than maxPoints.
 var errTooMany = errors.New("more than " + fmt.Sprint(maxPoints) + " points")
 
-// maxPoints is how many points a sweep may have: more is taken for a slip.
+// maxPoints is how many points a sweep may have. More are a typing error.
 const maxPoints = 1_000_000
 
-// combined is how many combinations of values there are, at most maxPoints + 1.
+// combined counts the combinations of values, up to maxPoints + 1.
 func combined(values [][]any) int {
 	n := 1
 	for _, list := range values {
@@ -243,8 +246,8 @@ func combined(values [][]any) int {
 	return n
 }
 
-// largest is the index of the last of an axis' values: the largest number, of
-// others the last in the list.
+// largest is the index of the largest number among the values of an axis. For
+// values that are no numbers it is the last.
 func largest(values []any) int {
 	best := len(values) - 1
 	for i, v := range values {
@@ -256,7 +259,7 @@ func largest(values []any) int {
 	return best
 }
 
-// least is the index of the first of an axis' values, likewise.
+// least is the index of the smallest number, or the first.
 func least(values []any) int {
 	best := 0
 	for i, v := range values {

@@ -12,10 +12,10 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Help promises values of each axis: a list, or a least and a most. Each must
-// have a point, with the other axes at their defaults or one of them changed;
-// or its error must name the flag or the profile field to change. Otherwise a
-// user types what help promises and is refused for good.
+// Help promises values of each axis: a list, or a smallest and a largest value.
+// Each must have a point, with the other axes at their defaults or one of them
+// changed. Else its error must name the flag or the profile field to change.
+// Otherwise a user types a promised value and is always refused.
 func TestHelpPromisesWhatThereIs(t *testing.T) {
 	for _, e := range All() {
 		device, err := profile.Load(e.DefaultProfiles()[0])
@@ -43,7 +43,8 @@ func TestHelpPromisesWhatThereIs(t *testing.T) {
 // wayOut matches an error that names what else to change.
 var wayOut = regexp.MustCompile(`--[a-z]|profile .* [a-z]+\.[a-z_]+`)
 
-// hasOther reports whether there is a point with a value of an axis and some value of another one.
+// hasOther reports whether there is a point with a value of an axis and any
+// value of another axis.
 func hasOther(e *Experiment, device *profile.Profile, axis, value string) bool {
 	for i := range e.Axes {
 		other := &e.Axes[i]

@@ -9,13 +9,13 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Publication is a publication with the experiments that measure what it has.
+// Publication is a publication with the experiments that reproduce its numbers.
 type Publication struct {
-	Name    string   // what commands call it
-	Title   string   // what people do
-	Sources []string // how the sources of its numbers begin
-	// how long all of it took on one processor, which other programs used as
-	// well; most of it is simulation and depends on no disk or network
+	Name    string   // its name in commands
+	Title   string   // for people
+	Sources []string // the beginnings of the sources of its numbers
+	// the time of all runs on one processor that other programs used as well;
+	// most of it is simulation, which depends on no disk or network
 	Minutes     int
 	Experiments []*Experiment // in the order of the publication
 	Runs        []PublicationRun
@@ -26,22 +26,22 @@ type PublicationRun struct {
 	Experiment string
 	Preset     string // "": none
 	Full       Choice // all that the publication has
-	Quick      Choice // what takes seconds
-	Without    string // in words, what Quick leaves out; "": nothing but points between others
+	Quick      Choice // a part that takes seconds
+	Without    string // what Quick leaves out, in words; "": only points between others
 }
 
-// Choice is what of an experiment is measured. The zero value is what it measures by default.
+// Choice is what a run measures. The zero value measures the defaults.
 type Choice struct {
 	Skip      bool // nothing
 	Profiles  string
 	Values    string // "axis=list", separated by blanks
-	Waterfall string // "FROM,TO": the way between two profiles instead of a table
+	Waterfall string // "FROM,TO": a waterfall between two profiles instead of a table
 }
 
 var publications []*Publication
 
-// Register adds publications to those of the program. It panics if one of them,
-// or one of their experiments, has the name of another: a programmer's mistake.
+// Register adds publications to the program. It panics if one of them, or one
+// of their experiments, has the name of another: a programmer's mistake.
 func Register(list ...*Publication) {
 	for _, p := range list {
 		if slices.ContainsFunc(publications, func(o *Publication) bool { return o.Name == p.Name }) {
@@ -56,10 +56,10 @@ func Register(list ...*Publication) {
 	}
 }
 
-// Publications are those that were registered, in that order.
+// Publications are the registered publications, in the order of Register.
 func Publications() []*Publication { return slices.Clone(publications) }
 
-// FindPublication returns the publication of that name.
+// FindPublication returns the publication with a name.
 func FindPublication(name string) (*Publication, error) {
 	var names []string
 	for _, p := range Publications() {
@@ -71,7 +71,7 @@ func FindPublication(name string) (*Publication, error) {
 	return nil, fmt.Errorf("no publication %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
-// Choice is that of a run, full or quick.
+// Choice returns the full or the quick choice of a run.
 func (r *PublicationRun) Choice(full bool) Choice {
 	if full {
 		return r.Full
@@ -79,7 +79,7 @@ func (r *PublicationRun) Choice(full bool) Choice {
 	return r.Quick
 }
 
-// Name names the run: the experiment, its preset, and the way of a waterfall.
+// Name names the run: the experiment, its preset, and the ends of a waterfall.
 func (r *PublicationRun) Name(full bool) string {
 	name := r.Experiment
 	if r.Preset != "" {
@@ -91,7 +91,7 @@ func (r *PublicationRun) Name(full bool) string {
 	return name
 }
 
-// Sweep is what a run measures.
+// Sweep returns the sweep of a run.
 func (r *PublicationRun) Sweep(full bool) (*Sweep, error) {
 	e, err := Find(r.Experiment)
 	if err == nil && r.Preset != "" {
@@ -117,8 +117,8 @@ func (r *PublicationRun) Sweep(full bool) (*Sweep, error) {
 	return s, nil
 }
 
-// Numbers are the published numbers of a sweep's experiment for which there is
-// a point among those given, and those for which there is none.
+// Numbers divides the published numbers of the experiment: numbers for which
+// one of the points is there, and numbers without a point.
 func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
 	for _, p := range s.Experiment.Published {
 		if slices.ContainsFunc(points, func(at *Point) bool { return at.fits(p.At) && at.fits(p.With) }) {
@@ -133,8 +133,8 @@ func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
 	return there, missing
 }
 
-// sameNumber reports whether two are one number of a publication, which stands
-// beside runs of several kinds.
+// sameNumber reports whether a and b are one number of a publication that
+// stands beside several runs.
 func sameNumber(a, b *report.Published) bool {
 	return a.Column == b.Column && a.Value == b.Value && slices.Equal(a.At, b.At)
 }
@@ -158,7 +158,7 @@ func (p *Point) fits(values []report.Is) bool {
 	return true
 }
 
-// Names says of published numbers in words which they are.
+// Names describes published numbers in words.
 func Names(e *Experiment, list []report.Published) (names []string) {
 	for _, p := range list {
 		parts := []string{e.Name}

@@ -10,14 +10,14 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// firstOf is where the number stands among those of an experiment, the first of
-// runs of several kinds.
+// firstOf is the index of a number in an experiment. Of a number for several
+// kinds of runs it is the first.
 func firstOf(e *Experiment, number *report.Published) int {
 	return slices.IndexFunc(e.Published, func(o report.Published) bool { return sameNumber(&o, number) })
 }
 
-// Every published number of the repository is of one publication, whose full
-// runs measure it; a quick run measures nothing else than there is.
+// Every published number in the repository belongs to one publication, and its
+// full runs measure it. A quick run measures only existing points.
 func TestPublicationsAreComplete(t *testing.T) {
 	of := map[string]string{} // publication by experiment
 	measured := map[string]map[int]bool{}
@@ -66,7 +66,7 @@ func TestPublicationsAreComplete(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, slices.ContainsFunc(p.Sources, func(begin string) bool { return strings.HasPrefix(source, begin) }), "%s: %s", e.Name, source)
 		}
-		for _, p := range Publications() { // what was published is there even without a number
+		for _, p := range Publications() { // experiments of a publication are in it even without a number
 			if slices.ContainsFunc(p.Sources, func(begin string) bool { return strings.HasPrefix(e.Source, begin) }) {
 				require.Equal(t, p.Name, of[e.Name], e.Name)
 			}

@@ -10,16 +10,17 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// sweepArguments are what a sweep is made from besides profiles, seed and handlers.
+// sweepArguments are the arguments of a sweep besides profiles, seed and
+// handlers.
 type sweepArguments struct {
-	Axes map[string][]string `json:"axes"` // values of every axis that has several
+	Axes map[string][]string `json:"axes"` // all values of every axis
 	// fields of the profiles with several values, "path=LIST"
 	Set       []string `json:"set,omitempty"`
 	Waterfall bool     `json:"waterfall,omitempty"`
 	Breakdown bool     `json:"breakdown,omitempty"`
 }
 
-// profile loads a profile of the sweep: that of the record if there is one.
+// profile loads a profile of the sweep, from the record if it has one.
 func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	more = append(slices.Clone(s.more), more...)
 	for i := range s.Recorded {
@@ -30,9 +31,9 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
 }
 
-// base loads a profile as it is but for Overrides. Where it is none without the
-// fields that have several values, such as the lengths of a torus, it has the
-// first of each, and so has every point before its own.
+// base loads a profile with Overrides. Without the fields of several values,
+// such as the lengths of a torus, it may be no valid profile. Then each of
+// these fields has its first value; points set their own value later.
 func (s *Sweep) base(name string) (*profile.Profile, error) {
 	p, err := s.profile(name)
 	if err == nil || s.varied == 0 {
@@ -51,7 +52,7 @@ func (s *Sweep) base(name string) (*profile.Profile, error) {
 	return p, err
 }
 
-// remember notes what the results are made from. It refuses profiles whose rows
+// remember makes the record of the results. It refuses profiles whose rows
 // could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine, Inputs: s.Inputs}
@@ -85,12 +86,12 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 	return r.WithArguments(a)
 }
 
-// Record is what the results are made from; Points must have been called.
+// Record is the record of the results. Points must have been called.
 func (s *Sweep) Record() *provenance.Record { return s.record }
 
-// Repeat makes the sweep of an experiment that a record is of. read reads a
-// user's handler module. A module of the program that is another one now is a
-// note, a user's is an error.
+// Repeat makes the sweep of a record again, for its experiment. read reads a
+// user's handler module. If a module has changed since, this is a note for a
+// module of the program, and an error for a user's.
 func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
 	var a sweepArguments
 	if err := r.Parse(&a); err != nil {
@@ -117,12 +118,12 @@ func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte,
 	}
 	for i := range r.Profiles {
 		s.Profiles = append(s.Profiles, r.Profiles[i].From)
-		s.Overrides = r.Profiles[i].Overrides // the same for all
+		s.Overrides = r.Profiles[i].Overrides // the same for all profiles
 	}
 	for i := range r.Handlers {
 		h := &r.Handlers[i]
 		if h.Path == "" {
-			continue // of the program
+			continue // a module of the program
 		}
 		wasm, err := read(h.Path)
 		if err == nil {
@@ -138,7 +139,7 @@ func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte,
 	return s, notes, err
 }
 
-// others are notes on modules of the program that are other ones than recorded.
+// others returns notes on modules of the program that differ from the record.
 func (s *Sweep) others(recorded []provenance.Handler) (notes []string, err error) {
 	points, err := s.Points()
 	if err != nil {
@@ -193,5 +194,6 @@ func (s *Sweep) restore(r *provenance.Record) error {
 	return nil
 }
 
-// Falls reports whether the sweep is the way from the first to the second of its profiles.
+// Falls reports whether the sweep is a waterfall from its first to its second
+// profile.
 func (s *Sweep) Falls() bool { return s.falls }

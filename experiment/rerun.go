@@ -21,13 +21,13 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Again makes the document of a record anew. folder is that of the old
-// document: files that are not where they were may be there. Notes are what a
-// reader should know though nothing failed.
+// Again makes the document of a record again. folder is the folder of the old
+// document: it may have files that are not where they were. notes tell the
+// reader about changes that are no errors.
 type Again func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error)
 
-// Rerun makes the command that makes a result again and compares. long says of
-// which results; build is this program.
+// Rerun makes the command that makes a result again and compares it. long is
+// its manual. build is this program.
 func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 	var output string
 	c := &cobra.Command{
@@ -41,7 +41,7 @@ func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 	return c
 }
 
-// AgainAny makes documents of experiments anew: those of the list.
+// AgainAny makes documents of any experiment of the list again.
 func AgainAny(list []*Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
 		e, err := FindIn(list, strings.TrimPrefix(r.Command, CommandPrefix))
@@ -52,7 +52,8 @@ func AgainAny(list []*Experiment) Again {
 	}
 }
 
-// AgainOne makes documents of an experiment anew, such as one that is made of the record's inputs.
+// AgainOne makes documents of one experiment again, for example an experiment
+// from the record's inputs.
 func AgainOne(e *Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
 		s, notes, err := Repeat(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxModule) })
@@ -88,7 +89,7 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 		return nil, cli.BadInput(err)
 	}
 	results, err := s.Run(ctx, points, nil)
-	if u := (*Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the others fail as they did
+	if u := (*Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the rest fail as before
 		results, err = u.Measured(), nil
 	}
 	if err != nil {
@@ -97,7 +98,8 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	return s.Table(results)
 }
 
-// FileBeside returns where a file is: where it was, or in a folder.
+// FileBeside returns the path of a file: name, or in the folder if it is only
+// there.
 func FileBeside(folder, name string) string {
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && folder != "" && !filepath.IsAbs(name) {
 		if beside := filepath.Join(folder, name); beside != name {
@@ -109,7 +111,7 @@ func FileBeside(folder, name string) string {
 	return name
 }
 
-// shownDifferences is how many differences are listed; the others are counted.
+// shownDifferences is how many differences are listed. The others are counted.
 const shownDifferences = 20
 
 func rerun(c *cobra.Command, name, output string, build provenance.Build, again Again) error {
@@ -138,7 +140,7 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, build)}, notes...)
 	}
 	if err != nil && len(notes) > 0 {
-		return fmt.Errorf("%s: %w\n%s", name, err, strings.Join(notes, "\n")) // which may be why
+		return fmt.Errorf("%s: %w\n%s", name, err, strings.Join(notes, "\n")) // perhaps the cause
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -154,8 +156,8 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 	return compareDocuments(out, name, was, is)
 }
 
-// older says what the profiles of a result lack because the spinsim that wrote
-// it had no such thing.
+// older returns an error that lists what the profiles of a result lack because
+// the spinsim that wrote it was older.
 func older(r *provenance.Record, build provenance.Build) error {
 	var errs []error
 	for i := range r.Profiles {
@@ -168,7 +170,8 @@ func older(r *provenance.Record, build provenance.Build) error {
 	return errors.Join(errs...)
 }
 
-// compareDocuments says whether two documents are the same.
+// compareDocuments writes whether two documents are the same. It is an error if
+// not.
 func compareDocuments(out io.Writer, name string, was, is []byte) error {
 	if bytes.Equal(was, is) {
 		fmt.Fprintf(out, "%s: the same %d bytes\n", name, len(is))

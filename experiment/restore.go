@@ -14,10 +14,10 @@ import (
 // Row is a row of a document: values by the keys of their columns.
 type Row map[string]json.RawMessage
 
-// Restore makes the results of a sweep of a document's rows. Rows may be fewer
-// than the points, if the sweep was ended before all were measured, but must be
-// in their order. What else stands in a row is not looked at: relative values
-// and published numbers are made again. Points must work.
+// Restore makes the results of a sweep from the rows of a document. The rows
+// must be in the order of the points. Some may be missing, if the sweep ended
+// before all were measured. Relative values and published numbers in rows are
+// ignored, since they are computed again. Points must work.
 func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
 	all, err := s.Points()
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
 	return results, len(all), nil
 }
 
-// is reports whether a row is that of the point.
+// is reports whether a row is the row of the point.
 func (p *Point) is(row Row) bool {
 	if v, err := row.value(report.Column{Name: ProfileColumn}); err != nil || v != p.Profile.Name {
 		return false
@@ -67,7 +67,8 @@ func (r Row) value(c report.Column) (any, error) {
 	return c.Decode(text)
 }
 
-// Restore gives the steps of a waterfall the values of a document's rows.
+// Restore gives the steps of a waterfall the values from the rows of a
+// document.
 func (w *Waterfall) Restore(rows []Row) error {
 	n := len(w.Steps[0].Points)
 	if n == 0 || len(rows)%n != 0 || len(rows)/n > len(w.Steps) || len(rows) == 0 {
@@ -103,15 +104,15 @@ func (w *Waterfall) Restore(rows []Row) error {
 	return w.compare()
 }
 
-// Line is the command that makes a result, as words: of what its record has,
-// what is not so by default.
+// Line is the command of a record, in words: all that differs from the
+// defaults.
 func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	var a sweepArguments
 	if err := r.Parse(&a); err != nil {
 		return nil, err
 	}
 	words := strings.Fields(r.Command)
-	if !strings.HasPrefix(r.Command, CommandPrefix) { // of an experiment that is made of a file
+	if !strings.HasPrefix(r.Command, CommandPrefix) { // the experiment is made from a file
 		for i := range r.Inputs {
 			words = append(words, r.Inputs[i].Name)
 		}
@@ -137,7 +138,7 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 		words = append(words, "--set", set)
 	}
 	if len(r.Profiles) > 0 {
-		for _, set := range r.Profiles[0].Overrides { // the same for all
+		for _, set := range r.Profiles[0].Overrides { // the same for all profiles
 			words = append(words, "--set", set)
 		}
 	}
@@ -155,5 +156,5 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	return words, nil
 }
 
-// Experiment is what the steps measure.
+// Experiment is the experiment that the steps measure.
 func (w *Waterfall) Experiment() *Experiment { return w.sweep.Experiment }

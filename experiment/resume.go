@@ -12,12 +12,13 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 )
 
-// ResumeFlags are the flags of commands whose points can be kept, and shared out.
+// ResumeFlags are the flags of commands whose points can be kept and shared
+// out.
 type ResumeFlags struct {
-	List bool // what would be measured, and measure nothing
+	List bool // list the points that would be measured, and measure nothing
 
 	resume, part string
-	measure      bool // what the folder lacks
+	measure      bool // measure the points that the folder lacks
 	share        checkpoint.Part
 }
 
@@ -30,7 +31,8 @@ func (f *ResumeFlags) Register(c *cobra.Command) {
 	flags.BoolVar(&f.List, "points", false, "list the points, and measure nothing")
 }
 
-// Check reads what the flags say; traced: there is something that only a measurement can make.
+// Check checks the flags. traced: an output is wanted that only a measurement
+// can make.
 func (f *ResumeFlags) Check(traced bool) (err error) {
 	if f.part != "" {
 		if f.share, err = checkpoint.ParsePart(f.part); err != nil {
@@ -48,12 +50,13 @@ func (f *ResumeFlags) Check(traced bool) (err error) {
 	return nil
 }
 
-// Open opens the folder; nil if none is wanted. Everything else must have been found right.
+// Open opens the folder; nil if none is wanted. Everything else must be checked
+// before.
 func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 	if f.resume == "" {
 		return nil, nil //nolint:nilnil // nothing is kept
 	}
-	if !f.measure { // makes nothing
+	if !f.measure { // this creates no folder
 		if _, err := os.Stat(f.resume); err != nil {
 			return nil, cli.BadInput(fmt.Errorf("--resume: %w", err))
 		}
@@ -65,11 +68,11 @@ func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 	return folder, nil
 }
 
-// shownMissing is how many missing points are named; the others are counted.
+// shownMissing is how many missing points are named. The others are counted.
 const shownMissing = 20
 
-// Missing is the error of a command that is to measure nothing: what of all the
-// folder lacks, by name; nil: nothing, or it is measured.
+// Missing is the error of a command that may measure nothing, if the folder
+// lacks the points names, of all. nil: it lacks none, or they are measured.
 func (f *ResumeFlags) Missing(names []string, all int, one, many string) error {
 	if f.measure || len(names) == 0 {
 		return nil
@@ -84,25 +87,25 @@ func (f *ResumeFlags) Missing(names []string, all int, one, many string) error {
 	return errors.New(text + "\nmeasure them by their parts, or here with --measure-missing")
 }
 
-// MeasuresMissing reports whether what the folder lacks is measured.
+// MeasuresMissing reports whether points that the folder lacks are measured.
 func (f *ResumeFlags) MeasuresMissing() bool { return f.measure }
 
-// Given reports whether any of the flags is.
+// Given reports whether any of the flags is given.
 func (f *ResumeFlags) Given() bool { return f.List || f.resume != "" || f.part != "" }
 
-// Parted reports whether a part is measured only.
+// Parted reports whether only a part is measured.
 func (f *ResumeFlags) Parted() bool { return f.part != "" }
 
-// Has reports whether the point with a number, from 0, is of the part.
+// Has reports whether the part has the point with a number, from 0.
 func (f *ResumeFlags) Has(number int) bool { return f.share.Has(number) }
 
-// SayPart says in the place of a table how many of all points are in the folder.
+// SayPart writes, instead of a table, how many of all points are in the folder.
 func (f *ResumeFlags) SayPart(out io.Writer, these, all int, one, many string) error {
 	_, err := fmt.Fprintf(out, "part %s: %d of %s are in %s\n", f.part, these, plural(all, one, many), f.resume)
 	return err
 }
 
-// listPoints shows what a sweep would measure.
+// listPoints writes the points that a sweep would measure.
 func listPoints(out io.Writer, points []*Point) error {
 	for _, p := range points {
 		if _, err := fmt.Fprintln(out, p); err != nil {
@@ -113,7 +116,7 @@ func listPoints(out io.Writer, points []*Point) error {
 	return err
 }
 
-// shared are the points of the part.
+// shared lists the points of the part.
 func (f *ResumeFlags) shared(points []*Point) (these []*Point) {
 	for i, p := range points {
 		if f.Has(i) {
@@ -123,9 +126,9 @@ func (f *ResumeFlags) shared(points []*Point) (these []*Point) {
 	return these
 }
 
-// NoteOthers says that a folder has results that are none of this sweep.
+// NoteOthers notes that a folder has results of other sweeps.
 func (f *ResumeFlags) NoteOthers(errs io.Writer, command string, folder *checkpoint.Folder) {
-	if folder == nil || f.Parted() { // whose folder has other parts
+	if folder == nil || f.Parted() { // a part's folder has other parts
 		return
 	}
 	if n := folder.Others(); n > 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// SamplesFlag writes every operation that was measured into a file.
+// SamplesFlag is the flag --samples. It writes every measured operation into a
+// file.
 type SamplesFlag struct{ name string }
 
 // Register adds the flag.
@@ -20,8 +21,8 @@ func (f *SamplesFlag) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "samples", "", "write the time of every operation that was measured, one by one: `FILE.csv` or .json")
 }
 
-// Check says why there is no such file. kept: there may be results whose
-// operations are not known any more.
+// Check returns an error if the file cannot be made. kept: results may come
+// from a folder, which has no operations.
 func (f *SamplesFlag) Check(kept bool) error {
 	if f.name == "" {
 		return nil

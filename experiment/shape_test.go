@@ -13,10 +13,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The tests of this file hold the predictions to every order between modes and
-// profiles that sPIN'17 states (spec/spin.md §4).
+// The tests of this file compare the predictions with every order between modes
+// and profiles in sPIN'17 (spec/spin.md §4).
 
-// latencies measures modes of an experiment at one point, all of them if none is named.
+// latencies measures modes of an experiment at one point. No modes: all of
+// them.
 func latencies(t *testing.T, e *Experiment, name string, ranks, bytes int, modes ...string) map[string]sim.Time {
 	device, err := profile.Load(name)
 	require.NoError(t, err)
@@ -35,8 +36,8 @@ func latencies(t *testing.T, e *Experiment, name string, ranks, bytes int, modes
 	return times
 }
 
-// sPIN'17 §4.4.1: small messages take least with sPIN and most with RDMA, large
-// ones least with a stream, and the gap is larger for dis.
+// sPIN'17 §4.4.1: small messages are fastest with sPIN and slowest with RDMA.
+// Large ones are fastest with a stream. The difference is larger for dis.
 func TestPingpongShape(t *testing.T) {
 	for _, bytes := range []int{4, 64, 1024, 4096} {
 		gap := map[string]sim.Time{}
@@ -58,7 +59,7 @@ func TestPingpongShape(t *testing.T) {
 }
 
 // sPIN'17 §4.4.2: small messages are slower with sPIN than with RDMA, most of
-// all for dis, and large ones faster.
+// all for dis. Large ones are faster.
 func TestAccumulateShape(t *testing.T) {
 	loss := map[string]sim.Time{}
 	for _, name := range []string{"spin-dis", "spin-int"} {
@@ -72,7 +73,7 @@ func TestAccumulateShape(t *testing.T) {
 }
 
 // sPIN'17 §4.4.3: the handlers are the fastest, and dis gains more. The table
-// of README.md has the same for 64 KiB on 1,024 ranks.
+// in README.md has the same for 64 KiB on 1,024 ranks.
 func TestBroadcastShape(t *testing.T) {
 	for _, ranks := range []int{4, 16, 64, 256, 1024} {
 		for _, bytes := range []int{8, 64 << 10} {
@@ -91,8 +92,8 @@ func TestBroadcastShape(t *testing.T) {
 	}
 }
 
-// sPIN'17 §4.4.2: saturation follows Little's law; with 8 HPUs a handler may
-// take 53 ns at any packet size, and about 650 ns with packets of 4 KiB; from
+// sPIN'17 §4.4.2: saturation follows Little's law. With 8 HPUs a handler may
+// take 53 ns at any packet size, and about 650 ns with packets of 4 KiB. From
 // 335 B on the link is the limit.
 func TestHPUsShape(t *testing.T) {
 	device, err := profile.Load("spin-int")
@@ -115,11 +116,11 @@ func TestHPUsShape(t *testing.T) {
 	}
 	millions := func(interval sim.Time) float64 { return 1 / interval.Microseconds() }
 	for _, bytes := range []int{64, 256, 334} {
-		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than asked for
+		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than requested
 		require.InEpsilon(t, millions(6700), w.Float("rate"), 0.002, "the gap g is the limit")
 	}
 	for _, bytes := range []int{336, 512, 4096} {
-		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than asked for
+		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than requested
 		require.InEpsilon(t, millions(sim.Time(20*bytes)), w.Float("rate"), 0.002, "the link is the limit")
 	}
 	fits, slow := run(8, 4096, 640*sim.Nanosecond), run(8, 4096, 680*sim.Nanosecond)
@@ -128,7 +129,7 @@ func TestHPUsShape(t *testing.T) {
 	require.Less(t, math.Abs(fits.Time("handler").Nanoseconds()-640), 5.0, "the handler takes the time asked for")
 }
 
-// sPIN'17 §4, LogGP: long messages, one behind the other, are limited by the link, G per byte.
+// sPIN'17 §4, LogGP: the link limits long messages in a row, G for each byte.
 func TestLongMessagesReachTheLinkRate(t *testing.T) {
 	const bytes, window = 4 << 20, 8
 	for _, name := range []string{"spin-dis", "spin-int"} {

@@ -9,9 +9,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Simulate runs host programs, one on each node of a cluster of the point's device,
-// to their end, and returns what the nodes have done. It is an error if a program
-// fails or waits for ever, if a message is lost, or if a handler fails.
+// Simulate runs host programs, one on each node of a cluster of the point's
+// device, to their end. It returns the statistics of the nodes. It is an error
+// if a program fails or waits for ever, if a message is lost, or if a handler
+// fails.
 func (p *Point) Simulate(ctx context.Context, programs ...func(*runtime.Proc) error) (runtime.Stats, error) {
 	return Simulate(ctx, p.Config(ctx, len(programs)), func(c *runtime.Cluster) error {
 		for rank, program := range programs {
@@ -42,7 +43,8 @@ func Simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Clust
 	})
 }
 
-// SimulateTCP is Simulate for programs that recover from lost frames themselves.
+// SimulateTCP is Simulate for programs that recover from lost frames
+// themselves.
 func SimulateTCP(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (runtime.Stats, error) {
 	return SimulateLossy(ctx, cfg, setup, func(c *runtime.Cluster) error {
 		if list, n := c.FailuresOfNodes(); n > 0 {
@@ -52,7 +54,7 @@ func SimulateTCP(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cl
 	})
 }
 
-// SimulateLossy is Simulate where messages may be lost: finish decides whether
+// SimulateLossy is Simulate where messages may be lost. finish decides whether
 // that is an error.
 func SimulateLossy(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func(*runtime.Cluster) error) (stats runtime.Stats, err error) {
 	c, err := runtime.NewCluster(cfg)
@@ -72,8 +74,8 @@ func SimulateLossy(ctx context.Context, cfg runtime.Config, setup func(*runtime.
 	return c.Stats(), nil
 }
 
-// failed joins err with the messages that were lost and the handlers that failed.
-// Those come first if a program waits for ever: they are the cause.
+// failed joins err with the lost messages and the failed handlers. These come
+// first if a program waits for ever: they are the cause.
 func failed(c *runtime.Cluster, err error) error {
 	var stuck *sim.StuckError
 	if errors.As(err, &stuck) {
@@ -82,8 +84,8 @@ func failed(c *runtime.Cluster, err error) error {
 	return errors.Join(err, c.Broken())
 }
 
-// Pattern fills b with bytes that depend on the seed and on the position, so that a
-// misplaced or missing byte shows.
+// Pattern fills b with bytes that depend on the seed and on the position, so
+// that a misplaced or missing byte shows.
 func Pattern(b []byte, seed uint64) {
 	x := seed*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
 	for i := range b {
@@ -96,8 +98,8 @@ func Pattern(b []byte, seed uint64) {
 	}
 }
 
-// SameBytes is an error that names the first byte that differs. what names the
-// bytes in the error.
+// SameBytes returns an error that names the first byte that differs. what names
+// the bytes in the error.
 func SameBytes(what string, got, want []byte) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d bytes arrived, %d were sent", what, len(got), len(want))

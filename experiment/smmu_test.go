@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// faultChoices are what an SMMU and a NIC may do about a page that is absent.
+// faultChoices are the reactions of an SMMU and a NIC to an absent page.
 var faultChoices = [][]string{
 	nil,
 	{"smmu.hit_under_fault=false"},
@@ -22,23 +22,23 @@ var faultChoices = [][]string{
 	{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
 }
 
-// With an operating system that gives out a page when it is first touched, by a
-// core or by the NIC, every experiment gives the same bytes in every mode, and
-// no translation is stale, whatever the SMMU does about a fault. With more than
-// one seed each mode meets all that an SMMU may do, else two of five, in turn.
+// The operating system provides a page when a core or the NIC first touches it.
+// Then every experiment gives the same bytes in every mode, and no translation
+// is stale, with every reaction of the SMMU to a fault. With more than one seed
+// each mode meets all reactions, else two of five in turn.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	turn := 0
 	for _, e := range All() {
 		if strings.HasPrefix(e.Name, "npf-") {
-			continue // are of nothing else
+			continue // they have absent memory anyway
 		}
 		values, axis, modes := Values{"size": 40000}, "mode", []string{ModeSpinStream}
 		switch e.Name {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
 		case "matching", "datatype-apps", "kv", "scan", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
-			// their worlds are those of package internal/goal/nodes and mpi;
-			// the tables of kv and scan are always there
+			// their worlds are in packages internal/goal/nodes and mpi; the
+			// tables of kv and scan are always present
 			continue
 		case "hpus":
 			values = Values{"hpus": 4, "size": 256}
@@ -50,7 +50,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		case "datatype":
 			values["block"], modes = 40, e.Axis("mode").Of
 		case "exanet":
-			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always there
+			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always present
 		case "txlog":
 			values, modes = Values{"op": "transaction", "ranks": 4, "size": 9000, "count": 5, "items": 6}, []string{ModeHost, ModeSpin}
 		case "graph":
@@ -70,7 +70,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 				if *seeds == 1 && (i+turn)%len(faultChoices) > 1 {
 					continue
 				}
-				if axis == "policy" { // it says that itself
+				if axis == "policy" { // a policy may determine them
 					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{"touch-a-page": "touch", "touch-ahead": "get_user_pages"}[mode], "get_user_pages")
 				}
 				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
@@ -85,17 +85,16 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Behind an SMMU every experiment gives the same bytes in every mode, later or
-// at the same time, whatever the size of its TLBs; and none of its translations
-// is stale.
+// Behind an SMMU every experiment gives the same bytes in every mode, at the
+// same time or later, with any size of the TLBs. No translation is stale.
 func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
 	for _, e := range All() {
 		if slices.Contains([]string{"matching", "datatype-apps", "pagefault", "isend", "apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) || strings.HasPrefix(e.Name, "npf-") {
-			// its worlds are those of package internal/goal/nodes; it is
-			// datatype with other types; they need an operating system; the
-			// queue of a mailbox is in the first TLB, and what a call uses was
-			// used by the ones before
+			// its world is in package internal/goal/nodes; it is datatype with
+			// other types; they need an operating system; the first TLB has the
+			// queue of a mailbox; a call uses the same pages as the calls
+			// before
 			continue
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"

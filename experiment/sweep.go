@@ -16,50 +16,50 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Sweep is an experiment on devices, at combinations of values of its axes.
+// Sweep is an experiment on some devices, at combinations of values of its
+// axes.
 type Sweep struct {
 	Experiment *Experiment
 	Profiles   []string // names or files
-	Overrides  []string // of every profile, "path=value"; see Set for several values of a field
+	Overrides  []string // "path=value", for every profile; for several values see Set
 	Seed       uint64
 	Engine     string
-	Handler    *handlers.Library // of the user, in place of the experiment's
+	Handler    *handlers.Library // the user's, in place of the experiment's
 	// a timeline or the loads of links are wanted: there must be exactly one
-	// point, whose Tracer or Links are then set
+	// point, and the caller sets its Tracer or Links
 	Traced bool
 	Limits sim.Limits // of each simulation
-	// how many points are measured at once, at most; 0: as many as there are
-	// processors
+	// how many points may run at once; 0: as many as there are processors
 	Workers int
-	// MemoryLimit is what points may take of the machine's memory, bytes; 0:
-	// any. Points refuses one that needs more by itself, and Run runs no more
-	// at the same time than fit. No result depends on it.
+	// MemoryLimit is how much memory the points may take, in bytes; 0: any.
+	// Points refuses a point that needs more alone. Run runs as many at once as
+	// fit. Results do not depend on it.
 	MemoryLimit int64
-	Held        int64 // bytes that what follows a run takes besides, such as a timeline
-	// Checkpoint keeps what is measured as it comes, and what it has is not
-	// measured again; nil: nothing is kept.
+	Held        int64 // bytes for the work after a run, such as a timeline
+	// Checkpoint keeps each result at once. A point whose result it has is not
+	// measured again. nil: nothing is kept.
 	Checkpoint *checkpoint.Folder
 
 	Hint string // where the columns are explained, for the notes of a table; "": nowhere
 
-	Build    provenance.Build     // whose results these are
-	Command  string               // what made them, for their record
-	Recorded []provenance.Profile // in place of what Profiles and Overrides would load; nil: load
-	Inputs   []provenance.Input   // of which the experiment was made, for their record
+	Build    provenance.Build     // the program that makes the results
+	Command  string               // the command that makes the results, for their record
+	Recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
+	Inputs   []provenance.Input   // the files that the experiment is made from, for the record
 
 	values [][]any            // of the axes
-	chosen []bool             // whether the user has asked for them
-	record *provenance.Record // what the results are made from; Points sets it
+	chosen []bool             // whether the user has asked for the values of an axis
+	record *provenance.Record // of the results; Points sets it
 	more   []string           // overrides that are a step of a waterfall
 	// notes on processors that were chosen for handlers which do not run;
 	// Points sets it
 	idle   []string
 	falls  bool // the two profiles are the ends of a waterfall
-	varied int  // how many axes, the last ones, Set has added
+	varied int  // how many axes Set has added, at the end
 }
 
-// New returns a sweep of an experiment over the profiles and values that it has
-// by default, with seed 1. It is an error if the definition is wrong.
+// New returns a sweep of an experiment over its default profiles and values,
+// with seed 1. It is an error if the definition is wrong.
 func New(e *Experiment) (*Sweep, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -71,13 +71,14 @@ func New(e *Experiment) (*Sweep, error) {
 	for i := range e.Axes {
 		var err error
 		if s.values[i], err = e.Axes[i].Parse(e.Axes[i].DefaultList()); err != nil {
-			return nil, err // Check has looked at it
+			return nil, err // not reached: Check parses it, too
 		}
 	}
 	return s, nil
 }
 
-// CommandPrefix begins the command of results in their record, before the name of the experiment.
+// CommandPrefix begins the command in the record of results. The name of the
+// experiment follows.
 const CommandPrefix = "compare "
 
 // Choose gives an axis the values of a list: see Axis.Parse.
@@ -93,7 +94,7 @@ func (s *Sweep) Choose(axis, list string) error {
 	return err
 }
 
-// Values are those of an axis, nil if there is none of the name.
+// Values returns the values of an axis. nil: there is no such axis.
 func (s *Sweep) Values(axis string) []any {
 	if i := s.Experiment.axis(axis); i >= 0 {
 		return slices.Clone(s.values[i])
@@ -101,8 +102,8 @@ func (s *Sweep) Values(axis string) []any {
 	return nil
 }
 
-// Points lists the measurements in the order of the table, or says everything
-// that is wrong with the parameters.
+// Points lists the points in the order of the table. It is an error if the
+// parameters are wrong.
 func (s *Sweep) Points() ([]*Point, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 }
 
 // checkServe refuses overrides that choose processors for handlers which do not
-// run, and notes profiles that do.
+// run, and notes profiles that do so.
 func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 	names := running(points)
 	s.idle = nil
@@ -156,13 +157,13 @@ func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 		}
 	}
 	if s.Recorded != nil {
-		return nil // it has run
+		return nil // it has run before
 	}
 	return profile.CheckServe(s.Overrides, names)
 }
 
-// running are the libraries whose handlers run at points, as the section serve
-// of a profile calls them.
+// running lists the libraries whose handlers run at points, by their names in
+// the section serve of a profile.
 func running(points []*Point) (libraries []string) {
 	for _, p := range points {
 		for _, l := range p.Modules() {
@@ -173,7 +174,8 @@ func running(points []*Point) (libraries []string) {
 	return slices.Compact(libraries)
 }
 
-// of lists the points on one device; missing notes what is none.
+// of lists the points on one device, and adds combinations that are no points
+// to missing.
 func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (points []*Point, err error) {
 	made := map[string]*profile.Profile{"": base}
 	err = combinations(s.values, func(values []any) error {
@@ -202,8 +204,8 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 	return points, err
 }
 
-// blame names the axis whose value a device does not take, if one by itself is
-// to blame for an error.
+// blame names the axis whose value the device does not accept, if this value
+// alone causes an error.
 func (s *Sweep) blame(number int, p *Point, err error) error {
 	for i := range p.values {
 		one := p.field(i)
@@ -219,7 +221,7 @@ func (s *Sweep) blame(number int, p *Point, err error) error {
 	return err
 }
 
-// check says what is wrong with the parameters, but for what only a device can tell.
+// check checks the parameters, as far as that needs no device.
 func (s *Sweep) check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -237,7 +239,7 @@ func (s *Sweep) check() error {
 		for i := range s.Experiment.Axes {
 			switch a := &s.Experiment.Axes[i]; {
 			case field == "" || a.Field != field:
-			case s.Recorded != nil: // base had given it one
+			case s.Recorded != nil: // base gave it one
 			case i >= len(s.Experiment.Axes)-s.varied:
 				fail("%s is given several values and a single one", field)
 			default:
@@ -258,7 +260,7 @@ func (s *Sweep) check() error {
 	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)
 }
 
-// several are the flags that have several values.
+// several lists the flags with several values.
 func (s *Sweep) several() string {
 	var names []string
 	if len(s.Profiles) > 1 {
@@ -276,7 +278,7 @@ func (s *Sweep) several() string {
 	return strings.Join(names, ", ")
 }
 
-// chosenText is the values of all axes.
+// chosenText writes the values of all axes.
 func (s *Sweep) chosenText() string {
 	var parts []string
 	for i := range s.Experiment.Axes {
@@ -286,7 +288,7 @@ func (s *Sweep) chosenText() string {
 	return strings.Join(parts, "; ")
 }
 
-// texts are values as Parse reads them.
+// texts writes values as Parse reads them.
 func (a *Axis) texts(values []any) []string {
 	list := make([]string, len(values))
 	for i, v := range values {
@@ -295,30 +297,30 @@ func (a *Axis) texts(values []any) []string {
 	return list
 }
 
-// Unfinished is the error of a sweep whose context has ended before all points
-// were measured, or of which some points have failed and others have not.
+// Unfinished is the error of a sweep whose context ended before all points were
+// measured, or where some points have failed and others have not.
 type Unfinished struct {
 	// Results are in the order of the points; nil: not measured.
 	Results []*Result
-	// Err is what has ended it, or why points have failed.
+	// Err is what ended the sweep, or the errors of the points.
 	Err error
 }
 
-// Error says why, and how far it came.
+// Error is the text of Err and Progress.
 func (u *Unfinished) Error() string { return fmt.Sprintf("%v\n%s", u.Err, u.Progress()) }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (u *Unfinished) Unwrap() error { return u.Err }
 
-// Progress says how many points were measured.
+// Progress writes how many points were measured.
 func (u *Unfinished) Progress() string {
 	return fmt.Sprintf("%d of %d points were measured", len(u.Measured()), len(u.Results))
 }
 
-// Shown reports whether there is something to show.
+// Shown reports whether any point was measured.
 func (u *Unfinished) Shown() bool { return len(u.Measured()) > 0 }
 
-// Measured are the results that there are.
+// Measured lists the results of the points that were measured.
 func (u *Unfinished) Measured() (list []*Result) {
 	for _, r := range u.Results {
 		if r != nil {
@@ -328,11 +330,11 @@ func (u *Unfinished) Measured() (list []*Result) {
 	return list
 }
 
-// Run makes the measurements, several at a time, and returns their results in
-// the order of Points. done, if not nil, is called after each, from any
-// goroutine. A point that fails does not end the others. If the context ends
-// before, or some points fail, the error is *Unfinished; if all fail, it says
-// why.
+// Run measures the points, several at a time, and returns their results in the
+// same order. done, if not nil, is called after each point, from any goroutine.
+// A point that fails does not end the others. If the context ends before the
+// last point, or if some points fail, the error is *Unfinished. If all fail, it
+// is their errors.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
 	keys, results, err := s.kept(points)
 	if err != nil {
@@ -355,7 +357,7 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 						failures[i] = s.keep(keys, i, results[i])
 					}
 					if results[i] != nil && failures[i] != nil {
-						left.none() // no more can be kept
+						left.none() // the checkpoint can keep no more
 					}
 				}
 				if done != nil {
@@ -383,12 +385,12 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 	return results, nil
 }
 
-// mostFailures is how many failures of points are told: what is wrong with many
-// is mostly one thing.
+// mostFailures is how many failures of points are shown. Many failures have
+// mostly one cause.
 const mostFailures = 5
 
-// Failed joins the errors of points, of which nil are none. Of many there are
-// the first and how many more.
+// Failed joins the errors of points; nil is no error. Of many it has the first
+// ones and how many more there are.
 func Failed(failures []error) error {
 	var list []error
 	said := make(map[string]bool)
@@ -404,16 +406,17 @@ func Failed(failures []error) error {
 	return errors.Join(list...)
 }
 
-// remaining are the points that nobody measures yet. One worker takes them from
-// the last on: where points grow along an axis, as with sizes of messages, the
-// largest would else be begun when all others are done, and all processors but
-// one would wait for it.
+// remaining are the points that no worker has begun. One worker takes them from
+// the end. The last points are often the largest, for example with growing
+// sizes of messages: begun last, such a point would keep one processor busy
+// while the others wait.
 type remaining struct {
 	mu         sync.Mutex
 	begin, end int
 }
 
-// take returns the number of the next point or, for one worker, of the last; -1: there is none.
+// take returns the number of the next point, or of the last for one worker. -1:
+// there is none.
 func (r *remaining) take(last bool) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -428,7 +431,7 @@ func (r *remaining) take(last bool) int {
 	return r.begin - 1
 }
 
-// none leaves no points.
+// none removes all points.
 func (r *remaining) none() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ func drawAxis(t *rapid.T, i int) Axis {
 	return a
 }
 
-// drawExperiment draws a definition whose measurements are drawn, too.
+// drawExperiment draws a definition, and its measurements.
 func drawExperiment(t *rapid.T) *Experiment {
 	e := &Experiment{Name: "drawn", Short: "of a test", Replaceable: true}
 	fields := 0
@@ -65,7 +65,7 @@ func drawExperiment(t *rapid.T) *Experiment {
 			fields++
 		}
 		if fields > 1 {
-			a.Field = "" // two would set the same
+			a.Field = "" // two axes would set the same field
 		}
 		e.Axes = append(e.Axes, a)
 	}
@@ -105,10 +105,10 @@ func drawExperiment(t *rapid.T) *Experiment {
 	return e
 }
 
-// Whatever the experiment: no two rows of its CSV have the same key (name,
-// profile, axes, and what produced them), every row says what produced it, the
-// same sweep gives the same bytes on any number of goroutines, and its record
-// makes it again. Tables for people, plots and waterfalls can be made of it.
+// For any experiment: no two rows of its CSV have the same key (name, profile,
+// axes, and provenance). Every row has its provenance. The same sweep gives the
+// same bytes with any number of goroutines, and its record makes it again.
+// Tables for people, plots and waterfalls can be made from it.
 func TestAnyExperiment(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, []byte("base: spin-int\nname: own\nnic: {match_header: 10ns}\n"), 0o600))
@@ -154,7 +154,7 @@ func TestAnyExperiment(t *testing.T) {
 			requireProvenance(t, s, points[i], row)
 		}
 		picture := ""
-		if rapid.IntRange(0, 7).Draw(t, "plot") == 0 { // which takes longest
+		if rapid.IntRange(0, 7).Draw(t, "plot") == 0 { // the slowest output
 			picture = filepath.Join(dir, "plot.svg")
 		}
 		requireForPeople(t, s, table, results, picture)
@@ -162,7 +162,7 @@ func TestAnyExperiment(t *testing.T) {
 	})
 }
 
-// requireProvenance requires that a row says what produced it.
+// requireProvenance requires that a row has its provenance.
 func requireProvenance(t *rapid.T, s *Sweep, p *Point, row map[string]string) {
 	one, err := provenance.NewProfile(p.Profile)
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func requireProvenance(t *rapid.T, s *Sweep, p *Point, row map[string]string) {
 	require.Equal(t, []string{strings.Join(names, " "), strings.Join(hashes, " ")}, []string{row["handler"], row["handler_hash"]})
 }
 
-// requireForPeople makes what people read.
+// requireForPeople makes the output for people.
 func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Result, picture string) {
 	summary, err := s.Summary(table)
 	require.NoError(t, err)
@@ -203,8 +203,8 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 	}
 }
 
-// A plot of one number along nothing but names has the names side by side; two
-// of several kinds are told apart by lines.
+// A plot of one number along names only has the names side by side. Of two
+// kinds of names, one is the lines.
 func TestPlotAlongNames(t *testing.T) {
 	s, err := New(builtin("pingpong"))
 	require.NoError(t, err)
@@ -243,7 +243,8 @@ func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
 	}
 }
 
-// Points come in the order of the axes, the first fastest, and what an axis sets is set.
+// Points are in the order of the axes, the first fastest. The profile has the
+// fields of axes.
 func TestOrderOfPoints(t *testing.T) {
 	s, err := New(builtin("hpus"))
 	require.NoError(t, err)
@@ -267,7 +268,7 @@ func TestOrderOfPoints(t *testing.T) {
 	require.Equal(t, "spin-dis, 1 µs, 4 HPUs, spin-stream, 2 ranks, 4 KiB", got[8])
 }
 
-// What is wrong with a sweep is said before anything runs.
+// Errors in a sweep are found before anything runs.
 func TestWrongSweeps(t *testing.T) {
 	for want, spoil := range map[string]func(s *Sweep){
 		"no profile given":                func(s *Sweep) { s.Profiles = nil },
@@ -307,8 +308,7 @@ func TestWrongSweeps(t *testing.T) {
 		_, err = s.Points()
 		require.ErrorContains(t, err, want)
 	}
-	// what nobody has asked for need not be there, and one combination that is
-	// there is enough
+	// values that nobody has asked for need no point, and others need only one
 	some := definition()
 	some.Points = func(p *Point) (bool, error) { return p.Int("size") == 8 || p.Text("mode") == "a", nil }
 	s, err := New(some)
@@ -326,7 +326,7 @@ func TestWrongSweeps(t *testing.T) {
 	require.ErrorContains(t, err, "a trace follows one run, but a point of own takes several")
 }
 
-// Two devices of one name would give rows that nobody can tell apart.
+// Rows of two devices with one name could not be told apart.
 func TestProfilesHaveDifferentNames(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -342,7 +342,8 @@ func TestProfilesHaveDifferentNames(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf("profiles %s and %s are both named mine: their rows could not be told apart", files[0], files[1]))
 }
 
-// Published numbers that name no profile stand beside every one that is as published, and no other.
+// Published numbers without a profile stand beside every unchanged profile, and
+// no other.
 func TestPublishedOfAnyProfile(t *testing.T) {
 	e := definition()
 	e.Source = "a paper"
@@ -372,7 +373,8 @@ func TestPublishedOfAnyProfile(t *testing.T) {
 	}, got)
 }
 
-// A relative value is computed of two rows; where the other point is not measured there is none.
+// A relative value needs two rows. If the other point is not measured, there is
+// none.
 func TestRelativeValues(t *testing.T) {
 	e := definition()
 	e.Run = func(_ context.Context, p *Point) (Values, error) {
@@ -402,8 +404,8 @@ func TestRelativeValues(t *testing.T) {
 	}
 }
 
-// The profile of a point is loaded with what axes set, whatever its origin; At
-// says the same as a sweep.
+// The profile of a point is loaded with the fields of axes, for every origin.
+// At and a sweep give the same.
 func TestAxesSetFields(t *testing.T) {
 	device, err := profile.Load("spin-int", "hpu.contexts=1")
 	require.NoError(t, err)
@@ -418,7 +420,8 @@ func TestAxesSetFields(t *testing.T) {
 	require.Equal(t, 4, device.HPU.Cores, "the device given is not changed")
 }
 
-// Where an axis varies, rows say its value, also if the experiment does not name it for reading.
+// If an axis varies, rows have its value, even if the experiment does not name
+// it for people.
 func TestRowsCanBeToldApart(t *testing.T) {
 	for _, choices := range [][]string{
 		{"scan", "row", "8,64", "size", "4KiB", "terms", "1,2", "mode", "spin", "selectivity", "1%"},
@@ -445,8 +448,8 @@ func TestRowsCanBeToldApart(t *testing.T) {
 	}
 }
 
-// Handlers that a device has no packets for are refused before anything runs,
-// whatever else is asked for.
+// Handlers that need longer packets than the device has are refused before
+// anything runs, with any other values.
 func TestDevicesOfShortPackets(t *testing.T) {
 	for name, expected := range map[string]string{
 		"kv":   "profile exanest: fabric.mtu: 256 B, expected at least 512 for handlers of kv; other values of --mode need no handlers",
@@ -464,7 +467,7 @@ func TestDevicesOfShortPackets(t *testing.T) {
 	}
 }
 
-// rowsOf are the rows of a table as its CSV has them, by the keys of the columns.
+// rowsOf are the rows of a table's CSV, by the keys of the columns.
 func rowsOf(t require.TestingT, table *report.Table) (rows []map[string]string) {
 	var out bytes.Buffer
 	require.NoError(t, table.Write(&out, report.CSVFormat))

@@ -12,14 +12,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Columns that every table begins with.
+// Columns at the beginning of every table.
 const (
 	nameColumn    = "benchmark"
 	ProfileColumn = "profile"
 )
 
-// TableColumns are the columns of a table of the experiment, but for published
-// numbers and what produced it.
+// TableColumns are the columns of a table of the experiment, without published
+// numbers and provenance.
 func (e *Experiment) TableColumns() []report.Column {
 	columns := []report.Column{
 		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
@@ -36,7 +36,7 @@ func (e *Experiment) TableColumns() []report.Column {
 }
 
 // Table makes the table of a sweep's results: a row for each point, with all
-// columns, published numbers beside them, and what produced it.
+// columns, published numbers beside them, and their provenance.
 func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	e := s.Experiment
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
@@ -68,13 +68,13 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	return t, t.SetPublished(s.published())
 }
 
-// relative is the value of a relative column for a result, nil without one. at
-// has the results by the keys of their points.
+// relative computes a relative column of a result. nil: it has no value. at has
+// the results by the keys of their points.
 func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any {
 	axis := e.axis(c.Axis)
 	base, err := e.Axes[axis].parse(c.Base)
 	if err != nil {
-		return nil // Check has looked at it
+		return nil // not reached: Check parses it, too
 	}
 	there := at[r.Point.key(axis, base)]
 	if there == nil || there == r && c.Column.Kind != report.Ratio {
@@ -93,7 +93,7 @@ func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any
 	return divided(own, other, func(q float64) float64 { return q - 1 })
 }
 
-// divided is f of a quotient, or nil where there is none.
+// divided returns f of a / b, or nil if b is 0.
 func divided(a, b float64, f func(float64) float64) any {
 	if b == 0 {
 		return nil
@@ -101,8 +101,8 @@ func divided(a, b float64, f func(float64) float64) any {
 	return f(a / b)
 }
 
-// Magnitude is a value of a column as a number; ok is false for text, flags and
-// nil.
+// Magnitude converts a value of a column to a number. It returns false for
+// text, flags and nil.
 func Magnitude(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -113,12 +113,12 @@ func Magnitude(v any) (float64, bool) {
 	return number(v)
 }
 
-// notMeasured is the name of no profile: published numbers of it stand in no
-// row, but their columns are there.
+// notMeasured is a profile that does not exist. Published numbers for it are in
+// no row, but their columns are there.
 const notMeasured = ""
 
-// published are the numbers of publications for what the sweep measures: none
-// for a profile that was changed or for other handlers.
+// published lists the published numbers for the sweep. There are none for a
+// changed profile or for other handlers.
 func (s *Sweep) published() (list []report.Published) {
 	for _, p := range s.Experiment.Published {
 		if p.Source == "" {
@@ -138,8 +138,9 @@ func (s *Sweep) published() (list []report.Published) {
 	return list
 }
 
-// asPublished are the rows of profiles that run as they are: of that of the
-// name, without a name of all; of notMeasured if there is none.
+// asPublished lists the rows that a published number for a profile stands in:
+// the profile must run unchanged, with the experiment's handlers. name nil: any
+// profile. If there is none, it is the row of notMeasured.
 func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
@@ -153,9 +154,9 @@ func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	return rows
 }
 
-// Summary lays a table out for reading: a line for each point of the axes that
-// are no series, a column for each value of the series; or the columns that the
-// experiment names.
+// Summary makes a table for people from a table. It has the columns of
+// View.Summary, if there are any. Else it has a line for each point of the axes
+// that are no series, and a column for each value of the series.
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	e := s.Experiment
 	if len(e.View.Summary) > 0 {
@@ -189,8 +190,8 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	return t.Pivot(p)
 }
 
-// named are the columns that the experiment names for reading: without axes
-// that are quiet, but with all that vary, else rows could not be told apart.
+// named lists the columns of View.Summary without quiet axes. It adds all axes
+// that vary, because rows could not be told apart without them.
 func (s *Sweep) named() []string {
 	e := s.Experiment
 	names := slices.Clone(e.View.Summary)
@@ -208,12 +209,14 @@ func (s *Sweep) named() []string {
 	return names
 }
 
-// quiet reports whether people need not see the axis in every row, since it has one value.
+// quiet reports whether an axis of View.Quiet has one value and so needs no
+// column.
 func (s *Sweep) quiet(axis int) bool {
 	return len(s.values[axis]) == 1 && slices.Contains(s.Experiment.View.Quiet, s.Experiment.Axes[axis].Name) && !s.stepping(axis)
 }
 
-// everywhere says which values axes have that no row shows; "": there are none.
+// everywhere writes the values of the axes that no row shows. "": there are
+// none.
 func (s *Sweep) everywhere() string {
 	var parts []string
 	for i := range s.Experiment.Axes {
@@ -227,7 +230,7 @@ func (s *Sweep) everywhere() string {
 	return "Everywhere: " + strings.Join(parts, ", ") + "."
 }
 
-// title is that of the experiment, with whose handlers these are if they are the user's.
+// title is the experiment's title. It names the user's handlers if they run.
 func (s *Sweep) title() string {
 	if s.Handler == nil {
 		return s.Experiment.Title()
@@ -235,8 +238,8 @@ func (s *Sweep) title() string {
 	return s.Experiment.Title() + ", handlers of " + s.Handler.Name
 }
 
-// marked is what the column of a value of an axis is called where the user's
-// handlers run, "" elsewhere.
+// marked is the name of the column for a value of an axis where the user's
+// handlers run. "": they do not run there.
 func (s *Sweep) marked(axis int, value any) (name string) {
 	if s.Handler == nil {
 		return ""
@@ -248,13 +251,14 @@ func (s *Sweep) marked(axis int, value any) (name string) {
 		if len(s.Experiment.Modules(&Point{experiment: s.Experiment, values: one})) == 0 {
 			return nil
 		}
-		name = s.Experiment.Axes[axis].write(value) + " (yours)" // the title says whose
+		name = s.Experiment.Axes[axis].write(value) + " (yours)" // the title names the handlers
 		return found
 	})
 	return name
 }
 
-// beside are columns with those of published numbers that people see in every row.
+// beside adds to columns their columns of published numbers that people see in
+// every row.
 func beside(t *report.Table, columns []string) (all []string) {
 	for _, name := range columns {
 		all = append(all, name)
@@ -269,7 +273,7 @@ func beside(t *report.Table, columns []string) (all []string) {
 	return all
 }
 
-// Notes say how to read the table of a sweep.
+// Notes explain how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
 	notes := slices.Clone(s.idle)
 	if all := s.everywhere(); all != "" {
@@ -288,7 +292,7 @@ func (s *Sweep) Notes() []string {
 	return notes
 }
 
-// Answer says in sentences what a sweep has found, and which results are not what they seem.
+// Answer writes the findings of a sweep in sentences, and its caveats.
 func (s *Sweep) Answer(results []*Result) (lines []string) {
 	s.parts(results, func(of *Sweep, where string, these []*Result) {
 		found := of.found(these)
@@ -319,8 +323,9 @@ func (s *Sweep) found(results []*Result) []string {
 	return lines
 }
 
-// ends are the combinations of values that an answer speaks of: the largest of
-// every axis that is no series, but of the last both ends.
+// ends lists the combinations of values that an answer is about. Every axis,
+// except the series, has its largest value. The last axis of the experiment has
+// the smallest and the largest.
 func (s *Sweep) ends() (list [][]any) {
 	e := s.Experiment
 	series := e.axis(e.View.Series[0])
@@ -344,7 +349,8 @@ func (s *Sweep) ends() (list [][]any) {
 	return [][]any{first, one}
 }
 
-// fastest compares the fastest of the series with the base at a combination of the other axes.
+// fastest compares the fastest value of the series with the base, at a
+// combination of the other axes.
 func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 	e := s.Experiment
 	series := e.axis(e.View.Series[0])
@@ -381,7 +387,7 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 	return []string{fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast.", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))}
 }
 
-// ShortTime writes a time with three digits or so, for a sentence.
+// ShortTime writes a time with about three digits, for a sentence.
 func ShortTime(t sim.Time) string {
 	switch {
 	case t < sim.Microsecond:

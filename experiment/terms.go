@@ -9,18 +9,18 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Term is a step of the way from what is measured to a published number: a
-// value of an axis that changes values of other axes, and fields of the
-// profile, besides what the terms before it in Axis.Terms change. What an axis
-// with terms has as its first value is to change nothing.
+// Term is a step from the measurement to a published number. It is a value of
+// an axis that changes values of other axes and fields of the profile, in
+// addition to the changes of earlier terms in Axis.Terms. The first value of an
+// axis with terms changes nothing.
 type Term struct {
-	Values map[string]string // one value each, by the name of the axis
+	Values map[string]string // new values of other axes, by name
 	Set    []string          // "path=value"
-	Help   string            // what that is, a part of a line; of all but the first
-	WhatIf bool              // it was made for the published number, and nothing else says so
+	Help   string            // describes the change, in part of a line; the first has none
+	WhatIf bool              // made for the published number, without any other source
 }
 
-// terms are those of an axis up to a value.
+// terms lists the terms of an axis up to a value.
 func (a *Axis) terms(value any) []Term {
 	if a.Terms == nil {
 		return nil
@@ -28,7 +28,7 @@ func (a *Axis) terms(value any) []Term {
 	return a.Terms[:1+slices.Index(a.Of, value.(string))]
 }
 
-// TermsHelp says what values of an axis with terms change, for a manual; "" of others.
+// TermsHelp explains the terms of an axis, for a manual. "": it has none.
 func (a *Axis) TermsHelp() (text string) {
 	for i, t := range a.Terms {
 		if i == 0 {
@@ -43,7 +43,7 @@ func (a *Axis) TermsHelp() (text string) {
 	return text
 }
 
-// said is what a term is, and what it changes.
+// said describes a term and its changes.
 func (t *Term) said() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(t.Values)) {
@@ -58,8 +58,8 @@ func (t *Term) said() string {
 	return t.Help + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// stepping reports whether a term that was chosen changes the axis, so that its
-// value is not that of every row.
+// stepping reports whether a chosen term changes the axis. Then not every row
+// has its value.
 func (s *Sweep) stepping(axis int) bool {
 	name := s.Experiment.Axes[axis].Name
 	for i := range s.Experiment.Axes {
@@ -73,7 +73,8 @@ func (s *Sweep) stepping(axis int) bool {
 	return false
 }
 
-// told are notes that say what the terms are that were measured, if there are what-ifs among them.
+// told returns notes that explain the measured terms, if one of them is a
+// what-if.
 func (s *Sweep) told() (notes []string) {
 	for i := range s.Experiment.Axes {
 		a := &s.Experiment.Axes[i]
@@ -97,8 +98,8 @@ func (s *Sweep) told() (notes []string) {
 	return notes
 }
 
-// ofTerms are the rows of a published number among those of terms, where some
-// were measured: for what-ifs it was made for them.
+// ofTerms copies a published number into the rows of all terms, if terms were
+// measured. For a what-if it notes that the term was made for the number.
 func (s *Sweep) ofTerms(p report.Published) (list []report.Published) {
 	list = []report.Published{p}
 	for i := range s.Experiment.Axes {
@@ -122,9 +123,10 @@ func (s *Sweep) ofTerms(p report.Published) (list []report.Published) {
 	return list
 }
 
-// stepped returns a combination of values as its terms change them. lists are
-// the values of each axis, nil: one each; of several values that a term
-// replaces the first stands for all, and first says whether it is that.
+// stepped returns a combination of values after the changes of its terms. lists
+// are the values of each axis; nil: one each. Where a term replaces several
+// values of an axis, one combination is enough: first reports whether this is
+// the first of them.
 func (e *Experiment) stepped(values []any, lists [][]any) (changed []any, first bool) {
 	changed, first = values, true
 	for i := range e.Axes {
@@ -134,7 +136,7 @@ func (e *Experiment) stepped(values []any, lists [][]any) (changed []any, first 
 				if lists != nil && values[other] != lists[other][0] {
 					first = false
 				}
-				v, _ := e.Axes[other].parse(text) // Check has looked at it
+				v, _ := e.Axes[other].parse(text) // Check parses it, too
 				if changed[other] != v {
 					changed = slices.Clone(changed)
 					changed[other] = v
@@ -145,10 +147,11 @@ func (e *Experiment) stepped(values []any, lists [][]any) (changed []any, first 
 	return changed, first
 }
 
-// changed says which axes and fields somebody has chosen that terms of the sweep change.
+// changed returns an error for each axis and field that somebody has chosen and
+// that terms of the sweep change.
 func (s *Sweep) changed() (errs []error) {
 	if s.Recorded != nil {
-		return nil // every axis was chosen
+		return nil // a record chooses every axis
 	}
 	for i := range s.Experiment.Axes {
 		a := &s.Experiment.Axes[i]
@@ -172,7 +175,7 @@ func (s *Sweep) changed() (errs []error) {
 	return errs
 }
 
-// terms checks what values of an axis change.
+// terms checks the terms of an axis.
 func (c *checker) terms(a *Axis) {
 	fail := func(format string, args ...any) { c.fail("axis %s: %w", a.Name, fmt.Errorf(format, args...)) }
 	if len(a.Terms) == 0 {

@@ -30,10 +30,9 @@ func stepping() *Experiment {
 	}
 }
 
-// Each term changes what it names besides what the terms before it change,
-// values of axes and fields of the profile; of several values that one replaces
-// one point is left. A point by itself and a sweep that is done again from its
-// record have the same.
+// Each term changes values of axes and fields of the profile, in addition to
+// earlier terms. If it replaces several values, one point is left. A point made
+// with At, and a sweep made again from its record, have the same.
 func TestTermsComeOnTopOfEachOther(t *testing.T) {
 	s, err := New(stepping())
 	require.NoError(t, err)
@@ -61,7 +60,7 @@ func TestTermsComeOnTopOfEachOther(t *testing.T) {
 	require.Len(t, repeated, len(points))
 }
 
-// Whoever chooses a value that a term changes is told.
+// It is an error to choose a value that a term changes.
 func TestTermsAreNotOverruled(t *testing.T) {
 	for want, choose := range map[string]func(s *Sweep) error{ //lint:maporder each by itself
 		"--a: one of --term changes it to 7":                   func(s *Sweep) error { return s.Choose("a", "5") },
@@ -80,7 +79,7 @@ func TestTermsAreNotOverruled(t *testing.T) {
 	}
 }
 
-// What terms change is there: a definition with others is wrong.
+// A definition is wrong if a term changes something that does not exist.
 func TestWrongTerms(t *testing.T) {
 	for want, change := range map[string]func(a *Axis){ //lint:maporder each by itself
 		"nothing says what one is":                        func(a *Axis) { a.Terms[1].Help = "" },
@@ -96,10 +95,9 @@ func TestWrongTerms(t *testing.T) {
 	}
 }
 
-// The ways that npf publishes meet what they go to: at the last term a
-// published number is met to 6%, that of a tail to 10%, and before it is not.
-// (That of the storage target, and that of 4 MiB, take minutes of a core:
-// docs/npf.md.)
+// The terms of npf lead to the published numbers: the last term comes within
+// 6%, or 10% for a tail, and no earlier term does. (The terms for the storage
+// target and for 4 MiB take minutes of a core: docs/npf.md.)
 func TestWaysOfNPFMeet(t *testing.T) {
 	for _, way := range []struct {
 		of     *Experiment
@@ -142,9 +140,8 @@ func TestWaysOfNPFMeet(t *testing.T) {
 	}
 }
 
-// A table says what the terms are that it has, which of them are what-ifs, and
-// of which term a number stands beside the published one; nothing of that where
-// no term was chosen.
+// A table explains its terms and marks what-ifs. A published number stands
+// beside the term it belongs to. Without a chosen term there is no such note.
 func TestTermsAreExplained(t *testing.T) {
 	e := stepping()
 	e.Published = []report.Published{{At: []report.Is{{Column: "b", Value: 9}}, Column: "sum", Value: 16, Source: "Nobody'01", Note: "checks"}, {At: []report.Is{{Column: "b", Value: 3}}, Column: "sum", Value: 4, Source: "Nobody'01", Note: "checks"}}

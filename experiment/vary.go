@@ -12,16 +12,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Set changes a field of every profile, "path=value". Of several values,
-// "path=LIST", each is measured with every combination of the axes: the
-// experiment has an axis more, named as the path. Lists are those of
-// Axis.Parse; numbers may have units of bytes or times. Of fields that are
-// themselves lists the brackets belong to a value:
-// "fabric.dims=[4,4,2],[8,4,4]".
+// Set changes a field of every profile, "path=value". With several values,
+// "path=LIST", it adds an axis with the name of the path, and each value is
+// measured with every combination of the other axes. Axis.Parse explains lists.
+// Numbers may have units of bytes or times. If the field is itself a list, each
+// value has brackets: "fabric.dims=[4,4,2],[8,4,4]".
 func (s *Sweep) Set(assignment string) error {
 	path, list, given := strings.Cut(assignment, "=")
 	path = strings.TrimSpace(path)
-	if !given || !isSeveral(list) || s.ofAxis(path) != nil { // which of an axis check refuses
+	if !given || !isSeveral(list) || s.ofAxis(path) != nil { // check refuses a field of an axis
 		s.Overrides = append(s.Overrides, assignment)
 		return nil
 	}
@@ -42,17 +41,16 @@ func (s *Sweep) Set(assignment string) error {
 	return nil
 }
 
-// List is the values of one thing, all of a kind.
+// List is a list of values of one kind.
 type List struct {
 	Column report.Column // for them
 	Values []any
-	Texts  []string // as people write them
+	Texts  []string // as users write them
 }
 
-// NewList reads a list of values of something that has a name: those of
-// Sweep.Set. several says whether the text is a list of more than one value,
-// and not itself the value. Texts are as they stand in the list, but those of a
-// range.
+// NewList reads a list of values for Sweep.Set. name is the name of the field.
+// several reports whether the text is a list of several values, and not one
+// value. Texts are the values as they stand in the list, except for ranges.
 func NewList(name, text string) (list *List, several bool, err error) {
 	a := Axis{Name: name, Column: columnName(name)}
 	parts := split(text)
@@ -65,7 +63,7 @@ func NewList(name, text string) (list *List, several bool, err error) {
 	}
 	values, err := a.values(text)
 	switch {
-	case err != nil && !several: // a text that begins like something else
+	case err != nil && !several: // the text is no list, though it begins like one
 		a.Kind, values = report.Text, []any{parts[0]}
 	case err != nil:
 		return nil, true, err
@@ -76,7 +74,8 @@ func NewList(name, text string) (list *List, several bool, err error) {
 	return &List{a.column(), values, parts}, several, nil
 }
 
-// ofAxis is the axis of the definition that sets a field, nil if none does.
+// ofAxis returns the axis of the definition that sets a field. nil: there is
+// none.
 func (s *Sweep) ofAxis(path string) *Axis {
 	own := s.Experiment.Axes[:len(s.Experiment.Axes)-s.varied]
 	if i := slices.IndexFunc(own, func(a Axis) bool { return a.Field == path }); i >= 0 {
@@ -85,7 +84,7 @@ func (s *Sweep) ofAxis(path string) *Axis {
 	return nil
 }
 
-// newColumn is the name of a field as that of a column which the table does not have.
+// newColumn makes a column name for a field that no other column has.
 func (s *Sweep) newColumn(path string) string {
 	name := columnName(path)
 	for slices.ContainsFunc(s.Experiment.TableColumns(), func(c report.Column) bool { return c.Name == name }) {
@@ -94,7 +93,7 @@ func (s *Sweep) newColumn(path string) string {
 	return name
 }
 
-// columnName is a path as the name of a column.
+// columnName makes a column name from a path.
 func columnName(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -110,8 +109,8 @@ func isSeveral(text string) bool {
 	return len(split(text)) > 1 || slices.ContainsFunc(split(text), isRange)
 }
 
-// isRange reports whether a part of a list goes on: it is "..", or has that
-// between two numbers with or without units. The path "../net.yaml" is none.
+// isRange reports whether a part of a list is a range: "..", or ".." between
+// two numbers with or without units. For example, "../net.yaml" is none.
 func isRange(part string) bool {
 	first, last, is := strings.Cut(strings.TrimSpace(part), "..")
 	if first == "" {
@@ -121,7 +120,7 @@ func isRange(part string) bool {
 	return number(first) && number(strings.TrimSpace(last))
 }
 
-// split cuts a text at the commas that are outside brackets and quotes.
+// split cuts a text at commas outside brackets and quotes.
 func split(text string) (parts []string) {
 	depth, quote, from := 0, rune(0), 0
 	for i, r := range text {
@@ -143,9 +142,9 @@ func split(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// values reads a list of values of a field, and gives the axis the kind that
-// all of them have: plain numbers before those with units, and text if nothing
-// else fits.
+// values reads a list of values of a field, and sets the axis's kind to the
+// first kind that all of them have: plain numbers before numbers with units,
+// text last.
 func (a *Axis) values(list string) (values []any, err error) {
 	for _, a.Kind = range []report.Kind{report.Count, report.Number, report.Size, report.Duration, report.Flag} {
 		values, err := a.list(list)
@@ -169,7 +168,8 @@ func (a *Axis) values(list string) (values []any, err error) {
 	return values, distinct(a, values)
 }
 
-// distinct refuses a value that stands twice in a list, be it written in two ways.
+// distinct refuses a value that stands twice in a list, even if written in two
+// ways.
 func distinct(a *Axis, values []any) error {
 	seen := make(map[any]any, len(values))
 	for _, v := range values {
@@ -188,7 +188,8 @@ func distinct(a *Axis, values []any) error {
 	return nil
 }
 
-// meant is what a text is, if it is a number, with any base and unit, else itself without spaces.
+// meant returns the number that a text is, with any base and unit. Else it
+// returns the text without spaces.
 func meant(text string) any {
 	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
 		return float64(n)
@@ -205,7 +206,7 @@ func meant(text string) any {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// own are the axes that Set has added.
+// own lists the axes that Set has added.
 func (s *Sweep) own() []int {
 	list := make([]int, s.varied)
 	for i := range list {
@@ -214,8 +215,8 @@ func (s *Sweep) own() []int {
 	return list
 }
 
-// unchanged says where numbers of publications stand among several values of
-// fields: at those that profiles have by themselves. false: nowhere.
+// unchanged returns the values of the axes that Set has added at which the
+// profile is as it was. There, published numbers hold. false: there are none.
 func (s *Sweep) unchanged(base *provenance.Profile) (at []report.Is, ok bool) {
 	for _, axis := range s.own() {
 		a := &s.Experiment.Axes[axis]
@@ -237,9 +238,9 @@ func (s *Sweep) unchanged(base *provenance.Profile) (at []report.Is, ok bool) {
 	return at, true
 }
 
-// parts are the results apart by the values of fields, with what a sentence
-// about them begins with. Of many combinations there are the first and the
-// last.
+// parts divides the results by the values of the axes that Set has added, and
+// calls each for every combination. where begins a sentence about it. If there
+// are more than four combinations, only the first and the last count.
 func (s *Sweep) parts(results []*Result, each func(of *Sweep, where string, results []*Result)) {
 	if s.varied == 0 {
 		each(s, "", results)
@@ -251,7 +252,7 @@ func (s *Sweep) parts(results []*Result, each func(of *Sweep, where string, resu
 	for _, i := range own {
 		values = append(values, s.values[i])
 	}
-	_ = combinations(values, func(one []any) error { // the error is f's
+	_ = combinations(values, func(one []any) error { // the function never fails
 		combined = append(combined, one)
 		return nil
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// tallying is an experiment whose value tells the profile and the axes apart,
-// and that counts its measurements.
+// tallying is an experiment whose value depends on the profile and the axes. It
+// counts its measurements.
 func tallying(t *testing.T, runs *int, set ...string) *Sweep {
 	t.Helper()
 	e := definition()
@@ -47,9 +47,9 @@ func written(t *testing.T, s *Sweep, format report.Format) string {
 	return b.String()
 }
 
-// Several values of fields are measured with every combination of the axes, on
-// the profile that each says; a published number stands beside the values that
-// the profile has by itself; and the document makes itself anew.
+// Several values of fields are measured with every combination of the axes,
+// each on its own profile. A published number stands beside the values of the
+// unchanged profile. The document can be made again.
 func TestSeveralValuesOfFields(t *testing.T) {
 	var runs int
 	s := tallying(t, &runs, "hpu.cores=2..8*2", "hpu.contexts=1, 2")
@@ -80,7 +80,8 @@ func TestSeveralValuesOfFields(t *testing.T) {
 	require.Equal(t, document, written(t, again, report.JSONFormat))
 }
 
-// Values of fields that are lists or texts are apart at commas outside brackets.
+// Values of fields that are lists or texts are separated by commas outside
+// brackets.
 func TestListsOfFields(t *testing.T) {
 	for set, want := range map[string][]any{
 		"hpu.cores=1,2":                     {1, 2},
@@ -120,8 +121,8 @@ func TestListsOfFields(t *testing.T) {
 	require.ErrorContains(t, s.Set("hpu.cores=4,8"), "hpu.cores is given several values twice")
 }
 
-// A profile that is none without one of the values of a field, such as a torus
-// without lengths, is measured with each, and again from its document.
+// A profile that needs a value of a field, such as a torus without lengths, is
+// measured with each value, and again from its document.
 func TestValuesThatAProfileNeeds(t *testing.T) {
 	var runs int
 	s := tallying(t, &runs, "fabric.kind=torus", "fabric.dims=[4,2],[2,2,2]")
@@ -146,8 +147,8 @@ func TestValuesThatAProfileNeeds(t *testing.T) {
 	require.ErrorContains(t, err, "got [0]")
 }
 
-// A sweep that goes on with what is kept measures what is missing only, and its
-// table is the same, whatever was measured before and in which parts.
+// A sweep with a checkpoint measures only what is missing. Its table is the
+// same, with any earlier measurements and parts.
 func TestCheckpoint(t *testing.T) {
 	var runs int
 	set := []string{"hpu.cores=1,4"}
@@ -160,7 +161,7 @@ func TestCheckpoint(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(r, "runs before") {
 			part := checkpoint.Part{Index: rapid.IntRange(1, of).Draw(r, "part"), Of: of}
 			s := tallying(t, &runs, set...)
-			s.Seed = uint64(rapid.IntRange(0, 3).Draw(r, "seed") / 3) // another one now and then
+			s.Seed = uint64(rapid.IntRange(0, 3).Draw(r, "seed") / 3) // sometimes another
 			kept, err := checkpoint.Open(folder, part)
 			require.NoError(t, err)
 			s.Checkpoint = kept

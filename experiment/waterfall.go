@@ -15,17 +15,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Waterfall is the way from one profile to another, one group of parameters at
-// a time: what is each worth?
+// Waterfall goes from one profile to another and changes one group of
+// parameters at a time, to show what each is worth.
 type Waterfall struct {
 	From, To string // profiles, by name or file
 	Steps    []WaterfallStep
-	Record   *provenance.Record // what the results are made from
+	Record   *provenance.Record // of the results
 
 	sweep     *Sweep
-	ends      *Sweep   // over the two profiles as they are
+	ends      *Sweep   // the sweep over the two profiles alone
 	points    []*Point // of ends
-	published []string // what publications say of the ends, beside ours; set by Run
+	published []string // published numbers beside our values at the ends; set by Run
 	cut       bool     // the last steps were not measured; set by Run
 }
 
@@ -38,9 +38,9 @@ type WaterfallStep struct {
 	Results []*Result // in the order of Points, set by Run
 }
 
-// groups are parameters that are changed together, in the order of a message's
-// way: fields, or with a final dot all of a section. A field that none of them
-// names is a group of its own.
+// groups are parameters that change together, in the order in which a message
+// meets them. A name is a field, or with a final dot a section. A field in no
+// group is a group of its own.
 var groups = []struct {
 	name   string
 	fields []string
@@ -62,10 +62,9 @@ var groups = []struct {
 	{"time of handlers", []string{"hpu.charge", "hpu.clock", "hpu.costs", "hpu.dispatch"}},
 }
 
-// Waterfall plans the way between two profiles for the experiment and values of
-// s, whose own profiles are not used. Overrides of s hold on the whole way. Of
-// the axes that nobody has chosen values of, those that are no series and not
-// the last have their largest.
+// Waterfall plans the way between two profiles, for the experiment, values and
+// overrides of s, but not its profiles. An axis whose values nobody has chosen
+// has only its largest, except for series and the last other axis.
 func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if s.Traced {
 		return nil, errors.New("a trace follows one run, a waterfall has many")
@@ -112,7 +111,7 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	return w, w.plan()
 }
 
-// fewer is the sweep with as many points as a table of steps can hold.
+// fewer returns the sweep with as many points as a table of steps can hold.
 func (s *Sweep) fewer() *Sweep {
 	few := *s
 	few.values = slices.Clone(s.values)
@@ -125,7 +124,7 @@ func (s *Sweep) fewer() *Sweep {
 	return &few
 }
 
-// rows are the axes that are no series.
+// rows lists the axes that are no series.
 func (e *Experiment) rows() (list []int) {
 	for i := range e.Axes {
 		if !slices.Contains(e.View.Series, e.Axes[i].Name) {
@@ -135,7 +134,7 @@ func (e *Experiment) rows() (list []int) {
 	return list
 }
 
-// fixes reports whether the sweep itself decides a field.
+// fixes reports whether an axis or override of the sweep sets the field.
 func (s *Sweep) fixes(d profile.Difference) bool {
 	if slices.ContainsFunc(s.Experiment.Axes, func(a Axis) bool { return a.Field == d.Path }) {
 		return true
@@ -146,8 +145,8 @@ func (s *Sweep) fixes(d profile.Difference) bool {
 	})
 }
 
-// plan lists the points of every step. Groups that make no device without the
-// next are changed together with it.
+// plan lists the points of every step. A group that makes no valid device alone
+// changes together with the next.
 func (w *Waterfall) plan() error {
 	at := *w.sweep
 	at.Profiles = []string{w.From}
@@ -180,15 +179,15 @@ func (w *Waterfall) plan() error {
 	return nil
 }
 
-// Keep has results kept as Sweep.Checkpoint says.
+// Keep stores results in a folder, as with Sweep.Checkpoint.
 func (w *Waterfall) Keep(folder *checkpoint.Folder) { w.sweep.Checkpoint = folder }
 
 // Points is how many measurements Run makes.
 func (w *Waterfall) Points() int { return len(w.Steps) * len(w.Steps[0].Points) }
 
-// Run makes the measurements; done is as that of Sweep.Run. If the context ends
-// before, the error is *Unfinished, and the steps of which all points were
-// measured are left.
+// Run makes the measurements. done is the same as in Sweep.Run. If the context
+// ends early, the error is *Unfinished, and Steps keeps the steps whose points
+// were all measured.
 func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	var all []*Point
 	for _, s := range w.Steps {
@@ -215,11 +214,12 @@ func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	return w.compare()
 }
 
-// compare puts published numbers beside those of the ends, which are the two profiles as they are.
+// compare sets published: the published numbers beside our values at the two
+// ends.
 func (w *Waterfall) compare() error {
 	n := len(w.Steps[0].Points)
 	if len(w.points) != 2*n {
-		return nil // the profiles have other points than the steps between them
+		return nil // other points at the ends than in the steps
 	}
 	last := w.Steps[len(w.Steps)-1].Results
 	results := make([]*Result, 2*n)
@@ -238,15 +238,15 @@ func (w *Waterfall) compare() error {
 	return nil
 }
 
-// column is the value that a waterfall follows.
+// column is the column of the value that the waterfall follows.
 func (w *Waterfall) column() report.Column {
 	c := w.sweep.Experiment.value()
 	c.Scale = "waterfall"
 	return c
 }
 
-// measured returns the value of the i-th point after a step, and its change by
-// the step; nil if there is none.
+// measured returns the value of point i after a step, and its change in the
+// step. nil: there is none.
 func (w *Waterfall) measured(step, i int) (value, change any) {
 	name := w.column().Name
 	value = w.Steps[step].Results[i].Values[name]
@@ -256,7 +256,7 @@ func (w *Waterfall) measured(step, i int) (value, change any) {
 	return value, change
 }
 
-// less is the difference of two values of a column, nil if one is missing.
+// less returns a - b for two values of a column. nil: one is missing.
 func less(a, b any) any {
 	switch a := a.(type) {
 	case sim.Time:
@@ -275,7 +275,7 @@ func less(a, b any) any {
 	return nil
 }
 
-// difference is the column of changes of another one.
+// difference makes the column for changes of another column.
 func difference(of report.Column, name string) report.Column {
 	of.Name = name
 	if of.Kind == report.Share || of.Kind == report.Change {
@@ -284,7 +284,7 @@ func difference(of report.Column, name string) report.Column {
 	return of
 }
 
-// Table is the long form for programs: a row for each step and point.
+// Table is the long form, for programs: a row for each step and point.
 func (w *Waterfall) Table() (*report.Table, error) {
 	e := w.sweep.Experiment
 	t := report.New(append(e.WaterfallColumns(), provenance.Columns()...)...)
@@ -307,8 +307,8 @@ func (w *Waterfall) Table() (*report.Table, error) {
 	return t, nil
 }
 
-// WaterfallColumns are the columns of the table of a waterfall of the
-// experiment, but for what produced it.
+// WaterfallColumns are the columns of the table of a waterfall, without
+// provenance.
 func (e *Experiment) WaterfallColumns() []report.Column {
 	value := e.value()
 	value.Scale = "waterfall"
@@ -333,8 +333,7 @@ func (e *Experiment) WaterfallColumns() []report.Column {
 	return columns
 }
 
-// series names what is followed from step to step at one combination of the
-// axes that are no series.
+// series names the value of a waterfall at a point: the values of the series.
 func (p *Point) series() string {
 	if len(p.experiment.View.Series) == 0 {
 		return p.experiment.value().Name
@@ -350,8 +349,8 @@ func (s *WaterfallStep) changes() string {
 	return strings.Join(list, "; ")
 }
 
-// Summary is the form for people: a line for each step, for every series its
-// value and what the step has changed.
+// Summary is the form for people: a line for each step. For every series it has
+// the value, and its change in the step.
 func (w *Waterfall) Summary() *report.Table {
 	rows, series, places := w.layout()
 	value := w.column()
@@ -387,8 +386,9 @@ func (w *Waterfall) Summary() *report.Table {
 	return t
 }
 
-// layout says which axes have a column of the summary, which series there are,
-// and at which points of a step they are, in each place of the table.
+// layout returns the axes with a column of the summary, the names of the
+// series, and the lines of a step: for each line the points, one for each
+// series.
 func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
 	e := w.sweep.Experiment
 	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() || w.sweep.quiet(i) })
@@ -404,7 +404,7 @@ func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
 			places = append(places, nil)
 		}
 		for len(places[at[where]]) < slices.Index(series, name) {
-			places[at[where]] = append(places[at[where]], -1) // not measured there
+			places[at[where]] = append(places[at[where]], -1) // this series has no such point
 		}
 		places[at[where]] = append(places[at[where]], i)
 	}
@@ -416,7 +416,8 @@ func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
 	return rows, series, places
 }
 
-// line is a line of the summary: what the step has measured and changed at the points of a place.
+// line makes a line of the summary: the values and changes of a step at the
+// points of a place.
 func (w *Waterfall) line(step int, rows, place []int, saved bool) (line []any) {
 	s := &w.Steps[step]
 	some := place[slices.IndexFunc(place, func(i int) bool { return i >= 0 })]
@@ -449,7 +450,7 @@ func (w *Waterfall) line(step int, rows, place []int, saved bool) (line []any) {
 	return line
 }
 
-// rounded makes whole nanoseconds of a time.
+// rounded converts a time to whole nanoseconds.
 func rounded(v any) any {
 	if t, is := v.(sim.Time); is {
 		return int64(math.Round(t.Nanoseconds()))

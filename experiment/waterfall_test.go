@@ -14,14 +14,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What the authors' own simulator prints for the broadcast of sPIN'17 §4.4.3
-// (LogGOPSim2, commit 25d2286, free handlers, ns). In its terms: the path to
-// rank 1,023 has 10 hops over 38 links of 83.4 ns; a hop takes an MTU of G, the
-// G of its bytes once more and 30 ns; the root pays o + L, the end L; a hop on
-// the host L + o + L besides, a triggered one L + L. At 64 KiB 15 packets wait
-// 2 ns + (s-1)G each at every hop that receives whole messages, and 15·9
-// packets of g + (s-1)G go before the last one where each is put to nine
-// children.
+// The output of the authors' own simulator for the broadcast of sPIN'17 §4.4.3
+// (LogGOPSim2, commit 25d2286, free handlers, ns). In its terms, the path to
+// rank 1,023 has 10 hops over 38 links of 83.4 ns. A hop takes an MTU of G, the
+// G of its bytes once more, and 30 ns. The root takes o + L, and the end L. A
+// hop on the host takes L + o + L in addition, and a triggered one L + L. At 64
+// KiB, 15 packets wait 2 ns + (s-1)G each at every hop that receives whole
+// messages. Where each is put to nine children, 15·9 packets of g + (s-1)G go
+// before the last one.
 func TestProfileOfTheAuthorsSimulator(t *testing.T) {
 	const (
 		links   = 38 * 83_400
@@ -53,7 +53,7 @@ func TestProfileOfTheAuthorsSimulator(t *testing.T) {
 }
 
 // sPIN'17 §4.4.3: store-and-forward is always within 5% of streaming for single
-// packets and of Portals 4 for longer messages.
+// packets, and of Portals 4 for longer messages.
 func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
 	for _, name := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
 		for _, ranks := range []int{4, 64, 256} {
@@ -69,8 +69,8 @@ func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
 	}
 }
 
-// Calibration of host.core_bandwidth: a message of 4 MiB and its unpacking by
-// the CPU, which reads and writes every byte once, come to the 8.7 GiB/s of
+// Calibration of host.core_bandwidth: a message of 4 MiB, and its unpacking by
+// the CPU, which reads and writes every byte once, give the 8.7 GiB/s of
 // sPIN'17 §5.2.
 func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 	const bytes = 4 << 20
@@ -105,7 +105,7 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 	}
 }
 
-// ownDevice is a profile of a user, with a core and a network of its own.
+// ownDevice is a user's profile with its own core and network.
 const ownDevice = `
 base: spin-int
 name: own
@@ -115,8 +115,8 @@ nic: {match_header: 10ns}
 hpu: {cores: 8, clock: 1GHz, costs: scalar}
 `
 
-// A waterfall begins and ends at its profiles, changes every field in which
-// they differ once, and its changes add up.
+// A waterfall begins and ends at its profiles. It changes every field that
+// differs once, and its changes add up.
 func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, []byte(ownDevice), 0o600))

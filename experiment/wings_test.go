@@ -1,6 +1,6 @@
 package experiment_test
 
 import (
-	_ "github.com/spinsim/spinsim/internal/libraries" // whose handlers tests of the kit load by name
-	_ "github.com/spinsim/spinsim/internal/wings"     // whose experiments they run
+	_ "github.com/spinsim/spinsim/internal/libraries" // tests of the kit load its handlers by name
+	_ "github.com/spinsim/spinsim/internal/wings"     // tests of the kit run its experiments
 )

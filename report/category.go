@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// place is where a name stands on the axis: names are a step apart, in the
-// order in which they come.
+// place returns the place of a name on the axis. Names are one step apart, in
+// the order of their appearance.
 func (a *axis) place(name string) float64 {
 	i := slices.Index(a.names, name)
 	if i < 0 {
@@ -19,7 +19,8 @@ func (a *axis) place(name string) float64 {
 	return float64(i)
 }
 
-// nameTicks labels each name, every second one a line lower if they would touch.
+// nameTicks labels each name. If labels would touch, every second one is a line
+// lower.
 func (a *axis) nameTicks() []plot.Tick {
 	width := vg.Length(0)
 	for _, name := range a.names {
@@ -35,7 +36,7 @@ func (a *axis) nameTicks() []plot.Tick {
 	return ticks
 }
 
-// said is a value of the axis in an error.
+// said returns a value of the axis for an error.
 func (a *axis) said(f float64) string {
 	if a.named && f >= 0 && int(f) < len(a.names) {
 		return a.names[int(f)]

@@ -2,7 +2,8 @@ package report
 
 import "math"
 
-// Grid is a table as people see it, cell by cell, for what is laid out elsewhere, such as a page.
+// Grid is a table for people, cell by cell, for a layout elsewhere, such as a
+// page.
 type Grid struct {
 	Headings []Heading
 	Rows     [][]Cell
@@ -10,18 +11,19 @@ type Grid struct {
 
 // Heading is the head of a column.
 type Heading struct {
-	Text   string // with the unit in which the values are shown
+	Text   string // with the unit of the values
 	Help   string // what is counted or measured
-	Number bool   // the values are numbers, or text that has an order of numbers
+	Number bool   // the values are numbers, or text that sorts as numbers
 }
 
-// Cell is a value.
+// Cell is one value of a Grid.
 type Cell struct {
 	Text  string // as people read it
-	Value string // the exact number by which the cell is sorted, in the column's unit; "": by its text
+	Value string // the exact number to sort by, in the column's unit; "": sort by Text
 }
 
-// Grid lays the table out: the columns that people see, or with all every one.
+// Grid lays the table out: the columns for people, or all of them if all is
+// set.
 func (t *Table) Grid(all bool) *Grid {
 	g := &Grid{}
 	shown := t.shown()
@@ -51,19 +53,20 @@ func (t *Table) Grid(all bool) *Grid {
 	return g
 }
 
-// Deviation is a published number beside ours.
+// Deviation is a published number beside the table's own.
 type Deviation struct {
 	At         string  // the row, in words
 	Quantity   string  // the column
-	Here       string  // ours, as people read it
-	Published  string  // likewise
-	Text       string  // the distance, likewise
+	Here       string  // the table's value, as people read it
+	Published  string  // the published value, as people read it
+	Text       string  // the distance, as people read it
 	Off        float64 // the distance: (ours - published) / published, or of shares ours - published
 	Source     string  // with the note
-	Calibrated bool    // a parameter was set by it: it predicts nothing
+	Calibrated bool    // a parameter was set by it, so ours is no prediction
 }
 
-// Deviations are the published numbers that the table has rows for, each once.
+// Deviations returns the published numbers that have rows in the table, each
+// once.
 func (t *Table) Deviations() (list []Deviation) {
 	t.eachPublished(func(row int, p *Published, at int) {
 		c := t.Columns[at]
@@ -77,7 +80,7 @@ func (t *Table) Deviations() (list []Deviation) {
 		if f, known := off.(float64); known {
 			d.Off = f
 		}
-		for _, o := range list { // rows may differ in what the number does not depend on
+		for _, o := range list { // rows may differ in columns that the number does not depend on
 			if o.At == d.At && o.Quantity == d.Quantity && o.Here == d.Here && o.Source == d.Source {
 				return
 			}
@@ -87,7 +90,7 @@ func (t *Table) Deviations() (list []Deviation) {
 	return list
 }
 
-// DeviationGrid lays deviations out, those that are not predicted marked.
+// DeviationGrid lays deviations out, and marks the calibrated ones.
 func DeviationGrid(list []Deviation) *Grid {
 	g := &Grid{Headings: []Heading{
 		{Text: "at"},

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Select returns the table with only the named columns, in the order given. It
-// is an error if one does not exist.
+// Select returns the table with only the named columns, in the given order. A
+// column that does not exist is an error.
 func (t *Table) Select(names ...string) (*Table, error) {
 	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes, Origin: t.Origin, Published: t.Published}
 	from := make([]int, len(names))
@@ -29,7 +29,8 @@ func (t *Table) Select(names ...string) (*Table, error) {
 	return out, nil
 }
 
-// With returns the table with more columns, which have the same values in every row.
+// With returns the table with additional columns. Every row has the same values
+// in them.
 func (t *Table) With(columns []Column, values []any) *Table {
 	out := *t
 	out.Columns = slices.Concat(t.Columns, columns)
@@ -44,10 +45,10 @@ func (t *Table) With(columns []Column, values []any) *Table {
 	return &out
 }
 
-// Join is one long table of several with the same columns: the rows of each
-// stand behind its own values of more columns, values[i] those of tables[i].
-// Title and notes are those of the first. It panics if the tables have other
-// columns: a programmer's mistake.
+// Join returns one long table from several with the same columns. Each row
+// begins with the values of additional columns: values[i] for the rows of
+// tables[i]. Title and notes come from the first table. Join panics if the
+// tables have different columns: a programmer's mistake.
 func Join(columns []Column, values [][]any, tables []*Table) *Table {
 	out := &Table{Title: tables[0].Title, Notes: tables[0].Notes, Columns: slices.Concat(columns, tables[0].Columns)}
 	for i, t := range tables {
@@ -65,7 +66,7 @@ func Join(columns []Column, values [][]any, tables []*Table) *Table {
 	return out
 }
 
-// CheckImage reports whether PlotFile can draw a file of that name.
+// CheckImage returns an error if PlotFile cannot draw a file with that name.
 func CheckImage(name string) error {
 	if ext := filepath.Ext(name); ext != ".svg" && ext != ".png" {
 		return fmt.Errorf("cannot draw %q files, want a name that ends in one of %s", ext, imageTypes)

@@ -12,9 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Decode reads a value of the column as JSON has it: the inverse of what
-// [Table.Write] writes, to the last picosecond. It is an error if the text is
-// no value of the column's kind.
+// Decode reads a value of the column from JSON. It is the inverse of
+// [Table.Write], to the last picosecond. A text that is no value of the
+// column's kind is an error.
 func (c Column) Decode(text json.RawMessage) (any, error) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
@@ -72,7 +72,7 @@ func parseTime(digits string, unit sim.Time) (sim.Time, error) {
 	return sim.Time(n), err //nolint:gosec // 63 bits
 }
 
-// longestShown is how much of a wrong value an error shows, bytes.
+// longestShown is how many bytes of a wrong value an error shows.
 const longestShown = 40
 
 func shortened(text []byte) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Whatever a table writes as JSON comes back as it was.
+// Every value that a table writes as JSON is read back unchanged.
 func TestDecodeIsTheInverseOfJSON(t *testing.T) {
 	columns := []Column{
 		{Name: "a"},

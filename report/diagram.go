@@ -16,15 +16,15 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Diagram is a drawing of things that are joined, such as a network. Places are
-// in points, x to the right and y up.
+// Diagram is a drawing of boxes and wires, such as a network. Places are in
+// points, x to the right and y up.
 type Diagram struct {
 	Title   string
-	Caption []string // below the picture, a paragraph each
-	Boxes   []Box    // those behind first
+	Caption []string // below the picture, one paragraph each
+	Boxes   []Box    // background boxes first
 	Wires   []Wire   // below the boxes' labels and above the boxes
-	Kinds   []string // what wires without a load are, by their Kind, for the legend
-	Load    string   // what the colours of loads say; "": no wire has one
+	Kinds   []string // names of the wires without a load, by their Kind, for the legend
+	Load    string   // legend for the colours of loads; "": no wire has a load
 	Full    float64  // load of the darkest colour, above 0 to 1; 0: 1
 }
 
@@ -32,14 +32,15 @@ type Diagram struct {
 type Box struct {
 	X, Y, Width, Height float64 // of its lower left corner
 	Label               string
-	Small               bool // its label is, and stands in the middle; else at the upper edge
-	Accent              bool // it stands out
+	Small               bool // small label in the middle; otherwise at the upper edge
+	Accent              bool // highlighted
 }
 
-// Wire is a line from place to place.
+// Wire is a line between two places.
 type Wire struct {
 	Path [][2]float64
-	// Load is from 0 to 1; below 0 the wire has none, and the colour of its kind.
+	// Load is from 0 to 1. Below 0 the wire has no load, and the colour of
+	// its kind.
 	Load float64
 	Kind int
 }
@@ -61,14 +62,14 @@ const (
 	wireWidth   vg.Length = 1.5
 	scaleWidth  vg.Length = 200
 	scaleHeight vg.Length = 9
-	leastWidth  vg.Length = 420 // so that title and caption have room
+	leastWidth  vg.Length = 420 // room for title and caption
 	mostWidth             = 14000
 	diagramDPI            = 150
 	mostPixels            = 60e6
 )
 
-// loadColours are those of loads 0, 1/4, 1/2, 3/4 and 1: from light to dark, so
-// that they can be told apart without seeing colours.
+// loadColours are the colours of the loads 0, 1/4, 1/2, 3/4 and 1. They go from
+// light to dark, so that they can be distinguished without colour vision.
 var loadColours = []color.RGBA{
 	{0xD8, 0xDE, 0xE6, 0xFF}, {0xF6, 0xC9, 0x6B, 0xFF}, {0xEE, 0x8A, 0x2E, 0xFF}, {0xC8, 0x3B, 0x1E, 0xFF}, {0x5E, 0x06, 0x1C, 0xFF},
 }
@@ -79,7 +80,7 @@ var (
 	boxLine    = color.Gray{0xA0}
 )
 
-// loadColour is the colour of a load.
+// loadColour returns the colour of a load.
 func loadColour(load float64) color.RGBA {
 	at := max(0, min(1, load)) * float64(len(loadColours)-1)
 	i := min(int(at), len(loadColours)-2)
@@ -95,7 +96,7 @@ func (d *Diagram) full() float64 {
 	return d.Full
 }
 
-// bounds are those of all boxes and wires.
+// bounds returns the bounds of all boxes and wires.
 func (d *Diagram) bounds() (low, high vg.Point) {
 	low, high = vg.Point{X: vg.Inch * 1e6, Y: vg.Inch * 1e6}, vg.Point{X: -vg.Inch * 1e6, Y: -vg.Inch * 1e6}
 	take := func(x, y float64) {
@@ -165,7 +166,8 @@ func (d *Diagram) write(w io.Writer, extension string) error {
 	return err
 }
 
-// legend explains the colours of wires, from a place to the right.
+// legend explains the colours of wires. It begins at a place and extends to the
+// right.
 func (d *Diagram) legend(c *draw.Canvas, at vg.Point) {
 	if d.Load != "" {
 		const steps = 50

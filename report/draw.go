@@ -16,8 +16,8 @@ import (
 	stdfont "golang.org/x/image/font"
 )
 
-// palette is that of Okabe and Ito, which people with any kind of colour vision
-// can tell apart; its yellow is left out, being pale on white.
+// palette is the palette of Okabe and Ito, which people with any kind of colour
+// vision can distinguish. Its yellow is left out: it is too pale on white.
 var palette = []color.RGBA{
 	{0x00, 0x72, 0xB2, 0xFF}, // blue
 	{0xD5, 0x5E, 0x00, 0xFF}, // vermilion
@@ -28,8 +28,8 @@ var palette = []color.RGBA{
 	{0x00, 0x00, 0x00, 0xFF}, // black
 }
 
-// Markers differ as well as colours, for print without colour. Corners are in
-// units of the marker's radius.
+// shapes are the markers. They differ, so that curves can be distinguished
+// without colour. Corners are in units of the marker's radius.
 var shapes = []shape{
 	{},
 	{{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}},
@@ -78,9 +78,9 @@ const (
 	gutter       vg.Length = 14
 	markerRadius vg.Length = 2.6
 	lineWidth    vg.Length = 1.4
-	rim          vg.Length = 2.2 // that shows of what lies below another curve
-	hollow       vg.Length = 1.8 // by which the marker of a published number is larger
-	margins      vg.Length = 48  // of a panel, for ticks and the label of the axis
+	rim          vg.Length = 2.2 // visible edge of a curve below another
+	hollow       vg.Length = 1.8 // how much larger the marker of a published number is
+	margins      vg.Length = 48  // of a panel, for ticks and the axis label
 	thumbWidth   vg.Length = 24
 )
 
@@ -100,7 +100,7 @@ var (
 	captionStyle = style(8.5, stdfont.WeightNormal, faint)
 )
 
-// grid returns the numbers of panels side by side and above each other.
+// grid returns the number of panel columns and rows.
 func (f *figure) grid() (columns, rows int) {
 	columns = min(len(f.panels), 2)
 	if len(f.panels) > 4 {
@@ -143,7 +143,7 @@ func (f *figure) footHeight() vg.Length {
 
 func lineHeight(s text.Style) vg.Length { return s.Font.Size * 1.45 }
 
-// plotSize is about the size of a panel without ticks and labels.
+// plotSize returns the approximate size of a panel without ticks and labels.
 func (f *figure) plotSize() (width, height vg.Length) {
 	if len(f.panels) == 1 {
 		return singleWidth - margins, singleHeight - margins
@@ -151,13 +151,13 @@ func (f *figure) plotSize() (width, height vg.Length) {
 	return panelWidth - margins, panelHeight - margins
 }
 
-// titleLines breaks the title to the width of the figure.
+// titleLines wraps the title to the width of the figure.
 func (f *figure) titleLines() []string {
 	width, _ := f.bodySize()
 	return broken(titleStyle, f.Title, width)
 }
 
-// captionLines breaks the caption and the notes to the width of the figure.
+// captionLines wraps the caption and the notes to the width of the figure.
 func (f *figure) captionLines() (result []string) {
 	width, _ := f.bodySize()
 	for _, text := range append([]string{f.Caption}, f.notes...) {
@@ -166,13 +166,12 @@ func (f *figure) captionLines() (result []string) {
 	return result
 }
 
-// wider is how much wider a text may be than measured: who looks at an SVG may
-// have no Liberation Sans, and DejaVu Sans is the widest that is shown in its
-// place.
+// wider is how much wider than measured a text may be. The reader of an SVG may
+// not have Liberation Sans. DejaVu Sans is the widest common replacement.
 const wider = 1.18
 
-// broken breaks a text into lines of a width: between words, or within one that
-// is too long by itself.
+// broken wraps a text to a width: between words, or inside a word that is too
+// long for a line.
 func broken(style text.Style, text string, width vg.Length) (lines []string) {
 	width /= wider
 	line := ""
@@ -198,8 +197,8 @@ func broken(style text.Style, text string, width vg.Length) (lines []string) {
 	return lines
 }
 
-// legendRows breaks the legend to the width of the figure. One nameless series
-// needs none.
+// legendRows wraps the legend to the width of the figure. A single nameless
+// series needs no legend.
 func (f *figure) legendRows() [][]*curve {
 	if len(f.series) == 1 && f.series[0].name == "" {
 		return nil
@@ -221,7 +220,8 @@ func (f *figure) legendRows() [][]*curve {
 
 func legendWidth(c *curve) vg.Length { return thumbWidth + 5 + labelStyle.Width(c.called()) + 14 }
 
-// called is the name of a curve in the legend, which there is for others if it has none.
+// called returns the name of a curve in the legend, also for a nameless curve
+// beside others.
 func (c *curve) called() string {
 	if c.name == "" {
 		return "here"
@@ -280,7 +280,7 @@ func (f *figure) drawPanels(c draw.Canvas) {
 	}
 }
 
-// level gives the titles of a row of panels as many lines as the longest has.
+// level gives all titles in a row of panels the same number of lines.
 func level(row []*plot.Plot) {
 	most := ""
 	for _, p := range row {
@@ -295,14 +295,14 @@ func level(row []*plot.Plot) {
 	}
 }
 
-// panelLines are those of the title of a panel.
+// panelLines returns the lines of a panel's title.
 func (f *figure) panelLines(p *panel) []string {
 	width, _ := f.plotSize()
 	return broken(panelStyle, p.name, width)
 }
 
-// drawTitle writes the title of a panel above the area of its data, so that it
-// is as high as those beside it.
+// drawTitle writes the title of a panel above its data area, level with the
+// titles beside it.
 func (f *figure) drawTitle(p *panel, data draw.Canvas) {
 	centred := panelStyle
 	centred.XAlign = draw.XCenter
@@ -315,12 +315,12 @@ func (f *figure) drawTitle(p *panel, data draw.Canvas) {
 
 const titlePadding vg.Length = 6
 
-// plot sets up one panel; inner panels leave out the labels of the axes, which all
-// share.
+// plot sets up one panel. Inner panels have no axis labels: all panels share
+// them.
 func (f *figure) plot(p *panel, leftmost, lowest bool) *plot.Plot {
 	out := plot.New()
 	out.BackgroundColor = nil
-	if n := len(f.panelLines(p)); n > 0 { // room, see drawTitle
+	if n := len(f.panelLines(p)); n > 0 { // room for drawTitle
 		out.Title.Text = " " + strings.Repeat("\n ", n-1)
 	}
 	out.Title.TextStyle = panelStyle
@@ -339,7 +339,7 @@ func (f *figure) plot(p *panel, leftmost, lowest bool) *plot.Plot {
 	return out
 }
 
-// apply gives a gonum axis its looks.
+// apply sets the appearance of a gonum axis.
 func (a *axis) apply(g *plot.Axis, labelled bool) {
 	g.LineStyle = draw.LineStyle{Color: faint, Width: 0.6}
 	g.Padding = 0
@@ -367,10 +367,10 @@ func (c *curve) line() draw.LineStyle {
 	return s
 }
 
-// mark draws a marker on a white rim that sets it off from lines.
+// mark draws a marker on a white rim, which separates it from lines.
 func (c *curve) mark(on *draw.Canvas, at vg.Point, radius vg.Length) {
 	outline := shapes[c.style%len(shapes)]
-	if c.published { // a ring, so that what lies below is seen
+	if c.published { // a ring does not hide what lies below
 		radius += hollow
 		for _, s := range []draw.LineStyle{{Color: color.White, Width: 2.6}, {Color: c.color(), Width: 1.2}} {
 			on.SetLineStyle(s)
@@ -384,8 +384,8 @@ func (c *curve) mark(on *draw.Canvas, at vg.Point, radius vg.Length) {
 	on.Fill(outline.path(at, radius))
 }
 
-// Plot implements gonum's Plotter. Where curves lie above each other the lower
-// ones are drawn wider, so that all are seen.
+// Plot implements gonum's Plotter. Where curves overlap, the lower ones are
+// drawn wider, so that all are visible.
 func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 	if c.places > 0 {
 		c.drawBars(&on, p)
@@ -393,7 +393,7 @@ func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 	}
 	points := c.paper(on, p)
 	covered := make([]int, len(points))
-	between := make([]int, len(points)) // on the way to the next point
+	between := make([]int, len(points)) // between a point and the next one
 	for _, other := range c.above {
 		if other.published {
 			continue
@@ -425,7 +425,7 @@ func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// paper is where the points are on the canvas.
+// paper returns the points in canvas coordinates.
 func (c *curve) paper(on draw.Canvas, p *plot.Plot) []vg.Point {
 	x, y := p.Transforms(&on)
 	points := make([]vg.Point, len(c.points))
@@ -435,10 +435,10 @@ func (c *curve) paper(on draw.Canvas, p *plot.Plot) []vg.Point {
 	return points
 }
 
-// broken reports whether a value is drawn beyond the break of the axis.
+// broken reports whether a value lies beyond the break of the axis.
 func (a *axis) broken(f float64) bool { return a.zero > 0 && f == 0 }
 
-// nearest returns the index of a point that cannot be told from another, -1 if there is none.
+// nearest returns the index of a point that looks the same as at, or -1.
 func nearest(points []vg.Point, at vg.Point) int {
 	for i, p := range points {
 		if math.Hypot(float64(p.X-at.X), float64(p.Y-at.Y)) < float64(lineWidth) {
@@ -448,7 +448,7 @@ func nearest(points []vg.Point, at vg.Point) int {
 	return -1
 }
 
-// thumbnail draws a sample of the line and its name from at to the right.
+// thumbnail draws a sample of the line and its name to the right of at.
 func (c *curve) thumbnail(on *draw.Canvas, at vg.Point) {
 	middle := at.Y + labelStyle.Font.Size*0.5
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// People read scaled numbers with their units at the head; programs read exact
-// ones with the unit in the key.
+// People read scaled numbers with the unit in the heading. Programs read exact
+// numbers with the unit in the key.
 func ExampleTable_Write() {
 	t := report.New(
 		report.Column{Name: "mode", Help: "who answers"},

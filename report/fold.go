@@ -9,15 +9,14 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Narrow is a writer whose reader sees so many characters side by side: a
-// terminal. Tables are folded to that; what another writer gets has lines of
-// any length.
+// Narrow is a writer with a limited line width: a terminal. Tables are folded
+// to that width. Other writers get lines of any length.
 type Narrow interface {
 	io.Writer
-	Columns() int // 0: any number
+	Columns() int // 0: no limit
 }
 
-// widthOf is how long lines for a writer may be, 0: as long as they are.
+// widthOf returns the maximum line length of a writer, 0 for no limit.
 func widthOf(w io.Writer) int {
 	if n, is := w.(Narrow); is {
 		return n.Columns()
@@ -25,7 +24,7 @@ func widthOf(w io.Writer) int {
 	return 0
 }
 
-// Buffer collects text for a writer, as wide as that is.
+// Buffer collects text for a writer, and has the same width.
 type Buffer struct {
 	bytes.Buffer
 	columns int
@@ -34,25 +33,25 @@ type Buffer struct {
 // NewBuffer returns an empty buffer for a writer.
 func NewBuffer(w io.Writer) *Buffer { return &Buffer{columns: widthOf(w)} }
 
-// Columns is that of the writer.
+// Columns returns the width of the writer.
 func (b *Buffer) Columns() int { return b.columns }
 
-// leastText is the width below which no column of text is broken.
+// leastText is the minimum width of a text column that may be wrapped.
 const leastText = 16
 
 // columnGap is the space behind each column.
 const columnGap = 2
 
-// part is some columns of a table that stand side by side.
+// part is a group of columns that are printed side by side.
 type part struct {
 	columns []int
-	widest  int // of a column of text that is broken; 0: none
+	widest  int // width of a wrapped text column; 0: none is wrapped
 }
 
-// fold divides the columns of a table into parts that are not wider than a
-// line. Each begins with the columns by which rows differ, unless these take
-// more than half of it. A column that is too wide by itself stands alone behind
-// them, with its text broken.
+// fold divides the columns of a table into parts that fit a line. Each part
+// begins with the columns that distinguish the rows, unless these take more
+// than half of the line. A single column that is too wide follows them alone,
+// with its text wrapped.
 func (t *Table) fold(shown []int, width int) []part {
 	if width <= 0 {
 		return []part{{columns: shown}}
@@ -80,7 +79,7 @@ func (t *Table) fold(shown []int, width int) []part {
 	return append(parts, current)
 }
 
-// widths are those of columns, with the space behind them.
+// widths returns the widths of columns, with the gap behind each.
 func (t *Table) widths(shown []int) []int {
 	widths := make([]int, len(shown))
 	for k, i := range shown {
@@ -94,8 +93,8 @@ func (t *Table) widths(shown []int) []int {
 	return widths
 }
 
-// telling is the least number of columns, from the first on, by which all rows
-// differ; 0 for a single row, and all but one if rows are equal.
+// telling returns the smallest number of leading columns that distinguish all
+// rows. It is 0 for a single row, and all columns but one if rows are equal.
 func (t *Table) telling(shown []int) int {
 	if len(t.rows) < 2 {
 		return 0
@@ -116,7 +115,7 @@ func (t *Table) telling(shown []int) int {
 	return len(shown) - 1
 }
 
-// wrapped is a line of words in lines of a width.
+// wrapped wraps a line between words to a width.
 func wrapped(line string, width int) string {
 	if width <= 0 || text.StringWidth(line) <= width {
 		return line

@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// terminal is a writer of so many columns.
+// terminal is a writer with a limited width.
 type terminal struct {
 	bytes.Buffer
 	columns int
@@ -27,8 +27,9 @@ func printed(t require.TestingT, table *Table, width int) string {
 	return to.String()
 }
 
-// The columns that tell rows apart stand before each part of a table that is
-// too wide; a text that is too long is broken between words.
+// A table that is too wide is folded into parts. Each part begins with the
+// columns that distinguish the rows. A text that is too long is wrapped between
+// words.
 func TestFold(t *testing.T) {
 	table := New(Column{Name: "profile"}, Column{Name: "ranks", Kind: Count}, Column{Name: "first", Unit: "ns", Kind: Duration}, Column{Name: "second", Unit: "ns", Kind: Duration}, Column{Name: "why"})
 	table.Title, table.Notes = "a table that is wide", []string{"below it a note"}
@@ -66,8 +67,8 @@ below it a note
 `, printed(t, table, 36))
 }
 
-// Whatever the table: no line is wider than the terminal if no column is, every
-// cell is there, and folding is a matter of text only.
+// For any table: no line is wider than the terminal unless a column is. Every
+// cell is there. Folding changes only the text format.
 func TestFoldKeepsCells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(40, 120).Draw(t, "width")

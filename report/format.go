@@ -18,22 +18,23 @@ import (
 // Format is a way to write a table.
 type Format string
 
-// Formats that [Table.Write] knows.
+// Formats of [Table.Write].
 const (
 	TextFormat     Format = "table"    // aligned, for a terminal
 	MarkdownFormat Format = "markdown" // the same numbers, for a document
 	CSVFormat      Format = "csv"      // a header of keys, then exact values
-	// an array of objects, keys in column order; below "rows", between
-	// "provenance" and a digest, if the table has an origin
+	// an array of objects, with keys in column order; if the table has an
+	// origin, an object with the array as "rows", between "provenance" and
+	// a digest
 	JSONFormat    Format = "json"
 	NDJSONFormat  Format = "ndjson"  // one object a line
-	ParquetFormat Format = "parquet" // columns, for pandas and databases; bytes, no text
+	ParquetFormat Format = "parquet" // columns, for pandas and databases; binary
 )
 
-// Formats lists the formats in the order of the help text.
+// Formats lists the formats in the order for the help text.
 var Formats = []Format{TextFormat, MarkdownFormat, CSVFormat, JSONFormat, NDJSONFormat, ParquetFormat}
 
-// ParseFormat returns the format of that name; the error lists those there are.
+// ParseFormat returns the format with that name. The error lists all formats.
 func ParseFormat(name string) (Format, error) {
 	var names []string
 	for _, f := range Formats {
@@ -45,8 +46,8 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("unknown format %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
-// Write writes t in the given format. Title, answer and notes go into text and
-// Markdown only. Text for a [Narrow] writer is folded to its width.
+// Write writes t in the given format. Only text and Markdown have title, answer
+// and notes. Text for a [Narrow] writer is folded to its width.
 func (t *Table) Write(w io.Writer, f Format) error {
 	var out []byte
 	var err error
@@ -158,7 +159,7 @@ func (t *Table) json(opening, separator, closing string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeString writes s as JSON with < and & as they are.
+// writeString writes s as JSON, and does not escape < and &.
 func writeString(out *bytes.Buffer, s string) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
@@ -169,7 +170,7 @@ func writeString(out *bytes.Buffer, s string) error {
 	return nil
 }
 
-// exact returns a value for programs: it reads back as what it was.
+// exact returns a value for programs, which reads back unchanged.
 func exact(c Column, v any) string {
 	switch v := v.(type) {
 	case string:
@@ -188,7 +189,8 @@ func exact(c Column, v any) string {
 	return ""
 }
 
-// exactNumber writes digits rather than powers of ten where people would, and no sign before 0.
+// exactNumber prefers digits to powers of ten where people do, and writes no
+// sign before 0.
 func exactNumber(v float64) string {
 	if v == 0 {
 		return "0"
@@ -199,12 +201,13 @@ func exactNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// ExactNanoseconds is a time as JSON has it: a number of nanoseconds with no digit lost.
+// ExactNanoseconds returns a time as JSON: a number of nanoseconds with all its
+// digits.
 func ExactNanoseconds(t sim.Time) json.RawMessage {
 	return json.RawMessage(exactTime(t, sim.Nanosecond))
 }
 
-// exactTime returns t as a decimal number of units, with no digit lost.
+// exactTime returns t as a decimal number of units, with all its digits.
 func exactTime(t, unit sim.Time) string {
 	s := strconv.FormatInt(int64(t/unit), 10)
 	rest := t % unit

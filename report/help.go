@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// helpWidth is the number of characters a line of help has at most.
+// helpWidth is the maximum number of characters in a line of help.
 const helpWidth = 100
 
-// WriteHelp writes what each column means: the key in CSV and JSON, the kind and
-// the sentence of its Help, wrapped and aligned.
+// WriteHelp describes each column: its key in CSV and JSON, its kind and its
+// Help, wrapped and aligned.
 func WriteHelp(w io.Writer, columns []Column) error {
 	keys, kinds := 0, 0
 	for _, c := range columns {

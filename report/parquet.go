@@ -30,12 +30,12 @@ const (
 	parquetVersion = 1
 )
 
-// parquet writes the rows as a Parquet file of one row group, not compressed: a
-// column for each of the table, in its order, named by its key. Texts are
-// strings, counts and sizes integers, yes and no booleans, all others doubles
-// in the unit of the key; a row without a value has none there. Unit, kind and
-// help stand in the metadata of each column, those of all columns, the title
-// and what produced the table in that of the file.
+// parquet writes the rows as an uncompressed Parquet file of one row group. It
+// has the table's columns in order, named by their keys. Texts are strings,
+// counts and sizes integers, flags booleans, and all others doubles in the unit
+// of the key. A missing value is null. The metadata of each column has its
+// unit, kind and help. The metadata of the file has the same for all columns,
+// the title, and the origin of the table.
 func (t *Table) parquet() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(parquetMagic)
@@ -62,7 +62,8 @@ type chunk struct {
 	page      []byte
 }
 
-// chunk makes the page of a column: its header, which rows have a value, the values.
+// chunk makes the page of a column: the header, the levels (which rows have a
+// value), and the values.
 func (t *Table) chunk(column int, at int64) chunk {
 	c := t.Columns[column]
 	k := chunk{at: at, converted: -1}
@@ -124,14 +125,15 @@ func (t *Table) chunk(column int, at int64) chunk {
 	return k
 }
 
-// appendText appends a text with its length; what is no UTF-8 is as JSON has it.
+// appendText appends a text with its length. Invalid UTF-8 is replaced as in
+// JSON.
 func appendText(to []byte, text string) []byte {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return append(binary.LittleEndian.AppendUint32(to, uint32(len(text))), text...) //nolint:gosec // a text of a table
 }
 
-// runLengths says in runs of levels of one bit which rows have a value (the RLE
-// encoding of the format).
+// runLengths encodes which rows have a value, as runs of one-bit levels (the
+// RLE encoding of the format).
 func runLengths(there []bool) (out []byte) {
 	for i := 0; i < len(there); {
 		j := i
@@ -149,7 +151,7 @@ func runLengths(there []bool) (out []byte) {
 	return out
 }
 
-// columnInfo is what the metadata say of a column.
+// columnInfo is the metadata of a column.
 type columnInfo struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"`
@@ -231,7 +233,7 @@ func (k *chunk) describe(h *thrift, c columnInfo, rows int) {
 	h.i64(9, k.at)
 }
 
-// checkBinary refuses a terminal as the reader of bytes.
+// checkBinary refuses to write binary data to a terminal.
 func checkBinary(columns int) error {
 	if columns > 0 {
 		return fmt.Errorf("%s is no text for a terminal: send it into a file, such as > result.parquet", ParquetFormat)

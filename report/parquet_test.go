@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A library that is not ours reads every value back, with name, unit and help of its column.
+// An independent library reads every value back, with name, unit and help of
+// its column.
 func TestParquetIsReadBack(t *testing.T) {
 	columns := []Column{
 		{Name: "mode", Help: "what is compared"},
@@ -70,14 +71,14 @@ func TestParquetIsReadBack(t *testing.T) {
 	})
 }
 
-// made is where the table of the test comes from.
+// made is the origin of the test's table.
 type made struct{}
 
 func (made) Lines() []string              { return []string{"by me"} }
 func (made) MarshalJSON() ([]byte, error) { return []byte(`{"by":"me"}`), nil }
 
-// readBack is a value of the library as a table has it; times are doubles
-// there, of which the wanted one is taken if they are the same.
+// readBack converts a value of the library to a value of the table. Times are
+// doubles there; it returns want if the double is the same.
 func readBack(c Column, want any, v parquet.Value) any {
 	if v.IsNull() {
 		return nil
@@ -100,7 +101,7 @@ func readBack(c Column, want any, v parquet.Value) any {
 	return v.Double()
 }
 
-// A terminal gets no bytes.
+// A terminal gets no binary data.
 func TestParquetIsNotForTerminals(t *testing.T) {
 	table := New(Column{Name: "a"})
 	out := &narrowBuffer{}
@@ -112,7 +113,8 @@ type narrowBuffer struct{ bytes.Buffer }
 
 func (*narrowBuffer) Columns() int { return 80 }
 
-// A text that is no UTF-8, such as the name of a file, is one that every reader takes.
+// A text with invalid UTF-8, such as a file name, becomes valid for every
+// reader.
 func TestParquetTextsAreUTF8(t *testing.T) {
 	table := New(Column{Name: "file"})
 	table.Add("a\xffb")

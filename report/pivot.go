@@ -5,29 +5,30 @@ import (
 	"fmt"
 )
 
-// Pivot says how to lay out a long table for reading: one line for each
-// combination of Rows, one column for each value of Series.
+// Pivot lays out a long table for people: one line for each combination of
+// Rows, one column for each value of Series.
 type Pivot struct {
-	Rows   []string // columns that stay
-	Series string   // column whose values become columns
-	Value  string   // column that fills them
-	// Versus, if set, is the value of Series that the others are measured against:
-	// for each of them a column is added with the Value of Versus divided by its
-	// own, so that 2× means twice as fast if Value is a time. Its type is that of the
-	// column's values.
+	Rows   []string // columns to keep
+	Series string   // the column whose values become columns
+	Value  string   // the column that fills them
+	// Versus, if set, is the value of Series to compare the others with.
+	// For each other value a ratio column is added: Value of Versus divided
+	// by its own Value. If Value is a time, 2× means twice as fast. Versus
+	// has the type of the column's values.
 	Versus any
-	// Order are values of Series in the order of their columns, also of those
-	// that the table does not have. Others stand behind them, in the order of
-	// their first appearance.
+	// Order gives the order of the columns by values of Series. It may have
+	// values that the table does not have. Other values follow in the order
+	// of their first appearance.
 	Order []any
-	// Called, if not nil, is what the column of a value of Series is called, "" for its own text.
+	// Called, if not nil, names the column of a value of Series; "": the
+	// value's own text.
 	Called func(series any) string
 }
 
-// Pivot returns t laid out as p says, columns in the order of p.Order, and
-// these and rows else in the order of their first appearance. It is an error if
-// a column does not exist, if Versus is not a value of Series or if two rows
-// want the same place.
+// Pivot returns t laid out as p describes. Columns follow p.Order. Other
+// columns, and rows, are in the order of their first appearance. It is an error
+// if a column does not exist, if Versus is not a value of Series, or if two
+// rows need the same cell.
 func (t *Table) Pivot(p Pivot) (*Table, error) {
 	series, err := t.column(p.Series)
 	if err != nil {
@@ -78,7 +79,7 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 	return out, nil
 }
 
-// versusColumns are the columns of ratios behind those of the values.
+// versusColumns returns the ratio columns, which follow the columns of values.
 func versusColumns(values []string, base int) []Column {
 	var columns []Column
 	for i, name := range values {
@@ -92,7 +93,7 @@ func versusColumns(values []string, base int) []Column {
 	return columns
 }
 
-// fill puts the values of t where they belong in out.
+// fill puts the values of t into the cells of out.
 func (t *Table) fill(out *Table, keep []int, series, value int, names []any) error {
 	places := map[string]int{}
 	for _, row := range t.rows {
@@ -116,7 +117,7 @@ func (t *Table) fill(out *Table, keep []int, series, value int, names []any) err
 	return nil
 }
 
-// compare fills the columns of ratios behind the n columns of values.
+// compare fills the ratio columns behind the n columns of values.
 func (t *Table) compare(first, n, base int) {
 	for _, row := range t.rows {
 		at := first + n
@@ -145,8 +146,8 @@ func (t *Table) distinct(column int) []any {
 	return values
 }
 
-// ordered returns the distinct values of a column: those of first that it has,
-// then the others as they appear.
+// ordered returns the distinct values of a column: first those of first that
+// occur, then the others as they appear.
 func (t *Table) ordered(column int, first []any) (values []any) {
 	there := t.distinct(column)
 	for _, v := range first {

@@ -18,41 +18,41 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Plot says what of a table to draw: one line for each value of Series, one panel
-// for each value of Facet. Columns are given by name or key; Facet may name several,
-// separated by commas, for one panel for each combination.
+// Plot describes a drawing of a table: one line for each value of Series, one
+// panel for each value of Facet. Columns are given by name or key. Facet may
+// name several, separated by commas, for one panel for each combination.
 type Plot struct {
 	Title   string
-	Caption string // below the picture: where the numbers come from
-	// columns of numbers; X may be one of texts: names side by side, points
-	// without lines
+	Caption string // below the picture: the source of the numbers
+	// columns of numbers; X may be a text column: names side by side, and
+	// points without lines
 	X, Y   string
 	Series string // "": one line
 	Facet  string // "": one panel
 	LogX   bool
 	LogY   bool
-	// Stack are columns whose values add up to that of Y: bars show their
-	// shares of it, the first lowest; X needs values of one column's rows that
-	// lie apart, Series is not looked at.
+	// Stack are columns whose values add up to Y. Bars show their shares of Y,
+	// the first one lowest. The values of X must lie apart, so that the bars
+	// have room. Series is ignored.
 	Stack []string
-	// Place says where a published number of a column is drawn, in the units of
-	// the axes: value returns our numbers of its row. Numbers of the column of
-	// Y need no entry. Those of other columns that have none stand in the
-	// caption only.
+	// Place gives the position of a published number of a column, in the
+	// units of the axes. The function value returns our numbers of its row.
+	// The column Y needs no entry. Numbers of other columns without an
+	// entry are only in the caption.
 	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
 }
 
-// imageTypes are the file name endings [Table.PlotFile] accepts.
+// imageTypes are the file name extensions of [Table.PlotFile].
 const imageTypes = ".svg, .png"
 
-// pngDPI is the resolution of PNG files, fit for print at the size of a column.
+// pngDPI is the resolution of PNG files, enough to print at column width.
 const pngDPI = 200
 
-// PlotFile draws p into a file; the ending of its name, .svg or .png, chooses the
-// format, another is an error. So is a column without numbers, a negative value
-// on a logarithmic axis, and two values for one point. Published numbers of the
-// table are drawn as hollow markers; they and what produced the table stand in
-// the caption.
+// PlotFile draws p into a file. The extension of its name selects the format,
+// .svg or .png; another extension is an error. Other errors are a column
+// without numbers, a negative value on a logarithmic axis, and two values for
+// one point. Published numbers are drawn as hollow markers. The caption has
+// them, and the origin of the table.
 func (t *Table) PlotFile(name string, p Plot) error {
 	extension := filepath.Ext(name)
 	if extension != ".svg" && extension != ".png" {
@@ -72,9 +72,8 @@ func (t *Table) PlotFile(name string, p Plot) error {
 	return nil
 }
 
-// SVG draws p as [Table.PlotFile] does, for a page: an element svg. What a page
-// says itself, published numbers and what produced the table, is not in the
-// caption.
+// SVG draws p like [Table.PlotFile], as an svg element for a page. The caption
+// leaves out what the page itself shows: published numbers and the origin.
 func (t *Table) SVG(p Plot) ([]byte, error) {
 	f, err := t.figure(p)
 	if err != nil {
@@ -85,7 +84,7 @@ func (t *Table) SVG(p Plot) ([]byte, error) {
 	if err := f.write(&picture, ".svg"); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
-	// before it are the declaration and a comment
+	// skip the declaration and a comment
 	_, element, found := bytes.Cut(picture.Bytes(), []byte("<svg"))
 	if !found {
 		return nil, errors.New("plot: the picture is no svg")
@@ -112,23 +111,23 @@ func (f *figure) write(w io.Writer, extension string) error {
 	return err
 }
 
-// fontFamily names the fonts of the same widths, for readers without the first.
+// fontFamily names fonts of the same widths, for readers without the first.
 const fontFamily = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
 // curve is one line of one panel.
 type curve struct {
 	name      string
-	style     int // index of the series, or of the mark
+	style     int // index of the series or mark
 	colour    int // index in the palette
 	published bool
 	points    []point
 	bars      []bar
-	places    int      // for stacks in a panel; 0: points
-	above     []*curve // those drawn later in the same panel
+	places    int      // number of stacks in a panel; 0: points
+	above     []*curve // curves drawn later in the same panel
 	axes      [2]*axis // x, y
 }
 
-// point is in the units of the columns.
+// point is a point in the units of the columns.
 type point struct{ x, y float64 }
 
 type panel struct {
@@ -197,7 +196,8 @@ func (t *Table) figure(p Plot) (*figure, error) {
 	return f, f.finish(t, left)
 }
 
-// finish fits the axes to what is there and writes the notes. left rows are not drawn.
+// finish fits the axes to the data and writes the notes. left is the number of
+// rows that are not drawn.
 func (f *figure) finish(t *Table, left int) error {
 	for _, a := range []*axis{&f.x, &f.y} {
 		low, high := a.low, a.high
@@ -269,7 +269,7 @@ func (f *figure) mark(t *Table, x int, series, facet []int) {
 	})
 }
 
-// add puts a row of the table on its curve. Rows without a value are not drawn.
+// add adds a row of the table to its curve. Rows without a value are not drawn.
 func (f *figure) add(t *Table, row, x, y int, series, facet string) (drawn bool, err error) {
 	values := t.rows[row]
 	px, errX := f.x.value(values[x])
@@ -305,7 +305,7 @@ func (t *Table) columns(list string) ([]int, error) {
 	return indices, nil
 }
 
-// name returns the values of the given columns of a row as people read them.
+// name returns the row's values in the given columns, as people read them.
 func (t *Table) name(row int, columns []int) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
@@ -324,8 +324,8 @@ func (f *figure) panel(name string) *panel {
 	return f.panels[len(f.panels)-1]
 }
 
-// style returns the series of that name, numbered by first appearance, so that it
-// looks the same in every panel.
+// style returns the series with that name. Series are numbered by first
+// appearance, so that each looks the same in every panel.
 func (f *figure) style(name string) *curve {
 	for _, c := range f.series {
 		if c.name == name {
@@ -363,7 +363,7 @@ func (f *figure) sort() error {
 	return nil
 }
 
-// whose says where a point belongs, as far as panel and series have names.
+// whose names the panel and series of a point, if they have names.
 func whose(names ...string) string {
 	for _, name := range names {
 		if name != "" {
@@ -373,31 +373,32 @@ func whose(names ...string) string {
 	return ""
 }
 
-// axis is a scale common to all panels.
+// axis is a scale shared by all panels.
 type axis struct {
 	column  Column
 	log     bool
 	upright bool
-	named   bool     // of texts
-	names   []string // which stand at 0, 1, 2, ...
+	named   bool     // the values are names
+	names   []string // placed at 0, 1, 2, ...
 	low     float64
 	high    float64
 	any     bool
-	binary  bool // values are powers of two: ticks are too
+	binary  bool // values and ticks are powers of two
 	unit    string
 	divisor float64
-	// on a logarithmic axis: where 0 is drawn, left of or below all else; 0:
-	// there is none
+	// on a logarithmic axis: the place of 0, left of or below all else; 0:
+	// none
 	zero   float64
 	nought bool      // a value is 0
-	length vg.Length // of the axis on paper, about
-	values []float64 // the first few different ones, fewValues + 1 at most
+	length vg.Length // approximate length of the axis on paper
+	values []float64 // the first different values, at most fewValues + 1
 }
 
-// fewValues is how many different values are marked themselves, and not what lies around them.
+// fewValues is how many different values get ticks of their own instead of
+// round numbers.
 const fewValues = 3
 
-// value returns v as a number that the axis can show.
+// value returns v as a number on the axis.
 func (a *axis) value(v any) (float64, error) {
 	if v == nil {
 		return 0, nil
@@ -432,10 +433,11 @@ func (a *axis) include(f float64) {
 	a.low, a.high, a.binary = min(a.low, f), max(a.high, f), a.binary && power
 }
 
-// breakRatio is how far below the smallest number of a logarithmic axis 0 is drawn.
+// breakRatio is the distance from 0 to the smallest number of a logarithmic
+// axis, as a ratio.
 const breakRatio = 4
 
-// at is where a value is drawn, in the units of the column.
+// at returns the place of a value, in the units of the column.
 func (a *axis) at(f float64) float64 {
 	if a.log && f == 0 {
 		return a.zero
@@ -443,13 +445,13 @@ func (a *axis) at(f float64) float64 {
 	return f
 }
 
-// fit chooses the unit and the range shown.
+// fit chooses the unit and the visible range.
 func (a *axis) fit() {
 	if a.named {
 		a.log, a.divisor, a.low, a.high = false, 1, -0.5, float64(len(a.names))-0.5
 		return
 	}
-	if !a.any { // nothing but zeros
+	if !a.any { // only zeros
 		a.log, a.any = false, true
 	}
 	a.unit, a.divisor = a.column.Unit, 1
@@ -485,13 +487,13 @@ func (a *axis) fit() {
 	a.high += margin
 	switch {
 	case a.low >= 0 && (a.upright || a.low < a.high/4):
-		a.low = 0 // a length on a linear axis must be in proportion
+		a.low = 0 // lengths on a linear axis must be in proportion
 	default:
 		a.low -= margin
 	}
 }
 
-// label is the text along the axis.
+// label returns the text along the axis.
 func (a *axis) label() string {
 	if a.unit == "" {
 		return a.column.title()

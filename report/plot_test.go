@@ -18,7 +18,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// drawn is the picture of a plot as SVG.
+// drawn returns a plot as SVG.
 func drawn(t *testing.T, table *Table, p Plot) string {
 	f, err := table.figure(p)
 	require.NoError(t, err)
@@ -35,7 +35,8 @@ func sizesTable(rows ...any) *Table {
 	return t
 }
 
-// A message without payload has a place on a logarithmic axis: left of the others, behind a break.
+// A message without payload has a place on a logarithmic axis: left of the
+// others, behind a break.
 func TestZeroOnLogarithmicAxis(t *testing.T) {
 	table := sizesTable("a", 4, 0, 5*sim.Nanosecond, "a", 4, 8, 6*sim.Nanosecond, "a", 4, 64, 7*sim.Nanosecond)
 	p := Plot{X: "bytes", Y: "time", LogX: true, LogY: true}
@@ -50,11 +51,12 @@ func TestZeroOnLogarithmicAxis(t *testing.T) {
 	require.Equal(t, []string{"0", "8", "16", "32", "64"}, labels, "nothing is marked between 0 and 8")
 	require.Contains(t, drawn(t, table, p), ">0<")
 	require.NotContains(t, drawn(t, sizesTable("a", 4, 8, 6*sim.Nanosecond), p), ">0<")
-	drawn(t, sizesTable("a", 4, 0, sim.Time(0)), p) // nothing else
+	drawn(t, sizesTable("a", 4, 0, sim.Time(0)), p) // only zero
 }
 
-// Texts stand side by side in their order, without lines between; what is
-// published stands at the same place. Of many every second is a line lower.
+// Names stand side by side in their order, without lines between points.
+// Published numbers stand at the same place. If there are many names, every
+// second is a line lower.
 func TestNamesAlongAnAxis(t *testing.T) {
 	table := sizesTable("b", 1, 8, 5*sim.Nanosecond, "a", 1, 8, 6*sim.Nanosecond)
 	require.NoError(t, table.SetPublished([]Published{{At: []Is{{Column: "mode", Value: "a"}}, Column: "time", Value: 7, Source: "X"}}))
@@ -82,7 +84,7 @@ func TestNamesAlongAnAxis(t *testing.T) {
 	require.Equal(t, []string{"a quite long name", "\nanother quite long name", "one more quite long name", "\nthe last quite long name"}, labels)
 }
 
-// Sizes that are no powers of two have even labels in binary units.
+// Sizes that are no powers of two have round labels in binary units.
 func TestEvenSizes(t *testing.T) {
 	var rows []any
 	for _, gib := range []int{3, 5, 6, 7} {
@@ -97,7 +99,7 @@ func TestEvenSizes(t *testing.T) {
 	require.Equal(t, []string{"3Gi", "4Gi", "5Gi", "6Gi", "7Gi"}, labels)
 }
 
-// What one thing is called of which there may be several.
+// Counted uses the singular for one.
 func TestCounted(t *testing.T) {
 	for many, one := range map[string]string{
 		"ranks": "rank", "HPUs": "HPU", "hpu cores": "hpu core", "ranks per node": "rank per node", "processes": "process", "loss": "loss", "turn": "turn", "clients": "client",
@@ -110,7 +112,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// Legends and panels say what a number counts.
+// Legends and panels name what a number counts.
 func TestNamesOfNumbers(t *testing.T) {
 	table := sizesTable("a", 4, 8, 5*sim.Nanosecond, "a", 8, 8, 6*sim.Nanosecond)
 	picture := drawn(t, table, Plot{X: "bytes", Y: "time", Series: "cores", Facet: "mode"})
@@ -118,8 +120,8 @@ func TestNamesOfNumbers(t *testing.T) {
 	require.Contains(t, picture, ">8 HPUs<")
 }
 
-// A stack shows shares of a column, in the order of its parts; those without a
-// length are left out, and parts that do not add up are an error.
+// A stack shows shares of a column, in the order of its parts. Parts of zero
+// length are left out. Parts that do not add up are an error.
 func TestStack(t *testing.T) {
 	table := New(Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "ns", Kind: Duration}, Column{Name: "work", Unit: "us", Kind: Duration},
 		Column{Name: "nothing", Unit: "ns", Kind: Duration}, Column{Name: "wait", Unit: "ns", Kind: Duration})
@@ -131,7 +133,7 @@ func TestStack(t *testing.T) {
 	wrong.Add(8, 4*sim.Microsecond, sim.Nanosecond, sim.Time(0), 3*sim.Microsecond)
 	_, err := wrong.figure(p)
 	require.EqualError(t, err, "row 1: time_ns is 4000, and the parts that are to be its stack are 3001")
-	f, err := table.figure(p) // times are times in whatever unit
+	f, err := table.figure(p) // units of time may differ
 	require.NoError(t, err)
 	require.Len(t, f.panels[0].curves, 2)
 	require.Equal(t, []bar{{8, 0, 0.25}, {64, 0, 0.5}}, f.panels[0].curves[0].bars)
@@ -151,7 +153,7 @@ func TestStack(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What cannot be drawn is said, and so is what produced the table.
+// The caption names what cannot be drawn, and the origin of the table.
 func TestCaptionSaysWhatIsMissing(t *testing.T) {
 	table := sizesTable("a", 4, 8, 5*sim.Nanosecond, "a", 4, 16, nil)
 	table.Origin = origin{"v1"}
@@ -161,7 +163,8 @@ func TestCaptionSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A published number is a hollow marker: on the axis of its column, or where the plot places it.
+// A published number is a hollow marker: on the axis of its column, or at the
+// plot's Place.
 func TestPublishedMarks(t *testing.T) {
 	table := New(Column{Name: "mode"}, Column{Name: "ranks", Kind: Count}, Column{Name: "time", Unit: "ns", Kind: Duration}, Column{Name: "saved", Kind: Share})
 	table.Add("host", 2, 100*sim.Nanosecond, nil)
@@ -191,8 +194,8 @@ func TestPublishedMarks(t *testing.T) {
 	require.Contains(t, picture, ">nic, 2 ranks: saved 40.0%, published 10.0% (Paper), +30.0 points.<")
 }
 
-// No series disappears behind others, however many of their points they share:
-// every colour is in the panel.
+// No series is hidden by others, even if they share many points: every colour
+// is in the panel.
 func TestNoSeriesIsHidden(t *testing.T) {
 	for _, series := range [][][4]int{
 		{{100, 100, 100, 100}, {100, 100, 100, 100}},
@@ -229,7 +232,7 @@ func TestNoSeriesIsHidden(t *testing.T) {
 	}
 }
 
-// Titles are broken to the width there is, and nothing of them is lost.
+// Titles are wrapped to the available width, without loss.
 func TestLongTitles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[a-zµ-ω,-]{1,90}`), 1, 12).Draw(t, "words")
@@ -250,8 +253,8 @@ func TestLongTitles(t *testing.T) {
 	require.Greater(t, f.headHeight(), one.headHeight(), "there is room for them")
 }
 
-// Every axis can be read: at least two labels, however close the values are, in
-// order, none upon another.
+// Every axis is readable: it has at least two labels, in order and without
+// overlap, however close the values are.
 func TestAxesCanBeRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := axis{
@@ -298,7 +301,7 @@ func TestAxesCanBeRead(t *testing.T) {
 	})
 }
 
-// One value has its own label, and so have some that are close; sizes are
+// A single value has its own label, and so have a few close ones. Sizes are
 // powers of two or multiples of them.
 func TestTicksOfFewValues(t *testing.T) {
 	for _, c := range []struct {
@@ -330,8 +333,8 @@ func TestTicksOfFewValues(t *testing.T) {
 	}
 }
 
-// Titles of panels side by side begin at one height, and a text is broken so
-// that a wider font has room for it.
+// Titles of panels side by side begin at one height. Text is wrapped with room
+// for a wider font.
 func TestTitlesAreLevel(t *testing.T) {
 	table := New(Column{Name: "side"}, Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "us", Kind: Duration})
 	for i, side := range []string{"destination", "source", strings.Repeat("both of them ", 12)} {

@@ -10,35 +10,35 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Published is a number of a publication, to stand beside the one of a row.
+// Published is a number from a publication, to compare with a row.
 type Published struct {
-	At     []Is    // the row: values of columns, in the order in which to name them
-	With   []Is    // and others by which it need not be named
-	Column string  // name or key of the column that holds our number
+	At     []Is    // the row: values of columns, in the order for its name
+	With   []Is    // further values of the row that its name leaves out
+	Column string  // name or key of the column with our number
 	Value  float64 // in the unit of the column
 	Source string  // such as "sPIN'17 §4.4.3"
-	// what a reader has to know of it; may be empty; "set " and a parameter
-	// begin that of a number from which the parameter comes
+	// a remark for the reader; may be empty; if a parameter was set by the
+	// number, it begins with "set " and the parameter
 	Note string
 }
 
-// Calibrated reports whether a parameter of the profile was set by the number,
-// so that ours predicts nothing.
+// Calibrated reports whether a parameter of the profile was set by the number.
+// Then ours is no prediction.
 func (p *Published) Calibrated() bool { return strings.HasPrefix(p.Note, "set ") }
 
-// Is is the value of a column, of the type of the column's kind.
+// Is is a value of a column, with the type of the column's kind.
 type Is struct {
 	Column string // name or key
 	Value  any
 }
 
-// SetPublished puts published numbers beside those of the table. Behind a
-// column that has some follow one of them and one of the distance:
-// "x_deviation", (ours - published) / published, or for shares "x_difference",
-// ours - published in percentage points. The last column names the sources. If
-// not every row has a number, text and Markdown show them in a list of their
-// own below the table. Numbers whose row is not there are left out; it is an
-// error if one names a column that does not exist.
+// SetPublished puts published numbers beside the table's. Each column that has
+// some gets two more columns behind it: the published number and the distance.
+// The distance is "x_deviation", (ours - published) / published, or for shares
+// "x_difference", ours - published in percentage points. The last column names
+// the sources. If some rows have no number, text and Markdown show the numbers
+// in a separate list below the table. Numbers without a row are left out. A
+// column that does not exist is an error.
 func (t *Table) SetPublished(list []Published) error {
 	for i := range list {
 		if err := t.checkPublished(&list[i]); err != nil {
@@ -91,12 +91,12 @@ func (t *Table) checkPublished(p *Published) error {
 	return nil
 }
 
-// fits tells whether row r is that of a published number.
+// fits reports whether row r belongs to a published number.
 func (t *Table) fits(r int, p *Published) bool {
 	return t.has(r, p.At) && t.has(r, p.With)
 }
 
-// has tells whether row r has all of the values.
+// has reports whether row r has all of the values.
 func (t *Table) has(r int, values []Is) bool {
 	for _, is := range values {
 		c, err := t.column(is.Column)
@@ -107,7 +107,7 @@ func (t *Table) has(r int, values []Is) bool {
 	return true
 }
 
-// companions are the columns that follow one with published numbers.
+// companions returns the columns to add for a column with published numbers.
 func companions(c Column) (published, distance Column) {
 	published, distance = c, Column{Name: c.Name + "_deviation", Kind: Change}
 	published.Name += "_published"
@@ -120,7 +120,8 @@ func companions(c Column) (published, distance Column) {
 	return published, distance
 }
 
-// PublishedColumns are the columns that SetPublished would add behind those given, for a help text.
+// PublishedColumns returns the given columns with those that SetPublished would
+// add, for a help text.
 func PublishedColumns(columns ...Column) (all []Column) {
 	for _, c := range columns {
 		p, d := companions(c)
@@ -129,7 +130,7 @@ func PublishedColumns(columns ...Column) (all []Column) {
 	return all
 }
 
-// insertPublished adds the two columns behind that of the name and returns how
+// insertPublished adds the two columns behind the named column. It returns how
 // many rows have a number there.
 func (t *Table) insertPublished(name string, list []Published, sources [][]string) (found int) {
 	at, err := t.column(name)
@@ -161,7 +162,7 @@ func (t *Table) insertPublished(name string, list []Published, sources [][]strin
 	return found
 }
 
-// far is how far ours is from what was published.
+// far returns the distance from the published number to ours.
 func far(c Column, ours, published float64) any {
 	d := ours - published
 	if c.Kind != Share {
@@ -173,7 +174,7 @@ func far(c Column, ours, published float64) any {
 	return d
 }
 
-// valueOf is a number in the column's unit as a value of the column.
+// valueOf converts a number in the column's unit to a value of the column.
 func valueOf(c Column, f float64) any {
 	switch c.Kind {
 	case Count, Size:
@@ -184,7 +185,7 @@ func valueOf(c Column, f float64) any {
 	return f
 }
 
-// listPublished makes the list that people read.
+// listPublished makes the list for people.
 func (t *Table) listPublished(names []string, list []Published) {
 	out := New(Column{Name: "at"}, Column{Name: "quantity"}, Column{Name: "here"}, Column{Name: "published"}, Column{Name: "deviation"}, Column{Name: "source"})
 	for _, name := range names {
@@ -203,7 +204,8 @@ func (t *Table) listPublished(names []string, list []Published) {
 				ours, _ := float(c, row[at])
 				off := far(c, ours, p.Value)
 				line := []any{t.where(p), c.title(), alone(c, legible(row[at])), alone(c, valueOf(c, p.Value)), alone(distance, off), p.source()}
-				// rows may differ in what the number does not depend on
+				// rows may differ in columns that the number
+				// does not depend on
 				if n := out.Len(); n == 0 || !slices.Equal(out.rows[n-1], line) {
 					out.Add(line...)
 				}
@@ -216,9 +218,9 @@ func (t *Table) listPublished(names []string, list []Published) {
 	}
 }
 
-// Comparisons are sentences, such as for a caption, about the published numbers
-// that the table has rows for: ours, the published one, its source and the
-// distance.
+// Comparisons returns sentences, for example for a caption, about the published
+// numbers that have rows in the table: ours, the published one, its source and
+// the distance.
 func (t *Table) Comparisons() (lines []string) {
 	t.eachPublished(func(row int, p *Published, at int) {
 		c := t.Columns[at]
@@ -233,8 +235,8 @@ func (t *Table) Comparisons() (lines []string) {
 	return lines
 }
 
-// eachPublished calls do for every row that has a published number, with the
-// index of the column that holds ours.
+// eachPublished calls do for every row with a published number. column is the
+// index of the column with ours.
 func (t *Table) eachPublished(do func(row int, p *Published, column int)) {
 	for i := range t.references {
 		p := &t.references[i]
@@ -250,7 +252,7 @@ func (t *Table) eachPublished(do func(row int, p *Published, column int)) {
 	}
 }
 
-// source is the source with its note.
+// source returns the source with its note.
 func (p *Published) source() string {
 	if p.Note == "" {
 		return p.Source
@@ -271,7 +273,8 @@ func (t *Table) where(p *Published) string {
 	return strings.Join(parts, ", ")
 }
 
-// named is a value as a name, by itself: numbers say what they count.
+// named returns a value as a name on its own: numbers come with what they
+// count.
 func (t *Table) named(column int, v any) string {
 	c := t.Columns[column]
 	switch {
@@ -284,7 +287,7 @@ func (t *Table) named(column int, v any) string {
 		}
 		return alone(c, v) + " " + Counted(v, what)
 	}
-	if f, is := v.(float64); is { // values that differ have different names
+	if f, is := v.(float64); is { // different values have different names
 		number := strings.TrimSpace(compact(strconv.FormatFloat(f, 'g', nameDigits, 64)) + " " + c.Unit)
 		if c.Kind == Share || c.Kind == Change {
 			number = strconv.FormatFloat(100*f, 'g', nameDigits, 64) + "%"
@@ -294,17 +297,18 @@ func (t *Table) named(column int, v any) string {
 	return alone(c, v)
 }
 
-// legibleDigits are those of our number beside one of a publication, which has three or four.
+// legibleDigits is how many digits our number has beside a published one, which
+// has three or four.
 const legibleDigits = 5
 
-// legible is a value with no more digits than people read.
+// legible returns a value with no more digits than people read.
 func legible(v any) any {
 	round := func(f float64) float64 {
 		if f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
 			return f
 		}
 		unit := math.Pow10(int(math.Floor(math.Log10(math.Abs(f)))) + 1 - legibleDigits)
-		if unit < 1 { // which is no exact number, other than its inverse
+		if unit < 1 { // the number is not exact, but its inverse is
 			return math.Round(f*math.Round(1/unit)) / math.Round(1/unit)
 		}
 		return math.Round(f/unit) * unit
@@ -318,10 +322,11 @@ func legible(v any) any {
 	return v
 }
 
-// nameDigits are the digits of a number in a name: decimal fractions as people write them.
+// nameDigits is how many digits a number in a name has, as a decimal fraction.
 const nameDigits = 12
 
-// Counted is what a number counts, behind it: "ranks per node" is "rank per node" of one.
+// Counted returns what a number counts, for example "rank per node" for 1 and
+// "ranks per node" for 2.
 func Counted(n any, what string) string {
 	if fmt.Sprint(n) != "1" {
 		return what
@@ -330,7 +335,7 @@ func Counted(n any, what string) string {
 	thing, plural := strings.CutSuffix(thing, "s")
 	switch {
 	case !plural:
-	case strings.HasSuffix(thing, "s"): // a loss, but one of several processes
+	case strings.HasSuffix(thing, "s"): // "loss" is no plural
 		thing += "s"
 	case strings.HasSuffix(thing, "sse"):
 		thing = strings.TrimSuffix(thing, "e")
@@ -341,7 +346,7 @@ func Counted(n any, what string) string {
 	return thing
 }
 
-// alone is a value as people read it outside of a column.
+// alone returns a value as people read it outside of a column.
 func alone(c Column, v any) string {
 	if at, isTime := v.(sim.Time); isTime {
 		return at.String()

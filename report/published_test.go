@@ -18,9 +18,8 @@ func measured() *Table {
 	return t
 }
 
-// A number that only some rows have stands in the row for programs and in a
-// list for people: shares differ in points, all else relatively to what was
-// published.
+// If only some rows have a number, programs find it in the row and people in a
+// list. Shares differ in points, all else relative to the published number.
 func TestPublishedNumbersOfSomeRows(t *testing.T) {
 	table := measured()
 	at := func(device string) []Is { return []Is{{"device", device}, {"cores", 4}, {"size", 4096}} }
@@ -28,7 +27,7 @@ func TestPublishedNumbersOfSomeRows(t *testing.T) {
 		{At: at("dis"), Column: "time", Value: 100, Source: "Paper §1"},
 		{At: at("dis"), Column: "saved", Value: 0.07, Source: "Paper §2", Note: "no size"},
 		{At: at("int"), Column: "saved", Value: 0.05, Source: "Paper §2"}, // not measured
-		{At: at("card"), Column: "time", Value: 1, Source: "Paper §3"},    // not there
+		{At: at("card"), Column: "time", Value: 1, Source: "Paper §3"},    // no such row
 		{At: at("int"), Column: "rate_Mpps", Value: 5, Source: "Paper §1"},
 	}))
 	require.Equal(t, "device,cores,size,time_ns,time_published_ns,time_deviation,saved,saved_published,saved_difference,"+
@@ -54,7 +53,7 @@ int, 4 cores, 4 KiB  rate      6.25 Mpps  5 Mpps     +25.0%        Paper §1
 	require.Contains(t, string(render(t, chosen, MarkdownFormat)), "| dis, 4 cores, 4 KiB | time | 110 ns | 100 ns | +10.0% | Paper §1 |")
 }
 
-// Where every row has a number, people see it in the row.
+// If every row has a number, people see it in the row.
 func TestPublishedNumbersOfAllRows(t *testing.T) {
 	table := measured()
 	require.NoError(t, table.SetPublished([]Published{{Column: "time", Value: 100, Source: "Paper §1"}}))
@@ -70,13 +69,13 @@ func TestPublishedNumbersNameColumns(t *testing.T) {
 	require.NoError(t, measured().SetPublished(nil))
 }
 
-// origin is what a table says of itself.
+// origin is the origin of a test table.
 type origin struct{ Version string }
 
 func (o origin) Lines() []string { return []string{"made by " + o.Version} }
 
-// What produced a table stands below it, in the JSON document, and in columns
-// that people do not see.
+// The origin stands below the table, in the JSON document, and in columns that
+// people do not see.
 func TestOrigin(t *testing.T) {
 	table := New(Column{Name: "x", Kind: Count}, Column{Name: "version", ForPrograms: true})
 	table.Origin = origin{"v1 <&>"}

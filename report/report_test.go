@@ -79,7 +79,7 @@ func TestHelpGolden(t *testing.T) {
 	golden(t, "help.txt", out.Bytes())
 }
 
-// What a program reads back must be what was measured, to the picosecond.
+// Exported values read back as they were measured, to the picosecond.
 func TestExportIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		unit := rapid.SampledFrom([]string{"ps", "ns", "us", "ms", "s"}).Draw(t, "unit")
@@ -125,8 +125,8 @@ func TestFormatNames(t *testing.T) {
 	require.EqualError(t, err, `unknown format "xml", expected one of table, markdown, csv, json, ndjson, parquet`)
 }
 
-// Columns stand in the order that is asked for, also of a value that the first
-// rows do not have; others stand behind.
+// Columns follow the requested order, also for a value that the first rows do
+// not have. Other columns follow.
 func TestPivotOrder(t *testing.T) {
 	table := New(Column{Name: "size", Kind: Count}, Column{Name: "mode", Kind: Text}, Column{Name: "t", Kind: Number})
 	for _, row := range [][]any{{1, "z", 1.0}, {1, "c", 2.0}, {2, "b", 3.0}, {2, "a", 4.0}} {
@@ -156,7 +156,7 @@ func TestPivotErrors(t *testing.T) {
 	}
 }
 
-// A ratio has two decimals, and one that they would show as nothing two digits.
+// A ratio has two decimals. If they would show 0.00, it has two digits.
 func TestSmallRatios(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.00×", 1.356: "1.36×", 0.01: "0.01×", 0.0099: "0.0099×", 0.001891: "0.0019×", -0.00012: "-0.00012×", 12345: "12,345.00×"} {
 		require.Equal(t, want, show(Column{Kind: Ratio}, scale{}, v))
@@ -171,7 +171,7 @@ func TestMistakesPanic(t *testing.T) {
 	require.Panics(t, func() { New(Column{Name: "a"}, Column{Name: "a"}) })
 }
 
-// everything is a plot with everything on it.
+// everything is a plot with all features.
 var everything = Plot{
 	Title: "Ping-pong", Caption: strings.Repeat("Where the numbers come from. ", 8),
 	X: "size", Y: "latency_ns", Series: "mode", Facet: "profile", LogX: true, LogY: true,
@@ -202,7 +202,8 @@ func TestPlotFiles(t *testing.T) {
 	require.Greater(t, config.Width, 1500, "fit for print")
 }
 
-// A list of columns gives a panel to each combination of values, named by them.
+// A list of columns gives one panel to each combination of values, named by
+// them.
 func TestFacetsOfTwoColumns(t *testing.T) {
 	table := New(Column{Name: "profile"}, Column{Name: "size", Unit: "B", Kind: Size}, Column{Name: "wait", Unit: "ns", Kind: Duration},
 		Column{Name: "ranks", Kind: Count}, Column{Name: "time", Unit: "ns", Kind: Duration})
@@ -255,7 +256,7 @@ func TestPlotErrors(t *testing.T) {
 	require.ErrorContains(t, far.PlotFile(file, Plot{X: "x", Y: "y"}), "too far for a picture")
 }
 
-// labelsOf returns the labels of the axis for values from low to high.
+// labelsOf returns the axis labels for values from low to high.
 func labelsOf(a axis, low, high float64) string {
 	a.include(low)
 	a.include(high)

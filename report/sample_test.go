@@ -6,8 +6,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// pingPong is a table like that of an experiment, from an arithmetic model: a
-// start-up of 400 ns, a number of DMA latencies, and 20 ps a byte.
+// pingPong is a table like an experiment's, from an arithmetic model: a
+// start-up of 400 ns, a number of DMA latencies, and 20 ps per byte.
 func pingPong() *Table {
 	t := New(
 		Column{Name: "profile", Kind: Text, Help: "Device profile."},

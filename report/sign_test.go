@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is 0 with the decimals shown has no sign, and nothing else loses its own.
+// A number that rounds to 0 has no sign. All others keep theirs.
 func TestZeroHasNoSign(t *testing.T) {
 	points := Column{Kind: Points}
 	for v, want := range map[float64]string{

@@ -16,7 +16,7 @@ import (
 // bar is a part of a stack.
 type bar struct{ x, from, to float64 }
 
-// pile puts the parts of a row on each other. Parts without a length are left out.
+// pile stacks the parts of a row. Parts of zero length are left out.
 func (f *figure) pile(t *Table, row, x, y int, stack []int, facet string) (drawn bool, err error) {
 	values := t.rows[row]
 	px, err := f.x.value(values[x])
@@ -49,7 +49,7 @@ func (f *figure) pile(t *Table, row, x, y int, stack []int, facet string) (drawn
 	return true, nil
 }
 
-// amount is a value in a unit that columns of a kind have in common.
+// amount returns a value in a unit that all columns of a kind share.
 func amount(c Column, v any) (float64, bool) {
 	if t, is := v.(sim.Time); is {
 		return t.Nanoseconds(), true
@@ -57,7 +57,7 @@ func amount(c Column, v any) (float64, bool) {
 	return float(c, v)
 }
 
-// share lets every curve of bars know how many stacks there are next to each other, at most.
+// share gives every curve of bars the maximum number of neighbouring stacks.
 func (f *figure) share() {
 	var xs []float64
 	for _, p := range f.panels {
@@ -89,7 +89,7 @@ func (a *axis) widen() {
 	a.low, a.high = a.low-space, a.high+space
 }
 
-// fill is the colour of bars: when the palette is used up a lighter one.
+// fill returns the colour of bars, a lighter one after the end of the palette.
 func (c *curve) fill() color.Color {
 	full := palette[c.colour%len(palette)]
 	if c.colour < len(palette) {
@@ -99,7 +99,7 @@ func (c *curve) fill() color.Color {
 	return color.RGBA{light(full.R), light(full.G), light(full.B), 0xff}
 }
 
-// drawBars draws the bars of a stack, a third as wide as they have room.
+// drawBars draws the bars of a stack, at a third of the available width.
 func (c *curve) drawBars(on *draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(on)
 	half := (on.Max.X - on.Min.X) / vg.Length(6*max(3, c.places))

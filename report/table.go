@@ -1,11 +1,11 @@
-// Package report turns results into what people and programs read: aligned
-// tables, CSV, JSON, NDJSON, Markdown and plots.
+// Package report turns results into tables for people and programs: aligned
+// tables, CSV, JSON, NDJSON, Markdown, Parquet and plots.
 //
 // A [Table] has typed columns. Every renderer takes unit, scale and alignment
-// from the column, so that a result is described once. Text is for people: times
-// are scaled, digits limited. CSV and JSON are for programs: exact values in the
-// column's unit, the unit in the key ("latency_ns"). The bytes of every format
-// depend on the table alone.
+// from the column, so a result is described once. Text is for people: times are
+// scaled, and digits limited. CSV and JSON are for programs: they have exact
+// values in the column's unit, and the unit in the key ("latency_ns"). The
+// bytes of every format depend on the table alone.
 package report
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Kind says what the values of a column are.
+// Kind is the kind of a column's values.
 type Kind int
 
-// Kinds of columns, with the Go type of their values. In place of a value of any
-// kind, nil means that there is none.
+// Kinds of columns, with the Go type of their values. For any kind, nil means
+// no value.
 const (
 	Text     Kind = iota // string
 	Count                // int, int64 or uint64
-	Size                 // int or int64, bytes; read by people in powers of 1024
+	Size                 // int or int64, bytes; shown in powers of 1024
 	Duration             // sim.Time
 	Number               // float64 in the column's unit
-	Ratio                // float64; read by people as 1.35×
-	Share                // float64, 0 to 1; read by people as a percentage
+	Ratio                // float64; shown as 1.35×
+	Share                // float64, 0 to 1; shown as a percentage
 	Flag                 // bool
-	Change               // float64; read by people as +1.2%
-	Points               // float64, a difference of shares; read by people as +1.2 points
+	Change               // float64; shown as +1.2%
+	Points               // float64, a difference of shares; shown as +1.2 points
 )
 
 var kindNames = [...]string{"text", "count", "bytes", "time", "number", "ratio", "share", "yes/no", "change", "points"}
@@ -52,22 +52,21 @@ type Column struct {
 	Unit string // suffix of the key: "ns", "B"; of a [Duration] one of ps, ns, us, ms, s
 	Kind Kind
 	Help string // one sentence: what is counted or measured, from where to where
-	// Scale, if set, names the columns that are shown to people in one unit and
-	// with the same digits, because they are to be compared.
+	// Scale, if set, groups columns that people compare: they are shown in
+	// one unit and with the same digits.
 	Scale string
-	// PartOf, if set, names the column that this one is a part of: both are
-	// shown to people in the same unit, this one with one digit more.
+	// PartOf, if set, names the column that this one is a part of. Both are
+	// shown in the same unit, this one with one digit more.
 	PartOf string
-	// Each, if set, is what a number of the column counts where it stands by
-	// itself, in legends and names: "cores" for 8 cores. Without it the title
-	// is taken.
+	// Each, if set, is what a number of the column counts, for legends and
+	// names: "cores" for 8 cores. The default is the title.
 	Each string
-	// ForPrograms keeps the column out of text and Markdown: what it says stands
-	// below the table, once.
+	// ForPrograms hides the column in text and Markdown, because its value
+	// stands below the table, once.
 	ForPrograms bool
 }
 
-// Key returns what CSV and JSON call the column: name and unit.
+// Key returns the column's name in CSV and JSON: name and unit.
 func (c Column) Key() string {
 	if c.Unit == "" {
 		return c.Name
@@ -75,30 +74,32 @@ func (c Column) Key() string {
 	return c.Name + "_" + c.Unit
 }
 
-// title is what people read at the head of the column, unit apart.
+// title returns the heading for people, without the unit.
 func (c Column) title() string { return strings.ReplaceAll(c.Name, "_", " ") }
 
 // Table is a list of rows under typed columns.
 type Table struct {
 	Title  string   // what was run
-	Answer []string // what the reader wanted to know; text prints it first
+	Answer []string // what the reader wants to know; text prints it first
 	Notes  []string // what the reader should know; text prints it last
-	// what produced the rows; text prints it below the notes, JSON as the
+	// the origin of the rows; text prints it below the notes, JSON as the
 	// object "provenance"
 	Origin  Origin
 	Columns []Column
-	// Published, if not nil, is printed below the table; SetPublished makes it.
+	// Published, if not nil, is printed below the table. SetPublished makes
+	// it.
 	Published  *Table
-	references []Published // as SetPublished was given them
+	references []Published // the argument of SetPublished
 	rows       [][]any
 }
 
-// Origin says what produced a table. JSON gets it as encoding/json writes it.
+// Origin describes what produced a table. JSON gets it as encoding/json writes
+// it.
 type Origin interface {
 	Lines() []string // for people
 }
 
-// CheckKeys says which columns have the same key.
+// CheckKeys returns an error if two columns have the same key.
 func CheckKeys(columns []Column) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -111,9 +112,8 @@ func CheckKeys(columns []Column) error {
 	return errors.Join(errs...)
 }
 
-// CheckColumns says what is wrong with the columns of a table: a name that is
-// no key, two with the same key, a kind that there is not, a time without a
-// unit of time.
+// CheckColumns checks the columns of a table. Errors are an invalid name, two
+// equal keys, an unknown kind, and a time without a unit of time.
 func CheckColumns(columns []Column) error {
 	errs := []error{CheckKeys(columns)}
 	for _, c := range columns {
@@ -134,12 +134,13 @@ func CheckColumns(columns []Column) error {
 	return errors.Join(errs...)
 }
 
-// unitless reports whether values of a kind are in no unit.
+// unitless reports whether values of a kind have no unit.
 func unitless(k Kind) bool {
 	return slices.Contains([]Kind{Text, Ratio, Share, Flag, Change, Points}, k)
 }
 
-// isKey reports whether a text can be a key, or a part of one, in every format.
+// isKey reports whether a text can be a key, or a part of a key, in every
+// format.
 func isKey(s string) bool {
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -150,7 +151,7 @@ func isKey(s string) bool {
 	return s != ""
 }
 
-// durationUnits maps the units a [Duration] column may have.
+// durationUnits maps the units of a [Duration] column.
 var durationUnits = map[string]sim.Time{
 	"ps": sim.Picosecond, "ns": sim.Nanosecond, "us": sim.Microsecond, "ms": sim.Millisecond, "s": sim.Second,
 }
@@ -171,7 +172,7 @@ func New(columns ...Column) *Table {
 	return &Table{Columns: columns}
 }
 
-// AddColumn appends a column with the same value in every row there is.
+// AddColumn appends a column with the same value in all present rows.
 func (t *Table) AddColumn(c Column, value any) {
 	t.Columns = append(slices.Clone(t.Columns), c)
 	for i, row := range t.rows {
@@ -194,10 +195,11 @@ func (t *Table) Add(values ...any) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Rows are the rows of the table, for those who keep it. They must not be changed.
+// Rows returns the rows of the table, for a caller that stores them. They must
+// not be changed.
 func (t *Table) Rows() [][]any { return t.rows }
 
-// normal returns v in the type kept for its kind: string, int64, uint64,
+// normal returns v in the stored type of its kind: string, int64, uint64,
 // sim.Time, float64, bool or nil.
 func normal(c Column, v any) any {
 	kept, ok := c.kept(v)
@@ -207,13 +209,15 @@ func normal(c Column, v any) any {
 	return kept
 }
 
-// Holds reports whether the value is one of the column: of a Go type of its kind, or nil.
+// Holds reports whether the column can hold the value: nil, or a Go type of its
+// kind.
 func (c Column) Holds(v any) bool {
 	_, ok := c.kept(v)
 	return ok
 }
 
-// kept is normal, or false for a value that the column cannot hold.
+// kept is like normal, but returns false for a value that the column cannot
+// hold.
 func (c Column) kept(v any) (kept any, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -252,7 +256,7 @@ func (t *Table) column(name string) (int, error) {
 }
 
 // float returns a value as a number in the column's unit, for arithmetic and
-// plots; bytes and times as they are exported. ok is false if there is none.
+// plots. Bytes and times are as exported. ok is false if there is no value.
 func float(c Column, v any) (f float64, ok bool) {
 	switch v := v.(type) {
 	case int64:

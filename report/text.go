@@ -13,31 +13,30 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// missing stands for no value where people read.
+// missing is shown for no value.
 const missing = "–"
 
-// significant is the number of digits the smallest value of a column is shown with.
+// significant is the number of digits of a column's smallest value.
 const significant = 3
 
-// mostDecimals is how many digits behind the point people read.
+// mostDecimals is the maximum number of decimals for people.
 const mostDecimals = 6
 
-// scale is how the values of a column are shown to people.
+// scale describes how people see the values of a column.
 type scale struct {
 	unit     string
 	divisor  float64 // shown = value in the column's unit / divisor
 	decimals int
 }
 
-// readable lists the units of time that people read, in rising order, in
-// picoseconds.
+// readable lists the units of time for people, in rising order, in picoseconds.
 var readable = []struct {
 	name   string
 	length float64
 }{{"ns", 1e3}, {"µs", 1e6}, {"ms", 1e9}, {"s", 1e12}}
 
 // scaleOf chooses a scale for the column at index: the largest unit of time in
-// which the smallest value is at least 1, and digits enough for that value.
+// which the smallest value is at least 1, and enough digits for that value.
 func (t *Table) scaleOf(index int) scale {
 	c := t.Columns[index]
 	if whole := slices.IndexFunc(t.Columns, func(o Column) bool { return o.Name == c.PartOf }); whole >= 0 {
@@ -63,7 +62,7 @@ func (t *Table) scaleOf(index int) scale {
 	s := scale{unit: c.Unit, divisor: 1}
 	if math.IsInf(low, 1) {
 		if c.Kind == Duration && c.Unit == "us" {
-			s.unit = "µs" // as people read it beside others
+			s.unit = "µs" // as people write it
 		}
 		return s
 	}
@@ -84,7 +83,7 @@ func (t *Table) scaleOf(index int) scale {
 	return s
 }
 
-// heading returns the column's title with the unit its values are shown in.
+// heading returns the column's title with the unit of the shown values.
 func (c Column) heading(s scale) string {
 	if s.unit == "" || c.Kind == Size {
 		return c.title()
@@ -129,7 +128,8 @@ func show(c Column, s scale, v any) string {
 	return missing
 }
 
-// ratioDecimals is two, or as many as show two digits of what would read as nothing.
+// ratioDecimals returns two, or enough to show two digits of a ratio that would
+// read as 0.
 func ratioDecimals(v float64) int {
 	if least := math.Abs(v); least > 0 && least < 0.01 {
 		return min(1-int(math.Floor(math.Log10(least))), 12)
@@ -137,7 +137,8 @@ func ratioDecimals(v float64) int {
 	return 2
 }
 
-// fixed writes a number with so many decimals. What is 0 with these has no sign.
+// fixed writes a number with the given decimals. A number that rounds to 0 has
+// no sign.
 func fixed(v float64, decimals int) string {
 	s := strconv.FormatFloat(v, 'f', decimals, 64)
 	if rest, negative := strings.CutPrefix(s, "-"); negative && strings.Trim(rest, "0.") == "" {
@@ -146,7 +147,7 @@ func fixed(v float64, decimals int) string {
 	return s
 }
 
-// signed is fixed with the sign of what is not 0.
+// signed is fixed with a sign, also + for what is above 0.
 func signed(v float64, decimals int) string {
 	s := fixed(v, decimals)
 	if v > 0 && strings.Trim(s, "0.") != "" {
@@ -155,8 +156,8 @@ func signed(v float64, decimals int) string {
 	return s
 }
 
-// showSize returns a number of bytes, exactly, in the largest power of 1024 that
-// divides it.
+// showSize returns a number of bytes, exactly, in the largest power of 1024
+// that divides it.
 func showSize(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
@@ -167,7 +168,7 @@ func showSize(n int64) string {
 	return group(strconv.FormatInt(n, 10)) + " " + units[i]
 }
 
-// group puts commas between thousands from five digits on.
+// group puts commas between thousands, from five digits on.
 func group(number string) string {
 	digits := number
 	sign := ""
@@ -189,7 +190,7 @@ func group(number string) string {
 	return sign + whole
 }
 
-// shown are the columns that people see.
+// shown returns the columns that people see.
 func (t *Table) shown() (list []int) {
 	for i, c := range t.Columns {
 		if !c.ForPrograms {
@@ -199,7 +200,7 @@ func (t *Table) shown() (list []int) {
 	return list
 }
 
-// pretty fills a go-pretty table with what people read in a part of the columns.
+// pretty fills a go-pretty table with a part of the columns, for people.
 func (t *Table) pretty(of part) table.Writer {
 	w := table.NewWriter()
 	var header table.Row
@@ -229,7 +230,7 @@ func (t *Table) pretty(of part) table.Writer {
 	return w
 }
 
-// below are the lines under a table: notes, then what produced it.
+// below returns the lines below a table: notes, then the origin.
 func (t *Table) below() []string {
 	lines := slices.Clone(t.Notes)
 	if t.Origin != nil {
@@ -238,8 +239,8 @@ func (t *Table) below() []string {
 	return lines
 }
 
-// text renders for people, in lines of a width if it is not 0: the answer, then
-// the table it comes from.
+// text renders the table for people: the answer, then the table. width is the
+// line width, 0 for no limit.
 func (t *Table) text(width int) string {
 	var out strings.Builder
 	for _, line := range t.Answer {
@@ -258,7 +259,7 @@ func (t *Table) text(width int) string {
 	return out.String()
 }
 
-// grid writes title, heads and rows, folded if they are wider than a width that is not 0.
+// grid writes title, heads and rows. It folds them to width unless that is 0.
 func (t *Table) grid(out *strings.Builder, width int) {
 	style := table.StyleLight
 	style.Format.Header = text.FormatDefault
@@ -285,7 +286,7 @@ func gap(out *strings.Builder) string {
 	return "\n"
 }
 
-// markdown renders the same as text for a document.
+// markdown renders the content of text for a document.
 func (t *Table) markdown() string {
 	var out strings.Builder
 	for _, line := range t.Answer {

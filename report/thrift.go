@@ -2,12 +2,12 @@ package report
 
 import "encoding/binary"
 
-// thrift writes structs in the compact protocol of Apache Thrift, as far as
-// footers of Parquet need it.
+// thrift writes structs in the compact protocol of Apache Thrift. It has only
+// what Parquet footers need.
 type thrift struct {
 	out   []byte
-	last  int16   // number of the field before
-	outer []int16 // likewise, of the structs around
+	last  int16   // number of the previous field
+	outer []int16 // the same for the surrounding structs
 }
 
 // Types of the protocol.
@@ -19,7 +19,7 @@ const (
 	thriftStruct = 12
 )
 
-// field begins a field; numbers rise by 15 at most.
+// field begins a field. Numbers rise by at most 15.
 func (h *thrift) field(number int16, kind byte) {
 	h.out = append(h.out, byte(number-h.last)<<4|kind) //nolint:gosec // up to 15
 	h.last = number
@@ -35,7 +35,7 @@ func (h *thrift) bytes(s string) {
 
 func (h *thrift) text(number int16, s string) { h.field(number, thriftBinary); h.bytes(s) }
 
-// list begins a list of n elements, which follow.
+// list begins a list. Its n elements follow.
 func (h *thrift) list(number int16, n int, kind byte) {
 	h.field(number, thriftList)
 	if n < 15 {
@@ -45,13 +45,13 @@ func (h *thrift) list(number int16, n int, kind byte) {
 	h.out = binary.AppendUvarint(append(h.out, 0xf0|kind), uint64(n)) //nolint:gosec // not negative
 }
 
-// begin begins a field that is a struct, which end ends.
+// begin begins a struct field. end ends it.
 func (h *thrift) begin(number int16) {
 	h.field(number, thriftStruct)
 	h.item()
 }
 
-// item begins a struct in a list, which stop ends.
+// item begins a struct in a list. stop ends it.
 func (h *thrift) item() {
 	h.outer = append(h.outer, h.last)
 	h.last = 0

@@ -11,10 +11,10 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// maxLabels is how many labels a panel has room for along an axis.
+// maxLabels is the maximum number of labels along an axis of a panel.
 const maxLabels = 10
 
-// fewest is how many labels an axis needs to be read.
+// fewest is the minimum number of labels of a readable axis.
 const fewest = 3
 
 // Ticks implements gonum's Ticker.
@@ -24,7 +24,7 @@ func (a *axis) Ticks(low, high float64) []plot.Tick {
 	}
 	least := low
 	if a.zero > 0 {
-		least = a.zero * breakRatio / 1.001 // nothing is marked between 0 and the smallest number
+		least = a.zero * breakRatio / 1.001 // no ticks between 0 and the smallest number
 	}
 	var ticks []plot.Tick
 	if a.few() {
@@ -49,8 +49,8 @@ func (a *axis) Ticks(low, high float64) []plot.Tick {
 	return a.thin(ticks, low, high)
 }
 
-// few reports whether the values of a horizontal axis are one, or some that are
-// close: they have no multiples of anything beside them.
+// few reports whether a horizontal axis has one value or a few close ones. Then
+// there are no round numbers near them.
 func (a *axis) few() bool {
 	if a.upright || a.nought || len(a.values) == 0 || len(a.values) > fewValues {
 		return false
@@ -59,7 +59,8 @@ func (a *axis) few() bool {
 	return least > 0 && (len(a.values) == 1 || most < 3*least)
 }
 
-// valueTicks labels the values themselves, and beside one by itself the half and the double.
+// valueTicks labels the values themselves, and for a single value also its half
+// and its double.
 func (a *axis) valueTicks(low, high float64) (ticks []plot.Tick) {
 	values := slices.Clone(a.values)
 	if v := values[0]; len(values) == 1 {
@@ -80,7 +81,7 @@ func (a *axis) valueTicks(low, high float64) (ticks []plot.Tick) {
 }
 
 // sizeLabel writes bytes as 100, 4Ki, 96Ki, 1Mi: with the largest prefix that
-// leaves a whole number.
+// gives a whole number.
 func sizeLabel(n int64) string {
 	p := min(bits.TrailingZeros64(uint64(n))/10, len(prefixes)-1)
 	return strconv.FormatInt(n>>(10*p), 10) + prefixes[p]
@@ -95,7 +96,7 @@ func labels(ticks []plot.Tick) (n int) {
 	return n
 }
 
-// thin takes the labels away that would touch the one before.
+// thin removes the labels that would touch the previous one.
 func (a *axis) thin(ticks []plot.Tick, low, high float64) []plot.Tick {
 	position := func(v float64) vg.Length {
 		if a.log {
@@ -145,14 +146,14 @@ func (a *axis) binaryTicks(low, high float64) []plot.Tick {
 
 var prefixes = []string{"", "Ki", "Mi", "Gi", "Ti"}
 
-// binaryLabel writes 2^e, of at least a byte, as 8, 64, 4Ki, 1Mi.
+// binaryLabel writes 2^e, at least one byte, as 8, 64, 4Ki, 1Mi.
 func binaryLabel(e int) string {
 	p := min(e/10, len(prefixes)-1)
 	return strconv.FormatInt(1<<(e-10*p), 10) + prefixes[p]
 }
 
-// decadeTicks marks 1 to 9 of every decade and labels 1, or 1, 2 and 5 if there is
-// room, in the axis' unit.
+// decadeTicks marks 1 to 9 of every decade, in the axis' unit. It labels 1, or
+// 1, 2 and 5 if there is room.
 func (a *axis) decadeTicks(low, high float64) []plot.Tick {
 	decades := math.Log10(high / low)
 	step := int(decades)/maxLabels + 1
@@ -177,7 +178,7 @@ func (a *axis) decadeTicks(low, high float64) []plot.Tick {
 // evenTicks labels multiples of 1, 2 or 5 times a power of ten.
 func (a *axis) evenTicks(low, high float64) []plot.Tick {
 	divisor, prefix := a.divisor, ""
-	if a.column.Kind == Size { // in the largest unit that the axis has one of
+	if a.column.Kind == Size { // in the largest unit that occurs on the axis
 		for p := len(prefixes) - 1; p > 0 && prefix == ""; p-- {
 			if unit := math.Ldexp(1, 10*p); high >= unit {
 				divisor, prefix = unit, prefixes[p]
@@ -203,7 +204,7 @@ func (a *axis) evenTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// compact is a number without what its exponent can do without: 1e6, not 1e+06.
+// compact shortens the exponent of a number: 1e6, not 1e+06.
 func compact(number string) string {
 	digits, exponent, has := strings.Cut(number, "e")
 	if !has {
@@ -216,7 +217,7 @@ func compact(number string) string {
 	return digits + "e" + sign + strings.TrimLeft(exponent[1:], "0")
 }
 
-// shortNumber prints a tick's value without the noise of its arithmetic.
+// shortNumber prints a tick's value without rounding noise.
 func shortNumber(f float64) string {
 	if f == 0 {
 		return "0" // not -0

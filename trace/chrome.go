@@ -7,11 +7,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// maxFlows bounds the flows that are remembered as begun. A flow that falls out
-// and goes on later is drawn as a new one.
+// maxFlows limits the flows that are remembered as begun. A flow that is
+// dropped and continues later is drawn as a new one.
 const maxFlows = 1 << 16
 
-// chrome encodes the Trace Event Format: one JSON object with one event a line.
+// chrome encodes the Trace Event Format: one JSON object, with one event per
+// line.
 type chrome struct {
 	scale Scale
 	lines int
@@ -30,7 +31,7 @@ func (c *chrome) header(dst []byte) []byte {
 
 func (c *chrome) footer(dst []byte) []byte { return append(dst, "\n]}\n"...) }
 
-// open starts an event with its phase and place.
+// open starts an event with its phase, process and line.
 func (c *chrome) open(dst []byte, phase byte, p *process, line uint64) []byte {
 	if c.lines > 0 {
 		dst = append(dst, ',')
@@ -117,14 +118,15 @@ func (c *chrome) process(dst []byte, p *process) []byte {
 	return c.metadata(dst, p, 0, "process_sort_index", "sort_index", strconv.AppendInt(nil, int64(p.rank), 10))
 }
 
-// line names a thread after the whole path: this format has no tree. Its order is
-// that of the numbers, which are given out in the order of the tree's growth.
+// line names a thread after its whole path, because this format has no tree.
+// Threads are ordered by number, and numbers are assigned in the order in which
+// the tree grows.
 func (c *chrome) line(dst []byte, l *lane) []byte {
 	dst = c.metadata(dst, l.track.process, l.id, "thread_name", "name", appendQuoted(nil, l.track.path))
 	return c.metadata(dst, l.track.process, l.id, "thread_sort_index", "sort_index", strconv.AppendUint(nil, l.track.main.id, 10))
 }
 
-// counterLine needs nothing: a counter is known by its name.
+// counterLine does nothing: a counter is identified by its name.
 func (c *chrome) counterLine(dst []byte, _ *counter) []byte { return dst }
 
 func (c *chrome) begin(dst []byte, l *lane, e *event) []byte {
@@ -137,7 +139,7 @@ func (c *chrome) begin(dst []byte, l *lane, e *event) []byte {
 	return c.flow(dst, l, e)
 }
 
-// end needs nothing: slices are written with their length.
+// end does nothing: slices are written with their length.
 func (c *chrome) end(dst []byte, _ *lane, _ sim.Time) []byte { return dst }
 
 func (c *chrome) instant(dst []byte, l *lane, e *event) []byte {
@@ -157,7 +159,7 @@ func (c *chrome) counter(dst []byte, n *counter, e *event) []byte {
 	return append(dst, '}', '}')
 }
 
-// flow ties the slice just written to those before it in the same flows.
+// flow connects the slice just written to earlier slices of the same flows.
 func (c *chrome) flow(dst []byte, l *lane, e *event) []byte {
 	for _, flow := range e.flows {
 		if flow == 0 {

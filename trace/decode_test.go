@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The reader below is written from the public definitions, not from the encoder:
-// numbers, not the encoder's constants, so that a wrong constant is found.
+// The reader below follows the public definitions, not the encoder. It uses
+// numbers instead of the encoder's constants, so that it finds a wrong
+// constant.
 
 // message holds the fields of a protobuf message by number.
 type message map[protowire.Number][]any
@@ -106,8 +107,8 @@ type rawEvent struct {
 	args map[string]any
 }
 
-// decode reads a trace as Perfetto's trace processor does: interned names in file
-// order, events sorted stably by time, then a stack for each line.
+// decode reads a trace like Perfetto's trace processor: interned names in file
+// order, events in a stable order of time, then a stack for each line.
 func decode(t require.TestingT, b []byte) *decoded {
 	d := &decoded{lines: map[uint64]*line{}}
 	names, keys := map[uint64]string{}, map[uint64]string{}

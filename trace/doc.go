@@ -1,32 +1,33 @@
-// Package trace writes the timeline of a run as a file that the Perfetto viewer
-// (and, in the Chrome format, chrome://tracing) opens: one process for each rank,
-// one line for each core, NIC stage, HPU, DMA engine and link, and arrows that
-// follow a message from wire to match to HPU to DMA to event.
+// Package trace writes the timeline of a run to a file for the Perfetto viewer
+// (and, in the Chrome format, chrome://tracing). Each rank is a process. Each
+// core, NIC stage, HPU, DMA engine and link is a line. Arrows follow a message
+// from wire to match to HPU to DMA to event.
 //
 // # Time
 //
 // The viewers count in nanoseconds, the simulator in picoseconds. By default a
-// time is rounded down to a nanosecond, so that what the viewer reads out is the
-// truth in the right unit; rounding down never changes an order or a nesting.
-// What is lost is kept exactly in the arguments start_ps and dur_ps (at_ps for an
-// instant). [Picoseconds] instead draws one picosecond as one nanosecond, for
-// runs in which single HPU cycles matter; the process names then say so.
+// time is rounded down to a nanosecond, so the viewer shows true values in the
+// right unit. Rounding down never changes an order or a nesting. The exact
+// values are in the arguments start_ps and dur_ps (at_ps for an instant).
+// [Picoseconds] draws one picosecond as one nanosecond instead, for runs in
+// which single HPU cycles matter. The process names then mention it.
 //
 // # Lines
 //
-// A track name is a path: "NIC.HPU[1]" is the line "HPU[1]" inside "NIC". Slices
-// of one line must nest. Spans that overlap without nesting go to further lanes,
-// lines of the same name and parent, which Perfetto draws as rows of one line.
+// A track name is a path: "NIC.HPU[1]" is the line "HPU[1]" inside "NIC".
+// Slices of one line must nest. Spans that overlap without nesting go to
+// further lanes. These are lines of the same name and parent, which Perfetto
+// draws as rows of one line.
 //
 // # Memory and order
 //
-// Spans may be reported in any order, commonly when they end or when a resource
-// is reserved ahead. The writer holds [Options].Window events to put them in the
-// order of their start. An event that comes later than that still gets a correct
-// place: on a lane of its own. Memory is bounded by the window, by the number of
-// tracks and by the depth of the overlaps, not by the length of the run. The
-// bytes are a function of the calls alone.
+// Spans may be reported in any order, for example when they end, or when a
+// resource is reserved ahead. The writer holds [Options].Window events back to
+// sort them by their start. An event that is later than that still gets a
+// correct place: on a lane of its own. Memory is limited by the window, the
+// number of tracks and the depth of the overlaps, not by the length of the run.
+// The output depends on the calls alone.
 //
-// Field numbers are those of Perfetto's public definitions,
+// Field numbers come from Perfetto's public definitions,
 // protos/perfetto/trace/**.proto.
 package trace

@@ -1,6 +1,6 @@
 package trace
 
-// ordered is what a heap can hold.
+// ordered is an element of a heap.
 type ordered[T any] interface{ before(o T) bool }
 
 // heap is a binary min-heap.

@@ -12,12 +12,12 @@ import (
 // Link types of pcapng interfaces (tcpdump.org/linktypes.html).
 const (
 	LinkRaw   uint16 = 101 // a packet of IP
-	LinkUser0 uint16 = 147 // of a layout that users agree on: see package internal/capture
+	LinkUser0 uint16 = 147 // a private layout: see package internal/capture
 )
 
-// Pcapng writes a capture file of the version 1.0 of the pcapng format
-// (draft-ietf-opsawg-pcapng): interfaces, then packets. Times are nanoseconds
-// since 1970, so many as of virtual time; readers show no finer ones.
+// Pcapng writes a capture file in version 1.0 of the pcapng format
+// (draft-ietf-opsawg-pcapng): interfaces, then packets. Virtual time is written
+// as nanoseconds since 1970. Readers show no finer times.
 type Pcapng struct {
 	out        *bufio.Writer
 	block      []byte // scratch
@@ -34,31 +34,32 @@ const (
 
 	optionEnd        = 0
 	optionComment    = 1
-	optionName       = 2 // of an interface
+	optionName       = 2 // of an interface: its name
 	optionUser       = 4 // of a section: the application
 	optionResolution = 9 // if_tsresol
 	optionFlags      = 2 // of a packet: its direction
-	nanoseconds      = 9 // as a resolution: 10^-9
+	nanoseconds      = 9 // resolution 10^-9
 )
 
-// Direction of a packet at the place of capture.
+// Direction is the direction of a packet at the place of capture.
 type Direction uint32
 
-// Directions as epb_flags has them.
+// Directions, as in epb_flags.
 const (
 	Unknown Direction = iota
 	Inbound
 	Outbound
 )
 
-// NewPcapng begins a file. application names the program, comment says what the capture is of.
+// NewPcapng begins a file. application names the program, and comment describes
+// the capture.
 func NewPcapng(out io.Writer, application, comment string) *Pcapng {
 	w := &Pcapng{out: bufio.NewWriter(out)}
 	w.begin()
 	w.block = binary.LittleEndian.AppendUint32(w.block, orderMagic)
 	w.block = binary.LittleEndian.AppendUint16(w.block, 1)
 	w.block = binary.LittleEndian.AppendUint16(w.block, 0)
-	// the length of the section is not said
+	// section length: not specified
 	w.block = binary.LittleEndian.AppendUint64(w.block, ^uint64(0))
 	w.option(optionComment, []byte(comment))
 	w.option(optionUser, []byte(application))
@@ -79,8 +80,8 @@ func (w *Pcapng) Interface(name string, linkType uint16) int {
 	return w.interfaces - 1
 }
 
-// Packet adds a packet of an interface; it panics if there is no such
-// interface, a programmer's mistake.
+// Packet adds a packet of an interface. It panics if there is no such
+// interface: a programmer's mistake.
 func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
 	if number < 0 || number >= w.interfaces {
 		panic("trace: a packet of an interface that there is not") //lint:panic programmer's mistake
@@ -99,7 +100,7 @@ func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
 	w.end(blockPacket)
 }
 
-// Close writes what is left. The writer below is the caller's.
+// Close writes the rest. It does not close the caller's writer.
 func (w *Pcapng) Close() error { return errors.Join(w.err, w.out.Flush()) }
 
 // begin leaves room for type and length.
@@ -112,7 +113,7 @@ func (w *Pcapng) pad(data []byte) {
 	}
 }
 
-// longestOption is how long the value of an option can be.
+// longestOption is the maximum length of an option's value in bytes.
 const longestOption = 1<<16 - 1
 
 func (w *Pcapng) option(code uint16, value []byte) {

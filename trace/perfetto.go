@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Field numbers and values of Perfetto's public definitions that are written here.
+// Field numbers and values from Perfetto's public definitions, as far as this
+// package writes them.
 const (
 	tracePacket protowire.Number = 1 // Trace
 
@@ -59,14 +60,14 @@ const (
 	processName protowire.Number = 6
 )
 
-// maxInterned bounds the names that are written once and then referred to by
-// number. Names beyond it are written out each time.
+// maxInterned limits the names that are written once and then referenced by
+// number. Further names are written out each time.
 const maxInterned = 1 << 16
 
-// sequence identifies the one stream of packets of a file.
+// sequence identifies the only stream of packets of a file.
 const sequence = 1
 
-// intern numbers the names of one index of the trace.
+// intern numbers the names in one index of the trace.
 type intern struct {
 	field protowire.Number
 	ids   map[string]uint64
@@ -76,7 +77,7 @@ type intern struct {
 type perfetto struct {
 	scale       Scale
 	names, keys intern
-	fresh       []byte // InternedData to go with the next packet
+	fresh       []byte // InternedData for the next packet
 	event       []byte
 	field       []byte
 }
@@ -89,7 +90,7 @@ func newPerfetto(scale Scale) *perfetto {
 	}
 }
 
-// ticks is t in the unit of the file.
+// ticks returns t in the unit of the file.
 func (p *perfetto) ticks(t sim.Time) uint64 {
 	if p.scale == Picoseconds {
 		return uint64(t)
@@ -113,7 +114,8 @@ func appendFixed(dst []byte, n protowire.Number, v uint64) []byte {
 	return protowire.AppendFixed64(protowire.AppendTag(dst, n, protowire.Fixed64Type), v)
 }
 
-// header starts the sequence and asks for processes in the order of their ranks.
+// header starts the sequence, and requests processes in the order of their
+// ranks.
 func (p *perfetto) header(dst []byte) []byte {
 	root := appendVarint(nil, trackUUID, 0)
 	root = appendVarint(root, trackProcessOrder, processOrderExplicit)
@@ -147,8 +149,8 @@ func (p *perfetto) process(dst []byte, pr *process) []byte {
 	return p.descriptor(dst, d)
 }
 
-// below appends the parent and the place of a line among its siblings. Perfetto
-// ignores the order of the lines directly below a process.
+// below appends the parent of a line, and its rank among its siblings. Perfetto
+// ignores the rank of lines directly below a process.
 func below(d []byte, t *track, rank int32) []byte {
 	parent := uint64(t.process.id)
 	if t.parent != nil {
@@ -174,7 +176,7 @@ func (p *perfetto) counterLine(dst []byte, c *counter) []byte {
 	return p.descriptor(dst, d)
 }
 
-// packet appends the packet of the track event collected in p.event.
+// packet appends the packet for the track event in p.event.
 func (p *perfetto) packet(dst []byte, at sim.Time) []byte {
 	size := protowire.SizeTag(packetTimestamp) + protowire.SizeVarint(p.ticks(at)) +
 		protowire.SizeTag(packetSequence) + protowire.SizeVarint(sequence) +
@@ -194,8 +196,8 @@ func (p *perfetto) packet(dst []byte, at sim.Time) []byte {
 	return appendMessage(dst, packetEvent, p.event)
 }
 
-// named appends a name: by number, announced on first use, while there is room,
-// else written out.
+// named appends a name. While there is room in the index it is a number, which
+// is defined at first use. Later names are written out.
 func (p *perfetto) named(dst []byte, in *intern, byID, byText protowire.Number, name string) []byte {
 	id, known := in.ids[name]
 	if !known {

@@ -21,8 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// pingMessage is a message from rank 0 to rank 1, times in picoseconds: o 65 ns,
-// wire 20 ns, header match 30 ns, a handler that overlaps a second one, DMA.
+// pingMessage is a message from rank 0 to rank 1, times in picoseconds: o is 65
+// ns, the wire 20 ns, the header match 30 ns; then a handler that overlaps
+// another one, and DMA.
 func pingMessage(w *Writer) {
 	const ns = sim.Nanosecond
 	core := w.Track("Rank", 0, "Core[0]")
@@ -53,7 +54,7 @@ func golden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got), "%s differs; -update writes it anew", file)
 }
 
-// listing prints a decoded trace; the golden file is readable and says what a
+// listing prints a decoded trace. The golden file is readable, and shows what a
 // viewer would show.
 func listing(d *decoded) []byte {
 	var b bytes.Buffer
@@ -91,8 +92,8 @@ func TestChromeGolden(t *testing.T) {
 	golden(t, "ping.json", raw)
 }
 
-// A handler that waits is one slice inside another; arrows need the same flow on
-// every slice of the message, in order of time.
+// A handler that waits is one slice inside another. Arrows need the same flow
+// on every slice of the message, in order of time.
 func TestNestingAndFlow(t *testing.T) {
 	d := decode(t, encode(t, Perfetto, Options{}, pingMessage))
 	require.Equal(t, "payload", find(t, d, "wait").parent.name)
@@ -109,8 +110,8 @@ func TestNestingAndFlow(t *testing.T) {
 	require.True(t, d.lines[hpu.parent].childrenRanked)
 }
 
-// Spans that cross share no lane, but name and parent, by which Perfetto draws
-// them as one line.
+// Spans that cross are on different lanes with the same name and parent, so
+// Perfetto draws them as one line.
 func TestCrossingSpansTakeLanes(t *testing.T) {
 	d := decode(t, encode(t, Perfetto, Options{}, func(w *Writer) {
 		track := w.Track("Rank", 0, "DMA")
@@ -153,15 +154,15 @@ func TestPicosecondScale(t *testing.T) {
 	require.Contains(t, string(encode(t, ChromeJSON, Options{Scale: Picoseconds}, record)), `"ts":0.4,"dur":0.4,`)
 }
 
-// recorded is what the property test put in, in picoseconds.
+// recorded is the input of the property test, in picoseconds.
 type recorded struct {
 	track    int
 	from, to sim.Time
 }
 
-// Any spans in any order, whatever the window, come out once each with their
-// lengths, on lanes that nest: the decoder fails on an end that does not close
-// the slice it belongs to.
+// Any spans in any order, with any window, come out once each with their
+// lengths, on lanes that nest. The decoder fails on an end that does not close
+// the right slice.
 func TestEverySpanSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spans := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) recorded {
@@ -201,7 +202,7 @@ func TestEverySpanSurvives(t *testing.T) {
 	})
 }
 
-// chromeEvent is the part of an event that the tests look at.
+// chromeEvent is the part of an event that the tests check.
 type chromeEvent struct {
 	Phase   string `json:"ph"`
 	PID     int    `json:"pid"`
@@ -297,7 +298,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// Held events are bounded by the window, and ends wait only while slices are open.
+// The window limits the held events, and ends wait only while slices are open.
 func TestMemoryIsBounded(t *testing.T) {
 	w := New(io.Discard, Perfetto, Options{Window: 100})
 	track := w.Track("Rank", 0, "Link")

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// process is what the viewer draws as a collapsible group: a rank, the fabric.
+// process is a collapsible group in the viewer: a rank, or the fabric.
 type process struct {
 	id        int32
 	name      string
@@ -23,7 +23,7 @@ type track struct {
 	path     string
 	name     string // last component of path
 	rank     int32
-	handle   sim.TrackID // index in registry.byID; negative if never asked for
+	handle   sim.TrackID // index in registry.byID; negative if no caller has it
 	children []*track
 	lanes    []*lane
 	late     []*lane
@@ -36,7 +36,7 @@ type lane struct {
 	track     *track
 	id        uint64
 	described bool
-	open      []sim.Time // ends of the slices open, outermost first
+	open      []sim.Time // ends of the open slices, outermost first
 	free      sim.Time   // late lanes: end of the last slice
 }
 
@@ -58,11 +58,11 @@ type trackKey struct {
 	path    string
 }
 
-// groupRanks is the number of ids a group may have before the next group's lines
-// are drawn among its own; it only orders the picture.
+// groupRanks is the number of distinct ranks for the ids of a group. Larger ids
+// share the last rank. It only affects the order in the picture.
 const groupRanks = 1 << 24
 
-// registry names processes, tracks and lanes in the order of the calls.
+// registry numbers processes, tracks and lanes in the order of the calls.
 type registry struct {
 	processes map[processKey]*process
 	groups    map[string]int32
@@ -121,8 +121,9 @@ func (r *registry) track(p *process, path string) *track {
 	return t
 }
 
-// laneFor returns a lane on which a slice that ends at to nests, given that slices
-// come in the order of their beginnings and those that are over have been removed.
+// laneFor returns a lane on which a slice that ends at to nests. Slices must
+// come in the order of their starts, and the caller must have removed the
+// completed ones.
 func (r *registry) laneFor(t *track, to sim.Time) *lane {
 	for _, l := range t.lanes {
 		if len(l.open) == 0 || to <= l.open[len(l.open)-1] {
@@ -134,7 +135,7 @@ func (r *registry) laneFor(t *track, to sim.Time) *lane {
 	return l
 }
 
-// lateLaneFor returns a lane whose slices all end by from.
+// lateLaneFor returns a lane whose slices all end at from or earlier.
 func (r *registry) lateLaneFor(t *track, from sim.Time) *lane {
 	for _, l := range t.late {
 		if l.free <= from {

@@ -16,32 +16,32 @@ import (
 // Format is a file format.
 type Format int
 
-// Formats a [Writer] can write.
+// Formats of a [Writer].
 const (
 	Perfetto   Format = iota // protobuf trace packets
 	ChromeJSON               // the Trace Event Format of Chrome's about:tracing
 )
 
-// Scale says how virtual time is drawn.
+// Scale is the scale of the time axis.
 type Scale int
 
 // Scales of the time axis; see the package comment.
 const (
-	Nanoseconds Scale = iota // rounded down to what the viewer can show
-	Picoseconds              // magnified 1000 times: a nanosecond on the screen is a picosecond
+	Nanoseconds Scale = iota // rounded down to the viewer's unit
+	Picoseconds              // magnified 1000 times: a picosecond is drawn as a nanosecond
 )
 
-// DefaultWindow is the number of events held back to be put in order.
+// DefaultWindow is the default number of events held back for sorting.
 const DefaultWindow = 1 << 16
 
-// Memory is what a timeline takes while it is written, bytes, about: the events
-// that are held back, whatever is measured. The rest is in its file.
+// Memory is the approximate memory of a timeline during writing, in bytes: the
+// held events. It does not depend on the run. The rest is in the file.
 const Memory = DefaultWindow * 256
 
 // Options change how a timeline is written. The zero value is the default.
 type Options struct {
 	Scale  Scale
-	Window int // events held back to be put in order; 0 means DefaultWindow
+	Window int // events held back for sorting; 0: DefaultWindow
 }
 
 // Names of the arguments that hold the exact time, in picoseconds.
@@ -51,10 +51,10 @@ const (
 	keyAt     = "at_ps"
 )
 
-// magnified marks process names of timelines drawn with [Picoseconds].
+// magnified marks the process names of timelines with the scale [Picoseconds].
 const magnified = " (1 ns is 1 ps)"
 
-// encoder turns events into bytes. Its methods append to dst and never fail.
+// encoder encodes events. Its methods append to dst and never fail.
 type encoder interface {
 	header(dst []byte) []byte
 	process(dst []byte, p *process) []byte
@@ -75,7 +75,7 @@ const (
 	counterEvent
 )
 
-// event is what one call of the tracer reported.
+// event is one call of the tracer.
 type event struct {
 	from, to sim.Time
 	seq      uint64
@@ -87,7 +87,7 @@ type event struct {
 	value    float64
 }
 
-// before orders events so that an outer slice precedes what it contains.
+// before orders events so that an outer slice precedes its inner slices.
 func (e *event) before(o *event) bool {
 	if e.from != o.from {
 		return e.from < o.from
@@ -98,14 +98,14 @@ func (e *event) before(o *event) bool {
 	return e.seq < o.seq
 }
 
-// ending is the end, still to be written, of a slice.
+// ending is the end of a slice, not yet written.
 type ending struct {
 	to   sim.Time
-	seq  uint64 // of the beginnings written
+	seq  uint64 // number of the start, in writing order
 	lane *lane
 }
 
-// before orders endings so that an inner slice ends before what contains it.
+// before orders endings so that an inner slice ends before the outer one.
 func (e ending) before(o ending) bool {
 	if e.to != o.to {
 		return e.to < o.to
@@ -113,15 +113,16 @@ func (e ending) before(o ending) bool {
 	return e.seq > o.seq
 }
 
-// Writer records a timeline. It implements [sim.Tracer] and, like an engine,
-// belongs to one goroutine at a time. The tracer's methods cannot return errors:
-// the first one, of the file or of a span that ends before it begins, is kept and
-// returned by [Writer.Close]; nothing is recorded after it.
+// Writer records a timeline. It implements [sim.Tracer]. Like an engine, only
+// one goroutine at a time may use it. The tracer's methods cannot return
+// errors: the first error is stored, and [Writer.Close] returns it. It may come
+// from the file, or from a span that ends before it begins. After an error the
+// writer records nothing.
 type Writer struct {
 	registry
 	enc     encoder
 	out     *bufio.Writer
-	zip     *gzip.Writer // of a file that [Create] began to write
+	zip     *gzip.Writer // of a file from [Create]
 	file    *file.Writer
 	buf     []byte
 	window  int
@@ -135,7 +136,7 @@ type Writer struct {
 
 var _ sim.Tracer = (*Writer)(nil)
 
-// New returns a writer of the given format onto w, which it does not close.
+// New returns a writer of the given format onto w. It does not close w.
 func New(w io.Writer, format Format, opts Options) *Writer {
 	t := &Writer{registry: newRegistry(), out: bufio.NewWriterSize(w, 1<<16), window: opts.Window}
 	if t.window <= 0 {
@@ -150,13 +151,13 @@ func New(w io.Writer, format Format, opts Options) *Writer {
 	return t
 }
 
-// Extensions lists the endings of file names that [Create] knows.
+// Extensions lists the file name extensions of [Create].
 const Extensions = ".pftrace, .perfetto-trace, .json; each also with .gz"
 
-// Create begins to write a file, which gets its name from [Writer.Close]: until
-// then an older one stays. The name's ending chooses
-// the format: Perfetto for .pftrace and .perfetto-trace, Chrome for .json, each
-// compressed if .gz follows. Another ending is an error, and no file is made.
+// Create begins to write a file. [Writer.Close] gives it its name; until then
+// an older file stays. The extension selects the format: Perfetto for .pftrace
+// and .perfetto-trace, Chrome for .json. Each is compressed if .gz follows.
+// Another extension is an error, and no file is made.
 func Create(name string, opts Options) (*Writer, error) {
 	format, zipped, err := formatOf(name)
 	if err != nil {
@@ -177,13 +178,14 @@ func Create(name string, opts Options) (*Writer, error) {
 	return w, nil
 }
 
-// CheckName says why Create would refuse a file of that name for its ending; nil: it would not.
+// CheckName returns the error that Create would return for the extension of a
+// name, or nil.
 func CheckName(name string) error {
 	_, _, err := formatOf(name)
 	return err
 }
 
-// formatOf is the format that the ending of a name chooses.
+// formatOf returns the format for the extension of a name.
 func formatOf(name string) (format Format, zipped bool, err error) {
 	plain, zipped := strings.CutSuffix(name, ".gz")
 	switch {
@@ -195,8 +197,8 @@ func formatOf(name string) (format Format, zipped bool, err error) {
 	return format, false, fmt.Errorf("timeline %s: unknown kind of file, want a name that ends in one of %s", name, Extensions)
 }
 
-// Track implements [sim.Tracer]. Groups are drawn in the order in which they were
-// first named, the members of a group by id.
+// Track implements [sim.Tracer]. Groups are drawn in the order of their first
+// use, and the members of a group by id.
 func (w *Writer) Track(group string, groupID int, name string) sim.TrackID {
 	t := w.track(w.registry.process(group, groupID), name)
 	if t.handle < 0 {
@@ -206,8 +208,8 @@ func (w *Writer) Track(group string, groupID int, name string) sim.TrackID {
 	return t.handle
 }
 
-// Describe puts facts about the whole timeline, such as what produced it, into
-// an instant at time 0 on a line of its own, above all lines that are named
+// Describe records facts about the whole timeline, such as its origin. They are
+// an instant at time 0 on a line of their own, above all lines that are named
 // later.
 func (w *Writer) Describe(facts ...sim.Arg) {
 	w.Instant(w.Track("about", 0, "provenance"), "provenance", 0, 0, facts...)
@@ -224,7 +226,7 @@ func (w *Writer) Span(t sim.TrackID, name string, from, to sim.Time, flow uint64
 	w.hold(e)
 }
 
-// flows are those of a span or an instant, and the arguments that are none.
+// flows returns the flows of a span or an instant, and the other arguments.
 func flows(flow uint64, args []sim.Arg) (all [2]uint64, rest []sim.Arg) {
 	all[0] = flow
 	for _, a := range args {
@@ -257,8 +259,9 @@ func (w *Writer) Counter(t sim.TrackID, name string, at sim.Time, value float64)
 	w.hold(&event{kind: counterEvent, track: w.byID[t], name: name, from: at, to: at, value: value})
 }
 
-// Close writes what is held back, gives the file its name if [Create] began it and returns
-// the first error of the writer's life; then there is no file, or the older one.
+// Close writes the held events. If [Create] began the file, Close gives it its
+// name. Close returns the writer's first error; then there is no file, or the
+// older one.
 func (w *Writer) Close() error {
 	for len(w.held) > 0 {
 		w.release(w.held.pop())
@@ -286,12 +289,12 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Discard ends the writer in place of [Writer.Close] and leaves no file, or the
+// Discard ends the writer instead of [Writer.Close]. It leaves no file, or the
 // older one.
 func (w *Writer) Discard() {
 	w.fail("discarded")
 	if w.file != nil {
-		_ = w.file.Discard() // nobody wants the file
+		_ = w.file.Discard() // the file is not wanted
 	}
 }
 
@@ -309,7 +312,7 @@ func (w *Writer) write(b []byte) {
 	_, w.err = w.out.Write(b)
 }
 
-// hold keeps e until nothing earlier is expected.
+// hold keeps e until no earlier event is expected.
 func (w *Writer) hold(e *event) {
 	if w.err != nil {
 		return
@@ -322,7 +325,7 @@ func (w *Writer) hold(e *event) {
 	}
 }
 
-// release writes e and, before it, the ends of the slices that are over by then.
+// release writes e, after the ends of the slices that end by its start.
 func (w *Writer) release(e *event) {
 	if e.from >= w.reached {
 		w.closeUntil(e.from)
@@ -359,7 +362,7 @@ func (w *Writer) span(dst []byte, e *event) []byte {
 	return w.enc.begin(w.describe(dst, l), l, e)
 }
 
-// closeUntil writes the ends of the slices that are over by at.
+// closeUntil writes the ends of the slices that end at or before at.
 func (w *Writer) closeUntil(at sim.Time) {
 	for len(w.open) > 0 && w.open[0].to <= at {
 		end := w.open.pop()
@@ -368,7 +371,7 @@ func (w *Writer) closeUntil(at sim.Time) {
 	}
 }
 
-// describe appends the descriptions of l and of what is above it, once.
+// describe appends the descriptions of l and its ancestors, once each.
 func (w *Writer) describe(dst []byte, l *lane) []byte {
 	if l.described {
 		return dst

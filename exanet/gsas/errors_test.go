@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What cannot be done says why, and changes nothing.
+// An operation that cannot be done returns the reason, and changes nothing.
 func TestErrors(t *testing.T) {
 	c := newCluster(t, "exanest", 3, 1, gsas.Options{PDID: 7, Heap: 1024, Nodes: []int{0, 1}}, still...)
 	c.member(0, func(m *gsas.Member) error {
@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 	require.Zero(t, c.space.Counts(-1))
 }
 
-// beyond checks that nothing can be done with sizes that are none.
+// beyond checks that every operation refuses an invalid size.
 func beyond(t *testing.T, m *gsas.Member, at gsas.Pointer, big, none runtime.View) {
 	for _, n := range []int{0, -1} {
 		_, err := m.Alloc(1, n)
@@ -83,7 +83,7 @@ func beyond(t *testing.T, m *gsas.Member, at gsas.Pointer, big, none runtime.Vie
 	}
 }
 
-// dead checks that nothing can be done with a pointer to nothing.
+// dead checks that every operation refuses a pointer to no allocation.
 func dead(t *testing.T, m *gsas.Member, at gsas.Pointer, big, small runtime.View) {
 	for _, v := range []runtime.View{big, small} {
 		require.ErrorIs(t, m.Read(at, v), gsas.ErrDead)
@@ -95,8 +95,8 @@ func dead(t *testing.T, m *gsas.Member, at gsas.Pointer, big, small runtime.View
 	require.ErrorIs(t, m.Barrier(at), gsas.ErrDead)
 }
 
-// Processes of another protection domain get nowhere, whatever they know: their
-// requests are refused, and counted. Nothing changes.
+// Requests of processes of another protection domain are refused and counted,
+// even with a valid pointer. Nothing changes.
 func TestForeignDomain(t *testing.T) {
 	c := newCluster(t, "exanest", 2, 1, gsas.Options{PDID: 7}, still...)
 	var at gsas.Pointer
@@ -132,8 +132,8 @@ func TestForeignDomain(t *testing.T) {
 	require.EqualValues(t, 4096, c.space.Counts(1).Allocated)
 }
 
-// A home that nobody reaches is an error in the end, and what was asked of it
-// has not happened twice: not at all, or once.
+// An unreachable home is an error in the end. The operation has happened once
+// or not at all.
 func TestHomeThatDoesNotAnswer(t *testing.T) {
 	impatient := exanet.Options{State: map[string]any{"timeout": 10000, "retries": 3}}
 	c := newCluster(t, "exanest", 2, 1, gsas.Options{PDID: 7, Member: impatient},
@@ -154,8 +154,8 @@ func TestHomeThatDoesNotAnswer(t *testing.T) {
 	c.run()
 }
 
-// Barriers of any number of processes, odd ones too: none goes on before the
-// last has come, many times over. Freed ones let go.
+// Barriers of any number of processes, odd ones too: no process goes on before
+// the last has arrived, many times over. Free releases the processes that wait.
 func TestBarrier(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5, 8, 13, 31} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -1,12 +1,13 @@
 package gsas
 
-// Unhold has homes serve every request at once, whatever is under way.
+// Unhold makes homes serve every request at once, even if it overlaps one under
+// way.
 func (s *Space) Unhold() { s.unheld = true }
 
-// Heap is what gives memory away, for tests of that alone.
+// Heap is the allocator alone.
 type Heap struct{ h heap }
 
-// NewHeap makes one of a range.
+// NewHeap makes a heap from an address range.
 func NewHeap(start, end uint64) *Heap { return &Heap{heap{start: start, end: end}} }
 
 // Alloc returns the address of n bytes.
@@ -18,10 +19,10 @@ func (h *Heap) Alloc(n uint64) (uint64, bool) {
 	return b.at, true
 }
 
-// Free takes an allocation back.
+// Free frees an allocation.
 func (h *Heap) Free(at uint64) bool { return h.h.free(at) != nil }
 
-// Find returns the allocation that an address lies in.
+// Find returns the allocation that contains an address.
 func (h *Heap) Find(at uint64) (start, n uint64, found bool) {
 	if b := h.h.find(at); b != nil {
 		return b.at, b.length, true
@@ -29,5 +30,5 @@ func (h *Heap) Find(at uint64) (start, n uint64, found bool) {
 	return 0, 0, false
 }
 
-// Used is the sum of the lengths.
+// Used returns the sum of the lengths.
 func (h *Heap) Used() uint64 { return h.h.used }

@@ -42,7 +42,7 @@ func (c *cluster) member(node int, f func(m *gsas.Member) error) {
 		if err != nil {
 			return err
 		}
-		p.SleepUntil(sim.Microsecond) // all have opened their interfaces
+		p.SleepUntil(sim.Microsecond) // until all have opened their interfaces
 		return f(m)
 	}))
 }
@@ -54,10 +54,10 @@ func (c *cluster) run() {
 	require.Zero(c.t, n, "%v", failures)
 }
 
-// still is a machine without look-up of addresses.
+// still configures a machine without address translation.
 var still = []string{"os.kind=none", "smmu.kind=none"}
 
-// Everything once, local and remote, on the prototype.
+// Every operation once, local and remote, on the prototype.
 func TestOperations(t *testing.T) {
 	for _, profile := range []string{"exanest", "exanest-qfdb"} {
 		for node := range 2 {
@@ -96,7 +96,7 @@ func operations(t *testing.T, m *gsas.Member, node int) error {
 	require.NoError(t, m.Store(at.Plus(8), 5))
 	for _, o := range []struct {
 		do   func() (uint64, error)
-		want uint64 // what it is afterwards
+		want uint64 // the word afterwards
 	}{
 		{func() (uint64, error) { return m.FetchAdd(at.Plus(8), 7) }, 12},
 		{func() (uint64, error) { return m.FetchAdd(at.Plus(8), ^uint64(0)) }, 11},

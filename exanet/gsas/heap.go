@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// heapAlign is what allocations begin at multiples of: a word of the network.
+// heapAlign is the alignment of allocations: a word of the network.
 const heapAlign = 16
 
 // block is an allocation.
@@ -16,17 +16,18 @@ type block struct {
 
 func (b *block) end() uint64 { return b.at + (b.length+heapAlign-1)/heapAlign*heapAlign }
 
-// heap gives parts of a range away. The first that fits behind the last one
-// given is taken, so that what has been freed is used again as late as may be:
-// an access by a dead pointer then mostly meets nothing, and is an error.
+// heap allocates parts of an address range. It takes the first fit behind the
+// last allocation, so that freed memory is reused as late as possible. An
+// access through a dead pointer then usually meets no allocation, and is an
+// error.
 type heap struct {
 	start, end uint64
 	blocks     []*block // by address
-	next       uint64   // where the search begins: behind what was given last
-	used       uint64   // bytes, as they are asked for
+	next       uint64   // where the search begins: behind the last allocation
+	used       uint64   // sum of the requested bytes
 }
 
-// alloc returns a block of n bytes, at least 1; nil: there is none.
+// alloc returns a block of n bytes, at least 1, or nil if none fits.
 func (h *heap) alloc(n uint64) *block {
 	i, at, found := h.search(n, h.next)
 	if !found {
@@ -42,8 +43,8 @@ func (h *heap) alloc(n uint64) *block {
 	return b
 }
 
-// search returns the first place for n bytes that does not begin before least,
-// and how many blocks lie before it.
+// search returns the first place for n bytes that begins at least or later, and
+// the number of blocks before it.
 func (h *heap) search(n, least uint64) (i int, at uint64, found bool) {
 	i, _ = h.at(least)
 	for ; i <= len(h.blocks); i++ {
@@ -61,12 +62,13 @@ func (h *heap) search(n, least uint64) (i int, at uint64, found bool) {
 	return 0, 0, false
 }
 
-// at returns the place of the block at an address or, if none begins there, of the first behind it.
+// at returns the index of the block at an address. If none begins there, it is
+// the index of the next one.
 func (h *heap) at(addr uint64) (int, bool) {
 	return slices.BinarySearchFunc(h.blocks, addr, func(b *block, addr uint64) int { return cmp.Compare(b.at, addr) })
 }
 
-// free takes a block back, which begins at addr; nil: none does.
+// free frees the block that begins at addr. It returns nil if none does.
 func (h *heap) free(addr uint64) *block {
 	i, found := h.at(addr)
 	if !found {
@@ -78,7 +80,7 @@ func (h *heap) free(addr uint64) *block {
 	return b
 }
 
-// find returns the block that an address lies in; nil: none.
+// find returns the block that contains an address, or nil.
 func (h *heap) find(addr uint64) *block {
 	i, found := h.at(addr)
 	if !found {

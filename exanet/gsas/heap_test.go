@@ -9,10 +9,10 @@ import (
 	"github.com/spinsim/spinsim/exanet/gsas"
 )
 
-// heapAlign is what allocations begin at multiples of.
+// heapAlign is the alignment of allocations.
 const heapAlign = 16
 
-// modelled is a heap and what it must be.
+// modelled is a heap and the model to compare it with.
 type modelled struct {
 	*gsas.Heap
 	start uint64
@@ -21,9 +21,9 @@ type modelled struct {
 	order []uint64
 }
 
-// The heap against a map of bytes to their allocations: no two overlap, all lie
-// in the heap, what is free can be had if it is in one piece, and every address
-// knows its allocation.
+// The heap against a map from bytes to allocations. No two allocations overlap,
+// and all lie in the heap. Free memory in one piece can be allocated. Every
+// address leads to its allocation.
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := uint64(rapid.IntRange(1, 1<<20).Draw(t, "start")) * heapAlign
@@ -33,7 +33,7 @@ func TestHeap(t *testing.T) {
 	})
 }
 
-// longest is the largest allocation that there is room for.
+// longest returns the size of the largest free piece.
 func (m *modelled) longest() (n uint64) {
 	run := uint64(0)
 	for i := range m.owner {
@@ -104,7 +104,7 @@ func (m *modelled) same(t *rapid.T) {
 	}
 }
 
-// What was freed is used again as late as may be.
+// Freed memory is reused as late as possible.
 func TestHeapUsesFreedMemoryLate(t *testing.T) {
 	h := gsas.NewHeap(16, 16+16*10)
 	for i := range uint64(10) {

@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// home is the process that has the heap of a node.
+// home is the process that owns the heap of a node.
 type home struct {
 	space     *Space
 	node      int
@@ -25,15 +25,15 @@ type home struct {
 	memory    runtime.View
 	base      Pointer // of the heap
 	heap      heap
-	held      []request  // that wait for others before them, in the order of arrival
-	moving    []transfer // large ones under way
+	held      []request  // requests that wait for earlier ones, in the order of arrival
+	moving    []transfer // large requests under way
 	arrived   portals.Handle
 	completed portals.Handle
-	seen      uint64 // transfers that the home has looked after
+	seen      uint64 // completed transfers that the home has handled
 	counts    Counts
 }
 
-// request is a message, and who has sent it.
+// request is a message with its sender.
 type request struct {
 	message
 	from portals.ID
@@ -82,8 +82,8 @@ func (h *home) run(p *runtime.Proc) (err error) {
 	}
 }
 
-// pageOptions are the options of the home's page: it knows the processes of all
-// pages of all nodes, as far as there is memory for so many.
+// pageOptions returns the options of the home's RDMA page. The page has room
+// for the processes of all pages of all nodes, up to maxPeers.
 func (h *home) pageOptions() rdma.Options {
 	o := h.space.o.Channels
 	if _, given := o.State["peers"]; given {
@@ -99,14 +99,15 @@ func (h *home) pageOptions() rdma.Options {
 	return o
 }
 
-// maxPeers is how many channels of processes a home reads from and writes to by RDMA, unless
-// Options.Channels says otherwise; minMemory is what the library takes without them.
+// maxPeers is the maximum number of channels that a home reads from and writes
+// to by RDMA, unless Options.Channels sets it. minMemory is the library's
+// memory without peers, in bytes.
 const (
 	maxPeers  = 1 << 16
 	minMemory = 64 << 10
 )
 
-// act deals with one thing that has happened, if there is any.
+// act handles one event, if there is any.
 func (h *home) act() (acted bool, err error) {
 	v, err := h.page.NI().Objects().CTGet(h.completed)
 	if err != nil {
@@ -125,7 +126,7 @@ func (h *home) act() (acted bool, err error) {
 	return h.out.Act()
 }
 
-// take takes a message out of the mailbox, and serves it if it is its turn.
+// take takes a message out of the mailbox, and serves it if it need not wait.
 func (h *home) take() error {
 	var b [exanet.MaxPayload]byte
 	m, found, err := h.page.Poll(b[:])
@@ -138,7 +139,7 @@ func (h *home) take() error {
 		return nil
 	}
 	host := &h.p.Cluster().Profile().Host
-	h.p.Compute(host.Message + host.Match) // the code, and a look for the allocation
+	h.p.Compute(host.Message + host.Match) // the code, and the look-up of the allocation
 	if h.waits(&r, h.held) {
 		h.counts.Held++
 		h.held = append(h.held, r)
@@ -147,7 +148,7 @@ func (h *home) take() error {
 	return h.serve(&r)
 }
 
-// touches is the range that a request has to do with; 0 bytes: none.
+// touches returns the address range of a request; 0 bytes: none.
 func (r *request) touches() (from, n uint64, write bool) {
 	from = r.target.Target().VA()
 	switch {
@@ -158,15 +159,15 @@ func (r *request) touches() (from, n uint64, write bool) {
 	case r.op == opStore:
 		return from, uint64(r.length), true
 	case r.op == opFree:
-		return from, 1, true // of the allocation: all others go by its first byte, too
+		return from, 1, true // one byte stands for the allocation: overlap compares whole allocations
 	case r.op.atomic():
 		return from, 8, true
 	}
 	return 0, 0, false
 }
 
-// overlap reports whether two requests must not be under way at the same time.
-// Whoever frees an allocation waits for all that go on in it.
+// overlap reports whether two requests must not be under way together. A free
+// waits for all requests in its allocation.
 func (h *home) overlap(a, b *request) bool {
 	if a.op == opFree || b.op == opFree {
 		x, y := h.heap.find(a.target.Target().VA()), h.heap.find(b.target.Target().VA())
@@ -177,8 +178,7 @@ func (h *home) overlap(a, b *request) bool {
 	return n > 0 && m > 0 && (write || writes) && from < others+m && others < from+n
 }
 
-// waits reports whether a request overlaps one that is under way, or one of
-// those that wait before it.
+// waits reports whether a request overlaps one under way, or one in before.
 func (h *home) waits(r *request, before []request) bool {
 	if h.space.unheld {
 		return false
@@ -196,8 +196,8 @@ func (h *home) waits(r *request, before []request) bool {
 	return false
 }
 
-// ended deals with transfers that have ended, and then with requests that have
-// waited for them, or for a channel.
+// ended handles completed transfers. Then it serves the requests that waited
+// for them or for a channel.
 func (h *home) ended() error {
 	for i := 0; i < len(h.moving); {
 		m := h.moving[i]
@@ -211,7 +211,7 @@ func (h *home) ended() error {
 			m.status = transferFailed
 			m.b = uint64(1 + slices.IndexFunc(transferErrors[:], func(e error) bool { return errors.Is(m.t.Err(), e) }))
 			fallthrough
-		case m.op == opWrite: // who reads has been notified
+		case m.op == opWrite: // the reader has a notification
 			if err := h.answer(&m.request); err != nil {
 				return err
 			}
@@ -228,8 +228,8 @@ func (h *home) ended() error {
 		if err := h.serve(&r); err != nil {
 			return err
 		}
-		// there was no channel: nothing large goes on, and nothing that
-		// overlaps it
+		// There was no channel: serve has put the request back into
+		// held, so move it to its old place.
 		if len(h.held) > before {
 			h.held = slices.Insert(h.held[:before], i, r)
 			i++
@@ -238,7 +238,7 @@ func (h *home) ended() error {
 	return nil
 }
 
-// check says why an address is not to be accessed.
+// check returns why an access to an address is refused; done: it is not.
 func (h *home) check(r *request) status {
 	_, n, _ := r.touches()
 	from := r.target.Target().VA()
@@ -267,8 +267,8 @@ func (h *home) check(r *request) status {
 	return done
 }
 
-// serve does what a request wants. It has its answer, is under way, waits at a
-// barrier or, for want of a channel, stands at the end of those that are held.
+// serve executes a request. Afterwards the request is answered, under way,
+// waits at a barrier or, without a free channel, is the last in held.
 func (h *home) serve(r *request) error {
 	h.counts.Requests++
 	if r.op != opAlloc && r.op != opBarrierAlloc {
@@ -299,7 +299,8 @@ func (h *home) serve(r *request) error {
 	return h.answer(r)
 }
 
-// access charges the home for a look at memory that need not be in a cache, and for its bytes.
+// access charges the home for an access to memory that need not be in a cache,
+// and for its bytes.
 func (h *home) access(n int) {
 	h.p.Compute(h.p.Cluster().Profile().Host.MemoryLatency)
 	h.p.Stream(int64(n), int64(n))
@@ -310,20 +311,20 @@ func (h *home) view(p Pointer, n int) runtime.View {
 	return h.memory.Slice(at, at+n)
 }
 
-// pointer is that of an address of the heap.
+// pointer returns the Pointer to an address of the heap.
 func (h *home) pointer(addr uint64) Pointer { return h.base.Plus(int64(addr - h.memory.Addr())) }
 
 // word executes an atomic operation.
 func (h *home) word(r *request) {
 	v := h.view(r.target, 8)
-	b := v.Write() // no time passes from here to the end of the change
+	b := v.Write() // atomic: no time passes from here until the word is stored
 	old := binary.LittleEndian.Uint64(b)
 	binary.LittleEndian.PutUint64(b, r.op.apply(old, r.a, r.b))
 	r.a = old
 	h.access(8)
 }
 
-// apply is what becomes of a word.
+// apply returns the new value of a word.
 func (o op) apply(old, a, b uint64) uint64 {
 	switch o {
 	case opFetchAdd:
@@ -353,7 +354,7 @@ func (o op) apply(old, a, b uint64) uint64 {
 	return old
 }
 
-// alloc serves a request for memory, which is zeroed, or for a barrier.
+// alloc serves a request for zeroed memory or for a barrier.
 func (h *home) alloc(r *request) {
 	n := r.a
 	r.target, r.a = Null, 0
@@ -384,7 +385,8 @@ func (h *home) alloc(r *request) {
 	h.p.Stream(0, int64(n))
 }
 
-// free gives an allocation back. Who waits at a barrier that is freed learns that it is dead.
+// free frees an allocation. Processes that wait at a freed barrier learn that
+// it is dead.
 func (h *home) free(r *request) error {
 	b := h.heap.free(r.target.Target().VA())
 	if b.barrier != nil {
@@ -398,10 +400,10 @@ func (h *home) free(r *request) error {
 	return h.answer(r)
 }
 
-// maxBarrier is how many processes wait for each other at most.
+// maxBarrier is the maximum number of processes of a barrier.
 const maxBarrier = 1 << 20
 
-// arrive is a process at a barrier: all go on when the last has come.
+// arrive adds a process to a barrier. The last one releases all.
 func (h *home) arrive(r *request) error {
 	b := h.heap.find(r.target.Target().VA()).barrier
 	b.waiting = append(b.waiting, *r)
@@ -418,14 +420,14 @@ func (h *home) arrive(r *request) error {
 	return nil
 }
 
-// move begins a transfer.
+// move begins the RDMA transfer of a request.
 func (h *home) move(r *request) error {
 	v := h.view(r.target, int(r.a))
 	x := rdma.Transfer{NID: r.from.NID, PID: r.from.PID, Length: r.a}
 	var t *rdma.Pending
 	var err error
 	if r.op == opRead {
-		v.Read() // its pages come in, if they are not there
+		v.Read() // brings in missing pages
 		x.Source, x.Destination, x.Notify, x.Value = v.Addr(), r.b, r.c, uint64(r.number)
 		t, err = h.rdma.Write(x)
 	} else {
@@ -446,7 +448,7 @@ func (h *home) move(r *request) error {
 	return nil
 }
 
-// answer sends a request back to who has sent it, as its answer.
+// answer sends a request back to its sender, as its answer.
 func (h *home) answer(r *request) error {
 	if r.status != done {
 		h.counts.Refused++

@@ -9,9 +9,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// An operation in messages is the sum of its parts: library code, a message of
-// the packetizer there (exanet/latency_test.go computes it), library code and a
-// look for the allocation, an access to memory, and a message back.
+// The latency of an operation in messages is the sum of its parts: library
+// code, a packetizer message there (exanet/latency_test.go computes it),
+// library code and the look-up of the allocation, an access to memory, and a
+// message back.
 func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	const (
 		code   = 376.167
@@ -36,11 +37,12 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-// message is what a message of n bytes takes, ns, from its stores to the look
-// that finds it, to a process of the own node or of the next one of the board.
+// message returns the latency of a message of n bytes in ns, from its stores to
+// the look that finds it. The receiver is a process of the same node, or of the
+// next node of the board.
 func message(n, node int) float64 {
 	const (
-		axi   = 19.2 / 8 // bytes in a nanosecond
+		axi   = 19.2 / 8 // bytes per nanosecond
 		cycle = 20.0 / 3
 	)
 	words := float64(max(16, (n+15)/16*16))
@@ -51,7 +53,8 @@ func message(n, node int) float64 {
 	return 120 + 4*cycle + crossing + 3*cycle + (16+words)/axi + 60 + 15.333
 }
 
-// took is how long an operation takes that follows others, on memory of a node.
+// took returns the duration of an operation that follows others, on memory of a
+// node.
 func took(t *testing.T, node int, do func(m *gsas.Member, at gsas.Pointer) error) (d sim.Time) {
 	c := newCluster(t, "exanest-qfdb", 2, 1, gsas.Options{PDID: 7}, still...)
 	c.member(0, func(m *gsas.Member) error {

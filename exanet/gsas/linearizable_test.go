@@ -23,10 +23,10 @@ var (
 	historySeed = flag.Uint64("linearizable.seed", 1, "seed of the first system of TestLinearizable")
 )
 
-// A history is what processes do with one allocation at the same time, and what
-// they see. regionBytes is its size, some cells: reads and writes of a small
-// part of it go in messages, of most of it by RDMA, and both overlap with
-// words.
+// A history is what processes do to one allocation at the same time, and what
+// they observe. regionBytes is the size of the allocation, several cells. Reads
+// and writes of a small part go in messages, of most of it by RDMA. Both
+// overlap with words.
 const (
 	regionBytes    = 640
 	regionsOfRound = 2
@@ -53,7 +53,7 @@ const (
 	calls
 )
 
-// memory is the sequential memory that every history must be one of.
+// memory is the sequential model that every history must fit.
 var memory = porcupine.Model{
 	Init: func() any { return string(make([]byte, regionBytes)) },
 	Step: func(state, input, output any) (bool, any) {
@@ -87,7 +87,7 @@ var memory = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %x", input, output) },
 }
 
-// recorded is a system whose members write down what they do.
+// recorded is a system whose members record their operations.
 type recorded struct {
 	*cluster
 	rng     *rand.Rand
@@ -99,7 +99,8 @@ type recorded struct {
 	of      []*gsas.Member
 }
 
-// newRecorded draws a system: nodes, homes, members, and what the network does to their messages.
+// newRecorded draws a random system: nodes, homes, members, and the faults of
+// the network.
 func newRecorded(t *testing.T, seed uint64) *recorded {
 	rng := rand.New(rand.NewPCG(seed, 12))
 	nodes := 1 + rng.IntN(3)
@@ -116,7 +117,7 @@ func newRecorded(t *testing.T, seed uint64) *recorded {
 	return &recorded{cluster: newCluster(t, "exanest", nodes, seed, o, set...), rng: rng, members: 2 + rng.IntN(4), ops: 3 + rng.IntN(3)}
 }
 
-// play has the members do random things, all at the same time, in rounds.
+// play lets the members do random operations at the same time, in rounds.
 func (r *recorded) play(nodes int) {
 	for i := range r.members {
 		rng := rand.New(rand.NewPCG(r.rng.Uint64(), uint64(i)))
@@ -127,7 +128,7 @@ func (r *recorded) play(nodes int) {
 					return err
 				}
 			} else {
-				m.Proc().SleepUntil(100 * sim.Millisecond) // it is there, however long that takes
+				m.Proc().SleepUntil(100 * sim.Millisecond) // the allocation is there by then
 			}
 			for round := range roundsOfSystem {
 				if err := r.round(m, rng, i, round); err != nil {
@@ -179,7 +180,7 @@ func (r *recorded) round(m *gsas.Member, rng *rand.Rand, me, round int) (err err
 }
 
 func randomCall(rng *rand.Rand) call {
-	// few words, so that they are fought for, in several cells
+	// few words, so that members compete for them, in several cells
 	word := []int{0, 8, 320, 632}[rng.IntN(4)]
 	values := []uint64{0, 1, 2, 3, ^uint64(0)}
 	c := call{kind: rng.IntN(calls), at: word, n: 8, operand: values[rng.IntN(5)], expect: values[rng.IntN(5)]}
@@ -204,7 +205,7 @@ func randomCall(rng *rand.Rand) call {
 	return c
 }
 
-// do carries a call out and returns what it saw; nothing of a write.
+// do executes a call and returns what it saw, nil for a write.
 func do(m *gsas.Member, region gsas.Pointer, c call, buffer runtime.View) (any, error) {
 	at, part := region.Plus(int64(c.at)), buffer.Slice(0, c.n)
 	switch c.kind {
@@ -229,7 +230,8 @@ func do(m *gsas.Member, region gsas.Pointer, c call, buffer runtime.View) (any, 
 
 func word(v uint64, err error) (any, error) { return v, err }
 
-// check looks for a sequential order of each history, and returns the first that has none.
+// check looks for a sequential order of each history, and returns the first
+// history without one.
 func (r *recorded) check() (n int, wrong string) {
 	for round := range r.log {
 		for region, history := range r.log[round] {
@@ -242,9 +244,9 @@ func (r *recorded) check() (n int, wrong string) {
 	return n, wrong
 }
 
-// Whatever processes do at the same time, and whatever happens to their
-// messages, it is as if they had done it one after the other, each thing as a
-// whole and within its time.
+// Whatever processes do at the same time, and whatever the network does to
+// their messages, the result is as if each operation had happened as a whole,
+// one after the other, each between its call and its return.
 func TestLinearizable(t *testing.T) {
 	var large, held, full, again, twice, damaged uint64
 	for n, seed := 0, *historySeed; n < *histories; seed++ {
@@ -269,8 +271,8 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// The test above finds a home whose requests do not wait for large ones under
-// way, and one wrong value.
+// The test above detects a home that does not hold requests back for large ones
+// under way. It also detects one wrong value.
 func TestLinearizableFinds(t *testing.T) {
 	found := 0
 	for seed := range uint64(20) {

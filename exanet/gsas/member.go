@@ -11,9 +11,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Member is a process that uses a space. Its methods are for the program of
-// that process, and each returns when it is done: a process has one operation
-// at a time.
+// Member is a process that uses a space. Only the program of that process calls
+// its methods. Each method returns when its operation is complete, so a process
+// has one operation at a time.
 type Member struct {
 	space    *Space
 	p        *runtime.Proc
@@ -32,10 +32,10 @@ type Member struct {
 	outdated uint64
 }
 
-// Open makes a process a member, before it first waits. A process that the
-// system has admitted to no protection domain comes into that of the space; one
-// of another domain becomes a member whose requests are refused. It takes no
-// virtual time.
+// Open makes a process a member. Call it before the process first waits; it
+// takes no virtual time. A process without a protection domain is admitted to
+// the space's. A process of another domain becomes a member whose requests are
+// refused.
 func (s *Space) Open(p *runtime.Proc) (*Member, error) {
 	m := &Member{space: s, p: p}
 	var err error
@@ -54,17 +54,18 @@ func (s *Space) Open(p *runtime.Proc) (*Member, error) {
 	return m, nil
 }
 
-// Proc is the process.
+// Proc returns the process.
 func (m *Member) Proc() *runtime.Proc { return m.p }
 
-// Outdated is how many answers have come to requests that were given up (ErrTimedOut).
+// Outdated returns the number of answers to requests that were given up
+// (ErrTimedOut).
 func (m *Member) Outdated() uint64 { return m.outdated }
 
-// Counts is what packetizer and mailbox of the process have done.
+// Counts returns the statistics of the process's packetizer and mailbox.
 func (m *Member) Counts() exanet.Counts { return m.page.Counts() }
 
-// Alloc allocates n bytes of memory of a node, at least 1, at a multiple of 16.
-// They are zero. ErrNoMemory, ErrNoHome.
+// Alloc allocates n zeroed bytes on a node, n at least 1, at a multiple of 16.
+// ErrNoMemory, ErrNoHome.
 func (m *Member) Alloc(node, n int) (Pointer, error) {
 	if n < 1 {
 		return Null, fmt.Errorf("gsas: alloc of %d bytes on node %d: %w", n, node, ErrSize)
@@ -72,20 +73,21 @@ func (m *Member) Alloc(node, n int) (Pointer, error) {
 	return m.make(opAlloc, node, n, "bytes")
 }
 
-// Free gives memory back that Alloc has returned, or a barrier, when what
-// others do in it has ended. ErrDead: nothing was allocated just there, or it
-// was freed before.
+// Free frees an allocation or a barrier, after the operations of others in it
+// have ended. ErrDead: at is not the start of an allocation, or it was freed
+// before.
 func (m *Member) Free(at Pointer) error {
 	_, err := m.do(&message{op: opFree, target: at})
 	return err
 }
 
-// Read reads the bytes at a pointer into all of a view, which has at least one, at one moment.
+// Read fills a view of at least one byte with the bytes at a pointer, at one
+// moment.
 func (m *Member) Read(at Pointer, into runtime.View) error {
 	n := into.Len()
 	q := message{op: opRead, target: at, a: uint64(n)}
 	if n > Inline {
-		into.Write() // its pages come in, if they are not there
+		into.Write() // brings in missing pages
 		q.b, q.c = into.Addr(), m.flag.Addr()
 	}
 	reply, err := m.do(&q)
@@ -95,7 +97,7 @@ func (m *Member) Read(at Pointer, into runtime.View) error {
 	return err
 }
 
-// Write writes all of a view, which has at least one byte, to a pointer, at one moment.
+// Write writes a view of at least one byte to a pointer, at one moment.
 func (m *Member) Write(at Pointer, from runtime.View) error {
 	n := from.Len()
 	q := message{op: opStore, target: at, length: n}
@@ -109,7 +111,8 @@ func (m *Member) Write(at Pointer, from runtime.View) error {
 	return err
 }
 
-// Load reads the word of 8 bytes at a pointer, a multiple of 8: all words are little endian.
+// Load reads the word of 8 bytes at a pointer, a multiple of 8. All words are
+// little endian.
 func (m *Member) Load(at Pointer) (uint64, error) { return m.word(opLoad, at, 0, 0) }
 
 // Store writes the word at a pointer, a multiple of 8.
@@ -118,57 +121,58 @@ func (m *Member) Store(at Pointer, v uint64) error {
 	return err
 }
 
-// FetchAdd adds to the word at a pointer, a multiple of 8, and returns what it
-// was, as do those that follow.
+// FetchAdd adds to the word at a pointer, a multiple of 8. It returns the
+// word's previous value, as do the operations that follow.
 func (m *Member) FetchAdd(at Pointer, n uint64) (uint64, error) { return m.word(opFetchAdd, at, n, 0) }
 
 // Swap replaces the word.
 func (m *Member) Swap(at Pointer, v uint64) (uint64, error) { return m.word(opSwap, at, v, 0) }
 
-// CompareAndSwap replaces the word if it is old. It was if what is returned is old.
+// CompareAndSwap replaces the word by v if it equals old. It did if the result
+// equals old.
 func (m *Member) CompareAndSwap(at Pointer, old, v uint64) (uint64, error) {
 	return m.word(opCompareSwap, at, v, old)
 }
 
-// FetchOr sets bits of the word.
+// FetchOr sets the bits of v in the word.
 func (m *Member) FetchOr(at Pointer, v uint64) (uint64, error) { return m.word(opFetchOr, at, v, 0) }
 
-// FetchAnd clears the bits of the word that v has not.
+// FetchAnd clears the bits that are 0 in v.
 func (m *Member) FetchAnd(at Pointer, v uint64) (uint64, error) { return m.word(opFetchAnd, at, v, 0) }
 
-// FetchXor inverts bits of the word.
+// FetchXor inverts the bits of v in the word.
 func (m *Member) FetchXor(at Pointer, v uint64) (uint64, error) { return m.word(opFetchXor, at, v, 0) }
 
-// FetchMin makes the word the smaller of it and v, as signed numbers.
+// FetchMin stores the smaller of the word and v, as signed numbers.
 func (m *Member) FetchMin(at Pointer, v int64) (int64, error) {
 	old, err := m.word(opFetchMin, at, uint64(v), 0)
 	return int64(old), err
 }
 
-// FetchMax makes the word the larger of it and v, as signed numbers.
+// FetchMax stores the larger of the word and v, as signed numbers.
 func (m *Member) FetchMax(at Pointer, v int64) (int64, error) {
 	old, err := m.word(opFetchMax, at, uint64(v), 0)
 	return int64(old), err
 }
 
-// FetchMinUnsigned is FetchMin of unsigned numbers.
+// FetchMinUnsigned is FetchMin for unsigned numbers.
 func (m *Member) FetchMinUnsigned(at Pointer, v uint64) (uint64, error) {
 	return m.word(opFetchMinU, at, v, 0)
 }
 
-// FetchMaxUnsigned is FetchMax of unsigned numbers.
+// FetchMaxUnsigned is FetchMax for unsigned numbers.
 func (m *Member) FetchMaxUnsigned(at Pointer, v uint64) (uint64, error) {
 	return m.word(opFetchMaxU, at, v, 0)
 }
 
-// NewBarrier makes a barrier of so many processes, 1 to 2^20, on a node. Free
-// gives it back; those that wait get ErrDead.
+// NewBarrier makes a barrier for processes, 1 to 2^20, on a node. Free frees
+// it; processes that wait there get ErrDead.
 func (m *Member) NewBarrier(node, processes int) (Pointer, error) {
 	return m.make(opBarrierAlloc, node, max(processes, 0), "processes")
 }
 
-// Barrier waits until as many processes have called it as the barrier has; it
-// can then be used again. What they have done before is done.
+// Barrier waits until all processes of the barrier have called it. Their
+// earlier operations are then complete. The barrier can be used again.
 func (m *Member) Barrier(at Pointer) error {
 	_, err := m.do(&message{op: opBarrierWait, target: at})
 	return err
@@ -179,7 +183,7 @@ func (m *Member) word(o op, at Pointer, a, b uint64) (uint64, error) {
 	return reply.a, err
 }
 
-// make asks the home of a node for something of a size.
+// make asks the home of a node for an allocation or a barrier.
 func (m *Member) make(o op, node, n int, unit string) (Pointer, error) {
 	what := func(err error) error {
 		return fmt.Errorf("gsas: %s of %d %s on node %d: %w", opNames[o], n, unit, node, err)
@@ -194,7 +198,7 @@ func (m *Member) make(o op, node, n int, unit string) (Pointer, error) {
 	return reply.target, nil
 }
 
-// do asks the home of a pointer.
+// do sends a request to the home of its pointer.
 func (m *Member) do(q *message) (message, error) {
 	o, at := q.op, q.target
 	n, r := at.Node(), uint32(at.Target().Rank())
@@ -239,7 +243,7 @@ func (m *Member) call(home portals.ID, q *message) (message, error) {
 	}
 }
 
-// act deals with one thing that has happened, if there is any.
+// act handles one event, if there is any.
 func (m *Member) act() (acted bool, err error) {
 	v, err := m.page.NI().Objects().CTGet(m.notified)
 	if err != nil {
@@ -278,8 +282,8 @@ func (m *Member) take() error {
 	return nil
 }
 
-// Finish waits until the packetizer is done with all that the program has sent,
-// so that nothing of it is under way any more.
+// Finish waits until the packetizer has delivered or dropped all messages of
+// the program, so that none is still under way.
 func (m *Member) Finish() error {
 	for !m.out.Idle() {
 		if acted, err := m.act(); acted || err != nil {

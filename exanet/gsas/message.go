@@ -7,18 +7,18 @@ import (
 	"github.com/spinsim/spinsim/exanet"
 )
 
-// op is what a request wants.
+// op is the operation of a request.
 type op uint8
 
 const (
 	opAlloc op = iota + 1 // a: bytes
 	opFree
-	opRead         // a: bytes, b: where to, c: where its notification goes, at who asks
-	opWrite        // a: bytes, b: where from
-	opStore        // at most Inline bytes, which are in the request
+	opRead         // a: bytes, b: destination, c: notification, both in the caller's memory
+	opWrite        // a: bytes, b: source in the caller's memory
+	opStore        // at most Inline bytes, inside the request
 	opFetchAdd     // a: operand, as in those that follow
 	opSwap         //
-	opCompareSwap  // b: what is expected
+	opCompareSwap  // b: expected value
 	opFetchOr      //
 	opFetchAnd     //
 	opFetchXor     //
@@ -40,10 +40,11 @@ var opNames = [ops]string{
 	opBarrierAlloc: "new barrier", opBarrierWait: "barrier",
 }
 
-// atomic reports whether it changes a word of 8 bytes and returns what that was.
+// atomic reports whether the operation changes a word of 8 bytes and returns
+// its previous value.
 func (o op) atomic() bool { return o >= opFetchAdd && o <= opStoreWord }
 
-// status says how a request has ended.
+// status is the result of a request.
 type status uint8
 
 const (
@@ -59,12 +60,12 @@ const (
 	strange
 )
 
-// Inline is how many bytes a message carries beside what it says of them:
-// larger reads and writes go by RDMA.
+// Inline is the number of data bytes that a message can carry. Larger reads and
+// writes go by RDMA.
 const Inline = exanet.MaxPayload - inlineAt
 
-// Places in a message, request or answer: op, status, length of the bytes,
-// number; then the pointer of a request; then operands, or the bytes.
+// Layout of a message, request or answer: op, status, length of the bytes,
+// number; then the pointer of a request; then operands or bytes.
 const (
 	numberAt = 4
 	targetAt = 8
@@ -77,12 +78,12 @@ type message struct {
 	status  status
 	length  int // of bytes
 	number  uint32
-	target  Pointer // of an answer to alloc: what was allocated
+	target  Pointer // of an answer to alloc: the new allocation
 	a, b, c uint64  // of an answer: a is the value
 	bytes   [Inline]byte
 }
 
-// encode writes the message and returns what of it travels.
+// encode writes the message into b and returns the part to send.
 func (m *message) encode(b *[exanet.MaxPayload]byte) []byte {
 	le := binary.LittleEndian
 	b[0], b[1], b[2], b[3] = byte(m.op), byte(m.status), byte(m.length), 0
@@ -98,10 +99,10 @@ func (m *message) encode(b *[exanet.MaxPayload]byte) []byte {
 			last = i + 1
 		}
 	}
-	return b[:inlineAt+8*last] // what is not there is 0
+	return b[:inlineAt+8*last] // decode takes missing operands as 0
 }
 
-// err is what an answer says has gone wrong.
+// err returns the error that an answer carries.
 func (m *message) err() error {
 	if why := m.b; m.status == transferFailed && why >= 1 && why <= uint64(len(transferErrors)) {
 		return fmt.Errorf("%w: %w", ErrTransfer, transferErrors[why-1])
@@ -109,7 +110,7 @@ func (m *message) err() error {
 	return statusErrors[m.status]
 }
 
-// decode reads a message of n bytes; false: it is none.
+// decode reads a message of n bytes. It is false if these are no message.
 func (m *message) decode(b *[exanet.MaxPayload]byte, n int) bool {
 	if n < inlineAt {
 		return false

@@ -7,22 +7,22 @@ import (
 )
 
 // Pointer is the address of a byte of the global memory: node, process of the
-// node, and virtual address in that. It is comparable, and can be sent to
-// others in 64 bits. The zero Pointer points at nothing. A pointer does not
-// know how long its memory lives: the home does.
+// node, and virtual address in that process. It is comparable, and fits into a
+// message as 64 bits. The zero Pointer points at nothing. Only the home knows
+// whether the memory is still allocated.
 type Pointer gvas.Target
 
 // Null is the zero Pointer.
 const Null Pointer = 0
 
-// Target is the address.
+// Target returns the address.
 func (p Pointer) Target() gvas.Target { return gvas.Target(p) }
 
-// Node is the node whose memory it is.
+// Node returns the node that owns the memory.
 func (p Pointer) Node() int { return gvas.Target(p).Node() }
 
-// Plus returns the pointer to n bytes further on, or back. One that leaves the
-// address space becomes Null: no operation takes it.
+// Plus returns the pointer n bytes further on, or back. A pointer that leaves
+// the address space becomes Null, which every operation refuses.
 func (p Pointer) Plus(n int64) Pointer {
 	t, err := gvas.Target(p).Add(n)
 	if err != nil {
@@ -31,7 +31,7 @@ func (p Pointer) Plus(n int64) Pointer {
 	return Pointer(t)
 }
 
-// String is the address as package gvas writes it, or null.
+// String returns the address as package gvas writes it, or "null".
 func (p Pointer) String() string {
 	if p == Null {
 		return "null"

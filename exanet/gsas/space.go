@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Errors of operations. They come with more words: the operation, the pointer.
+// Errors of operations. They are wrapped with the operation and the pointer.
 var (
 	ErrNoMemory   = errors.New("the heap of the node has no such piece")
 	ErrDead       = errors.New("nothing is allocated there, or not any more")
@@ -24,7 +24,8 @@ var (
 	ErrNoHome     = errors.New("that node has no home")
 	ErrTransfer   = errors.New("the transfer has failed, and what it was to write may be there in part")
 	ErrForeign    = exanet.ErrForeign // the home is of another protection domain
-	// the home does not answer: the operation has happened once or not at all
+	// The home does not answer: the operation has happened once or not at
+	// all.
 	ErrTimedOut = exanet.ErrTimedOut
 )
 
@@ -33,36 +34,37 @@ var statusErrors = map[status]error{
 	transferFailed: ErrTransfer,
 }
 
-// transferErrors are why a transfer has failed, as a home says it: 1 + the place.
+// transferErrors are the reasons of a failed transfer. A home sends 1 + the
+// index.
 var transferErrors = [...]error{rdma.ErrTimedOut, rdma.ErrDenied, rdma.ErrForeign, rdma.ErrNoSpace, rdma.ErrIllegal}
 
-// PageOpener gives a process its page of RDMA channels: rdma.Engine, or PART's
-// driver, for which pages may be absent.
+// PageOpener gives a process its page of RDMA channels. It is rdma.Engine, or
+// PART's driver, for which pages may be absent.
 type PageOpener interface {
 	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
 
-// Options say what a space is like.
+// Options configure a space.
 type Options struct {
 	// PDID is the protection domain of the homes; 0: gvas.DefaultPDID.
 	PDID gvas.PDID
-	// Heap is how many bytes each home has, 1 to 2^30.
+	// Heap is the size of each home's heap in bytes, 1 to 2^30.
 	Heap int
-	// Nodes are those that have a home, each of which takes a core as long as
-	// it has something to do; nil: all.
+	// Nodes are the nodes with a home; nil: all. A home takes a core while
+	// it has work.
 	Nodes []int
-	// System and RDMA are those of the cluster if something else uses them,
-	// too; nil: the space loads its own.
+	// System and RDMA are the cluster's, if something else uses them too;
+	// nil: the space loads its own.
 	System *exanet.System
 	RDMA   PageOpener
-	// Home and Member are the mailboxes of homes and of the other processes;
-	// the zero value has the library's defaults.
+	// Home and Member configure the mailboxes of homes and of other
+	// processes. The zero value selects the library's defaults.
 	Home, Member exanet.Options
-	// Channels are the options of pages of RDMA channels but for the PDID.
+	// Channels configures the pages of RDMA channels, without the PDID.
 	Channels rdma.Options
 }
 
-// MaxHeap is the most that a home has, bytes.
+// MaxHeap is the maximum size of a home's heap, in bytes.
 const MaxHeap = 1 << 30
 
 // Space is a global address space: its homes are processes of the cluster.
@@ -71,7 +73,7 @@ type Space struct {
 	system *exanet.System
 	rdma   PageOpener
 	homes  []*home // by node; nil: none
-	unheld bool    // tests: no request waits for another
+	unheld bool    // for tests: requests never wait for others
 }
 
 // New makes a space and starts its homes, which serve until the run ends.
@@ -119,8 +121,8 @@ func (s *Space) start(c *runtime.Cluster, node int) error {
 	return c.SpawnService(node, "gsas home", h.run)
 }
 
-// System is that of the space: who puts a process into a protection domain
-// before it opens the space asks it.
+// System returns the system software of the space. With it a caller can put a
+// process into a protection domain before the process opens the space.
 func (s *Space) System() *exanet.System { return s.system }
 
 // join gives a process its interfaces.
@@ -141,19 +143,19 @@ func (s *Space) join(p *runtime.Proc, mail exanet.Options, o rdma.Options) (*exa
 	return page, rdma, err
 }
 
-// Counts are what homes have done.
+// Counts are a home's statistics.
 type Counts struct {
 	Requests  uint64 // served
-	Held      uint64 // of them, those that have waited for a large one
+	Held      uint64 // of them, requests that waited for a large one
 	Large     uint64 // by RDMA
 	Refused   uint64 // answered with an error
 	Lost      uint64 // answers that could not be delivered
-	Strange   uint64 // messages that mean nothing
-	Foreign   uint64 // messages of other protection domains, which the mailbox has refused
+	Strange   uint64 // malformed messages
+	Foreign   uint64 // messages of other protection domains, refused by the mailbox
 	Allocated uint64 // bytes, now
 }
 
-// Counts returns what the home of a node has done, zero if it has none.
+// Counts returns the statistics of a node's home, zero if it has none.
 func (s *Space) Counts(node int) Counts {
 	if node < 0 || node >= len(s.homes) || s.homes[node] == nil || s.homes[node].page == nil {
 		return Counts{}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Widths of the fields, bits (TR-488 §4.3).
+// Widths of the fields, in bits (TR-488 §4.3).
 const (
 	PDIDBits   = 16
 	NodeBits   = 22
@@ -17,7 +17,8 @@ const (
 	NodeVABits = RankBits + VABits
 )
 
-// Numbers of what an address can tell apart. Node and rank are below theirs.
+// How many of each an address can distinguish. Node and rank numbers are below
+// Nodes and Ranks.
 const (
 	PDIDs = 1 << PDIDBits // protection domains
 	Nodes = 1 << NodeBits // endpoints of the interconnect
@@ -25,28 +26,30 @@ const (
 	VAs   = 1 << VABits   // bytes of a port: 512 GiB
 )
 
-// Size is the bytes of an address in a cell.
+// Size is the size of an address in a cell, in bytes.
 const Size = (PDIDBits + NodeBits + NodeVABits) / 8
 
-// PDID is a protection domain. 0 is nobody's: a process that the system has put into none is in it.
+// PDID is a protection domain. 0 belongs to nobody: it is the domain of a
+// process that the system has not admitted to one.
 type PDID uint16
 
-// DefaultPDID is the domain of options that name none.
+// DefaultPDID is the domain for options that name none.
 const DefaultPDID PDID = 1
 
-// Target is what a program may say of an address: node, rank and virtual
-// address. Its value is the lower 64 bits of the address.
+// Target is the part of an address that a program may choose: node, rank and
+// virtual address. Its value is the lower 64 bits of the address.
 type Target uint64
 
-// Address is a whole address. It is comparable, and every value is legal: what
-// is out of range has been refused when it was made.
+// Address is a whole address. It is comparable. Every value is legal, because
+// the constructors refuse fields out of range.
 type Address struct {
 	Target Target
 	PDID   PDID
 }
 
 // At returns the target of a virtual address of a port. Node, rank and virtual
-// address must be below Nodes, Ranks and VAs; the error says all that are not.
+// address must be below Nodes, Ranks and VAs. The error names every field that
+// is not.
 func At(node, rank int, va uint64) (Target, error) {
 	var errs []error
 	if node < 0 || node >= Nodes {
@@ -64,7 +67,8 @@ func At(node, rank int, va uint64) (Target, error) {
 	return Target(node)<<NodeVABits | Target(rank)<<VABits | Target(va), nil
 }
 
-// AtNodeVA is At of a node-level virtual address of 42 bits, whose upper three are the rank.
+// AtNodeVA is At for a node-level virtual address of 42 bits. Its upper three
+// bits are the rank.
 func AtNodeVA(node int, va uint64) (Target, error) {
 	if va >= 1<<NodeVABits {
 		return 0, fmt.Errorf("gvas: node-level virtual address %#x, expected 0 to %#x (%d bits)", va, uint64(1<<NodeVABits-1), NodeVABits)
@@ -84,8 +88,8 @@ func (t Target) VA() uint64 { return uint64(t & (VAs - 1)) }
 // NodeVA returns rank and virtual address as one number of 42 bits.
 func (t Target) NodeVA() uint64 { return uint64(t & (1<<NodeVABits - 1)) }
 
-// Add returns the target n bytes further on, of the same port. It is an error
-// if that has no such address.
+// Add returns the target n bytes further on. The error means that this leaves
+// the port.
 func (t Target) Add(n int64) (Target, error) {
 	if va := int64(t.VA()) + n; va < 0 || va >= VAs {
 		return 0, fmt.Errorf("gvas: %d bytes from virtual address %#x of rank %d of node %d is no address of that rank", n, t.VA(), t.Rank(), t.Node())
@@ -93,21 +97,23 @@ func (t Target) Add(n int64) (Target, error) {
 	return t + Target(n), nil
 }
 
-// Holds reports whether n bytes from t on, n at least 0, are addresses of the same port.
+// Holds reports whether the n bytes from t on are addresses of one port. A
+// negative n is false.
 func (t Target) Holds(n int64) bool { return n >= 0 && n <= VAs-int64(t.VA()) }
 
-// In returns the address of t in a protection domain: what the hardware makes
-// of a target and of the register that the system has set.
+// In returns the address of t in a protection domain. The hardware does this
+// with the domain register that the system has set.
 func (t Target) In(domain PDID) Address { return Address{t, domain} }
 
 // String writes a target as "17.3:0x7f001000": node, rank, virtual address.
 func (t Target) String() string { return fmt.Sprintf("%d.%d:%#x", t.Node(), t.Rank(), t.VA()) }
 
-// String writes an address as "0012/17.3:0x7f001000": the protection domain, in
-// four hexadecimal digits, before the target.
+// String writes an address as "0012/17.3:0x7f001000": the protection domain in
+// four hexadecimal digits, then the target.
 func (a Address) String() string { return fmt.Sprintf("%04x/%v", uint16(a.PDID), a.Target) }
 
-// ParseTarget reads what Target.String writes; the virtual address may be decimal, too.
+// ParseTarget reads the output of Target.String. The virtual address may also
+// be decimal.
 func ParseTarget(text string) (Target, error) {
 	port, va, ok := strings.Cut(text, ":")
 	node, rank, has := strings.Cut(port, ".")
@@ -120,7 +126,7 @@ func ParseTarget(text string) (Target, error) {
 	return At(int(n), int(r), v)
 }
 
-// Parse reads what Address.String writes.
+// Parse reads the output of Address.String.
 func Parse(text string) (Address, error) {
 	domain, target, ok := strings.Cut(text, "/")
 	d, err := strconv.ParseUint(domain, 16, PDIDBits)
@@ -131,9 +137,9 @@ func Parse(text string) (Address, error) {
 	return t.In(PDID(d)), err
 }
 
-// Bytes returns the 80 bits, the protection domain first, each field with its
-// most significant bit first. The report draws the fields in that order and
-// says nothing of bytes.
+// Bytes returns the 80 bits: the protection domain first, each field with its
+// most significant bit first. TR-488 draws the fields in that order and does
+// not define a byte order.
 func (a Address) Bytes() (b [Size]byte) {
 	binary.BigEndian.PutUint16(b[:], uint16(a.PDID))
 	binary.BigEndian.PutUint64(b[2:], uint64(a.Target))

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// The fields are as wide as the report says, and fill 80 bits.
+// The fields have the widths of TR-488, and fill 80 bits.
 func TestWidths(t *testing.T) {
 	require.Equal(t, 80, PDIDBits+NodeBits+RankBits+VABits)
 	require.Equal(t, 10, Size)
@@ -21,8 +21,8 @@ func TestWidths(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Address{}), uintptr(16))
 }
 
-// What goes in comes out, by fields, by bytes and by text; the bytes are those
-// of the sum of fields times their weights.
+// An address survives the round trip by fields, by bytes and by text. The bytes
+// equal the sum of the fields times their weights.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node, rank := rapid.IntRange(0, Nodes-1).Draw(t, "node"), rapid.IntRange(0, Ranks-1).Draw(t, "rank")
@@ -58,7 +58,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Any 80 bits are an address, and two addresses are equal exactly if their bits are.
+// Any 80 bits are an address. Two addresses are equal exactly if their bits
+// are.
 func TestBytesAreAllAddresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := [Size]byte(rapid.SliceOfN(rapid.Byte(), Size, Size).Draw(t, "one"))
@@ -68,7 +69,7 @@ func TestBytesAreAllAddresses(t *testing.T) {
 	})
 }
 
-// A step stays within the port or is refused: it never comes to another rank or node.
+// Add stays within the port or fails: it never reaches another rank or node.
 func TestAddStaysInThePort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, err := At(rapid.IntRange(0, Nodes-1).Draw(t, "node"), rapid.IntRange(0, Ranks-1).Draw(t, "rank"), rapid.Uint64Range(0, VAs-1).Draw(t, "va"))
@@ -92,7 +93,7 @@ func TestAddStaysInThePort(t *testing.T) {
 	require.False(t, last.Holds(-1))
 }
 
-// Each field out of range is named, with its bounds.
+// The error names each field out of range, with its bounds.
 func TestOutOfRange(t *testing.T) {
 	_, err := At(Nodes, -1, VAs)
 	require.EqualError(t, err, "gvas: node 4194304, expected 0 to 4194303 (22 bits)\n"+
@@ -121,7 +122,8 @@ func TestOutOfRange(t *testing.T) {
 	}
 }
 
-// No text makes Parse panic, and what it takes it writes again as an equal address.
+// No text makes Parse panic. A text that Parse accepts is written again as an
+// equal address.
 func FuzzParse(f *testing.F) {
 	f.Add("0012/17.3:0x7f001000")
 	f.Add("ffff/4194303.7:549755813887")
@@ -137,8 +139,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every MPSoC that a network can have has an address, and its name, its place
-// and its number lead to the same.
+// Every MPSoC that a network can have has an address. Its name, its place and
+// its number lead to the same MPSoC.
 func TestEveryMPSoCHasAnAddress(t *testing.T) {
 	require.Equal(t, Nodes, fabric.MaxNodes)
 	rapid.Check(t, func(t *rapid.T) {

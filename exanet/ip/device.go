@@ -2,27 +2,27 @@ package ip
 
 import "github.com/spinsim/spinsim/runtime"
 
-// Device is where packets of IP come from and go to: what a service sees of the
-// kernel, as the file descriptor of a TUN device that does not block.
+// Device is the source and destination of IP packets: the service's interface
+// to the kernel, like the file descriptor of a non-blocking TUN device.
 type Device interface {
-	// Read takes the next packet that is to be sent and returns its length; 0:
-	// there is none now. A packet that is longer than b is cut.
+	// Read takes the next packet to send and returns its length, or 0 if
+	// there is none now. A packet longer than b is cut.
 	Read(b []byte) (int, error)
-	// Write gives a packet that has come to the kernel; p is the process that
-	// does, whose core the kernel's code for it runs on.
+	// Write gives a received packet to the kernel. The kernel's code for it
+	// runs on the core of p, the calling process.
 	Write(p *runtime.Proc, b []byte) error
-	// Ready sets what is called when there is a packet to read.
+	// Ready sets the function to call when there is a packet to read.
 	Ready(f func())
 }
 
-// TUN is the simulated device, with the kernel's queue of packets.
+// TUN is the simulated device, with the kernel's packet queue.
 type TUN struct {
 	queue   [][]byte
 	most    int
 	ready   func()
-	room    func() // is called when half of the queue is free again
+	room    func() // called when half of the queue is free again
 	in      func(p *runtime.Proc, packet []byte)
-	Dropped uint64 // packets of the kernel for which there was no room
+	Dropped uint64 // packets of the kernel that found the queue full
 }
 
 // Read implements Device.
@@ -46,7 +46,7 @@ func (t *TUN) Write(p *runtime.Proc, b []byte) error {
 // Ready implements Device.
 func (t *TUN) Ready(f func()) { t.ready = f }
 
-// send is the kernel's side: it takes a packet, or drops it.
+// send is the kernel's side: it queues a packet, or drops it.
 func (t *TUN) send(packet []byte) bool {
 	if len(t.queue) == t.most {
 		t.Dropped++

@@ -1,7 +1,6 @@
-// Package ip is IP over ExaNet (TR-488 §5.3): on each node a program of user
-// space carries packets of IP between a device of the kernel (TUN) and the
-// other nodes, over the interconnect. Programs talk by sockets and know nothing
-// of it.
+// Package ip is IP over ExaNet (TR-488 §5.3). On each node a user-space program
+// carries IP packets between a device of the kernel (TUN) and the other nodes,
+// over the interconnect. Programs use sockets and need not know about it.
 //
 //	network, err := ip.New(cluster, ip.Options{})            // a service on each node
 //	sockets, err := network.Open(p)                          // in a process: its node's sockets
@@ -9,28 +8,30 @@
 //
 // # The service
 //
-// It starts out of band: over a management Ethernet every service sends a
-// heartbeat now and then, and hears those of others. Once it hears another one
-// it takes a receive and a transmit ring for it and shakes hands over ExaNet,
-// by packetizer and mailbox: each tells the other where its receive ring is.
-// From then on packets go from ring to ring: the service reads packets of the
-// device into the transmit ring, several behind each other, and has RDMA write
-// them to the same place of the other's receive ring, with a notification that
-// says how much has come. The receiver writes them to its device, and says by
-// packetizer how much of its ring is free again. The fabric delivers reliably
-// and within a transfer all or nothing, so there is nothing else to check.
+// The service starts out of band. Every service sends heartbeats over a
+// management Ethernet, and listens for the others. When it hears a new peer, it
+// allocates a receive ring and a transmit ring for it. Then they shake hands
+// over ExaNet, by packetizer and mailbox: each sends the place of its receive
+// ring.
 //
-// When no heartbeat has come for some time the other one is dead: packets to it
-// are dropped, and counted, until it is heard again and has shaken hands.
+// From then on packets go from ring to ring. The sender reads packets from the
+// device into the transmit ring, several in a row. RDMA writes them to the same
+// place of the peer's receive ring, with a notification that holds their place
+// and length. The receiver writes them to its device, and reports free room of
+// its ring by packetizer. The fabric delivers reliably, and each transfer as a
+// whole or not at all, so no other check is needed.
 //
-// A service that has nothing to do looks again and again (Polling), or sleeps
-// longer and longer (Sleeping): Spec.Sleep.
+// A peer without a heartbeat for some time is dead. Packets to it are dropped,
+// and counted, until it is heard again and the handshake is complete.
+//
+// An idle service polls (Polling), or sleeps for longer and longer times
+// (Sleeping): see Spec.Sleep.
 //
 // # What is real
 //
-// Packets are real: headers with checksums, segments of TCP (package inet)
-// whose windows, timers and retransmissions do what they do. A Device is what
-// the service needs of the kernel, so another one can take the place of the
-// simulated TUN. What the kernel's code takes is of Spec, assumed: TR-488 has
-// no figures.
+// Packets are real: headers with checksums, and TCP segments (package inet)
+// with real windows, timers and retransmissions. Device is all that the service
+// needs of the kernel, so another device can replace the simulated TUN. The
+// durations of kernel code are in Spec. They are assumed: TR-488 has no
+// figures.
 package ip

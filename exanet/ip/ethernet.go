@@ -9,33 +9,33 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// ethernet is the management network, which has nothing to do with ExaNet.
+// ethernet is the management network, which is independent of ExaNet.
 type ethernet struct {
 	fabric fabric.Fabric
 	nodes  []nic
 	first  sim.ID
 	engine *sim.Engine
-	tracer sim.Tracer    // nil: nobody draws frames
+	tracer sim.Tracer    // nil: frames are not traced
 	tracks []sim.TrackID // of nodes
 }
 
-// nic is a node's interface to it.
+// nic is a node's interface to the management network.
 type nic struct {
 	port  fabric.Port
 	lanes [lanes]lane
 	sent  uint32
-	room  func() // is called when the interface has room again
+	room  func() // called when the interface has room again
 	down  bool
 }
 
-// Lanes: who wants a frame.
+// Lanes: the receivers of frames.
 const (
 	laneIP = iota
 	laneBeat
 	lanes
 )
 
-// lane is a queue of frames, and who waits for them.
+// lane is a queue of frames, with the process that waits for them.
 type lane struct {
 	frames []*frame
 	came   uint64
@@ -43,7 +43,7 @@ type lane struct {
 	ct     portals.Handle
 }
 
-// frame is what is sent.
+// frame is an Ethernet frame.
 type frame struct {
 	lane int
 	from int
@@ -73,7 +73,7 @@ func newEthernet(c *runtime.Cluster, s *EthernetSpec) (*ethernet, error) {
 	return e, nil
 }
 
-// Handle implements sim.Actor: a frame has come to a node.
+// Handle implements sim.Actor: a frame has arrived at a node.
 func (e *ethernet) Handle(ev *sim.Event) {
 	if ev.Kind == fabric.KindReady {
 		if n := &e.nodes[ev.Dst-e.first]; n.room != nil {
@@ -101,7 +101,7 @@ func (e *ethernet) Handle(ev *sim.Event) {
 	}
 }
 
-// take returns the next frame of a lane; nil: there is none.
+// take returns the next frame of a lane, or nil.
 func (l *lane) take() *frame {
 	if len(l.frames) == 0 {
 		return nil
@@ -111,10 +111,11 @@ func (l *lane) take() *frame {
 	return f
 }
 
-// room reports whether the interface of a node takes a frame.
+// room reports whether the interface of a node can take a frame.
 func (e *ethernet) room(node int) bool { return e.nodes[node].port.Ready(fabric.Requests) }
 
-// send sends data of at most the MTU, and reports whether the interface had room for it.
+// send sends data of at most the MTU. It reports whether the interface had
+// room.
 func (e *ethernet) send(from, to, lane int, data []byte) bool {
 	n := &e.nodes[from]
 	if n.down || !n.port.Ready(fabric.Requests) {

@@ -34,7 +34,8 @@ func newCluster(t *testing.T, nodes int, seed uint64, o ip.Options, set ...strin
 	return &cluster{t: t, Cluster: made, net: n}
 }
 
-// program starts one that has sockets; when the last ends the services stop.
+// program starts a program with sockets. When the last one ends, the services
+// stop.
 func (c *cluster) program(node int, f func(p *runtime.Proc, s *ip.Sockets) error) {
 	c.left++
 	require.NoError(c.t, c.Spawn(node, fmt.Sprintf("program %d", c.left), func(p *runtime.Proc) error {
@@ -42,7 +43,7 @@ func (c *cluster) program(node int, f func(p *runtime.Proc, s *ip.Sockets) error
 		if err != nil {
 			return err
 		}
-		p.SleepUntil(2 * sim.Millisecond) // the services have met
+		p.SleepUntil(2 * sim.Millisecond) // until the services have met
 		err = f(p, s)
 		if c.left--; c.left == 0 {
 			for n := range c.Nodes() {
@@ -60,7 +61,7 @@ func (c *cluster) run() {
 	require.Zero(c.t, n, "%v", failures)
 }
 
-// connected is a connection between nodes 0 and 1, of which the second waits for it.
+// connected returns a connection between nodes 0 and 1. Node 1 waits for it.
 func connected(t *testing.T, s *ip.Sockets, node int, to inet.Addr) (*ip.Conn, error) {
 	if node == 0 {
 		return s.Dial(to, 80)
@@ -76,7 +77,8 @@ func connected(t *testing.T, s *ip.Sockets, node int, to inet.Addr) (*ip.Conn, e
 	}
 }
 
-// Streams of TCP arrive whole, over ExaNet and over Ethernet, in both directions at once.
+// TCP streams arrive whole, over ExaNet and over Ethernet, in both directions
+// at once.
 func TestStream(t *testing.T) {
 	const bytes = 300_000
 	for name, addr := range map[string]func(int) inet.Addr{"exanet": ip.AddrOf, "ethernet": ip.ManagementAddrOf} {
@@ -106,9 +108,10 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A service that is busy for long hears its peers and is heard all the same: it
-// takes so much of each at a time. Nothing gets lost in the device's queue
-// either, which is shorter than what the connection would send: it waits.
+// A service that is busy for long still hears its peers, and they hear it: it
+// takes a limited amount of each kind of work at a time. Nothing is lost in the
+// device's queue either. The queue is shorter than the connection's window, so
+// the connection waits.
 func TestBusyServices(t *testing.T) {
 	spec, err := ip.Load("mtu=1500B", "queue=50", "dead_after=2500us")
 	require.NoError(t, err)
@@ -135,7 +138,7 @@ func TestBusyServices(t *testing.T) {
 	require.Zero(t, stats.Retransmitted+stats.Timeouts+stats.Reordered)
 }
 
-// both sends bytes and receives as many.
+// both sends bytes and receives the same number.
 func both(t *testing.T, s *ip.Sockets, conn *ip.Conn, side, bytes int) error {
 	sent, got, ended := 0, 0, false
 	buffer := make([]byte, 20_000)
@@ -167,7 +170,8 @@ func both(t *testing.T, s *ip.Sockets, conn *ip.Conn, side, bytes int) error {
 	return nil
 }
 
-// A port on which nobody listens refuses a connection, over ExaNet and over Ethernet.
+// A port without a listener refuses a connection, over ExaNet and over
+// Ethernet.
 func TestRefused(t *testing.T) {
 	for name, addr := range map[string]func(int) inet.Addr{"exanet": ip.AddrOf, "ethernet": ip.ManagementAddrOf} {
 		t.Run(name, func(t *testing.T) {

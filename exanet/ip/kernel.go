@@ -8,10 +8,10 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// kernel is what the operating system of a node does for sockets: two
-// interfaces, ExaNet by a device and the management Ethernet, and the protocols
-// above them. Its code runs on the core of whoever calls it: a program that
-// writes, the service that gives it a packet, the driver of the Ethernet.
+// kernel is the operating system's part of a node's sockets: two interfaces
+// (ExaNet by a device, and the management Ethernet) and the protocols above
+// them. Its code runs on the core of its caller: a program that writes, the
+// service that delivers a packet, or the Ethernet driver.
 type kernel struct {
 	net       *Network
 	node      int
@@ -20,21 +20,22 @@ type kernel struct {
 	listeners map[uint16]*Sockets
 	datagrams map[uint16]*UDP
 	sockets   []*Sockets
-	port      uint16 // that was given away last
-	id        uint16 // of packets
-	strange   uint64 // packets for nobody, or that were damaged
+	port      uint16 // last port that was assigned
+	id        uint16 // ID of the last packet
+	strange   uint64 // damaged packets, and packets for nobody
 }
 
-// connID tells connections of a node apart.
+// connID identifies a connection of a node.
 type connID struct {
 	local, remote         inet.Addr
 	localPort, remotePort uint16
 }
 
-// firstPort is below those that are given away (RFC 6335: 49152 to 65535).
+// firstPort is the port before the first dynamic one (RFC 6335: 49152 to
+// 65535).
 const firstPort = 49151
 
-// mtu is that of the interface by which an address is reached.
+// mtu returns the MTU of the interface that leads to an address.
 func (k *kernel) mtu(to inet.Addr) int {
 	if _, by := nodeOf(to); by == management {
 		return k.net.spec.Management.MTU
@@ -42,7 +43,7 @@ func (k *kernel) mtu(to inet.Addr) int {
 	return k.net.spec.MTU
 }
 
-// self is the own address on the network of another.
+// self returns the node's own address on the network of another address.
 func (k *kernel) self(to inet.Addr) inet.Addr {
 	if _, by := nodeOf(to); by == management {
 		return ManagementAddrOf(k.node)
@@ -50,14 +51,14 @@ func (k *kernel) self(to inet.Addr) inet.Addr {
 	return AddrOf(k.node)
 }
 
-// packet makes one.
+// packet makes an IP packet.
 func (k *kernel) packet(to inet.Addr, protocol uint8, payload []byte) []byte {
 	k.id++
 	p := inet.Packet{Src: k.self(to), Dst: to, Protocol: protocol, ID: k.id, Payload: payload}
 	return p.Append(make([]byte, 0, inet.HeaderBytes+len(payload)))
 }
 
-// send sends a packet by its interface, on the core of p.
+// send sends a packet through the interface of its address, on the core of p.
 func (k *kernel) send(p *runtime.Proc, to inet.Addr, packet []byte) bool {
 	p.Compute(k.net.spec.PacketOut)
 	switch node, by := nodeOf(to); by {
@@ -70,7 +71,8 @@ func (k *kernel) send(p *runtime.Proc, to inet.Addr, packet []byte) bool {
 	}
 }
 
-// room reports whether the interface by which an address is reached takes a packet.
+// room reports whether the interface that leads to an address can take a
+// packet.
 func (k *kernel) room(to inet.Addr) bool {
 	switch _, by := nodeOf(to); by {
 	case overExaNet:
@@ -82,7 +84,7 @@ func (k *kernel) room(to inet.Addr) bool {
 	}
 }
 
-// resume has connections go on that wait for room of an interface.
+// resume wakes the connections that wait for room of an interface.
 func (k *kernel) resume() {
 	for _, s := range k.sockets {
 		if slices.ContainsFunc(s.conns, func(c *Conn) bool { return c.blocked }) {
@@ -91,7 +93,7 @@ func (k *kernel) resume() {
 	}
 }
 
-// in takes a packet that has come, on the core of p.
+// in takes a received packet, on the core of p.
 func (k *kernel) in(p *runtime.Proc, b []byte) {
 	p.Compute(k.net.spec.PacketIn)
 	packet, err := inet.Parse(b)
@@ -145,13 +147,13 @@ func (k *kernel) segment(p *runtime.Proc, packet *inet.Packet) error {
 	return nil
 }
 
-// iss is where the sequence numbers of a connection begin.
+// iss returns the initial sequence number of a connection.
 func (k *kernel) iss() uint32 {
 	k.id++
 	return uint32(k.id) << 12
 }
 
-// config is that of a connection to an address.
+// config returns the configuration of a connection to an address.
 func (k *kernel) config(to inet.Addr) inet.Config {
 	s := k.net.spec
 	return inet.Config{MSS: k.mtu(to) - inet.HeaderBytes - inet.TCPHeaderBytes, Spec: inet.Spec{
@@ -179,7 +181,7 @@ func (k *kernel) datagram(packet *inet.Packet) error {
 	return nil
 }
 
-// driver is the Ethernet's: it gives frames to the kernel.
+// driver is the Ethernet driver: it gives frames to the kernel.
 func (k *kernel) driver(p *runtime.Proc) error {
 	ct, err := p.NI().Objects().CTAlloc()
 	if err != nil {
@@ -193,7 +195,7 @@ func (k *kernel) driver(p *runtime.Proc) error {
 			if _, _, err := p.NI().CTPollAt([]portals.Handle{ct}, []uint64{l.came + 1}, runtime.Forever, 0); err != nil {
 				return err
 			}
-			p.Compute(k.net.spec.Management.Interrupt) // then it polls, as long as there are frames
+			p.Compute(k.net.spec.Management.Interrupt) // then it polls while there are frames
 		}
 		if f := l.take(); f != nil {
 			k.in(p, f.data)

@@ -14,41 +14,44 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Idle says what a service does that has nothing to do (TR-488 §5.3, §6).
+// Idle is the behaviour of an idle service (TR-488 §5.3, §6).
 type Idle string
 
-// What a service does.
+// Behaviours of an idle service.
 const (
-	Polling  Idle = "polling"  // it looks again and again, and takes a core
-	Sleeping Idle = "sleeping" // it sleeps, longer and longer (Spec.Sleep)
+	Polling  Idle = "polling"  // it polls, and takes a core
+	Sleeping Idle = "sleeping" // it sleeps for longer and longer times (Spec.Sleep)
 )
 
-// Idles lists them; the first is that of options that name none.
+// Idles lists the behaviours. The first is the default.
 func Idles() []Idle { return []Idle{Polling, Sleeping} }
 
-// PageOpener gives a process its page of RDMA channels: rdma.Engine, or PART's driver.
+// PageOpener gives a process its page of RDMA channels. It is rdma.Engine, or
+// PART's driver.
 type PageOpener interface {
 	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
 
-// Options say what a network is like.
+// Options configure a network.
 type Options struct {
 	Spec  *Spec // nil: the defaults
 	Idle  Idle
 	PDID  gvas.PDID // protection domain of the services; 0: gvas.DefaultPDID
-	Nodes []int     // that have a service, each once; nil: all
+	Nodes []int     // nodes with a service, each once; nil: all
 	// Device makes the device of a node; nil: a simulated TUN.
 	Device func(node int) Device
-	// System and RDMA are those of the cluster if something else uses them,
-	// too; nil: the network loads its own.
+	// System and RDMA are the cluster's, if something else uses them too;
+	// nil: the network loads its own.
 	System *exanet.System
 	RDMA   PageOpener
-	// Mail and Channels are options of the libraries below.
+	// Mail and Channels configure the mailboxes and the RDMA pages of
+	// services.
 	Mail     exanet.Options
 	Channels rdma.Options
 }
 
-// Network is IP over ExaNet on a cluster, and the management Ethernet beside it.
+// Network is IP over ExaNet on a cluster, with the management Ethernet beside
+// it.
 type Network struct {
 	o        Options
 	spec     *Spec
@@ -57,10 +60,10 @@ type Network struct {
 	ethernet *ethernet
 	nodes    []int
 	services []*service // by node; nil: none
-	kernels  []*kernel  // likewise
+	kernels  []*kernel  // by node
 }
 
-// Addresses of nodes: 22 bits of node in one of two networks.
+// Addresses of nodes: 22 bits for the node, in one of two networks.
 const (
 	networkByte    = 10
 	managementByte = 128
@@ -72,13 +75,13 @@ func addr(network byte, node int) (a inet.Addr) {
 	return a
 }
 
-// AddrOf is the address of a node on ExaNet, and ManagementAddrOf that on the management Ethernet.
+// AddrOf returns the address of a node on ExaNet.
 func AddrOf(node int) inet.Addr { return addr(0, node) }
 
-// ManagementAddrOf is the address of a node on the management Ethernet.
+// ManagementAddrOf returns the address of a node on the management Ethernet.
 func ManagementAddrOf(node int) inet.Addr { return addr(managementByte, node) }
 
-// networks are what an address may be of.
+// networks are the networks that an address can belong to.
 type networks uint8
 
 const (
@@ -87,7 +90,7 @@ const (
 	management
 )
 
-// nodeOf is the node of an address, and the network that it is reached by.
+// nodeOf returns the node of an address, and the network that leads to it.
 func nodeOf(a inet.Addr) (node int, by networks) {
 	v := binary.BigEndian.Uint32(a[:])
 	switch node = int(v-1) & nodeMask; {
@@ -99,7 +102,7 @@ func nodeOf(a inet.Addr) (node int, by networks) {
 	return node, overExaNet
 }
 
-// New makes the network and starts its services, which go on until Stop.
+// New makes the network and starts its services, which run until Stop.
 func New(c *runtime.Cluster, o Options) (*Network, error) {
 	n := &Network{o: o, spec: o.Spec, system: o.System, rdma: o.RDMA, services: make([]*service, c.Nodes()), kernels: make([]*kernel, c.Nodes())}
 	var err error
@@ -145,7 +148,7 @@ func New(c *runtime.Cluster, o Options) (*Network, error) {
 	return n, nil
 }
 
-// start makes the kernel's side and the processes of a node.
+// start makes the kernel and the processes of a node.
 func (n *Network) start(c *runtime.Cluster, node int) error {
 	k := &kernel{net: n, node: node, tun: &TUN{most: n.spec.Queue}, conns: map[connID]*Conn{}, listeners: map[uint16]*Sockets{}, datagrams: map[uint16]*UDP{}, port: firstPort}
 	k.tun.in, k.tun.room = k.in, k.resume
@@ -162,8 +165,8 @@ func (n *Network) start(c *runtime.Cluster, node int) error {
 	return c.SpawnService(node, "ethernet driver", func(p *runtime.Proc) error { return k.driver(p) })
 }
 
-// Stop ends the service of a node, as soon as it looks; a node without one is
-// left alone. A program of that node calls it.
+// Stop ends the service of a node at its next look. It has no effect on a node
+// without one. A program of that node must call it.
 func (n *Network) Stop(node int) {
 	s := n.service(node)
 	if s == nil {
@@ -175,7 +178,7 @@ func (n *Network) Stop(node int) {
 	}
 }
 
-// Counts returns what the service of a node has done so far; zero if it has none.
+// Counts returns the statistics of a node's service, zero if it has none.
 func (n *Network) Counts(node int) Counts {
 	s := n.service(node)
 	if s == nil {
@@ -186,7 +189,7 @@ func (n *Network) Counts(node int) Counts {
 	return c
 }
 
-// Up reports whether packets from a node to another one go over ExaNet now.
+// Up reports whether packets between two nodes now go over ExaNet.
 func (n *Network) Up(node, to int) bool {
 	if s := n.service(node); s != nil {
 		for _, p := range s.peers {
@@ -198,15 +201,15 @@ func (n *Network) Up(node, to int) bool {
 	return false
 }
 
-// Unplug takes a node off the management Ethernet, or puts it back: its
-// heartbeats are not heard, and it hears none.
+// Unplug disconnects a node from the management Ethernet, or reconnects it. A
+// disconnected node neither sends nor receives heartbeats.
 func (n *Network) Unplug(node int, off bool) {
 	if node >= 0 && node < len(n.ethernet.nodes) {
 		n.ethernet.nodes[node].down = off
 	}
 }
 
-// service is that of a node; nil: it has none.
+// service returns the service of a node, or nil.
 func (n *Network) service(node int) *service {
 	if node < 0 || node >= len(n.services) {
 		return nil
@@ -232,19 +235,19 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *rdma.Page, error) {
 			state[name] = v
 		}
 		o.State = state
-		// State and contexts take less than the peers of the default.
+		// State and contexts are smaller than the default peers.
 		o.Memory += int64(peers+defaultPeers) * rdma.PeerSize
 	}
 	page2, err := n.rdma.Open(p, o)
 	return page, page2, err
 }
 
-// defaultPeers is the most channels of others that a page knows unless it is told otherwise.
+// defaultPeers is the default maximum number of channels of peers on a page.
 const defaultPeers = 1 << 16
 
-// ring counts something that has happened on a counter of the service, for which it wakes.
+// ring adds to a counter of the service, which wakes it.
 func (s *service) ring(ct portals.Handle) {
 	if err := s.ni.Objects().CTInc(ct, portals.CTEvent{Success: 1}); err != nil {
-		s.stop = true // its interface is closed: it has ended
+		s.stop = true // its interface is closed: the service has ended
 	}
 }

@@ -10,44 +10,44 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// peer is another node's service, and the rings between the two. What lies in a
-// ring are records: 4 bytes of length, a packet, and zeros up to a multiple of
-// 16. Places in rings count bytes from the beginning of the connection; modulo
-// the size they are offsets.
+// peer is the service of another node, with the rings between the two. A ring
+// holds records: 4 bytes of length, a packet, and zeros up to a multiple of 16.
+// A place in a ring counts bytes from the beginning of the connection. Modulo
+// the ring's size it is an offset.
 type peer struct {
 	s       *service
 	node    int
 	mailbox exanet.Address
-	heard   bool // it is alive
+	heard   bool // the peer is alive
 	last    sim.Time
-	up      bool   // the handshake is over
-	mine    uint32 // numbers of the connection, by either side; theirs is 0 as long as it is not known
+	up      bool   // the handshake is complete
+	mine    uint32 // connection numbers of both sides; theirs is 0 until it is known
 	theirs  uint32
-	owes    bool // a message about free room got lost
+	owes    bool // a message about free room was lost
 
 	tx, rx, flags runtime.View
-	ring, notify  uint64 // the other's receive ring and notifications
+	ring, notify  uint64 // the peer's receive ring and notifications
 
-	head, tail uint64 // of the transmit ring: what is free ends at head, and begins at tail
-	open       uint64 // the packets that were not sent begin here
-	packets    int    // that were not sent
-	sent       uint32 // transfers that have begun, and
-	credited   uint32 // those of them that the other side has taken out of its ring
+	head, tail uint64 // of the transmit ring: free room ends at head and begins at tail
+	open       uint64 // start of the packets that were not sent
+	packets    int    // number of those packets
+	sent       uint32 // transfers begun
+	credited   uint32 // of these, transfers that the peer has taken out of its ring
 	batches    []batch
 
-	taken uint32 // transfers of the other side that were taken
+	taken uint32 // transfers of the peer that were taken
 }
 
-// batch is a transfer that has begun.
+// batch is a transfer under way.
 type batch struct {
-	end     uint64 // of what it takes of the ring
+	end     uint64 // its end in the ring
 	packets int
 }
 
-// Kinds of messages, in their first byte.
+// Kinds of messages, in the first byte.
 const (
 	kindHello  = 1 + iota // connection numbers, ring, notifications, and their sizes
-	kindCredit            // so many transfers were taken
+	kindCredit            // number of transfers taken
 )
 
 const (
@@ -67,11 +67,11 @@ func newPeer(s *service, node int) *peer {
 // post sends a message.
 func (p *peer) post(kind uint64, b []byte) {
 	if err := p.s.out.Post(p.mailbox, b, kind); err != nil {
-		p.s.counts.Strange++ // its mailbox cannot be
+		p.s.counts.Strange++ // the peer has no valid mailbox address
 	}
 }
 
-// greet tells the other side where to write, and what is known of it.
+// greet sends the peer the place to write to, and the known connection numbers.
 func (p *peer) greet() {
 	le := binary.LittleEndian
 	b := make([]byte, helloBytes)
@@ -85,7 +85,7 @@ func (p *peer) greet() {
 	p.post(kindHello, b)
 }
 
-// credit tells the other side how much was taken.
+// credit reports to the peer how many transfers were taken.
 func (p *peer) credit() {
 	le := binary.LittleEndian
 	b := make([]byte, creditBytes)
@@ -96,7 +96,8 @@ func (p *peer) credit() {
 	p.post(kindCredit, b)
 }
 
-// message takes one of the other side, and reports whether it means something.
+// message handles a message of the peer. It reports whether the message is
+// valid.
 func (p *peer) message(b []byte) bool {
 	le := binary.LittleEndian
 	switch {
@@ -109,7 +110,7 @@ func (p *peer) message(b []byte) bool {
 	case len(b) == creditBytes && b[0] == kindCredit && p.up && le.Uint32(b[4:]) == p.theirs:
 		upto := le.Uint32(b[8:])
 		if int32(upto-p.credited) <= 0 {
-			return true // another one has overtaken it
+			return true // a later message has overtaken it
 		}
 		if upto-p.credited > p.sent-p.credited {
 			return false
@@ -122,12 +123,13 @@ func (p *peer) message(b []byte) bool {
 	return false
 }
 
-// hello is the other side's part of the handshake. A number that is new is a
-// new connection; one that is known, and knows ours, ends the handshake.
+// hello handles the peer's part of the handshake. A new number is a new
+// connection. A known number, together with our current one, completes the
+// handshake.
 func (p *peer) hello(number, ours uint32, ring, notify uint64) {
 	answer := false
 	if p.theirs != 0 && int32(number-p.theirs) < 0 {
-		return // another one has overtaken it
+		return // a later message has overtaken it
 	}
 	if number != p.theirs {
 		if p.theirs != 0 {
@@ -147,7 +149,8 @@ func (p *peer) hello(number, ours uint32, ring, notify uint64) {
 	}
 }
 
-// reset ends the connection: what was on its way is lost. The next has another number.
+// reset ends the connection. Data on its way is lost. The next connection has
+// another number.
 func (p *peer) reset() {
 	for i := p.credited; i != p.sent; i++ {
 		p.s.counts.Lost += uint64(p.batches[i%uint32(len(p.batches))].packets)
@@ -162,12 +165,12 @@ func (p *peer) reset() {
 	p.s.idle = never
 }
 
-// record is how many bytes a packet takes in a ring.
+// record returns the size of a packet's record in a ring.
 func record(n int) uint64 { return uint64(4+n+granule-1) / granule * granule }
 
-// put puts a packet into the transmit ring; false: there is no room now. A
-// batch that is full, or that has come to the end of the ring, is sent before
-// that.
+// put appends a packet to the transmit ring. It is false if there is no room
+// now. It first launches a batch that is full or has reached the end of the
+// ring.
 func (p *peer) put(packet []byte) (bool, error) {
 	need, size := record(len(packet)), uint64(p.tx.Len())
 	for range 2 {
@@ -185,7 +188,7 @@ func (p *peer) put(packet []byte) (bool, error) {
 		if p.tail+hole+need-p.head > size {
 			return false, nil
 		}
-		if hole > 0 { // nothing waits before it: the next batch begins behind it
+		if hole > 0 { // the batch is empty: the next one begins behind the hole
 			p.tail += hole
 			p.open = p.tail
 		}
@@ -202,8 +205,8 @@ func (p *peer) put(packet []byte) (bool, error) {
 	return true, nil
 }
 
-// Fields of a notification: the connection's number, that of the transfer, and
-// where in the ring it lies and how long it is, in granules.
+// Fields of a notification: the numbers of connection and transfer, and the
+// transfer's place in the ring and its length, in granules.
 const (
 	numberShift = 56
 	batchShift  = 40
@@ -212,8 +215,8 @@ const (
 	placeMask   = 1<<20 - 1
 )
 
-// launch has the packets that were put into the ring written to the other's,
-// and reports whether it could.
+// launch starts the RDMA transfer of the packets that were put into the ring.
+// It reports whether it could.
 func (p *peer) launch() (bool, error) {
 	if !p.up || p.packets == 0 || p.sent-p.credited == uint32(len(p.batches)) {
 		return false, nil
@@ -239,7 +242,8 @@ func (p *peer) launch() (bool, error) {
 	return true, nil
 }
 
-// take takes the next transfer of the other side out of the receive ring, if it has come.
+// take takes the peer's next transfer out of the receive ring, if it has
+// arrived.
 func (p *peer) take() (bool, error) {
 	s := p.s
 	slot := int(p.taken % uint32(len(p.batches)))

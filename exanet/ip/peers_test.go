@@ -16,7 +16,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Datagrams of every size come whole and once; those to nobody are counted where they end.
+// Datagrams of every size arrive whole and once. A datagram to nobody is
+// counted where it ends.
 func TestDatagrams(t *testing.T) {
 	c := newCluster(t, 3, 1, ip.Options{Nodes: []int{0, 1}})
 	sizes := []int{0, 1, 3, 4, 100, 4095, 8971, 8972}
@@ -81,10 +82,9 @@ func receive(s *ip.Sockets, u *ip.UDP) (ip.Datagram, error) {
 	}
 }
 
-// A peer whose heartbeats stop is dead: packets to it are dropped, and counted.
-// When it is heard again everything goes on; what comes is what was sent, once
-// and in order. So it is whether it vanishes for one side or for both, and
-// whether its program knows of it or not.
+// A peer without heartbeats is dead: packets to it are dropped and counted.
+// When it is heard again, traffic resumes, once and in order. This holds if it
+// vanishes for one side or for both, and if its program notices or not.
 func TestPeerDiesAndComesBack(t *testing.T) {
 	for _, off := range [][]int{{0}, {1}, {0, 1}} {
 		t.Run(fmt.Sprint(off), func(t *testing.T) {
@@ -146,9 +146,9 @@ func TestPeerDiesAndComesBack(t *testing.T) {
 	}
 }
 
-// Streams between all nodes through rings of a few packets, on networks that
-// lose, damage, double and delay cells, arrive whole: RDMA and mailbox repair
-// what the network does, and TCP sees none of it.
+// TCP streams run between all nodes, through rings of a few packets, on
+// networks that lose, damage, duplicate and delay cells. They arrive whole:
+// RDMA and mailbox repair the faults, and TCP sees none.
 func TestStreamsThroughSmallRings(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -193,7 +193,8 @@ func TestStreamsThroughSmallRings(t *testing.T) {
 	}
 }
 
-// all sends bytes on connections, those that come too, and receives as many on each.
+// all sends bytes on all connections, also on accepted ones, and receives as
+// many on each.
 func all(t *testing.T, s *ip.Sockets, total int, conns []*ip.Conn, bytes int) error {
 	sent, got, ended := make([]int, total), make([]int, total), make([]bool, total)
 	buffer := make([]byte, 3000)
@@ -275,7 +276,7 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, "ip: management.wire: ")
 	n, err := ip.New(c, ip.Options{Nodes: []int{1}})
 	require.NoError(t, err)
-	for _, node := range []int{-1, 0, 2} { // have none
+	for _, node := range []int{-1, 0, 2} { // nodes without a service
 		n.Stop(node)
 		n.Unplug(node, true)
 		require.False(t, n.Up(node, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// service is the program of user space that carries packets (TR-488 §5.3).
+// service is the user-space program that carries packets (TR-488 §5.3).
 type service struct {
 	net    *Network
 	spec   *Spec
@@ -27,36 +27,36 @@ type service struct {
 	ni        *runtime.NI
 	completed portals.Handle
 	notified  portals.Handle
-	readable  portals.Handle // packets that the device has announced
+	readable  portals.Handle // packets announced by the device
 	heardCT   portals.Handle // heartbeats
 	handles   [4]portals.Handle
 	tests     [4]uint64
 
 	peers    []*peer
 	moving   []movement
-	packet   []byte // that was read last
-	held     int    // its length, if it waits for room; 0: none does
+	packet   []byte // the last packet read
+	held     int    // its length while it waits for room; 0: none waits
 	holder   *peer
 	nextBeat sim.Time
-	idle     sim.Time // since when there is nothing to do; negative: there was something
-	pause    sim.Time // of the next sleep
+	idle     sim.Time // since when the service is idle; negative: it is not
+	pause    sim.Time // length of the next sleep
 	counts   Counts
 }
 
-// Counts are what a service has done.
+// Counts are a service's statistics.
 type Counts struct {
-	Sent        uint64   // packets that it has put into a ring
-	Received    uint64   // packets that it has given to its device
-	SentBytes   uint64   // of those packets
-	Batches     uint64   // transfers by RDMA
-	Unreachable uint64   // packets to nodes that are dead, or nowhere
-	Lost        uint64   // packets that were on their way to a peer that died
-	Queued      uint64   // packets for which the device had no room
+	Sent        uint64   // packets put into a ring
+	Received    uint64   // packets given to the device
+	SentBytes   uint64   // bytes of the packets sent
+	Batches     uint64   // RDMA transfers
+	Unreachable uint64   // packets to dead or unknown nodes
+	Lost        uint64   // packets on their way to a peer that died
+	Queued      uint64   // packets that found the device's queue full
 	Ups, Deaths uint64   // of peers
-	Failed      uint64   // transfers
-	Strange     uint64   // messages that mean nothing, or not any more
-	Sleeps      uint64   // how often it slept, and
-	Slept       sim.Time // how long
+	Failed      uint64   // failed transfers
+	Strange     uint64   // invalid or outdated messages
+	Sleeps      uint64   // number of sleeps
+	Slept       sim.Time // total time asleep
 }
 
 // movement is a transfer under way.
@@ -106,7 +106,7 @@ func (s *service) run(p *runtime.Proc) (err error) {
 	return nil
 }
 
-// round looks at everything once and, if there was nothing, waits for what has not happened before.
+// round does all pending work once. If there was none, it waits for work.
 func (s *service) round() error {
 	s.handles = [...]portals.Handle{s.notified, s.completed, s.readable, s.heardCT}
 	for i, ct := range s.handles {
@@ -135,7 +135,7 @@ func (s *service) round() error {
 	return s.rest()
 }
 
-// rest waits for something to do.
+// rest waits for work.
 func (s *service) rest() error {
 	now := s.p.Now()
 	if s.idle == never {
@@ -158,11 +158,11 @@ func (s *service) rest() error {
 	if err := s.out.Await(s.handles[:], s.tests[:], left); err != nil {
 		return err
 	}
-	s.p.Compute(s.spec.Syscall) // the round that finds it begins with a look at the device
+	s.p.Compute(s.spec.Syscall) // the round that finds work begins with a look at the device
 	return nil
 }
 
-// beat sends a heartbeat to everybody, and looks who has sent none.
+// beat sends a heartbeat to every node, and detects peers that have sent none.
 func (s *service) beat() {
 	now := s.p.Now()
 	s.nextBeat = now.Later(s.spec.Heartbeat)
@@ -185,7 +185,7 @@ func (s *service) beat() {
 	}
 }
 
-// listen takes heartbeats that have come.
+// listen takes received heartbeats.
 func (s *service) listen() {
 	l := &s.net.ethernet.nodes[s.node].lanes[laneBeat]
 	for f := l.take(); f != nil; f = l.take() {
@@ -235,16 +235,17 @@ func (s *service) mail() (did bool, err error) {
 	}
 }
 
-// dropped is told of a message that was not delivered: it is sent again with a
-// heartbeat, if it still means something then.
+// dropped handles a message that was not delivered. The service resends it with
+// a heartbeat, if it is still valid then.
 func (s *service) dropped(tag uint64, to exanet.Address, _ error) {
 	if p := s.peer(int(to.NID)); p != nil && tag == kindCredit {
 		p.owes = true
 	}
 }
 
-// outgoing reads packets of the device into rings, and has them sent: so many
-// at a time that heartbeats and what has come do not wait for long.
+// outgoing moves packets from the device into rings and sends them. It takes a
+// limited number at a time, so that heartbeats and arrivals do not wait for
+// long.
 func (s *service) outgoing() (did bool, err error) {
 	for range s.spec.BatchPackets {
 		if s.held == 0 {
@@ -282,7 +283,7 @@ func (s *service) outgoing() (did bool, err error) {
 	return did, nil
 }
 
-// route finds the peer that a packet goes to.
+// route finds the peer for a packet.
 func (s *service) route(packet []byte) *peer {
 	a, ok := inet.Destination(packet)
 	if !ok {
@@ -295,7 +296,8 @@ func (s *service) route(packet []byte) *peer {
 	return s.peer(node)
 }
 
-// arrivals takes what has come out of the rings: a transfer of each peer at a time.
+// arrivals takes transfers out of the receive rings, one of each peer at a
+// time.
 func (s *service) arrivals() (did bool, err error) {
 	for _, p := range s.peers {
 		if !p.up {
@@ -310,7 +312,7 @@ func (s *service) arrivals() (did bool, err error) {
 	return did, nil
 }
 
-// ended looks after transfers.
+// ended handles completed transfers.
 func (s *service) ended() (did bool, err error) {
 	kept := s.moving[:0]
 	for _, m := range s.moving {
@@ -320,7 +322,7 @@ func (s *service) ended() (did bool, err error) {
 			continue
 		case m.t.Err() != nil:
 			s.counts.Failed++
-			if m.peer.up && m.epoch == m.peer.mine { // it does not answer, or has begun anew: so do we
+			if m.peer.up && m.epoch == m.peer.mine { // no answer, or a restart: restart too
 				m.peer.reset()
 			}
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// ErrPort says that a port is in use, or that there is none.
+// ErrPort means that a port is in use, or that no port is free.
 var ErrPort = errors.New("ip: the port is in use")
 
-// Sockets are those of a process. Their calls do not block, as those of a
-// program with an event loop: Wait does.
+// Sockets are the sockets of a process. Only Wait blocks, as in a program with
+// an event loop.
 type Sockets struct {
 	k        *kernel
 	p        *runtime.Proc
@@ -40,16 +40,15 @@ func (n *Network) Open(p *runtime.Proc) (*Sockets, error) {
 	return s, nil
 }
 
-// wake has the program look.
+// wake makes the program look at its sockets.
 func (s *Sockets) wake() {
 	if err := s.p.NI().Objects().CTInc(s.ct, portals.CTEvent{Success: 1}); err != nil {
 		s.k.strange++ // its process has ended
 	}
 }
 
-// Wait waits until something has happened on a socket since Wait returned last,
-// or until a time (runtime.Forever: without end). It looks after the timers of
-// connections.
+// Wait waits for a socket event since the last Wait, or until a time
+// (runtime.Forever: no end). It also runs the timers of connections.
 func (s *Sockets) Wait(until sim.Time) error {
 	for {
 		v, err := s.p.NI().Objects().CTGet(s.ct)
@@ -92,17 +91,18 @@ func (s *Sockets) Wait(until sim.Time) error {
 	}
 }
 
-// Conn is a connection of TCP.
+// Conn is a TCP connection.
 type Conn struct {
 	s         *Sockets
 	to        inet.Addr
 	x         *inet.Conn
-	sending   bool // somebody is: what he finds he sends
-	blocked   bool // it waits for room of the interface
+	sending   bool // output is running, and will also send later data
+	blocked   bool // waits for room of the interface
 	announced bool
 }
 
-// Dial begins a connection to a port of a node's address: AddrOf, or ManagementAddrOf.
+// Dial begins a connection to a port of a node's address: AddrOf or
+// ManagementAddrOf.
 func (s *Sockets) Dial(to inet.Addr, port uint16) (*Conn, error) {
 	k := s.k
 	id := connID{k.self(to), to, 0, port}
@@ -123,7 +123,7 @@ func (s *Sockets) Dial(to inet.Addr, port uint16) (*Conn, error) {
 	return nil, ErrPort
 }
 
-// Listen takes connections to a port.
+// Listen accepts connections to a port.
 func (s *Sockets) Listen(port uint16) error {
 	if s.k.listeners[port] != nil {
 		return fmt.Errorf("%w: %d", ErrPort, port)
@@ -132,7 +132,8 @@ func (s *Sockets) Listen(port uint16) error {
 	return nil
 }
 
-// Accept returns a connection that others have begun; nil: there is none now.
+// Accept returns a connection that another node has begun, or nil if there is
+// none now.
 func (s *Sockets) Accept() *Conn {
 	if len(s.accepted) == 0 {
 		return nil
@@ -143,7 +144,8 @@ func (s *Sockets) Accept() *Conn {
 	return c
 }
 
-// Write sends bytes, as many as the connection has room for, and returns how many.
+// Write sends as many bytes as the connection has room for, and returns how
+// many.
 func (c *Conn) Write(b []byte) int {
 	c.s.p.Compute(c.s.k.net.spec.Syscall)
 	n := c.x.Write(b)
@@ -152,10 +154,11 @@ func (c *Conn) Write(b []byte) int {
 	return n
 }
 
-// Room is how many bytes Write would take.
+// Room returns how many bytes Write would take.
 func (c *Conn) Room() int { return c.x.Room() }
 
-// Read moves bytes that have come to b, and returns how many; ended: none will come behind them.
+// Read moves received bytes to b and returns how many. ended means that no more
+// will follow.
 func (c *Conn) Read(b []byte) (n int, ended bool) {
 	c.s.p.Compute(c.s.k.net.spec.Syscall)
 	n = c.x.Read(b)
@@ -165,42 +168,44 @@ func (c *Conn) Read(b []byte) (n int, ended bool) {
 	return n, ended && left == 0
 }
 
-// Readable is how many bytes Read would move, without a system call.
+// Readable returns how many bytes Read would move, without a system call.
 func (c *Conn) Readable() (n int, ended bool) { return c.x.Readable() }
 
-// Close says that nothing more will be written.
+// Close ends the outgoing stream: the caller will write no more.
 func (c *Conn) Close() {
 	c.s.p.Compute(c.s.k.net.spec.Syscall)
 	c.x.Close()
 	c.output(c.s.p)
 }
 
-// Done reports whether the other side has acknowledged all, and the end of it.
+// Done reports whether the other side has acknowledged all data, and the end of
+// it.
 func (c *Conn) Done() bool { return c.x.Done() }
 
-// Established reports whether both sides have agreed.
+// Established reports whether the TCP handshake is complete.
 func (c *Conn) Established() bool { return c.x.Established() }
 
-// Err is why the connection has failed: refused or reset by the other side; nil: it has not.
+// Err returns why the connection has failed (refused or reset by the other
+// side), or nil.
 func (c *Conn) Err() error { return c.x.Err() }
 
-// Stats is what the connection has done, and the smoothed round trip as it measures it.
+// Stats returns the connection's statistics and its smoothed round trip.
 func (c *Conn) Stats() (inet.Stats, sim.Time) {
 	_, rtt := c.x.RTO()
 	return c.x.Stats, rtt
 }
 
-// output has what the connection wants to send sent on the core of p, one
-// segment after the other, unless somebody does. As long as the interface has
-// no room the connection waits with what it wants to send, as Linux's does (TCP
-// small queues): nothing of it is lost there.
+// output sends the connection's segments one after the other on the core of p,
+// unless output already runs. While the interface has no room the connection
+// keeps its data, like Linux (TCP small queues): the interface drops none of
+// it.
 func (c *Conn) output(p *runtime.Proc) {
 	if c.sending {
 		return
 	}
 	k := c.s.k
 	c.sending = true
-	for { // something may come meanwhile
+	for { // more data may come meanwhile
 		if !k.room(c.to) {
 			c.blocked = true
 			break
@@ -217,24 +222,24 @@ func (c *Conn) output(p *runtime.Proc) {
 	c.sending = false
 }
 
-// UDP is a socket of datagrams.
+// UDP is a datagram socket.
 type UDP struct {
 	s       *Sockets
 	port    uint16
 	queue   []Datagram
 	bytes   int
-	Dropped uint64 // datagrams that came and found no room
+	Dropped uint64 // received datagrams without room in the buffer
 	Refused uint64 // datagrams for which the interface had no room
 }
 
-// Datagram is one that has come.
+// Datagram is a received datagram.
 type Datagram struct {
 	From inet.Addr
 	Port uint16
 	Data []byte
 }
 
-// UDP opens a socket on a port.
+// UDP opens a datagram socket on a port.
 func (s *Sockets) UDP(port uint16) (*UDP, error) {
 	if s.k.datagrams[port] != nil {
 		return nil, fmt.Errorf("%w: %d", ErrPort, port)
@@ -244,12 +249,13 @@ func (s *Sockets) UDP(port uint16) (*UDP, error) {
 	return u, nil
 }
 
-// MaxDatagram is the most bytes of a datagram to an address: packets are not cut.
+// MaxDatagram returns the maximum bytes of a datagram to an address. Packets
+// are not fragmented.
 func (s *Sockets) MaxDatagram(to inet.Addr) int {
 	return s.k.mtu(to) - inet.HeaderBytes - inet.UDPHeaderBytes
 }
 
-// Send sends a datagram, which may get lost.
+// Send sends a datagram, which may be lost.
 func (u *UDP) Send(to inet.Addr, port uint16, data []byte) error {
 	if most := u.s.MaxDatagram(to); len(data) > most {
 		return fmt.Errorf("ip: datagram of %d bytes to %v, expected at most %d", len(data), to, most)
@@ -264,7 +270,7 @@ func (u *UDP) Send(to inet.Addr, port uint16, data []byte) error {
 	return nil
 }
 
-// Receive takes a datagram; false: there is none now.
+// Receive takes a datagram. found is false if there is none now.
 func (u *UDP) Receive() (d Datagram, found bool) {
 	if len(u.queue) == 0 {
 		return d, false

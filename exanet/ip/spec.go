@@ -13,86 +13,96 @@ import (
 //go:embed ip.yaml
 var defaults []byte
 
-// Spec is what IP over ExaNet is made of. ip.yaml has the defaults, and where each comes from.
+// Spec has the parameters of IP over ExaNet. ip.yaml has the defaults and their
+// sources.
 type Spec struct {
-	// Management is the Ethernet for heartbeats, and what IP over ExaNet is compared with.
+	// Management is the Ethernet for heartbeats. IP over ExaNet is compared
+	// with it.
 	Management EthernetSpec `yaml:"management"`
 
 	// Heartbeat is the time between heartbeats of a service, 1 ps to 1 s.
 	Heartbeat sim.Time `yaml:"heartbeat"`
-	// DeadAfter is how long a peer that is not heard lives, Heartbeat to 100 s.
+	// DeadAfter is the time without a heartbeat after which a peer is dead,
+	// Heartbeat to 100 s.
 	DeadAfter sim.Time `yaml:"dead_after"`
 
-	// MTU is the most bytes of a packet of IP over ExaNet, 576 to 65,535.
+	// MTU is the maximum size of an IP packet over ExaNet, 576 to 65,535.
 	MTU int `yaml:"mtu" unit:"B"`
-	// Queue is how many packets the device holds that the service has not read, 1 to 65,536.
+	// Queue is how many packets the device holds for the service, 1 to
+	// 65,536.
 	Queue int `yaml:"queue"`
-	// Ring is the bytes of a ring, one for each peer and direction: two batches
-	// to 16 MiB, a multiple of 16.
+	// Ring is the size of a ring, one for each peer and direction: two
+	// batches to 16 MiB, a multiple of 16.
 	Ring int `yaml:"ring" unit:"B"`
-	// Slots is how many transfers to a peer there are that it has not taken out
-	// of its ring, 1 to 1,024.
+	// Slots is the maximum number of transfers that a peer has not yet
+	// taken out of its ring, 1 to 1,024.
 	Slots int `yaml:"slots"`
-	// Batch is the most bytes of a transfer, a packet and 32 to 8 MiB.
+	// Batch is the maximum size of a transfer: the MTU and 32, up to 8 MiB.
 	Batch int `yaml:"batch" unit:"B"`
-	// BatchPackets is the most packets of a transfer, 1 to 65,536.
+	// BatchPackets is the maximum number of packets of a transfer, 1 to
+	// 65,536.
 	BatchPackets int `yaml:"batch_packets"`
 
-	// Spin is how long an idle service looks for something to do before it
-	// sleeps, if it may, 1 ps to 1 s.
+	// Spin is how long an idle service polls before it sleeps, if it may, 1
+	// ps to 1 s.
 	Spin sim.Time `yaml:"spin"`
-	// Sleep is how long it then sleeps, 1 ps to 1 s.
+	// Sleep is the length of the first sleep, 1 ps to 1 s.
 	Sleep sim.Time `yaml:"sleep"`
-	// SleepMost is to what that doubles as long as there is nothing, Sleep to 1 s.
+	// SleepMost is the limit of the doubling sleeps, Sleep to 1 s.
 	SleepMost sim.Time `yaml:"sleep_most"`
 
-	// Syscall is a system call, at most 1 s.
+	// Syscall is the duration of a system call, at most 1 s.
 	Syscall sim.Time `yaml:"syscall"`
-	// PacketOut is the kernel's code for a packet on its way out, at most 1 s.
+	// PacketOut is the kernel's code for an outgoing packet, at most 1 s.
 	PacketOut sim.Time `yaml:"packet_out"`
-	// PacketIn is the kernel's code for a packet that has come, at most 1 s.
+	// PacketIn is the kernel's code for a received packet, at most 1 s.
 	PacketIn sim.Time `yaml:"packet_in"`
 	// Route is the service's own code for a packet, at most 1 s.
 	Route sim.Time `yaml:"route"`
-	// Wake is from an event to a program that slept in a system call, at most 1 s.
+	// Wake is the time from an event to a program that slept in a system
+	// call, at most 1 s.
 	Wake sim.Time `yaml:"wake"`
 
-	// RTOInitial is the time-out of a connection that has measured nothing (RFC
-	// 6298), RTOLeast to 100 s.
+	// RTOInitial is the retransmission time-out before the first measured
+	// round trip (RFC 6298), RTOLeast to 100 s.
 	RTOInitial sim.Time `yaml:"rto_initial"`
-	// RTOLeast is the least time-out, 1 ps to 100 s.
+	// RTOLeast is the minimum time-out, 1 ps to 100 s.
 	RTOLeast sim.Time `yaml:"rto_least"`
-	// RTOMost is to what time-outs double, RTOInitial to 100 s.
+	// RTOMost is the limit of the doubling time-outs, RTOInitial to 100 s.
 	RTOMost sim.Time `yaml:"rto_most"`
-	// DelayedAck is the most that an acknowledgement is held back (RFC 5681), 1 ps to 100 s.
+	// DelayedAck is the maximum delay of an acknowledgement (RFC 5681), 1
+	// ps to 100 s.
 	DelayedAck sim.Time `yaml:"delayed_ack"`
-	// SendBuffer is how many bytes of a connection are not acknowledged, 4 KiB to 1 GiB.
+	// SendBuffer is the maximum of unacknowledged bytes of a connection, 4
+	// KiB to 1 GiB.
 	SendBuffer int `yaml:"send_buffer" unit:"B"`
-	// ReceiveBuffer is how many bytes of a connection, or of a socket of
-	// datagrams, were not read, 4 KiB to 1 GiB.
+	// ReceiveBuffer is the maximum of unread bytes of a connection or a
+	// datagram socket, 4 KiB to 1 GiB.
 	ReceiveBuffer int `yaml:"receive_buffer" unit:"B"`
 }
 
-// EthernetSpec is the management network: one switch, to which every node has a link.
+// EthernetSpec describes the management network: one switch with a link to
+// every node.
 type EthernetSpec struct {
-	// Rate is that of a link, in each direction.
+	// Rate is the rate of a link, in each direction.
 	Rate sim.Rate `yaml:"rate"`
 	// Wire is the propagation time of a link, 1 ps to 1 s.
 	Wire sim.Time `yaml:"wire"`
-	// Switch is what the switch takes, which stores and forwards, at most 1 s.
+	// Switch is the delay of the store-and-forward switch, at most 1 s.
 	Switch sim.Time `yaml:"switch"`
-	// Header is what a frame takes beside its packet, 0 to 1,024.
+	// Header is the frame's bytes beside its packet, 0 to 1,024.
 	Header int `yaml:"header" unit:"B"`
-	// MTU is the most bytes of a packet, 576 to 9,000.
+	// MTU is the maximum size of a packet, 576 to 9,000.
 	MTU int `yaml:"mtu" unit:"B"`
-	// Queue is what a node's interface holds and has not sent, 64 KiB to 1 GiB.
+	// Queue is the send queue of a node's interface, 64 KiB to 1 GiB.
 	Queue int `yaml:"queue" unit:"B"`
-	// Interrupt is from the arrival of a frame to the driver's code, at most 1 s.
+	// Interrupt is the time from the arrival of a frame to the driver's
+	// code, at most 1 s.
 	Interrupt sim.Time `yaml:"interrupt"`
 }
 
 // Load returns the defaults with overrides such as "sleep_most=100us". The
-// error says everything that is wrong.
+// error lists every violation.
 func Load(overrides ...string) (*Spec, error) {
 	tree, err := strictyaml.Parse("ip.yaml", defaults)
 	if err != nil {
@@ -118,12 +128,12 @@ func Load(overrides ...string) (*Spec, error) {
 const (
 	maxTime   = sim.Second
 	longest   = 100 * sim.Second
-	leastMTU  = 576 // that every host takes (RFC 791)
+	leastMTU  = 576 // every host takes this (RFC 791)
 	maxRing   = 1 << 24
 	maxSlots  = 1 << 10
 	maxQueue  = 1 << 16
 	maxBuffer = 1 << 30
-	granule   = 16 // bytes that rings are counted in
+	granule   = 16 // unit of ring sizes and places, bytes
 )
 
 // Validate returns every violation, each with the field's name.

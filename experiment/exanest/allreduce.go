@@ -79,7 +79,7 @@ var allreduce = &experiment.Experiment{
 
 const poolOfProfile = "profile"
 
-// allreduceFallbacks says what processes computed that modules were to.
+// allreduceFallbacks explains where processes computed instead of modules.
 func allreduceFallbacks(results []*experiment.Result) (lines []string) {
 	for _, r := range results {
 		if why, fell := r.Values["fallback"].(string); fell {
@@ -120,8 +120,8 @@ func allreducePresets() []experiment.Preset {
 	}
 }
 
-// canAllreduce says which points there are: vectors of whole elements, and
-// ExaNet-MPI where the device acknowledges what has landed.
+// canAllreduce reports which points exist. Vectors have whole elements.
+// ExaNet-MPI needs a device that acknowledges landed data.
 func canAllreduce(p *experiment.Point) (bool, error) {
 	if p.Text("transport") == string(mpi.ExaNet) && p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, ExaNet-MPI needs %s; --transport %s goes everywhere", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, mpi.Portals)
@@ -138,7 +138,7 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// allreduceModules are the libraries of the transport, and that of modules.
+// allreduceModules are the libraries of the transport and of the mode.
 func allreduceModules(p *experiment.Point) (list []*handlers.Library) {
 	if p.Text("mode") != string(mpi.ByHost) {
 		list = append(list, handlers.Must("allreduce"))

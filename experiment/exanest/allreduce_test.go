@@ -22,11 +22,11 @@ func reduced(t *testing.T, device string, values experiment.Values, set ...strin
 	return r
 }
 
-// The accelerator takes 6.79 µs with 16 ranks and 256 B, for which its latency
-// was set; each vector that a server takes costs it, so it is 7 times on the
-// longest way: the call, three clients, two other servers, and the result. A
-// longer vector takes a run for each 256 B, and up to 4 KiB is as fast as
-// processes, as TR-488 says; a short one takes hardly less than a whole run.
+// The accelerator takes 6.79 µs with 16 ranks and 256 B; its latency was set
+// for this. Each vector that a server takes costs the latency. The longest way
+// has it 7 times: the call, three clients, two other servers, and the result. A
+// longer vector takes a run for each 256 B; up to 4 KiB it is as fast as
+// processes, as in TR-488. A short vector takes almost as long as a whole run.
 func TestAllreduceAccelerator(t *testing.T) {
 	accelerated := func(ranks, n int, set ...string) sim.Time {
 		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "ranks": ranks, "size": n}, set...)
@@ -48,8 +48,8 @@ func TestAllreduceAccelerator(t *testing.T) {
 	require.InEpsilon(t, ns(run), ns(accelerated(16, 4)), 0.2)
 }
 
-// Who has no accelerator, or asks it for what it does not do, gets the
-// processes' result and is told why.
+// Without an accelerator, or for a call that it cannot do, the processes
+// compute the result, and the fallback gives the reason.
 func TestAllreduceFallback(t *testing.T) {
 	r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "ranks": 6, "size": 8})
 	require.Equal(t, "no whole QFDBs: 6 ranks", r.Values["fallback"])
@@ -61,9 +61,9 @@ func TestAllreduceFallback(t *testing.T) {
 	require.Equal(t, host.Time(experiment.LatencyColumn), r.Time(experiment.LatencyColumn))
 }
 
-// The same modules are the faster the faster the processors that run them. R5
-// firmware, which takes its time for every invocation and none for numbers, is
-// between HPUs of 150 MHz and of 1 GHz.
+// The same modules are faster on faster processors. R5 firmware takes time for
+// each invocation but not for numbers. It is between HPUs of 150 MHz and of 1
+// GHz.
 func TestAllreducePools(t *testing.T) {
 	var before sim.Time
 	for _, pool := range []string{"2.5GHz", "1GHz", "r5", "150MHz"} {
@@ -73,7 +73,8 @@ func TestAllreducePools(t *testing.T) {
 	}
 }
 
-// All types, operations and modes give every rank the result of a loop, which Run checks.
+// With all types, operations and modes every rank gets the result of a loop.
+// Run checks it.
 func TestAllreduceResults(t *testing.T) {
 	for _, mode := range allreduceModes() {
 		for _, kind := range allreduce.Axis("type").Of {

@@ -32,7 +32,7 @@ func allreduceOptions(p *experiment.Point) mpi.Options {
 	return o
 }
 
-// allreducing is a point under way.
+// allreducing is a running measurement.
 type allreducing struct {
 	*experiment.Point
 	o     mpi.Options
@@ -41,20 +41,20 @@ type allreducing struct {
 	op    *mpi.Op
 	want  []byte     // the result
 	begun []sim.Time // when the first rank called
-	ended []sim.Time // when the last one had the result
-	sum   sim.Time   // of the times of all ranks' calls
+	ended []sim.Time // when the last rank had the result
+	sum   sim.Time   // over the calls of all ranks
 }
 
 // allreduceWarmup is how many calls are not measured.
 const allreduceWarmup = 2
 
-// onPool is the point with the modules on the processors of --pool.
+// onPool returns the point with the modules on the processors of --pool.
 func onPool(p *experiment.Point) (*experiment.Point, error) {
 	return served(p, "serve.allreduce.payload", p.Text("pool"))
 }
 
-// served is the point with handlers on other processors, unless they stay those
-// of the profile: a pool, or HPUs of a clock.
+// served returns the point with handlers on other processors: a pool, or HPUs
+// with some clock. by may also leave them on the processors of the profile.
 func served(p *experiment.Point, field, by string) (*experiment.Point, error) {
 	var set []string
 	switch by {
@@ -117,13 +117,13 @@ func runAllreduce(ctx context.Context, p *experiment.Point) (values experiment.V
 	return values, nil
 }
 
-// element is what a rank has at a place: a small whole number, so that sums are
-// exact whatever their order.
+// element is the element of a rank at place i: a small whole number, so that
+// sums are exact in any order.
 func element(rank, i int, seed uint64) int64 {
 	return int64((uint64(rank)*7+uint64(i)*13+seed)%61) - 20
 }
 
-// vector writes elements.
+// vector writes the elements of a vector.
 func (a *allreducing) vector(b []byte, of func(i int) int64) {
 	for i := range len(b) / a.t.Size() {
 		switch x := of(i); a.t {
@@ -158,7 +158,7 @@ func (a *allreducing) expect() {
 	})
 }
 
-// program is a rank.
+// program is the program of a rank.
 func (a *allreducing) program(r *mpi.Rank) error {
 	n := a.Int("size")
 	send, err := r.Alloc(n)

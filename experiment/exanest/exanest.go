@@ -2,7 +2,7 @@ package exanest
 
 import "github.com/spinsim/spinsim/experiment"
 
-// Publication is the publication with the experiments of this package, one in each file.
+// Publication has the experiments of this package, one in each file.
 var Publication = &experiment.Publication{
 	Name: "exanest", Title: "ExaNeSt prototype (FORTH-ICS TR-488)", Sources: []string{"TR-488"}, Minutes: 14,
 	Experiments: []*experiment.Experiment{

@@ -72,7 +72,7 @@ The firmware of the RDMA engine is code that runs on the R5, which takes its tim
 	},
 }
 
-// Modes: values of the axis.
+// Values of the axis mode.
 const (
 	exanetMailbox = "mailbox"
 	exanetMPI     = "mpi"
@@ -88,13 +88,14 @@ func exanetModes() []string {
 
 func exanetPaths() []string { return []string{"intra-fpga", "intra-qfdb", "b", "c", "d"} }
 
-// exanetPath returns the nodes of the two processes: node 4q + i is MPSoC F(i+1) of board q.
+// exanetPath returns the nodes of the two processes: node 4q + i is MPSoC
+// F(i+1) of board q.
 func exanetPath(p *experiment.Point) []int {
 	return [][]int{{0, 0}, {0, 1}, {0, 4}, {0, 5}, {1, 6}}[slices.Index(exanetPaths(), p.Text("path"))]
 }
 
-// hasExanet says which points there are: packets hold 64 B, and PART's driver
-// needs pages that can be absent.
+// hasExanet reports which points exist. A packet holds at most 64 B, and the
+// driver of PART needs pages that can be absent.
 func hasExanet(p *experiment.Point) (bool, error) {
 	mode := p.Text("mode")
 	if mode != exanetPortals && p.Profile.HPU.DMAWrite != nic.Landed {
@@ -112,7 +113,7 @@ func hasExanet(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// publishedExanet are the figures of TR-488.
+// publishedExanet are the numbers of TR-488.
 func publishedExanet() (list []report.Published) {
 	for _, f := range []struct {
 		mode, path string
@@ -134,19 +135,19 @@ func publishedExanet() (list []report.Published) {
 	return list
 }
 
-// player is a side of the game: how it sends and receives the message.
+// player is one side of the ping-pong.
 type player struct {
 	send, receive func() error
 	now           func() sim.Time
-	// is told of each that is measured when it has ended; nil: nobody is
+	// called after each measured round; nil: not called
 	round func(from sim.Time)
 }
 
 // exanetWarmup is how many rounds are not measured.
 const exanetWarmup = 2
 
-// play sends the message back and forth, first of all from side 0, whose half
-// of the mean round trip it returns.
+// play sends the message back and forth, side 0 first. It returns half of the
+// mean round trip of side 0.
 func (s *player) play(side, rounds int) (sim.Time, error) {
 	var begin sim.Time
 	for i := range rounds + exanetWarmup {
@@ -167,7 +168,7 @@ func (s *player) play(side, rounds int) (sim.Time, error) {
 	return (s.now() - begin) / sim.Time(2*rounds), nil
 }
 
-// game is a point under way.
+// game is a running measurement.
 type game struct {
 	*experiment.Point
 	nodes   []int
@@ -202,7 +203,7 @@ func runExanet(ctx context.Context, p *experiment.Point) (experiment.Values, err
 	return values, nil
 }
 
-// mailboxes spawns the two processes with nothing but their interfaces.
+// mailboxes spawns two processes that use only their interfaces.
 func (g *game) mailboxes(c *runtime.Cluster) error {
 	system, err := interfaces.Load(c)
 	if err != nil {
@@ -217,7 +218,7 @@ func (g *game) mailboxes(c *runtime.Cluster) error {
 			if pages[side], err = system.Open(p, interfaces.Options{}); err != nil {
 				return err
 			}
-			p.Compute(sim.Nanosecond) // the other one opens its own
+			p.Compute(sim.Nanosecond) // the other process opens its own
 			message, got := slices.Clone(g.sent), make([]byte, interfaces.MaxPayload)
 			s := player{
 				now: p.Now,
@@ -230,7 +231,7 @@ func (g *game) mailboxes(c *runtime.Cluster) error {
 					if err := pages[side].Launch(channel, pages[1-side].Address(), message); err != nil {
 						return err
 					}
-					pages[side].Look() // at the messages before, while this one is under way
+					pages[side].Look() // at earlier messages, while this one is under way
 					return nil
 				},
 				receive: func() error {
@@ -255,7 +256,7 @@ func (g *game) mailboxes(c *runtime.Cluster) error {
 	return nil
 }
 
-// played notes the rounds of the first side.
+// played returns the player.round of side 0.
 func (g *game) played(side int, p *runtime.Proc) func(from sim.Time) {
 	if side != 0 {
 		return nil
@@ -264,7 +265,7 @@ func (g *game) played(side int, p *runtime.Proc) func(from sim.Time) {
 	return func(from sim.Time) { g.Operation(p, from) }
 }
 
-// mpiOptions are those of the mode.
+// mpiOptions are the options of the mode.
 func (g *game) mpiOptions() mpi.Options {
 	o := mpi.DefaultExaNetOptions()
 	switch g.Text("mode") {
@@ -283,7 +284,7 @@ func (g *game) mpiOptions() mpi.Options {
 	return o
 }
 
-// ranks spawns the ranks of a world, two of which play.
+// ranks spawns the ranks of a world. Two of them play.
 func (g *game) ranks(c *runtime.Cluster) error {
 	o := g.mpiOptions()
 	w, err := mpi.New(c, o)

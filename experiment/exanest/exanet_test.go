@@ -23,7 +23,7 @@ func oneWayOf(t *testing.T, device string, values experiment.Values, overrides .
 	return r.Time(experiment.LatencyColumn)
 }
 
-// Beside the publication stands what was measured, near it where that says so.
+// Published numbers stand beside the measured ones, near them where noted.
 func TestExanetBesidePublished(t *testing.T) {
 	for _, x := range []struct {
 		mode, path string
@@ -45,8 +45,8 @@ func TestExanetBesidePublished(t *testing.T) {
 	require.Len(t, publishedExanet(), 5)
 }
 
-// A longer path takes longer by the report's check: links and routers (TR-488
-// Table 1), and the bytes once more where links differ.
+// A longer path takes longer as in the report: links and routers (TR-488 Table
+// 1), and the bytes once more where link rates differ.
 func TestExanetPaths(t *testing.T) {
 	for _, device := range []string{"exanest-qfdb", "exanest"} {
 		at := func(path string) float64 {
@@ -61,8 +61,8 @@ func TestExanetPaths(t *testing.T) {
 	}
 }
 
-// Touching the pages of buffers costs a look at memory for each, and what
-// matters only where pages can be absent needs them.
+// Touching the pages of buffers costs a line of memory for each. Options for
+// absent pages need pages that can be absent.
 func TestExanetModes(t *testing.T) {
 	v := func(mode string) experiment.Values { return experiment.Values{"mode": mode, "size": 64 << 10} }
 	plain := oneWayOf(t, "exanest-qfdb", v(exanetMPI))
@@ -80,14 +80,13 @@ func TestExanetModes(t *testing.T) {
 	require.ErrorContains(t, err, "profile spin-int: no pages that could be absent")
 }
 
-// Where memory that interfaces reach for is absent now and then, or late,
-// everything arrives all the same, on the prototype's boards and on another
-// device.
+// Where memory is sometimes absent or late, all data arrives, on the
+// prototype's boards and on another device.
 func TestExanetOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, mode := range []string{exanetMailbox, exanetMPI, exanetProcess, exanetTouch, exanetPortals} {
 		for _, chances := range hosttest.Kinds { //lint:maporder each by itself
-			// three cells: a block begins anew where its source is absent
+			// three cells: a block begins again where its source is absent
 			for _, size := range []int{32, 600} {
 				if mode == exanetMailbox && size > 64 {
 					continue
@@ -110,9 +109,9 @@ func TestExanetOnFaultyMemory(t *testing.T) {
 	require.Greater(t, late, 1000)
 }
 
-// The RDMA engine's firmware on other processors: instead of the invocations of
-// the R5 on the way of a message the message waits for cycles of an HPU, as
-// many at every clock.
+// The RDMA engine's firmware on other processors. A message waits for cycles of
+// an HPU instead of the R5's invocations. The number of cycles is the same at
+// every clock.
 func TestFirmwareOnHPUs(t *testing.T) {
 	us := func(mode, firmware string) float64 {
 		return oneWayOf(t, "exanest-qfdb", experiment.Values{"mode": mode, "firmware": firmware, "size": 64, "rounds": 2}).Microseconds()

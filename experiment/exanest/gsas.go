@@ -55,7 +55,7 @@ the network MPSoC (b), to another MPSoC of the board (c), and from another one, 
 	},
 }
 
-// Operations: values of the axis.
+// Values of the axis op.
 const (
 	gsasRead    = "read"
 	gsasWrite   = "write"
@@ -66,7 +66,7 @@ const (
 
 func gsasOps() []string { return []string{gsasRead, gsasWrite, gsasAdd, gsasCompare, gsasBarrier} }
 
-// hasGSAS says which points there are.
+// hasGSAS returns an error if the device cannot have the experiment.
 func hasGSAS(p *experiment.Point) (bool, error) {
 	if p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
@@ -92,14 +92,14 @@ func hasGSAS(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// sharing is a point under way. Its processes are of one node.
+// sharing is a running measurement. All its processes are on one node.
 type sharing struct {
 	*experiment.Point
 	bytes, rounds, all int
 	space              *memory.Space
-	word               memory.Pointer // that all fight for
+	word               memory.Pointer // that all processes change
 	barrier            memory.Pointer
-	changes            uint64   // of the word, that have succeeded
+	changes            uint64   // of the word, that succeeded
 	took               sim.Time // by all processes together
 }
 
@@ -178,7 +178,7 @@ func (s *sharing) program(p *runtime.Proc, node int, first bool) error {
 	return err
 }
 
-// access returns what is measured, and what looks at what has come of it.
+// access returns the measured access, and a check of its effect.
 func (s *sharing) access(m *memory.Member, node int) (one, check func() error, err error) {
 	check = func() error { return nil }
 	switch s.Text("op") {

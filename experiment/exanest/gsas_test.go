@@ -24,8 +24,8 @@ func shares(t *testing.T, values experiment.Values, overrides ...string) *experi
 	return r
 }
 
-// A further path costs a round trip over its links and routers; what goes by
-// RDMA costs the firmware; a home that all ask at once serves one after the
+// A longer path costs a round trip over its links and routers. RDMA costs the
+// firmware. A home that everybody asks at once serves one request after the
 // other.
 func TestGSAS(t *testing.T) {
 	took := func(op, path string, size int) sim.Time {
@@ -56,9 +56,8 @@ func TestGSASPoints(t *testing.T) {
 	shares(t, experiment.Values{"op": gsasCompare, "path": "c", "size": 8, "processes": 5})
 }
 
-// Where memory that interfaces reach for is absent now and then, or late, every
-// access does what it should all the same, on the prototype's boards and on
-// another device.
+// Where memory is sometimes absent or late, every access has its effect, on the
+// prototype's boards and on another device.
 func TestGSASOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, op := range []string{gsasRead, gsasWrite, gsasAdd} {

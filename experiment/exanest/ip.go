@@ -82,14 +82,14 @@ func ipOvers() []string {
 func ipTraffics() []string { return []string{ipTCP, ipUDP, ipRTT} }
 func ipPaths() []string    { return []string{"5-hops", "1-hop", "intra-qfdb"} }
 
-// ipPath returns the nodes of the two programs. MPSoC F1 of board (x, y, z) of
-// the prototype's 4 x 4 x 2 is node 4(x + 4y + 16z): two boards on in X and in
-// Y, and one in Z, is five links on.
+// ipPath returns the nodes of the two programs. On the prototype's torus of 4 x
+// 4 x 2 boards, MPSoC F1 of board (x, y, z) is node 4(x + 4y + 16z). For
+// example, two boards on in X, two in Y and one in Z are five links.
 func ipPath(p *experiment.Point) []int {
 	return [][]int{{0, 4 * (2 + 4*2 + 16)}, {0, 4}, {0, 1}}[slices.Index(ipPaths(), p.Text("path"))]
 }
 
-// hasIP says which points there are.
+// hasIP returns an error if the device cannot have the experiment.
 func hasIP(p *experiment.Point) (bool, error) {
 	if p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
@@ -104,7 +104,7 @@ func hasIP(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// talk is a point under way.
+// talk is a running measurement.
 type talk struct {
 	*experiment.Point
 	net          *network.Network
@@ -114,12 +114,12 @@ type talk struct {
 	bytes        int
 	data         []byte // of a stream
 	begun, ended sim.Time
-	got, sent    int // bytes of programs, that came and that were sent
+	got, sent    int // bytes that programs received and sent
 	resent       int64
 	roundTrip    sim.Time
-	all          bool    // datagrams were sent
-	left         int     // programs
-	asleep       float64 // of the services, by the share of the time, together
+	all          bool    // all datagrams were sent
+	left         int     // programs that still run
+	asleep       float64 // share of the time that services sleep, summed over the services
 	counts       network.Counts
 }
 
@@ -156,7 +156,7 @@ func runIP(ctx context.Context, p *experiment.Point) (experiment.Values, error) 
 	return w.values(&stats), nil
 }
 
-// values are the columns.
+// values are the values of the columns.
 func (w *talk) values(stats *runtime.Stats) experiment.Values {
 	v := experiment.ClusterValues(stats)
 	for _, column := range []string{"throughput", "round_trip", "lost", "resent", "per_transfer", "asleep"} {
@@ -183,7 +183,7 @@ func (w *talk) values(stats *runtime.Stats) experiment.Values {
 	return v
 }
 
-// program is that of a side. When both are through, their services stop.
+// program is the program of a side. When both have ended, their services stop.
 func (w *talk) program(p *runtime.Proc, side, node int) error {
 	s, err := w.net.Open(p)
 	if err != nil {
@@ -216,8 +216,8 @@ func (w *talk) program(p *runtime.Proc, side, node int) error {
 	return err
 }
 
-// ipAnswer says what services carry beside the Ethernet, with the largest
-// packets and numbers of streams that were measured.
+// ipAnswer compares the throughput of services with the Ethernet, at the
+// largest measured packets and numbers of streams.
 func ipAnswer(results []*experiment.Result) (lines []string) {
 	if !experiment.Apart(results, "over", "traffic", "mtu", "streams") {
 		return nil

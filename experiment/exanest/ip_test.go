@@ -24,9 +24,8 @@ func talks(t *testing.T, values experiment.Values) *experiment.Result {
 	return r
 }
 
-// Larger packets carry more, because software takes its time for each; no link
-// carries more than it can; what does not fit is lost of UDP, and of TCP
-// nothing.
+// Larger packets carry more, because software takes time for each packet. No
+// link carries more than its rate. UDP loses the rest, TCP loses nothing.
 func TestIPThroughput(t *testing.T) {
 	const size = 1 << 20
 	at := func(over, traffic string, mtu, streams int) *experiment.Result {
@@ -46,8 +45,8 @@ func TestIPThroughput(t *testing.T) {
 	require.Greater(t, at("sleeping", ipTCP, 9000, 1).Values["asleep"].(float64), 0.0)
 }
 
-// A service that sleeps answers later, the longer it was left alone, and takes
-// less of its core; polling takes it all.
+// A sleeping service answers later, the longer it was idle, and uses less of
+// its core. Polling uses all of it.
 func TestIPRoundTrip(t *testing.T) {
 	at := func(over string, pause sim.Time) *experiment.Result {
 		return talks(t, experiment.Values{"over": over, "traffic": ipRTT, "mtu": 1500, "rounds": 20, "pause": pause})
@@ -58,14 +57,13 @@ func TestIPRoundTrip(t *testing.T) {
 	require.Less(t, trip(soon), trip(late))
 	require.Zero(t, busy.Values["asleep"])
 	require.Greater(t, late.Values["asleep"].(float64), 0.8)
-	firmware := 2 * 3 * sim.Microsecond // a transfer there and one back
+	firmware := 2 * 3 * sim.Microsecond // a transfer in each direction
 	require.Greater(t, trip(busy), firmware)
 	require.Less(t, trip(busy), 20*firmware)
 }
 
-// Where memory that interfaces reach for is absent now and then, or late,
-// whatever arrives is what was sent. (A peer may die of that, and datagrams
-// with it.)
+// Where memory is sometimes absent or late, all data that arrives is right. (A
+// peer may die because of it, and its datagrams are lost.)
 func TestIPOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, chances := range hosttest.Kinds { //lint:maporder each by itself

@@ -14,8 +14,8 @@ import (
 
 // The programs of experiment ip.
 
-// ipPort is where the second program listens; datagrams of stream i go to the
-// i-th port from there on.
+// ipPort is the port of the second program. Datagrams of stream i go to ipPort
+// + i.
 const ipPort = 5201 // iperf3's
 
 var errNotMet = errors.New("the services of the two nodes do not hear each other")
@@ -32,7 +32,7 @@ func (w *talk) meet(p *runtime.Proc) error {
 	return errNotMet
 }
 
-// started notes the first moment of what is measured.
+// started notes the beginning of the measurement.
 func (w *talk) started(now sim.Time) {
 	if w.begun == 0 {
 		w.begun = now
@@ -79,10 +79,11 @@ func (w *talk) send(p *runtime.Proc, s *network.Sockets) error {
 	return nil
 }
 
-// ipWrite is what a program writes and reads at a time (iperf3: 128 KiB).
+// ipWrite is how many bytes a program writes and reads at once (iperf3: 128
+// KiB).
 const ipWrite = 128 << 10
 
-// receive is the second.
+// receive is the second side of tcp.
 func (w *talk) receive(p *runtime.Proc, s *network.Sockets) error {
 	if err := s.Listen(ipPort); err != nil {
 		return err
@@ -124,11 +125,13 @@ func (w *talk) receive(p *runtime.Proc, s *network.Sockets) error {
 	return nil
 }
 
-// ipMark is what a datagram begins with: its place in the stream.
+// ipMark is the length of the number at the beginning of a datagram: its place
+// in the stream.
 const ipMark = 8
 
-// datagrams is a side of udp. The second one ends when the first has sent all
-// and nothing has come for as long as a peer that is not heard lives.
+// datagrams is a side of udp. The second side ends when the first has sent
+// everything and no datagram has come for the time after which a silent peer
+// counts as dead.
 func (w *talk) datagrams(p *runtime.Proc, s *network.Sockets, side int) error {
 	sockets := make([]*network.UDP, w.streams)
 	for i := range sockets {
@@ -232,5 +235,5 @@ func (w *talk) echo(p *runtime.Proc, s *network.Sockets, side int) error {
 	return nil
 }
 
-// ipEcho is what a round trip carries (ping: 64 B).
+// ipEcho is how many bytes a round trip carries (ping: 64 B).
 const ipEcho = 64

@@ -95,7 +95,8 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 	},
 }
 
-// table1 are the paths of TR-488's Table 1, the last the longest that the report uses.
+// table1 are the paths of Table 1 in TR-488. The last is the longest in the
+// report.
 const table1 = "intra-fpga,intra-qfdb,intra-mezz:1,intra-mezz:2,intra-mezz:3,inter-mezz:3,1,2"
 
 var (
@@ -107,7 +108,7 @@ func pairAt(benchmark, path string, bytes int) []report.Is {
 	return []report.Is{{Column: "program", Value: benchmark}, {Column: "path", Value: path}, {Column: "bytes", Value: bytes}}
 }
 
-// Transports: values of the axis.
+// Values of the axis transport.
 const (
 	overExaNet  = "exanet"
 	overPortals = "portals"
@@ -133,7 +134,7 @@ func warmupAxis() experiment.Axis {
 	return experiment.Axis{Name: "warmup", Kind: report.Count, Least: "0", Most: "100000", Default: fmt.Sprint(osu.DefaultWarmup), Help: "iterations before them that are not timed"}
 }
 
-// ranksWarmupAxis has a value for each benchmark's own.
+// ranksWarmupAxis has a value for the default of each benchmark, too.
 func ranksWarmupAxis() experiment.Axis {
 	a := warmupAxis()
 	a.Least = fmt.Sprint(osu.AutoWarmup)
@@ -141,8 +142,9 @@ func ranksWarmupAxis() experiment.Axis {
 	return a
 }
 
-// DefaultTransport is the value of the axis transport that suits a device:
-// ExaNet-MPI if it has packetizers and mailboxes that say what has landed.
+// DefaultTransport is the value of the axis transport that suits a device. It
+// is ExaNet-MPI if the device has packetizers and mailboxes that acknowledge
+// landed data.
 func DefaultTransport(p *profile.Profile) string {
 	if p.HPU.DMAWrite == nic.Landed {
 		return overExaNet
@@ -150,7 +152,7 @@ func DefaultTransport(p *profile.Profile) string {
 	return overPortals
 }
 
-// OSURow is a result of OSU or OSURanks as package osu has it.
+// OSURow converts a result of OSU or OSURanks into a row of package osu.
 func OSURow(r *experiment.Result) (row osu.Row) {
 	row.Bytes, row.Iterations = r.Point.Int("size"), r.Point.Int("iterations")
 	if row.Iterations == 0 {
@@ -168,7 +170,8 @@ func OSURow(r *experiment.Result) (row osu.Row) {
 	return row
 }
 
-// transport says why the device does not have the transport of the point.
+// transport returns an error if the device does not have the transport of the
+// point.
 func transport(p *experiment.Point) error {
 	if p.Text("transport") == overExaNet && p.Profile.HPU.DMAWrite != nic.Landed {
 		return fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s for transport %s: what is acknowledged must be in the mailbox; there are transports %s and %s",
@@ -177,7 +180,7 @@ func transport(p *experiment.Point) error {
 	return nil
 }
 
-// transportOptions are those of package mpi for the transport of a point.
+// transportOptions are the options of package mpi for the transport of a point.
 func transportOptions(p *experiment.Point) mpi.Options {
 	switch p.Text("transport") {
 	case overPortals:
@@ -188,7 +191,7 @@ func transportOptions(p *experiment.Point) mpi.Options {
 	return mpi.DefaultExaNetOptions()
 }
 
-// transportModules are the libraries that run for it.
+// transportModules are the libraries that the transport runs.
 func transportModules(p *experiment.Point) []*handlers.Library {
 	switch p.Text("transport") {
 	case overPortals:
@@ -199,7 +202,7 @@ func transportModules(p *experiment.Point) []*handlers.Library {
 	return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 }
 
-// benchmarkOf is the program of a point; its axis has no others.
+// benchmarkOf returns the benchmark of a point. The axis has only known ones.
 func benchmarkOf(p *experiment.Point) *osu.Benchmark {
 	b, err := osu.Find(p.Text("benchmark"))
 	if err != nil {
@@ -208,7 +211,7 @@ func benchmarkOf(p *experiment.Point) *osu.Benchmark {
 	return b
 }
 
-// runOSU runs the program of a point on a cluster.
+// runOSU runs the benchmark of a point on a cluster.
 func runOSU(ctx context.Context, p *experiment.Point, cfg runtime.Config, place func(o *mpi.Options)) (row osu.Row, values experiment.Values, err error) {
 	o := transportOptions(p)
 	place(&o)
@@ -229,7 +232,7 @@ func runOSU(ctx context.Context, p *experiment.Point, cfg runtime.Config, place 
 	return row, values, err
 }
 
-// osuOperation is what of an OSU benchmark is divided.
+// osuOperation describes the operation that --breakdown divides.
 const osuOperation = "the mean of iterations: of latency and multi_lat half of a round trip, of bw, bibw and mbw_mr the time of a window and its answer for each of its messages, of collectives a call, over all ranks"
 
 // timedOSU notes the iterations of the ranks whose times the benchmark prints.
@@ -251,15 +254,15 @@ func timedOSU(p *experiment.Point, b *osu.Benchmark) func(r *mpi.Rank, from sim.
 	}
 }
 
-// ofLink is a bandwidth, 10^6 B/s, as a part of that of the slowest link
-// between two nodes; nil without one, and without a bandwidth.
+// ofLink divides a bandwidth, in 10^6 B/s, by the rate of the slowest link
+// between two nodes. nil: there is no link or no bandwidth.
 func ofLink(p *experiment.Point, bandwidth float64, src, dst int) any {
 	if bandwidth == 0 || src == dst {
 		return nil
 	}
 	path, _, err := fabric.Way(p.Profile.Fabric, 1+max(src, dst), src, dst, 0)
 	if err != nil {
-		return nil // the run has found it out
+		return nil // the run has returned this error before
 	}
 	slowest := 0.0
 	for _, h := range path {
@@ -271,7 +274,7 @@ func ofLink(p *experiment.Point, bandwidth float64, src, dst int) any {
 	return bandwidth * slowest
 }
 
-// onWorld runs ranks on a cluster of their own, and returns what its nodes did.
+// onWorld runs ranks on a cluster of their own and returns its statistics.
 func onWorld(cfg runtime.Config, o mpi.Options, run func(w *mpi.World) error) (stats runtime.Stats, err error) {
 	c, err := runtime.NewCluster(cfg)
 	if err != nil {

@@ -22,7 +22,8 @@ func measured(t *testing.T, e *experiment.Experiment, device string, values expe
 	return r
 }
 
-// latency is the ping-pong of experiment exanet, to the picosecond, on both of its networks.
+// latency equals the ping-pong of experiment exanet, to the picosecond, on both
+// networks.
 func TestOSULatencyIsThePingPong(t *testing.T) {
 	for path, letter := range map[string]string{"intra-fpga": "intra-fpga", "intra-qfdb": "intra-qfdb", "intra-mezz:1": "b", "intra-mezz:2": "c", "intra-mezz:3": "d"} {
 		for _, size := range []int{0, 32, 64, 5000} {
@@ -33,9 +34,9 @@ func TestOSULatencyIsThePingPong(t *testing.T) {
 	}
 }
 
-// A link of 10 Gb/s carries 64.3% payload, TR-488's figure, to which
-// fabric.exanest.control is set. Half a megabyte loses to the ends of a window
-// what 4 MB do not.
+// A link of 10 Gb/s carries 64.3% payload, as in TR-488; fabric.exanest.control
+// is set for it. With half a megabyte, unlike with 4 MB, the ends of a window
+// cost bandwidth.
 func TestOSUBandwidthOfALink(t *testing.T) {
 	for _, benchmark := range []string{"bw", "bibw"} {
 		r := measured(t, OSU, "exanest", experiment.Values{"benchmark": benchmark, "path": "intra-mezz:1", "size": 512 << 10, "window": 8})
@@ -44,9 +45,9 @@ func TestOSUBandwidthOfALink(t *testing.T) {
 }
 
 // The steps of the model: 512 ranks take two within MPSoCs, two within boards
-// and five between them (TR-488); with one rank on each MPSoC there are none
-// within one. The longest of 4 ranks on an MPSoC is near the model, as each
-// step is a message.
+// and five between boards (TR-488). With one rank on each MPSoC there is no
+// step within one. With 4 ranks on an MPSoC the longest time is near the model,
+// because each step is a message.
 func TestBroadcastModel(t *testing.T) {
 	d, err := profile.Load("exanest")
 	require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestBroadcastModel(t *testing.T) {
 	require.InDelta(t, 1.93, r.Time(experiment.LatencyColumn).Microseconds(), 0.25)
 }
 
-// Where memory is absent now and then, or late, everything arrives all the same, and later.
+// Where memory is sometimes absent or late, all data arrives, but later.
 func TestOSUOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, c := range []struct {
@@ -111,7 +112,7 @@ func TestOSUOnFaultyMemory(t *testing.T) {
 	require.Greater(t, late, 100)
 }
 
-// A list of paths keeps the numbers of one together; two dots go on as a list does.
+// A list keeps the numbers of a path together. Two dots continue a list.
 func TestListsOfPathsAndRanks(t *testing.T) {
 	paths, err := OSU.Axis("path").Parse("intra-mezz:2,inter-mezz:3,1,2,0-5,inter-mezz:1,0,0")
 	require.NoError(t, err)
@@ -123,9 +124,9 @@ func TestListsOfPathsAndRanks(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A link with room for a single cell waits for each credit: half of the
-// bandwidth between boards goes. Three cells are enough for one way; where ways
-// cross, in alltoall, more room helps.
+// A link with a buffer for one cell waits for each credit: half of the
+// bandwidth between boards is lost. Three cells are enough for one direction.
+// Where paths cross, as in alltoall, more room helps.
 func TestCredits(t *testing.T) {
 	bandwidth := func(buffer int) float64 {
 		d, err := profile.Load("exanest")
@@ -147,8 +148,8 @@ func TestCredits(t *testing.T) {
 	require.Less(t, alltoall(16<<10), alltoall(1<<10))
 }
 
-// The first broadcast of a large message takes as long as the second: with many
-// ranks there is no warm-up by default.
+// The first broadcast of a large message takes as long as the second. So with
+// many ranks there is no warm-up by default.
 func TestBroadcastNeedsNoWarmup(t *testing.T) {
 	at := func(warmup int) float64 {
 		return measured(t, OSURanks, "exanest", experiment.Values{"ranks": 64, "size": 64 << 10, "warmup": warmup}).Time(experiment.LatencyColumn).Seconds()
@@ -157,7 +158,7 @@ func TestBroadcastNeedsNoWarmup(t *testing.T) {
 }
 
 // Systems of the report's boards that were never built: one rank on each of 256
-// MPSoCs takes a step more between boards than on the prototype's 128.
+// MPSoCs takes one step more between boards than on the prototype's 128.
 func TestTorusOfOtherSizes(t *testing.T) {
 	values := func(ranks int) experiment.Values {
 		return experiment.Values{"ranks": ranks, "ranks-per-node": 1, "size": 4, "iterations": 1, "warmup": 0}

@@ -72,7 +72,7 @@ of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measu
 	},
 }
 
-// credits is OSURanks where the buffers of links decide.
+// credits is OSURanks for traffic that the buffers of links limit.
 var credits = &experiment.Experiment{
 	Name:  "credits",
 	Short: "traffic that waits for buffers of links, which may be smaller or larger than the prototype's",
@@ -107,8 +107,8 @@ link, so small buffers make it wait for the credit of the cell before, and full 
 
 func init() { credits.Columns = OSURanks.Columns }
 
-// creditAxes are those of OSURanks that credits has, too, with one rank on a
-// node and one iteration.
+// creditAxes are the axes that credits shares with OSURanks, with one rank on a
+// node and one iteration by default.
 func creditAxes() []experiment.Axis {
 	axes := []experiment.Axis{
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "1", Help: "ranks on an MPSoC, or another node"},
@@ -123,7 +123,7 @@ func algorithmsAxis() experiment.Axis {
 	return experiment.Axis{Name: "algorithms", Kind: report.Text, Of: named(mpi.AlgorithmChoices()), Default: string(mpi.ExaNetMPI), Help: "of collectives: ExaNet-MPI's, or those that MPICH 3.2.1 chooses by size"}
 }
 
-// hasOSURanks says which points there are.
+// hasOSURanks reports which points exist.
 func hasOSURanks(p *experiment.Point) (bool, error) {
 	ranks, nodes := p.Int("ranks"), nodesOf(p)
 	if q, is := p.Profile.Fabric.QFDBs(); is && nodes > q.Nodes() {
@@ -150,7 +150,7 @@ func ranksAt(benchmark string, ranks, perNode, bytes int) []report.Is {
 	}
 }
 
-// nodesOf is how many nodes the ranks of a point take.
+// nodesOf is how many nodes the ranks of a point need.
 func nodesOf(p *experiment.Point) int {
 	return mpi.Options{PerNode: p.Int("ranks-per-node")}.Nodes(p.Int("ranks"))
 }
@@ -183,13 +183,13 @@ func runOSURanks(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	return values, nil
 }
 
-// perQFDB is how many MPSoCs a board has.
+// perQFDB is the number of MPSoCs on a board.
 const perQFDB = 4
 
-// bcastModel is the sum over the steps of a binomial tree: a step is within an
-// MPSoC while its ranks are nearer to each other than an MPSoC has ranks, then
-// within a board while they are nearer than a board has, else between boards.
-// Steps between boards count as those between neighbours.
+// bcastModel adds the steps of a binomial tree. A step between ranks that are
+// nearer than perNode is within an MPSoC. If they are nearer than the ranks of
+// a board it is within a board, else between boards. All steps between boards
+// count as steps between neighbours.
 func bcastModel(ctx context.Context, p *experiment.Point, ranks, perNode int) (total sim.Time, err error) {
 	q, _ := p.Profile.Fabric.QFDBs()
 	steps := map[string]int{}
@@ -218,14 +218,14 @@ func bcastModel(ctx context.Context, p *experiment.Point, ranks, perNode int) (t
 	return total, nil
 }
 
-// oneWay is what a message of the point takes along a path while one side only sends.
+// oneWay is the time of a message along a path while only one side sends.
 func oneWay(ctx context.Context, p *experiment.Point, path string) (took sim.Time, err error) {
 	src, dst, err := p.Profile.Fabric.Path(path)
 	if err != nil {
 		return 0, err
 	}
 	cfg := p.Config(ctx, 1+max(src, dst))
-	cfg.Tracer, cfg.Links = nil, nil // those of the broadcast
+	cfg.Tracer, cfg.Links = nil, nil // they are for the broadcast
 	o := transportOptions(p)
 	o.Places = []int{src, dst}
 	_, err = onWorld(cfg, o, func(w *mpi.World) error {
@@ -245,7 +245,7 @@ func oneWay(ctx context.Context, p *experiment.Point, path string) (took sim.Tim
 	return took, err
 }
 
-// creditsAnswer says what the other buffers make of each program, beside those of 4 KiB.
+// creditsAnswer compares the other buffers with 4 KiB, for each benchmark.
 func creditsAnswer(results []*experiment.Result) (lines []string) {
 	if !experiment.Apart(results, "buffer", "benchmark", "ranks", "size") {
 		return nil

@@ -73,7 +73,7 @@ An iteration is like the one before, so one is enough. Efficiency is t1 / tN, we
 	Notes: []string{"Table 3 of the report has twelve efficiencies, at 2 and 512 processes; they are not compared here. What a core computes in a second is assumed, and decides how much communication weighs."},
 }
 
-// named are the texts of values of a type of texts.
+// named converts values of a string type into texts.
 func named[T ~string](list []T) (names []string) {
 	for _, v := range list {
 		names = append(names, string(v))
@@ -85,7 +85,7 @@ func problemOf(p *experiment.Point) patterns.Problem {
 	return patterns.Problem{App: patterns.App(p.Text("app")), Scaling: patterns.Scaling(p.Text("scaling"))}
 }
 
-// scaled is what ranks together took.
+// scaled are the times of all ranks together.
 type scaled struct {
 	slowest                    sim.Time
 	compute, exchange, reduced sim.Time // sums over ranks
@@ -124,7 +124,8 @@ func runScaling(ctx context.Context, p *experiment.Point) (experiment.Values, er
 	return values, nil
 }
 
-// iterations runs the application of a point on so many ranks. Those of one rank are not traced.
+// iterations runs the application of a point on some ranks. A run of one rank
+// is not traced.
 func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled, values experiment.Values, err error) {
 	o := transportOptions(p)
 	o.Ranks, o.PerNode = ranks, p.Int("ranks-per-node")
@@ -165,7 +166,7 @@ func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled
 	return all, experiment.ClusterValues(&stats), err
 }
 
-// together has rank 0 know what all ranks took.
+// together collects the times of all ranks at rank 0.
 func together(c *mpi.Comm, own patterns.Result) (all scaled, err error) {
 	reduced := func(op *mpi.Op, times ...sim.Time) ([]sim.Time, error) {
 		in, err := c.Owner().Alloc(8 * len(times))
@@ -196,7 +197,7 @@ func together(c *mpi.Comm, own patterns.Result) (all scaled, err error) {
 	return scaled{most[0], sums[0], sums[1], sums[2]}, nil
 }
 
-// scalingAnswer says how efficient the most ranks are that were measured.
+// scalingAnswer writes the efficiency of the most ranks that were measured.
 func scalingAnswer(results []*experiment.Result) (lines []string) {
 	if !experiment.Apart(results, "app", "scaling", "ranks") {
 		return nil

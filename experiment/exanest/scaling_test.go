@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// One rank is as efficient as itself, more are less so, and strong scaling
-// suffers more than weak; shares make up the whole.
+// One rank has an efficiency of 1, more ranks have less, and strong scaling
+// suffers more than weak. The shares add up to the whole.
 func TestScalingEfficiency(t *testing.T) {
 	for _, app := range []string{"lammps", "minife"} {
 		efficiency := map[string]float64{}
@@ -32,16 +32,16 @@ func TestScalingEfficiency(t *testing.T) {
 		require.Less(t, efficiency["strong"], efficiency["weak"], app)
 		require.Greater(t, efficiency["weak"], 0.9)
 	}
-	// A core that computes faster leaves communication more of the time.
+	// With a faster core, communication takes a larger share of the time.
 	slow := measured(t, scaling, "exanest", experiment.Values{"app": "lammps", "ranks": 8})
 	fast := measured(t, scaling, "exanest", experiment.Values{"app": "lammps", "ranks": 8, "core-rate": 6500.0})
 	require.Less(t, fast.Float("efficiency"), slow.Float("efficiency"))
 }
 
-// The table's own times say what its efficiency is, where the cores of a node
-// share its memory as well: a rank alone has all of the channel. With 24 Gb/s
-// for cores of 19.2 each, a rank of HPCG alone computes as long as bytes take
-// it at 19.2 Gb/s, two have 12 each, four 6.
+// The efficiency follows from the table's times, also where the cores of a node
+// share its memory. A rank alone has the whole channel. With a channel of 24
+// Gb/s and cores of 19.2 each, a rank of HPCG computes as long as its bytes
+// take at 19.2 Gb/s, two ranks have 12 each, and four have 6.
 func TestScalingSharesMemory(t *testing.T) {
 	for _, app := range patterns.Apps() {
 		for _, how := range []string{"weak", "strong"} {
@@ -68,8 +68,8 @@ func TestScalingSharesMemory(t *testing.T) {
 	}
 }
 
-// Other devices and transports run the same programs, and memory that tarries
-// changes nothing but times.
+// Other devices and transports run the same programs. Late memory changes only
+// times.
 func TestScalingElsewhere(t *testing.T) {
 	measured(t, scaling, "spin-int", experiment.Values{"app": "hpcg", "scaling": "strong", "ranks": 8, "transport": overOffload})
 	device, err := profile.Load("spin-dis")
@@ -85,13 +85,13 @@ func TestScalingElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "--ranks: patterns: hpcg: [256 256 128] points for 3 ranks")
 }
 
-// The fifth rank has the last node, and its memory, to itself: it computes as
-// one rank does and then waits for the four others.
+// The fifth rank has the last node and its memory alone. It computes as fast as
+// one rank, and then waits for the four others.
 func TestScalingOnALastNodeWithRoom(t *testing.T) {
 	contended := func(ranks int) *experiment.Result {
 		return measured(t, scaling, "exanest", experiment.Values{"app": "minife", "ranks": ranks}, "host.memory_bandwidth=24Gb/s")
 	}
 	alone, crowded := contended(1).Time("time").Seconds(), contended(4).Time("time").Seconds()
-	// times have exchanges in them
+	// the times include exchanges
 	require.InDelta(t, (4*crowded+alone)/(5*crowded), contended(5).Float("compute"), 0.02)
 }

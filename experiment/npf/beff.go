@@ -65,9 +65,9 @@ On a network that is the same for all nodes patterns with rings of the same size
 	},
 }
 
-// publishedBeff are the figures, beside runs as the definition has them, and as
-// ours are shortened. Everything else that the paper does not give is as where
-// it is not asked for.
+// publishedBeff are the published numbers, for runs as the benchmark's
+// definition has them and for our shorter ones. Other choices that the paper
+// leaves open have their defaults.
 func publishedBeff() (list []report.Published) {
 	for _, run := range []struct {
 		sent int
@@ -102,14 +102,14 @@ func newBeff(p *experiment.Point) (*beff.Benchmark, error) {
 	}, p.Int("ranks"))
 }
 
-// beffMemory is what a point takes, bytes: the buffers of messages, and of
-// connections what eager messages are copied to and from, at both ends. Each
-// goes through the next one.
+// beffMemory estimates the memory of a point in bytes: the buffers of messages,
+// and the buffers of connections for copies of eager messages, at both ends.
+// Each message uses the next buffer.
 func beffMemory(p *experiment.Point) int64 {
 	n := p.Int("ranks")
 	b, err := newBeff(p)
 	if err != nil {
-		return 0 // the run says so
+		return 0 // the run returns the error
 	}
 	eager := int64(2*b.Pairs()*mpi.DefaultInfiniBandOptions().Buffers) * int64(min(p.Int("eager"), p.Int("sent")))
 	return p.Footprint(n, n*(n-1)) + int64(n*b.Memory()) + eager

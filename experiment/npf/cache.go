@@ -19,9 +19,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A key-value server of NPF'17 on node 0, whose pages may be absent, and its load on node 1.
+// A key-value server of NPF'17 on node 0, whose pages may be absent, and its
+// load on node 1.
 
-// npfLoadAxes say what the load is like.
+// npfLoadAxes are the axes of the load.
 func npfLoadAxes() []experiment.Axis {
 	return []experiment.Axis{
 		{Name: "connections", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Help: "of the load, each with one operation under way; the paper does not say, memaslap's default is 16"},
@@ -34,39 +35,40 @@ func npfLoadAxes() []experiment.Axis {
 // cacheRun is a run of the server and its load.
 type cacheRun struct {
 	*experiment.Point
-	most               int      // operations after which the load ends; 0: it does not
+	most               int      // the load ends after so many operations; 0: it does not
 	until              sim.Time // when it ends at the latest
-	steady             bool     // it ends when as many operations are done in each cacheSlice
-	each               bool     // operations are noted
+	steady             bool     // it ends when the operations in each cacheSlice are steady
+	each               bool     // note each operation
 	result             cacheResult
 	ends               []*memaslap.Client
 	conns              []*stack.Conn
 	ring               *backupring.Ring
 	total              int64
-	last               []sim.Time // operation of each connection
-	since              []sim.Time // which the next one of each connection has begun
-	slices             int        // that were simulated since the load was paused last
+	last               []sim.Time // the last operation of each connection
+	since              []sim.Time // when the next operation of each connection began
+	slices             int        // simulated since the load was last paused
 	failed             []bool     // connections
 	noted              int64      // operations that are in slices
-	rate               float64    // operations in a second, the last that was constant
-	paused             bool       // connections that are held begin no operation
+	rate               float64    // operations in a second, when they were last constant
+	paused             bool       // held connections begin no operation
 	held               []bool
-	wakes              bool     // one that is not has been answered
+	wakes              bool     // a connection that is not held has got an answer
 	lossy              bool     // the network loses frames
-	judged             int      // slices, when they were compared last
-	stretch, stretches int      // slices in what is compared, and how many of these are
-	quiet              sim.Time // before this something is yet to go down, or to come up
+	judged             int      // number of slices at the last comparison
+	stretch, stretches int      // slices in a stretch, and how many stretches are compared
+	quiet              sim.Time // until then a fault may still begin or end
 }
 
-// cacheSlice is the time in which operations are counted; cacheSteady of them
-// that are the same but for cacheAlike are steady. While they are, and some
-// connections wait for their time-outs, the load is paused until one of these has
-// been answered: the time between counts as if it had gone on.
+// The load is steady if cacheSteady slices of the time cacheSlice have the same
+// number of operations, except for cacheAlike. If some connections then only
+// wait for their time-outs, the load is paused until one of these has got an
+// answer. The time between counts as if the load had gone on.
 //
-// A network that loses frames is another matter: a time-out is far longer than a
-// slice, so that slices between two losses are alike, and none of them has what
-// decides the throughput. There lossyStretches of lossyTimeouts each are looked
-// at, and they are steady if the standard error of their mean is below lossyError.
+// This does not work on a network that loses frames. A time-out is much longer
+// than a slice. So slices between two losses are alike, but none shows the
+// time-outs that determine the throughput. There the load has lossyStretches,
+// each as long as lossyTimeouts time-outs. It is steady if the standard error
+// of their mean is below lossyError.
 const (
 	cacheSlice  = 5 * sim.Millisecond
 	cacheSteady = 6
@@ -77,18 +79,19 @@ const (
 	lossyError     = 0.1
 )
 
-// cacheResult is what became of a run.
+// cacheResult is the result of a run.
 type cacheResult struct {
-	slices  []float64 // operations in each cacheSlice from the beginning on
+	slices  []float64 // operations in each cacheSlice, from the beginning
 	end     sim.Time  // of the run
-	skipped sim.Time  // of it, while the load was paused
-	looked  sim.Time  // at its end, in which it was found steady
-	rate    float64   // operations in a second behind it; 0 if all connections have failed
+	skipped sim.Time  // part of it while the load was paused
+	looked  sim.Time  // part at its end in which it was found steady
+	rate    float64   // operations in a second after the end; 0: all connections have failed
 	gaveUp  int       // connections that have failed
 	ring    backupring.Stats
 }
 
-// rateIn is operations in a second from one time to another, whole slices.
+// rateIn is the operations in a second between two times, at the edges of
+// slices.
 func (r *cacheResult) rateIn(from, to sim.Time) float64 {
 	ops := 0.0
 	for at := from; at < to; at += cacheSlice {
@@ -101,7 +104,7 @@ func (r *cacheResult) rateIn(from, to sim.Time) float64 {
 	return ops / (to - from).Seconds()
 }
 
-// silence is the time of slices with less than 1% of the operations of the end.
+// silence is the time of slices with less than 1% of the operations at the end.
 func (r *cacheResult) silence() (d sim.Time) {
 	for _, n := range r.slices {
 		if n < 0.01*r.rate*cacheSlice.Seconds() || r.rate == 0 {
@@ -119,10 +122,10 @@ var (
 const (
 	cachePort      = 11211
 	cacheServerTCP = "lwip"
-	cacheWindow    = 1000                  // objects of each connection, all of them stored before
-	cacheMemory    = 2048                  // of each object: its chunk, and what is left of slabs
+	cacheWindow    = 1000                  // objects of each connection, stored before the load
+	cacheMemory    = 2048                  // of each object: its chunk, and the unused part of slabs
 	cacheBegin     = 100 * sim.Microsecond // the server listens by then
-	clientTCP      = 4096                  // descriptors of the client's ring, which is pinned: ours
+	clientTCP      = 4096                  // descriptors of the client's pinned ring: our choice
 )
 
 // run simulates.
@@ -169,7 +172,7 @@ func (w *cacheRun) spawn(c *runtime.Cluster) error {
 	})
 }
 
-// timeouts are the overrides of the load's TCP.
+// timeouts are the overrides for the load's TCP.
 func (w *cacheRun) timeouts() (overrides []string) {
 	d := w.Time("timeout")
 	if d == 0 {
@@ -181,7 +184,7 @@ func (w *cacheRun) timeouts() (overrides []string) {
 	return overrides
 }
 
-// serve is the server.
+// serve is the program of the server.
 func (w *cacheRun) serve(p *runtime.Proc, s *stack.Stack) error {
 	server, err := memcached.NewServer(p, memcached.Config{Limit: int64(16<<20 + len(w.ends)*cacheWindow*cacheMemory)})
 	if err != nil {
@@ -200,7 +203,7 @@ func (w *cacheRun) serve(p *runtime.Proc, s *stack.Stack) error {
 	return npfServe(s, server, cachePort, len(w.ends))
 }
 
-// load is the client.
+// load is the program of the client.
 func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 	p.Sleep(cacheBegin)
 	w.since = make([]sim.Time, len(w.ends))
@@ -251,14 +254,15 @@ func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// losesByChance reports whether frames get lost at any time, and not only while
-// something is down. One that is late by more than a slice is as good as lost.
+// losesByChance reports whether frames may be lost at any time, and not only
+// while a part is down. A frame that is late by more than a slice counts as
+// lost.
 func losesByChance(p *experiment.Point) bool {
 	f := &p.Profile.Fabric.Faults
 	return f.Loss > 0 || f.Corrupt > 0 || f.Delay > 0 && f.MaxDelay >= cacheSlice
 }
 
-// looks decides what is compared to find out whether the load is steady.
+// looks chooses the slices to compare to find out whether the load is steady.
 func (w *cacheRun) looks() error {
 	faults := &w.Profile.Fabric.Faults
 	w.stretch, w.stretches, w.lossy = 1, cacheSteady, losesByChance(w.Point)
@@ -280,7 +284,7 @@ func (w *cacheRun) looks() error {
 	return nil
 }
 
-// longestTimeout is the longer one of both ends' first time-outs of a loss.
+// longestTimeout is the longer one of both ends' first time-outs after a loss.
 func (w *cacheRun) longestTimeout() (sim.Time, error) {
 	client, err := inet.Load(w.Text("client"), w.timeouts()...)
 	if err != nil {
@@ -293,12 +297,13 @@ func (w *cacheRun) longestTimeout() (sim.Time, error) {
 	return max(client.RTOLeast, server.RTOLeast), nil
 }
 
-// waits reports whether a connection has had no answer while the others were steady.
+// waits reports whether a connection got no answer while the others were
+// steady.
 func (w *cacheRun) waits(i int, now sim.Time) bool {
 	return w.conns[i].Err() == nil && w.last[i] < now-min(now, w.result.looked)
 }
 
-// advance deals with a connection of the load on which something has happened.
+// advance handles a connection of the load where something has happened.
 func (w *cacheRun) advance(c *stack.Conn, buffer []byte, now sim.Time) error {
 	end := w.ends[c.Of.(int)]
 	before := end.Stats.Ops()
@@ -346,7 +351,8 @@ func (w *cacheRun) note() {
 	w.slices++
 }
 
-// over reports whether the load ends, and pauses it if nothing is ahead but time-outs.
+// over reports whether the load ends. It pauses the load if only time-outs are
+// ahead.
 func (w *cacheRun) over(now sim.Time) bool {
 	switch {
 	case w.result.gaveUp == len(w.ends), w.most > 0 && w.total >= int64(w.most), now >= w.until:
@@ -366,15 +372,15 @@ func (w *cacheRun) over(now sim.Time) bool {
 		waiting = waiting || !w.held[i]
 	}
 	if waiting {
-		w.paused = !w.lossy // what is lost meanwhile would have been lost at another time
+		w.paused = !w.lossy // frames lost in the pause would have been lost at another time
 		return false
 	}
 	w.result.rate = w.rate
 	return true
 }
 
-// constant reports whether the last stretches have about as many operations, and
-// notes how many that is in a second.
+// constant reports whether the last stretches have about the same number of
+// operations, and sets rate.
 func (w *cacheRun) constant() bool {
 	n := w.stretches
 	last := make([]float64, n)

@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// coldTerms are the way to a published time of drop: each changes one of the
-// choices that the paper leaves open.
+// coldTerms lead to a published time of drop. Each changes one of the choices
+// that the paper leaves open.
 func coldTerms(spacing string) experiment.Axis {
 	return experiment.Axis{
 		Name: "term", Kind: report.Text, Of: []string{"ours", "page-buffers", "spaced"}, Default: "ours",
@@ -104,14 +104,15 @@ simulated). If the network loses frames (fabric.faults), it is simulated until t
 	},
 }
 
-// cacheFootprint is the memory of a run.
+// cacheFootprint estimates the memory of a run in bytes.
 func cacheFootprint(p *experiment.Point) int64 {
 	return p.Footprint(2, 1) + int64(p.Int("connections"))*cacheWindow*1024 + 256<<20
 }
 
 var coldRuns experiment.SharedRuns[cacheResult]
 
-// coldRingCaveats say how well a throughput is known that was not simulated.
+// coldRingCaveats warn of a throughput that was not simulated on a lossy
+// network.
 func coldRingCaveats(results []*experiment.Result) []string {
 	for _, r := range results {
 		if losesByChance(r.Point) && r.Values["warm"] != nil && r.Point.Time("at") > r.Time("simulated") {
@@ -139,7 +140,7 @@ func runColdRing(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	at := p.Time("at")
 	p.OnlyDuring(r.Operations, func(o *experiment.Operation) bool { return o.To > at-p.Time("window") && o.To <= at })
 	steady := at > r.Result.end || len(p.Operations()) == 0 && r.Result.rateIn(at-p.Time("window"), at) > 0
-	if r.Result.rate > 0 && steady { // nobody has simulated it: as it was last
+	if r.Result.rate > 0 && steady { // not simulated: as it was last
 		p.OnlyDuring(r.Operations, func(o *experiment.Operation) bool { return o.To > r.Result.end-r.Result.looked })
 	}
 	values := experiment.ClusterValues(&r.Stats)
@@ -153,7 +154,8 @@ func runColdRing(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	return values, nil
 }
 
-// coldRingAnswer says when each mode has come to its throughput, of all choices that were measured.
+// coldRingAnswer writes when each mode reached its throughput, for all measured
+// choices.
 func coldRingAnswer(results []*experiment.Result) (lines []string) {
 	said := map[string]bool{}
 	others := slices.DeleteFunc([]string{"descriptor", "term", "buffer", "bitmap", "slots", "spacing", "timeout", "horizon"}, func(name string) bool {
@@ -180,7 +182,7 @@ func coldRingAnswer(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// coldRingEnded says where the run ended before the silence did.
+// coldRingEnded warns if the run ended before the silence did.
 func coldRingEnded(results []*experiment.Result) (lines []string) {
 	for _, r := range results {
 		if p := r.Point; r.Values["warm"] == nil && r.Time("simulated")-r.Time("silent") < cacheSlice {
@@ -190,7 +192,7 @@ func coldRingEnded(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// coldRingQuiet is for presets whose table says it all.
+// coldRingQuiet is for presets that need no answer besides their table.
 func coldRingQuiet([]*experiment.Result) []string { return nil }
 
 var ringSize = &experiment.Experiment{

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// courier carries requests for memory of the other process over a connection of
-// their own, whose buffers are pinned.
+// courier carries requests for memory of the other process over its own
+// connection. Its buffers are pinned.
 type courier struct {
 	conn *rnr.Conn
 	proc *runtime.Proc
@@ -48,7 +48,7 @@ func (c *courier) say(words []uint64) error {
 	return err
 }
 
-// hears waits for words to a buffer that was posted.
+// hears waits for words in a buffer that was posted.
 func (c *courier) hears(w *rnr.Work) ([]uint64, error) {
 	n, err := w.Wait()
 	if err != nil {
@@ -61,8 +61,9 @@ func (c *courier) hears(w *rnr.Work) ([]uint64, error) {
 	return words, nil
 }
 
-// Move implements pinning.Courier: what is dropped, in three words each, what
-// is wanted, in two, and what for. The answer is where it is.
+// Move implements pinning.Courier. The request has three words for each dropped
+// region, two for each wanted region, and the direction. The answer is the
+// place.
 func (c *courier) Move(_ *host.Thread, _ int, m pinning.Move) ([]uint64, error) {
 	words := []uint64{uint64(len(m.Drop)), uint64(len(m.Want)), uint64(m.Direction)}
 	for _, g := range m.Drop {
@@ -98,7 +99,7 @@ func (c *courier) awaits() error {
 // bye ends serve.
 func (c *courier) bye() error { return c.say([]uint64{0}) }
 
-// serve does what the other process asks for until it says that it will not any more.
+// serve answers the requests of the other process until it says bye.
 func (c *courier) serve(p *runtime.Proc, e *pinning.Export) error {
 	next, err := c.conn.PostReceive(c.in)
 	if err != nil {
@@ -133,7 +134,7 @@ func (c *courier) serve(p *runtime.Proc, e *pinning.Export) error {
 	}
 }
 
-// copies is what a bounce buffer of a process copies with.
+// copies returns the copy function of a process's bounce buffer.
 func copies(p *runtime.Proc) func(t *host.Thread, to, from, n uint64) error {
 	return func(_ *host.Thread, to, from, n uint64) error { return p.CopyAt(to, from, n) }
 }

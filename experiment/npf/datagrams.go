@@ -11,18 +11,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The messages of npf-synthetic as datagrams: each has its number, and a piece
-// of a message behind it.
+// The messages of npf-synthetic as datagrams. Each has a number and a piece of
+// a message.
 
 const (
 	datagramHead = 8          // bytes of the number
-	datagramRest = sim.Second // without a datagram: those that have not come by then are lost
+	datagramRest = sim.Second // without a datagram: those still missing are then lost
 )
 
 func (w *syntheticRun) udp() bool { return w.Text("transport") == syntheticUDP }
 
-// room are overrides of the server's stack: datagrams that come at once, when a
-// page has come for the first of them, wait for the program.
+// room are overrides for the server's stack. When a page has come for the first
+// datagram, many arrive at once and wait for the program.
 func (w *syntheticRun) room() []string {
 	if !w.udp() {
 		return nil
@@ -30,22 +30,23 @@ func (w *syntheticRun) room() []string {
 	return []string{fmt.Sprintf("receive_buffer=%dB", w.Int("ring")*int(w.Profile.Fabric.MTU))}
 }
 
-// piece is how many bytes of a message a datagram has.
+// piece is how many bytes of a message a datagram carries.
 func (w *syntheticRun) piece() int {
 	return int(w.Profile.Fabric.MTU) - inet.HeaderBytes - inet.UDPHeaderBytes - datagramHead
 }
 
-// parts are the datagrams of a message.
+// parts is how many datagrams a message has.
 func (w *syntheticRun) parts() int { return (len(w.data) + w.piece() - 1) / w.piece() }
 
-// datagram writes that of a number to b, and returns it.
+// datagram writes the datagram with a number to b, and returns it.
 func (w *syntheticRun) datagram(b []byte, number int) []byte {
 	at := number % w.parts() * w.piece()
 	b = binary.LittleEndian.AppendUint64(b[:0], uint64(number))
 	return append(b, w.data[at:min(at+w.piece(), len(w.data))]...)
 }
 
-// takesDatagrams is the server. What comes comes in order: there is one way.
+// takesDatagrams is the server. Datagrams arrive in order because there is one
+// path.
 func (w *syntheticRun) takesDatagrams(p *runtime.Proc, s *stack.Stack) error {
 	u, err := s.UDP(syntheticPort)
 	if err != nil {
@@ -77,7 +78,8 @@ func (w *syntheticRun) takesDatagrams(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// sendsDatagrams is the sender. It ends when all have come, or none for a time.
+// sendsDatagrams is the sender. It ends when all datagrams have arrived, or
+// when none has arrived for a time.
 func (w *syntheticRun) sendsDatagrams(p *runtime.Proc, s *stack.Stack) error {
 	u, err := s.UDP(syntheticPort)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Several key-value servers of NPF'17 on node 0, each with memory and a ring of
-// its own, and a load for each on node 1.
+// Several key-value servers of NPF'17 on node 0, each with its own memory and
+// ring, and a load for each on node 1.
 
-// Values of the axis mode: what becomes of memory that is absent.
+// Values of the axis mode: how absent memory is dealt with.
 const (
 	fleetNPF    = "npf"
 	fleetPinned = "pinned"
@@ -29,7 +29,7 @@ const (
 const fleetModesHelp = `  npf     nothing is pinned: what an interface finds absent goes to the backup ring (handlers/backupring), what a program touches the kernel brings in
   pinned  all memory of a server is pinned from the beginning, as interfaces without page faults need it`
 
-// What the paper does not say of rings and loads: ours.
+// Our choices for rings and loads, which the paper leaves open.
 const (
 	fleetRing       = 64
 	fleetBuffer     = 2 << 10
@@ -38,13 +38,12 @@ const (
 	fleetClientRing = 1024
 	fleetPort       = 11211
 	fleetServerTCP  = "lwip"
-	// of a server's TCP in the time in which operations are counted, if frames
-	// get lost
+	// of a server's TCP within the counted time, if frames may be lost
 	leastTimeouts = 10
 	fleetBegin    = 100 * sim.Microsecond // servers listen by then
 )
 
-// fleetAxes are those of what the paper does not say.
+// fleetAxes are the axes for choices that the paper leaves open.
 func fleetAxes(connections string) []experiment.Axis {
 	return []experiment.Axis{
 		{Name: "connections", Kind: report.Count, Least: "1", Most: "256", Default: connections, Help: "of the load of a server, each with one operation under way; the paper does not say, memaslap's default is 16"},
@@ -52,34 +51,34 @@ func fleetAxes(connections string) []experiment.Axis {
 	}
 }
 
-// fleet is a run.
+// fleet is a running measurement.
 type fleet struct {
 	*experiment.Point
 	operation sim.Time // memcached.Server.Operation
 	pinned    bool
-	other     int   // bytes of the memory of node 0 that somebody else has locked
-	vm        int64 // memory of a server that is pinned, if it is
+	other     int   // bytes of node 0's memory that another process has locked
+	vm        int64 // memory of a pinned server
 	limit     int64 // of its items
 	hash      int   // memcached.Config.HashPower
 	ring      int   // descriptors of a load
 	loads     [][]*memaslap.Client
-	ends      []sim.Time              // of slices in which operations are counted, from fleetBegin on
-	begins    func(server, slice int) // of a slice; nil: nothing is to be done then
+	ends      []sim.Time              // of slices with counted operations, from fleetBegin on
+	begins    func(server, slice int) // called at the beginning of a slice; nil: not called
 
-	counts   [][]memaslap.Stats // of each server until the end of each slice
+	counts   [][]memaslap.Stats // of each server, until the end of each slice
 	kernel   host.KernelStats
-	resident int64 // bytes of the servers, in the end
+	resident int64 // bytes of the servers at the end
 	absent   int64 // frames
 	rings    []*backupring.Ring
 	procs    []*runtime.Proc
 }
 
-// fleetOperation is what of servers is divided.
+// fleetOperation describes the operation that --breakdown divides.
 const fleetOperation = "the mean of operations of connections that have ended in the time in which they are counted, each from the end of the one before"
 
-// outlastsLosses returns an error if frames get lost and the time in which
-// operations are counted is too short to see what comes of it: a time-out of TCP
-// is 0.2 to 0.5 s, and between two of them every connection is at full speed.
+// outlastsLosses returns an error if frames may be lost and the counted time is
+// too short to show the effect. A time-out of TCP is 0.2 to 0.5 s, and between
+// two time-outs every connection is at full speed.
 func outlastsLosses(p *experiment.Point, counted sim.Time, flag string) error {
 	if !p.Profile.Fabric.Faults.Loses() {
 		return nil
@@ -95,10 +94,10 @@ func outlastsLosses(p *experiment.Point, counted sim.Time, flag string) error {
 	return nil
 }
 
-// errCannotPin is why there is no run: memory is less than what would be pinned.
+// errCannotPin is the error if there is less memory than the servers would pin.
 var errCannotPin = errors.New("the memory of the servers cannot be pinned")
 
-// fleetLoad is what the load of a server is called.
+// fleetLoad is the name of a server's load.
 func fleetLoad(i int) string { return fmt.Sprintf("load %d", i) }
 
 func fleetAddr(node, i int) inet.Addr { return inet.Addr{10, 0, byte(node), byte(i + 1)} }
@@ -166,8 +165,8 @@ func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
 	return nil
 }
 
-// serve is a server. Storing what is there in the beginning takes seconds in
-// which nothing happens that could be interrupted: it asks.
+// serve is the program of a server. It stores the initial items, which takes
+// seconds without an event that could be interrupted. So it looks at ctx.
 func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i int) error {
 	server, err := memcached.NewServer(p, memcached.Config{Limit: f.limit, HashPower: f.hash})
 	if err != nil {
@@ -181,8 +180,7 @@ func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i in
 	}
 	for _, x := range f.loads[i] {
 		if x.Each(func(key, value []byte) error {
-			// what it has no room for is evicted, as if it had been stored by
-			// somebody
+			// items without room are evicted, as if a client had stored them
 			server.Store.Set(key, value)
 			return ctx.Err()
 		}) != nil {
@@ -192,7 +190,8 @@ func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i in
 	return npfServe(s, server, fleetPort, len(f.loads[i]))
 }
 
-// fleetPin pins all memory of a process, and as much as is missing to that of its virtual machine.
+// fleetPin pins all memory of a process, and more up to the size of its virtual
+// machine.
 func fleetPin(p *runtime.Proc, vm int64) error {
 	own := p.Alloc(host.PageBytes)
 	top, have := own.Addr(), int64(0)
@@ -223,7 +222,7 @@ func fleetLock(p *runtime.Proc, addr, n uint64) error {
 // load is the load of a server.
 func (f *fleet) load(p *runtime.Proc, s *stack.Stack, i int) error {
 	p.Sleep(fleetBegin)
-	// since: the operation of a connection
+	// since is when the operation of each connection began
 	buffer, since := make([]byte, 32<<10), make([]sim.Time, len(f.loads[i]))
 	for n := range f.loads[i] {
 		c, err := s.Dial(fleetAddr(0, i), fleetPort)
@@ -261,7 +260,7 @@ func (f *fleet) load(p *runtime.Proc, s *stack.Stack, i int) error {
 	return nil
 }
 
-// advance deals with a connection of the load on which something has happened.
+// advance handles a connection of the load where something has happened.
 func advance(c *stack.Conn, x *memaslap.Client, buffer []byte) error {
 	if err := c.Err(); err != nil {
 		return err

@@ -77,7 +77,7 @@ receives it has not touched.`,
 	},
 }
 
-// Benchmarks and passes.
+// Values of the axes benchmark and pass.
 const (
 	imbSendrecv  = "sendrecv"
 	imbBcast     = "bcast"
@@ -87,13 +87,14 @@ const (
 	imbLater     = "later"
 )
 
-// imbStride is how far apart messages are: a line is between them (IMB 3.1).
+// imbStride is the distance between messages: a cache line is between them (IMB
+// 3.1).
 func imbStride(bytes int) int {
 	const line = 64
 	return ((bytes+line-1)/line + 1) * line
 }
 
-// imbBytes is what a rank sends, or receives, in an iteration.
+// imbBytes is how many bytes a rank sends or receives in an iteration.
 func imbBytes(p *experiment.Point) int {
 	switch p.Text("benchmark") {
 	case imbAlltoall:
@@ -104,8 +105,8 @@ func imbBytes(p *experiment.Point) int {
 	return p.Int("size")
 }
 
-// imbEager is what eager messages take of the buffers of connections, at both
-// ends, bytes: each message goes through the next one.
+// imbEager is how many bytes of the connections' buffers eager messages use, at
+// both ends. Each message uses the next buffer.
 func imbEager(p *experiment.Point) int {
 	if p.Int("size") > p.Int("eager") {
 		return 0
@@ -121,7 +122,7 @@ func imbEager(p *experiment.Point) int {
 	return 2 * connections * min(passes*p.Int("iterations"), mpi.DefaultInfiniBandOptions().Buffers) * p.Int("size")
 }
 
-// imb is a point under way.
+// imb is a running measurement.
 type imb struct {
 	*experiment.Point
 	took    []sim.Time // of each rank
@@ -142,7 +143,7 @@ func runNPFIMB(ctx context.Context, p *experiment.Point) (experiment.Values, err
 	return values, nil
 }
 
-// program is what each rank runs.
+// program is the program of a rank.
 func (w *imb) program(r *mpi.Rank) error {
 	n, rounds := imbBytes(w.Point), w.Int("iterations")
 	stride := imbStride(n)
@@ -185,10 +186,10 @@ func (w *imb) program(r *mpi.Rank) error {
 	return nil
 }
 
-// seed is that of what a rank sends in an iteration, of alltoall to another.
+// seed is the seed of a rank's data in an iteration, for alltoall to one rank.
 func (w *imb) seed(rank, to, i int) uint64 { return w.Seed + uint64((rank<<8|to)<<16|i) }
 
-// fill writes what a rank sends in an iteration.
+// fill writes the data that a rank sends in an iteration.
 func (w *imb) fill(b []byte, rank, i int) {
 	if w.Text("benchmark") == imbAllreduce {
 		imbFloats(b, func(at int) int { return rank*(at%7) + i })
@@ -199,16 +200,16 @@ func (w *imb) fill(b []byte, rank, i int) {
 	}
 }
 
-// imbFloats writes numbers that float32 has, whose sums it has, too, in
-// whatever order they are added.
+// imbFloats writes small whole numbers as float32. Their sums are exact in any
+// order.
 func imbFloats(b []byte, number func(at int) int) {
 	for at := range len(b) / mpi.Float32.Size() {
 		binary.LittleEndian.PutUint32(b[at*mpi.Float32.Size():], math.Float32bits(float32(number(at))))
 	}
 }
 
-// checkSums compares what a rank has received of allreduce: the sum over all
-// ranks of what fill gives them.
+// checkSums compares a rank's results of allreduce with the sum of fill over
+// all ranks.
 func (w *imb) checkSums(r *mpi.Rank, recv runtime.View, stride int) error {
 	n, want := r.Size(), make([]byte, imbBytes(w.Point))
 	for i := range w.Int("iterations") {
@@ -220,7 +221,7 @@ func (w *imb) checkSums(r *mpi.Rank, recv runtime.View, stride int) error {
 	return nil
 }
 
-// iterate is an iteration.
+// iterate runs an iteration.
 func (w *imb) iterate(r *mpi.Rank, i int, send, recv runtime.View) error {
 	c, n := r.World(), r.Size()
 	switch w.Text("benchmark") {
@@ -238,7 +239,7 @@ func (w *imb) iterate(r *mpi.Rank, i int, send, recv runtime.View) error {
 	return c.Bcast(recv, i%n)
 }
 
-// check compares what a rank has received.
+// check compares a rank's received data.
 func (w *imb) check(r *mpi.Rank, recv runtime.View, stride int) error {
 	if w.Text("benchmark") == imbAllreduce {
 		return w.checkSums(r, recv, stride)
@@ -266,7 +267,7 @@ func (w *imb) check(r *mpi.Rank, recv runtime.View, stride int) error {
 	return nil
 }
 
-// npfIMBAnswer says how much longer the largest messages take with copies and
+// npfIMBAnswer writes how much longer the largest messages take with copies and
 // with page faults than with pinned memory.
 func npfIMBAnswer(results []*experiment.Result) (answer []string) {
 	for _, r := range results {

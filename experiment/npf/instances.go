@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// instanceTerms are the way to the published throughput. Both times are what is
-// missing there: nothing else says so.
+// instanceTerms lead to the published throughput. Both times are the difference
+// to it, without any other source.
 var instanceTerms = experiment.Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "alone", "together"}, Default: "ours",
 	Help: "a way to the published throughput; above it says what each is",
@@ -90,7 +90,7 @@ const (
 )
 
 func publishedInstances() (list []report.Published) {
-	// the second with everything in memory as well, which terms has
+	// the second has everything in memory, as in the preset waterfall
 	for _, of := range []struct{ vm, set int }{{3e9, 1.8e9}, {100e6, 60e6}} {
 		for mode, values := range map[string][]float64{fleetNPF: {186, 311, 407, 484}, fleetPinned: {185, 310}} {
 			for i, v := range values {
@@ -111,7 +111,7 @@ func runInstances(ctx context.Context, p *experiment.Point) (experiment.Values, 
 		Point: p, operation: p.Time("operation") + p.Time("shared")*sim.Time(p.Int("instances")-1), pinned: p.Text("mode") == fleetPinned, vm: int64(p.Int("vm")), ring: fleetClientRing, ends: []sim.Time{p.Time("warm"), p.Time("warm") + p.Time("time")},
 	}
 	if f.pinned && int64(p.Int("instances")) > int64(p.Profile.OS.Memory)/f.vm {
-		return impossible(), nil // more than there is: nobody needs to try
+		return impossible(), nil // more than there is, so it cannot work
 	}
 	f.limit = max(f.vm*7/8>>20<<20, 1<<20)
 	connections := p.Int("connections")
@@ -152,7 +152,7 @@ func runInstances(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	return values, nil
 }
 
-// impossible is a point that has no values.
+// impossible are the values of a point without a result.
 func impossible() experiment.Values {
 	values := experiment.Values{"throughput": nil, "per_operation": nil, "hits": nil, "resident": nil, "absent": nil, "major": nil}
 	for _, c := range experiment.ClusterColumns() {

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// onNPF is a point of an experiment on a profile with overrides.
+// onNPF measures a point of an experiment on a profile with overrides.
 func onNPF(t *testing.T, e *experiment.Experiment, v experiment.Values, set ...string) *experiment.Result {
 	p, err := profile.Load("eth-npf", set...)
 	require.NoError(t, err)
@@ -23,8 +23,8 @@ func onNPF(t *testing.T, e *experiment.Experiment, v experiment.Values, set ...s
 	return r
 }
 
-// smallHost is a testbed a thirtieth as large, whose device faults are resolved
-// in less time: warm-ups are short.
+// smallHost is a testbed of a thirtieth of the size. Its device faults are
+// resolved faster, so warm-ups are short.
 var smallHost = []string{"os.memory=128MiB", "os.gup_fault=10us", "os.watermark_min=256KiB", "os.watermark_low=512KiB", "os.watermark_high=1MiB"}
 
 func smallInstances(mode string, n int, more experiment.Values) experiment.Values {
@@ -35,8 +35,8 @@ func smallInstances(mode string, n int, more experiment.Values) experiment.Value
 	return v
 }
 
-// NPF'17's picture: servers whose memory is not pinned do as much as those
-// whose memory is, and go on where pinning cannot.
+// The published shape of NPF'17: servers with unpinned memory are as fast as
+// pinned servers, and still run where pinning is impossible.
 func TestInstancesHaveThePublishedShape(t *testing.T) {
 	at := func(mode string, n int) *experiment.Result {
 		return onNPF(t, instances, smallInstances(mode, n, nil), smallHost...)
@@ -57,8 +57,8 @@ func TestInstancesHaveThePublishedShape(t *testing.T) {
 	require.Nil(t, tight.Values["throughput"], "two of 67 MB would fit, but for what the kernel has of it")
 }
 
-// What an operation's instructions take is the reciprocal of the throughput of
-// a server that has nothing to wait for, and adds up.
+// The time of an operation's instructions is the reciprocal of the throughput
+// of a server that never waits. It adds up.
 func TestInstancesOperation(t *testing.T) {
 	with := func(d sim.Time) float64 {
 		// us
@@ -67,8 +67,8 @@ func TestInstancesOperation(t *testing.T) {
 	require.InDelta(t, 2.5, with(2500*sim.Nanosecond)-with(0), 0.15)
 }
 
-// Storing what is there in the beginning ends when the command is to end, and
-// the run says that it is incomplete.
+// The server stops storing its initial items when the command must end, and the
+// run is reported as incomplete.
 func TestInstancesEndWhileTheyStore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p, err := profile.Load("eth-npf", smallHost...)
@@ -81,7 +81,7 @@ func TestInstancesEndWhileTheyStore(t *testing.T) {
 	require.Less(t, stored.count, 1000, "of 6,700 objects")
 }
 
-// asked is a context that ends when it has been asked so often whether it has.
+// asked is a context that ends after a number of calls of Err.
 type asked struct {
 	context.Context
 	most, count int
@@ -95,9 +95,9 @@ func (a *asked) Err() error {
 	return a.Context.Err()
 }
 
-// What servers store before anything takes time, and there is no memory for, is
-// on storage when they begin: they serve it, more slowly. Without room there it
-// is an error that says so.
+// Initial items without room in memory are on storage at the beginning. The
+// servers serve them more slowly. Without room there, the run ends with an
+// error.
 func TestInstancesStoreTooMuch(t *testing.T) {
 	values := smallInstances(fleetNPF, 5, experiment.Values{"working-set": 30_000_000, "time": 5 * sim.Millisecond})
 	r := onNPF(t, instances, values, append([]string{"storage.read_latency=10us", "storage.write_latency=10us", "storage.bandwidth=10GB/s"}, smallHost...)...)

@@ -135,14 +135,14 @@ func publishedNPFLatency() (list []report.Published) {
 	})
 }
 
-// What-ifs that table 4 was looked for with: how much longer, us, a part takes
-// by the share of faults that take no longer, linear between.
+// What-ifs for table 4: how much longer a part takes, in us, against the share
+// of faults that take no longer. Between the entries it is linear.
 var (
 	firmwareLonger = [][2]float64{{0, 0}, {0.92, 0}, {0.95, 31}, {0.988, 38}, {0.997, 42}, {0.999, 230}, {1, 250}}
 	pageLonger     = [][2]float64{{0, 0}, {0.93, 0}, {0.94, 0.075}, {0.997, 0.078}, {0.999, 0.3}, {1, 0.33}}
 )
 
-// faultNoise draws how much longer the parts of a fault take.
+// faultNoise draws the additional times of the parts of a fault.
 func faultNoise(p *experiment.Point) func(part rnr.Part, pages int) sim.Time {
 	rng := rand.New(rand.NewPCG(p.Seed, 0x6e7066))
 	noise := slices.Index(p.Experiment().Axis("noise").Of, p.Text("noise"))
@@ -159,7 +159,7 @@ func faultNoise(p *experiment.Point) func(part rnr.Part, pages int) sim.Time {
 	}
 }
 
-// longer draws of a table.
+// longer draws a time from a table.
 func longer(r *rand.Rand, table [][2]float64) sim.Time {
 	u := r.Float64()
 	i := 1
@@ -169,10 +169,10 @@ func longer(r *rand.Rand, table [][2]float64) sim.Time {
 	return sim.Time((from[1] + (to[1]-from[1])*(u-from[0])/(to[0]-from[0])) * float64(sim.Microsecond))
 }
 
-// interruptsOff draws for how long a core has interrupts off: samples of 0 to 3
-// us by the microsecond (Hallinan), and the others, of which only the longest
-// is given, evenly by their logarithm (ours), or steep: by the inverse of its
-// square.
+// interruptsOff draws how long a core has interrupts off. Samples of 0 to 3 us
+// are drawn by the microsecond (Hallinan). Of the other samples only the
+// longest is published: they are uniform in the logarithm (our choice), or
+// follow the inverse square if steep.
 func interruptsOff(r *rand.Rand, steep bool) sim.Time {
 	at := r.Float64() * 60097595
 	for us, n := range []float64{13475417, 38914907, 2714349, 442308} {
@@ -187,7 +187,7 @@ func interruptsOff(r *rand.Rand, steep bool) sim.Time {
 	return sim.Time(4 * math.Pow(97.0/4, r.Float64()) * float64(sim.Microsecond))
 }
 
-// npfFaults is a point under way: messages from memory that is absent.
+// npfFaults is a running measurement: messages from absent memory.
 type npfFaults struct {
 	*experiment.Point
 	latencies []sim.Time
@@ -198,11 +198,12 @@ type npfFaults struct {
 	counting  bool
 }
 
-// npfGiven is how memory is given up. It is a notifier of the process behind that of the driver.
+// npfGiven measures how memory is given up. It is a notifier of the process,
+// after the driver's.
 type npfGiven struct {
 	count                  int
-	notified, synced       sim.Time // of the last
-	all, invalidated, told sim.Time // of all
+	notified, synced       sim.Time // the last times
+	all, invalidated, told sim.Time // sums
 	now                    func() sim.Time
 	tell                   sim.Time // os.invalidate
 }
@@ -210,10 +211,10 @@ type npfGiven struct {
 // InvalidateRange implements host.Notifier.
 func (g *npfGiven) InvalidateRange(_, _ uint64, _ bool) { g.notified = g.now() }
 
-// Sync implements host.Notifier: the driver's has returned.
+// Sync implements host.Notifier. The driver's Sync has returned before.
 func (g *npfGiven) Sync(t *host.Thread) { g.synced = t.Now() }
 
-// gives has a process give memory up, and takes the time.
+// gives has a process give up memory, and notes the times.
 func (g *npfGiven) gives(p *runtime.Proc, v runtime.View) error {
 	if g.now == nil {
 		g.now, g.tell = p.Now, p.Cluster().Profile().OS.Invalidate
@@ -230,10 +231,10 @@ func (g *npfGiven) gives(p *runtime.Proc, v runtime.View) error {
 	return nil
 }
 
-// values are the averages.
+// values sets the averages.
 func (g *npfGiven) values(values experiment.Values) {
 	n := sim.Time(g.count)
-	// what is left of a picosecond is part of the second of two
+	// differences, so that the parts add up despite rounding
 	all, invalidated, told := g.all/n, g.invalidated/n, g.told/n
 	values["given_up"], values["unmapped"], values["invalidated"], values["told"], values["acknowledged"] = all, all-invalidated, invalidated, told, invalidated-told
 }
@@ -288,10 +289,11 @@ func runNPFLatency(ctx context.Context, p *experiment.Point) (experiment.Values,
 	return values, nil
 }
 
-// npfWarm is how many messages of memory that is there come first.
+// npfWarm is how many messages from present memory come first.
 const npfWarm = 2
 
-// npfPause is between messages: all that the firmware has to do for one is done.
+// npfPause is the time between messages, in which the firmware completes its
+// work.
 const npfPause = 2 * sim.Millisecond
 
 func (w *npfFaults) sends(p *runtime.Proc, lib *rnr.Loaded, runs int) error {
@@ -337,7 +339,7 @@ func (w *npfFaults) receives(p *runtime.Proc, lib *rnr.Loaded, runs int) error {
 	experiment.Pattern(want, w.Seed)
 	for i := range npfWarm + runs {
 		if i == npfWarm {
-			clear(want) // what was given up is zeros
+			clear(want) // memory that was given up is zeros
 		}
 		work, err := conn.PostReceive(v)
 		if err != nil {

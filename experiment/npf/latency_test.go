@@ -11,11 +11,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What the memory of a message takes that is given up, by parts: madvise takes
-// unmap_call, unmap_page for each page, and of the driver invalidate for the
-// range, however long it is; the interface is at rest, and acknowledges that as
-// soon as it can. The parts add up. An invalidation is cheaper than a fault
-// (NPF'17 §4).
+// The parts of the time to give up the memory of a message. madvise takes
+// unmap_call, and unmap_page for each page. The driver takes invalidate for a
+// range of any length. The interface is idle and acknowledges as soon as it
+// can. The parts add up. An invalidation is cheaper than a fault (NPF'17 §4).
 func TestInvalidation(t *testing.T) {
 	for _, c := range []struct {
 		size, pages int

@@ -68,21 +68,21 @@ ring lasts. The bus has the bandwidth of the link.`,
 }
 
 const (
-	lineSenders = 8   // so that the time a core takes to send a frame (nic.overhead) is no bottleneck
-	lineFlows   = 256 // of all of them
-	lineHead    = 16  // bytes of a frame that say whose it is
+	lineSenders = 8   // so many that the time to send a frame (nic.overhead) is no bottleneck
+	lineFlows   = 256 // of all senders
+	lineHead    = 16  // bytes at the beginning of a frame that identify it
 	lineIdle    = sim.Second
 )
 
-// lineRun is a run under way.
+// lineRun is a running measurement.
 type lineRun struct {
 	*experiment.Point
 	rings        []*backupring.Ring
 	provider     *backupring.Provider
-	got          int // frames that programs have had
+	got          int // frames that programs have received
 	begun, ended sim.Time
 	delivered    sim.Time
-	last         string // program that has had a frame
+	last         string // the program that received the last frame
 }
 
 func runLineRate(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
@@ -100,7 +100,7 @@ func runLineRate(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	values := experiment.Values{}
 	stats, err := experiment.SimulateLossy(ctx, w.Config(ctx, 1+lineSenders), w.spawn, func(c *runtime.Cluster) error {
 		w.AtLineRate(c, values, nil)
-		failures, full := c.Failures() // frames for which the packet buffer had no room
+		failures, full := c.Failures() // full: frames without room in the packet buffer
 		return w.results(values, full, failures)
 	})
 	if err != nil {
@@ -112,8 +112,8 @@ func runLineRate(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	return values, nil
 }
 
-// results are what the rings say in the end. Frames that never came to one are
-// among the failures of the run.
+// results sets the counts of the rings at the end. Frames that never reached a
+// ring are among the failures of the run.
 func (w *lineRun) results(values experiment.Values, full int, failures []error) error {
 	absent, kept, dropped := 0, 0, 0
 	for _, r := range w.rings {
@@ -139,10 +139,10 @@ func (w *lineRun) results(values experiment.Values, full int, failures []error) 
 	return nil
 }
 
-// lineShare is the share of the line rate at which frames were taken that came
-// in a time, of those that were sent. The line needs its time for those that
-// were lost, too: if they are the last, that is not between the first that was
-// taken and the last.
+// lineShare is the share of the line rate at which frames were taken: the
+// frames that arrived within a time, of all that were sent. Lost frames need
+// their time on the line, too. If the last frames are lost, that time is not
+// between the first and the last taken frame.
 func lineShare(wire sim.Time, sent, taken int, took sim.Time) float64 {
 	return float64(wire) * float64(taken) / float64(max(took, wire*sim.Time(sent)))
 }
@@ -160,7 +160,7 @@ func (w *lineRun) spawn(c *runtime.Cluster) error {
 			return err
 		}
 	}
-	// not on a core of node 0, for which it would wait
+	// not on a core of node 0, where it would have to wait
 	if err := c.Spawn(1, "watch", w.watch); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (w *lineRun) spawn(c *runtime.Cluster) error {
 	return nil
 }
 
-// frame writes the frame of a number of a sender.
+// frame writes a sender's frame with a number.
 func (w *lineRun) frame(b []byte, sender, number int) {
 	binary.LittleEndian.PutUint64(b, uint64(sender))
 	binary.LittleEndian.PutUint64(b[8:], uint64(number))
@@ -181,7 +181,7 @@ func (w *lineRun) frame(b []byte, sender, number int) {
 	}
 }
 
-// receive is the program of a ring, all of whose descriptors are posted in the beginning.
+// receive is the program of a ring. It posts all descriptors at the beginning.
 func (w *lineRun) receive(p *runtime.Proc) error {
 	frames, every := w.Int("frames"), w.Int("every")
 	r, err := w.provider.Open(p, backupring.RingOptions{Size: frames, BitmapSize: w.Int("bitmap"), Buffer: host.PageBytes})
@@ -226,7 +226,7 @@ func lineRing(flow, rings int) int {
 	return int(rand.New(rand.NewPCG(uint64(flow), 0)).Uint64() % uint64(rings))
 }
 
-// send sends a sender's part of the frames, one behind the other.
+// send sends a sender's part of the frames without gaps.
 func (w *lineRun) send(p *runtime.Proc, lib *backupring.Loaded, sender int) error {
 	size, flows := w.Int("size"), lineFlows/lineSenders
 	n := w.Int("frames") / lineSenders
@@ -251,8 +251,8 @@ func (w *lineRun) send(p *runtime.Proc, lib *backupring.Loaded, sender int) erro
 	return nil
 }
 
-// watch looks when frames are stored or kept, about as often as they come, and
-// ends when programs have had all of those, and no more come.
+// watch looks for stored or kept frames about as often as they arrive. It ends
+// when programs have received all of them and no more arrive.
 func (w *lineRun) watch(p *runtime.Proc) error {
 	f := &w.Profile.Fabric
 	look := max(1, f.Rate.Time(int64(w.Int("size"))))
@@ -266,7 +266,7 @@ func (w *lineRun) watch(p *runtime.Proc) error {
 			w.ended = p.Now()
 		}
 		seen = now
-		// what is lost does not come any more
+		// lost frames never arrive
 		if seen == w.Int("frames") || p.Now()-max(w.ended, cacheBegin) > cacheBegin {
 			break
 		}
@@ -285,9 +285,9 @@ func (w *lineRun) accepted() (n int) {
 	return n
 }
 
-// lineAnswer says for each load how many HPUs hold the line rate, as measured,
-// and how many were busy in that row by Little's law (hpus_needed): to hold it
-// is to lose nothing, either.
+// lineAnswer writes, for each load, the least measured number of HPUs that hold
+// the line rate, and the busy HPUs in that row by Little's law (hpus_needed).
+// Holding the line rate also means that no frame is lost.
 func lineAnswer(results []*experiment.Result) (lines []string) {
 	type load [7]any
 	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "slots"}

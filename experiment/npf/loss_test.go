@@ -12,10 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Whatever runs over Ethernet has TCP, or counts what its datagrams lose: a
-// network that loses frames makes it slower, and ends no run. (A window that is
-// lost takes a time-out, or does not come back within the horizon of a
-// timeline.)
+// All programs on Ethernet use TCP, or count lost datagrams. So a network that
+// loses frames makes them slower, but ends no run. (A lost window takes a
+// time-out, or does not come back within the horizon of a timeline.)
 func TestEthernetMayLoseFrames(t *testing.T) {
 	again := 0
 	for _, e := range Publication.Experiments {
@@ -31,7 +30,7 @@ func TestEthernetMayLoseFrames(t *testing.T) {
 			values["time"], values["connections"] = 5*sim.Second, 1
 		}
 		p, err := e.At(device, values)
-		if e == workingSet { // its time is divided, which that of TCP is not
+		if e == workingSet { // its time is divided, but TCP's is not
 			require.ErrorContains(t, err, "fabric.faults loses frames")
 			continue
 		}

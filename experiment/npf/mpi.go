@@ -12,14 +12,14 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// MPI over reliable connections, as NPF'17 compares it: npf-imb and npf-beff.
+// MPI over reliable connections, as compared in NPF'17: npf-imb and npf-beff.
 
 const npfMPIStrategies = `  bounce  copies through buffers that are pinned, on both sides, 64 KiB at a time
   cache   a pin-down cache: what has been pinned stays so, up to --bound
   none    nothing is pinned: the interface has page faults (NPF)
 Messages up to --eager are copied through other buffers of the library in each case.`
 
-// npfMPIAxes say what the library is like.
+// npfMPIAxes are the axes of the library.
 func npfMPIAxes() []experiment.Axis {
 	return []experiment.Axis{
 		{Name: "strategy", Kind: report.Text, Of: pinning.OwnKinds(), Default: "bounce,cache,none", Help: "how memory of large messages becomes ready for the interface; above it says what bounce, cache and none are"},
@@ -29,7 +29,7 @@ func npfMPIAxes() []experiment.Axis {
 	}
 }
 
-// npfMPIColumns say what became of memory.
+// npfMPIColumns describe the use of memory.
 func npfMPIColumns() []report.Column {
 	return append([]report.Column{
 		{Name: "faults", Kind: report.Count, Help: "page faults of interfaces, all of the run"},

@@ -25,9 +25,8 @@ func overIB(t *testing.T, e *experiment.Experiment, values experiment.Values) *e
 	return r
 }
 
-// NPF'17 §6: with page faults MPI is as fast as with a pin-down cache, and
-// copying loses more the larger messages are; the first use of memory is what
-// faults cost.
+// NPF'17 §6: with page faults MPI is as fast as with a pin-down cache. Copying
+// loses more with larger messages. The first use of memory costs the faults.
 func TestNPFIMB(t *testing.T) {
 	at := func(benchmark, strategy, pass string, size int) *experiment.Result {
 		return overIB(t, npfIMB, experiment.Values{"benchmark": benchmark, "strategy": strategy, "pass": pass, "size": size, "ranks": 3, "iterations": 2})
@@ -58,7 +57,7 @@ func TestNPFIMB(t *testing.T) {
 	require.Equal(t, first.Values["faults"], later.Values["faults"], "the second pass has none")
 }
 
-// A cache that has not room for the messages pins all of them again in each pass.
+// A cache without room for all messages pins them again in each pass.
 func TestNPFIMBBound(t *testing.T) {
 	at := func(bound int) *experiment.Result {
 		return overIB(t, npfIMB, experiment.Values{"benchmark": imbSendrecv, "strategy": pinning.CacheKind, "pass": imbLater, "size": 256 << 10, "ranks": 2, "iterations": 4, "bound": bound})
@@ -69,7 +68,7 @@ func TestNPFIMBBound(t *testing.T) {
 	require.Greater(t, small.Time(experiment.LatencyColumn), large.Time(experiment.LatencyColumn))
 }
 
-// b_eff by copies is about half, by faults as by a cache.
+// b_eff with copies is about half. With faults it is as with a cache.
 func TestNPFBeff(t *testing.T) {
 	at := func(strategy string) float64 {
 		return overIB(t, npfBeff, experiment.Values{"strategy": strategy, "ranks": 3, "sent": 128 << 10, "repetitions": 2, "loop": sim.Time(0)}).Float("b_eff")
@@ -79,9 +78,9 @@ func TestNPFBeff(t *testing.T) {
 	require.InDelta(t, 0.5, copying/cache, 0.15)
 }
 
-// Copying loses more with the length of messages, but not in allreduce (NPF'17
-// §6): beside the numbers that are added, and move through the processor's
-// caches and memory anyway, its share does not grow.
+// Copying loses more with longer messages, but not in allreduce (NPF'17 §6).
+// There the numbers move through the processor's caches and memory for the sum
+// anyway, so the share of copying does not grow.
 func TestNPFIMBAllreduce(t *testing.T) {
 	loss := func(size int) float64 {
 		at := func(strategy string) float64 {
@@ -94,9 +93,8 @@ func TestNPFIMBAllreduce(t *testing.T) {
 	require.Less(t, long, 1.1*short)
 }
 
-// Published figures of b_eff stand beside runs with the values that the
-// publication has, or that stand for what it does not say, and with nothing
-// else.
+// Published numbers of b_eff stand only beside runs with the published values,
+// or with our values for what the publication does not give.
 func TestBeffIsPublishedForOneLibrary(t *testing.T) {
 	published := func(values experiment.Values) int {
 		d, err := profile.Load("ib-npf")
@@ -121,7 +119,7 @@ func TestBeffIsPublishedForOneLibrary(t *testing.T) {
 	}
 }
 
-// hasAt is the value that a point has of a column.
+// hasAt is the value of a point for a column.
 func hasAt(p *experiment.Point, is report.Is) any {
 	switch is.Value.(type) {
 	case int:
@@ -132,9 +130,8 @@ func hasAt(p *experiment.Point, is report.Is) any {
 	return p.Text(is.Column)
 }
 
-// What b_eff takes of the simulator's memory has what eager messages are copied
-// to and from: 32 buffers of each pair of ranks that exchange messages, at both
-// ends.
+// b_eff's memory in the simulator includes the buffers for copies of eager
+// messages: 32 for each pair of ranks that exchange messages, at both ends.
 func TestBeffMemory(t *testing.T) {
 	memory := func(eager int) int64 {
 		d, err := profile.Load("ib-npf")

@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Publication is the publication with the experiments of this package, one in each file.
+// Publication is the publication with the experiments of this package, one in
+// each file.
 var Publication = &experiment.Publication{
 	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"}, Minutes: 5,
 	Experiments: []*experiment.Experiment{
@@ -52,7 +53,8 @@ var Publication = &experiment.Publication{
 
 const npfSource = "NPF'17"
 
-// What an interface does with a frame whose memory is absent: values of the axis mode.
+// Values of the axis mode: how an interface treats a frame whose memory is
+// absent.
 const (
 	npfDrop   = "drop"
 	npfBackup = "backup"
@@ -65,7 +67,7 @@ const npfModesHelp = `  drop    a frame whose descriptor or buffer is absent is 
   backup  it goes to a pinned ring of the kernel, which brings the page in and copies it (handlers/backupring)
   pinned  descriptors and buffers are there from the beginning, and stay`
 
-// npfRingAxes say what the server's ring is like.
+// npfRingAxes are the axes of the server's ring.
 func npfRingAxes(ring experiment.Axis) []experiment.Axis {
 	ring.Name, ring.Kind, ring.Least, ring.Most = "ring", report.Count, "1", fmt.Sprint(backupring.MaxSize)
 	ring.Help = "descriptors of the server's receive ring"
@@ -77,13 +79,14 @@ func npfRingAxes(ring experiment.Axis) []experiment.Axis {
 	}
 }
 
-// What an interface that drops a frame does with its descriptor: values of the axis descriptor.
+// Values of the axis descriptor: how an interface that drops a frame treats its
+// descriptor.
 const (
 	npfStays = "stays"
 	npfSkips = "skips"
 )
 
-// npfDescriptorAxis is of experiments with mode drop.
+// npfDescriptorAxis is for experiments with mode drop.
 func npfDescriptorAxis() experiment.Axis {
 	return experiment.Axis{
 		Name: "descriptor", Kind: report.Text, Of: []string{npfStays, npfSkips}, Default: npfStays,
@@ -91,7 +94,7 @@ func npfDescriptorAxis() experiment.Axis {
 	}
 }
 
-// npfRing is the server's ring at a point.
+// npfRing has the options of the server's ring at a point.
 func npfRing(p *experiment.Point) backupring.RingOptions {
 	o := backupring.RingOptions{Size: p.Int("ring"), Buffer: p.Int("buffer"), Pinned: p.Text("mode") == npfPinned}
 	switch p.Text("mode") {
@@ -103,7 +106,8 @@ func npfRing(p *experiment.Point) backupring.RingOptions {
 	return o
 }
 
-// hasNPF says what is wrong with a profile for interfaces whose memory may be absent.
+// hasNPF returns an error if a profile cannot have interfaces with absent
+// memory.
 func hasNPF(p *experiment.Point) error {
 	switch d := p.Profile; {
 	case d.HPU.DMAWrite != nic.Landed:
@@ -114,7 +118,7 @@ func hasNPF(p *experiment.Point) error {
 	return nil
 }
 
-// hasStack says what is wrong with a profile for TCP on such interfaces.
+// hasStack returns an error if a profile cannot run TCP on such interfaces.
 func hasStack(p *experiment.Point) error {
 	if err := hasNPF(p); err != nil {
 		return err
@@ -125,8 +129,8 @@ func hasStack(p *experiment.Point) error {
 	return nil
 }
 
-// npfNetwork makes the interfaces of two nodes, each with an IOprovider whose
-// backup ring has so many slots, for TCP/IP stacks of programs.
+// npfNetwork makes the interfaces of two nodes for TCP/IP stacks of programs.
+// Each has an IOprovider with a backup ring of some slots.
 func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*backupring.Provider, err error) {
 	lib, err := backupring.Load(c)
 	if err != nil {

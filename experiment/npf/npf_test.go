@@ -28,9 +28,9 @@ func npfAt(t *testing.T, name string, e *experiment.Experiment, values experimen
 	return r
 }
 
-// NPF'17 §5: with a cold ring a NIC that drops serves next to nothing for many
-// seconds, one for each page at least; with a backup ring it is as a pinned one
-// after a moment, and as fast.
+// NPF'17 §5: with a cold ring, a NIC that drops frames serves almost nothing
+// for many seconds, at least one for each page. With a backup ring it is as
+// fast as a pinned ring after a moment.
 func TestColdRing(t *testing.T) {
 	at := func(mode string, at sim.Time) *experiment.Result {
 		return npf(t, coldRing, experiment.Values{"mode": mode, "ring": 8, "connections": 1, "at": at})
@@ -55,11 +55,11 @@ func TestColdRing(t *testing.T) {
 	require.InEpsilon(t, rate[npfPinned], rate[npfDrop], 0.03, "in the end")
 }
 
-// An interface that skips the descriptor of a frame that it drops: connections
-// that begin at once lose a SYN for each descriptor of the first round, and
-// Linux sends seven. With as many descriptors as that makes all of them give
-// up, whatever the time-outs are; with fewer the next SYN is one that comes. An
-// interface that stays at the descriptor has the page there for the next frame.
+// An interface that skips the descriptor of a dropped frame. Connections that
+// begin at the same time lose a SYN for each descriptor of the first round, and
+// Linux sends seven. With seven descriptors for each connection all give up,
+// with any time-outs. With fewer, the next SYN arrives. An interface that stays
+// at the descriptor has the page ready for the next frame.
 func TestColdRingGivesUp(t *testing.T) {
 	const connections, syns = 4, 7
 	at := func(descriptor string, ring int, timeout sim.Time) *experiment.Result {
@@ -74,7 +74,8 @@ func TestColdRingGivesUp(t *testing.T) {
 	require.Less(t, at(npfStays, connections*syns, 10*sim.Millisecond).Values["gave_up"], connections)
 }
 
-// A course of time is drawn on linear axes, the time of rings of many sizes is not.
+// A plot over the time of a run has linear axes. A plot over sizes of rings
+// does not.
 func TestCoursesAreLinear(t *testing.T) {
 	plot := func(e *experiment.Experiment) report.Plot {
 		s, err := experiment.New(e)
@@ -87,11 +88,11 @@ func TestCoursesAreLinear(t *testing.T) {
 	require.True(t, sizes.LogX && sizes.LogY)
 }
 
-// While some connections wait for their time-outs the load is paused: what
-// comes of it is the same as without a pause, but for what is not simulated.
+// While some connections wait for their time-outs the load is paused. The
+// result is the same as without a pause, except that less is simulated.
 func TestColdRingPauses(t *testing.T) {
 	run := func(steady bool) *cacheRun {
-		d, err := profile.Load("eth-npf", "host.message=20us") // so that there are few operations
+		d, err := profile.Load("eth-npf", "host.message=20us") // few operations
 		require.NoError(t, err)
 		p, err := coldRing.At(d, experiment.Values{"mode": npfDrop, "ring": 8, "connections": 16})
 		require.NoError(t, err)
@@ -109,8 +110,8 @@ func TestColdRingPauses(t *testing.T) {
 	}
 }
 
-// Between two losses every connection is at full speed: a run that took that for
-// steady printed three to eight times the throughput.
+// Between two losses every connection is at full speed. A run that took this
+// for steady printed three to eight times the throughput.
 func TestColdRingWithLosses(t *testing.T) {
 	run := func(until sim.Time, steady bool) *cacheResult {
 		d, err := profile.Load("eth-npf", "host.message=100us", "fabric.faults.loss=0.003")
@@ -128,8 +129,8 @@ func TestColdRingWithLosses(t *testing.T) {
 	require.InEpsilon(t, whole.rateIn(0, 40*sim.Second), found.rate, 0.3) // three standard errors
 }
 
-// While something is yet to go down, or to come up again, nothing is steady;
-// afterwards it is as without.
+// While a fault is still ahead or under way, nothing is steady. Afterwards the
+// throughput is as without the fault.
 func TestColdRingWithADownTime(t *testing.T) {
 	d, err := profile.Load("eth-npf", "host.message=100us", "fabric.faults.down=[{node: 1, from: 300ms, to: 500ms}]")
 	require.NoError(t, err)
@@ -144,7 +145,7 @@ func TestColdRingWithADownTime(t *testing.T) {
 	require.InEpsilon(t, w.result.rateIn(100*sim.Millisecond, 300*sim.Millisecond), w.result.rate, 0.05)
 }
 
-// What is counted in less time than a time-out is either full speed or nothing.
+// In less time than a time-out, the count is either full speed or nothing.
 func TestLossesNeedTime(t *testing.T) {
 	for _, e := range []*experiment.Experiment{instances, workingSet} {
 		d, err := profile.Load("eth-npf")
@@ -165,14 +166,14 @@ func TestLossesNeedTime(t *testing.T) {
 	}
 }
 
-// The time of some operations grows with the pages of a ring that are brought
-// in, a little with a backup ring and by time-outs without.
+// The time of operations grows with the pages of a ring that are brought in: a
+// little with a backup ring, and by time-outs without one.
 func TestRingSize(t *testing.T) {
 	took := func(mode string, ring int) sim.Time {
 		return npf(t, ringSize, experiment.Values{"mode": mode, "ring": ring, "operations": 300, "connections": 2}).Time("time")
 	}
-	// pages of 64 frames of 1,500 B that are sent from: the interface has none
-	// of them in its tables
+	// pages of 64 frames of 1,500 B to send from: the interface's tables have
+	// none of them
 	const sent = 24
 	fault := 220 * sim.Microsecond
 	for _, ring := range []int{4, 32} {
@@ -185,8 +186,8 @@ func TestRingSize(t *testing.T) {
 	require.InEpsilon(t, took(npfPinned, 4).Seconds(), took(npfPinned, 32).Seconds(), 0.05)
 }
 
-// NPF'17 §6: with faults every so many frames a backup ring is well above
-// dropping, which waits for long time-outs, alike for minor and major faults.
+// NPF'17 §6: with regular faults a backup ring is much faster than dropping,
+// which waits for long time-outs. This holds for minor and major faults.
 func TestSynthetic(t *testing.T) {
 	at := func(mode, fault string, every int) *experiment.Result {
 		return npf(t, syntheticEthernet, experiment.Values{"mode": mode, "fault": fault, "every": every, "messages": 20})
@@ -210,10 +211,10 @@ func TestSynthetic(t *testing.T) {
 	}
 }
 
-// With 32 HPUs a single ring takes frames of 1,500 B at 400 Gb/s, one in a
-// hundred of which finds its page absent: none is lost, and the kernel brings
-// all in. With 8 it does not, and loses frames. With 4 rings it is 100 Gb/s as
-// well with 8.
+// With 32 HPUs a single ring takes frames of 1,500 B at 400 Gb/s, where one in
+// a hundred finds its page absent. No frame is lost, and the kernel brings in
+// all pages. With 8 HPUs it loses frames. Four rings at 100 Gb/s need only 8
+// HPUs.
 func TestRingsHoldLineRate(t *testing.T) {
 	at := func(rate float64, rings, hpus int) *experiment.Result {
 		return npf(t, npfLineRate, experiment.Values{"rate": rate, "rings": rings, "frames": 1024, "hpus": hpus}, fmt.Sprintf("hpu.cores=%d", hpus), "nic.packet_buffer=256KiB")
@@ -234,9 +235,9 @@ func TestRingsHoldLineRate(t *testing.T) {
 	}, lineAnswer([]*experiment.Result{few, one, at(400, 1, 48)}), "the figure is that of the row which it names")
 }
 
-// Frames that are lost behind the last that is taken count, too: where all are
-// absent and the backup ring has one slot, one frame is kept and the others are
-// lost, and that is no line rate.
+// Lost frames after the last frame taken also count. If all pages are absent
+// and the backup ring has one slot, one frame is kept and the others are lost.
+// That is no line rate.
 func TestLostFramesAreNoLineRate(t *testing.T) {
 	require.InDelta(t, 1.0, lineShare(10, 100, 100, 990), 1e-9)
 	require.InDelta(t, 0.5, lineShare(10, 100, 100, 2000), 1e-9)
@@ -252,21 +253,21 @@ func TestLostFramesAreNoLineRate(t *testing.T) {
 }
 
 // A major fault of a reliable connection takes a read of storage, 10 ms, in
-// pauses of 240 us, however the page went away. Without pauses it is over
-// before the sender's time-out, as a minor one is.
+// pauses of 240 us, with any cause of the fault. Without pauses it ends before
+// the sender's time-out, like a minor fault.
 func TestMajorFaultsAreReads(t *testing.T) {
 	at := func(mode, fault string) *experiment.Result {
 		return npfAt(t, "ib-npf", syntheticInfiniBand, experiment.Values{"mode": mode, "fault": fault, "messages": npfReceives + 2, "frequency": 1.0})
 	}
 	minor, major := at("rnr", faultMinor), at("rnr", faultMajor)
 	require.Equal(t, []any{2, 2}, []any{minor.Values["faults"], major.Values["faults"]})
-	const pauses = 10_000/240 + 1 // that are begun while the page is read
+	const pauses = 10_000/240 + 1 // that begin during the read
 	require.InDelta(t, 2*pauses, major.Values["pauses"], 4)
 	require.Equal(t, at(npfDropped, faultMinor).Float("throughput"), at(npfDropped, faultMajor).Float("throughput"))
 }
 
-// Datagrams: an interface that drops loses as many as come while a page is
-// brought in, 220 us at one in 4 us; with a backup ring none is lost.
+// Datagrams: an interface that drops loses all that arrive while a page is
+// brought in: 220 us at one in 4 us. With a backup ring none is lost.
 func TestDatagrams(t *testing.T) {
 	at := func(mode string) *experiment.Result {
 		return npf(t, syntheticEthernet, experiment.Values{"transport": syntheticUDP, "mode": mode, "fault": faultMinor, "messages": 30, "every": 500})
@@ -279,8 +280,8 @@ func TestDatagrams(t *testing.T) {
 	require.Equal(t, []any{0, 0, nil}, []any{backup.Values["lost"], backup.Values["dropped"], backup.Values["timeouts"]})
 }
 
-// BenchmarkColdRing simulates a minute behind the begin of a server with a cold
-// ring: 20 s are promised (.ci/speed.txt).
+// BenchmarkColdRing simulates a minute after the start of a server with a cold
+// ring. It must take less than 20 s (.ci/speed.txt).
 func BenchmarkColdRing(b *testing.B) {
 	d, err := profile.Load("eth-npf")
 	require.NoError(b, err)
@@ -296,8 +297,8 @@ func BenchmarkColdRing(b *testing.B) {
 	}
 }
 
-// The answer speaks of every choice that was measured, and names what differs
-// between them; it says where a run ended before its silence.
+// The answer covers every measured choice and names the differences. It warns
+// if a run ended before its silence.
 func TestColdRingAnswersForEachChoice(t *testing.T) {
 	d, err := profile.Load("eth-npf")
 	require.NoError(t, err)

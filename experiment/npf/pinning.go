@@ -77,14 +77,14 @@ const (
 	pinningWords  = 64 << 10
 )
 
-// pinningFits reports whether a strategy with a bound can have a message
-// pinned, with the pages in which it begins and ends.
+// pinningFits reports whether a strategy may pin a whole message within its
+// bound, including the pages at both ends.
 func pinningFits(p *experiment.Point) bool {
 	bounded := p.Text("strategy") == pinning.CacheKind || p.Text("strategy") == pinning.FirehoseKind
 	return !bounded || p.Int("bound") >= p.Int("size")+2*pinningPage
 }
 
-// pinningCaveats says what has no room.
+// pinningCaveats warn of messages that do not fit.
 func pinningCaveats(results []*experiment.Result) (lines []string) {
 	for _, r := range results {
 		if p := r.Point; !pinningFits(p) {
@@ -94,7 +94,7 @@ func pinningCaveats(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// pinned is a point under way.
+// pinned is a running measurement.
 type pinned struct {
 	*experiment.Point
 	lib    *rnr.Loaded
@@ -144,10 +144,10 @@ func runNPFPinning(ctx context.Context, p *experiment.Point) (experiment.Values,
 	return values, nil
 }
 
-// own makes a process' strategy for its own memory.
+// own makes a process's strategy for its own memory.
 func (w *pinned) own(p *runtime.Proc) (pinning.Strategy, error) {
 	o := pinning.Options{Kind: w.Text("strategy"), Bound: uint64(w.Int("bound")), Victims: uint64(w.Int("bound")), Buffer: pinningBuffer, Copy: copies(p)}
-	if o.Kind == pinning.RendezvousKind { // it keeps what was asked for
+	if o.Kind == pinning.RendezvousKind { // it keeps the memory that was asked for
 		o.Kind, o.Bound = pinning.CacheKind, 1<<40
 	}
 	return pinning.New(p.Thread(), p.OS(), o)
@@ -157,7 +157,7 @@ func (w *pinned) own(p *runtime.Proc) (pinning.Strategy, error) {
 func (w *pinned) others(c *courier) (pinning.Strategy, error) {
 	o := pinning.Options{Kind: pinning.RendezvousKind, Courier: c, Peer: 1}
 	switch w.Text("strategy") {
-	case pinning.StaticKind, pinning.NoneKind: // it is ready, or comes by page faults
+	case pinning.StaticKind, pinning.NoneKind: // memory is ready, or comes by page faults
 		o = pinning.Options{Kind: pinning.NoneKind}
 	case pinning.FirehoseKind:
 		o.Kind, o.Each = pinning.FirehoseKind, pinning.FirehosesEach(uint64(w.Int("bound")), pinningPage, 2)
@@ -165,7 +165,7 @@ func (w *pinned) others(c *courier) (pinning.Strategy, error) {
 	return pinning.New(nil, nil, o)
 }
 
-// initiator writes the messages, with whatever strategies make memory ready.
+// initiator writes the messages. Strategies prepare the memory.
 func (w *pinned) initiator(p *runtime.Proc) error {
 	conn, err := w.lib.Connect(p, "data")
 	if err != nil {
@@ -212,7 +212,7 @@ func (w *pinned) initiator(p *runtime.Proc) error {
 	return errors.Join(there.Close(p.Thread()), here.Close(p.Thread()), c.bye())
 }
 
-// write is a message.
+// write writes a message.
 func (w *pinned) write(p *runtime.Proc, conn *rnr.Conn, here, there pinning.Strategy, from, to uint64) error {
 	n := uint64(w.Int("size"))
 	dst, err := there.Acquire(p.Thread(), pinning.Region{Addr: to, Length: n}, pinning.FromDevice)
@@ -237,7 +237,8 @@ func (w *pinned) write(p *runtime.Proc, conn *rnr.Conn, here, there pinning.Stra
 	return errors.Join(here.Release(p.Thread(), src), there.Release(p.Thread(), dst))
 }
 
-// owner has memory that the other process writes to, and does for it what it is asked to.
+// owner has the memory that the other process writes to, and answers its
+// requests.
 func (w *pinned) owner(p *runtime.Proc) error {
 	if _, err := w.lib.Connect(p, "data"); err != nil {
 		return err

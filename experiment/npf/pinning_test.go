@@ -10,17 +10,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// One program with all seven strategies: what each costs a write of a page
-// beside one whose memory is ready, by hand, of values of ib-npf. Used before,
-// with room for all:
+// One program with all seven strategies: the cost of each in a write of a page,
+// compared with a write to ready memory, by hand from the values of ib-npf. If
+// the memory was used before, and there is room for all:
 //
 //	static, firehose, none   nothing
 //	cache, rendezvous        two requests and two answers: four messages, each about as long as the write
 //	fine                     besides, the other process and this one pin a page (gup_call 10 us, gup_present 0.05 us) and unpin it (invalidate 0.5 us, acknowledge 1.5 us)
 //	bounce                   likewise, with a copy at each end
 //
-// The first time everything that pins pays for it once at each end, and page
-// faults cost the pause of an RNR NACK at least.
+// The first time, every strategy that pins pays for it once at each end, and
+// page faults cost at least the pause of an RNR NACK.
 func TestNPFPinning(t *testing.T) {
 	const us = sim.Microsecond
 	at := func(strategy, pass string, bound, size int) *experiment.Result {
@@ -59,8 +59,8 @@ func TestNPFPinning(t *testing.T) {
 	require.InDelta(t, 0, at(pinning.FirehoseKind, imbLater, 1<<30, 4096).Float("asked"), 1, "for memory that nobody has reached before only")
 }
 
-// A bound that a message does not fit into is a row that says so, of the
-// strategies that have one, and a sentence; the others run.
+// If a message exceeds a strategy's bound, its row and a caveat say so. The
+// other strategies run.
 func TestNPFPinningHasNoRoom(t *testing.T) {
 	var results []*experiment.Result
 	for _, strategy := range pinning.Kinds() {

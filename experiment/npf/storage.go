@@ -63,7 +63,7 @@ Before the first request the cache is warm: the disk has been read once from its
 	Modules:   experiment.Always(handlers.Must("rnr")),
 	Operation: "the mean of requests, from the call until the initiator has seen the answer; it has as many under way as --depth says",
 	Memory: func(p *experiment.Point) int64 {
-		const pageState = 256 // bytes of ours for a page of memory that is used
+		const pageState = 256 // our bytes for each used page of memory
 		n := p.Int("initiators")
 		return p.Footprint(1+min(n, npfNodes), 2*n) + int64(p.Int("memory"))/host.PageBytes*pageState + int64(2*n*p.Int("depth")*p.Int("size"))
 	},
@@ -102,8 +102,8 @@ Before the first request the cache is warm: the disk has been read once from its
 	},
 }
 
-// storageTerms are the way to the published speedup at every memory that the
-// paper's pinned target runs with.
+// storageTerms lead to the published speedup at every memory size with which
+// the paper's pinned target runs.
 var storageTerms = experiment.Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "others-memory", "slow-target"}, Default: "ours",
 	Help: "a way to the published speedup; above it says what each is",
@@ -114,12 +114,13 @@ var storageTerms = experiment.Axis{
 	},
 }
 
-// storageSpeedup is what NPF'17 §6 has as text: up to so many times faster.
+// storageSpeedup is the speedup in the text of NPF'17 §6: up to so many times
+// faster.
 const storageSpeedup = 1.9
 
-// publishedNPFStorage is that at each memory with which the paper's pinned
-// target runs, and does not have all of the disk yet: at which of them it is so
-// much faster is in a figure.
+// publishedNPFStorage is storageSpeedup at each memory size with which the
+// paper's pinned target runs, but not yet with all of the disk. Which size has
+// the speedup is only in a figure.
 func publishedNPFStorage() (list []report.Published) {
 	for _, gib := range []int{5, 6} {
 		list = append(list, report.Published{
@@ -131,10 +132,11 @@ func publishedNPFStorage() (list []report.Published) {
 	return list
 }
 
-// npfNodes is how many nodes there are beside the target's (NPF'17 §6: eight in all).
+// npfNodes is the number of nodes besides the target's (NPF'17 §6: eight in
+// all).
 const npfNodes = 7
 
-// hasStorageTarget says which points there are.
+// hasStorageTarget reports which points exist.
 func hasStorageTarget(p *experiment.Point) (bool, error) {
 	if err := hasNPF(p); err != nil {
 		return false, err
@@ -155,7 +157,7 @@ func hasStorageTarget(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// tgtBuffer is what tgt allocates for a transaction (NPF'17 §6).
+// tgtBuffer is how many bytes tgt allocates for a transaction (NPF'17 §6).
 const tgtBuffer = 512 << 10
 
 func npfTarget(p *experiment.Point) target.Options {
@@ -166,12 +168,12 @@ func npfTarget(p *experiment.Point) target.Options {
 	}
 }
 
-// storageRun is a run of the experiment.
+// storageRun is a running measurement.
 type storageRun struct {
 	p      *experiment.Point
 	c      *runtime.Cluster
 	target *target.Target
-	start  sim.Time   // the cache is warm
+	start  sim.Time   // when the cache is warm
 	end    []sim.Time // of each initiator
 	before host.StorageStats
 }
@@ -202,7 +204,7 @@ func runNPFStorage(ctx context.Context, p *experiment.Point) (experiment.Values,
 	return values, nil
 }
 
-// requests is how many each initiator has.
+// requests is the number of requests of each initiator.
 func (r *storageRun) requests() int {
 	return max(r.p.Int("requests")/r.p.Int("initiators"), 2*r.p.Int("depth"))
 }
@@ -227,8 +229,8 @@ func (r *storageRun) setUp(c *runtime.Cluster) error {
 	return nil
 }
 
-// warmUp is a process of the target's node that has the memory of others, and
-// reads the disk before anybody is served.
+// warmUp is a process on the target's node. It locks the memory of other
+// programs, and reads the disk before the target serves anybody.
 func (r *storageRun) warmUp(p *runtime.Proc) error {
 	if n := r.p.Int("other"); n > 0 {
 		p.Alloc(n).Lock()
@@ -252,7 +254,7 @@ func (r *storageRun) warmUp(p *runtime.Proc) error {
 	return nil
 }
 
-// initiator reads random blocks, and compares them.
+// initiator reads random blocks and checks them.
 func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 	i, err := r.target.Connect(p, session)
 	if err != nil {
@@ -260,7 +262,7 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 	}
 	block := r.p.Int("size")
 	random := rand.New(rand.NewPCG(r.p.Seed, uint64(1+session)))
-	var asked []sim.Time // when requests were posted that are under way
+	var asked []sim.Time // when the pending requests were posted
 	for left := r.requests(); left > 0 || !i.Idle(); {
 		if left > 0 && !i.Full() {
 			asked = append(asked, p.Now())
@@ -274,7 +276,7 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 		if err != nil {
 			return err
 		}
-		// the first were asked for while the cache was being warmed
+		// the first requests were posted while the cache was being warmed
 		r.p.Operation(p, max(asked[0], r.start))
 		asked = asked[1:]
 		if err := target.Check(a.At, a.Data.Read()); err != nil {
@@ -285,7 +287,8 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 	return nil
 }
 
-// npfStorageAnswer says of each term where page faults gain most, beside what was published of it.
+// npfStorageAnswer writes, for each term, where page faults gain most, and the
+// published gain.
 func npfStorageAnswer(results []*experiment.Result) (answer []string) {
 	for _, term := range storageTerms.Of {
 		if best, at := storageBest(results, term); at != nil {
@@ -300,7 +303,8 @@ func npfStorageAnswer(results []*experiment.Result) (answer []string) {
 	return answer
 }
 
-// storageBest is where page faults gain most, and how much; nil: nowhere.
+// storageBest is the point where page faults gain most, and the gain. nil:
+// there is none.
 func storageBest(results []*experiment.Result, term string) (best float64, at *experiment.Result) {
 	for _, r := range results {
 		for _, o := range results {
@@ -316,7 +320,7 @@ func storageBest(results []*experiment.Result, term string) (best float64, at *e
 	return best, at
 }
 
-// sameStorage reports whether points differ in their strategy only.
+// sameStorage reports whether points differ only in their strategy.
 func sameStorage(a, b *experiment.Point) bool {
 	if a.Text("term") != b.Text("term") || a.Time("work") != b.Time("work") {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// diminished measures a point of npf-storage with sizes 1/256 of the published
-// ones: a disk of 16 MiB, 4 MiB of buffers, blocks of 128 KiB.
+// diminished measures a point of npf-storage with 1/256 of the published sizes:
+// a disk of 16 MiB, 4 MiB of buffers, and blocks of 128 KiB.
 func diminished(t *testing.T, memory sim.Size, v experiment.Values) *experiment.Result {
 	t.Helper()
 	p, err := profile.Load("ib-npf", "os.watermark_min=256KiB", "os.watermark_low=320KiB", "os.watermark_high=384KiB")
@@ -29,10 +29,10 @@ func diminished(t *testing.T, memory sim.Size, v experiment.Values) *experiment.
 	return r
 }
 
-// The shape of NPF'17's figure, all sizes divided by 256: what is pinned is
-// missed by the cache, so that a target that pins a quarter of the disk's size
-// needs as much more memory to hold all of it; in between pinning nothing is
-// faster by what it misses less, and with memory for both there is no
+// The shape of NPF'17's figure, with all sizes divided by 256. Pinned memory is
+// missing in the cache. So a target that pins a quarter of the disk's size
+// needs as much more memory to hold the whole disk. With less memory, pinning
+// nothing is faster, because it misses less. With memory for both there is no
 // difference. Pinning 4 of 4 MiB fails.
 func TestNPFStorageHasItsShape(t *testing.T) {
 	none, static := experiment.Values{"strategy": pinning.NoneKind}, experiment.Values{"strategy": pinning.StaticKind}
@@ -58,18 +58,18 @@ func TestNPFStorageHasItsShape(t *testing.T) {
 	require.InDelta(t, 0.73-0.25, diminished(t, 16<<20, experiment.Values{"strategy": pinning.StaticKind, "other": 4 << 20}).Float("hit_rate"), 0.07, "others have a quarter of the memory")
 }
 
-// A miss takes the disk's time: of 160 reads of 128 KiB that all miss, with a
-// cache of a seventh of the disk, each takes 10 ms and 128 KiB of 150 MB/s, but
-// for those that hit.
+// A miss takes the disk's time. With a cache of a seventh of the disk, almost
+// all of 160 reads of 128 KiB miss. Each miss takes 10 ms and the time of 128
+// KiB at 150 MB/s.
 func TestNPFStorageTakesTheDisk(t *testing.T) {
 	r := diminished(t, 4<<20, experiment.Values{"strategy": pinning.StaticKind, "pool": 1 << 20})
 	miss := float64(10*sim.Millisecond) + 128<<10/150e6*float64(sim.Second)
 	require.InEpsilon(t, miss*(1-r.Float("hit_rate")), float64(r.Time(experiment.LatencyColumn)), 0.06)
 }
 
-// Memory of the target grows with the initiators by their requests' buffers:
-// what of a buffer a block of 64 KiB does not use is not there; pinned buffers
-// are always all of them.
+// Each initiator adds its requests' buffers to the target's memory. The part of
+// a buffer that a block of 64 KiB does not use is absent. Pinned buffers are
+// always present as a whole.
 func TestNPFStorageInitiators(t *testing.T) {
 	at := func(strategy string, initiators, size int) float64 {
 		r := diminished(t, 32<<20, experiment.Values{"strategy": strategy, "initiators": initiators, "size": size, "requests": 30})
@@ -83,7 +83,8 @@ func TestNPFStorageInitiators(t *testing.T) {
 	}
 }
 
-// A pool that leaves initiators less than a block each is told before anything runs.
+// A pool with less than a block for each initiator is refused before anything
+// runs.
 func TestBlocksFitTheirBuffers(t *testing.T) {
 	p, err := profile.Load("ib-npf")
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ const (
 	faultMajor = "major"
 )
 
-// syntheticRun is a run under way.
+// syntheticRun is a running measurement.
 type syntheticRun struct {
 	*experiment.Point
 	data         []byte
@@ -94,8 +94,8 @@ type syntheticRun struct {
 	thief        *thief
 	begun, ended sim.Time
 	timeouts     int64
-	got          int // bytes that have come
-	datagrams    int // likewise
+	got          int // bytes that have arrived
+	datagrams    int // that have arrived
 }
 
 const syntheticPort = 5001
@@ -140,8 +140,8 @@ func runSynthetic(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	return values, nil
 }
 
-// majorFaults is the point's profile, if its faults are major with a page that
-// is brought in taking a read of storage longer.
+// majorFaults is the profile of the point. With major faults, a page takes
+// longer by the time of a read from storage.
 func majorFaults(p *experiment.Point) (*profile.Profile, error) {
 	if p.Text("fault") != faultMajor {
 		return p.Profile, nil
@@ -168,7 +168,7 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 			return err
 		}
 		w.ring, thief.ring = s.Ring(), s.Ring()
-		s.Ring().Memory().Raw() // all of it is there, and what is sent from
+		s.Ring().Memory().Raw() // all of it is present, and so is the memory to send from
 		s.Memory().Raw()
 		thief.thread = p.Node().CPU().Kthread(w.Profile.Host.Cores-1, "reclaim", thief.takes)
 		if w.udp() {
@@ -198,11 +198,11 @@ type thief struct {
 	ring   *backupring.Ring
 	thread *host.Thread
 	frames int
-	queue  []uint64 // descriptors whose pages are to be taken
+	queue  []uint64 // descriptors whose pages will be taken
 	err    error
 }
 
-// posts is told of descriptors that are given back.
+// posts is called for descriptors that are given back.
 func (x *thief) posts(first uint64, n int) {
 	if x.every == 0 || x.ring == nil {
 		return
@@ -215,7 +215,7 @@ func (x *thief) posts(first uint64, n int) {
 	}
 }
 
-// takes is the thread.
+// takes is the program of the thread.
 func (x *thief) takes(t *host.Thread) {
 	for {
 		for len(x.queue) > 0 && x.err == nil {
@@ -231,8 +231,8 @@ func (x *thief) takes(t *host.Thread) {
 	}
 }
 
-// stored tells whether the frame of a descriptor is in its buffer already, and
-// would be lost with the page: reclaim loses nothing.
+// stored reports whether the frame of a descriptor is in its buffer already. It
+// would be lost with the page, but reclaim loses no data.
 func (x *thief) stored(descriptor uint64) bool {
 	device := x.device()
 	r := &device.Rings[x.ring.ID()%backupring.MaxRings]

@@ -62,10 +62,10 @@ A minor fault is resolved by the kernel, a major one reads storage, too (storage
 
 const (
 	npfDropped  = "drop"
-	npfReceives = 32 // receives, and sends, at a time
+	npfReceives = 32 // posted at a time; also the sends
 )
 
-// npfStream is a point under way.
+// npfStream is a running measurement.
 type npfStream struct {
 	*experiment.Point
 	sender, receiver *rnr.Conn
@@ -110,7 +110,7 @@ func runNPFSynthetic(ctx context.Context, p *experiment.Point) (experiment.Value
 	return values, nil
 }
 
-// npfBegin is when both are there.
+// npfBegin is when both processes are ready.
 const npfBegin = 100 * sim.Millisecond
 
 func (w *npfStream) sends(p *runtime.Proc, lib *rnr.Loaded) (err error) {

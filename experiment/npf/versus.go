@@ -73,13 +73,13 @@ const (
 	versusPIA     = "part-pia"
 )
 
-// versus is a point under way.
+// versus is a running measurement.
 type versus struct {
 	*experiment.Point
 	lib    *rnr.Loaded // nil: PART
 	part   *part.Part
 	conn   *rnr.Conn  // of the source
-	page   *rdma.Page // likewise: PART
+	page   *rdma.Page // of the source; PART
 	target runtime.View
 	took   sim.Time
 	again  int // bytes
@@ -88,7 +88,7 @@ type versus struct {
 func runVersus(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &versus{Point: p}
 	want := make([]byte, p.Int("size"))
-	if p.Text("side") != pagefault.SideSource { // what was given up is zeros
+	if p.Text("side") != pagefault.SideSource { // memory that was given up is zeros
 		experiment.Pattern(want, p.Seed)
 	}
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, 2), func(c *runtime.Cluster) error {
@@ -108,7 +108,7 @@ func runVersus(ctx context.Context, p *experiment.Point) (experiment.Values, err
 	return values, nil
 }
 
-// resent counts what was sent more than once.
+// resent counts the bytes that were sent more than once.
 func (w *versus) resent() {
 	size := w.Int("size")
 	if w.conn != nil {
@@ -119,7 +119,7 @@ func (w *versus) resent() {
 	w.again = int(w.page.Counts().Sent.Retransmitted) * min(rdma.MaxBlock, size)
 }
 
-// reports is how many reports of absent pages both kernels have got.
+// reports is how many reports of absent pages both kernels got.
 func (w *versus) reports() (n int) {
 	for node := range 2 {
 		if w.lib != nil {
@@ -143,7 +143,8 @@ func (w *versus) load(c *runtime.Cluster) (err error) {
 	return err
 }
 
-// open gives a process its end, and memory that is there unless its side is absent.
+// open opens the end of a process. Its memory is present unless its side is
+// absent.
 func (w *versus) open(p *runtime.Proc, side string) (conn *rnr.Conn, page *rdma.Page, v runtime.View, err error) {
 	if w.lib != nil {
 		conn, err = w.lib.Connect(p, "versus")
@@ -153,14 +154,14 @@ func (w *versus) open(p *runtime.Proc, side string) (conn *rnr.Conn, page *rdma.
 	if err != nil {
 		return nil, nil, v, err
 	}
-	v = p.AllocAligned(w.Int("size"), rdma.MaxBlock) // of 16 KiB, one block
+	v = p.AllocAligned(w.Int("size"), rdma.MaxBlock) // so 16 KiB are one block
 	if w.Text("side") != side {
 		experiment.Pattern(v.Raw(), w.Seed)
 	}
 	return conn, page, v, nil
 }
 
-// versusBegin is when both are there.
+// versusBegin is when both processes are ready.
 const versusBegin = 100 * sim.Millisecond
 
 func (w *versus) source(p *runtime.Proc) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What both sides of npf-versus-part have in common, and what their faults
-// take, by hand, of values of ib-npf:
+// The common parts of both sides of npf-versus-part, and the time of their
+// faults, by hand from the values of ib-npf:
 //
 //	network  1 MiB are 256 packets of 4,096 B and a header of 26 B at 54.545 Gb/s: 604.6 ns each, 154.8 us together, for both; what else a write takes are its ways, some us
 //	kernel   interrupt 1 us + softirq 0.5 us + get_user_pages 10 us + 0.13 us for a page + tables 10.27 us + a store 0.1 us = 22 us, for both

@@ -104,25 +104,25 @@ are many of them. Times are those of the testbed: --scale 1 is full size, and ta
 	},
 }
 
-// What the paper gives, and what of a node's memory is neither server's items.
+// The paper's numbers, and the parts of a node's memory that are not items.
 const (
 	wsetValue = 20_000 // bytes
-	wsetChunk = 21_696 // that memcached has for such an object
-	// rings, frames to be sent, the least hash tables, the backup ring: not
+	wsetChunk = 21_696 // memcached's chunk for such an object
+	// rings, frames to send, the least hash tables, the backup ring: not
 	// divided
 	wsetFixed      = 2 << 20
 	wsetLeastHash  = 12         // memcached.Config.HashPower
-	wsetGrain      = 2 << 20    // of the memory of a node (os.memory)
+	wsetGrain      = 2 << 20    // unit of a node's memory (os.memory)
 	wsetClientRing = 512        // descriptors of a load
 	wsetStep       = sim.Second // of the testbed
 )
 
 var workingSets experiment.SharedRuns[*fleet]
 
-// wsetProfile is the profile with the memory of the servers, divided, and what
-// it has beyond that, bytes: memory comes in grains. The paper's limit is that
-// of a cgroup, which has no watermarks: here they are a few batches of what the
-// kernel takes away at a time.
+// wsetProfile is the profile with the divided memory of the servers. It also
+// returns the rest in bytes, because memory has a unit. The paper's limit is
+// the limit of a cgroup, which has no watermarks. Ours are a few batches of the
+// kernel's reclaim.
 func wsetProfile(p *experiment.Point) (*profile.Profile, int, error) {
 	wanted := (p.Int("memory")/p.Int("scale") + wsetFixed + wsetTables(wsetHash(p))) / host.PageBytes * host.PageBytes
 	memory := (wanted + wsetGrain - 1) / wsetGrain * wsetGrain
@@ -130,8 +130,8 @@ func wsetProfile(p *experiment.Point) (*profile.Profile, int, error) {
 	return changed, memory - wanted, err
 }
 
-// wsetHash is the power of the buckets of a server's hash table: as many as it
-// could have items, all memory being its own.
+// wsetHash is the power of the number of buckets in a server's hash table.
+// There are as many as it could have items in all of the memory.
 func wsetHash(p *experiment.Point) int {
 	hash := wsetLeastHash
 	for wsetChunk<<hash < p.Int("memory")/p.Int("scale") {
@@ -140,10 +140,10 @@ func wsetHash(p *experiment.Point) int {
 	return hash
 }
 
-// wsetTables are the bytes of both servers' hash tables beyond those that wsetFixed has room for.
+// wsetTables are the bytes of both servers' hash tables beyond wsetFixed.
 func wsetTables(hash int) int { return 2 * memcached.BucketBytes * (1<<hash - 1<<wsetLeastHash) }
 
-// newWorkingSet is the run of a point.
+// newWorkingSet makes the run of a point.
 func newWorkingSet(p *experiment.Point) (*fleet, error) {
 	one := *p
 	changed, other, err := wsetProfile(p)

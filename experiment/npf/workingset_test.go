@@ -11,17 +11,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// wsetAt is a short run of npf-working-set, at a size that keeps few objects.
+// wsetAt is a short run of npf-working-set, at a scale with few objects.
 func wsetAt(t *testing.T, mode, server string, at sim.Time) *experiment.Result {
 	return onNPF(t, workingSet, experiment.Values{
 		"mode": mode, "server": server, "scale": 256, "connections": 2, "change": 6 * sim.Second, "horizon": 26 * sim.Second, "window": 5 * sim.Second, "at": at,
 	})
 }
 
-// NPF'17's picture: with page faults memory goes from the server whose working
-// set shrinks to the one whose set grows, and both find what they ask for; with
-// a half for each the one with the large set starves, now one, now the other,
-// while the other one has memory that nobody uses.
+// The published shape of NPF'17. With page faults, memory goes from the server
+// whose working set shrinks to the server whose set grows, and both find their
+// objects. With half of the memory for each, the server with the large set has
+// too little, now one, now the other, while the other has unused memory.
 func TestMemoryGoesWhereItIsNeeded(t *testing.T) {
 	const before, after = 6 * sim.Second, 26 * sim.Second
 	rate := func(mode, server string, at sim.Time) float64 { return wsetAt(t, mode, server, at).Float("hit_rate") }
@@ -30,7 +30,8 @@ func TestMemoryGoesWhereItIsNeeded(t *testing.T) {
 		if at == after {
 			large, small = small, large
 		}
-		// 512 MiB are 48 objects for each MiB of slabs, of 41,482 that 900 MB are
+		// 512 MiB are 48 objects for each MiB of slabs; 900 MB are 41,482
+		// objects
 		require.InDelta(t, 512*48/41482., rate(fleetPinned, large, at), 0.05, "%v", at)
 		require.Greater(t, rate(fleetPinned, small, at), 0.99)
 		require.Greater(t, rate(fleetNPF, small, at), 0.99)
@@ -48,8 +49,8 @@ func TestMemoryGoesWhereItIsNeeded(t *testing.T) {
 	require.Greater(t, run.Float("hit_rate"), pinned.Float("hit_rate")+0.1)
 }
 
-// Memory and time are divided by the same, so that rates do not depend on the
-// scale: what share a server finds, and how fast it is.
+// Memory and time are divided by the same scale. So the rates do not depend on
+// the scale: the share that a server finds, and its speed.
 func TestScaleKeepsRates(t *testing.T) {
 	at := func(scale int) *experiment.Result {
 		return onNPF(t, workingSet, experiment.Values{
@@ -61,8 +62,8 @@ func TestScaleKeepsRates(t *testing.T) {
 	require.InDelta(t, large.Float("hit_rate"), small.Float("hit_rate"), 0.1)
 }
 
-// At each scale the servers have what the scale leaves, to a page, though
-// memory comes in grains of 2 MiB; and sets have a value for each connection.
+// At each scale the servers have the divided memory, to a page, though memory
+// has a unit of 2 MiB. Sets have a value for each connection.
 func TestMemoryOfEachScale(t *testing.T) {
 	p, err := profile.Load("eth-npf")
 	require.NoError(t, err)

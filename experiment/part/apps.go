@@ -67,21 +67,22 @@ func appModes() []string {
 	return []string{appPresent, policyTouch, policyPIO, policyPI4, policyPIA}
 }
 
-// appMean is the mean size of a message, bytes: PART'22's counts of MPI_Send at 16 processes.
+// appMean is the mean size of a message in bytes: MPI_Send in PART'22, 16
+// processes.
 var appMean = map[string]int{"lammps": 15_100, "hpl": 42_900, "hpcg": 23_100}
 
-// appBytes is what the buffers of a point take at most.
+// appBytes is how many bytes the buffers of a point take at most.
 func appBytes(p *experiment.Point) int64 {
 	return int64(p.Int("ranks")) * int64(2*(1+p.Int("rounds"))) * int64(2*appMean[p.Text("app")])
 }
 
-// exchanging is a run.
+// exchanging is a running measurement.
 type exchanging struct {
 	*experiment.Point
 	ranks  int
 	left   int      // ranks that are still in their first round
-	faults int64    // until the last of them has ended
-	took   sim.Time // of the rank that took longest, from its start behind the barrier
+	faults int64    // until the last rank has ended
+	took   sim.Time // of the slowest rank, from the barrier on
 }
 
 func runApps(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
@@ -119,7 +120,7 @@ func runApps(ctx context.Context, p *experiment.Point) (values experiment.Values
 	return values, nil
 }
 
-// pagesCome is how many pages have come so far because somebody met their absence.
+// pagesCome is how many pages were brought in so far because of page faults.
 func pagesCome(c *runtime.Cluster) (n int64) {
 	for i := range c.Nodes() {
 		s := c.Node(i).Kernel().Stats()
@@ -128,14 +129,16 @@ func pagesCome(c *runtime.Cluster) (n int64) {
 	return n
 }
 
-// length is how long the message of a rank in a round is, to its neighbour on a side, 0 or 1.
+// length is the length of a rank's message in a round to the neighbour on a
+// side, 0 or 1.
 func (x *exchanging) length(rank, round, side int) int {
 	mean := appMean[x.Text("app")]
 	rng := rand.New(rand.NewPCG(x.Seed, uint64(rank)<<40|uint64(round)<<1|uint64(side)))
 	return mean/2 + rng.IntN(mean+1)
 }
 
-// program is a rank: a round warms up, the others are measured.
+// program is the program of a rank. The first round is a warm-up, the others
+// are measured.
 func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 	most := 2 * appMean[x.Text("app")]
 	var out, in [2]runtime.View
@@ -203,7 +206,7 @@ func (x *exchanging) spares(r *mpi.Rank, rank, most int) (map[[2]int]runtime.Vie
 	return spare, nil
 }
 
-// buffer allocates memory that is there or not.
+// buffer allocates memory. there: all pages are present.
 func (x *exchanging) buffer(r *mpi.Rank, n int, there bool) (runtime.View, error) {
 	v, err := r.Alloc(n)
 	if err == nil && there {
@@ -212,7 +215,8 @@ func (x *exchanging) buffer(r *mpi.Rank, n int, there bool) (runtime.View, error
 	return v, err
 }
 
-// round sends a message to each neighbour, computes, and looks at every byte that has come.
+// round sends a message to each neighbour, computes, and reads every byte that
+// arrived.
 func (x *exchanging) round(r *mpi.Rank, rank, round int, out, in [2]runtime.View) error {
 	var all []*mpi.Request
 	other := [2]int{(rank + x.ranks - 1) % x.ranks, (rank + 1) % x.ranks}
@@ -247,8 +251,8 @@ func (x *exchanging) round(r *mpi.Rank, rank, round int, out, in [2]runtime.View
 	return nil
 }
 
-// appsAnswer says, for the largest number of ranks and each share of new
-// memory, what PART gains or loses.
+// appsAnswer writes the gain or loss with PART for each share of new memory, at
+// the largest number of ranks.
 func appsAnswer(results []*experiment.Result) (lines []string) {
 	type group struct {
 		profile, mode string

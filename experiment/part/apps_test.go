@@ -24,10 +24,10 @@ func exchanged(t *testing.T, values experiment.Values) *experiment.Result {
 	return r
 }
 
-// Where all receive buffers are used again nothing is absent behind the first
-// round, and PART takes what memory takes that is there; touching costs a look
-// at each page of both sides. With new memory every page faults once, whoever
-// brings it in; magic brings none.
+// Where all receive buffers are used again, no page is absent after the first
+// round, and PART takes as long as present memory. Touching costs a line of
+// memory for each page of both sides. With new memory every page faults once,
+// with every method except magic.
 func TestApps(t *testing.T) {
 	for _, ranks := range []int{1, 3} {
 		at := func(mode string, fresh float64) *experiment.Result {
@@ -48,9 +48,9 @@ func TestApps(t *testing.T) {
 	}
 }
 
-// The barrier behind the first round is no part of the others: a round takes
-// what it takes from when a rank has left the barrier, of the rank that takes
-// longest.
+// The barrier after the first round is not part of the others. A round is
+// measured from the moment when a rank leaves the barrier, for the slowest
+// rank.
 func TestAppsWithoutTheBarrier(t *testing.T) {
 	const ranks = 4
 	values := experiment.Values{"app": "lammps", "mode": appPresent, "fresh": 0.0, "ranks": ranks, "rounds": 1, "compute": sim.Time(0)}
@@ -94,7 +94,7 @@ func TestAppsWithoutTheBarrier(t *testing.T) {
 	require.Equal(t, longest, exchanged(t, values).Time(experiment.LatencyColumn))
 }
 
-// Computing is added to a round.
+// The computation is added to a round.
 func TestAppsCompute(t *testing.T) {
 	at := func(d sim.Time) sim.Time {
 		return exchanged(t, experiment.Values{"app": "lammps", "mode": policyPIA, "fresh": 0.0, "ranks": 1, "rounds": 3, "compute": d}).Time(experiment.LatencyColumn)

@@ -53,19 +53,19 @@ drawn uniformly from 100 B to 512 MB: the sample says which. A message beyond --
 	Notes:    []string{"Sizes are drawn: with another --seed they are others."},
 }
 
-// Modes of isend.
+// Values of the axis mode of isend.
 const (
 	isendTouch = "touch"
 	isendNever = "never"
 )
 
-// Sizes of PART'22.
+// Sizes in PART'22, in bytes.
 const (
 	isendLeast = 100
 	isendMost  = 512_000_000
 )
 
-// isendSize is the size that a sample has.
+// isendSize is the size of a sample.
 func isendSize(p *experiment.Point) int {
 	r := rand.New(rand.NewPCG(p.Seed, uint64(p.Int("sample"))))
 	return isendLeast + r.IntN(isendMost-isendLeast+1)
@@ -78,7 +78,7 @@ func isendOptions(p *experiment.Point) mpi.Options {
 	return o
 }
 
-// errMeasured ends a run whose rest nobody wants to know.
+// errMeasured ends a run after the measurement.
 var errMeasured = errors.New("the measurement is over")
 
 // runIsend measures a point.
@@ -105,7 +105,7 @@ func runIsend(ctx context.Context, p *experiment.Point) (values experiment.Value
 		if p.Text("mode") == isendTouch {
 			buffer.Raw()
 		}
-		if _, err := r.Isend(before, 1, 0); err != nil { // the library has its own memory then
+		if _, err := r.Isend(before, 1, 0); err != nil { // the library then has its own memory
 			return err
 		}
 		begun := r.Now()

@@ -11,9 +11,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Without touching MPI_Isend takes the same whatever the size: the entry that
-// exposes the data and the announcement are two operations of nic.overhead.
-// Touching is one line of memory for each page.
+// Without touching, MPI_Isend takes the same time for every size: the entry
+// that exposes the data and the announcement are two operations of
+// nic.overhead. Touching takes one line of memory for each page.
 func TestIsend(t *testing.T) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)

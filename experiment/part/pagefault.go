@@ -66,10 +66,10 @@ median latency.`,
 	Notes:     []string{experiment.Compared},
 }
 
-// PageFault is the experiment pagefault with page-in policies of one's own
-// beside those of the publications, by their names. Each run of a point makes
-// its own, so that a policy may remember faults. It is an error if one has the
-// name of those, or one that is no value of a flag's list, or is nil.
+// PageFault is the experiment pagefault with additional page-in policies, by
+// name. Each run of a point makes a new policy, so that a policy may remember
+// faults. It is an error if a name is already a policy's or cannot be in a list
+// of values, or if a function is nil.
 func PageFault(own map[string]func() part.Policy) (*experiment.Experiment, error) {
 	e := *pagefault
 	policy := e.Axes[0]
@@ -98,7 +98,7 @@ func PageFault(own map[string]func() part.Policy) (*experiment.Experiment, error
 	return &e, nil
 }
 
-// Policies: values of the axis.
+// Values of the axis policy.
 const (
 	policyTransfer     = "transfer"
 	policyTouch        = "touch"
@@ -120,7 +120,7 @@ func policyNames() []string {
 	}
 }
 
-// Sides: values of the axis.
+// Values of the axis side.
 const (
 	SideNone        = "none"
 	SideDestination = "destination"
@@ -128,32 +128,32 @@ const (
 	sideBoth        = "both"
 )
 
-// Ways in which pages are brought in.
+// Methods that bring in pages.
 const (
 	byKernel     = "get_user_pages"
 	byTouch      = "touch"
 	byKernelOnly = "in-kernel"
 )
 
-// noTimeout is the value of the axis for transfers whose blocks are sent again
-// only when they are asked for.
+// noTimeout is the value of the axis timeout for transfers without one. Their
+// blocks are sent again only on request.
 const noTimeout = "nto"
 
-// pagefaultQuiet are axes that people see where they vary.
+// pagefaultQuiet are axes that tables show only if they vary.
 var pagefaultQuiet = []string{"side", "timeout", "frequency", "by", "hupcf", "pool", "nodes", "runs"}
 
-// absent reports whether pages are absent where a transfer meets them, so that it matters which.
+// absent reports whether a transfer may meet absent pages.
 func absent(p *experiment.Point) bool {
 	return !unaffected(p.Text("policy")) && p.Text("side") != SideNone && p.Float("frequency") > 0
 }
 
-// unaffected reports whether a policy is about pages that are there.
+// unaffected reports whether all pages are present with a policy.
 func unaffected(policy string) bool {
 	return policy == policyTransfer || policy == policyTouchPresent || policy == policyPinPresent
 }
 
-// canFault says which points there are, and what is wrong with values that only
-// the experiment knows.
+// canFault reports which points exist, and returns an error for wrong values of
+// the axes.
 func canFault(p *experiment.Point) (bool, error) {
 	nto, _, err := blockTimeout(p)
 	if err != nil {
@@ -172,14 +172,14 @@ func canFault(p *experiment.Point) (bool, error) {
 		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",
 			100*f, sim.Size(p.Int("size")))
 	}
-	// no buffer that something is done to
+	// nothing can be done to a buffer
 	if p.Text("side") == SideNone && p.Text("policy") != policyTransfer {
 		return false, nil
 	}
 	return !nto || p.Text("policy") != policyTimeout, nil
 }
 
-// pagefaultModules is the engine, but for a put of Portals.
+// pagefaultModules is the RDMA engine, except for a put of Portals.
 func pagefaultModules(p *experiment.Point) []*handlers.Library {
 	if p.Text("policy") == policyNaive {
 		return nil
@@ -187,10 +187,11 @@ func pagefaultModules(p *experiment.Point) []*handlers.Library {
 	return []*handlers.Library{handlers.Must("part")}
 }
 
-// leastTimeout is how soon a block may come again: sooner, and nothing of it has arrived.
+// leastTimeout is the shortest time-out of a block. If it is shorter, a block
+// comes again before any of it has arrived.
 const leastTimeout = 10 * sim.Microsecond
 
-// blockTimeout is the value of the axis.
+// blockTimeout is the value of the axis timeout.
 func blockTimeout(p *experiment.Point) (nto bool, t sim.Time, err error) {
 	text := p.Text("timeout")
 	if text == noTimeout {

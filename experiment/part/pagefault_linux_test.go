@@ -15,18 +15,18 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// With the tag invariants memory that was allocated is overwritten: all of it
-// has been touched then.
+// The tag invariants overwrites allocated memory, so all of it would be
+// touched.
 
 // A node with an operating system, an SMMU, PART, its driver and a process that
-// owns a gigabyte takes less than 1 MiB of the simulator's memory beside what
-// the process has touched.
+// owns a gigabyte takes less than 1 MiB of the simulator's memory, besides the
+// pages that the process has touched.
 func TestNodesTakeLittleMemory(t *testing.T) {
 	prof, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
 	const nodes, touched = 16, 256 << 10
 	var begun int64
-	// once before, for what is there once: code of modules
+	// once before, for one-time costs: the code of modules
 	for _, measured := range []bool{false, true} {
 		func() {
 			c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: nodes})

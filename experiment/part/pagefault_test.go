@@ -25,7 +25,7 @@ func faulted(t require.TestingT, values experiment.Values, overrides ...string) 
 	return r
 }
 
-// us are times in a column, microseconds.
+// us is a time in a column, in microseconds.
 func us(r *experiment.Result, column string) float64 { return r.Time(column).Microseconds() }
 
 // drawFaulted draws a point.
@@ -55,10 +55,9 @@ func drawFaulted(r *rapid.T) *experiment.Point {
 	return p
 }
 
-// Whatever is absent and whatever is done about it: every byte arrives (Run
-// compares them), the parts add up to the latency to the picosecond, and none
-// is negative. Who looks on changes nothing: the times are those of a run
-// without a tracer.
+// With any absent pages and any policy, every byte arrives (Run compares them).
+// The parts add up to the latency to the picosecond, and none is negative.
+// Observation changes nothing: the times equal a run without a tracer.
 func TestPagefaultPartsAddUp(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		p := drawFaulted(r)
@@ -70,7 +69,7 @@ func TestPagefaultPartsAddUp(t *testing.T) {
 			sum += m.Time(c.Name)
 		}
 		require.Equal(r, m.Time(experiment.LatencyColumn), sum)
-		// which may be over before an acknowledgement is there
+		// the time-out may be over before an acknowledgement arrives
 		if m.Values["absent"].(int64) == 0 && p.Text("timeout") != "20us" {
 			for _, c := range []int{partRequest, partRetransmission, partInterrupt, partGetUserPages, partNetlink, partIdle} {
 				require.Zero(r, m.Time(pagefaultParts[c].Name), "%s, %s", p, pagefaultParts[c].Name)
@@ -87,8 +86,8 @@ func TestPagefaultPartsAddUp(t *testing.T) {
 	})
 }
 
-// What nothing is absent for takes what docs/rdma.md adds up; touching and
-// pinning take what the profile says, before it.
+// Without absent pages, a transfer takes the sum in docs/rdma.md. Touching and
+// pinning take the profile's times, before the transfer.
 func TestPagefaultWithoutFaults(t *testing.T) {
 	// docs/rdma.md
 	require.Equal(t, 3934*sim.Nanosecond, faulted(t, experiment.Values{"policy": policyTransfer, "size": 16}).Time(experiment.LatencyColumn))
@@ -110,16 +109,16 @@ func TestPagefaultWithoutFaults(t *testing.T) {
 			require.Equal(t, base, wire, policy)
 			continue
 		}
-		// the SMMU meets pages that it does not know: a cold walk and a warm one for each page at most
+		// the SMMU does not know these pages: at most a cold walk and a warm
+		// one for each
 		require.GreaterOrEqual(t, wire, base, policy)
 		require.Less(t, wire, base+600*sim.Nanosecond+pages*220*sim.Nanosecond, policy)
 	}
 }
 
-// The destination has seen the notification when it is there, and not when its
-// own invitation has been acknowledged: on every pool touching and pinning take
-// what they take more, and what the SMMU needs for a page that it does not
-// know.
+// The destination ends when it sees the notification. It does not wait until
+// its own invitation is acknowledged. So on every pool, touching and pinning
+// add only their own time, and the SMMU's time for an unknown page.
 func TestPagefaultWaitsForTheDataOnly(t *testing.T) {
 	for _, pool := range []string{"r5", "hpu"} {
 		for _, size := range []int{16, 256, 1024, 2048} {
@@ -134,8 +133,8 @@ func TestPagefaultWaitsForTheDataOnly(t *testing.T) {
 	}
 }
 
-// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us. What a part takes follows its
-// parameter, and nothing else does.
+// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us. A part depends only on its own
+// parameter.
 func TestPagefaultOfOnePage(t *testing.T) {
 	base := faulted(t, experiment.Values{"policy": policyPIO, "size": 4096})
 	require.InDelta(t, 31+1, us(base, experiment.LatencyColumn), 3, "P's sum; and a second interrupt, as cells behind the first fault again")
@@ -158,8 +157,8 @@ func TestPagefaultOfOnePage(t *testing.T) {
 	require.InDelta(t, 1000-10, us(alone, "idle"), 5, "less what brings the page in")
 	soon := faulted(t, experiment.Values{"policy": policyTimeout, "size": 4096, "timeout": "100us"})
 	require.Equal(t, 900*sim.Microsecond, alone.Time("idle")-soon.Time("idle"))
-	// ten time-outs, the last five of which double, 5+2+4+8+16+32, but to no
-	// more than the second that a timer can wait
+	// ten time-outs; the last five double, 5+2+4+8+16+32, but only up to a
+	// second, the most of a timer
 	often := func(timeout string) sim.Time {
 		return faulted(t, experiment.Values{"policy": policyTimeout, "size": 16385, "side": sideBoth, "nodes": 1, "timeout": timeout}).Time(experiment.LatencyColumn)
 	}
@@ -167,7 +166,7 @@ func TestPagefaultOfOnePage(t *testing.T) {
 	require.Equal(t, 2500*sim.Millisecond, often("1s")-often("500ms"))
 }
 
-// P and T (spec/part.md): which way is faster, and how often something happens.
+// P and T (spec/part.md): which method is faster, and how often events happen.
 func TestPagefaultShape(t *testing.T) {
 	at := func(policy string, size int, more ...any) *experiment.Result {
 		v := experiment.Values{"policy": policy, "size": size}
@@ -186,7 +185,8 @@ func TestPagefaultShape(t *testing.T) {
 		require.EqualValues(t, 256, r.Values["absent"])
 		require.EqualValues(t, 256, r.Values["paged_in"])
 	}
-	// overlap: a time-out that comes while pages are brought in; small transfers do not need it (P)
+	// overlap: a time-out while pages are brought in; small transfers do not
+	// need it (P)
 	nto, early := at(policyPIA, 4*mib, "timeout", noTimeout), at(policyPIA, 4*mib, "timeout", "100us")
 	gain := us(nto, experiment.LatencyColumn) / us(early, experiment.LatencyColumn)
 	require.InEpsilon(t, early.Float(overlapColumn), gain, 0.15, "P (1)")
@@ -196,34 +196,37 @@ func TestPagefaultShape(t *testing.T) {
 	require.Empty(t, pagefaultAnswer([]*experiment.Result{r}), "nothing is absent below one page")
 	require.Equal(t, at(policyPIA, 16384, "timeout", noTimeout).Time(experiment.LatencyColumn), at(policyPIA, 16384, "timeout", "100us").Time(experiment.LatencyColumn))
 	// sides (T): the source waits for its time-out; 2.5 and 25 ms are worse;
-	// for large sizes both cost less than the source alone
+	// for large sizes both sides cost less than the source alone
 	source, both := at(policyPIO, 65536, "side", SideSource), at(policyPIO, 65536, "side", sideBoth)
 	require.Less(t, both.Time(experiment.LatencyColumn), source.Time(experiment.LatencyColumn))
 	require.Greater(t, source.Time(experiment.LatencyColumn), 4*sim.Millisecond)
 	require.Greater(t, at(policyPIO, 65536, "side", SideSource, "timeout", "2.5ms").Time(experiment.LatencyColumn), 2*source.Time(experiment.LatencyColumn))
 	require.Zero(t, source.Values["requests"])
-	// HUPCF off (T): what is there faults while a page of the source is brought in
+	// HUPCF off (T): present pages fault while a page of the source is brought
+	// in
 	on, off := at(policyPIO, 65536, "side", SideSource, "nodes", 1, "by", byTouch), at(policyPIO, 65536, "side", SideSource, "nodes", 1, "by", byTouch, "hupcf", false)
 	require.Zero(t, on.Values["terminated"])
 	require.Zero(t, on.Values["requests"])
 	require.Positive(t, off.Values["terminated"])
 	require.Positive(t, off.Values["requests"], "the destination asks again for what the source's fault has terminated, and spares it the time-out")
 	require.Less(t, off.Time("wire"), 2*off.Time("present"), "silence before a time-out is idle, whoever waits")
-	// by: the kernel alone saves netlink; a thread that touches takes what the tasklet does not
+	// by: the kernel alone needs no netlink; a thread that touches replaces the
+	// tasklet's time
 	alone := at(policyPIO, 4096, "by", byKernelOnly)
 	require.Zero(t, alone.Time("netlink"))
 	require.Less(t, alone.Time(experiment.LatencyColumn), at(policyPIO, 4096).Time(experiment.LatencyColumn))
 	touch := at(policyPIO, 4096, "by", byTouch)
 	require.Zero(t, touch.Time("get_user_pages"))
 	require.Positive(t, touch.Time("touch"))
-	// the NIC by itself, without a library
+	// the NIC without a library
 	naive := at(policyNaive, 65536)
 	require.Zero(t, naive.Values["timeouts"])
 	require.EqualValues(t, 16, naive.Values["faults"])
 }
 
-// Pages that are absent by chance: none below one page of the transfer (P),
-// more with more; each run draws its own, and the seed says which.
+// Pages that are absent by chance: none if the frequency is less than one page
+// of the transfer (P), else more with a higher frequency. Each run draws its
+// own from the seed.
 func TestPagefaultFrequency(t *testing.T) {
 	at := func(f float64, seed uint64) *experiment.Result {
 		device, err := profile.Load("exanest-qfdb")
@@ -246,8 +249,8 @@ func TestPagefaultFrequency(t *testing.T) {
 	require.NotEqual(t, many.Time("latency_mean"), at(0.6, 2).Time("latency_mean"))
 }
 
-// With pages of 2 MiB the first write brings the pages beside it, so that one
-// cannot say which are absent.
+// With pages of 2 MiB the first write also brings in neighbouring pages. So the
+// test cannot choose absent pages.
 func TestPagefaultOfHugePages(t *testing.T) {
 	device, err := profile.Load("exanest-qfdb", "os.huge_pages=always")
 	require.NoError(t, err)
@@ -275,7 +278,7 @@ func TestPagefaultOfHugePages(t *testing.T) {
 	}
 }
 
-// Every preset is a sweep that can be made, and its smallest points are measured.
+// Every preset is a valid sweep, and its smallest points can be measured.
 func TestPagefaultPresets(t *testing.T) {
 	for _, preset := range pagefault.Presets {
 		e, err := pagefault.Preset(preset.Name)
@@ -300,8 +303,8 @@ func TestPagefaultPresets(t *testing.T) {
 	require.ErrorContains(t, err, `no experiment "nine" of pagefault, expected one of no-fault, small`)
 }
 
-// BenchmarkPagefault simulates 4 MiB of which every page of the destination is
-// absent: half a second is promised (.ci/speed.txt).
+// BenchmarkPagefault simulates 4 MiB with every page of the destination absent.
+// It must take less than half a second (.ci/speed.txt).
 func BenchmarkPagefault(b *testing.B) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(b, err)
@@ -311,15 +314,15 @@ func BenchmarkPagefault(b *testing.B) {
 			require.NoError(b, err)
 			for b.Loop() {
 				w := newFaulting(p)
-				w.exchanges = w.exchanges[2:] // nothing but the one that faults
+				w.exchanges = w.exchanges[2:] // only the exchange with faults
 				require.NoError(b, w.run(context.Background(), nil, func() error { return nil }))
 			}
 		})
 	}
 }
 
-// Where no side is asked for there is nothing that a policy could do: points
-// that would only repeat transfer are none.
+// Without absent pages on any side, a policy has nothing to do. Points that
+// would only repeat transfer do not exist.
 func TestPagefaultOfNoSide(t *testing.T) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -333,8 +336,8 @@ func TestPagefaultOfNoSide(t *testing.T) {
 	}
 }
 
-// Policies of one's own whose names are taken, or can be no value of a list,
-// are an error that names all of them.
+// It is an error if a user's policies have names that are taken or cannot be in
+// a list. The error names all of them.
 func TestPoliciesOfOnesOwn(t *testing.T) {
 	pia := func() part.Policy { return part.PIA }
 	e, err := PageFault(map[string]func() part.Policy{"early": pia})

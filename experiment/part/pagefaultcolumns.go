@@ -10,9 +10,9 @@ import (
 )
 
 // pagefaultParts are the columns that add up to the latency, in the order of
-// their priority. A block that comes again is first: what cores do meanwhile
-// costs the transfer nothing. What is left to wire is what absent pages have
-// not hidden.
+// their priority. A block that is sent again comes first, because the work of
+// cores meanwhile costs the transfer nothing. The rest, wire, is the time that
+// absent pages have not hidden.
 var pagefaultParts = []report.Column{
 	{Name: "request", Help: "an explicit request to send a block again is on its way, from the thread that sends it to the firmware that reads it"},
 	{Name: "retransmission", Help: "firmware begins to send a block again, or cells that were sent again are on their way"},
@@ -26,7 +26,7 @@ var pagefaultParts = []report.Column{
 	{Name: "idle", Help: "pages are absent and nothing moves: a block waits for its time-out, or the NIC for its next look"},
 }
 
-// pagefaultPartNames are what they are called.
+// pagefaultPartNames are the names of pagefaultParts.
 func pagefaultPartNames() (names []string) {
 	for _, c := range pagefaultParts {
 		names = append(names, c.Name)
@@ -49,7 +49,7 @@ const (
 	partCount
 )
 
-// Names of columns besides.
+// Names of other columns.
 const (
 	overlapColumn = "overlap_formula"
 	driverColumn  = "driver"
@@ -99,12 +99,13 @@ func pagefaultRelative() []experiment.Relative {
 	}
 }
 
-// at is where a number of the publications belongs.
+// at is the position of a published number.
 func at(policy string, bytes int) []report.Is {
 	return []report.Is{{Column: experiment.ProfileColumn, Value: "exanest-qfdb"}, {Column: "policy", Value: policy}, {Column: "bytes", Value: bytes}}
 }
 
-// asPublished are the values of the other axes there: all pages of the destination are absent.
+// asPublished are the values of the other axes there: all pages of the
+// destination are absent.
 func asPublished() []report.Is {
 	return []report.Is{
 		{Column: "side", Value: SideDestination},
@@ -117,9 +118,9 @@ func asPublished() []report.Is {
 	}
 }
 
-// publishedPagefault are the figures of PART'22 §4 and §5 and of Psistakis'19:
-// which of them have set a parameter of the profile, and which are held against
-// it.
+// publishedPagefault are the numbers of PART'22 §4 and §5 and of Psistakis'19.
+// It notes which numbers have set a parameter of the profile, and which are
+// compared with it.
 func publishedPagefault() []report.Published {
 	const p, t = "PART'22", "Psistakis'19"
 	list := []report.Published{
@@ -151,8 +152,8 @@ func publishedPagefault() []report.Published {
 	return list
 }
 
-// pagefaultAnswer says, for the smallest and the largest size of each side,
-// which way with absent pages takes least where most of them are absent.
+// pagefaultAnswer names the fastest policy with absent pages. It does so for
+// the smallest and the largest size of each side, where most pages are absent.
 func pagefaultAnswer(results []*experiment.Result) (lines []string) {
 	most, sizes := 0.0, []int(nil)
 	for _, r := range results {
@@ -178,10 +179,11 @@ func pagefaultAnswer(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// sideNames are what sentences call sides.
+// sideNames are the names of sides in sentences.
 var sideNames = map[string]string{SideDestination: "destination", SideSource: "source", sideBoth: "both sides"}
 
-// overlap is PART'22's formula (1): what is gained if paging in goes on while data is sent.
+// overlap is PART'22's formula (1): the gain if pages are brought in while data
+// is sent.
 func overlap(pageIn, transfer, timeout sim.Time) float64 {
 	return float64(pageIn+transfer) / float64(max(pageIn, timeout+transfer))
 }

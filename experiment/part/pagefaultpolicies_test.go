@@ -15,8 +15,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A policy that remembers what it was asked gives a point the same numbers alone, and behind other
-// points of the same sweep.
+// A policy that remembers faults gives a point the same numbers alone and after
+// other points of the same sweep.
 func TestPoliciesWithMemory(t *testing.T) {
 	type key struct {
 		node    int
@@ -51,8 +51,9 @@ func TestPoliciesWithMemory(t *testing.T) {
 	require.Equal(t, 3, made)
 }
 
-// A fault names whose page it is, the attempt that met it, and when: no page of a block is asked
-// about twice in one attempt, times do not go back, and the node is the destination.
+// A fault names the owner of its page, the attempt, and the time. No page of a
+// block is reported twice in one attempt, times never decrease, and the node is
+// the destination.
 func TestFaultsAreNamed(t *testing.T) {
 	type asked struct {
 		block part.Block
@@ -82,7 +83,8 @@ func TestFaultsAreNamed(t *testing.T) {
 	require.Greater(t, len(transactions), 1)
 }
 
-// A transfer has as many blocks as it has pieces of 16 KiB, on either side and within a process.
+// A transfer has a block for each piece of 16 KiB, on either side and within a
+// process.
 func TestPagefaultBlocks(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		p := drawFaulted(r)
@@ -100,8 +102,9 @@ func TestPagefaultBlocks(t *testing.T) {
 	})
 }
 
-// The thesis' Touch-A-Page is a thread that touches, its Touch-Ahead get_user_pages: another way is
-// no point, and who asks for one is told.
+// The thesis' Touch-A-Page is a thread that touches, its Touch-Ahead is
+// get_user_pages. With another method there is no point, and the user gets an
+// error.
 func TestMethodsOfTheThesis(t *testing.T) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)

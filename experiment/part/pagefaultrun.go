@@ -15,57 +15,58 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// faulting is a measurement under way.
+// faulting is a running measurement.
 type faulting struct {
 	*experiment.Point
 	policy, side string
-	own          map[string]func() part.Policy // of the program
+	own          map[string]func() part.Policy // policies of the program
 	bytes        int
 	c            *runtime.Cluster
 	watch        *pagefaultWatch
 	way          pagefaultWay
-	// one to warm up, one with all pages there, then those that are measured
+	// one as a warm-up, one with all pages present, then the measured exchanges
 	exchanges []exchange
-	kept      [2]runtime.View // source and destination that all exchanges use whose pages are there
+	kept      [2]runtime.View // source and destination of all exchanges whose pages are present
 }
 
-// pagefaultWay is what carries the data.
+// pagefaultWay carries the data.
 type pagefaultWay interface {
-	// open makes a process ready; it is for the time before it first waits.
+	// open prepares a process. It must be called before the process waits.
 	open(p *runtime.Proc) error
-	// invite tells the source, from the destination, that exchange i may begin;
-	// invited waits for that.
+	// invite tells the source, from the destination, that exchange i may begin.
+	// invited waits for that at the source.
 	invite(p *runtime.Proc, i int) error
 	invited(p *runtime.Proc, i int) error
-	// begin posts the data of exchange i, end waits until the source knows that
-	// it has arrived; arrived waits at the destination.
+	// begin posts the data of exchange i. end waits at the source for the
+	// acknowledgement, and arrived waits at the destination for the data.
 	begin(p *runtime.Proc, i int) error
 	end(p *runtime.Proc, i int) error
 	arrived(p *runtime.Proc, i int) error
-	// settled waits, behind arrived, until the destination's own part of inviting is over.
+	// settled waits, after arrived, until the destination's invitation is
+	// complete.
 	settled() error
-	// count adds to the counts of columns what was done so far.
+	// count adds all counts so far to into.
 	count(into *pagefaultCounts)
 }
 
-// exchange is one transfer between buffers of its own.
+// exchange is one transfer between its own buffers.
 type exchange struct {
 	src, dst runtime.View
-	// pages that are absent at its beginning: of the source, of the
+	// pages that are absent at the beginning, of the source and of the
 	// destination; nil: none
 	holes    [2][]bool
 	prepared [2]sim.Time
-	begun    sim.Time // the source begins, with touching if it has to
+	begun    sim.Time // when the source begins, including its touching of pages
 	seen     sim.Time
 	before   pagefaultCounts
 	after    pagefaultCounts
 	parts    [partCount]sim.Time
 }
 
-// latency is what the exchange took.
+// latency is the time of the exchange.
 func (x *exchange) latency() sim.Time { return x.prepared[1] - x.prepared[0] + x.seen - x.begun }
 
-// pagefaultCounts are what was counted so far.
+// pagefaultCounts are all counts so far.
 type pagefaultCounts struct {
 	driver                                                                      sim.Time
 	pageIn                                                                      sim.Time
@@ -105,7 +106,7 @@ func (w *faulting) run(ctx context.Context, tracer sim.Tracer, finish func() err
 	return err
 }
 
-// plan draws which pages are absent in which exchange.
+// plan draws the absent pages of each exchange.
 func (w *faulting) plan() {
 	runs := 1
 	f := w.Float("frequency")
@@ -132,7 +133,7 @@ func (w *faulting) plan() {
 	}
 }
 
-// spawn makes the programs: source and destination, or both in one process.
+// spawn starts the programs: source and destination, or both in one process.
 func (w *faulting) spawn() error {
 	way, err := w.makeWay()
 	if err != nil {
@@ -179,11 +180,11 @@ func (w *faulting) spawn() error {
 	})
 }
 
-// ready reserves the buffers of a process, whose pages come when they are
-// touched, and opens its way. Exchanges share the buffer of a side whose pages
-// are there, so that the SMMU knows them. Buffers begin where blocks may, so
-// that one of 16 KiB is one block (P: transfers of up to 16 KB are one block,
-// of 4 pages).
+// ready reserves the buffers of a process and opens its way. The pages of a
+// buffer come when they are touched. Exchanges share the buffer of a side whose
+// pages are present, so that the SMMU knows them. Buffers are aligned to
+// blocks, so that a buffer of 16 KiB is one block (P: transfers of up to 16 KB
+// are one block, of 4 pages).
 func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 	buffer := func(side int, fresh bool) runtime.View {
 		if fresh {
@@ -206,7 +207,7 @@ func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 	return w.way.open(p)
 }
 
-// within is an exchange between buffers of one process.
+// within runs an exchange between buffers of one process.
 func (w *faulting) within(p *runtime.Proc, i int) error {
 	x := &w.exchanges[i]
 	if err := w.forget(p, i, true, true); err != nil {
@@ -226,12 +227,12 @@ func (w *faulting) within(p *runtime.Proc, i int) error {
 	return w.way.end(p, i)
 }
 
-// source is an exchange at the source.
+// source runs the source's part of an exchange.
 func (w *faulting) source(p *runtime.Proc, i int) error {
 	if err := w.way.invited(p, i); err != nil {
 		return err
 	}
-	// now, while nothing is measured at the other end
+	// now, while the other end measures nothing
 	if err := w.forget(p, i, true, false); err != nil {
 		return err
 	}
@@ -242,7 +243,7 @@ func (w *faulting) source(p *runtime.Proc, i int) error {
 	return w.way.end(p, i)
 }
 
-// destination is an exchange at the other end.
+// destination runs the destination's part of an exchange.
 func (w *faulting) destination(p *runtime.Proc, i int) error {
 	x := &w.exchanges[i]
 	if err := w.forget(p, i, false, true); err != nil {
@@ -261,7 +262,7 @@ func (w *faulting) destination(p *runtime.Proc, i int) error {
 	return w.way.settled()
 }
 
-// send touches what the policy says at the source, and posts the data.
+// send prepares the source as the policy requires, and posts the data.
 func (w *faulting) send(p *runtime.Proc, i int) error {
 	x := &w.exchanges[i]
 	var took [2]sim.Time
@@ -306,7 +307,8 @@ func (w *faulting) count(into *pagefaultCounts) {
 	w.way.count(into)
 }
 
-// expected are the bytes that a transfer brings: an absent page of the source is zeros.
+// expected returns the bytes of a transfer. An absent page of the source is
+// zeros.
 func (w *faulting) expected(n int, x *exchange, i int) []byte {
 	b := make([]byte, n)
 	experiment.Pattern(b, w.Seed+uint64(i))
@@ -318,13 +320,14 @@ func (w *faulting) expected(n int, x *exchange, i int) []byte {
 	return b
 }
 
-// fill writes the source's pages that are to be there.
+// fill writes the present pages of the source.
 func (w *faulting) fill(x *exchange, i int) {
 	b := w.expected(x.src.Len(), x, i)
 	each(x.src, x.holes[0], func(v runtime.View, from int) { v.CopyFrom(b[from : from+v.Len()]) })
 }
 
-// lay writes the destination's pages that are to be there: other bytes than will come.
+// lay writes the present pages of the destination, with bytes that differ from
+// the data.
 func (w *faulting) lay(x *exchange) {
 	each(x.dst, x.holes[1], func(v runtime.View, _ int) {
 		b := v.Write()
@@ -334,7 +337,7 @@ func (w *faulting) lay(x *exchange) {
 	})
 }
 
-// each calls f for the ranges of a buffer that are no holes.
+// each calls f for the ranges of a buffer without holes.
 func each(v runtime.View, holes []bool, f func(v runtime.View, from int)) {
 	for from := 0; from < v.Len(); {
 		page := from / pageBytes
@@ -351,9 +354,9 @@ func each(v runtime.View, holes []bool, f func(v runtime.View, from int)) {
 	}
 }
 
-// prepare does what the policy does before a transfer, and notes from when to
-// when. Pages that are there are touched or pinned too: who does it does not
-// know.
+// prepare prepares a buffer before a transfer as the policy requires, and notes
+// the begin and the end. It touches or pins pages that are present, too,
+// because a program does not know which ones are absent.
 func (w *faulting) prepare(p *runtime.Proc, x *exchange, v runtime.View, side string, took []sim.Time) error {
 	took[0] = p.Now()
 	defer func() { took[1] = p.Now() }()
@@ -369,13 +372,14 @@ func (w *faulting) prepare(p *runtime.Proc, x *exchange, v runtime.View, side st
 	return nil
 }
 
-// quiet reports whether an exchange is one before those that are measured.
+// quiet reports whether an exchange comes before the measured ones.
 func (w *faulting) quiet(x *exchange) bool {
 	return len(w.exchanges) > 2 && (x == &w.exchanges[0] || x == &w.exchanges[1])
 }
 
-// touchPages reads and writes a byte of every page. The program has not looked
-// at any for long: each is a line of memory that no cache has.
+// touchPages reads and writes a byte of every page. Each costs a line of
+// memory, because the program has not used the page for long and no cache has
+// it.
 func touchPages(p *runtime.Proc, v runtime.View) {
 	memory := p.Cluster().Profile().Host.MemoryLatency
 	for from := 0; from < v.Len(); from += pageBytes {
@@ -385,7 +389,8 @@ func touchPages(p *runtime.Proc, v runtime.View) {
 	}
 }
 
-// forget gives the buffers of the exchange before i back, in a time that nobody measures.
+// forget gives back the buffers of the exchange before i, outside the measured
+// time.
 func (w *faulting) forget(p *runtime.Proc, i int, source, destination bool) error {
 	if i == 0 {
 		return nil
@@ -402,7 +407,7 @@ func (w *faulting) forget(p *runtime.Proc, i int, source, destination bool) erro
 	return nil
 }
 
-// values are those of the run with the median latency.
+// values are the values of the run with the median latency.
 func (w *faulting) values() (experiment.Values, error) {
 	w.watch.finish()
 	measured := w.exchanges[2:]
@@ -444,7 +449,7 @@ func (w *faulting) values() (experiment.Values, error) {
 	return v, nil
 }
 
-// holes counts the pages of an exchange that were absent.
+// holes counts the absent pages of an exchange.
 func holes(x *exchange) (n int) {
 	for _, side := range x.holes {
 		for _, hole := range side {
@@ -456,7 +461,7 @@ func holes(x *exchange) (n int) {
 	return n
 }
 
-// pagefaultMemory is what a point takes.
+// pagefaultMemory estimates the memory of a point in bytes.
 func pagefaultMemory(p *experiment.Point) int64 {
 	nodes := p.Int("nodes")
 	return p.Footprint(nodes, nodes) + 6*int64(p.Int("size"))

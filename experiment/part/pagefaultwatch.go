@@ -9,26 +9,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// pagefaultWatch makes an account of what goes on while a transfer meets absent
-// pages: categories are pagefaultParts. It looks at the timeline: at what cores
-// do by its name, at messages by their match bits.
+// pagefaultWatch accounts for the time while a transfer meets absent pages, in
+// the categories pagefaultParts. It reads the timeline: the work of cores by
+// its name, and messages by their match bits.
 type pagefaultWatch struct {
 	*breakdown.Account
-	engine bool              // match bits are those of the RDMA engine
+	engine bool              // match bits belong to the RDMA engine
 	labels map[uint64]uint64 // match bits by flow
-	// when flows began whose match bits are not known yet: a block that is
+	// the begin of flows whose match bits are not known yet: a block that is
 	// read, a descriptor
 	early   map[uint64]sim.Time
-	last    map[uint64]sim.Time  // until when they were seen
-	waiting map[waitKey]sim.Time // who waits since when
-	moved   sim.Time             // until when anything of the engine was seen
-	// the end of the firmware's last run that may have begun to send a block
+	last    map[uint64]sim.Time  // when each was last seen
+	waiting map[waitKey]sim.Time // since when each waits
+	moved   sim.Time             // when anything of the engine was last seen
+	// the end of the last run of firmware that may have begun to send a block
 	// again; 0: its cells have begun
 	again sim.Time
 }
 
-// waitKey is who waits for a page: a block, a message of which one looks again,
-// or, at the source of a block, all.
+// waitKey is what waits for a page: a block, a message that looks again, or, at
+// the source of a block, all messages.
 type waitKey struct {
 	slot, flow uint64
 	source     bool
@@ -41,7 +41,7 @@ func newPagefaultWatch(engine bool) *pagefaultWatch {
 	}
 }
 
-// Kinds of lines of a timeline.
+// Kinds of timeline tracks.
 const (
 	lineOther = iota
 	lineCPU
@@ -65,7 +65,7 @@ func (w *pagefaultWatch) Track(t *breakdown.Track) int {
 	return lineOther
 }
 
-// coreWork says which part something is that a core does; partCount: none.
+// coreWork returns the part that a core's work belongs to. partCount: none.
 func coreWork(what string) int {
 	switch what {
 	case "SMMU fault", "interrupt":
@@ -96,7 +96,7 @@ func coreWork(what string) int {
 func (w *pagefaultWatch) Span(t *breakdown.Track, name string, from, to sim.Time, flow uint64, args []sim.Arg) {
 	if t.Kind == lineCPU {
 		part := coreWork(name)
-		// the library's thread (package driver)
+		// by the library's thread (package driver)
 		if name == "put" && len(args) > 0 && strings.HasSuffix(args[0].Text, " page faults") {
 			part = partRequest
 		}
@@ -125,7 +125,7 @@ func (w *pagefaultWatch) Span(t *breakdown.Track, name string, from, to sim.Time
 		w.Chain(flow, partWire, from, to, nil)
 		return
 	}
-	// what was silent until then has waited for it, whoever it was
+	// whatever was silent until now has waited for the time-out
 	if h := rdma.HeaderOf(bits); h.Kind == rdma.KindTimeout {
 		w.Account.Span(partIdle, w.moved, from)
 	}
@@ -133,7 +133,8 @@ func (w *pagefaultWatch) Span(t *breakdown.Track, name string, from, to sim.Time
 	w.message(t.Kind, rdma.HeaderOf(bits), from, to, flow)
 }
 
-// label notes the match bits of a flow, and accounts for what went on before they were known.
+// label notes the match bits of a flow, and accounts for its time before they
+// were known.
 func (w *pagefaultWatch) label(flow, bits uint64) {
 	if _, known := w.labels[flow]; known {
 		return
@@ -150,7 +151,7 @@ func (w *pagefaultWatch) label(flow, bits uint64) {
 	}
 }
 
-// part is what a message of the engine on its way is a part of.
+// part returns the part that the time of an engine's message belongs to.
 func (w *pagefaultWatch) part(h rdma.Header) int {
 	switch h.Kind {
 	case part.KindAskAgain, rdma.KindResume:
@@ -165,7 +166,7 @@ func (w *pagefaultWatch) part(h rdma.Header) int {
 	return partWire
 }
 
-// message accounts for something that a message of the engine does.
+// message accounts for a step of an engine's message.
 func (w *pagefaultWatch) message(line int, h rdma.Header, from, to sim.Time, flow uint64) {
 	part := w.part(h)
 	switch {
@@ -184,7 +185,7 @@ func (w *pagefaultWatch) message(line int, h rdma.Header, from, to sim.Time, flo
 	w.Chain(flow, part, from, to, nil)
 }
 
-// resumed ends the wait of somebody.
+// resumed ends a wait.
 func (w *pagefaultWatch) resumed(k waitKey, at sim.Time) {
 	if since, waits := w.waiting[k]; waits {
 		w.Account.Span(partIdle, since, at)
@@ -192,7 +193,8 @@ func (w *pagefaultWatch) resumed(k waitKey, at sim.Time) {
 	}
 }
 
-// Instant implements breakdown.Observer: at a fault of the SMMU a message begins to wait.
+// Instant implements breakdown.Observer. A message begins to wait at a fault of
+// the SMMU.
 func (w *pagefaultWatch) Instant(t *breakdown.Track, name string, at sim.Time, flow uint64, _ []sim.Arg) {
 	if t.Name != "SMMU" || !strings.HasPrefix(name, "fault") {
 		return
@@ -215,14 +217,15 @@ func (w *pagefaultWatch) Instant(t *breakdown.Track, name string, at sim.Time, f
 	}
 }
 
-// finish accounts for messages whose match bits nobody has said: blocks that firmware has had read.
+// finish accounts for messages whose match bits never appeared: blocks that
+// were read for firmware.
 func (w *pagefaultWatch) finish() {
 	for flow, from := range w.early { //lint:maporder spans may come in any order
 		w.Account.Span(partWire, from, w.last[flow])
 	}
 }
 
-// attribute adds what the parts have of an interval.
+// attribute adds the parts of an interval to times.
 func (w *pagefaultWatch) attribute(times *[partCount]sim.Time, from, to sim.Time) {
 	var all [partCount + 1]sim.Time
 	w.Attribute(all[:], from, to)

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// makeWay makes what carries the data of a policy.
+// makeWay makes the way for the policy.
 func (w *faulting) makeWay() (pagefaultWay, error) {
 	if w.policy == policyNaive {
 		return &putWay{w: w}, nil
@@ -27,9 +27,9 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 	}
 	plan, is := pagefaultPlans[w.policy]
 	if own := w.own[w.policy]; own != nil {
-		plan, is = own(), true // what one remembers it remembers of this run
+		plan, is = own(), true // new for this run, because a policy may remember faults
 	}
-	if !is { // nothing is absent, or the kernel deals with it alone
+	if !is { // nothing is absent, or the kernel alone deals with it
 		e.opener, err = part.LoadEngine(w.c)
 		return e, err
 	}
@@ -42,12 +42,12 @@ var pagefaultPlans = map[string]part.Policy{
 	policyPIO: part.PIO, policyPI4: part.PI4, policyPIA: part.PIA, policyTouchAPage: part.PIO, policyTouchAhead: part.TouchAhead,
 }
 
-// thesisBy is who brings pages with the methods of Psistakis'19 (§3.2.1).
+// thesisBy are the methods of Psistakis'19 (§3.2.1) that bring in pages.
 var thesisBy = map[string]string{policyTouchAPage: byTouch, policyTouchAhead: byKernel}
 
 var pagefaultMethods = map[string]part.Method{byKernel: part.GetUserPages, byTouch: part.Touch, byKernelOnly: part.InKernel}
 
-// engineWay is the RDMA engine with PART, or with what else resolves faults.
+// engineWay is the RDMA engine with PART, or with another resolution of faults.
 type engineWay struct {
 	w       *faulting
 	options rdma.Options
@@ -56,10 +56,10 @@ type engineWay struct {
 		Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 	}
 	pages   [2]*rdma.Page // by node
-	ready   runtime.View  // of the source: which exchange may begin
-	flag    runtime.View  // of the destination: which has arrived
+	ready   runtime.View  // of the source: the number of the exchange that may begin
+	flag    runtime.View  // of the destination: the number of the exchange that has arrived
 	pending *rdma.Pending
-	asked   *rdma.Pending // of the destination: its invitation
+	asked   *rdma.Pending // the destination's invitation
 }
 
 func (e *engineWay) target() int { return e.w.Int("nodes") - 1 }
@@ -103,8 +103,8 @@ func (e *engineWay) arrived(p *runtime.Proc, i int) error {
 	return e.pages[p.Rank()].AwaitNotification(e.flag, uint64(i+1))
 }
 
-// settled waits for the acknowledgement of the invitation: with a fast pool the
-// data may be there before it.
+// settled waits for the acknowledgement of the invitation. With a fast pool the
+// data may arrive earlier.
 func (e *engineWay) settled() error { return e.asked.Wait() }
 
 func (e *engineWay) count(into *pagefaultCounts) {
@@ -126,12 +126,13 @@ func (e *engineWay) count(into *pagefaultCounts) {
 	}
 }
 
-// putWay is a put of Portals: the NIC repeats what memory does not take.
+// putWay is a put of Portals. The NIC repeats writes that memory does not
+// accept.
 type putWay struct {
 	w     *faulting
 	ready *experiment.Entry // of the source
 	data  []*experiment.Entry
-	acked *experiment.Entry // of the source: bytes that the destination has acknowledged
+	acked *experiment.Entry // of the source: counts acknowledged bytes
 	sent  uint64
 }
 

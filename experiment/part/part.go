@@ -2,7 +2,7 @@ package part
 
 import "github.com/spinsim/spinsim/experiment"
 
-// Publication is the publication with the experiments of this package, one in each file.
+// Publication has the experiments of this package, one in each file.
 var Publication = &experiment.Publication{
 	Name: "part", Title: "PART: page faults of RDMA in the ExaNeSt prototype (PART'22, Psistakis'19)", Sources: []string{"PART'22", "Psistakis'19"}, Minutes: 1,
 	Experiments: []*experiment.Experiment{

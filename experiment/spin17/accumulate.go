@@ -40,7 +40,7 @@ target array is complete.
 	Roles: []experiment.Role{{
 		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
 	}},
-	// factors, array, product, copy, the message under way
+	// factors, array, product, copy, and the message under way
 	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) },
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,
@@ -99,7 +99,7 @@ func (w bench) accumulateTarget(p *runtime.Proc) error {
 		multiply(array.WriteFrom(temporary))
 		p.Stream(2*int64(w.Bytes), int64(w.Bytes))
 	} else {
-		in, err := w.Handlers.Install(p, nil) // its buffers are as the library says
+		in, err := w.Handlers.Install(p, nil) // with the library's own buffers
 		if err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func numbers(b []byte, seed uint64) {
 }
 
 // multiply replaces a by the element-wise product of a and b. The conversions
-// keep the compiler from fusing operations, which would round differently from
-// WebAssembly.
+// keep the compiler from fusing operations, because these would round
+// differently from WebAssembly.
 func multiply(a, b []byte) {
 	at := func(s []byte, i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(s[i:])) }
 	for i := 0; i+handler.ElementSize <= len(a); i += handler.ElementSize {

@@ -23,11 +23,11 @@ func accumulated(t *testing.T, costs, mode string, bytes int) *experiment.Result
 }
 
 // RATIONALE.md, "Why does a handler cost what it costs?": an element of the
-// accumulate loop takes 6 cycles by the table of the profile and 20 by the
-// scalar one, which executes its 20 instructions one by one: 4 loads, 4
+// accumulate loop takes 6 cycles with the profile's table and 20 with the
+// scalar table. That one executes 20 instructions one by one: 4 loads, 4
 // products, 2 sums, 2 stores, and 8 for addresses, the counter and the branch.
-// The Cortex-A15 fetches three a cycle, and two of the addresses are part of
-// loads and stores: (20 - 2) / 3 = 6. That decides who wins.
+// The Cortex-A15 fetches three in a cycle, and two of the addresses are part of
+// loads and stores: (20 - 2) / 3 = 6. The table decides who wins.
 func TestAccumulateByCostTable(t *testing.T) {
 	const elements = 128 // in 2 KiB
 	for costs, want := range map[string]struct {

@@ -28,8 +28,8 @@ at which the last rank's host has seen the whole message in its memory.
 		experiment.SizeAxis("8,64KiB"),
 	},
 	Run: experiment.Benchmark(runBcast),
-	// Every rank has a buffer; in the last round half of them are being sent
-	// to. The root has the message once more.
+	// Every rank has a buffer. In the last round half of them are under way.
+	// The root has the message once more.
 	Memory: func(p *experiment.Point) int64 {
 		return experiment.BenchMemory(p, p.Int("ranks")) + experiment.MessageMemory(p, 1.5*float64(p.Int("ranks"))+1)
 	},
@@ -47,7 +47,7 @@ at which the last rank's host has seen the whole message in its memory.
 	Notes:       []string{experiment.Compared},
 }
 
-// treeFields are what handlers of a broadcast must be told: whom to forward to, and how.
+// treeFields are the fields of the handlers' state for a broadcast.
 var treeFields = []string{"match_bits", "pt", "rank", "ranks", "root"}
 
 func runBcast(b *experiment.Bench) error {
@@ -97,7 +97,8 @@ func (w bench) bcastRank(p *runtime.Proc, message []byte) error {
 	return nil
 }
 
-// bcastEntry makes a rank ready to receive and, where the NIC does it, to forward.
+// bcastEntry makes a rank ready to receive, and to forward if the NIC does
+// that.
 func (w bench) bcastEntry(p *runtime.Proc, tree *handler.State, buffer runtime.View) (*experiment.Entry, error) {
 	ni := p.NI()
 	var in *handlers.Installed
@@ -128,7 +129,7 @@ func (w bench) bcastEntry(p *runtime.Proc, tree *handler.State, buffer runtime.V
 	return arrived, nil
 }
 
-// bcastPuts lets the host post the puts to all children of its rank.
+// bcastPuts has the host post the puts to all children of its rank.
 func (w bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.View) error {
 	ni := p.NI()
 	size := uint64(w.Bytes)
@@ -144,9 +145,9 @@ func (w bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.Vi
 	return nil
 }
 
-// publishedBcast are the gains that sPIN'17 §4.4.3 gives for the integrated NIC
-// at 1,024 processes. The text names no size; it cannot be 8 B, where even a
-// handler without cost would not give the two numbers together.
+// publishedBcast are the gains in sPIN'17 §4.4.3 for the integrated NIC and
+// 1,024 processes. The text gives no size. It cannot be 8 B: even a handler
+// without cost would not give both numbers.
 func publishedBcast() (list []report.Published) {
 	for _, profile := range []string{"spin-int", "spin-int-sc17"} {
 		for _, p := range []struct {

@@ -40,7 +40,7 @@ the time from the first thing that the source does for it to the moment at which
 	Relative:  experiment.AgainstModes(experiment.ModeRDMA),
 	Published: publishedDatatype(),
 	Modules:   datatypeModules,
-	// packed twice, two vectors with gaps, the message under way
+	// packed twice, two vectors with gaps, and the message under way
 	Memory:   func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 8) },
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
@@ -84,7 +84,7 @@ func datatypeModes() []string {
 }
 
 // hasDatatype leaves out entries that are longer than the device allows, and
-// strategies where nothing is unpacked.
+// strategies where no data is unpacked.
 func hasDatatype(p *experiment.Point) (bool, error) {
 	size, block := p.Int("size"), p.Int("block")
 	if size == 0 || size%block != 0 {
@@ -112,7 +112,8 @@ func runDatatype(w *experiment.Bench) error {
 	return (&vectors{Bench: w, of: vector, lines: vectorLines(w.Profile.Host.LineBytes, int64(w.Bytes), int64(block))}).run()
 }
 
-// run has the processes send the message, with bytes apart where --side says.
+// run sends the message. With --side, one end may have packed bytes instead of
+// vectors.
 func (v *vectors) run() error {
 	v.stream, v.sends, v.receives = make([]byte, v.Bytes), v.Text("side") != typeDestination, v.Text("side") != typeSource
 	v.Finish = v.costs
@@ -126,22 +127,23 @@ func (v *vectors) run() error {
 	return v.Spawn(0, "source", v.source)
 }
 
-// packedByte is what packed bytes are elements of.
+// packedByte is the element type of packed bytes.
 var packedByte = mpi.Byte
 
-// vectors is a measurement of datatype, or of another type.
+// vectors is a running measurement of datatype, or of another type.
 type vectors struct {
 	*experiment.Bench
 	of              *mpi.Type
-	lines           int64 // bytes of the cache lines that a core goes to
+	lines           int64 // bytes of the cache lines that a core touches
 	stream          []byte
-	sends, receives bool // the vector is that of the source, of the target
+	sends, receives bool // the source has the vector, the target has it
 }
 
-// strategies are those of handlers that have not chosen themselves.
+// strategies are the strategies of modes that do not leave the choice to the
+// loader.
 var strategies = map[string]uint32{modeSpinGeneral: datatype.General, modeSpinRead: datatype.ReadOnly, modeSpinOn: datatype.Progressing}
 
-// alloc is memory for the vector, or for the packed bytes.
+// alloc allocates memory for the vector, or for the packed bytes.
 func (v *vectors) alloc(p *runtime.Proc, vector bool) runtime.View {
 	if first, n := v.of.TrueExtent(); vector {
 		return p.Alloc(int(first + n))
@@ -178,7 +180,7 @@ func (v *vectors) source(p *runtime.Proc) error {
 	return v.pack(p, memory)
 }
 
-// put sends all of a descriptor.
+// put sends the memory of a descriptor.
 func (v *vectors) put(p *runtime.Proc, d *portals.MD) error {
 	md, err := p.NI().Objects().MDBind(d)
 	if err != nil {
@@ -187,11 +189,11 @@ func (v *vectors) put(p *runtime.Proc, d *portals.MD) error {
 	return p.NI().Put(portals.Put{MD: md, Length: uint64(v.Bytes), Target: experiment.Peer(1), PT: experiment.RequestPT, MatchBits: experiment.RequestBits})
 }
 
-// packBatch is how many packets a worker packs before it lets others in: with
-// blocks of a byte more would take hpu.max_cycles.
+// packBatch is how many packets a worker packs before it lets others run. With
+// blocks of a byte, more packets would take longer than hpu.max_cycles.
 const packBatch = 1
 
-// packer is the type as handlers that pack take it.
+// packer compiles the type for handlers that pack.
 func (v *vectors) packer() (*datatype.Program, error) {
 	workers := v.Profile.HPU.Cores * v.Profile.HPU.Contexts
 	return datatype.CompileSend(v.of, 1, datatype.Send{
@@ -200,7 +202,7 @@ func (v *vectors) packer() (*datatype.Program, error) {
 	}, v.Profile.HPU.MaxHPUMemory)
 }
 
-// unpacker is the type as handlers that unpack take it.
+// unpacker compiles the type for handlers that unpack.
 func (v *vectors) unpacker() (*datatype.Program, error) {
 	o := datatype.Options{Packet: int(v.Profile.Fabric.MTU), Memory: v.Profile.HPU.MaxHPUMemory, Pieces: v.sends}
 	if s, given := strategies[v.Mode]; given {
@@ -239,7 +241,7 @@ func (v *vectors) install(p *runtime.Proc, program *datatype.Program, o handlers
 	return m.Install(p, o)
 }
 
-// list is a vector for each block.
+// list returns an I/O vector for each block.
 func (v *vectors) list(memory runtime.View) (list []portals.IOVec, err error) {
 	err = v.of.Runs(1, 0, v.of.Size(), func(at, n int64) {
 		list = append(list, portals.IOVec{Base: memory.Addr() + uint64(at), Length: uint64(n)})
@@ -276,7 +278,7 @@ func (v *vectors) target(p *runtime.Proc) error {
 	return v.compare(memory)
 }
 
-// entry is the target's.
+// entry appends the target's entry.
 func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*experiment.Entry, error) {
 	switch {
 	case !v.receives || v.Mode == experiment.ModeRDMA:
@@ -300,8 +302,8 @@ func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*experiment.Entry
 	return experiment.AppendEntry(p.NI(), experiment.RequestPT, experiment.RequestBits, memory, installed)
 }
 
-// vectorLines is what a core writes of blocks at twice their length: the lines
-// of its cache that have some of them.
+// vectorLines is how many bytes a core writes for blocks at twice their length:
+// whole cache lines that have a part of a block.
 func vectorLines(lineBytes int, size, block int64) int64 {
 	line := int64(lineBytes)
 	if 2*block <= line {
@@ -310,7 +312,7 @@ func vectorLines(lineBytes int, size, block int64) int64 {
 	return size / block * ((block + line - 1) / line * line)
 }
 
-// vectorEntry is receive with a list of vectors.
+// vectorEntry appends an entry with a list of I/O vectors.
 func (v *vectors) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*experiment.Entry, error) {
 	ni := p.NI()
 	ct, err := ni.Objects().CTAlloc()
@@ -327,8 +329,8 @@ func (v *vectors) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*experimen
 	return &experiment.Entry{NI: ni, CT: ct}, err
 }
 
-// publishedDatatype are the two numbers of sPIN'17 §5.2, which says of no block
-// that they are for it.
+// publishedDatatype are the two numbers of sPIN'17 §5.2, which does not give
+// their block size.
 func publishedDatatype() (list []report.Published) {
 	for _, p := range []struct {
 		mode  string

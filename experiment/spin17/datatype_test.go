@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// throughputOf is what a mode reaches with blocks of a length, GiB/s.
+// throughputOf is the throughput of a mode with blocks of a length, in GiB/s.
 func throughputOf(t *testing.T, device, mode string, block int, set ...string) float64 {
 	p, err := profile.Load(device, set...)
 	require.NoError(t, err)
@@ -21,9 +21,9 @@ func throughputOf(t *testing.T, device, mode string, block int, set ...string) f
 	return r.Float("throughput")
 }
 
-// Handlers unpack within 5% of the line rate, 400 Gb/s, from 256 B blocks on,
-// whatever their strategy; a core with what sPIN'17 measured, which set
-// host.core_bandwidth.
+// With any strategy, handlers unpack within 5% of the line rate, 400 Gb/s, for
+// blocks from 256 B on. A core reaches the throughput in sPIN'17, for which
+// host.core_bandwidth was set.
 func TestUnpackingIsNearLineRate(t *testing.T) {
 	const line = 50e9 / (1 << 30)
 	for _, device := range []string{"spin-int", "spin-dis"} {
@@ -38,15 +38,16 @@ func TestUnpackingIsNearLineRate(t *testing.T) {
 	require.InDelta(t, 8.7, throughputOf(t, "spin-int", experiment.ModeRDMA, 4096), 0.01)
 }
 
-// With fewer HPUs than line rate needs, throughput is what they manage: half of them half of it.
+// With fewer HPUs than line rate needs, throughput is proportional: half as
+// many HPUs give half of it.
 func TestUnpackingByFewHPUs(t *testing.T) {
 	one := throughputOf(t, "spin-int", experiment.ModeSpin, 16, "hpu.cores=1")
 	require.InEpsilon(t, 2*one, throughputOf(t, "spin-int", experiment.ModeSpin, 16, "hpu.cores=2"), 0.02)
 	require.InEpsilon(t, 4*one, throughputOf(t, "spin-int", experiment.ModeSpin, 16), 0.02)
 }
 
-// Packing and doing both are at line rate from 512 B on; a read needs two
-// crossings of the bus, so below it takes longer than unpacking.
+// Packing, and packing with unpacking, are at line rate from 512 B on. A read
+// crosses the bus twice, so smaller blocks take longer than unpacking.
 func TestPackingIsNearLineRate(t *testing.T) {
 	const line = 50e9 / (1 << 30)
 	p, err := profile.Load("spin-int")

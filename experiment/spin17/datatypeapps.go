@@ -56,7 +56,7 @@ order of the type; each cache line that it comes to is read and written whole.
 }
 
 // hasApplication leaves out inputs that an application does not have, entries
-// that are too long, and strategies where nothing is unpacked.
+// that are too long, and strategies where no data is unpacked.
 func hasApplication(p *experiment.Point) (bool, error) {
 	a, err := ddtbench.Find(p.Text("app"))
 	if err != nil || p.Int("input") > len(a.Inputs) {
@@ -76,7 +76,7 @@ func hasApplication(p *experiment.Point) (bool, error) {
 	return blocks <= int64(p.Profile.Limits.MaxIOVecs), err
 }
 
-// applicationType is the type of a point; its lists are shuffled by the seed.
+// applicationType is the type of a point. The seed shuffles its lists.
 func applicationType(p *experiment.Point) (*mpi.Type, error) {
 	a, err := ddtbench.Find(p.Text("app"))
 	if err != nil {
@@ -85,7 +85,7 @@ func applicationType(p *experiment.Point) (*mpi.Type, error) {
 	return a.Inputs[p.Int("input")-1].Type(p.Seed)
 }
 
-// reach is how many bytes of memory an element takes from displacement 0 on.
+// reach is how many bytes of memory an element needs from displacement 0 on.
 func reach(t *mpi.Type) int64 {
 	first, n := t.TrueExtent()
 	return first + n
@@ -109,11 +109,11 @@ func runApplicationType(w *experiment.Bench) error {
 	return (&vectors{Bench: w, of: t, lines: lines * int64(w.Profile.Host.LineBytes)}).run()
 }
 
-// publishedSpeedup is what SC'19 says of its applications, in the abstract: up
-// to so many times the throughput of unpacking by the host.
+// publishedSpeedup is from the abstract of SC'19: up to 10 times the throughput
+// of unpacking on the host.
 const publishedSpeedup = 10.0
 
-// applicationOf is what was sent, for people.
+// applicationOf names the data of a point, for people.
 func applicationOf(r *experiment.Result) string {
 	name := r.Point.Text("app")
 	if input := r.Point.Int("input"); input > 1 {
@@ -122,8 +122,8 @@ func applicationOf(r *experiment.Result) string {
 	return name
 }
 
-// applicationAnswer says how the loader has chosen, and how the largest speedup
-// is beside the published one.
+// applicationAnswer describes the choice of the loader, and compares the
+// largest speedup with the published one.
 func applicationAnswer(results []*experiment.Result) (lines []string) {
 	type where struct {
 		profile, side, app string

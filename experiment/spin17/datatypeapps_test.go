@@ -25,11 +25,10 @@ func applied(t *testing.T, device string, values experiment.Values, set ...strin
 	return r
 }
 
-// The loader's model is what handlers take: within 12% for each strategy that
-// looks places up or has checkpoints, and vector; it orders any two whose
-// measurements are 3% apart as they are, and what it chooses is at most 3%
-// above the best. Progressing, of which the model has the worst case, is never
-// better.
+// The loader's model predicts the time of handlers: within 12% for vector and
+// for each strategy that looks places up or has checkpoints. It puts any two
+// that are 3% apart in the right order, and its choice is at most 3% above the
+// best. The model has the worst case of progressing, which is never better.
 func TestCostModel(t *testing.T) {
 	worst := 0.0
 	for _, a := range ddtbench.All() {
@@ -69,7 +68,8 @@ func TestCostModel(t *testing.T) {
 	t.Logf("largest deviation of the model %.1f%%", 100*worst)
 }
 
-// With too little memory the loader takes what fits, and says so.
+// With too little memory the loader takes a strategy that fits, and gives the
+// reason.
 func TestCostModelHasRoom(t *testing.T) {
 	v, err := mpi.Vector(1000, 1, 2, mpi.Int64)
 	require.NoError(t, err)
@@ -98,9 +98,8 @@ func TestCostModelHasRoom(t *testing.T) {
 	}
 }
 
-// What stands above the table says for each row that is behind the line rate by
-// how much, and what Little's law says: with messages that are long enough that
-// is what is measured.
+// The caveats name each row below line rate, by how much, and Little's law.
+// With messages that are long enough, the measurement equals Little's law.
 func TestBehindLineRate(t *testing.T) {
 	r := applied(t, "spin-int", experiment.Values{"app": "NAS_MG_x", "mode": experiment.ModeSpin, "input": 2})
 	require.InEpsilon(t, r.Float("littles_law_share"), r.Float("line_share"), 0.05)
@@ -127,13 +126,13 @@ func TestBehindLineRate(t *testing.T) {
 	require.Len(t, lines, 2)
 	require.Regexp(t, `^spin-int, 65536 B in blocks of 16 B: vector: 3302 cycles a packet in 200 B of HPU memory; general: \d+ in 200 B; read-only: `, lines[0])
 	require.Contains(t, lines[1], "spin-int, 65536 B in blocks of 4096 B: vector: 114")
-	// Twice the HPUs, twice the share.
+	// With twice the HPUs the share doubles.
 	eight := applied(t, "spin-int", experiment.Values{"app": "NAS_MG_x", "mode": experiment.ModeSpin, "input": 2}, "hpu.cores=8")
 	require.InEpsilon(t, 2*r.Float("line_share"), eight.Float("line_share"), 0.1)
 }
 
-// Applications have as many inputs as the suite; there is no iovec of more
-// elements than the device takes.
+// Applications have as many inputs as the suite. An iovec never has more
+// elements than the device allows.
 func TestApplicationPoints(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -162,9 +161,9 @@ func TestApplicationPoints(t *testing.T) {
 	require.ErrorContains(t, err, "strategy read-only: the type does not fit into HPU memory")
 }
 
-// Elements at irregular places, each an entry of a table and a DMA operation of
-// 4 to 24 B, are unpacked faster than by a core, which goes to a cache line for
-// each.
+// Handlers unpack elements at irregular places faster than a core. For each
+// element the handlers read a table entry and post a DMA operation of 4 to 24
+// B, but the core touches a cache line.
 func TestHandlersUnpackTables(t *testing.T) {
 	for app, least := range map[string]float64{"LAMMPS_full": 1.7, "SPECFEM3D_oc": 1.2, "SPECFEM3D_cm": 1.9} {
 		core, handlers := applied(t, "spin-int", experiment.Values{"app": app, "mode": experiment.ModeRDMA}), applied(t, "spin-int", experiment.Values{"app": app, "mode": experiment.ModeSpin})

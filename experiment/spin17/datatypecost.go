@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// datatypeColumns are what experiments with datatypes measure, and what the
-// loader's model says of it.
+// datatypeColumns are the measured columns of experiments with datatypes, and
+// the predictions of the loader's model.
 func datatypeColumns() []report.Column {
 	return append([]report.Column{
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the message by latency"},
@@ -24,17 +24,17 @@ func datatypeColumns() []report.Column {
 	}, experiment.LineColumns()...)
 }
 
-// costed keeps what the model says of the strategy that unpacks.
+// costed sets the model's values for the strategy that unpacks.
 func (v *vectors) costed(p *datatype.Program) {
 	c := p.Costs[p.State.Strategy]
 	v.More["strategy"], v.More["why"], v.More["hpu_memory"] = datatype.StrategyNames[c.Strategy], p.Why, c.Memory
 	if v.sends {
-		return // handlers that pack are counted with those that unpack, and packets are messages
+		return // counts mix handlers that pack and unpack, and packets are messages
 	}
 	v.More["cycles_predicted"] = c.Cycles
 }
 
-// costs sets what was measured beside the model, when the run is over.
+// costs sets the measured values beside the model, after the run.
 func (v *vectors) costs() error {
 	for _, c := range datatypeColumns() {
 		if _, given := v.More[c.Name]; !given {
@@ -53,9 +53,9 @@ func (v *vectors) costs() error {
 	return nil
 }
 
-// behindLineRate says of each row of handlers that did not keep up with packets
-// by how much, and what Little's law says. Messages of no more packets than
-// HPUs are none: each finds one that has nothing to do.
+// behindLineRate describes each row where handlers did not keep up with line
+// rate: by how much, and Little's law. It leaves out messages with no more
+// packets than HPUs, because each packet finds an idle HPU.
 func behindLineRate(results []*experiment.Result) (lines []string) {
 	for _, r := range results {
 		needed, given := r.Values["hpus_needed"].(float64)
@@ -75,8 +75,8 @@ func behindLineRate(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// fitsHPUs is an error if handlers cannot pack or unpack an element of a type
-// on the device of a point, as its mode wants it.
+// fitsHPUs returns an error if handlers cannot pack or unpack an element of a
+// type on the device of a point, in the mode of the point.
 func fitsHPUs(p *experiment.Point, t *mpi.Type) error {
 	if _, called := mpiForms[p.Text("mode")]; called || p.Text("mode") == experiment.ModeRDMA {
 		return nil
@@ -95,7 +95,8 @@ func fitsHPUs(p *experiment.Point, t *mpi.Type) error {
 	return nil
 }
 
-// loaderAnswer says how the loader has chosen for vectors: for the shortest and the longest blocks.
+// loaderAnswer describes the choice of the loader for the shortest and longest
+// blocks.
 func loaderAnswer(results []*experiment.Result) (lines []string) {
 	type ends struct{ short, long *experiment.Result }
 	of := map[string]*ends{}

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Modes that are MPI's calls, and who matches in each.
+// Modes that call MPI, and the matching in each.
 const (
 	modeMPIHost    = "mpi-host"
 	modeMPIOffload = "mpi-offload"
@@ -15,8 +15,8 @@ const (
 
 var mpiForms = map[string]mpi.Matching{modeMPIHost: mpi.Host, modeMPIOffload: mpi.Offload}
 
-// called is a measurement by MPI's calls. Each rank has its own field, and what
-// they come to is computed when the run is over.
+// called is a measurement with MPI's calls. Each rank sets its own field; the
+// result is computed after the run.
 type called struct {
 	*vectors
 	began, ended sim.Time
@@ -36,7 +36,7 @@ func (v *vectors) runMPI(form mpi.Matching) error {
 	return world.Spawn(1, m.receive)
 }
 
-// elements are those of a rank, in memory of their own: the vector, or its packed bytes.
+// elements allocates a rank's data: the vector if apart, else its packed bytes.
 func (m *called) elements(r *mpi.Rank, apart bool) (mpi.Typed, error) {
 	t := mpi.Typed{Count: 1, Type: m.of}
 	n := int(reach(m.of))
@@ -78,13 +78,13 @@ func (m *called) finished() error {
 	return m.costs()
 }
 
-// took keeps how long the message took.
+// took sets the latency and the throughput.
 func (v *vectors) took(latency sim.Time) {
 	v.Latency = latency
 	v.More["throughput"] = float64(v.Bytes) / (1 << 30) * float64(sim.Second) / float64(latency)
 }
 
-// compare holds what arrived against what was sent.
+// compare compares the received data with the sent data.
 func (v *vectors) compare(memory runtime.View) error {
 	want := v.stream
 	if v.receives {

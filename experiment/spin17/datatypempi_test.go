@@ -11,10 +11,9 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// MPI's calls reach what the device does: an eager message is unpacked as fast
-// as by an entry of one's own, by cores and by handlers; a large one that goes
-// through the NIC twice is at more than twice the rate of a core, which has
-// nothing to do with it.
+// MPI's calls are as fast as the device. Cores and handlers unpack an eager
+// message as fast as with the program's own entry. A large message goes through
+// the NIC twice, at more than twice the rate of a core, which does nothing.
 func TestMPIUnpacks(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)

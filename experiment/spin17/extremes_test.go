@@ -16,15 +16,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// extreme is a field of a profile with the least and the most value that the
-// profile may have there.
+// extreme is a field of a profile with the smallest and the largest value that
+// is valid there.
 type extreme struct {
 	path  string
 	field func(p *profile.Profile) reflect.Value
 	ends  []reflect.Value
 }
 
-// extremesOf finds the ends of every field by asking Validate.
+// extremesOf finds the extremes of every field with Validate.
 func extremesOf(t *testing.T, base *profile.Profile) (all []extreme) {
 	var walk func(typ reflect.Type, path string, at func(p *profile.Profile) reflect.Value)
 	walk = func(typ reflect.Type, path string, at func(p *profile.Profile) reflect.Value) {
@@ -56,7 +56,8 @@ func extremesOf(t *testing.T, base *profile.Profile) (all []extreme) {
 	return all
 }
 
-// ends searches the least and the most valid number of a field, the others being as they are.
+// ends finds the smallest and the largest valid number of a field. The other
+// fields keep their values.
 func ends(base *profile.Profile, get func(*profile.Profile) reflect.Value) []reflect.Value {
 	valid := func(v int64) bool {
 		p := *base
@@ -77,7 +78,7 @@ func ends(base *profile.Profile, get func(*profile.Profile) reflect.Value) []ref
 			}
 			if valid(mid) {
 				good = mid
-			} else if valid(mid&^1) && mid&^1 != good { // even numbers only, as a switch's ports
+			} else if valid(mid&^1) && mid&^1 != good { // even numbers only, for example switch ports
 				good = mid &^ 1
 			} else {
 				bad = mid
@@ -93,14 +94,13 @@ func ends(base *profile.Profile, get func(*profile.Profile) reflect.Value) []ref
 	return list
 }
 
-// memoryOf is what the HPUs' contexts of a profile need, bytes.
+// memoryOf is how many bytes the contexts of a profile's HPUs need.
 func memoryOf(p *profile.Profile) int64 {
 	return int64(p.HPU.Cores) * int64(p.HPU.Contexts) * int64(p.HPU.StackBytes+int(p.Fabric.MTU)+256)
 }
 
-// Whatever a profile may say: a run ends, with a time that contains what it
-// must contain, or with an error that says why not; it never panics, and no sum
-// of times wraps around.
+// With any valid profile a run ends, with a plausible time or with an error
+// that gives the reason. It never panics, and no sum of times wraps around.
 func TestProfilesAtTheirExtremes(t *testing.T) {
 	base, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestProfilesAtTheirExtremes(t *testing.T) {
 			changed += fmt.Sprintf("%s=%v ", x.path, v)
 		}
 		if p.Validate() != nil || memoryOf(&p) > 1<<26 {
-			return // ends that exclude each other, or more memory than a test should have
+			return // extremes that exclude each other, or too much memory for a test
 		}
 		e := rapid.SampledFrom([]*experiment.Experiment{pingpong, accumulate, bcast}).Draw(t, "experiment")
 		values := experiment.Values{
@@ -128,7 +128,7 @@ func TestProfilesAtTheirExtremes(t *testing.T) {
 		}
 		point, err := e.At(&p, values)
 		if err != nil {
-			require.ErrorContains(t, err, "fabric.mtu") // not a multiple of what accumulate adds
+			require.ErrorContains(t, err, "fabric.mtu") // no multiple of accumulate's elements
 			return
 		}
 		r, err := e.Measure(context.Background(), point)
@@ -137,7 +137,7 @@ func TestProfilesAtTheirExtremes(t *testing.T) {
 			return
 		}
 		finished[e.Name]++
-		// of half a round trip, both ways at once
+		// of half a round trip, in both directions at once
 		least := p.Fabric.Wire + p.Fabric.Rate.Time(int64(point.Int("size")))/2
 		require.GreaterOrEqual(t, r.Time("latency"), least, changed)
 		require.LessOrEqual(t, r.Time("latency"), sim.Horizon, changed)

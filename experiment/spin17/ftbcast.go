@@ -34,7 +34,8 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	},
 	Points: hasFTBcast,
 	Run:    runFTBcast,
-	// Each rank has a buffer; in mode graph one for each neighbour, in mode detector for each attempt.
+	// Each rank has a buffer; in mode graph one for each neighbour, in mode
+	// detector one for each attempt.
 	Memory: func(p *experiment.Point) int64 {
 		copies := 2
 		if p.Text("mode") == modeDetector {
@@ -63,13 +64,13 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	Notes:   []string{experiment.Compared, "The time-out of detectors is the user's to choose: MPI libraries have milliseconds to seconds."},
 }
 
-// Ways of ftbcast, beside rdma and spin.
+// Values of the axis mode besides rdma and spin.
 const (
 	modeDetector = "detector"
 	modeGraph    = "graph"
 )
 
-// hasFTBcast leaves out what nobody promises.
+// hasFTBcast leaves out points for which no mode promises a result.
 func hasFTBcast(p *experiment.Point) (bool, error) {
 	failed := p.Int("failed")
 	if reliable := p.Profile.Transport.Kind; failed > 0 && reliable == "reliable" {
@@ -108,16 +109,16 @@ func runFTBcast(ctx context.Context, p *experiment.Point) (experiment.Values, er
 	})
 }
 
-// failing is a broadcast among nodes some of which have failed.
+// failing is a broadcast among nodes of which some have failed.
 type failing struct {
 	*experiment.Bench
 	message   []byte
 	down, has []bool // by rank
-	suspected []int  // what the root believes to be down
+	suspected []int  // ranks that the root takes for failed
 	library   *ftbcast.Loaded
 }
 
-// fail draws the nodes that are down, on a profile of the point's own.
+// fail draws the nodes that are down, in a copy of the profile.
 func (f *failing) fail(n int) {
 	one := *f.Profile
 	one.Fabric.Faults.Down = append([]fabric.Down(nil), one.Fabric.Faults.Down...)
@@ -143,7 +144,7 @@ func (f *failing) arrived(p *runtime.Proc, memory runtime.View) error {
 	return experiment.SameBytes(fmt.Sprintf("rank %d", p.Rank()), memory.Read(), f.message)
 }
 
-// finish looks whether everybody has the message.
+// finish checks that every rank that is up has the message.
 func (f *failing) finish() error {
 	f.AtLineRate(f.Cluster, f.More, nil)
 	for _, rank := range f.suspected {

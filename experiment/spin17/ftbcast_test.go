@@ -24,7 +24,8 @@ func measureFTBcast(t require.TestingT, device string, seed uint64, v experiment
 	return r
 }
 
-// Every rank that is up has the message, in every mode, whoever has failed: Run looks at that.
+// In every mode and with any failures, every rank that is up gets the message.
+// Run checks it.
 func TestFTBcastArrives(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ranks := rapid.IntRange(2, 40).Draw(r, "ranks")
@@ -41,8 +42,8 @@ func TestFTBcastArrives(t *testing.T) {
 	})
 }
 
-// Without failures a detector is the tree of compare bcast with a word to the
-// root behind it; with one it costs the time-out.
+// Without failures, a detector is the tree of bcast, followed by a word to the
+// root. A failure costs the time-out.
 func TestFTBcastDetector(t *testing.T) {
 	v := experiment.Values{"ranks": 16, "size": 4096}
 	at := func(mode string, failed int, timeout sim.Time) *experiment.Result {
@@ -57,8 +58,9 @@ func TestFTBcastDetector(t *testing.T) {
 	require.Equal(t, long-short, slow.Time("known")-quick.Time("known"))
 }
 
-// What handlers save: each rank's memory takes every byte once, and is read
-// once for each neighbour that is no child; the root's likewise.
+// Handlers save memory accesses. Each rank's memory gets every byte once, and
+// is read once for each neighbour that is no child. The same holds for the
+// root.
 func TestFTBcastMemory(t *testing.T) {
 	const ranks, size = 16, 4 * 4096
 	reads := 1 // by the root, which sends to itself

@@ -13,10 +13,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// spawnGraph starts a rank whose host passes what comes first on to all
-// neighbours. The entry of the user's memory is the first in the list, so that
-// the first copy is that which needs no copying; the others come to host
-// memory, too.
+// spawnGraph starts a rank whose host forwards the first copy to all
+// neighbours. The entry of the user's memory is first in the list, so the first
+// copy needs no copying. The others arrive in host memory, too.
 func (f *failing) spawnGraph(rank int) error {
 	list, _ := graph.NeighboursOf(uint32(rank), 0, uint32(f.Ranks))
 	pass := func(p *runtime.Proc, md portals.Handle, from uint32) error {
@@ -69,7 +68,8 @@ func (f *failing) spawnGraph(rank int) error {
 	})
 }
 
-// graphEntries are an entry for each copy that may come, the user's memory first.
+// graphEntries appends an entry for each copy that may come, the user's memory
+// first.
 func (f *failing) graphEntries(p *runtime.Proc) (eq portals.Handle, memory runtime.View, err error) {
 	ni := p.NI()
 	copies := len(graph.Graph(uint32(f.Ranks)))
@@ -95,27 +95,28 @@ func (f *failing) graphEntries(p *runtime.Proc) (eq portals.Handle, memory runti
 	return eq, memory, nil
 }
 
-// Messages of detectors, by their match bits; the header data have the attempt,
-// and behind it how many ranks have failed, or which.
+// Match bits of the messages of detectors. The header data are the attempt, and
+// behind it a number: how many ranks have failed, or which one.
 const (
-	// the message, behind it 4 B for each rank that has failed; each attempt
-	// has a place of its own
+	// the message, and behind it 4 B for each failed rank; each attempt has its
+	// own place
 	detectorData = experiment.RequestBits
 	detectorDone = experiment.RequestBits + 1
 	detectorNak  = experiment.RequestBits + 2
 )
 
-// detector is a rank of a broadcast that is begun anew when somebody finds that a rank has failed.
+// detector is a rank of a broadcast that starts again when a rank is found to
+// have failed.
 type detector struct {
 	*failing
 	p        *runtime.Proc
 	eq, md   portals.Handle
 	memory   runtime.View
 	attempt  uint32
-	failed   []int // as the root has said, sorted
+	failed   []int // from the root, sorted
 	parent   int
-	waiting  map[int]sim.Time // children whose NICs have not acknowledged, and until when they may
-	unheard  int              // children of which not all below have the message
+	waiting  map[int]sim.Time // children whose NICs have not acknowledged, with their deadlines
+	unheard  int              // children whose subtrees do not all have the message
 	finished bool
 }
 
@@ -162,26 +163,27 @@ func (d *detector) open() (err error) {
 	return nil
 }
 
-// attempts is how many there can be: before each but the first somebody has
-// been found that has failed.
+// attempts is the maximum number of attempts. Before each, except the first, a
+// rank was found that has failed.
 func (d *detector) attempts() int { return d.Int("failed") + 1 }
 
-// place is the memory of an attempt, bytes.
+// place is the memory of an attempt in bytes.
 func (d *detector) place() int { return d.Bytes + 4*d.Int("failed") }
 
-// at is the place of the attempt, of which the message and a list of so many ranks are used.
+// at returns the place of the message of this attempt and its list of ranks.
 func (d *detector) at(ranks int) (from, to int) {
 	from = int(d.attempt-1) * d.place()
 	return from, from + d.Bytes + 4*ranks
 }
 
-// parts are the message and the list of an attempt.
+// parts returns the message and the list of an attempt.
 func (d *detector) parts(ranks int) (message, list runtime.View) {
 	from, to := d.at(ranks)
 	return d.memory.Slice(from, from+d.Bytes), d.memory.Slice(from+d.Bytes, to)
 }
 
-// serve is the rank's program: that of the root ends when all have the message.
+// serve is the program of a rank. The root's ends when all ranks have the
+// message.
 func (d *detector) serve() error {
 	if d.p.Rank() == 0 {
 		for i := range d.attempts() { // a library would send the user's memory again and again
@@ -232,7 +234,7 @@ func (d *detector) event(ev *portals.Event) error {
 		d.unheard--
 		return d.done()
 	case attempt <= d.attempt:
-		return nil // of a broadcast that was given up
+		return nil // from an attempt that was given up
 	}
 	d.attempt, d.failed = attempt, d.failed[:0]
 	message, ranks := d.parts(int(what))
@@ -246,7 +248,7 @@ func (d *detector) event(ev *portals.Event) error {
 	return d.pass()
 }
 
-// begin is the root's next attempt.
+// begin begins the next attempt of the root.
 func (d *detector) begin() error {
 	d.attempt++
 	_, ranks := d.parts(len(d.failed))
@@ -257,7 +259,7 @@ func (d *detector) begin() error {
 	return d.pass()
 }
 
-// pass puts the message to the children in the tree of those that have not failed.
+// pass puts the message to the children of the rank.
 func (d *detector) pass() error {
 	clear(d.waiting)
 	children := d.children()
@@ -276,8 +278,8 @@ func (d *detector) pass() error {
 	return d.done()
 }
 
-// children are those of the binomial tree of the ranks that have not failed,
-// the largest subtree first.
+// children are the children in the binomial tree of the ranks that have not
+// failed, the largest subtree first.
 func (d *detector) children() (list []int) {
 	up := make([]int, 0, d.Ranks)
 	place := 0
@@ -302,7 +304,7 @@ func (d *detector) children() (list []int) {
 	return list
 }
 
-// done tells the parent that all below have the message, if they have.
+// done tells the parent that all ranks below have the message, if they have.
 func (d *detector) done() error {
 	if d.unheard > 0 {
 		return nil
@@ -318,7 +320,7 @@ func (d *detector) tell(rank int, what uint64, which uint32) error {
 	return d.p.NI().Put(portals.Put{MD: d.md, Target: experiment.Peer(rank), PT: experiment.RequestPT, MatchBits: what, HdrData: uint64(d.attempt)<<32 | uint64(which)})
 }
 
-// overdue takes the children whose time is over for failed.
+// overdue takes the children whose deadline is over for failed.
 func (d *detector) overdue() error {
 	var late []int
 	for child, until := range d.waiting { //lint:maporder they are sorted
@@ -333,7 +335,7 @@ func (d *detector) overdue() error {
 	return d.haveFailed(late)
 }
 
-// haveFailed tells the root, which begins anew.
+// haveFailed reports failed ranks to the root, which starts again.
 func (d *detector) haveFailed(ranks []int) error {
 	before := len(d.failed)
 	for _, rank := range ranks {
@@ -348,7 +350,7 @@ func (d *detector) haveFailed(ranks []int) error {
 	if d.p.Rank() != 0 || len(d.failed) == before {
 		return nil
 	}
-	if d.suspected = d.failed; len(d.failed) >= d.attempts() { // not all of them have: finish says who
+	if d.suspected = d.failed; len(d.failed) >= d.attempts() { // too many: finish reports it
 		d.finished = true
 		return nil
 	}

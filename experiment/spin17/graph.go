@@ -24,13 +24,13 @@ reaches a vertex sends new distances to the nodes of its neighbours; there those
 A label may be taken and corrected later; distances are exact in the end. The end is found by counting (Dijkstra and Scholten), by handlers or by hosts. A core pays for messages,
 for bytes in sequence, for a cache line for each label and for an access to DRAM for each vertex that it goes on from; its instructions cost nothing, handlers pay for theirs.`
 
-// Kernels and modes of graph.
+// Values of the axes kernel and mode of graph.
 const (
 	kernelBFS        = "bfs"
 	kernelSSSP       = "sssp"
 	modeSpinUncached = "spin-uncached"
 	largestScale     = 24
-	// both directions in the graph and on nodes, and the list of which the
+	// both directions in the graph and on nodes, and the list from which the
 	// graph is made
 	bytesOfEdge       = 2*8 + 2*8 + 12
 	bytesOfVertex     = 64
@@ -43,8 +43,8 @@ var graphs = graphExperiment(&graphSearch{name: "graph"}, []experiment.Axis{
 	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(graph.Factor), Help: "edges of the graph for each vertex"},
 })
 
-// GraphOf searches a graph that was read, which must not change afterwards.
-// name is what tables call it. nil: the experiment can be described, not run.
+// GraphOf searches a given graph, which must not change afterwards. name is its
+// name in tables. nil: the experiment can be described but not run.
 func GraphOf(name string, g *graph.Graph) *experiment.Experiment {
 	first := 0
 	if g != nil {
@@ -128,21 +128,22 @@ func graphPresets() []experiment.Preset {
 	}
 }
 
-// graphSearch makes the experiment's points. It remembers the last graph that it has made.
+// graphSearch makes and runs the points of the experiment. It keeps the last
+// graph.
 type graphSearch struct {
 	name  string
-	graph *graph.Graph // that was read; nil: R-MAT
+	graph *graph.Graph // given; nil: R-MAT
 
 	lock sync.Mutex
 	of   [3]uint64
 	last *graph.Graph
 
-	solved bool // whether all distances from root, by weights, can be told is known
+	solved bool // far is known for root
 	root   int
 	far    error
 }
 
-// made is the graph of a point: the same for the same scale, factor and seed.
+// made is the graph of a point. It depends on scale, factor and seed.
 func (s *graphSearch) made(p *experiment.Point) *graph.Graph {
 	if s.graph != nil {
 		return s.graph
@@ -151,13 +152,13 @@ func (s *graphSearch) made(p *experiment.Point) *graph.Graph {
 	defer s.lock.Unlock()
 	of := [3]uint64{uint64(p.Int("scale")), uint64(p.Int("factor")), p.Seed}
 	if s.last == nil || of != s.of {
-		s.last = nil // its memory may go
+		s.last = nil // free its memory first
 		s.of, s.last = of, graph.RMAT(p.Int("scale"), p.Int("factor"), p.Seed)
 	}
 	return s.last
 }
 
-// size is that of the graph of a point.
+// size is the size of the graph of a point.
 func (s *graphSearch) size(p *experiment.Point) (vertices, edges int) {
 	if s.graph != nil {
 		return s.graph.Vertices, s.graph.Edges()
@@ -169,7 +170,7 @@ func graphOptions(p *experiment.Point) graph.Options {
 	return graph.Options{PT: experiment.RequestPT, Weighted: p.Text("kernel") == kernelSSSP, ByHost: p.Text("mode") == experiment.ModeHost, Uncached: p.Text("mode") == modeSpinUncached, Workers: p.Int("workers")}
 }
 
-// has says of a point whose handlers need more memory than the device has that it is none.
+// has leaves out points whose handlers need more memory than the device has.
 func (s *graphSearch) has(p *experiment.Point) (bool, error) {
 	vertices, _ := s.size(p)
 	if s.graph != nil && p.Int("root") >= vertices {
@@ -190,8 +191,8 @@ func (s *graphSearch) has(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// tooFar says which vertex of a graph that was read is farther from a root than
-// a distance can be. It remembers the last root.
+// tooFar returns an error for a vertex of the given graph whose distance from a
+// root is too large. It keeps the result for the last root.
 func (s *graphSearch) tooFar(root int) error {
 	if uint64(s.graph.Heaviest())*uint64(s.graph.Vertices) < graph.None {
 		return nil
@@ -215,15 +216,15 @@ func (s *graphSearch) memory(p *experiment.Point) int64 {
 	return p.Footprint(ranks, len(p.Modules())) + int64(ranks)*n*2 + int64(vertices)*bytesOfVertex + int64(edges)*bytesOfEdge
 }
 
-// searching is a point under way.
+// searching is a running measurement.
 type searching struct {
 	*experiment.Point
 	o       graph.Options
 	members []*graph.Member
 	ends    []sim.Time
 	counts  graph.Counts
-	edges   int // that Graph500 counts
-	least   int // that a search follows
+	edges   int // as Graph500 counts them
+	least   int // that a search follows at least
 	cluster *runtime.Cluster
 	line    experiment.Values // lineColumns
 }
@@ -289,7 +290,7 @@ func (w *searching) spawn(c *runtime.Cluster) error {
 	return nil
 }
 
-// finish compares what was found with what a sequential search finds, and validates it.
+// finish compares the result with a sequential search, and validates it.
 func (w *searching) finish() error {
 	g := w.o.Graph
 	distance, parent := graph.Collect(w.members)
@@ -322,14 +323,14 @@ func (w *searching) finish() error {
 		w.counts.Sent, w.counts.Swaps = w.counts.Sent+one.Sent, w.counts.Swaps+one.Swaps
 		w.counts.Improved, w.counts.Edges = w.counts.Improved+one.Improved, w.counts.Edges+one.Edges
 	}
-	// updates and nothing else
+	// only updates
 	w.AtLineRate(w.cluster, w.line, func(node int) sim.Time { return w.Profile.Fabric.Rate.Time(sent[node]) })
 	return nil
 }
 
-// answerGraphs says, for each profile and kernel, what handlers gain at the
-// largest point that was measured with both, and whether they keep up with the
-// links.
+// answerGraphs writes the gain with handlers for each profile and kernel, at
+// the largest point that was measured with both, and whether handlers keep up
+// with the links.
 func answerGraphs(results []*experiment.Result) (lines []string) {
 	at := func(r *experiment.Result, mode string) *experiment.Result {
 		return experiment.Beside(results, r, "mode", mode)
@@ -365,8 +366,8 @@ func answerGraphs(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// answerGraph says the same of a graph that was read, and of which roots there
-// was nothing to be searched.
+// answerGraph is answerGraphs for a given graph. It also names roots without an
+// edge.
 func answerGraph(g *graph.Graph, results []*experiment.Result) (lines []string) {
 	var alone []int
 	kept := slices.DeleteFunc(slices.Clone(results), func(r *experiment.Result) bool {

@@ -22,9 +22,9 @@ func measureGraph(t *testing.T, e *experiment.Experiment, device string, v exper
 	return r
 }
 
-// sPIN'17: updates are processed at once, and memory bandwidth is saved that a
-// host takes to store and load messages. The host posts a put at the root and
-// looks at one counter on each node; the end goes round by handlers.
+// sPIN'17: updates are processed at once. This saves the memory bandwidth for a
+// host's stores and loads of messages. The host posts a put at the root and
+// looks at one counter on each node. Handlers send the end around.
 func TestGraphSavesMemory(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for _, kernel := range []string{kernelBFS, kernelSSSP} {
@@ -44,8 +44,8 @@ func TestGraphSavesMemory(t *testing.T) {
 	}
 }
 
-// Little's law: with as many HPUs as it asks for, of a slow clock, updates take
-// as large a part of the line as it says, or less: it is a bound.
+// Little's law: with as many HPUs as it requires, at a slow clock, updates take
+// at most the predicted share of the line. It is a bound.
 func TestGraphAndLittlesLaw(t *testing.T) {
 	r := measureGraph(t, graphs, "spin-int", experiment.Values{"scale": 10, "ranks": 4, "mode": experiment.ModeSpin, "kernel": kernelBFS})
 	needed, share := r.Float("hpus_needed"), r.Float("line_share")
@@ -55,7 +55,7 @@ func TestGraphAndLittlesLaw(t *testing.T) {
 	require.Less(t, share, 4/needed)
 }
 
-// One node sends nothing, a root without edges finds nothing, and both end.
+// One node sends nothing, and a root without edges finds nothing. Both end.
 func TestGraphsThatAreSmall(t *testing.T) {
 	for _, mode := range graphs.Axis("mode").Of {
 		r := measureGraph(t, graphs, "spin-int", experiment.Values{"scale": 6, "ranks": 1, "mode": mode, "kernel": kernelBFS})
@@ -68,7 +68,7 @@ func TestGraphsThatAreSmall(t *testing.T) {
 	}
 }
 
-// The graph is that of the seed; another root is another search.
+// The seed determines the graph. Another root is another search.
 func TestGraphOfSeed(t *testing.T) {
 	v := experiment.Values{"scale": 6, "ranks": 2, "mode": experiment.ModeSpin, "kernel": kernelBFS}
 	first := measureGraph(t, graphs, "spin-int", v)
@@ -77,9 +77,9 @@ func TestGraphOfSeed(t *testing.T) {
 	require.NotEqual(t, first.Values["time"], measureGraph(t, graphs, "spin-int", v).Values["time"])
 }
 
-// A graph that was read is searched from the first vertex that has an edge to
-// another one, since many lists begin at 1; of a root without edges it is said
-// that there was nothing to search, and no speed.
+// A given graph is searched from the first vertex with an edge to another one,
+// since many lists begin at 1. For a root without edges the answer gives no
+// speed, but says that there was nothing to search.
 func TestGraphBeginsWhereEdgesAre(t *testing.T) {
 	list := []graph.Edge{{From: 0, To: 0, Weight: 1}, {From: 2, To: 3, Weight: 1}, {From: 3, To: 4, Weight: 1}}
 	e := GraphOf("g", graph.New(5, list))
@@ -102,7 +102,8 @@ func TestGraphBeginsWhereEdgesAre(t *testing.T) {
 	require.Equal(t, []string{"Vertex 0 has no edge to another one: a search from it (--root) finds nothing, and its times say nothing of handlers."}, e.View.Answer([]*experiment.Result{none}))
 }
 
-// Where a core is faster the answer says so, and not how many times as fast the slower one is.
+// If a core is faster, the answer says so, and not how many times slower the
+// handlers are.
 func TestGraphAnswersWhoIsFaster(t *testing.T) {
 	e := GraphOf("g", graph.New(2, []graph.Edge{{From: 0, To: 1, Weight: 1}}))
 	v := experiment.Values{"ranks": 1, "mode": experiment.ModeSpin, "kernel": kernelBFS}
@@ -113,8 +114,8 @@ func TestGraphAnswersWhoIsFaster(t *testing.T) {
 	require.Contains(t, e.View.Answer([]*experiment.Result{spin, host})[0], fmt.Sprintf("a core of each node is %.2f times as fast as handlers", float64(spin.Time("time"))/float64(host.Time("time"))))
 }
 
-// A graph with distances that no label can have is refused before anything
-// runs, for the kernel that needs them.
+// A graph with distances that are too large for a label is refused before
+// anything runs, for the kernel that needs them.
 func TestGraphTooFar(t *testing.T) {
 	var list []graph.Edge
 	for v := range uint32(4097) {

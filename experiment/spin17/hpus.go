@@ -30,7 +30,7 @@ that the last packet has been handled.`,
 	Smoke:    []experiment.Values{{"size": 256, "hpus": 4}},
 	Profiles: []string{"spin-int"},
 	Axes: []experiment.Axis{
-		// a thousand times what handlers may take
+		// a thousand times the time that handlers may take
 		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", State: "iterations", Help: "time that a payload handler should take"},
 		{Name: "hpus", Kind: report.Count, Least: "1", Most: strconv.Itoa(maxWorkPackets / leastRounds), Default: "4,8", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the device"},
 		experiment.ModeAxis(experiment.ModeSpinStream),
@@ -50,7 +50,7 @@ that the last packet has been handled.`,
 		if err != nil {
 			return 0 // Points refuses it
 		}
-		return experiment.BenchMemory(p, 2) + 5*int64(packets*p.Int("size")) // as pingpong
+		return experiment.BenchMemory(p, 2) + 5*int64(packets*p.Int("size")) // as in pingpong
 	},
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,
@@ -70,15 +70,16 @@ that the last packet has been handled.`,
 	Notes: []string{experiment.Compared},
 }
 
-// handlerLimit is the column that the publication gives numbers for.
+// handlerLimit is the column with published numbers.
 const handlerLimit = "handler_limit"
 
-// workPoint is where sPIN'17 §4.4.2 gives numbers: 8 HPUs, packets of so many bytes.
+// workPoint is a point with numbers in sPIN'17 §4.4.2: 8 HPUs, and packets of
+// some size.
 func workPoint(bytes int) []report.Is {
 	return []report.Is{{Column: experiment.ProfileColumn, Value: "spin-int"}, {Column: "hpus", Value: 8}, {Column: "bytes", Value: bytes}}
 }
 
-// workColumns are what the experiment measures and predicts besides a latency.
+// workColumns are the measured and predicted columns besides the latency.
 func workColumns() []report.Column {
 	return []report.Column{
 		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "time that a payload handler took: whole iterations, nearest to handler_time"},
@@ -90,8 +91,8 @@ func workColumns() []report.Column {
 	}
 }
 
-// canWork refuses devices on which handlers take no time, are killed for the
-// time they take, or have room for too few packets.
+// canWork refuses devices on which handlers take no time, are killed because of
+// their time, or have room for too few packets.
 func canWork(p *experiment.Point) (bool, error) {
 	if charge := p.Profile.HPU.Charge; charge == nic.ChargeNothing {
 		return false, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", p.Profile.Origin.Name, charge, nic.ChargeCycles)
@@ -120,7 +121,7 @@ func workPackets(p *experiment.Point) (int, error) {
 	return packets, nil
 }
 
-// workAnswer says how far the rates are from the prediction.
+// workAnswer compares the rates with the prediction.
 func workAnswer(results []*experiment.Result) []string {
 	worst := 0.0
 	for _, r := range results {
@@ -130,12 +131,12 @@ func workAnswer(results []*experiment.Result) []string {
 	return []string{fmt.Sprintf("The rates differ from Little's law by %.2f%% at most.", 100*worst)}
 }
 
-// maxWorkPackets is how many packets a measurement has at most, and at least so
-// many as the packet buffer holds.
+// maxWorkPackets is the most packets of a measurement. The packet buffer may
+// allow fewer.
 const maxWorkPackets = 4096
 
-// leastRounds is how many packets each HPU handles at least in a measurement:
-// with fewer its beginning and end show.
+// leastRounds is the least number of packets for each HPU in a measurement.
+// With fewer, the beginning and the end would matter.
 const leastRounds = 50
 
 // runHPUs measures a point.
@@ -143,7 +144,8 @@ func runHPUs(ctx context.Context, p *experiment.Point) (experiment.Values, error
 	return newWork(p).Run(ctx, work)
 }
 
-// newWork begins a measurement in which what handlers are given is compared with what was sent.
+// newWork begins a measurement that compares the packets that handlers see with
+// the message.
 func newWork(p *experiment.Point) *experiment.Bench {
 	w := experiment.NewBench(p)
 	w.CheckPackets = true
@@ -184,7 +186,7 @@ func work(b *experiment.Bench) error {
 		w.Finish = func() error {
 			err := errors.Join(w.Packets.Complete(), w.littlesLaw(packets))
 			if w.Handler != nil {
-				return err // what it should leave only its author knows
+				return err // only the author of a user's handler knows its result
 			}
 			var state handler.State
 			return errors.Join(err, in.Read(&state), w.worked(&state, kept.Snapshot(), iterations))
@@ -208,15 +210,15 @@ func work(b *experiment.Bench) error {
 	})
 }
 
-// worked checks what the built-in handlers have left: every HPU the result of
-// its last packet, and nothing in host memory.
+// worked checks the results of the built-in handlers: every HPU has the result
+// of its last packet, and host memory is unchanged.
 func (w bench) worked(state *handler.State, host []byte, iterations uint64) error {
 	if state.Iterations != iterations {
 		return fmt.Errorf("the handlers' state has %d iterations, %d were set", state.Iterations, iterations)
 	}
 	left := map[uint64]bool{}
 	for _, x := range state.Results {
-		if x != 0 { // an HPU that has had no packet
+		if x != 0 { // else the HPU had no packet
 			left[x] = true
 		}
 	}
@@ -239,7 +241,7 @@ func (w bench) worked(state *handler.State, host []byte, iterations uint64) erro
 	return nil
 }
 
-// littlesLaw compares the rate at which handlers ended with the prediction.
+// littlesLaw compares the rate of completed handlers with the prediction.
 func (w bench) littlesLaw(packets int) error {
 	s := w.Cluster.Node(1).Stats()
 	if s.HandlerCalls != int64(packets) {
@@ -257,8 +259,8 @@ func (w bench) littlesLaw(packets int) error {
 	return nil
 }
 
-// iterations finds how often the handler's loop has to run for the handler time
-// asked for, from the cycles of two short runs.
+// iterations finds the number of the handler's iterations for the wanted
+// handler time, from the cycles of two short runs.
 func (w bench) iterations() (uint64, error) {
 	const few, many = 16, 32
 	var cycles [2]int64
@@ -271,15 +273,15 @@ func (w bench) iterations() (uint64, error) {
 	}
 	slope := float64(cycles[1]-cycles[0]) / (many - few)
 	if slope <= 0 {
-		return 0, nil // a user's handler that does not look at the number: its own time counts
+		return 0, nil // a user's handler may ignore the number: its own time counts
 	}
 	want := float64(w.Time("handler-time")) / float64(w.Profile.HPU.Clock.Cycles(1))
-	// the nearest whole number of iterations may be the next one
+	// rounding may add up to one iteration
 	want = min(want, float64(workBudget(w.Point))-slope)
 	return uint64(max(0, math.Round(few+(want-float64(cycles[0]))/slope))), nil
 }
 
-// cyclesOf runs the handler once on one packet in a cluster of its own.
+// cyclesOf runs the handler once on one packet, in its own cluster.
 func (w bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 	c, err := runtime.NewCluster(runtime.Config{Profile: w.Profile, Nodes: 2, Engine: w.Engine})
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	handler "github.com/spinsim/spinsim/handlers/work"
 )
 
-// What handlers leave is compared: a result that belongs to no packet, another
-// number of iterations and a byte in host memory end the measurement.
+// The results of handlers are compared. A result that belongs to no packet,
+// another number of iterations, or a byte in host memory ends the measurement
+// with an error.
 func TestResultsOfHPUsAreCompared(t *testing.T) {
 	const packet, packets, iterations = 64, 6, 9
 	result := func(offset uint64, n int) uint64 {

@@ -88,5 +88,5 @@ records are called. The write of a read-modify-write is a swap of the version th
 	},
 }
 
-// kvModes are those of package store.
+// kvModes are the modes of the store.
 var kvModes = map[string]kv.Mode{experiment.ModeSpin: kv.Handlers, experiment.ModeHost: kv.Host, experiment.ModeRDMA: kv.OneSided}

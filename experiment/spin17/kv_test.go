@@ -26,9 +26,8 @@ func measureKV(t *testing.T, device string, values experiment.Values) *experimen
 	return r
 }
 
-// Every workload in every mode: what was asked for is done, values are right,
-// and a core of the server has nothing to do with what handlers or clients do
-// by themselves.
+// Every workload in every mode: all requests are done and values are right. A
+// core of the server does none of the work of handlers or clients.
 func TestKeyValueWorkloads(t *testing.T) {
 	for _, workload := range []string{"A", "B", "C", "D", "E", "F"} {
 		by := map[string]*experiment.Result{}
@@ -52,11 +51,12 @@ func TestKeyValueWorkloads(t *testing.T) {
 	}
 }
 
-// One get of a store at rest, from the model's parts: an injection, two wires
-// and a switch each way, matching, the request read from the client's memory
-// (two crossings of its bus) and the answer landing there (one) and looked at;
-// and between them two reads of host memory by the handler (spin), or three
-// gets with a read and a landing each (rdma: directory, bucket, item).
+// One get from an idle store, by the parts of the model. These are: an
+// injection, two wires and a switch in each direction, matching, the request's
+// read from the client's memory (two crossings of its bus), the answer's
+// landing there (one), and a look at it. Between them are two reads of host
+// memory by the handler (spin), or three gets with a read and a landing each
+// (rdma: directory, bucket, item).
 func TestKeyValueGet(t *testing.T) {
 	const o, wires, match, look = 65000, 2*33400 + 50000, 30000, 51000 // ps
 	for device, l := range map[string]sim.Time{"spin-int": 50 * sim.Nanosecond, "spin-dis": 250 * sim.Nanosecond} {
@@ -72,7 +72,8 @@ func TestKeyValueGet(t *testing.T) {
 	}
 }
 
-// Handlers that may walk further hand over less; both find everything.
+// Handlers that may walk further hand over fewer requests. Both find
+// everything.
 func TestKeyValueChains(t *testing.T) {
 	last := 1.0
 	for _, steps := range []int{1, 4, 16} {

@@ -16,11 +16,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// longestKey is that of a record, bytes: "user" and 19 digits.
+// longestKey is the length of a record's key, in bytes: "user" and 19 digits.
 const longestKey = 4 + 19
 
-// kvOptions are those of the store of a point: memory for twice the items there
-// may be, and buckets as the load has them.
+// kvOptions are the options of the store at a point. It has memory for twice
+// the items that there may be, and the buckets that the load needs.
 func kvOptions(p *experiment.Point) kv.Options {
 	records, written := p.Int("records"), p.Int("clients")*p.Int("ops")
 	o := kv.Options{
@@ -35,7 +35,7 @@ func kvOptions(p *experiment.Point) kv.Options {
 	return o
 }
 
-// kvRun is a measurement.
+// kvRun is a running measurement.
 type kvRun struct {
 	*experiment.Point
 	c        *runtime.Cluster
@@ -45,7 +45,7 @@ type kvRun struct {
 	clients  []kvClient
 }
 
-// kvClient is what a client has done.
+// kvClient has the results of a client.
 type kvClient struct {
 	times           []sim.Time
 	end             sim.Time
@@ -97,8 +97,8 @@ func (k *kvRun) spawn(c *runtime.Cluster) error {
 	return nil
 }
 
-// kvValue is a value of a record: its beginning says which record, and which of
-// the record's values.
+// kvValue is a value of a record. It begins with the record and a number of the
+// value.
 func kvValue(record, nonce uint64, n int) []byte {
 	b := make([]byte, max(n, 16))
 	binary.LittleEndian.PutUint64(b, record)
@@ -129,13 +129,13 @@ func (k *kvRun) client(p *runtime.Proc, i int) error {
 	return nil
 }
 
-// kvWork is what a client does.
+// kvWork is the work of a client.
 type kvWork struct {
 	*kvRun
 	c     *kv.Client
 	g     *ycsb.Generator
 	me    *kvClient
-	nonce uint64 // of the last value that it has written
+	nonce uint64 // of the value that it wrote last
 }
 
 func (w *kvWork) do(op ycsb.Op) error {
@@ -168,14 +168,14 @@ func (w *kvWork) do(op ycsb.Op) error {
 	return err
 }
 
-// next is a new value of a record.
+// next makes a new value of a record.
 func (w *kvWork) next(record uint64) []byte {
 	w.me.requests++
 	w.nonce++
 	return kvValue(record, w.nonce, w.Int("size"))
 }
 
-// get reads a record, and checks its value.
+// get reads a record and checks its value.
 func (w *kvWork) get(record uint64) (version uint64, err error) {
 	w.me.requests++
 	value, version, err := w.c.Get(ycsb.Key(record))

@@ -66,7 +66,8 @@ const sideAxis = "matched-by"
 
 func init() { matching.Divided = matchingSides }
 
-// matchingSides is what --breakdown measures of matching: each of its runs by itself.
+// matchingSides is what --breakdown measures instead of matching: each of its
+// runs alone.
 func matchingSides() *experiment.Experiment {
 	e := *matching
 	e.Divided, e.Published, e.Relative = nil, nil, nil
@@ -95,14 +96,14 @@ func matchingSides() *experiment.Experiment {
 	return &e
 }
 
-// Application is a row of the table of asynchronous matching (sPIN'17 §5.1):
-// what was traced, and what offloaded matching was worth.
+// Application is a row of the table of asynchronous matching (sPIN'17 §5.1): a
+// traced application, and its gain with offloaded matching.
 type Application struct {
 	Proxy     string  // of package internal/goal/proxy
 	Ranks     int     // of the trace
-	Messages  int64   // in the trace; of the larger runs the publication gives hundreds of thousands
+	Messages  int64   // in the trace; the publication gives only hundreds of thousands for larger runs
 	Share     float64 // of point-to-point communication in the run time
-	Published float64 // gain: how much faster the application was: 0.036 is 3.6 %
+	Published float64 // the gain: how much faster the application was; 0.036 is 3.6 %
 }
 
 // PublishedApplications is the table of sPIN'17 §5.1.
@@ -117,7 +118,7 @@ func PublishedApplications() []Application {
 	}
 }
 
-// publishedMatching are the gains of the table of sPIN'17 §5.1.
+// publishedMatching are the gains in the table of sPIN'17 §5.1.
 func publishedMatching() (list []report.Published) {
 	for _, a := range PublishedApplications() {
 		at := []report.Is{{Column: "application", Value: a.Proxy}, {Column: "ranks", Value: a.Ranks}}
@@ -126,7 +127,7 @@ func publishedMatching() (list []report.Published) {
 	return list
 }
 
-// application is the published one of a point.
+// application returns the published application of a point.
 func application(p *experiment.Point) (a Application, found bool) {
 	all := PublishedApplications()
 	i := slices.IndexFunc(all, func(a Application) bool { return a.Proxy == p.Text("app") && a.Ranks == p.Int("ranks") })
@@ -136,8 +137,8 @@ func application(p *experiment.Point) (a Application, found bool) {
 	return all[i], true
 }
 
-// isPublished leaves the applications and numbers of ranks that were published,
-// and refuses what cannot be run.
+// isPublished leaves out applications and numbers of ranks that were not
+// published, and refuses points that cannot run.
 func isPublished(p *experiment.Point) (bool, error) {
 	a, found := application(p)
 	if !found {
@@ -153,7 +154,7 @@ func isPublished(p *experiment.Point) (bool, error) {
 	return true, err
 }
 
-// matchingOptions are those of the message passing library.
+// matchingOptions are the options of the message passing library.
 func matchingOptions(m mpi.Matching, eager int) mpi.Options {
 	o := mpi.DefaultOptions(m)
 	o.Eager = eager
@@ -161,8 +162,8 @@ func matchingOptions(m mpi.Matching, eager int) mpi.Options {
 	return o
 }
 
-// matchingMemory is what the larger of the two runs of a point takes. Half of
-// the buffers are used at most, the applications being what they are.
+// matchingMemory estimates the memory of the larger of a point's two runs.
+// These applications use at most half of the buffers.
 func matchingMemory(p *experiment.Point) int64 {
 	a, found := application(p)
 	app, err := proxy.Load(a.Proxy)
@@ -174,21 +175,23 @@ func matchingMemory(p *experiment.Point) int64 {
 	return nodes.MostMemory(nodes.Config{Profile: p.Profile, MPI: o}, a.Ranks, app.Operations(a.Ranks, p.Int("iterations")))
 }
 
-// pair is an application measured in both forms of matching.
+// pair is an application measured with both forms of matching.
 type pair struct {
 	Application
 	iterations    int
 	Host, Offload *nodes.Result
 }
 
-// gain is how much faster the application is with offloaded matching: 0.036 is 3.6 %.
+// gain is how much faster the application is with offloaded matching: 0.036 is
+// 3.6 %.
 func (r *pair) gain() float64 { return float64(r.Host.Max)/float64(r.Offload.Max) - 1 }
 
-// shareTolerance is how near the share of communication must come to the published one.
+// shareTolerance is the largest difference from the published share of
+// communication.
 const shareTolerance = 0.0002
 
-// maxAdjustments bounds the search for the computation time; each step divides
-// the distance by more than ten.
+// maxAdjustments bounds the search for the computation time. Each step makes
+// the error more than ten times smaller.
 const maxAdjustments = 12
 
 // runMatching measures an application.
@@ -201,11 +204,12 @@ func runMatching(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	return r.values(sim.Time(calc) * sim.Nanosecond), nil
 }
 
-// measurePair measures an application in both forms of matching, one of which
-// is traced. The publication gives the share of communication and not the time
-// of computation: the computation of an iteration is chosen so that the run
-// with matching on the host has the published share. Nothing else is chosen, so
-// the gain is a prediction. It returns the computation, too, in ns.
+// measurePair measures an application with both forms of matching. traced is
+// the one to trace. The publication gives the share of communication, but not
+// the time of computation. So the computation of an iteration is chosen such
+// that the run with matching on the host has the published share. Nothing else
+// is chosen, so the gain is a prediction. It also returns the computation, in
+// ns.
 func measurePair(ctx context.Context, p *experiment.Point, traced string) (r *pair, calc uint64, err error) {
 	a, found := application(p)
 	if !found {
@@ -252,7 +256,8 @@ func measurePair(ctx context.Context, p *experiment.Point, traced string) (r *pa
 	return r, calc, err
 }
 
-// values are those of the columns; calc is the computation of an iteration.
+// values are the values of the columns. calc is the computation of an
+// iteration.
 func (r *pair) values(calc sim.Time) experiment.Values {
 	return experiment.Values{
 		"messages": r.Host.Messages.Received, "trace_messages": r.Messages, "p2p_share": r.Share, "computation": calc,
@@ -262,8 +267,8 @@ func (r *pair) values(calc sim.Time) experiment.Values {
 	}
 }
 
-// computation is the computation of an iteration, in ns, at which the time that
-// the last run did not compute would be the published share.
+// computation returns a new computation of an iteration, in ns. With it, the
+// time that the last run spent on other things would be the published share.
 func (r *pair) computation() uint64 {
 	total := sim.Time(0)
 	for _, t := range r.Host.Finish {

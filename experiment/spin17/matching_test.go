@@ -19,8 +19,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Every published application has its proxy, and the share of communication
-// that a run has is the published one.
+// Every published application has its proxy, and the share of communication in
+// a run equals the published one.
 func TestMatchingHasThePublishedShare(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -40,7 +40,8 @@ func TestMatchingHasThePublishedShare(t *testing.T) {
 	}
 }
 
-// What was not published has no point, and what cannot be run is said before anything runs.
+// There are only published points. What cannot run is refused before anything
+// runs.
 func TestMatchingHasPublishedPointsOnly(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -61,8 +62,8 @@ func TestMatchingHasPublishedPointsOnly(t *testing.T) {
 	}
 }
 
-// A published gain stands beside ours, but not beside that of another device:
-// there its columns are empty.
+// A published gain stands beside ours, but not for another device: there its
+// columns are empty.
 func TestMatchingTableBesidePublished(t *testing.T) {
 	for _, overrides := range [][]string{nil, {"hpu.cores=5"}} {
 		s, err := experiment.New(matching)
@@ -88,7 +89,7 @@ func TestMatchingTableBesidePublished(t *testing.T) {
 	}
 }
 
-// rowsOfTable are the rows of a table as its CSV has them, by the keys of the columns.
+// rowsOfTable are the rows of a table's CSV, by the keys of the columns.
 func rowsOfTable(t require.TestingT, table *report.Table) (rows []map[string]string) {
 	var out bytes.Buffer
 	require.NoError(t, table.Write(&out, report.CSVFormat))
@@ -105,8 +106,8 @@ func rowsOfTable(t require.TestingT, table *report.Table) (rows []map[string]str
 	return rows
 }
 
-// The applications of the experiment of matching, in both forms: every message
-// comes with its bytes.
+// The applications of matching, with both forms: every message arrives with its
+// bytes.
 func TestApplicationsOnFaultyMemory(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)

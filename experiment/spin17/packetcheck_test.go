@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// given is the step at which a payload handler begins with some bytes of a message.
+// given is the step where a payload handler begins with some bytes of a
+// message.
 func given(at int, bytes ...byte) *nic.HandlerStep {
 	memory := append(make([]byte, 32), bytes...)
 	record := binary.LittleEndian.AppendUint32(nil, 32)
@@ -43,7 +44,7 @@ func TestPacketCheck(t *testing.T) {
 	}
 }
 
-// The experiment itself looks: with another message in mind it fails.
+// The experiment checks the bytes: with another message it fails.
 func TestHPUsCompareBytes(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -55,7 +56,7 @@ func TestHPUsCompareBytes(t *testing.T) {
 		err := work(w)
 		if err == nil {
 			err = w.Spawn(0, "spoiler", func(p *runtime.Proc) error {
-				p.Sleep(1) // the message has been noted
+				p.Sleep(1) // the message is known by now
 				w.Packets.Left++
 				return nil
 			})

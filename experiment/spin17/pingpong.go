@@ -24,7 +24,7 @@ the moment at which rank 0 has seen the whole pong in its memory.
 		experiment.SizeAxis("4,..,256KiB"),
 	},
 	Run: experiment.Benchmark(runPingpong),
-	// what was sent, three buffers, the message under way
+	// the message, three buffers, and the message under way
 	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) },
 	Columns:     experiment.BenchColumns(),
 	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
@@ -107,7 +107,8 @@ func (w bench) pingpongServer(p *runtime.Proc) error {
 	return ni.Put(portals.Put{MD: md, Length: size, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits})
 }
 
-// pingpongHandlers installs the handlers that answer; the process is then done.
+// pingpongHandlers installs the handlers that reply. Then the process has
+// nothing to do.
 func (w bench) pingpongHandlers(p *runtime.Proc, buffer runtime.View) error {
 	in, err := w.Handlers.Install(p, experiment.Values{"match_bits": experiment.ReplyBits, "pt": experiment.ReplyPT, "max_payload": int64(w.Profile.Fabric.MTU)})
 	if err != nil {

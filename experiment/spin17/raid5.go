@@ -85,7 +85,7 @@ With --durable each server has a storage device; a write ends when the devices o
 	},
 }
 
-// Operations: values of the axis.
+// Values of the axis op.
 const (
 	raid5Write         = "write"
 	raid5Read          = "read"
@@ -107,7 +107,7 @@ const (
 
 var raid5By = map[string]raid5.By{experiment.ModeRDMA: raid5.Hosts, experiment.ModeP4: raid5.Triggered, experiment.ModeSpin: raid5.Handlers}
 
-// hasRaid5 leaves out what is the same as another point.
+// hasRaid5 leaves out points that equal another one.
 func hasRaid5(p *experiment.Point) (bool, error) {
 	if p.Int("cores") > p.Profile.Host.Cores {
 		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, p.Int("cores"))
@@ -130,17 +130,17 @@ func hasRaid5(p *experiment.Point) (bool, error) {
 	return p.Text("mode") != experiment.ModeP4 || op == raid5Write || op == raid5DegradedWrite, nil
 }
 
-// durableAxis says whether writes end when devices have them.
+// durableAxis selects whether writes end when devices have them.
 func durableAxis() experiment.Axis {
 	return experiment.Axis{Name: "durable", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "writes end when the storage devices of the servers have them, not their memories; for profiles with storage.kind"}
 }
 
-// noDevice says that --durable needs one.
+// noDevice is the error for --durable without a device.
 func noDevice(p *experiment.Point) error {
 	return fmt.Errorf("profile %s: storage.kind: none, expected a device for --durable, such as that of docs/profiles/spin-int-nvme.yaml", p.Profile.Origin.Name)
 }
 
-// storing is a point under way.
+// storing is a running measurement.
 type storing struct {
 	*experiment.Point
 	o       raid5.Options
@@ -148,11 +148,12 @@ type storing struct {
 	array   *raid5.Array
 	op      string
 	bytes   int64
-	want    []byte // of the array, at the end
+	want    []byte // the array's contents at the end
 	latency sim.Time
 }
 
-// options lay out an array that is as large as the access, or as the server to rebuild.
+// raid5Options are the options of an array as large as the access, or as the
+// server to rebuild.
 func raid5Options(p *experiment.Point) raid5.Options {
 	o := raid5.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	o.Data, o.Unit = p.Int("servers"), int64(p.Int("unit"))
@@ -171,7 +172,7 @@ func raid5Options(p *experiment.Point) raid5.Options {
 	return o
 }
 
-// lost are the servers that have failed.
+// lost lists the servers that have failed.
 func (s *storing) lost() (list []int) {
 	if s.op == raid5Write || s.op == raid5Read {
 		return nil
@@ -246,7 +247,7 @@ func (s *storing) client(p *runtime.Proc) error {
 	return nil
 }
 
-// kept is what storage devices take that have so many bytes.
+// kept estimates the memory of storage devices with some bytes of data.
 func kept(p *experiment.Point, bytes int64) int64 {
 	if !p.Flag("durable") {
 		return 0
@@ -254,7 +255,7 @@ func kept(p *experiment.Point, bytes int64) int64 {
 	return bytes
 }
 
-// stored compares what devices have with what memories have.
+// stored compares the contents of devices and memories.
 func stored(array *raid5.Array, o *raid5.Options) error {
 	if !o.Durable {
 		return nil
@@ -271,7 +272,8 @@ func stored(array *raid5.Array, o *raid5.Options) error {
 	return nil
 }
 
-// finish looks at what the servers have, and computes what is known only then.
+// finish checks the contents of the servers, and computes the values that need
+// the end of the run.
 func (s *storing) finish(values experiment.Values) error {
 	if s.op != raid5DegradedRead && s.op != raid5DegradedWrite {
 		if err := s.array.Check(); err != nil {
@@ -287,7 +289,8 @@ func (s *storing) finish(values experiment.Values) error {
 	return nil
 }
 
-// others compares what the servers say that have not failed of those that have.
+// others compares the contents of failed servers, as the other servers give
+// them, with the expected contents.
 func (s *storing) others() error {
 	for _, server := range s.o.Lost {
 		for at := int64(0); at < s.o.ServerBytes(); at += raid5.Chunk {

@@ -21,10 +21,9 @@ func storage(t *testing.T, device string, v experiment.Values, set ...string) *e
 	return r
 }
 
-// The publication's picture: small writes take about as long by handlers as by
-// cores, large ones are several times faster (sPIN'17 §5.3); triggered
-// operations spare a look and a post of the data server for each of its
-// answers.
+// The published shape: small writes take about as long with handlers as with
+// cores, large ones are several times faster (sPIN'17 §5.3). Triggered
+// operations save the data server a look and a post for each of its answers.
 func TestRaid5HasThePublishedShape(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		at := func(mode string, size int) sim.Time {
@@ -42,15 +41,15 @@ func TestRaid5HasThePublishedShape(t *testing.T) {
 }
 
 // A write of one packet, step by step, with handlers whose instructions take no
-// time: new data to the data server, the difference to the parity server, two
-// messages without bytes back.
+// time: new data to the data server, the difference to the parity server, and
+// two empty messages back.
 func TestRaid5IsTheSumOfItsParts(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		p, err := profile.Load(device)
 		require.NoError(t, err)
 		free := storage(t, device, experiment.Values{"mode": experiment.ModeSpin, "size": 4096}, "hpu.charge=nothing")
-		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of a message without bytes
-		// of the client's NIC, and of both handlers; none waits for its write
+		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of an empty message
+		// of the client's NIC and of both handlers; none waits for its write
 		read := 2*p.DMA.Latency + p.DMA.Bandwidth.Time(4096)
 		expected := p.NIC.Overhead + read + 2*(p.Fabric.Rate.Time(4096)+way+read) + 2*way + p.DMA.Latency + p.Host.Poll
 		require.Equal(t, expected, free.Time(experiment.LatencyColumn), device)
@@ -59,17 +58,19 @@ func TestRaid5IsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-// A degraded read of a lost unit by hosts: four servers' NICs read one, the
-// client's NIC writes them, its core reads them and writes the sum where it is
-// wanted. The row's word is swapped there and back, twice 8 B read and written.
+// A degraded read of a lost unit by hosts: the NICs of four servers read a unit
+// each, the client's NIC writes them, and its core reads them and writes the
+// sum to its place. The row's word is swapped and swapped back: twice 8 B are
+// read and written.
 func TestRaid5DegradedReadOfHosts(t *testing.T) {
 	r := storage(t, "spin-int", experiment.Values{"mode": experiment.ModeRDMA, "op": raid5DegradedRead, "size": 4096})
 	require.EqualValues(t, (4+4+4+1)*4096+2*2*8, r.Values["host_memory"])
 }
 
-// A durable write takes a device's command longer than one of memory, and a
-// message there and back; the experiment compares what devices have. There is
-// nothing durable of a read, and nothing without a device.
+// A durable write takes longer than a write to memory, by a device's command
+// and a message in each direction. The experiment compares the contents of
+// devices. A durable read does not exist, nor does a durable write without a
+// device.
 func TestRaid5Durable(t *testing.T) {
 	for _, mode := range []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin} {
 		for _, op := range []string{raid5Write, raid5DegradedWrite, raid5Rebuild} {
@@ -84,7 +85,7 @@ func TestRaid5Durable(t *testing.T) {
 			memory := of(false)
 			delete(v, "durable")
 			require.Equal(t, storage(t, "spin-dis", v).Time(experiment.LatencyColumn), memory, "a device that nobody uses takes no time")
-			// what the busiest device has of them at least
+			// the least that the busiest device gets of them
 			bytes := sim.Time(32<<10) * sim.Second / 1_500_000_000
 			require.Greater(t, of(true), memory+22*sim.Microsecond+bytes*3/4, "%s %s", mode, op)
 		}
@@ -97,10 +98,10 @@ func TestRaid5Durable(t *testing.T) {
 	}
 }
 
-// Each further parity server reads and writes what changes once more, and with
-// handlers nothing else of any host; three of them are still ahead of a core.
-// What a packet costs a data server's handlers is by the product of a byte:
-// five loads for four, on a core with one load a cycle.
+// Each additional parity server reads and writes the changed bytes once more.
+// With handlers no host does anything else; three of them are still faster than
+// a core. A packet costs a data server's handlers the product of its bytes:
+// five loads for four, on a core with one load in a cycle.
 func TestRaid5Codes(t *testing.T) {
 	const size = 64 << 10
 	cpu := storage(t, "spin-int", experiment.Values{"mode": experiment.ModeSpin, "size": size}).Values["host_cpu"]
@@ -112,7 +113,7 @@ func TestRaid5Codes(t *testing.T) {
 		require.Less(t, r.Time(experiment.LatencyColumn), storage(t, "spin-int", experiment.Values{"mode": experiment.ModeRDMA, "size": size, "parity": parity}).Time(experiment.LatencyColumn))
 		needed = append(needed, r.Float("hpus_needed"))
 	}
-	// From the third on data servers are the busiest; with four their links
+	// From the third on, data servers are the busiest. With four, their links
 	// carry three packets where they carry two with three.
 	multiply := float64(4096*5/4) / 2.5 // ns
 	packet := 4096 * 1e9 / 50e9         // at the link, about
@@ -130,7 +131,8 @@ func mustLoad(t *testing.T, name string) *profile.Profile {
 	return p
 }
 
-// Any access, by whoever, gives the same bytes; the experiment compares them.
+// Every access gives the same bytes in every mode. The experiment compares
+// them.
 func TestRaid5OfAnySize(t *testing.T) {
 	for _, op := range raid5Ops() {
 		for _, mode := range []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin} {
@@ -153,7 +155,7 @@ func TestRaid5OfAnySize(t *testing.T) {
 	}
 }
 
-// On a network that loses packets the transport repeats them, and nothing else
+// On a network that loses packets the transport repeats them. Nothing else
 // changes: no difference is applied twice.
 func TestRaid5OnANetworkWithFaults(t *testing.T) {
 	for _, mode := range []string{experiment.ModeRDMA, experiment.ModeSpin} {
@@ -162,8 +164,8 @@ func TestRaid5OnANetworkWithFaults(t *testing.T) {
 	}
 }
 
-// More cores help without handlers, and change nothing with them; four data
-// servers are no faster than one, since parity is at one server.
+// More cores help without handlers, and change nothing with handlers. Four data
+// servers are no faster than one, since one server has the parity.
 func TestRaid5Scales(t *testing.T) {
 	at := func(mode, axis string, n int) float64 {
 		return storage(t, "spin-int", experiment.Values{"mode": mode, axis: n, "size": 4 << 20}).Float("throughput")

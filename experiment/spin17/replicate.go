@@ -157,9 +157,9 @@ func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	return values, nil
 }
 
-// replicateAnswer says, for each profile and the most copies, who is the
-// fastest with the fewest and with the most bytes, each by the better of its
-// shapes: who is best is not the same.
+// replicateAnswer names the fastest mode for the fewest and the most bytes, for
+// each profile and the most copies. Each mode has its better shape. The fastest
+// mode differs.
 func replicateAnswer(results []*experiment.Result) (lines []string) {
 	var profiles []string
 	copies := 0
@@ -191,7 +191,7 @@ func replicateAnswer(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// replicateWays are those that were measured of a write, the fastest first, in words.
+// replicateWays describes the measured modes of a write, the fastest first.
 func replicateWays(results []*experiment.Result, profile string, copies, size int) (words []string) {
 	best := make(map[string]*experiment.Result)
 	shapes := make(map[string]bool)

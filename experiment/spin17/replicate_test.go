@@ -23,14 +23,14 @@ func copied(t *testing.T, device string, v experiment.Values, set ...string) *ex
 }
 
 // A write of one packet, step by step, with handlers whose instructions take no
-// time: it is read once, goes over as many networks as there are copies along a
-// ring and the logarithm of that down a tree, and a message without bytes comes
-// back. No core of a server takes part.
+// time. It is read once. It crosses as many networks as there are copies along
+// a ring, and the logarithm of that down a tree. An empty message comes back.
+// No core of a server takes part.
 func TestReplicateIsTheSumOfItsParts(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		p, err := profile.Load(device)
 		require.NoError(t, err)
-		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of a message without bytes
+		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of an empty message
 		for _, c := range []struct {
 			shape        string
 			copies, hops int
@@ -53,10 +53,10 @@ func TestReplicateIsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-// Large writes are as fast as one copy however many there are along a ring,
-// half as fast down a tree, which sends each byte twice, and the fewer the
-// faster where the client sends to all; small ones are told fastest down a
-// tree.
+// Along a ring, large writes are as fast as one copy, with any number of
+// copies. Down a tree they are half as fast, since it sends each byte twice. If
+// the client sends to all, fewer copies are faster. Small writes are fastest
+// down a tree.
 func TestReplicateHasItsShape(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		at := func(mode, shape string, copies, size int) float64 {
@@ -74,9 +74,9 @@ func TestReplicateHasItsShape(t *testing.T) {
 	}
 }
 
-// A capability is looked at once for each message, which takes its own time and
-// nothing of what follows; it is 40 B more on the wire, in the message itself
-// or in one before it.
+// A capability is checked once for each message. The check takes its own time
+// and delays nothing else. The capability is 40 B more on the wire, in the
+// message or in one before it.
 func TestReplicateGuarded(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for _, size := range []int{64, 4096, 1 << 20} {
@@ -96,7 +96,8 @@ func TestReplicateGuarded(t *testing.T) {
 	}
 }
 
-// On a network that loses packets the transport repeats them, and nothing else changes.
+// On a network that loses packets the transport repeats them. Nothing else
+// changes.
 func TestReplicateOnANetworkWithFaults(t *testing.T) {
 	for _, mode := range []string{modeClient, experiment.ModeHost, experiment.ModeSpin} {
 		r := copied(t, "spin-int", experiment.Values{"mode": mode, "copies": 4, "size": 300_000}, "transport.kind=reliable", "fabric.faults={loss: 0.02, duplicate: 0.02, delay: 0.1, max_delay: 5us}")
@@ -104,9 +105,9 @@ func TestReplicateOnANetworkWithFaults(t *testing.T) {
 	}
 }
 
-// The answer names who is the fastest of all that were measured, the client as
-// well, each by the better of its shapes, for the fewest and the most bytes;
-// one way alone is no answer.
+// The answer names the fastest of all measured modes, including the client,
+// each with its better shape, for the fewest and the most bytes. There is no
+// answer for one mode alone.
 func TestReplicateAnswers(t *testing.T) {
 	var results []*experiment.Result
 	add := func(mode, shape string, size int) sim.Time {

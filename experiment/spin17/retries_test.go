@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Where more comes again than once, the answer says so, and where.
+// If more than half of the attempts are retries, the caveats name the point.
 func TestRetriesAreSaid(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)

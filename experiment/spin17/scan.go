@@ -85,7 +85,7 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 
 var scanModes = map[string]scan.Mode{experiment.ModeSpin: scan.Handlers, experiment.ModeHost: scan.Host, experiment.ModeRDMA: scan.All}
 
-// scanRun is a measurement.
+// scanRun is a running measurement.
 type scanRun struct {
 	*experiment.Point
 	c         *runtime.Cluster
@@ -94,7 +94,7 @@ type scanRun struct {
 	columns   []string
 	rows      []byte
 	predicate string
-	want      []byte // the rows that match
+	want      []byte // the matching rows
 	values    experiment.Values
 }
 
@@ -108,7 +108,7 @@ func runScan(ctx context.Context, p *experiment.Point) (experiment.Values, error
 			s := w.c.Node(i).Stats()
 			w.values[of+"_cpu"], w.values[of+"_memory"] = s.CPUBusy, s.HostMemoryBytes
 		}
-		// Line rate is that of a client that reads all rows.
+		// At line rate a client would read all rows over its link.
 		w.AtLineRate(w.c, w.values, func(int) sim.Time { return w.Profile.Fabric.Rate.Time(int64(len(w.rows))) })
 		return nil
 	})
@@ -119,7 +119,8 @@ func runScan(ctx context.Context, p *experiment.Point) (experiment.Values, error
 	return w.values, nil
 }
 
-// table makes rows whose keys are their numbers in random order, and the predicate.
+// table makes rows whose keys are their numbers in random order, and the
+// predicate.
 func (w *scanRun) table() (err error) {
 	size := w.Int("row")
 	n := w.Int("size") / size

@@ -24,9 +24,9 @@ func measureScan(t *testing.T, device, mode string, values experiment.Values) *e
 	return r
 }
 
-// At every selectivity all modes find the rows that match, and who has nothing
-// to do has nothing to do: no core of the table's node with handlers or with
-// reads, and few bytes at a client who gets few rows.
+// At every selectivity all modes find the matching rows, and only the expected
+// processors work. With handlers or reads, no core of the table's node works. A
+// client that gets few rows gets few bytes.
 func TestConditionalRead(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for _, selectivity := range []float64{0, 0.001, 0.1, 1} {
@@ -44,8 +44,8 @@ func TestConditionalRead(t *testing.T) {
 	}
 }
 
-// Half the HPUs look at half the rows in a time, as long as the bus has room;
-// long predicates take as long as their instructions.
+// Half as many HPUs scan half as many rows in a time, as long as the bus has
+// room. Long predicates take the time of their instructions.
 func TestConditionalReadByFewHPUs(t *testing.T) {
 	at := func(terms int, set ...string) float64 {
 		p, err := profile.Load("spin-int", set...)
@@ -60,8 +60,8 @@ func TestConditionalReadByFewHPUs(t *testing.T) {
 	require.InEpsilon(t, at(4), 4.2*at(16), 0.15) // 7 instructions, 31
 }
 
-// Baselines are as fast as their cores: nobody reads all of a table before he
-// looks at it, nor finds all rows before he sends the first.
+// Baselines are as fast as their cores. None reads all of a table before it
+// looks at the first row, or finds all rows before it sends the first.
 func TestCoresThatScanDoNotWait(t *testing.T) {
 	for mode, of := range map[string]string{experiment.ModeHost: "server_cpu", experiment.ModeRDMA: "client_cpu"} {
 		for _, selectivity := range []float64{0.001, 1} {

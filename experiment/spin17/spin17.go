@@ -2,7 +2,7 @@ package spin17
 
 import "github.com/spinsim/spinsim/experiment"
 
-// Publication is the publication with the experiments of this package, one in each file.
+// Publication has the experiments of this package, one in each file.
 var Publication = &experiment.Publication{
 	Name: "spin17", Title: "sPIN: high-performance streaming processing in the network (SC'17)", Sources: []string{"sPIN'17"}, Minutes: 3,
 	Experiments: []*experiment.Experiment{
@@ -44,5 +44,6 @@ var Publication = &experiment.Publication{
 	},
 }
 
-// bench is a measurement with the host programs of an experiment as its methods.
+// bench is a measurement with the host programs of an experiment as its
+// methods.
 type bench struct{ *experiment.Bench }

@@ -16,8 +16,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Storage plays a trace on an array of servers with parity, that of raid5. name
-// is what tables call the trace, whose requests must not change afterwards.
+// Storage plays a trace on an array of servers with parity, as in raid5. name
+// is the trace's name in tables. Its requests must not change afterwards.
 func Storage(name string, trace *spc.Trace) *experiment.Experiment {
 	s := &traceRun{trace: trace}
 	e := &experiment.Experiment{
@@ -76,7 +76,7 @@ Modes say who serves:
   spin   handlers, packet by packet
 Servers have memory for the rows of stripes that a request touches; what lies beside each other in a unit does so in the array.`
 
-// traceRun measures points of a trace; it is not changed by that.
+// traceRun measures points of a trace. It never changes.
 type traceRun struct{ trace *spc.Trace }
 
 // played are the requests of a point.
@@ -87,7 +87,7 @@ func (s *traceRun) played(p *experiment.Point) []spc.Request {
 	return s.trace.Requests
 }
 
-// has says what is wrong with a point.
+// has checks a point.
 func (s *traceRun) has(p *experiment.Point) (bool, error) {
 	if cores := p.Int("cores"); cores > p.Profile.Host.Cores {
 		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, cores)
@@ -121,7 +121,7 @@ type row struct {
 	at   int64
 }
 
-// rows are those that requests touch, in order.
+// rows are the stripes that requests touch, in order.
 func rows(requests []spc.Request, block, stripe int64) (list []row) {
 	for _, one := range requests {
 		from, to := one.LBA*block/stripe, (one.LBA*block+one.Size+stripe-1)/stripe
@@ -148,7 +148,8 @@ func (a row) compare(b row) int {
 	return 0
 }
 
-// memory is what a point takes: what servers have, and what they should.
+// memory estimates the memory of a point: the contents of servers, and the
+// expected contents.
 func (s *traceRun) memory(p *experiment.Point) int64 {
 	servers, clients := p.Int("servers"), p.Int("clients")
 	unit := int64(p.Int("unit"))
@@ -158,7 +159,7 @@ func (s *traceRun) memory(p *experiment.Point) int64 {
 	return p.Footprint(servers+1+clients, servers+1) + int64(len(list))*(2*stripe+unit) + kept(p, int64(len(list))*(stripe+unit)) + buffers + int64(clients)*2*spc.MaxSize
 }
 
-// playing is a point under way.
+// playing is a running measurement.
 type playing struct {
 	*experiment.Point
 	requests []spc.Request
@@ -167,11 +168,11 @@ type playing struct {
 	rows     []row
 	cluster  *runtime.Cluster
 	line     experiment.Values // lineColumns
-	want     []byte            // of the array; each client has its units of it
+	want     []byte            // of the array; each client has its own units
 	clients  []traceClient
 }
 
-// traceClient is what a client has to do and has done.
+// traceClient has the requests and results of a client.
 type traceClient struct {
 	list  []int // of requests
 	times []sim.Time
@@ -204,7 +205,7 @@ func (s *traceRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 
 func (w *playing) stripe() int64 { return w.o.Unit * int64(w.o.Data) }
 
-// deal gives clients units in turn, in the order of their numbers.
+// deal gives units to clients in turn, in the order of the units' numbers.
 func (w *playing) deal() {
 	units := make([]int, 0, len(w.requests))
 	for _, one := range w.requests {
@@ -236,7 +237,7 @@ func (w *playing) spawn(c *runtime.Cluster) (err error) {
 	return nil
 }
 
-// place is where in the array a request begins.
+// place is the position in the array where a request begins.
 func (w *playing) place(one *spc.Request) int64 {
 	x := one.LBA * int64(w.Int("block"))
 	i, _ := slices.BinarySearchFunc(w.rows, row{one.Unit, x / w.stripe()}, row.compare)
@@ -274,7 +275,7 @@ func (w *playing) client(p *runtime.Proc, number int) error {
 	return nil
 }
 
-// request reads or writes, and compares what was read.
+// request reads or writes, and compares the data that was read.
 func (w *playing) request(client *raid5.Client, i int, memory runtime.View) error {
 	one := &w.requests[i]
 	at := w.place(one)
@@ -293,7 +294,7 @@ func (w *playing) request(client *raid5.Client, i int, memory runtime.View) erro
 	return nil
 }
 
-// check looks at what the servers have.
+// check checks the contents of the servers.
 func (w *playing) check() error {
 	w.AtLineRate(w.cluster, w.line, nil)
 	return errors.Join(w.array.Check(), experiment.SameBytes("array", w.array.Contents(0, w.o.Bytes()), w.want), stored(w.array, &w.o))

@@ -15,7 +15,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// play measures a point of a trace, whose bytes the experiment compares.
+// play measures a point of a trace. The experiment compares the bytes.
 func play(t require.TestingT, text, device string, v experiment.Values) *experiment.Result {
 	trace, err := spc.Read(strings.NewReader(text), "a.spc")
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func play(t require.TestingT, text, device string, v experiment.Values) *experim
 	return r
 }
 
-// A trace of one write takes as long as that write, and costs the same; one
-// client's requests take their sum.
+// A trace of one write takes as long and costs as much as the write. The
+// requests of one client take their sum.
 func TestStorageIsTheSumOfItsRequests(t *testing.T) {
 	for _, mode := range []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin} {
 		write := storage(t, "spin-int", experiment.Values{"mode": mode, "size": 4096})
@@ -51,8 +51,8 @@ func TestStorageIsTheSumOfItsRequests(t *testing.T) {
 	}
 }
 
-// With a speed requests begin by their time stamps, and their latency is from
-// then: also of those that wait for the one before.
+// With a speed, requests begin at their time stamps. Their latency counts from
+// then, even if they wait for an earlier request.
 func TestStorageKeepsTime(t *testing.T) {
 	const text = "0,0,4096,R,10.000000\n0,8,4096,R,10.000001\n0,16,4096,R,10.001\n"
 	one := play(t, text, "spin-int", experiment.Values{"mode": experiment.ModeRDMA, "requests": 1}).Time("time")
@@ -65,8 +65,8 @@ func TestStorageKeepsTime(t *testing.T) {
 	require.Equal(t, 3*one, play(t, text, "spin-int", experiment.Values{"mode": experiment.ModeRDMA}).Time("time"))
 }
 
-// Whatever a trace has, on whatever array, by as many clients: every byte is
-// what it should be; the experiment compares them.
+// With any trace, array and number of clients every byte is right. The
+// experiment compares them.
 func TestStorageOfAnyTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var text strings.Builder
@@ -78,7 +78,7 @@ func TestStorageOfAnyTrace(t *testing.T) {
 			}
 			at := rapid.Int64Range(0, 40).Draw(rt, "address") + 1_000_000_000*rapid.Int64Range(0, 1).Draw(rt, "far")
 			sizes := []int{0, 1, 511, 512, 5000, 20_000}
-			if i == 0 { // a trace of sizes of 0 only is refused
+			if i == 0 { // a trace with sizes of 0 only is refused
 				sizes = sizes[1:]
 			}
 			n := rapid.SampledFrom(sizes).Draw(rt, "size")
@@ -100,10 +100,10 @@ func TestStorageOfAnyTrace(t *testing.T) {
 	})
 }
 
-// Of the kinds of loads that the publication played the one that writes gains,
-// most on the integrated NIC, and one that reads does not (§5.3: 2.8% to 43.7%,
-// most for int with the transactions; whether a read took a server's core there
-// is not said, here it takes none in any mode).
+// Among the published loads, the load that writes gains, most on the integrated
+// NIC, and a load that reads does not (§5.3: 2.8% to 43.7%, most for int with
+// the transactions). The paper does not say whether a read uses a server's
+// core; here it never does.
 func TestStorageHasThePublishedShape(t *testing.T) {
 	gain := func(load, device string) float64 {
 		m, err := spc.ModelOf(load)
@@ -122,7 +122,7 @@ func TestStorageHasThePublishedShape(t *testing.T) {
 	require.InDelta(t, 0, gain("websearch", "spin-int"), 0.01)
 }
 
-// Points that make no sense are refused.
+// Invalid points are refused.
 func TestStorageRefuses(t *testing.T) {
 	trace := spc.Models[0].Generate(3, 1)
 	p, err := profile.Load("spin-int")

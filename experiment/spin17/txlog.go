@@ -70,14 +70,14 @@ var transactions = &experiment.Experiment{
 	Notes: []string{"Transactions that commit are compared with their running one after the other: each adds to what it has read, and nothing that was added is lost."},
 }
 
-// Ways and operations of txlog, beside rdma and spin.
+// Values of the axes mode and op, besides rdma and spin.
 const (
 	opRead        = "read"
 	opWrite       = "write"
 	opTransaction = "transaction"
 )
 
-// hasTransactions leaves out what a mode does not have.
+// hasTransactions leaves out operations that a mode does not have.
 func hasTransactions(p *experiment.Point) (bool, error) {
 	mode, op := p.Text("mode"), p.Text("op")
 	if p.Int("size") == 0 {
@@ -103,15 +103,15 @@ func transactionOptions(p *experiment.Point) txlog.Options {
 	return o
 }
 
-// transacting is a point under way.
+// transacting is a running measurement.
 type transacting struct {
 	*experiment.Point
 	o       txlog.Options
 	size    int
 	count   int
 	first   sim.Time // when the first client began
-	last    sim.Time // when the last was done
-	took    sim.Time // by transactions
+	last    sim.Time // when the last client was done
+	took    sim.Time // sum over transactions
 	aborts  uint64
 	commits uint64
 	server  *txlog.Server
@@ -167,7 +167,7 @@ func runTransactions(ctx context.Context, p *experiment.Point) (experiment.Value
 	return values, nil
 }
 
-// home is rank 0 where accesses are logged.
+// home is rank 0 with a log of accesses.
 func (w *transacting) home(p *runtime.Proc, library *txlog.Loaded) (err error) {
 	if w.server, err = library.Open(p, w.o); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (w *transacting) home(p *runtime.Proc, library *txlog.Loaded) (err error) {
 	return w.server.Serve()
 }
 
-// plain is rank 0 where they are not.
+// plain is rank 0 without a log.
 func (w *transacting) plain(p *runtime.Proc, _ *txlog.Loaded) error {
 	memory := p.Alloc(w.o.Region)
 	for i, does := range []portals.EntryOptions{portals.OptMEOpGet, portals.OptMEOpPut} {
@@ -191,8 +191,8 @@ func (w *transacting) plain(p *runtime.Proc, _ *txlog.Loaded) error {
 	return nil
 }
 
-// stream posts accesses and waits for all of them: gets for their data, puts
-// for their acknowledgements.
+// stream posts accesses and waits for all of them: for the data of gets, and
+// for the acknowledgements of puts.
 func (w *transacting) stream(p *runtime.Proc) error {
 	ni := p.NI()
 	ct, err := ni.Objects().CTAlloc()
@@ -233,7 +233,8 @@ func (w *transacting) over(begin, end sim.Time) {
 	w.last = max(w.last, end)
 }
 
-// transact adds one to the first word of items, and says in the others which it was.
+// transact adds one to the first word of items, and writes the lowest byte of
+// the sum into their other bytes.
 func (w *transacting) transact(p *runtime.Proc) error {
 	c, err := txlog.Join(p, experiment.Peer(0), w.o)
 	if err != nil {
@@ -272,7 +273,8 @@ func (w *transacting) transact(p *runtime.Proc) error {
 	return nil
 }
 
-// addOne counts in the first word of an item. The other bytes are the same as its lowest.
+// addOne increments the first word of an item. The other bytes all repeat its
+// lowest byte.
 func addOne(item []byte) {
 	n := binary.LittleEndian.Uint64(item) + 1
 	binary.LittleEndian.PutUint64(item, n)
@@ -281,7 +283,8 @@ func addOne(item []byte) {
 	}
 }
 
-// finish looks whether the sum of all counts is that of all writes, and every item is in one piece.
+// finish checks that the sum of all counts equals the number of writes, and
+// that every item is consistent.
 func (w *transacting) finish() error {
 	w.AtLineRate(w.c, w.values, nil)
 	if w.Text("op") != opTransaction {
@@ -304,8 +307,8 @@ func (w *transacting) finish() error {
 	return nil
 }
 
-// answerTransactions says, for each profile, what logging costs at most, and
-// how much more transactions it gives than the host.
+// answerTransactions writes, for each profile, the largest cost of logging, and
+// how many more transactions it gives than the host.
 func answerTransactions(results []*experiment.Result) (lines []string) {
 	at := func(r *experiment.Result, mode string) *experiment.Result {
 		return experiment.Beside(results, r, "mode", mode)

@@ -20,9 +20,9 @@ func measureTransactions(t *testing.T, device string, v experiment.Values, set .
 	return r
 }
 
-// sPIN'17: accesses are introspected at line rate. A record costs 48 B of the
-// bus, which a packet of 4 KiB does not feel; with one slow HPU its time is the
-// limit.
+// sPIN'17: accesses are logged at line rate. A record costs 48 B on the bus,
+// which does not matter for a packet of 4 KiB. With one slow HPU its time is
+// the limit.
 func TestLoggingAtLineRate(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for _, op := range []string{opRead, opWrite} {
@@ -37,8 +37,8 @@ func TestLoggingAtLineRate(t *testing.T) {
 	}
 }
 
-// With one item of which all want to change, no two transactions that overlap
-// commit; alone none begins anew.
+// If all change one item, two transactions that overlap never both commit. A
+// single client never retries.
 func TestTransactionsMeet(t *testing.T) {
 	for _, mode := range []string{experiment.ModeHost, experiment.ModeSpin} {
 		v := experiment.Values{"mode": mode, "op": opTransaction, "ranks": 6, "size": 64, "count": 10, "items": 1, "reads": 1, "writes": 1}
@@ -50,15 +50,16 @@ func TestTransactionsMeet(t *testing.T) {
 	}
 }
 
-// The host sees each access of transactions once, and none of those that it is not asked about.
+// The host sees each access of transactions once, except accesses that nobody
+// asks it about.
 func TestRecordsOfTransactions(t *testing.T) {
 	v := experiment.Values{"mode": experiment.ModeSpin, "op": opTransaction, "ranks": 2, "size": 64, "count": 10, "items": 10, "reads": 4, "writes": 2}
 	logged := measureTransactions(t, "spin-int", v).Values["logged"].(int)
 	require.Equal(t, 10*4+9*2, logged, "writes of the last are never looked at")
 }
 
-// On ExaNeSt records land in any order and pages are absent: no update is lost,
-// and items that no transaction has touched can be looked at.
+// On ExaNeSt, records land in any order and pages are absent. No update is
+// lost, and items that no transaction has touched can be read.
 func TestTransactionsOnExaNeSt(t *testing.T) {
 	v := experiment.Values{"mode": experiment.ModeSpin, "op": opTransaction, "ranks": 9, "size": 512, "count": 40, "items": 8}
 	require.Positive(t, measureTransactions(t, "exanest", v).Float("rate"))

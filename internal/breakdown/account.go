@@ -1,14 +1,13 @@
-// Package breakdown says where time went: it gives every picosecond of an
-// interval to exactly one of several categories, so that their times add up to
-// the length of the interval.
+// Package breakdown shows where time went. It assigns every picosecond of an
+// interval to exactly one category, so that the times of the categories add up
+// to the length of the interval.
 //
 //	account.go  an Account: spans of categories in order of priority, and the attribution of an interval to them
-//	tap.go      a Tap: a sim.Tracer that shows what a run draws on its timeline to whoever fills an Account, and passes it on
+//	tap.go      a Tap: a sim.Tracer that passes a run's timeline to the code that fills an Account, and to the next tracer
 //
-// Where things happen at once the category that was named first has the time:
-// what stands behind is what is left when all before it are taken away. An
-// observer like any tracer: it changes no result, and a run without one pays
-// nothing.
+// If several categories are active at once, the first one gets the time. The
+// others get only what is left. Like any tracer it only observes: it changes no
+// result, and a run without it costs nothing.
 package breakdown
 
 import (
@@ -18,43 +17,43 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Account collects when what was going on. Categories are numbered from 0, the
+// Account collects the spans of categories. Categories are numbered from 0. The
 // first has the highest priority. Spans may come in any order and overlap.
 type Account struct {
 	categories []category
 	chains     map[uint64]link
 }
 
-// category is when one thing was going on.
+// category has the spans of one category.
 type category struct {
-	spans  []span     // sorted and apart if sorted
-	sorted bool       // since the last one was added
-	begins []sim.Time // marks of Begin and End, until somebody wants to know
+	spans  []span     // if sorted is set: in order and disjoint
+	sorted bool       // still true since the last span was added
+	begins []sim.Time // marks of Begin and End, not yet turned into spans
 	ends   []sim.Time
 }
 
 type span struct{ from, to sim.Time }
 
-// link is the last thing that was seen of a chain.
+// link is the last part of a chain.
 type link struct {
 	category int
 	end      sim.Time
 }
 
-// New returns an account of so many categories, at least 1.
+// New returns an account with the given number of categories, at least 1.
 func New(categories int) *Account {
 	return &Account{categories: make([]category, categories), chains: map[uint64]link{}}
 }
 
-// Span notes that a category was going on. Spans without a length and those
-// that end before they begin count for nothing.
+// Span records that a category was active. It ignores spans of zero or negative
+// length.
 func (a *Account) Span(c int, from, to sim.Time) {
 	if to <= from {
 		return
 	}
 	k := &a.categories[c]
 	if n := len(k.spans); n > 0 {
-		if last := &k.spans[n-1]; from >= last.from && from <= last.to { // by far the most
+		if last := &k.spans[n-1]; from >= last.from && from <= last.to { // by far the most frequent case
 			last.to = max(last.to, to)
 			return
 		}
@@ -63,21 +62,22 @@ func (a *Account) Span(c int, from, to sim.Time) {
 	k.sorted = false
 }
 
-// Begin notes that a category goes on from a time to the first End at that time
-// or later; without one, for ever.
+// Begin starts a category, until the first End at this time or later. Without
+// an End it goes on for ever.
 func (a *Account) Begin(c int, at sim.Time) {
 	a.categories[c].begins = append(a.categories[c].begins, at)
 }
 
-// End is where what has begun before ends.
+// End ends what began at this time or before.
 func (a *Account) End(c int, at sim.Time) { a.categories[c].ends = append(a.categories[c].ends, at) }
 
-// NoGap is what a rule of Chain says of time that belongs to nobody.
+// NoGap is the result of a rule of Chain for time that belongs to no category.
 const NoGap = -1
 
-// Chain is Span of a part of something longer, such as of a message on its way.
-// Between the end of the last part and the beginning of this one the category
-// goes on that gap says for the categories of the two; nil: that of this part.
+// Chain is Span for a part of something longer, for example of a message on its
+// way. The gap between the previous part and this one goes to the category that
+// the function gap returns for the categories of the two. If gap is nil, it
+// goes to c.
 func (a *Account) Chain(key uint64, c int, from, to sim.Time, gap func(before, after int) int) {
 	before, known := a.chains[key]
 	if known && from > before.end {
@@ -93,10 +93,10 @@ func (a *Account) Chain(key uint64, c int, from, to sim.Time, gap func(before, a
 	a.chains[key] = link{c, max(before.end, to)}
 }
 
-// Break ends a chain: a part that comes later begins a new one.
+// Break ends a chain: a later part begins a new one.
 func (a *Account) Break(key uint64) { delete(a.chains, key) }
 
-// settle makes the spans of a category sorted and apart.
+// settle makes the spans of a category sorted and disjoint.
 func (k *category) settle() {
 	if len(k.begins) > 0 {
 		k.pair()
@@ -126,7 +126,8 @@ func (k *category) settle() {
 	k.sorted = true
 }
 
-// pair adds the spans that marks mean. Marks stay: those to come may end what has no end yet.
+// pair turns marks into spans. It keeps the marks, because a later End may end
+// what is still open.
 func (k *category) pair() {
 	slices.Sort(k.begins)
 	slices.Sort(k.ends)
@@ -147,11 +148,11 @@ func (k *category) pair() {
 	k.begins = k.begins[:0]
 }
 
-// Attribute adds to each of times what its category has of the interval, and to
-// the last, of which there is one more than categories, what nobody has. It is
-// for the time after everything was noted: what has begun without an end goes
-// on for ever from then on. It panics if the number of times is wrong: a
-// programmer's mistake.
+// Attribute divides an interval among the categories. It adds to each of times
+// the share of its category. times has one element more than there are
+// categories: the last one gets the time of no category. Call it after
+// everything was recorded: what has no End then goes on for ever. It panics if
+// the length of times is wrong: a programmer's mistake.
 func (a *Account) Attribute(times []sim.Time, from, to sim.Time) {
 	if len(times) != len(a.categories)+1 {
 		panic(fmt.Sprintf("breakdown: %d times, expected one for each of %d categories and one for the rest", len(times), len(a.categories))) //lint:panic programmer's mistake
@@ -173,7 +174,7 @@ func (a *Account) Attribute(times []sim.Time, from, to sim.Time) {
 	}
 }
 
-// within returns the spans that have something between two times.
+// within returns the spans that overlap the time between from and to.
 func (k *category) within(from, to sim.Time) []span {
 	first, _ := slices.BinarySearchFunc(k.spans, from, func(s span, t sim.Time) int {
 		if s.to <= t {
@@ -188,8 +189,9 @@ func (k *category) within(from, to sim.Time) []span {
 	return k.spans[first:end]
 }
 
-// without appends to rest what spans leave of a list, and returns how much they
-// take. Both are sorted, each is apart.
+// without removes spans from list. It appends what is left of list to rest, and
+// returns the length of the removed time. list and spans are sorted and
+// disjoint.
 func without(rest, list, spans []span) (left []span, taken sim.Time) {
 	for _, s := range list {
 		for len(spans) > 0 && spans[0].to <= s.from {

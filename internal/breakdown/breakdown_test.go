@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// reference is an account that asks of each picosecond by itself.
+// reference is an account that looks at each picosecond separately.
 type reference struct {
 	spans [][]span
 	marks [][2][]sim.Time // Begin, End
@@ -35,8 +35,8 @@ func (r *reference) has(c int, at sim.Time) bool {
 	return false
 }
 
-// Whatever was noted in whatever order, each picosecond belongs to the first
-// category that has it, and the times add up to the interval.
+// Whatever was recorded, in any order, each picosecond belongs to the first
+// active category, and the times add up to the interval.
 func TestEveryPicosecondOnce(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		categories := rapid.IntRange(1, 5).Draw(r, "categories")
@@ -59,7 +59,7 @@ func TestEveryPicosecondOnce(t *testing.T) {
 				ref.spans[c] = append(ref.spans[c], span{from, to})
 			}
 		}
-		for range 3 { // asking changes nothing
+		for range 3 { // Attribute changes nothing
 			from, to := sim.Time(at.Draw(r, "first")), sim.Time(at.Draw(r, "last"))
 			got, want := make([]sim.Time, categories+1), make([]sim.Time, categories+1)
 			a.Attribute(got, from, to)
@@ -80,7 +80,8 @@ func TestEveryPicosecondOnce(t *testing.T) {
 	})
 }
 
-// Between two parts of a chain goes on what the rule says; a break is a gap that nobody has.
+// The rule of Chain fills the gap between two parts. After a break the gap
+// belongs to no category.
 func TestChains(t *testing.T) {
 	const wire, match, handler, wait = 0, 1, 2, 3
 	gap := func(before, after int) int {
@@ -98,7 +99,7 @@ func TestChains(t *testing.T) {
 	a.Chain(7, match, 15, 20, gap)   // wire until 15
 	a.Chain(7, handler, 28, 40, gap) // waits from 20
 	a.Chain(7, handler, 35, 38, gap) // within the one before
-	a.Chain(7, match, 50, 52, gap)   // nobody's
+	a.Chain(7, match, 50, 52, gap)   // the gap belongs to no category
 	a.Break(7)
 	a.Chain(7, match, 60, 62, nil)
 	a.Chain(7, handler, 65, 66, nil) // from 62
@@ -143,7 +144,8 @@ func (c *copyOf) Instant(_ sim.TrackID, name string, at sim.Time, flow uint64, a
 }
 func (c *copyOf) Counter(sim.TrackID, string, sim.Time, float64) { c.counters++ }
 
-// A tap tells both of everything, with the other's own numbers of lines.
+// A tap passes everything to the observer and to the next tracer, each with its
+// own line numbers.
 func TestTap(t *testing.T) {
 	var o seen
 	var next copyOf

@@ -10,33 +10,33 @@ import (
 // Part is a part of the time of an operation.
 type Part int
 
-// Parts, in the order in which a message passes them.
+// The parts, in the order in which a message passes them.
 const (
 	Post    Part = iota // a core posts the operation
 	Fetch               // the NIC reads the data of the message from host memory
 	Wire                // a packet waits for the link, takes it, and crosses the network
-	Match               // the NIC looks for the message's entry
+	Match               // the NIC looks up the message's entry
 	Wait                // a handler waits for a processor
 	Handler             // a handler computes
-	// data crosses to or from host memory at the receiver, for a packet or for
-	// its handler
+	// data crosses to or from host memory at the receiver, for a packet or
+	// for its handler
 	Deposit
 	Event   // the record of the message's end becomes visible
-	Look    // a core looks at it
-	Compute // a core does something else for the operation: matches, copies, computes
-	// the operating system: page faults, pins, interrupts, tasklets, switches
-	// between programs
+	Look    // a core looks at that record
+	Compute // a core does other work for the operation: matches, copies, computes
+	// the operating system: page faults, pins, interrupts, tasklets,
+	// switches between programs
 	System
 	Disk  // storage reads or writes
-	Timer // a program or a handler waits for a time that it has set
-	Other // nobody whom one can follow
-	Parts // how many there are
+	Timer // a program or a handler waits for its own timer
+	Other // the cause is not known
+	Parts // number of parts
 )
 
-// Times are what the parts have, of which there are Parts.
+// Times are the times of the parts.
 type Times [Parts]sim.Time
 
-// Sum adds them up.
+// Sum returns the sum of all times.
 func (t *Times) Sum() (sum sim.Time) {
 	for _, d := range t {
 		sum += d
@@ -44,7 +44,7 @@ func (t *Times) Sum() (sum sim.Time) {
 	return sum
 }
 
-// partNames and partHelp say what the parts are called, and what each is.
+// partNames and partHelp are the names and the descriptions of the parts.
 var (
 	partNames = [Parts]string{"post", "fetch", "wire", "match", "wait", "handler", "deposit", "record", "look", "compute", "os", "disk", "timer", "other"}
 	partHelp  = [Parts]string{
@@ -65,10 +65,10 @@ var (
 	}
 )
 
-// String is what the part is called.
+// String returns the name of the part.
 func (p Part) String() string { return partNames[p] }
 
-// Help says what the part is, in a part of a sentence.
+// Help describes the part in a clause.
 func (p Part) Help() string { return partHelp[p] }
 
 // Add adds other times.
@@ -78,9 +78,9 @@ func (t *Times) Add(more *Times) {
 	}
 }
 
-// Divide divides the times by n, at least 1. What is left adds up to the n-th
-// part of the sum, to the picosecond below: each ends where the sum of those
-// before and it would.
+// Divide divides the times by n, at least 1. The results add up to the sum
+// divided by n, rounded down to a picosecond. To achieve this, each running sum
+// is divided and rounded.
 func (t *Times) Divide(n int) {
 	sum, before := sim.Time(0), sim.Time(0)
 	for i, d := range t {
@@ -90,9 +90,9 @@ func (t *Times) Divide(n int) {
 	}
 }
 
-// walk goes back from the end of an operation to its beginning. Each step gives
-// the time between where it is and where it goes to one part, so that nothing
-// is left out and nothing counted twice, whatever it makes of what it finds.
+// walk goes back from the end of an operation to its beginning. Each step
+// assigns the time between its old and its new position to one part. So no time
+// is left out or counted twice, whatever the record contains.
 type walk struct {
 	*Record
 	times    *Times
@@ -100,17 +100,18 @@ type walk struct {
 	steps    int
 }
 
-// place is where a walk is: what has happened at walk.at.
+// place is the position of a walk: the event at walk.at. It returns the
+// previous position.
 type place func(w *walk) place
 
-// maxSteps is how many steps a walk makes at most without coming nearer to the
-// beginning: behind it what is left is Other's.
+// maxSteps is the maximum number of steps of a walk without progress in time.
+// After that the rest goes to Other.
 const maxSteps = 1 << 20
 
-// Path adds to times what each part has of the time between from and to, at the
-// latter of which a program of a node went on: along what it had waited for,
-// and what that had waited for, back to the beginning. process names the
-// program; "": any.
+// Path divides the time between from and to among the parts, and adds it to
+// times. A program of node rank continued at to. The walk follows what it had
+// waited for, and what that had waited for, back to the beginning. process is
+// the name of the program; "": any.
 func (r *Record) Path(times *Times, rank int, process string, from, to sim.Time) {
 	w := &walk{Record: r, times: times, from: from, at: to}
 	next := w.host(int32(rank), process)
@@ -121,7 +122,7 @@ func (r *Record) Path(times *Times, rank int, process string, from, to sim.Time)
 	w.take(Other, w.from)
 }
 
-// take gives the time back to a moment to a part.
+// take assigns the time from back to the present position to a part.
 func (w *walk) take(p Part, back sim.Time) {
 	back = max(back, w.from)
 	if back < w.at {
@@ -131,9 +132,9 @@ func (w *walk) take(p Part, back sim.Time) {
 	}
 }
 
-// host is a program that goes on at the present moment: it has worked until
-// now, or something has woken it, or its core was another's. A program that
-// does so of itself has slept.
+// host is a program that continues at the present moment. It has worked until
+// now, or an event woke it, or another program had its core. If none of these
+// is known, it has slept.
 func (w *walk) host(rank int32, process string) place {
 	return func(w *walk) place {
 		n := w.node(rank)
@@ -148,7 +149,7 @@ func (w *walk) host(rank int32, process string) place {
 		if next := w.device(n); next != nil {
 			return next
 		}
-		// it waited for its core, or for what the system did
+		// it waited for its core or for the operating system
 		if found, other := n.workBefore(w.at, ""); found >= 0 && other.to == w.at {
 			w.take(other.part, other.from)
 			return w.host(rank, other.process)
@@ -165,9 +166,9 @@ func (w *walk) host(rank int32, process string) place {
 	}
 }
 
-// device is what has let a program or the operating system go on at the present
-// moment besides NIC and cores: storage, the management network, or an access
-// that has met an absent page; nil: nothing has.
+// device returns the cause, other than NIC and cores, why a program or the
+// operating system continues at the present moment: storage, the management
+// network, or an access to an absent page. It is nil if there is none.
 func (w *walk) device(n *nodeRecord) place {
 	if i := lastAt(n.disks, w.at, func(c *command) sim.Time { return c.to }); i >= 0 {
 		c := n.disks[i]
@@ -196,7 +197,8 @@ func (w *walk) device(n *nodeRecord) place {
 	return nil
 }
 
-// lastAt is the last of a list, which is in the order of times, at a time; -1: none.
+// lastAt returns the index of the last element at a time, or -1. The list is in
+// the order of times.
 func lastAt[T any](list []T, at sim.Time, of func(*T) sim.Time) int {
 	i, _ := slices.BinarySearchFunc(list, at, func(x T, t sim.Time) int {
 		if of(&x) <= t {
@@ -210,7 +212,7 @@ func lastAt[T any](list []T, at sim.Time, of func(*T) sim.Time) int {
 	return -1
 }
 
-// workBefore is the last work of a program that had ended at a time.
+// workBefore returns the last work of a program that had ended at a time.
 func (n *nodeRecord) workBefore(at sim.Time, process string) (int, work) {
 	i, _ := slices.BinarySearchFunc(n.work, at, func(k work, t sim.Time) int {
 		if k.to <= t {
@@ -226,7 +228,7 @@ func (n *nodeRecord) workBefore(at sim.Time, process string) (int, work) {
 	return -1, work{}
 }
 
-// ended is an end of a node.
+// ended is an end at a node.
 func (w *walk) ended(rank int32, i int) place {
 	e := w.node(rank).ends[i]
 	if e.of.Handler != sim.NoHandler {
@@ -243,8 +245,8 @@ func (w *walk) ended(rank int32, i int) place {
 	return w.marked(m, len(m.marks), Event)
 }
 
-// marked is a stage of a message that comes behind one of its first marks: the
-// last of those that was there.
+// marked is a stage of a message that follows one of its first marks: the
+// latest mark up to now.
 func (w *walk) marked(m *message, marks int, p Part) place {
 	best := -1
 	for i := range m.marks[:marks] {
@@ -265,7 +267,7 @@ func (w *walk) marked(m *message, marks int, p Part) place {
 		return w.task(k.of, all)
 	case k.landed:
 		found := m.packets[k.of.Packet].found
-		if end := w.headerEnd(k.of); end > found && end <= w.at { // it has waited for the header handler
+		if end := w.headerEnd(k.of); end > found && end <= w.at { // it waited for the header handler
 			w.take(Deposit, end)
 			return w.task(sim.Task{Flow: k.of.Flow}, all)
 		}
@@ -281,7 +283,7 @@ func (w *walk) headerEnd(t sim.Task) sim.Time {
 	return 0
 }
 
-// passed is a packet that has been found.
+// passed is a packet whose entry was found.
 func (w *walk) passed(m *message, i int32) place {
 	p := m.packets[i]
 	w.take(Match, p.arrived)
@@ -289,7 +291,7 @@ func (w *walk) passed(m *message, i int32) place {
 	return w.issued(m, Fetch)
 }
 
-// issued is a message whose data is being read, or has been.
+// issued is a message whose data is being read, or was read.
 func (w *walk) issued(m *message, p Part) place {
 	if m.source < 0 {
 		return nil
@@ -310,8 +312,8 @@ func (w *walk) issued(m *message, p Part) place {
 	return w.host(m.source, "")
 }
 
-// held is what an operation has waited for after its handler has asked for it:
-// that data lands, or a timer.
+// held returns the part for an operation's wait after its handler requested it:
+// Deposit if data had to land, otherwise Timer.
 func (w *walk) held(m *message) Part {
 	if of := w.messages[m.by.Flow]; of != nil {
 		for i := range of.marks {
@@ -323,10 +325,11 @@ func (w *walk) held(m *message) Part {
 	return Timer
 }
 
-// all are the segments of a handler.
+// all selects all segments of a handler.
 const all = math.MaxInt
 
-// task is a handler that has come to the present moment, in one of its first segments.
+// task is a handler that has reached the present moment in one of its first
+// segments.
 func (w *walk) task(t sim.Task, segments int) place {
 	h := w.tasks[t]
 	if h == nil {
@@ -340,7 +343,7 @@ func (w *walk) task(t sim.Task, segments int) place {
 		return w.found(t)
 	}
 	s := h.segments[k]
-	w.take(Timer, s.to) // what has taken effect behind its end
+	w.take(Timer, s.to) // effects after the segment's end
 	w.take(Handler, s.from)
 	if k == 0 {
 		return w.queued(t)
@@ -362,8 +365,8 @@ func (w *walk) task(t sim.Task, segments int) place {
 	return func(w *walk) place { return w.task(t, k) }
 }
 
-// reply is the message whose end has let a handler go on that had stopped at a
-// time; nil: it is not known.
+// reply returns the message whose end let a handler continue that had stopped
+// at a time, or nil if it is not known.
 func (w *walk) reply(t sim.Task, stopped sim.Time) place {
 	m := w.messages[t.Flow]
 	if m == nil || m.target < 0 {
@@ -378,8 +381,8 @@ func (w *walk) reply(t sim.Task, stopped sim.Time) place {
 	return w.ended(m.target, e)
 }
 
-// queued is a handler that begins: it has waited for a processor since its
-// packet was found, or since what comes before it had ended.
+// queued is a handler at its beginning. It waited for a processor since its
+// packet was found, or since the previous handler ended.
 func (w *walk) queued(t sim.Task) place {
 	m := w.messages[t.Flow]
 	if m == nil {
@@ -401,7 +404,7 @@ func (w *walk) queued(t sim.Task) place {
 	return w.found(t)
 }
 
-// The handlers of a message.
+// Handlers of a message.
 const (
 	payloadTask    = 1
 	completionTask = 2

@@ -9,14 +9,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// core has work of a program on a core.
+// core records work of a program on a core.
 func core(r *Record, rank int, process, what string, from, to sim.Time) {
 	t := Track{Group: "rank", ID: rank, Name: "CPU 0"}
 	t.Kind = r.Track(&t)
 	r.Span(&t, what, from, to, 0, []sim.Arg{{Key: "process", Text: process}})
 }
 
-// packet 0 of message 5, and its handlers.
+// step makes a step of packet 0 of message 5.
 func step(k sim.StepKind, rank int32, at sim.Time) *sim.Step {
 	return &sim.Step{Kind: k, Rank: rank, To: at, Task: sim.Task{Flow: 5, Handler: sim.NoHandler}}
 }
@@ -25,10 +25,10 @@ func segmentOf(rank int32, handler int8, from, to sim.Time, why sim.Stopped) *si
 	return &sim.Step{Kind: sim.StepSegment, Rank: rank, From: from, To: to, Why: why, Task: sim.Task{Flow: 5, Handler: handler}}
 }
 
-// A put whose payload handler waits for an HPU, computes, waits for a DMA
-// operation and computes again; its completion handler counts a counter that a
-// program waits for, which then looks and copies. Every part is as long as it
-// was made.
+// A put has a payload handler that waits for an HPU, computes, waits for a DMA
+// operation and computes again. Its completion handler increments a counter. A
+// program waits for the counter, then looks and copies. Every part has its
+// constructed length.
 func TestPathOfOneMessage(t *testing.T) {
 	r := NewRecord()
 	core(r, 0, "source", "put", 0, 65)
@@ -47,11 +47,11 @@ func TestPathOfOneMessage(t *testing.T) {
 	require.Equal(t, Times{Post: 65, Fetch: 100, Wire: 235, Match: 30, Wait: 70 + 5, Handler: 35, Deposit: 80, Event: 80, Look: 51, Compute: 49}, times)
 	require.Equal(t, sim.Time(800), times.Sum())
 	later := Times{}
-	r.Path(&later, 1, "target", 410, 700) // as much of it as lies within
+	r.Path(&later, 1, "target", 410, 700) // only the time inside the interval
 	require.Equal(t, Times{Match: 20, Wait: 75, Handler: 35, Deposit: 80, Event: 80}, later)
 }
 
-// A program that slept, one whose core was another's, and one of which nothing is known.
+// A program that slept, one that waited for its core, and one without a record.
 func TestPathOfPrograms(t *testing.T) {
 	r := NewRecord()
 	core(r, 0, "a", "compute", 10, 20)
@@ -68,7 +68,7 @@ func TestPathOfPrograms(t *testing.T) {
 	require.Equal(t, sim.Time(6), times.Sum())
 }
 
-// Whatever is told in whatever order, the parts add up, and what is divided does, too.
+// For any steps in any order the parts add up, also after Divide.
 func TestPathOfAnything(t *testing.T) {
 	rapid.Check(t, func(d *rapid.T) {
 		r := NewRecord()
@@ -108,9 +108,9 @@ func TestPathOfAnything(t *testing.T) {
 	})
 }
 
-// Two HPUs of which one computes half of the time and one a quarter are busy
-// three eighths; a queue is as long as what waits at once, not what passes at a
-// moment.
+// One of two HPUs computes half of the time, the other a quarter: they are busy
+// for three eighths. The length of a queue counts what waits at once, not what
+// passes at one moment.
 func TestUse(t *testing.T) {
 	r := NewRecord()
 	for i, s := range [][2]sim.Time{{0, 50}, {25, 50}, {50, 50}} {

@@ -8,38 +8,39 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Record keeps what a run did, step by step, so that one can go back from the
-// end of an operation to its beginning (Path) and say how busy what was (Use).
-// It is an observer of Follow.
+// Record stores the steps of a run. From them Path goes back from the end of an
+// operation to its beginning, and Use computes how busy the resources were. It
+// is an observer for Follow.
 type Record struct {
 	messages map[uint64]*message
 	tasks    map[sim.Task]*handling
 	nodes    []nodeRecord
-	held     int64  // memory of what is kept, bytes, about
+	held     int64  // approximate memory of the record, bytes
 	limit    int64  // of held; 0: none
-	full     func() // told once when it is more
+	full     func() // called once when the limit is exceeded
 }
 
-// FullError says that what a run did took more memory than there is beside it.
+// FullError means that the record of a run needs more memory than is left.
 type FullError struct {
-	Left int64 // bytes, for what it did
+	Left int64 // bytes available for the record
 }
 
-// Error says what can be done.
+// Error includes a remedy.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("--breakdown: its steps are held until the run ends, and take more than %s, which is what the memory limit leaves for them: measure fewer or shorter messages, or raise --memory-limit", sim.Size(e.Left).Rounded())
 }
 
-// stepBytes is what a step takes, about: 26 to 57 of pingpong and of osu's bw
-// and allreduce, measured, and something for what is not in these.
+// stepBytes is the approximate memory of a step. 26 to 57 bytes were measured
+// for pingpong and for osu's bw and allreduce. The rest is a reserve for other
+// programs.
 const stepBytes = 64
 
-// Limit lets what is kept take so much memory, bytes; 0: any. When it takes
-// more nothing further is kept, so that neither Path nor Use say anything, and
-// full is called, once.
+// Limit sets the maximum memory of the record, bytes; 0: no limit. Beyond it
+// nothing more is recorded, Path and Use have no results, and full is called
+// once.
 func (r *Record) Limit(bytes int64, full func()) { r.limit, r.full = bytes, full }
 
-// keeps reports whether there is room for a step more.
+// keeps reports whether there is room for one more step.
 func (r *Record) keeps() bool {
 	if r.limit == 0 {
 		return true
@@ -54,27 +55,27 @@ func (r *Record) keeps() bool {
 	return true
 }
 
-// message is what was seen of a message, in the order in which it was seen.
+// message is the record of a message, in the order of its events.
 type message struct {
-	source, target int32 // nodes; target -1: it has not arrived
+	source, target int32 // nodes; target -1: not yet arrived
 	made           sim.Time
 	because        sim.Because
 	by             sim.Task
 	asked          sim.Time
-	end            int // OfEnd: index of what has made it among the ends of its source; -1: nothing
+	end            int // OfEnd: index of its cause among the ends of its source; -1: none
 	packets        []passage
-	sent           sim.Time // when the data of its last packet was at its source's NIC
-	marks          []mark   // at its target: what its record waits for
+	sent           sim.Time // when the data of its last packet was at the source's NIC
+	marks          []mark   // at the target: what the record of its end waits for
 }
 
-// passage is when a packet came to the stages, 0 if it did not, how long it
-// takes a link, and how long it is.
+// passage has the times when a packet reached the stages (0: it did not), its
+// time on a link, and its length.
 type passage struct {
 	ready, wired, arrived, found sim.Time
 	bytes                        int64
 }
 
-// handling is a handler's run.
+// handling is the run of a handler.
 type handling struct {
 	segments []segment
 }
@@ -84,25 +85,26 @@ type segment struct {
 	why      sim.Stopped
 }
 
-// mark is something that a message's later stages may have waited for.
+// mark is an event that later stages of a message may have waited for.
 type mark struct {
 	at, from sim.Time
-	of       sim.Task // NoHandler: packet, else the task
+	of       sim.Task // the packet if its handler is NoHandler, else the task
 	landed   bool
 }
 
-// end is something that the host, a triggered operation or a waiting handler may have waited for.
+// end is an event that the host, a triggered operation or a waiting handler may
+// have waited for.
 type end struct {
 	at   sim.Time
 	of   sim.Task
 	sent bool
 }
 
-// nodeRecord is what happened at a node.
+// nodeRecord is the record of a node.
 type nodeRecord struct {
 	rank       int32
 	ends       []end
-	work       []work // of its cores, in the order in which it ended
+	work       []work // of its cores, in the order of the ends
 	timers     []sim.Time
 	disks      []command
 	faults     []fault
@@ -112,32 +114,32 @@ type nodeRecord struct {
 	queues     [queueCount][]change
 }
 
-// work is what a core did.
+// work is a span of work of a core.
 type work struct {
 	span
 	process string
 	part    Part
 }
 
-// command is one of the storage device, and whose it was.
+// command is a command of the storage device, with its process.
 type command struct {
 	span
 	process string
 }
 
-// fault is an access of a message that has met an absent page.
+// fault is an access of a message to an absent page.
 type fault struct {
 	at   sim.Time
 	flow uint64
 }
 
-// frame is one of the management network that has come from another node.
+// frame is a frame of the management network from another node.
 type frame struct {
 	span
 	source int32
 }
 
-// Lines of a timeline.
+// Kinds of timeline lines.
 const (
 	lineCore = 1 + iota
 	lineStorage
@@ -145,12 +147,12 @@ const (
 	lineEthernet
 )
 
-// NewRecord returns an empty one.
+// NewRecord returns an empty record.
 func NewRecord() *Record {
 	return &Record{messages: map[uint64]*message{}, tasks: map[sim.Task]*handling{}}
 }
 
-// Forget drops what Path needs. Use stays as it is.
+// Forget drops the data for Path, and keeps the data for Use.
 func (r *Record) Forget() {
 	clear(r.messages)
 	clear(r.tasks)
@@ -175,8 +177,8 @@ func (r *Record) Track(t *Track) int {
 	return 0
 }
 
-// Span implements Observer: it keeps the work of cores, of storage and of the
-// management network, and how long an SMMU had accesses wait.
+// Span implements Observer. It records the work of cores, of storage and of the
+// management network, and how long an SMMU held accesses back.
 func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args []sim.Arg) {
 	if t.Kind == 0 || to == from || !r.keeps() {
 		return
@@ -191,7 +193,7 @@ func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args [
 	switch t.Kind {
 	case lineCore:
 		if strings.HasPrefix(name, "interrupt ") || strings.HasPrefix(name, "tasklet ") {
-			return // all of it was told by itself
+			return // all its parts are reported separately
 		}
 		p := partOfWork(name)
 		if _, kernel := Number(args, "kernel"); kernel {
@@ -211,7 +213,7 @@ func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args [
 	}
 }
 
-// Instant implements Observer: it keeps faults of the SMMU.
+// Instant implements Observer. It records faults of the SMMU.
 func (r *Record) Instant(t *Track, name string, at sim.Time, flow uint64, _ []sim.Arg) {
 	if t.Kind == lineSMMU && strings.HasPrefix(name, "fault") {
 		n := r.node(int32(t.ID))
@@ -219,7 +221,7 @@ func (r *Record) Instant(t *Track, name string, at sim.Time, flow uint64, _ []si
 	}
 }
 
-// partOfWork is what a core's work is a part of, by its name on the timeline.
+// partOfWork returns the part for a core's work, from its name on the timeline.
 func partOfWork(name string) Part {
 	switch name {
 	case "poll":
@@ -249,7 +251,7 @@ func (r *Record) message(flow uint64) *message {
 	return m
 }
 
-// packet is what was seen of a packet of a message.
+// packet returns the record of a packet.
 func (m *message) packet(i int32) *passage {
 	for int(i) >= len(m.packets) {
 		m.packets = append(m.packets, passage{})
@@ -304,7 +306,8 @@ func (r *Record) Step(s *sim.Step) {
 	}
 }
 
-// busied notes that something was busy; what goes on where it was is one span.
+// busied records that something was busy. It extends the previous span if the
+// new one adjoins it.
 func (n *nodeRecord) busied(name string, s span) {
 	list := n.busy[name]
 	if k := len(list) - 1; k >= 0 && s.from >= list[k].from && s.from <= list[k].to {
@@ -329,7 +332,7 @@ func (r *Record) computed(n *nodeRecord, s *sim.Step) {
 		h = &handling{}
 		r.tasks[s.Task] = h
 	}
-	// a second time: its message was sent again
+	// a second run: its message was retransmitted
 	if k := len(h.segments); k > 0 && s.Why == sim.NotStopped {
 		h.segments = h.segments[:0]
 	}
@@ -338,7 +341,7 @@ func (r *Record) computed(n *nodeRecord, s *sim.Step) {
 	m.marks = append(m.marks, mark{at: s.To, of: s.Task})
 }
 
-// latest is the last end of a node that was there at a time; -1: none.
+// latest returns the index of the last end of a node up to a time, or -1.
 func (n *nodeRecord) latest(at sim.Time) int {
 	i, _ := slices.BinarySearchFunc(n.ends, at, func(e end, t sim.Time) int {
 		if e.at <= t {

@@ -4,44 +4,44 @@ import "github.com/spinsim/spinsim/sim"
 
 // Track is a line of a timeline.
 type Track struct {
-	Group string // such as "rank"
-	ID    int    // of the group: the rank
-	Name  string // such as "CPU 0"
-	Kind  int    // what Observer.Track has made of it
+	Group string // for example "rank"
+	ID    int    // number in the group: the rank
+	Name  string // for example "CPU 0"
+	Kind  int    // the result of Observer.Track
 }
 
-// Observer is told what happens. What it is given is valid during the call only.
+// Observer receives the events of a timeline. The arguments are valid only
+// during the call.
 type Observer interface {
-	// Track is told of a line before anything happens on it, and returns what
-	// it wants to know of it: Track.Kind.
+	// Track announces a line before its first event. It returns the
+	// observer's own classification of the line: Track.Kind.
 	Track(t *Track) (kind int)
-	// Span and Instant are those of sim.Tracer.
+	// Span and Instant are as in sim.Tracer.
 	Span(t *Track, name string, from, to sim.Time, flow uint64, args []sim.Arg)
 	Instant(t *Track, name string, at sim.Time, flow uint64, args []sim.Arg)
 }
 
-// Stepped is an Observer that is told of the steps of a sim.Follower, too.
+// Stepped is an Observer that also receives the steps of a sim.Follower.
 type Stepped interface {
 	Observer
 	Step(s *sim.Step)
 }
 
-// Follower is a Tap that is a sim.Follower.
+// Follower is a Tap that is also a sim.Follower.
 type Follower struct {
 	Tap
 	stepped Stepped
-	follows sim.Follower // the tracer behind it, if it is one
+	follows sim.Follower // the next tracer, if it is a sim.Follower
 }
 
-// Follow returns a tracer as NewTap does, which is told of steps, too.
+// Follow is NewTap for an observer that also receives steps.
 func Follow(o Stepped, next sim.Tracer) *Follower {
 	f := &Follower{Tap: *NewTap(o, next), stepped: o}
 	f.follows, _ = next.(sim.Follower)
 	return f
 }
 
-// Watch returns a tracer as NewTap does; where the tracer behind it is a
-// sim.Follower, it is one, too.
+// Watch is NewTap, but the result is a sim.Follower if the next tracer is one.
 func Watch(o Observer, next sim.Tracer) sim.Tracer {
 	follows, is := next.(sim.Follower)
 	if !is {
@@ -60,7 +60,7 @@ func (f *Follower) Step(s *sim.Step) {
 	}
 }
 
-// Tap is a sim.Tracer that tells an observer.
+// Tap is a sim.Tracer that passes everything to an observer.
 type Tap struct {
 	observer Observer
 	next     sim.Tracer
@@ -72,8 +72,8 @@ type tapped struct {
 	id sim.TrackID // of next
 }
 
-// NewTap returns a tracer that tells an observer, and passes on what it is told
-// to another tracer, if there is one.
+// NewTap returns a tracer that passes everything to an observer, and then to
+// the next tracer, if there is one.
 func NewTap(o Observer, next sim.Tracer) *Tap { return &Tap{observer: o, next: next} }
 
 // Track implements sim.Tracer.
@@ -117,7 +117,8 @@ func (p *Tap) Counter(t sim.TrackID, name string, at sim.Time, value float64) {
 	}
 }
 
-// Number returns the number of an argument; false: there is none of that name.
+// Number returns the number of the named argument. It is false if there is
+// none.
 func Number(args []sim.Arg, key string) (n int64, found bool) {
 	for i := range args {
 		if args[i].Key == key {

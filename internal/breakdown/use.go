@@ -7,47 +7,47 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What can be busy at a node besides processors.
+// Resources of a node besides processors.
 const (
 	dmaIn   = "DMA to memory"
 	dmaOut  = "DMA from memory"
 	egress  = "egress"
 	ingress = "ingress"
-	stalled = "stalled" // not busy: accesses to absent pages wait for the operating system
+	stalled = "stalled" // not busy: accesses to absent pages that wait for the operating system
 )
 
 // Queues of a node.
 const (
 	queueHPU    = iota // handlers that wait for a processor
-	queueBuffer        // bytes of packets that wait for one
+	queueBuffer        // bytes of packets that wait for a processor
 	queueDMA           // transfers that wait for the bus
 	queueEgress        // packets that wait for the link
 	queueCount
 )
 
-// change of a queue's length.
+// change is a change of a queue's length.
 type change struct {
 	at sim.Time
 	by int64
 }
 
-// Interval is a time in which something was measured.
+// Interval is the time of a measurement.
 type Interval struct{ From, To sim.Time }
 
-// Use is how busy the busiest node of each kind was in a time, as shares of it,
-// and how long the longest queue of each kind was in it.
+// Use is the load in a time. Shares of the time show how busy the busiest node
+// was, for each kind of resource. Lengths show the longest queue of each kind.
 type Use struct {
-	Processors    float64 // time that processors of handlers computed, those of the busiest pool
-	In, Out       float64 // time that bytes of messages crossed the bus to and from host memory
-	Egress        float64 // time that the link of a node took packets
-	Ingress       float64 // time that packets came in
-	Waiting       int64   // handlers that waited for a processor at once
-	Buffer        int64   // bytes of packets that waited for one
-	Transfers     int64   // accesses to host memory that waited for the bus at once
-	EgressPackets int64   // packets whose data was at the NIC and that waited for the link at once
+	Processors    float64 // processors of handlers computed, in the busiest pool
+	In, Out       float64 // bytes of messages crossed the bus to and from host memory
+	Egress        float64 // the link of a node took packets
+	Ingress       float64 // packets came in
+	Waiting       int64   // maximum of handlers that waited for a processor
+	Buffer        int64   // maximum of bytes of packets that waited for one
+	Transfers     int64   // maximum of accesses to host memory that waited for the bus
+	EgressPackets int64   // maximum of packets that were at the NIC and waited for the link
 }
 
-// queue notes what a step changes at the queues of a node.
+// queue records the effect of a step on the queues of a node.
 func (r *Record) queue(n *nodeRecord, s *sim.Step) {
 	between := func(q int, from, to sim.Time, by int64) {
 		if to > from {
@@ -75,7 +75,8 @@ func (r *Record) queue(n *nodeRecord, s *sim.Step) {
 	}
 }
 
-// wanted is since when a handler has waited for a processor that begins its first segment.
+// wanted returns since when a handler has waited for a processor. s is the
+// start of its first segment.
 func (r *Record) wanted(s *sim.Step) sim.Time {
 	m := r.message(s.Flow)
 	from := m.packet(s.Packet).found
@@ -94,8 +95,8 @@ func (r *Record) wanted(s *sim.Step) sim.Time {
 	return from
 }
 
-// Use says how busy the nodes were in intervals, which may overlap. pools are
-// the numbers of processors of each pool of a node, HPUs first.
+// Use returns how busy the nodes were in intervals, which may overlap. pools
+// has the number of processors of each pool of a node, HPUs first.
 func (r *Record) Use(pools []int, intervals []Interval) (u Use) {
 	times := category{}
 	for _, i := range intervals {
@@ -141,8 +142,8 @@ func length(spans []span) (sum sim.Time) {
 	return sum
 }
 
-// longest is the greatest length of a queue within times, which are sorted and
-// apart. What leaves at a moment leaves before what comes.
+// longest returns the maximum length of a queue in times, which are sorted and
+// disjoint. At one moment, departures come before arrivals.
 func longest(changes []change, times []span) (most int64) {
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
 	now, t := int64(0), 0

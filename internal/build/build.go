@@ -1,12 +1,11 @@
 // Package build compiles handlers to wasm modules, with TinyGo, clang, rustc or
-// the compiler of AssemblyScript, and writes into them what their source says
-// of them (package internal/manifest): the handlers with their kinds, the
-// layout of their state, what they need of a device.
+// the compiler of AssemblyScript. It writes a manifest (package
+// internal/manifest) into each module, from the source: the handlers with their
+// kinds, the layout of their state, their needs on a device.
 //
-// Equal sources give equal bytes in any folder on any machine with the same
-// compilers if the modules are stripped of debugging information;
-// scripts/install-tinygo.sh installs those that the committed modules were
-// built with.
+// Equal sources give equal bytes in any folder on any machine, with the same
+// compilers, if the modules are stripped of debugging information. The script
+// scripts/install-tinygo.sh installs the compilers of the committed modules.
 package build
 
 import (
@@ -24,8 +23,9 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Target is the TinyGo target file of handlers: wasm 1.0 with bulk memory, sign extension and
-// non-trapping conversion, without heap, scheduler or C library, a stack of 4 KiB placed first.
+// Target is the TinyGo target file of handlers: wasm 1.0 with bulk memory, sign
+// extension and non-trapping conversion, without heap, scheduler or C library,
+// a stack of 4 KiB placed first.
 //
 //go:embed target.json
 var Target []byte
@@ -33,9 +33,9 @@ var Target []byte
 // Lang is the language of a handler's source.
 type Lang string
 
-// Languages that Build knows.
+// Languages that Build supports.
 const (
-	Auto   Lang = ""       // by the files in the folder
+	Auto   Lang = ""       // decided by the files in the folder
 	TinyGo Lang = "tinygo" // a main package
 	C      Lang = "c"      // all .c files of the folder
 	Cpp    Lang = "cpp"    // all .cpp, .cc, .cxx and .c files
@@ -47,10 +47,11 @@ const (
 // Langs lists the languages.
 func Langs() []Lang { return []Lang{TinyGo, C, Cpp, Rust, AssemblyScript} }
 
-// LangNames lists them in words.
+// LangNames lists the languages in words.
 func LangNames() string { return "tinygo, c, cpp, rust or assemblyscript" }
 
-// languageOf tells a source by its name, Auto: it is none.
+// languageOf returns the language of a source from its name; Auto: it is not a
+// source.
 func languageOf(name string) Lang {
 	if strings.HasSuffix(name, ".d.ts") {
 		return Auto
@@ -70,38 +71,45 @@ func languageOf(name string) Lang {
 	return Auto
 }
 
-// extensions are what the names of sources end in.
+// extensions lists the file extensions of sources.
 func extensions(lang Lang) string {
 	return map[Lang]string{TinyGo: ".go", C: ".c", Cpp: ".cpp, .cc, .cxx or .c", Rust: ".rs", AssemblyScript: ".ts"}[lang]
 }
 
-// Options of a build. The zero value is what [Build] does with a folder of one language.
+// Options are the options of a build. The zero value is the default of [Build]
+// for a folder of one language.
 type Options struct {
 	Lang Lang
-	// C: folders of headers, relative to the working directory; they are found
-	// before those of this package
+	// C: folders of headers, relative to the working directory; searched before
+	// this package's own
 	Include  []string
 	Define   []string  // C: NAME or NAME=VALUE
-	Warnings io.Writer // what compilers say of sources that they accept; nil: nothing
-	// Strip leaves out what says which lines of the source the code comes from.
-	// With it equal sources give equal bytes anywhere; without, the module also
-	// holds the paths of the sources.
+	Warnings io.Writer // receives the compilers' warnings; nil: nothing
+	// Strip leaves out the source lines of the code. Then equal sources give
+	// equal bytes anywhere. Without Strip, the module also holds the paths of
+	// the sources.
 	Strip bool
 }
 
-// Build compiles the handler in folder dir to the wasm module out, without
-// debugging information and with no other [Options] but a language.
+// Build compiles the handler in folder dir to the wasm module out, with Strip
+// and no other [Options] except a language.
 func Build(dir string, lang Lang, out string) error {
 	o := Options{Lang: lang, Strip: true}
 	return o.Build(dir, out)
 }
 
-// Build compiles the handler in folder dir to the wasm module out. The TinyGo
-// compiler is $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into
-// $SPINSIM_TOOLS or into .tools of a folder above dir or the working directory,
-// or of the clone of this module that the handler's module uses, or the one on
-// the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the PATH. The
-// error of a compiler that rejects the source carries its messages.
+// Build compiles the handler in folder dir to the wasm module out. If a
+// compiler rejects the source, the error contains its messages.
+//
+// The TinyGo compiler is the first of these:
+//
+//   - $SPINSIM_TINYGO
+//   - the one that scripts/install-tinygo.sh put into $SPINSIM_TOOLS, or into
+//     .tools of a folder above dir or the working directory, or of the clone of
+//     this module that the handler's module uses
+//   - the one on the PATH
+//
+// clang is $SPINSIM_CLANG, or clang-19 or clang on the PATH.
 func (o *Options) Build(dir, out string) error {
 	lang := o.Lang
 	if lang == Auto {
@@ -162,17 +170,17 @@ func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error)
 	return withManifest(b, dir, filepath.Join(tmp, cFolder), lang, debug)
 }
 
-// warn passes on what a compiler said of a source that it has accepted.
+// warn passes on a compiler's messages about a source that it has accepted.
 func (o *Options) warn(messages string) {
 	if o.Warnings != nil && messages != "" {
 		fmt.Fprint(o.Warnings, messages)
 	}
 }
 
-// languageNames are those that people use.
+// languageNames are the names of languages for people.
 var languageNames = map[Lang]string{TinyGo: "Go", C: "C", Cpp: "C++", Rust: "Rust", AssemblyScript: "AssemblyScript"}
 
-// detect tells the language of the handler in dir.
+// detect returns the language of the handler in dir.
 func detect(dir string) (Lang, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return Auto, fmt.Errorf("%s is a file, expected the folder of a handler's sources", dir)
@@ -225,7 +233,8 @@ func (o *Options) buildTinyGo(dir, tmp, out string) error {
 	if !strings.Contains(messages, "undefined symbol: runtime.alloc") {
 		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
 	}
-	// The linker knows only that something allocates; the compiler knows where.
+	// The linker reports only that there is an allocation; the compiler reports
+	// where.
 	places, _ := run(dir, compiler, append(args, `-print-allocs=^main\.`, ".")...)
 	return fmt.Errorf("a handler has no heap, but this one allocates:\n%s"+
 		"Variables of more than 256 bytes, or whose address is kept, cannot live on the stack:"+
@@ -234,13 +243,14 @@ func (o *Options) buildTinyGo(dir, tmp, out string) error {
 
 var allocation = regexp.MustCompile(`(?m)^(.+):(\d+)\.\d+,\d+\.\d+ \d+ \d+$`)
 
-// allocations rewrites what -print-allocs says as one place and source line per line.
+// allocations rewrites the output of -print-allocs: one place and source line
+// per line.
 func allocations(dir, messages string) string {
 	var b strings.Builder
 	for _, m := range allocation.FindAllStringSubmatch(messages, -1) {
 		file, line := m[1], 0
 		if _, err := fmt.Sscan(m[2], &line); err != nil {
-			continue // the expression matches digits: only a number too large
+			continue // the expression matches digits, so the number is too large
 		}
 		text := ""
 		if src, err := os.ReadFile(file); err == nil {
@@ -258,7 +268,7 @@ func allocations(dir, messages string) string {
 	return b.String()
 }
 
-// run runs a compiler in dir and returns what it wrote.
+// run runs a compiler in dir and returns its output.
 func run(dir, compiler string, args ...string) (string, error) {
 	cmd := exec.Command(compiler, args...)
 	cmd.Dir = dir
@@ -266,8 +276,8 @@ func run(dir, compiler string, args ...string) (string, error) {
 	return string(messages), err
 }
 
-// Compiler is the path of the compiler that Build would use for the sources of
-// a language in a folder. The error says how to get it.
+// Compiler returns the path of the compiler that Build would use for the
+// sources of a language in a folder. The error explains how to get it.
 func Compiler(dir string, lang Lang) (string, error) {
 	switch lang {
 	case TinyGo:
@@ -300,8 +310,9 @@ func findTinyGo(dir string) (string, error) {
 }
 
 // installed returns the first of programs that is in the folder or one above
-// it, or where scripts/install-*.sh have put it: in a clone of this module in
-// which the user stands, or that the folder's own module uses.
+// it, or in the place of scripts/install-*.sh. That place is in a clone of this
+// module: the clone with the working directory, or the clone that the folder's
+// own module uses.
 func installed(dir string, programs ...string) (string, bool) {
 	if path, ok := above(dir, programs); ok {
 		return path, true
@@ -338,7 +349,8 @@ func oneIn(folder string, programs []string) (string, bool) {
 	return "", false
 }
 
-// executable returns path if it can be run; else the error names the variable it came from.
+// executable returns path if it can be run. Otherwise the error names the
+// variable that contained it.
 func executable(variable, path string) (string, error) {
 	abs, err := filepath.Abs(path) // compilers run in the handler's folder
 	if err != nil {

@@ -13,13 +13,15 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// The test binary plays the compiler when this variable says how.
+// If this variable is set, the test binary plays the compiler that it
+// describes.
 const play = "SPINSIM_TEST_COMPILER"
 
-// copied begins how a compiler is played that writes the module of that name.
+// copied is the prefix for a compiler that writes the module with that name.
 const copied = "copies "
 
-// played is what the compiler writes: a custom section of the names, one of the producers.
+// played is the output of the compiler: a custom section of the names, one of
+// the producers.
 var played = []byte("\x00asm\x01\x00\x00\x00" + "\x00\x06\x04nameX" + "\x00\x0a\x09producers" + "\x06\x01\x00")
 
 func TestMain(m *testing.M) {
@@ -57,7 +59,8 @@ func check(err error) {
 	}
 }
 
-// handler returns a folder with one source file and, in how, what the compiler is to do with it.
+// handler returns a folder with one source file. how describes the behavior of
+// the compiler.
 func handler(t *testing.T, file, text, how string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +97,7 @@ func TestBuildPassesMessagesOn(t *testing.T) {
 	require.ErrorContains(t, err, "undefined symbol: something.else")
 }
 
-// A TinyGo, or the Go that it uses, from before structs.HostLayout.
+// A TinyGo, or its Go, is older than structs.HostLayout.
 func TestBuildNamesTheCompilerThatIsTooOld(t *testing.T) {
 	for _, says := range []string{"main.go:8:4: undefined: structs.HostLayout", `main.go:3:8: package structs is not in std (/usr/lib/go-1.22/src/structs)`} {
 		dir := handler(t, "main.go", "", "says "+says)
@@ -128,8 +131,8 @@ func TestBuildNamesInstallerWhenCompilerIsMissing(t *testing.T) {
 	require.ErrorContains(t, Build(dir, C, "out"), "scripts/install-tinygo.sh")
 }
 
-// What the scripts of this repository install is found from every folder below,
-// before what is on the PATH.
+// Every folder below finds the tools that this repository's scripts install,
+// before the tools on the PATH.
 func TestBuildFindsToolsAbove(t *testing.T) {
 	for lang, places := range map[Lang][]string{
 		TinyGo:         {".tools/tinygo/bin/tinygo"},
@@ -151,8 +154,8 @@ func TestBuildFindsToolsAbove(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, program, path)
 
-			// Of the clone in which the user stands what its scripts have
-			// installed, also for a folder elsewhere.
+			// the tools in the clone of the working directory, also for a
+			// folder elsewhere
 			t.Chdir(nested)
 			t.Setenv("PATH", "")
 			path, err = Compiler(t.TempDir(), lang)
@@ -181,7 +184,7 @@ func FuzzKeepNames(f *testing.F) {
 	})
 }
 
-// A compiler that is missing is named with how to get it.
+// The error for a missing compiler explains how to get it.
 func TestMissingCompilers(t *testing.T) {
 	t.Chdir(t.TempDir()) // not in a clone that has them
 	t.Setenv("PATH", "")
@@ -192,7 +195,7 @@ func TestMissingCompilers(t *testing.T) {
 		_, err := Compiler(t.TempDir(), lang)
 		require.ErrorContains(t, err, want)
 	}
-	if _, err := Compiler(t.TempDir(), Rust); err != nil { // /usr/bin/rustc is looked at in any case
+	if _, err := Compiler(t.TempDir(), Rust); err != nil { // /usr/bin/rustc is tried in any case
 		require.ErrorContains(t, err, "apt-get install rustc libstd-rust-dev-wasm32 lld-19, or rustup target add wasm32-unknown-unknown")
 	}
 	t.Setenv("SPINSIM_RUSTC", "none/rustc")
@@ -200,7 +203,7 @@ func TestMissingCompilers(t *testing.T) {
 	require.ErrorContains(t, err, "from $SPINSIM_RUSTC")
 }
 
-// Languages are told by the names of files; C and C++ go together.
+// The names of files decide the language. C and C++ go together.
 func TestDetect(t *testing.T) {
 	for files, want := range map[string]Lang{
 		"a.go": TinyGo, "a.c b.c": C, "a.c b.cpp": Cpp, "b.cc a.c": Cpp, "lib.rs spin.rs": Rust, "index.ts spin.ts x.d.ts": AssemblyScript,
@@ -215,8 +218,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// The state of a handler in AssemblyScript is described from its source: the
-// compiler writes down no types.
+// The state of a handler in AssemblyScript comes from its source, because the
+// compiler writes no types.
 func TestAssemblyScriptIsRead(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.ts"), []byte(`/** Counts. */

@@ -9,12 +9,12 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// tagAnnotation is the entry that clang makes of
-// __attribute__((btf_decl_tag("text"))), a child of what it stands at.
+// tagAnnotation is clang's entry for __attribute__((btf_decl_tag("text"))). It
+// is a child of the annotated entry.
 const tagAnnotation dwarf.Tag = 0x6000 // DW_TAG_LLVM_annotation
 
-// structFields describes the fields of a struct. Bit-fields, which are no
-// numbers in bytes of their own, are left out.
+// structFields describes the fields of a struct. It leaves out bit-fields,
+// because they are not numbers in bytes of their own.
 func (s *cSource) structFields(of *dwarf.Entry) (size int64, out []manifest.Field, err error) {
 	size, _ = of.Val(dwarf.AttrByteSize).(int64)
 	r := s.data.Reader()
@@ -50,7 +50,8 @@ func (s *cSource) structFields(of *dwarf.Entry) (size int64, out []manifest.Fiel
 	}
 }
 
-// annotation reads the children of a member, of which r is in front: what SPIN_FIELD says.
+// annotation reads the children of a member and returns the text of SPIN_FIELD.
+// r is before the children.
 func annotation(e *dwarf.Entry, r *dwarf.Reader) (text string, err error) {
 	if !e.Children {
 		return "", nil
@@ -70,8 +71,8 @@ func annotation(e *dwarf.Entry, r *dwarf.Reader) (text string, err error) {
 	}
 }
 
-// member describes a member; one without a name, whose members belong to the
-// struct around it, gives several fields.
+// member describes a member. A member without a name gives several fields,
+// because its members belong to the struct around it.
 func (s *cSource) member(e *dwarf.Entry, tag string) ([]manifest.Field, error) {
 	name, _ := e.Val(dwarf.AttrName).(string)
 	at, _ := e.Val(dwarf.AttrDataMemberLoc).(int64)
@@ -86,14 +87,15 @@ func (s *cSource) member(e *dwarf.Entry, tag string) ([]manifest.Field, error) {
 		}
 		return inner, nil
 	}
-	if n, _ := f.Bytes(); n == 0 { // a flexible array: what lies behind the state
+	if n, _ := f.Bytes(); n == 0 { // a flexible array: the memory behind the state
 		return nil, nil
 	}
 	err := annotate(&f, tag)
 	return []manifest.Field{f}, err
 }
 
-// fieldType describes the type of a field. What is no number is bytes.
+// fieldType describes the type of a field. A type that is not a number is
+// bytes.
 func (s *cSource) fieldType(f *manifest.Field, e *dwarf.Entry) error {
 	_, t, err := s.typeOf(e)
 	if err != nil || t == nil {
@@ -150,7 +152,8 @@ const (
 	encUnsignedChar = 0x08
 )
 
-// numberType is the type of numbers of an encoding and a size, "" if there is none.
+// numberType returns the type of numbers with an encoding and a size, "" if
+// there is none.
 func numberType(encoding, size int64) manifest.Type {
 	letter := map[int64]string{
 		encBoolean: "u", encUnsigned: "u", encUnsignedChar: "u", encSigned: "i", encSignedChar: "i", encFloat: "f",
@@ -162,7 +165,7 @@ func numberType(encoding, size int64) manifest.Type {
 	return t
 }
 
-// dimensions reads those of an array.
+// dimensions reads the dimensions of an array.
 func (s *cSource) dimensions(f *manifest.Field, array *dwarf.Entry) error {
 	r := s.data.Reader()
 	r.Seek(array.Offset)

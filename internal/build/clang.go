@@ -10,23 +10,24 @@ import (
 	"slices"
 )
 
-// clangFlags are those of every handler in C: wasm 1.0 as docs/abi.md has it
-// (Module), C11 with the words that GNU adds.
+// clangFlags are the flags of every handler in C: wasm 1.0 as in docs/abi.md
+// (Module), C11 with the GNU keywords.
 var clangFlags = []string{
 	"--target=wasm32-unknown-unknown", "-mcpu=mvp", "-mbulk-memory", "-mmutable-globals",
 	"-mnontrapping-fptoint", "-msign-ext", "-std=gnu11", "-O2", "-ffreestanding",
 }
 
-// libraryName is what debugging information calls the folder of this package's
-// C library, which lies elsewhere in every build.
+// libraryName is the name in debugging information for the folder of this
+// package's C library. The real folder differs in every build.
 const libraryName = "/spin"
 
-// linkFlags are those of the linker.
+// linkFlags are the flags of the linker.
 var linkFlags = []string{
 	"-nostdlib", "-Wl,--no-entry", "-Wl,--stack-first", "-Wl,-z,stack-size=4096", "-Wl,--export=__stack_pointer",
 }
 
-// macro is what -D takes, as NAME or NAME=VALUE; a macro with arguments, too.
+// macro matches the argument of -D, NAME or NAME=VALUE, also for a macro with
+// arguments.
 var macro = regexp.MustCompile(`^[A-Za-z_]\w*(\([^)]*\))?(=|$)`)
 
 // buildC compiles all .c files of a folder to a module. It returns the same
@@ -73,13 +74,13 @@ func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
 	return os.ReadFile(filepath.Join(tmp, "debug.wasm"))
 }
 
-// clangArgs are the arguments but those of the linker and of a single run: the
+// clangArgs returns the arguments, except for the linker or a single run. The
 // user's folders of headers come before the library's.
 func (o *Options) clangArgs(library *cLibrary) ([]string, error) {
 	args := slices.Concat(clangFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"})
 	for _, name := range o.Define {
 		if !macro.MatchString(name) {
-			// once: the compiler says it for each file
+			// reported once: the compiler would report it for each file
 			return nil, fmt.Errorf("-D %s: expected NAME or NAME=VALUE", name)
 		}
 		args = append(args, "-D", name)

@@ -11,8 +11,8 @@ import (
 
 // cLibrary is the C library of handlers in the file system.
 type cLibrary struct {
-	include []string // folders of headers, in the order in which they are searched
-	sources []string // .c files; the linker leaves out what a handler does not use
+	include []string // folders of headers, in the order of the search
+	sources []string // .c files; the linker leaves out unused functions
 	cpp     []string // .cpp files, for handlers in C++
 }
 

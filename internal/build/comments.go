@@ -2,22 +2,23 @@ package build
 
 import "strings"
 
-// comments are those of a source in C, by line from 1.
+// comments are the comments of a source in C, by line from 1.
 type comments struct {
 	beside map[int]string // behind code of the line
-	above  map[int]string // by the line below its end, of comments on lines of their own
-	first  string         // at the head of the file
+	above  map[int]string // comments on their own lines, by the line below their end
+	first  string         // at the beginning of the file
 	head   int            // line below it
 	all    []comment
 }
 
-// comment is the text of one, without the marks.
+// comment is the text of a comment, without its marks.
 type comment struct {
 	text string
 	line int // where it begins
 }
 
-// readComments finds the comments of a source in C. Consecutive lines of // are one comment.
+// readComments finds the comments of a source in C. Consecutive lines of // are
+// one comment.
 func readComments(src string) *comments {
 	c := &comments{beside: make(map[int]string), above: make(map[int]string)}
 	line, code, seen := 1, false, false // is there code before, on the line or in the file?
@@ -42,7 +43,7 @@ func readComments(src string) *comments {
 	return c
 }
 
-// cutComment cuts the comment at the beginning of s: its text and where it ends.
+// cutComment cuts the comment at the beginning of s: its text and its end.
 func cutComment(s string) (text string, end int) {
 	if strings.HasPrefix(s, "//") {
 		end = strings.IndexByte(s, '\n')
@@ -63,20 +64,21 @@ func cutComment(s string) (text string, end int) {
 	return strings.Join(lines, "\n"), 2 + len(inside) + 2
 }
 
-// quoted is the length of the literal at the beginning of s.
+// quoted returns the length of the literal at the beginning of s.
 func quoted(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			i++
-		case s[0], '\n': // an end of line: not a literal after all
+		case s[0], '\n': // end of line: not a literal after all
 			return i + 1
 		}
 	}
 	return len(s)
 }
 
-// add notes a comment that begins and ends in the lines given. Directives describe nothing.
+// add notes a comment with its first and last line. Directives describe
+// nothing.
 func (c *comments) add(text string, from, to int, behindCode, behindAny bool) {
 	c.all = append(c.all, comment{text, from})
 	if _, is := directiveOf(text); is {
@@ -97,7 +99,7 @@ func (c *comments) add(text string, from, to int, behindCode, behindAny bool) {
 	c.above[to+1] = text
 }
 
-// of describes what is declared in a line.
+// of returns the description of the declaration in a line.
 func (c *comments) of(line int) string {
 	if c == nil {
 		return ""

@@ -12,20 +12,19 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// records are the types in spin.h that tell kinds of handlers apart.
+// records are the types in spin.h that decide the kind of a handler.
 var records = map[string]manifest.Kind{
 	"ptl_header_t": manifest.Header, "ptl_payload_t": manifest.Payload, "ptl_completion_t": manifest.Completion,
 }
 
-// recordsElsewhere are those in spin.rs and spin.ts.
+// recordsElsewhere are these types in spin.rs and spin.ts.
 var recordsElsewhere = map[string]manifest.Kind{"Header": manifest.Header, "Payload": manifest.Payload, "Completion": manifest.Completion}
 
 // fieldTag begins the annotations that SPIN_FIELD of spin.h makes.
 const fieldTag = "spin:"
 
-// describeC makes the manifest of a handler in C from what its compiler says in
-// debug, the module with debugging information, and from the comments of the
-// sources.
+// describeC makes the manifest of a handler in C. It uses debug, the module
+// with debugging information, and the comments of the sources.
 func describeC(dir, library string, lang Lang, debug []byte, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{
 		dir: dir, library: library, lang: lang, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
@@ -61,8 +60,8 @@ func describeC(dir, library string, lang Lang, debug []byte, exports []export) (
 type cSource struct {
 	dir       string
 	lang      Lang
-	library   string               // folder of the files that debugging information calls libraryName
-	comments  map[string]*comments // by file; nil: not to be read
+	library   string               // real folder of the files in libraryName
+	comments  map[string]*comments // by file; nil: do not read
 	data      *dwarf.Data
 	files     []*dwarf.LineFile            // of the compilation unit
 	functions map[string]*manifest.Handler // by symbol
@@ -70,7 +69,8 @@ type cSource struct {
 	named     map[dwarf.Offset]string // names of states
 }
 
-// directives reads the description and the directives of the sources in the folder.
+// directives reads the description and the directives of the sources in the
+// folder.
 func (s *cSource) directives(m *described) error {
 	sources, err := sourcesOf(s.dir, s.lang)
 	if err != nil {
@@ -132,14 +132,14 @@ func (s *cSource) read(debug []byte, wanted map[string]bool) error {
 			if s.files = nil; lines != nil {
 				s.files = lines.Files()
 			}
-			continue // with its children
+			continue // continues with its children
 		case e.Tag == dwarf.TagSubprogram && wanted[name] && e.Val(dwarf.AttrDeclaration) == nil && e.Children:
 			if err := s.function(name, e, r); err != nil {
 				return err
 			}
 			continue
 		case e.Tag == dwarf.TagNamespace:
-			continue // with what is in it
+			continue // continues with its contents
 		case (e.Tag == dwarf.TagSubprogram || e.Tag == dwarf.TagVariable) && e.Children:
 			text, err := annotation(e, r)
 			if err != nil {
@@ -154,7 +154,7 @@ func (s *cSource) read(debug []byte, wanted map[string]bool) error {
 	}
 }
 
-// comment is what the source says beside or above the declaration of an entry.
+// comment returns the comment beside or above the declaration of an entry.
 func (s *cSource) comment(e *dwarf.Entry) string {
 	at := s.place(e)
 	if at.file == "" {
@@ -170,7 +170,7 @@ func (s *cSource) comment(e *dwarf.Entry) string {
 	return c.of(at.line)
 }
 
-// place is where an entry is declared.
+// place returns the place of an entry's declaration.
 func (s *cSource) place(e *dwarf.Entry) place {
 	file, _ := e.Val(dwarf.AttrDeclFile).(int64)
 	line, _ := e.Val(dwarf.AttrDeclLine).(int64)
@@ -186,7 +186,7 @@ func (s *cSource) place(e *dwarf.Entry) place {
 	return place{name, int(line)}
 }
 
-// shown is the place for messages, as seen from the handler's folder.
+// shown returns the place for messages, relative to the handler's folder.
 func (s *cSource) shown(e *dwarf.Entry) place {
 	p := s.place(e)
 	if abs, err := filepath.Abs(s.dir); err == nil {
@@ -197,7 +197,8 @@ func (s *cSource) shown(e *dwarf.Entry) place {
 	return p
 }
 
-// function describes a handler by its two parameters and its comment. r is behind the entry.
+// function describes a handler by its two parameters and its comment. r is
+// behind the entry.
 func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 	h := &manifest.Handler{Description: withoutName(s.comment(e), name)}
 	var parameters []*dwarf.Entry
@@ -241,7 +242,7 @@ func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 	return err
 }
 
-// needed carries out what SPIN_NEEDS says of a handler.
+// needed applies SPIN_NEEDS to a handler.
 func needed(h *manifest.Handler, e *dwarf.Entry) error {
 	value, _ := e.Val(dwarf.AttrConstValue).(string)
 	words, is := strings.CutPrefix(value, fieldTag)
@@ -260,14 +261,15 @@ func needed(h *manifest.Handler, e *dwarf.Entry) error {
 	return nil
 }
 
-// typeName is the first name on the way to a type: of a typedef or of the type itself.
+// typeName is the first name on the way to a type: the name of a typedef or of
+// the type itself.
 type typeName struct {
 	name string
 	of   *dwarf.Entry
 }
 
-// pointee resolves the type to which an entry's type points, nil if it is no
-// pointer or points to void.
+// pointee resolves the type to which an entry's type points. It is nil if the
+// type is not a pointer or points to void.
 func (s *cSource) pointee(e *dwarf.Entry) (*typeName, *dwarf.Entry, error) {
 	_, t, err := s.typeOf(e)
 	if err != nil || t == nil || t.Tag != dwarf.TagPointerType {
@@ -276,7 +278,8 @@ func (s *cSource) pointee(e *dwarf.Entry) (*typeName, *dwarf.Entry, error) {
 	return s.typeOf(t)
 }
 
-// typeOf resolves the type of an entry, behind typedefs and qualifiers; nil for void.
+// typeOf resolves the type of an entry, behind typedefs and qualifiers; nil for
+// void.
 func (s *cSource) typeOf(e *dwarf.Entry) (name *typeName, t *dwarf.Entry, err error) {
 	name = &typeName{}
 	for {
@@ -320,7 +323,8 @@ func (s *cSource) state(name *typeName, layout *dwarf.Entry) (string, error) {
 	if st.Size, st.Fields, err = s.structFields(layout); err != nil {
 		return "", err
 	}
-	// Another file has the same struct, from the same header, or another struct of the same name.
+	// Another file has the same struct, from the same header, or another struct
+	// with the same name.
 	for of, i := st.Name, 2; s.states[st.Name] != nil && !sameLayout(s.states[st.Name], st); i++ {
 		st.Name = fmt.Sprintf("%s_%d", of, i)
 	}

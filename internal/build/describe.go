@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// withManifest adds to a compiled module what its source says of it; debug is
-// the module of a handler in C with debugging information, library the folder
-// of this package's C library. A module without handlers stays as it is.
+// withManifest adds a manifest to a compiled module. debug is the module of a
+// handler in C with debugging information, library the folder of this package's
+// C library. A module without handlers is unchanged.
 func withManifest(module []byte, dir, library string, lang Lang, debug []byte) ([]byte, error) {
 	exports, err := handlers(module)
 	if err != nil || len(exports) == 0 {

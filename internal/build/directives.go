@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// place is where something stands in a source.
+// place is a place in a source.
 type place struct {
 	file string
 	line int
@@ -22,27 +22,27 @@ func (p place) errorf(format string, args ...any) error {
 // prefix begins the comments that are directives to the builder.
 const prefix = "//spin:"
 
-// directiveOf cuts the directive to the builder out of the text of a comment in
-// C. Unlike in Go a blank may stand before it: formatters put one there.
+// directiveOf returns the directive in the text of a C comment. Unlike in Go, a
+// blank may come before it, because formatters insert one.
 func directiveOf(text string) (directive string, is bool) {
 	directive, is = strings.CutPrefix("//"+strings.TrimLeft(text, " \t"), prefix)
-	return directive, is && !strings.HasPrefix(directive, `"`) // those are words about a field
+	return directive, is && !strings.HasPrefix(directive, `"`) // with a quote it describes a field
 }
 
-// described is a manifest in the making.
+// described is an unfinished manifest.
 type described struct {
 	manifest.Manifest
 	needs []handlerNeeds
 }
 
-// handlerNeeds are what a directive says that one handler needs.
+// handlerNeeds are the needs of one handler from a directive.
 type handlerNeeds struct {
 	manifest.Needs
 	export string
 	at     place
 }
 
-// directive carries out a comment that begins with the prefix, behind it:
+// directive executes a directive, given without its prefix:
 //
 //	//spin:library NAME [VERSION]
 //	//spin:needs [handler=EXPORT] KEY=VALUE ...
@@ -68,7 +68,7 @@ func (d *described) directive(text string, at place) error {
 	return at.errorf("%s%s: unknown directive, expected library or needs", prefix, word)
 }
 
-// needed notes needs of the library, or of the handler that comes first.
+// needed notes needs of the library, or of the handler named first.
 func (d *described) needed(args []string, at place) error {
 	n := &d.Needs
 	seen := map[string]bool{}
@@ -128,8 +128,8 @@ func need(n *manifest.Needs, key, value string) (err error) {
 	return err
 }
 
-// annotate carries out what a tag says of a field: words KEY=VALUE, without
-// blanks in the values. A field that is a struct takes a name only.
+// annotate applies the tag of a field: words KEY=VALUE, without blanks in the
+// values. A field that is a struct takes only a name.
 func annotate(f *manifest.Field, tag string) error {
 	for word := range strings.FieldsSeq(tag) {
 		key, value, given := strings.Cut(word, "=")
@@ -158,7 +158,8 @@ func annotate(f *manifest.Field, tag string) error {
 	return nil
 }
 
-// oneLine makes a description of a comment: its first paragraph, in one line.
+// oneLine returns the first paragraph of a comment in one line, as a
+// description.
 func oneLine(comment string) string {
 	var words []string
 	for line := range strings.Lines(comment) {
@@ -182,12 +183,12 @@ func oneLine(comment string) string {
 	return s
 }
 
-// withoutName cuts the name of a function with which its comment begins: an
-// export has a name of its own.
+// withoutName removes the name of a function at the beginning of its comment,
+// because the export has its own name.
 func withoutName(comment, name string) string { return strings.TrimPrefix(comment, name+" ") }
 
-// arrange puts handlers in the order in which they are exported, gives them
-// what they need, and drops layouts that no handler names.
+// arrange puts handlers in the order of the exports, adds their needs, and
+// drops layouts that no handler names.
 func (d *described) arrange(exports []export, found map[string]*manifest.Handler, states map[string]*manifest.State) error {
 	var names []string
 	for _, e := range exports {

@@ -8,7 +8,7 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// Sections of a module that say which handlers it exports.
+// Sections of a module that describe its exported handlers.
 const (
 	typeSection     = 1
 	importSection   = 2
@@ -24,11 +24,11 @@ const handlerType = "\x60\x02\x7f\x7f\x01\x7f"
 // export is an exported function with the signature of a handler.
 type export struct {
 	name   string
-	symbol string // of the function in the source, "" if the module does not say
+	symbol string // of the function in the source, "" if the module does not contain it
 }
 
-// handlers lists the handlers that a module exports, in its order. A module
-// that it cannot read is the compiler's fault.
+// handlers lists the handlers that a module exports, in its order. An error
+// reading the module is the compiler's fault.
 func handlers(module []byte) ([]export, error) {
 	list, err := manifest.Sections(module)
 	if err != nil {
@@ -48,7 +48,7 @@ func handlers(module []byte) ([]export, error) {
 		case s.ID == exportSection:
 			r.each(func() { t.exported(r) })
 		case s.Name == "name":
-			t.named(r) // names are for people: a module without them is as good
+			t.named(r) // names are for people: the module is valid without them
 			r.failed = false
 		}
 		if r.failed {
@@ -58,9 +58,9 @@ func handlers(module []byte) ([]export, error) {
 	return t.handlers()
 }
 
-// table is what the sections say.
+// table is the contents of the sections.
 type table struct {
-	types     []bool   // is it that of a handler?
+	types     []bool   // has the signature of a handler
 	functions []uint64 // types, imports first
 	exports   []struct {
 		name  string
@@ -124,7 +124,8 @@ func (t *table) named(r *bytesReader) {
 	}
 }
 
-// bytesReader reads the contents of a section. After the first error everything is zero.
+// bytesReader reads the contents of a section. After the first error all values
+// are zero.
 type bytesReader struct {
 	b      []byte
 	failed bool
@@ -167,14 +168,15 @@ func (r *bytesReader) limits() {
 	}
 }
 
-// each calls one as often as the number at the beginning says.
+// each reads a number n and calls one n times.
 func (r *bytesReader) each(one func()) {
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		one()
 	}
 }
 
-// signature reads a type of functions and reports whether it is that of a handler.
+// signature reads a function type and reports whether it is the signature of a
+// handler.
 func (r *bytesReader) signature() bool {
 	before := r.b
 	r.byte()

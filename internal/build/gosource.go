@@ -20,14 +20,14 @@ import (
 )
 
 // tinygoTags are the build tags that TinyGo sets for the target of handlers
-// besides those of the target file.
+// besides the tags in the target file.
 const tinygoTags = "tinygo,tinygo.wasm,wasm_unknown,purego,osusergo,math_big_pure_go,gc.none,scheduler.none"
 
-// spinPath is the package whose record types tell kinds of handlers apart.
+// spinPath is the package whose record types decide the kind of a handler.
 const spinPath = "github.com/spinsim/spinsim/spin"
 
-// describeGo makes the manifest of a handler in Go from its source, which the
-// compiler has accepted.
+// describeGo makes the manifest of a handler in Go from its source. The
+// compiler has already accepted the source.
 func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 	src, err := loadGo(dir)
 	if err != nil {
@@ -54,8 +54,7 @@ func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 		return nil, err
 	}
 	made := make(map[string]*manifest.Handler)
-	// states of the handler's own package have names without that of the
-	// package
+	// names of states in the handler's own package come without the package
 	for _, own := range []bool{true, false} {
 		for _, e := range exports {
 			if f := found[e.name]; f != nil && src.ownState(f) == own {
@@ -68,7 +67,7 @@ func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 	return &m.Manifest, m.arrange(exports, made, src.states)
 }
 
-// goSource is the source of a handler and of all that it imports.
+// goSource is the source of a handler and of all its imports.
 type goSource struct {
 	dir      string // of the handler
 	set      *token.FileSet
@@ -80,7 +79,8 @@ type goSource struct {
 	named    map[*types.TypeName]string // names of states
 }
 
-// goPackage is what go list says of a package, and what was made of it.
+// goPackage is the output of go list for a package, and the results of reading
+// it.
 type goPackage struct {
 	ImportPath string
 	Dir        string
@@ -93,11 +93,11 @@ type goPackage struct {
 	checked *types.Package
 }
 
-// loadGo lists the packages and reads those that are not of the standard library.
+// loadGo lists the packages and reads all outside the standard library.
 func loadGo(dir string) (*goSource, error) {
 	cmd := exec.Command("go", "list", "-e", "-deps", "-tags="+tinygoTags, "-json=ImportPath,Dir,Name,Standard,GoFiles,ImportMap", ".")
 	cmd.Dir = dir
-	// as the target file has it
+	// as in the target file
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm", "CGO_ENABLED=0")
 	var messages bytes.Buffer
 	cmd.Stderr = &messages
@@ -116,7 +116,7 @@ func loadGo(dir string) (*goSource, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		src.packages[p.ImportPath], src.main = p, p.ImportPath // the last is the one asked for
+		src.packages[p.ImportPath], src.main = p, p.ImportPath // the last is the requested one
 		if !p.Standard {
 			if err := src.parse(p); err != nil {
 				return nil, err
@@ -129,8 +129,8 @@ func loadGo(dir string) (*goSource, error) {
 	return src, nil
 }
 
-// parse reads the files of a package, and where it is not of the standard
-// library indexes what has comments.
+// parse reads the files of a package. Outside the standard library, it also
+// indexes the comments.
 func (s *goSource) parse(p *goPackage) error {
 	for _, name := range p.GoFiles {
 		if strings.HasPrefix(name, "zcgo") {
@@ -173,7 +173,8 @@ func (s *goSource) index(file *ast.File) {
 	})
 }
 
-// at is where a position is, with the file as seen from the handler's folder.
+// at returns the place of a position, with the file relative to the handler's
+// folder.
 func (s *goSource) at(pos token.Pos) place {
 	p := s.set.Position(pos)
 	if abs, err := filepath.Abs(s.dir); err == nil {
@@ -185,8 +186,8 @@ func (s *goSource) at(pos token.Pos) place {
 }
 
 // Import checks the types of a package on demand, without the bodies of
-// functions. What the compiler of handlers knows and go list does not stays
-// unknown; it matters only where a state needs it.
+// functions. Some names that the compiler of handlers defines are unknown to go
+// list and stay unknown. That matters only if a state uses them.
 func (s *goSource) Import(path string) (*types.Package, error) {
 	if path == "unsafe" {
 		return types.Unsafe, nil
@@ -205,7 +206,7 @@ func (s *goSource) Import(path string) (*types.Package, error) {
 	}
 	c := types.Config{
 		Importer: importMap{s, p}, IgnoreFuncBodies: true, FakeImportC: true, Sizes: wasmSizes,
-		Error: func(error) {}, // of the packages behind the handler; the compiler has looked at them
+		Error: func(error) {}, // of packages behind the handler; the compiler has checked them
 	}
 	p.checked, _ = c.Check(path, s.set, p.files, nil)
 	return p.checked, nil
@@ -224,7 +225,8 @@ func (i importMap) Import(path string) (*types.Package, error) {
 	return i.src.Import(path)
 }
 
-// exported finds the functions that the sources export, by the names of the exports.
+// exported finds the exported functions in the sources, by the names of the
+// exports.
 func (s *goSource) exported() (map[string]*types.Func, error) {
 	found := make(map[string]*types.Func)
 	for path, p := range s.packages { //lint:maporder a name is exported once, or the linker has refused it
@@ -255,7 +257,7 @@ func (s *goSource) exported() (map[string]*types.Func, error) {
 	return found, nil
 }
 
-// exportName is what a function is exported as, "" if it is not.
+// exportName returns the export name of a function, "" if it is not exported.
 func exportName(f *ast.FuncDecl) string {
 	if f.Doc == nil {
 		return ""
@@ -289,7 +291,8 @@ func (s *goSource) handler(name string, f *types.Func) (*manifest.Handler, error
 	return h, err
 }
 
-// ownState reports whether a handler's state is a type of the handler's own package.
+// ownState reports whether a handler's state is a type of the handler's own
+// package.
 func (s *goSource) ownState(f *types.Func) bool {
 	parameters := f.Signature().Params()
 	if parameters.Len() != 2 {
@@ -299,7 +302,8 @@ func (s *goSource) ownState(f *types.Func) bool {
 	return is && state.Obj().Pkg() != nil && state.Obj().Pkg().Path() == s.main
 }
 
-// pointee is what a type points to, nil if it is no pointer.
+// pointee returns the type that a pointer points to, nil if it is not a
+// pointer.
 func pointee(t types.Type) types.Type {
 	if p, is := types.Unalias(t).Underlying().(*types.Pointer); is {
 		return types.Unalias(p.Elem())
@@ -351,14 +355,14 @@ func (s *goSource) structFields(layout *types.Struct) (out []manifest.Field, err
 		if err := annotate(&f, reflect.StructTag(layout.Tag(i)).Get(manifest.Tag)); err != nil {
 			return nil, s.at(v.Pos()).errorf("field %s: tag %s: %w", v.Name(), manifest.Tag, err)
 		}
-		if f.Type != "" || f.Fields != nil { // a struct of gaps is one
+		if f.Type != "" || f.Fields != nil { // a struct with only gaps is a gap
 			out = append(out, f)
 		}
 	}
 	return out, nil
 }
 
-// numbers are the types of Go that a state is made of.
+// numbers are the Go types for the numbers of a state.
 var numbers = map[types.BasicKind]manifest.Type{
 	types.Uint8: manifest.U8, types.Uint16: manifest.U16, types.Uint32: manifest.U32, types.Uint64: manifest.U64,
 	types.Int8: manifest.I8, types.Int16: manifest.I16, types.Int32: manifest.I32, types.Int64: manifest.I64,
@@ -366,7 +370,7 @@ var numbers = map[types.BasicKind]manifest.Type{
 	types.Uintptr: manifest.U32, types.UnsafePointer: manifest.U32,
 }
 
-// address is the unit of numbers that are addresses in the memory of the module.
+// address is the unit of numbers that are addresses in the module's memory.
 const address = "address"
 
 // fieldType describes the type of a field.

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// cppFlags are those of handlers in C++, in place of the dialect of C: no
-// exceptions, no types at run time, no library.
+// cppFlags are the flags of handlers in C++, in place of the dialect of C: no
+// exceptions, no run-time types, no library.
 var cppFlags = []string{"-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-Wno-missing-field-initializers"}
 
-// buildCpp compiles all .cpp and .c files of a folder to a module with debugging information.
+// buildCpp compiles all .cpp and .c files of a folder to a module with
+// debugging information.
 func (o *Options) buildCpp(dir, tmp, out string) error {
 	compiler, err := findClang()
 	if err != nil {
@@ -73,8 +74,8 @@ func sourcesOf(dir string, lang Lang) (names []string, err error) {
 	return names, nil
 }
 
-// root is the file of a folder that the compiler begins with: of that name,
-// else the only one besides the library's.
+// root returns the main file of a folder: the file with that name, else the
+// only file besides the library's.
 func root(dir string, lang Lang, name, library string) (string, error) {
 	names, err := sourcesOf(dir, lang)
 	if err != nil {
@@ -90,10 +91,11 @@ func root(dir string, lang Lang, name, library string) (string, error) {
 	return names[0], nil
 }
 
-// rustTarget is what Rust calls WebAssembly without an operating system.
+// rustTarget is Rust's name for WebAssembly without an operating system.
 const rustTarget = "wasm32-unknown-unknown"
 
-// buildRust compiles the crate of a folder to a module with debugging information.
+// buildRust compiles the crate of a folder to a module with debugging
+// information.
 func (o *Options) buildRust(dir, out string) error {
 	compiler, err := findRust()
 	if err != nil {
@@ -127,7 +129,8 @@ func (o *Options) buildRust(dir, out string) error {
 	return nil
 }
 
-// findRust finds a compiler that has the target: the first on the PATH need not be one.
+// findRust finds a compiler that has the target. The first on the PATH may lack
+// it.
 func findRust() (string, error) {
 	if path := os.Getenv("SPINSIM_RUSTC"); path != "" {
 		return executable("SPINSIM_RUSTC", path)
@@ -148,7 +151,7 @@ func findRust() (string, error) {
 	return "", errors.New("no Rust compiler with the target " + rustTarget + ": " + getRust + ", or set SPINSIM_RUSTC to the compiler")
 }
 
-// getRust and getAssemblyScript are how to get compilers.
+// getRust and getAssemblyScript explain how to get the compilers.
 const (
 	getRust           = "apt-get install rustc libstd-rust-dev-wasm32 lld-19, or rustup target add " + rustTarget
 	getAssemblyScript = "npm install assemblyscript in the handler's folder or one above it, or run scripts/install-languages.sh of spinsim"
@@ -164,7 +167,8 @@ func (o *Options) buildAssemblyScript(dir, out string) error {
 	if err != nil {
 		return err
 	}
-	// Names of functions are debugging information there; keepSections leaves out the rest.
+	// The debugging information is needed for names of functions; keepSections
+	// removes the rest.
 	messages, err := run(dir, compiler, source, "--outFile", out, "--runtime", "stub", "-O3", "--debug", "--use", "abort=", "--memoryBase", "1024", "--sourceMap", "--noColors")
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
@@ -174,7 +178,7 @@ func (o *Options) buildAssemblyScript(dir, out string) error {
 	if err != nil {
 		return err
 	}
-	// in the names: what nothing calls is not there
+	// it is in the names only if something calls it
 	if bytes.Contains(module, []byte("~lib/rt/stub/__new")) {
 		return errors.New("a handler has no heap, but this one allocates: arrays, strings, closures and managed classes need one; put data into the state, and mark classes @unmanaged")
 	}
@@ -204,7 +208,8 @@ func findAssemblyScript(dir string) (string, error) {
 	return findProgram("the compiler of AssemblyScript", getAssemblyScript+", or set SPINSIM_ASC to the compiler", "asc")
 }
 
-// findProgram finds the first of programs that may be on the PATH; get is how to get it.
+// findProgram finds the first of programs that may be on the PATH; get explains
+// how to get it.
 func findProgram(what, get string, names ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {

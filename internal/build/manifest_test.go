@@ -14,12 +14,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden manifest anew")
 
-// layout is a library that is written twice, in Go and in C. layout/debug.wasm
-// is what clang 19 makes of the latter, with debugging information: the
-// compilers themselves take part in the toolchain tests of cmd/spinsim only.
+// layout is a library in two versions, Go and C. layout/debug.wasm is the C
+// version compiled by clang 19, with debugging information. The compilers
+// themselves run only in the toolchain tests of cmd/spinsim.
 const layout = "testdata/layout"
 
-// copies lets the compilers of this test write a module.
+// copies makes the compilers of this test write a module.
 func copies(t *testing.T, module string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -31,8 +31,8 @@ func copies(t *testing.T, module string) {
 	t.Setenv(play, copied+abs)
 }
 
-// The two sources say the same of themselves, to the last offset: Go's are
-// computed here, those of C by clang.
+// The two sources have the same manifest, with the same offsets. This package
+// computes the offsets of Go, clang those of C.
 func TestManifestOfLayout(t *testing.T) {
 	golden := filepath.Join(layout, "manifest.json")
 	for _, lang := range []Lang{TinyGo, C} {
@@ -59,7 +59,7 @@ func TestManifestOfLayout(t *testing.T) {
 	}
 }
 
-// goHandler is a folder with a handler in Go in a module of its own.
+// goHandler returns a folder with a handler in Go in its own module.
 func goHandler(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +116,8 @@ func TestManifestErrors(t *testing.T) {
 	require.ErrorContains(t, err, "manifest: x.c:3: //spin:neds: unknown directive, expected library or needs")
 }
 
-// What the source says nothing of is not described, and does not stand in the way.
+// Parts without a description in the source are not described and cause no
+// error.
 func TestManifestOfPlainSource(t *testing.T) {
 	dir := goHandler(t, `package main
 
@@ -183,8 +184,8 @@ int u;
 	require.Contains(t, oneLine(string(long)), "words …")
 }
 
-// FuzzHandlers: what a compiler writes is read without a panic, and so are the
-// comments of a source.
+// FuzzHandlers reads compiler output and the comments of a source without a
+// panic.
 func FuzzHandlers(f *testing.F) {
 	module, err := os.ReadFile(filepath.Join(layout, "debug.wasm"))
 	require.NoError(f, err)

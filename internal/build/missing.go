@@ -16,9 +16,9 @@ var (
 	calling   = regexp.MustCompile(`^\s+call\s+([^\s,]+)`)
 )
 
-// callers says who calls the functions that the linker has not found, which
-// knows only the object files: one line for each place, "" if there is none to
-// name. Args are those of the compiler, not of the linker.
+// callers lists the callers of functions that the linker has not found, one
+// line for each place, "" if it finds none. The linker knows only the object
+// files. args are the arguments of the compiler, not of the linker.
 func callers(dir, compiler, tmp string, args, sources []string, messages string) string {
 	wanted := make(map[string]bool)
 	for _, m := range undefined.FindAllStringSubmatch(messages, -1) {
@@ -32,7 +32,7 @@ func callers(dir, compiler, tmp string, args, sources []string, messages string)
 	for _, source := range sources {
 		all := slices.Concat(args, []string{"-w", "-S", "-gline-tables-only", "-o", listing, source})
 		if _, err := run(dir, compiler, all...); err != nil {
-			continue // the linker's message has to do
+			continue // the linker's message has to suffice
 		}
 		if text, err := os.ReadFile(listing); err == nil {
 			places = append(places, callsIn(string(text), wanted)...)
@@ -41,8 +41,8 @@ func callers(dir, compiler, tmp string, args, sources []string, messages string)
 	return strings.Join(places, "")
 }
 
-// callsIn finds the calls of functions in an assembly listing of clang, whose
-// comments say where they come from.
+// callsIn finds the calls of functions in an assembly listing of clang.
+// Comments in the listing give the source lines.
 func callsIn(listing string, wanted map[string]bool) (places []string) {
 	in, at := "", ""
 	for line := range strings.Lines(listing) {

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A listing as clang writes it: a call is named with the last line before it
-// that is one of the source.
+// In a listing of clang, the place of a call is the last source line before it.
 func TestCallsIn(t *testing.T) {
 	const listing = `	.globl	payload                         # -- Begin function payload
 payload:                                # @payload
@@ -32,7 +31,7 @@ other:                                  # @other
 	}, callsIn(listing, map[string]bool{"elsewhere": true, "__floattidf": true}))
 }
 
-// The compiler says what is wrong with a definition once for each of its files.
+// The compiler reports an error in a definition once for each of its files.
 func TestDefinitions(t *testing.T) {
 	for name, right := range map[string]bool{"A": true, "_a1=": true, "F(x)=x+1": true, "": false, "1x": false, "a-b": false, "a b=1": false, "=1": false} {
 		_, err := (&Options{Define: []string{name}}).clangArgs(&cLibrary{})

@@ -11,9 +11,9 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// What a source says of a state besides what its compiler does, in languages
-// without annotations that reach debugging information: words behind a field,
-// in SPIN_FIELD("...") of C++ or in a comment spin:"..." of Rust and
+// In some languages, annotations do not reach the debugging information. There
+// the source describes the fields of a state with words behind a field: in
+// SPIN_FIELD("...") of C++, or in a comment spin:"..." of Rust and
 // AssemblyScript.
 var (
 	fieldWords = regexp.MustCompile(`(?:SPIN_FIELD\(|spin:)"([^"]*)"\)?`)
@@ -22,13 +22,13 @@ var (
 	typeHead   = regexp.MustCompile(`\b(?:struct|class)\s+(\w+)\b[^;{]*\{`)
 )
 
-// saidField is a field as it stands in a source.
+// saidField is a field in a source.
 type saidField struct {
 	name, typ, words, comment string
 	line                      int
 }
 
-// saidOf reads the structs of the sources of a folder by their names.
+// saidOf reads the structs in the sources of a folder, by their names.
 func saidOf(dir string, lang Lang) (map[string][]saidField, error) {
 	names, err := sourcesOf(dir, lang)
 	if err != nil {
@@ -74,7 +74,8 @@ func sayField(line string) (f saidField, is bool) {
 	return f, true
 }
 
-// annotateAll adds to the states of a manifest what the sources say of their fields.
+// annotateAll adds the sources' descriptions of fields to the states of a
+// manifest.
 func annotateAll(m *manifest.Manifest, dir string, lang Lang) error {
 	said, err := saidOf(dir, lang)
 	if err != nil {
@@ -101,7 +102,7 @@ func annotateAll(m *manifest.Manifest, dir string, lang Lang) error {
 var asHandler = regexp.MustCompile(`(?m)^export\s+function\s+(\w+)\s*\(\s*\w+\s*:\s*(?:\w+\.)?(\w+)\s*,\s*\w+\s*:\s*(?:\w+\.)?(\w+)\s*\)\s*:\s*i32\b`)
 
 // describeAssemblyScript makes the manifest of a handler in AssemblyScript from
-// its source: the compiler writes down no types.
+// its source, because the compiler writes no types.
 func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{dir: dir, lang: AssemblyScript}
 	m := &described{}

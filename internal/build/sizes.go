@@ -2,15 +2,15 @@ package build
 
 import "go/types"
 
-// sizes are the sizes and alignments of the compiler of handlers, which are
-// those of C on wasm32. types.StdSizes alone packs what follows a struct into
-// the gap at its end.
+// sizes are the sizes and alignments of the compiler of handlers, equal to C on
+// wasm32. Without it, types.StdSizes puts fields after a struct into the gap at
+// the struct's end.
 type sizes struct{ basic types.StdSizes }
 
-// wasmSizes has addresses of 4 bytes and numbers of 8 at multiples of 8.
+// wasmSizes has addresses of 4 bytes, and numbers of 8 bytes at multiples of 8.
 var wasmSizes = sizes{types.StdSizes{WordSize: 4, MaxAlign: 8}}
 
-// Alignof is what the address of a variable of the type is a multiple of.
+// Alignof returns the alignment of a type.
 func (s sizes) Alignof(t types.Type) int64 {
 	switch u := t.Underlying().(type) {
 	case *types.Array:
@@ -25,7 +25,8 @@ func (s sizes) Alignof(t types.Type) int64 {
 	return s.basic.Alignof(t)
 }
 
-// Sizeof is the size of a type, and the distance of two elements of an array.
+// Sizeof returns the size of a type, which is also the distance between two
+// elements of an array.
 func (s sizes) Sizeof(t types.Type) int64 {
 	switch u := t.Underlying().(type) {
 	case *types.Array:
@@ -40,7 +41,7 @@ func (s sizes) Sizeof(t types.Type) int64 {
 	return s.basic.Sizeof(t)
 }
 
-// Offsetsof is where the fields of a struct begin.
+// Offsetsof returns the offsets of the fields of a struct.
 func (s sizes) Offsetsof(fields []*types.Var) []int64 {
 	offsets, end := make([]int64, len(fields)), int64(0)
 	for i, f := range fields {

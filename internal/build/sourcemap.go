@@ -10,12 +10,12 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// errMap is of a source map that is none of version 3.
+// errMap is the error for bytes that are not a source map of version 3.
 var errMap = errors.New("what the compiler wrote: no source map of version 3")
 
 // withLines adds the lines of a source map to a module. Places in the map are
-// offsets in the module (https://tc39.es/ecma426, and for wasm the columns of
-// one line).
+// offsets in the module (https://tc39.es/ecma426; for wasm they are the columns
+// of one line).
 func withLines(module, sourceMap []byte) ([]byte, error) {
 	var m struct {
 		Version  int      `json:"version"`
@@ -30,7 +30,7 @@ func withLines(module, sourceMap []byte) ([]byte, error) {
 		return nil, err
 	}
 	var lines []manifest.Line
-	var fields [5]int // column, source, line, column there, name: each counts from the one before
+	var fields [5]int // column, source, line, column there, name: each relative to the one before
 	for segment := range strings.SplitSeq(m.Mappings, ",") {
 		n := 0
 		for ; segment != ""; n++ {
@@ -56,7 +56,8 @@ func withLines(module, sourceMap []byte) ([]byte, error) {
 	return append(append(module, name...), content...), nil
 }
 
-// cutVLQ reads a number in base 64, the lowest bits first; the lowest bit of it is the sign.
+// cutVLQ reads a number in base 64, the lowest bits first. Its lowest bit is
+// the sign.
 func cutVLQ(text string) (v int, rest string, err error) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for shift := 0; shift < 35 && text != ""; shift += 5 {
@@ -76,7 +77,7 @@ func cutVLQ(text string) (v int, rest string, err error) {
 	return 0, "", errMap
 }
 
-// codeAt is where the contents of the code section of a module begin.
+// codeAt returns the beginning of the contents of a module's code section.
 func codeAt(module []byte) (int, error) {
 	const header, code = 8, 10
 	for at := header; at < len(module); {

@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// A module with a code section whose contents begin at 12, and a map of it:
-// offsets 14, 16 and 20, lines 1, 3 and 2 of two files, and nothing from 18 on.
+// The module has a code section whose contents begin at 12. Its map has offsets
+// 14, 16 and 20, lines 1, 3 and 2 of two files, and nothing from 18 on.
 func TestLinesOfASourceMap(t *testing.T) {
 	module := append([]byte("\x00asm\x01\x00\x00\x00"), 1, 0, 10, 10)
 	module = append(module, "0123456789"...)

@@ -1,10 +1,11 @@
-// Package checkpoint keeps results in a folder as they come, each under what it
-// was made from: a sweep that was interrupted goes on with what it has, and one
-// whose parts ran on several machines is put together from their files.
+// Package checkpoint stores results in a folder as they are produced. Each has
+// a key that is the hash of its input. So an interrupted sweep continues with
+// its stored results, and the files of a sweep in parts on several machines can
+// be put together.
 //
-// A folder has files of lines of JSON, one for each result: points.ndjson of
-// what ran here, part-3-of-16.ndjson of a part. Several programs may write into
-// the same file: a line is written at once.
+// The files hold lines of JSON, one for each result. points.ndjson has the
+// results of a run here, part-3-of-16.ndjson the results of a part. Several
+// programs may write into the same file: each line is one write.
 package checkpoint
 
 import (
@@ -27,11 +28,11 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// Part is a share of the points of a sweep: those whose number, from 0, is
-// Index-1 modulo Of. The zero value is all of them.
+// Part is a share of the points of a sweep: the points whose number, from 0, is
+// Index-1 modulo Of. The zero value is all points.
 type Part struct{ Index, Of int }
 
-// MaxParts is how many parts a sweep may have.
+// MaxParts is the maximum number of parts of a sweep.
 const MaxParts = 100_000
 
 // ParsePart reads "3/16", the third of sixteen parts.
@@ -45,7 +46,7 @@ func ParsePart(text string) (Part, error) {
 	return Part{i, n}, nil
 }
 
-// String is the part as ParsePart reads it; "" of the zero value.
+// String returns the part in the form of ParsePart, "" for the zero value.
 func (p Part) String() string {
 	if p.Of == 0 {
 		return ""
@@ -53,10 +54,10 @@ func (p Part) String() string {
 	return fmt.Sprintf("%d/%d", p.Index, p.Of)
 }
 
-// Has reports whether the point with a number, from 0, is of the part.
+// Has reports whether the point with a number, from 0, belongs to the part.
 func (p Part) Has(number int) bool { return p.Of == 0 || number%p.Of == p.Index-1 }
 
-// file is where the results of the part are kept.
+// file returns the name of the file with the part's results.
 func (p Part) file() string {
 	if p.Of == 0 {
 		return "points" + extension
@@ -66,37 +67,38 @@ func (p Part) file() string {
 
 const extension = ".ndjson"
 
-// Folder is where results are kept. Its methods may be called from several goroutines.
+// Folder is a folder with results. Its methods may be called from several
+// goroutines.
 type Folder struct {
-	own string // the file that Put writes
+	own string // the file for Put
 
 	mu      sync.Mutex
 	known   map[string]kept
 	used    map[string]bool
-	out     *os.File // nil: nothing was put
-	failed  error    // of the first line that was not written whole: nothing may follow it
-	program string   // hash of the program that runs
+	out     *os.File // nil: nothing was put yet
+	failed  error    // of the first incomplete line: no line may follow it
+	program string   // hash of the running program
 }
 
-// kept is a result that is known.
+// kept is a known result.
 type kept struct {
 	result json.RawMessage
-	where  string // file and line; "": this program has put it
+	where  string // file and line; "": put by this program
 }
 
-// line is a result in a file.
+// line is one result in a file.
 type line struct {
-	Key    string          `json:"key"`   // SHA-256 of what it was made from
-	Point  string          `json:"point"` // what people call it
+	Key    string          `json:"key"`   // SHA-256 of the input of the result
+	Point  string          `json:"point"` // name for people
 	Result json.RawMessage `json:"result"`
-	Digest string          `json:"sha256,omitempty"` // of the others: package digest
+	Digest string          `json:"sha256,omitempty"` // of the other fields: package digest
 }
 
-// Open reads the results in a folder, which is made if there is none. What Put
-// adds is of a part. An incomplete last line of a file, of a program that was
-// killed, is left out; every other line that is wrong, was changed since it was
-// written, or has another result than a line of the same key is an error with
-// its place.
+// Open reads the results in a folder, and makes the folder if there is none.
+// Put adds results of the given part. An incomplete last line of a file comes
+// from a killed program and is ignored. Any other bad line is an error with its
+// place: a malformed line, a line changed since it was written, or a line whose
+// result differs from another of the same key.
 func Open(path string, part Part) (*Folder, error) {
 	f := &Folder{own: filepath.Join(path, part.file()), known: make(map[string]kept), used: make(map[string]bool)}
 	if err := os.MkdirAll(path, 0o777); err != nil { //nolint:gosec // as the user's umask says
@@ -112,7 +114,7 @@ func Open(path string, part Part) (*Folder, error) {
 			return nil, err
 		}
 	}
-	// which a result that took an hour would be the first to find out
+	// otherwise a result that took an hour would be the first to fail
 	if err := file.Check(f.own); err != nil {
 		return nil, err
 	}
@@ -120,12 +122,13 @@ func Open(path string, part Part) (*Folder, error) {
 	return f, err
 }
 
-// escaped is a path in which Glob sees no pattern.
+// escaped escapes a path for Glob, so that it contains no pattern.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// program is the hash of the program that runs: a version says little of what is being developed.
+// program returns the hash of the running program: during development the
+// version is not enough.
 var program = sync.OnceValues(func() (string, error) {
 	name, err := os.Executable()
 	if err != nil {
@@ -135,9 +138,9 @@ var program = sync.OnceValues(func() (string, error) {
 	return provenance.Hash(data), err
 })
 
-// read takes the lines of a file.
+// read reads the lines of a file.
 func (f *Folder) read(name string) error {
-	if err := file.Regular(name); err != nil { // a device may have no end
+	if err := file.Regular(name); err != nil { // a device may be endless
 		return err
 	}
 	in, err := os.Open(name)
@@ -148,13 +151,13 @@ func (f *Folder) read(name string) error {
 	return f.lines(in, name)
 }
 
-// lines takes the lines of a file of that name.
+// lines reads lines from in, a file of the given name.
 func (f *Folder) lines(in io.Reader, name string) error {
 	r := bufio.NewReader(in)
 	for number := 1; ; number++ {
 		text, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // what is left is no line
+			return nil // the rest is no complete line
 		}
 		if err != nil {
 			return err
@@ -187,8 +190,8 @@ func parse(text []byte) (l line, err error) {
 	return l, nil
 }
 
-// Key is what a result is kept under: the hash of what it is made from, as
-// JSON, and of the program that makes it.
+// Key returns the key of a result: the hash of its input, as JSON, and of the
+// running program.
 func (f *Folder) Key(from any) (string, error) {
 	text, err := json.Marshal(struct {
 		Program string `json:"program"`
@@ -197,7 +200,7 @@ func (f *Folder) Key(from any) (string, error) {
 	return provenance.Hash(text), err
 }
 
-// Get returns the result that is kept under a key.
+// Get returns the result stored under a key.
 func (f *Folder) Get(key string) (result json.RawMessage, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +211,8 @@ func (f *Folder) Get(key string) (result json.RawMessage, ok bool) {
 	return one.result, ok
 }
 
-// Put keeps a result under a key; point is what people call it. It is in the file when Put returns.
+// Put stores a result under a key. point is its name for people. When Put
+// returns, the result is in the file.
 func (f *Folder) Put(key, point string, result any) error {
 	value, err := json.Marshal(result)
 	if err != nil {
@@ -239,7 +243,7 @@ func (f *Folder) Put(key, point string, result any) error {
 	return nil
 }
 
-// appendable opens a file for more lines. What follows its last line is cut off.
+// appendable opens a file to append lines. It cuts off an incomplete last line.
 func appendable(name string) (*os.File, error) {
 	data, err := os.ReadFile(name) //nolint:gosec // the user has named it
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -254,15 +258,15 @@ func appendable(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // as the user's umask says
 }
 
-// Others is how many results in the folder nobody has asked for: of other
-// parameters, another input, or another spinsim.
+// Others returns how many results in the folder were never requested. They
+// belong to other parameters, another input, or another spinsim.
 func (f *Folder) Others() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.known) - len(f.used)
 }
 
-// Close ends writing. A nil folder has none.
+// Close ends writing. It does nothing for a nil folder.
 func (f *Folder) Close() error {
 	if f == nil {
 		return nil

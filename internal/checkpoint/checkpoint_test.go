@@ -20,8 +20,9 @@ func open(t *testing.T, path string, part Part) *Folder {
 	return f
 }
 
-// What was put is there for whoever opens the folder next, also if a program
-// was killed while it wrote, and for others who write at the same time.
+// A result is there for the next program that opens the folder, also after a
+// program was killed while writing, and for programs that write at the same
+// time.
 func TestResultsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new[1]*")
 	f := open(t, path, Part{})
@@ -56,7 +57,7 @@ func TestResultsStay(t *testing.T) {
 	require.Equal(t, kepts(t, `{"key":"b","point":"point b","result":2}`), string(text))
 }
 
-// Others counts what nobody has asked for.
+// Others counts results that were never requested.
 func TestOthers(t *testing.T) {
 	path := t.TempDir()
 	f := open(t, path, Part{})
@@ -69,7 +70,7 @@ func TestOthers(t *testing.T) {
 	require.Equal(t, 1, f.Others())
 }
 
-// kepts are lines as Put writes them.
+// kepts returns lines as Put writes them.
 func kepts(t *testing.T, objects ...string) (lines string) {
 	for _, o := range objects {
 		text, err := digest.Add([]byte(o))
@@ -79,15 +80,15 @@ func kepts(t *testing.T, objects ...string) (lines string) {
 	return lines
 }
 
-// A kept result comes back as it was, or not at all, whichever byte of its file
-// is another one, is missing or comes twice: the folder cannot be opened, or
+// A stored result comes back unchanged or not at all, whichever byte of its
+// file is changed, missing or doubled. Either the folder cannot be opened, or
 // the result is measured again.
 func TestEveryEditIsNoticed(t *testing.T) {
 	was := kepts(t, `{"key":"a1","point":"pingpong, 8 B","result":{"latency":{"ps":"464060"},"mode":"µs"}}`, `{"key":"b","point":"","result":[1,2.5]}`)
 	original := map[string]string{"a1": `{"latency":{"ps":"464060"},"mode":"µs"}`, "b": `[1,2.5]`}
 	check := func(is string) {
 		f := &Folder{known: make(map[string]kept), used: make(map[string]bool)}
-		if err := f.lines(strings.NewReader(is), "x.ndjson"); err != nil { // which Open returns
+		if err := f.lines(strings.NewReader(is), "x.ndjson"); err != nil { // Open returns this error
 			require.ErrorContains(t, err, "x.ndjson:")
 			return
 		}
@@ -109,7 +110,8 @@ func TestEveryEditIsNoticed(t *testing.T) {
 	}
 }
 
-// Two lines of one key have the same result, or it is an error that names both.
+// Two lines of one key must have the same result. Otherwise the error names
+// both.
 func TestTwoResultsOfOneKey(t *testing.T) {
 	for _, tc := range []struct{ first, second, want string }{
 		{`{"key":"a","point":"p","result":1}`, `{"key":"a","point":"p","result":1}`, ""},
@@ -127,7 +129,7 @@ func TestTwoResultsOfOneKey(t *testing.T) {
 	}
 }
 
-// A line that is none of ours is named.
+// The error names a line in a foreign format.
 func TestWrongFolders(t *testing.T) {
 	for text, where := range map[string]string{
 		"{\n": ":1: no result", kepts(t, `{"key":"a","point":"","result":1}`) + "x\n": ":2: no result", "{\"key\":\"a\"}\n": ":1: no result",
@@ -150,12 +152,12 @@ func TestWrongFolders(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries, "nothing is written before there is a result")
 	if runtime.GOOS == "linux" {
-		_, err = Open("/proc", Part{}) // a folder that takes no files, whoever asks
+		_, err = Open("/proc", Part{}) // a folder that accepts no files from any user
 		require.ErrorContains(t, err, "write /proc/points.ndjson: ", "found out before anything is measured")
 	}
 }
 
-// Each point is of exactly one part.
+// Each point belongs to exactly one part.
 func TestParts(t *testing.T) {
 	for text, want := range map[string]Part{"1/1": {1, 1}, "3/16": {3, 16}} {
 		p, err := ParsePart(text)
@@ -179,7 +181,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// After a line that was not written nothing is: it would stand behind a part of a line.
+// After a failed write nothing is written: it would follow an incomplete line.
 func TestNothingFollowsATornLine(t *testing.T) {
 	f, err := Open(t.TempDir(), Part{})
 	require.NoError(t, err)
@@ -187,7 +189,7 @@ func TestNothingFollowsATornLine(t *testing.T) {
 	require.NoError(t, f.out.Close())
 	torn := f.Put("b", "b", 2)
 	require.ErrorContains(t, torn, "results cannot be kept: ")
-	f.out = nil // which Put would open anew
+	f.out = nil // otherwise Put would open it again
 	require.Equal(t, torn, f.Put("c", "c", 3))
 	_, known := f.Get("b")
 	require.False(t, known)

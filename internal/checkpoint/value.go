@@ -8,10 +8,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Value is a value of a table in a form from which the same comes back: its
-// type, and every digit. Texts, truth values and nil are JSON's own; a number,
-// int, int64, uint64, float64 or sim.Time, is an object with its type and its
-// text.
+// Value is a table value in a form that preserves its type and every digit.
+// Texts, booleans and nil are plain JSON. A number (int, int64, uint64, float64
+// or sim.Time) is an object with its type and its text.
 type Value struct{ V any }
 
 // Types of numbers in a file.
@@ -23,7 +22,7 @@ const (
 	kindFloat  = "float64"
 )
 
-// MarshalJSON writes the value. Other types than those of Value are an error.
+// MarshalJSON writes the value. A type that Value does not support is an error.
 func (v Value) MarshalJSON() ([]byte, error) {
 	number := func(kind, digits string) ([]byte, error) { return json.Marshal(map[string]string{kind: digits}) }
 	switch x := v.V.(type) {
@@ -63,7 +62,7 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	return fmt.Errorf("%s is no value with its type", text)
 }
 
-// number reads a number of a type.
+// number parses a number of the given type.
 func (v *Value) number(kind, digits string) error {
 	var err error
 	var x int64

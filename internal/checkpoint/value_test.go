@@ -12,7 +12,7 @@ import (
 
 func toAny[T any](v T) any { return v }
 
-// Values come back from a file as they were, to their type.
+// Values are read back from a file unchanged, with their types.
 func TestValuesComeBack(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		want := Value{rapid.OneOf(

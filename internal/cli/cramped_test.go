@@ -8,7 +8,7 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// A process that may reserve next to nothing says so, before Go does.
+// A process that may reserve too little ends with an error, before Go ends it.
 func TestCramped(t *testing.T) {
 	err := cramped([]memory.Bound{{Name: "ulimit -d", Limit: 8 << 30, Taken: 1 << 20}, {Name: "ulimit -v", Limit: 5 << 28, Taken: 1 << 30}})
 	require.EqualError(t, err, "ulimit -v allows 1.25 GiB, of which the program has reserved 1 GiB as it began: expected at least 1.5 GiB")

@@ -12,10 +12,10 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Either the command says what became of it or the signal: what has finished is
-// not ended, and what is being ended does not finish.
+// Only one ends the program. A finished command is not ended, and a command
+// that is being ended does not finish.
 func TestACommandEndsOnce(t *testing.T) {
-	// in a process of its own: a program that is being ended writes no more
+	// in its own process, because a program that is being ended writes no more
 	// files
 	if os.Getenv("ENDS_ONCE") == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestACommandEndsOnce$")
@@ -51,8 +51,8 @@ func TestACommandEndsOnce(t *testing.T) {
 	require.False(t, ended.mu.TryLock(), "finish would return")
 }
 
-// What goes on in the next line goes on below what it explains; lines of a
-// paragraph are one, those of a list are not.
+// A broken line goes on below its last column. Lines of a paragraph are joined,
+// lines of a list are not.
 func TestFit(t *testing.T) {
 	var out slender
 	Fit(&out, func(to io.Writer) {

@@ -27,30 +27,30 @@ import (
 // Exit codes of a command.
 const (
 	ExitOK = 0
-	// the simulation ended badly: a process waits for ever, bytes differ, a
+	// the simulation ended badly: a process waits for ever, bytes differ, or a
 	// handler failed
 	ExitFailed  = 1
-	ExitInput   = 2 // flags, files or modules are wrong; nothing was done
+	ExitInput   = 2 // flags, files or modules are wrong; nothing ran
 	ExitStopped = 130
 )
 
-// Part is an error of a command that has measured a part of what it was to measure.
+// Part is the error of a command that has measured only a part.
 type Part interface {
 	error
 	Progress() string // how much of how much
-	Shown() bool      // there is something of it to show
+	Shown() bool      // there are results to show
 }
 
-// InputError is an error of what the user gave: it ends a command with ExitInput.
+// InputError is an error in the user's input. It ends a command with ExitInput.
 type InputError struct{ Err error }
 
-// Error is that of the cause.
+// Error is the text of the cause.
 func (e InputError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e InputError) Unwrap() error { return e.Err }
 
-// BadInput marks an error as one of the user's input; nil stays nil.
+// BadInput makes an InputError of an error. nil stays nil.
 func BadInput(err error) error {
 	if err == nil {
 		return nil
@@ -58,8 +58,8 @@ func BadInput(err error) error {
 	return InputError{err}
 }
 
-// Execute runs a command with arguments and returns its exit code: the first
-// signal cancels its context, errors are printed behind the name of the
+// Execute runs a command with arguments and returns its exit code. The first
+// signal cancels its context. Errors are printed behind the name of the
 // program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err := cramped(memory.Bounds()); err != nil {
@@ -86,7 +86,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	}
 	strictCompletion(root, args)
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		asked, _, err := root.Find(args[1:max(1, len(args)-1)]) // as cobra does
+		asked, _, err := root.Find(args[1:max(1, len(args)-1)]) // as cobra finds it
 		for c := asked; err == nil && c != nil; c = c.Parent() {
 			suggestValues(c)
 		}
@@ -99,7 +99,8 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	return exitCode(ctx, e, once(err), root.Name(), errs)
 }
 
-// exitCode is what a command ends with that has returned err, which is printed behind its name.
+// exitCode returns the exit code for err. It prints err behind the name of the
+// program.
 func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Writer) int {
 	var (
 		taken   *outgrown
@@ -119,7 +120,7 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(errs, "%s: interrupted%s\n", name, leftOf(err, e, ": "))
 		return ExitStopped
-	case errors.As(err, &part) && part.Shown(): // whatever ended the rest: something was done
+	case errors.As(err, &part) && part.Shown(): // whatever ended the rest, some results are there
 		fmt.Fprintf(errs, "%s: %v\n", name, err)
 		return ExitFailed
 	case errors.As(err, &input), errors.As(err, &network):
@@ -130,8 +131,8 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 	return ExitFailed
 }
 
-// once is an error without those of the errors it joins that say again what one
-// before has said: that of a file to which a command has written twice.
+// once drops errors that repeat the text of an earlier error in a join, for
+// example when a command has written to one file twice.
 func once(err error) error {
 	said := make(map[string]bool)
 	var list []error
@@ -144,13 +145,13 @@ func once(err error) error {
 	return errors.Join(list...)
 }
 
-// joined are the errors that err joins, and those that they join.
+// joined lists the errors that err joins, recursively.
 func joined(err error) (list []error) {
 	several, are := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
 		return nil
-	case !are || errors.Join(several.Unwrap()...).Error() != err.Error(): // it has more to say
+	case !are || errors.Join(several.Unwrap()...).Error() != err.Error(): // it has more text
 		return []error{err}
 	}
 	for _, e := range several.Unwrap() {
@@ -159,10 +160,11 @@ func joined(err error) (list []error) {
 	return list
 }
 
-// steady is a writer that nothing is drawn on which moves: what is no file is no terminal.
+// steady hides that a writer is a terminal, so that nothing moves on it.
 type steady struct{ io.Writer }
 
-// notedWriter keeps the first error of writing: those who print help have nobody to give it to.
+// notedWriter keeps the first error of writing, because help has no caller to
+// return it to.
 type notedWriter struct {
 	to  io.Writer
 	err error
@@ -176,8 +178,8 @@ func (w *notedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Columns is how many characters stand side by side on the terminal that it
-// writes to, 0 if that is none.
+// Columns is the width of the terminal that it writes to, in characters. 0: it
+// is no terminal.
 func (w *notedWriter) Columns() int {
 	switch to := w.to.(type) {
 	case report.Narrow:
@@ -190,28 +192,28 @@ func (w *notedWriter) Columns() int {
 	return 0
 }
 
-// patience is how long a command has to end by itself after a signal. What it
-// would still compute or wait for is lost either way.
+// patience is how long a command has to end after a signal. What it would still
+// compute or wait for is lost either way.
 const patience = 300 * time.Millisecond
 
-// longer is how long a command has that shows what it has measured until then.
+// longer is patience for a command that shows what it has measured so far.
 const longer = 2 * time.Second
 
-// onSignals cancels on the first signal. A second one, or a command that does
-// not end within patience (it reads from a pipe, or sorts a schedule of
-// millions), ends the program: files that are not complete are removed. The
-// result undoes it; it does not return if the program is being ended, so that
-// either the caller says what became of the command or the signal.
+// onSignals cancels on the first signal. A second signal ends the program and
+// removes incomplete files. So does a command that does not end within
+// patience, for example while it reads from a pipe or sorts a schedule of
+// millions. undo ends this. It does not return if the program is being ended,
+// so that only one of the two, the caller or the signal, reports the end.
 func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func()) {
 	signals := make(chan os.Signal, 2)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // nohup and shells that put a command into the background have said so
+		if !signal.Ignored(s) { // nohup, and shells for a command in the background, ignore it
 			signal.Notify(signals, s)
 		}
 	}
 	processors := goruntime.GOMAXPROCS(0)
-	// handlers do not give theirs back while they compute, and there may be one
-	// on each
+	// one more, because a handler keeps its processor while it computes, and
+	// there may be a handler on each
 	goruntime.GOMAXPROCS(processors + 1)
 	go func() {
 		select {
@@ -243,47 +245,48 @@ func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func
 	}
 }
 
-// Workers is how many simulations a command runs at once: one processor is left to signals.
+// Workers is how many simulations a command runs at once. It leaves one
+// processor for signals.
 func Workers() int { return max(1, goruntime.GOMAXPROCS(0)-1) }
 
-// ending is who ends the program: the command that has finished, or a signal,
-// or the want of memory; never two of them.
+// ending makes sure that only one of three ends the program: the finished
+// command, a signal, or a lack of memory.
 type ending struct {
 	mu   sync.Mutex
 	over chan struct{} // closed when the command has finished
 	exit func(code int)
 
-	outputs []awaited // files that it is to write, from when that is known
+	outputs []awaited // the files that it will write, once known
 
-	showing chan struct{} // closed when it shows what it has measured until a signal came
+	showing chan struct{} // closed when it shows the results that it has after a signal
 	shown   sync.Once
 }
 
 type endingKey struct{}
 
-// endingOf is that of a command's context; nil: it has none.
+// endingOf returns the ending in the context of a command. nil: there is none.
 func endingOf(ctx context.Context) *ending {
 	e, _ := ctx.Value(endingKey{}).(*ending)
 	return e
 }
 
-// shows says that a command has ended its simulations and shows what they have
-// measured: it is given the time for that.
+// shows gives a command more time, because its simulations have ended and it
+// shows their results.
 func (e *ending) shows() {
 	if e != nil {
 		e.shown.Do(func() { close(e.showing) })
 	}
 }
 
-// Showing is closed when the command of a context begins to show what it has
-// measured until a signal came.
+// Showing returns a channel. It is closed when the command of a context begins
+// to show its results after a signal.
 func Showing(ctx context.Context) <-chan struct{} { return endingOf(ctx).showing }
 
-// Shows tells the command of a context that has ended its simulations and shows
-// what they have measured: it is given the time for that.
+// Shows gives the command of a context more time, because its simulations have
+// ended and it shows their results.
 func Shows(ctx context.Context) { endingOf(ctx).shows() }
 
-// end ends the program and says why, unless the command has finished.
+// end ends the program and prints why, unless the command has finished.
 func (e *ending) end(code int, errs io.Writer, why string) {
 	e.mu.Lock() // for ever
 	select {
@@ -301,15 +304,16 @@ func (e *ending) end(code int, errs io.Writer, why string) {
 	e.exit(code)
 }
 
-// finish says that the command has finished; it does not return if the program is being ended.
+// finish marks the command as finished. It does not return if the program is
+// being ended.
 func (e *ending) finish() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	close(e.over)
 }
 
-// Root prepares the command of a program: what it is called, prints as its
-// version, and says of wrong flags.
+// Root prepares the root command of a program: its name, its version, and its
+// errors for wrong flags.
 func Root(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = version
@@ -328,7 +332,7 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	fitHelp(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
-			if unknown := c.ValidateArgs(args); unknown != nil { // the command whose flags these are
+			if unknown := c.ValidateArgs(args); unknown != nil { // c is the command of the flags
 				return unknown
 			}
 		}
@@ -337,8 +341,8 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	return root
 }
 
-// strictCompletion adds cobra's command completion, which else shows its help
-// for a shell that there is not.
+// strictCompletion adds cobra's completion command. Cobra's own shows its help
+// for an unknown shell; this is an error.
 func strictCompletion(root *cobra.Command, args []string) {
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {
@@ -352,7 +356,8 @@ func strictCompletion(root *cobra.Command, args []string) {
 	}
 }
 
-// NoArguments refuses arguments and names the command that would list what there is.
+// NoArguments refuses arguments, and names the command that lists what there
+// is.
 func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -360,8 +365,9 @@ func NoArguments(c *cobra.Command, args []string) error {
 	return InputError{fmt.Errorf("unknown command %q%s; see %s --help", args[0], meantCommand(c, args[0]), c.CommandPath())}
 }
 
-// meantCommand ends an error about an unknown command: with one that looks like
-// it, those that begin with it, or those elsewhere that are called so.
+// meantCommand ends the error about an unknown command with suggestions: a
+// similar command, commands that begin with the name, or commands elsewhere
+// with that name.
 func meantCommand(c *cobra.Command, name string) string {
 	var names, begin []string
 	for _, sub := range c.Commands() {
@@ -385,7 +391,7 @@ func meantCommand(c *cobra.Command, name string) string {
 	return fmt.Sprintf(" (did you mean one of %s?)", strings.Join(begin, ", "))
 }
 
-// elsewhere are the commands below one that have a name, whole.
+// elsewhere lists the full names of commands below c that have a name.
 func elsewhere(c *cobra.Command, name string) (paths []string) {
 	for _, sub := range c.Commands() {
 		if sub.Name() == name || sub.HasAlias(name) {
@@ -418,7 +424,8 @@ func ExactArguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// helpCommand is cobra's, but for what it says of commands that there are not.
+// helpCommand is cobra's help command, except for the error about unknown
+// commands.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -445,10 +452,9 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// ShowLater is for a command that shows what it has measured when a signal ends
-// it. It calls measured when there is something to show: large simulations take
-// longer to end than a command has that has nothing to show. stop ends the
-// care.
+// ShowLater is for a command that shows the results it has when a signal ends
+// it. The command calls measured as soon as there are results. Then it gets
+// more time to end, because large simulations need longer. stop undoes this.
 func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
 	var some atomic.Bool
 	stop = context.AfterFunc(ctx, func() {
@@ -459,7 +465,7 @@ func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
 	return func() { some.Store(true) }, stop
 }
 
-// PartOf is what a table of a part of a sweep says first.
+// PartOf is the first sentence of a table with a part of a sweep.
 func PartOf(u Part) string {
 	return "Ended before all was done: " + u.Progress() + "."
 }

@@ -13,12 +13,11 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// RunFiles are the files that a run writes beside its result. They get their
-// names together, in End, when the run has come to its end. Of a run that a
-// signal, a limit or the want of memory has cut off they would look whole:
-// older files of the names stay, and the error of the run names them. Only a
-// timeline of a run that a limit has cut off is written, since the limit stands
-// in it.
+// RunFiles are the files that a run writes beside its result. End gives all of
+// them their names when the run is over. If a signal, a limit or a lack of
+// memory has cut off the run, a file would look complete. So older files of the
+// names stay, and the error names the files that are missing. Only a timeline
+// is written even if a limit has cut off the run, since it shows the limit.
 type RunFiles struct {
 	timeline *trace.Writer // nil: none
 	drawn    string        // flag and name of the timeline
@@ -28,12 +27,12 @@ type RunFiles struct {
 // runFile is a file that is written when the run has ended.
 type runFile struct {
 	called string // flag and name
-	failed bool   // it is written of a run that has failed, too: it shows why
+	failed bool   // also written if the run has failed, because it shows why
 	write  func() error
 }
 
-// Trace begins a timeline in a file, which a flag has named, with facts of what
-// produces it. The tracer is nil if there is no name.
+// Trace begins a timeline in the file that a flag names. facts describe its
+// origin. The tracer is nil if there is no name.
 func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // nobody draws
@@ -47,15 +46,16 @@ func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error)
 	return w, nil
 }
 
-// Add adds a file that shows what happened in the run, also in one that has
-// failed, if it has a name; write writes it.
+// Add adds a file that shows the events of the run, if it has a name. write
+// writes it, even if the run has failed.
 func (f *RunFiles) Add(flag, name string, write func() error) {
 	if name != "" {
 		f.list = append(f.list, runFile{flag + " " + name, true, write})
 	}
 }
 
-// Network adds what was captured in a run, and what its links did; of is what made it.
+// Network adds the captured packets of a run, and the loads of its links. of is
+// the run's record.
 func (f *RunFiles) Network(links *LinksFlag, captured *CaptureFlags, of *provenance.Record) {
 	if captured != nil {
 		f.Add("--pcap", captured.name, func() error { return captured.write(of) })
@@ -63,17 +63,17 @@ func (f *RunFiles) Network(links *LinksFlag, captured *CaptureFlags, of *provena
 	f.Add("--links", links.name, func() error { return links.write(of) })
 }
 
-// Result adds a file that is made of the result of the run, if it has a name;
-// write writes it, nil: others do. Of a run that has failed there is none.
+// Result adds a file with the result of the run, if it has a name. write writes
+// it; nil: others do. If the run has failed it is not written.
 func (f *RunFiles) Result(flag, name string, write func() error) {
 	if name != "" {
 		f.list = append(f.list, runFile{flag + " " + name, false, write})
 	}
 }
 
-// End ends the files: ran is the error of the run, ctx the context that it had.
-// It returns ran, with the names of what is not written, and what went wrong
-// with the files.
+// End writes the files. ran is the error of the run, and ctx its context. It
+// returns ran with the names of the files that are not written, and the errors
+// of the files.
 func (f *RunFiles) End(ctx context.Context, ran error) error {
 	var (
 		limit   *sim.LimitError
@@ -99,7 +99,7 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 	switch {
 	case errors.As(ran, &place):
 		return BadInput(errors.Join(append(errs, fmt.Errorf("--pcap-at: %w", place))...))
-	case errors.As(ran, &input), errors.As(ran, &network): // nothing ran: there is nothing to miss
+	case errors.As(ran, &input), errors.As(ran, &network): // nothing ran, so no file is missing
 		return errors.Join(append(errs, ran)...)
 	}
 	for _, one := range f.list {
@@ -116,13 +116,13 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 	return errors.Join(errs...)
 }
 
-// leftError is the error of a run of which files are not written.
+// leftError is the error of a run, with the files that are not written.
 type leftError struct {
 	err   error
 	files []string
 }
 
-// Error says which.
+// Error is the error of the run and the names of the files.
 func (l *leftError) Error() string { return l.err.Error() + "\n" + l.note() }
 
 // Unwrap returns the error of the run.
@@ -132,8 +132,8 @@ func (l *leftError) note() string {
 	return "not written, what older files of the names hold stays: " + strings.Join(l.files, ", ")
 }
 
-// leftOf names, behind a separator, the files that a command that was cut off
-// has not written: as its error has them, else by a look at them; "": none.
+// leftOf names the files that a cut-off command has not written, behind a
+// separator: the files in its error, or else the files of e.left. "": none.
 func leftOf(err error, e *ending, separator string) string {
 	if left := (*leftError)(nil); errors.As(err, &left) {
 		return separator + left.note()

@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// fitHelp lets a help text be read on a terminal that is narrower than its lines.
+// fitHelp breaks help texts for terminals that are narrower than their lines.
 func fitHelp(root *cobra.Command) {
 	whole := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -26,9 +26,8 @@ func fitHelp(root *cobra.Command) {
 	})
 }
 
-// Fit breaks what is printed for a terminal into lines that fit, between words;
-// what another writer gets is as it was printed. A writer that fails notes it
-// itself.
+// Fit breaks the output of write into lines that fit the terminal, between
+// words. For other writers it changes nothing. Errors are left to the writer.
 func Fit(out io.Writer, write func(to io.Writer)) {
 	narrow, is := out.(report.Narrow)
 	if !is || narrow.Columns() == 0 {
@@ -59,14 +58,15 @@ func Fit(out io.Writer, write func(to io.Writer)) {
 	}
 }
 
-// prose reports whether a line is one of a paragraph, and not of a list or a table.
+// prose reports whether a line belongs to a paragraph, and not to a list or
+// table.
 func prose(line string) bool { return line != "" && description.FindString(line) == "" }
 
-// description is what stands before the last column of a line: the name of a
+// description matches the part of a line before its last column: the name of a
 // flag or a command, or the indentation of a paragraph.
 var description = regexp.MustCompile(`^(?: {2,}\S.*?\S? {2,}|\S+ {2,}(?:\S+ {2,})*| *)`)
 
-// broken is a line in several, which go on below its last column.
+// broken breaks a line. The rest goes on below its last column.
 func broken(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line

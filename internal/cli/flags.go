@@ -15,12 +15,12 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// flagError says what is wrong with the value of a flag in the words of a user,
-// not in those of the library that reads it.
+// flagError describes a wrong value of a flag in words for users, instead of
+// the library's.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
-		name := unknown.GetSpecifiedShortnames() // -format, as in Go's own commands
+		name := unknown.GetSpecifiedShortnames() // one dash, as in Go's own commands: -format
 		if name == "" {
 			name = unknown.GetSpecifiedName()
 		}
@@ -35,7 +35,7 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("--%s: %q, expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected(wrong))
 }
 
-// expected is what a flag takes.
+// expected describes the values of a flag.
 func expected(wrong *pflag.InvalidValueError) string {
 	outside := errors.Is(wrong, strconv.ErrRange)
 	switch wrong.GetFlag().Value.Type() {
@@ -58,24 +58,23 @@ func expected(wrong *pflag.InvalidValueError) string {
 	return wrong.Unwrap().Error()
 }
 
-// argumentsKey finds the arguments in the context of a command.
+// argumentsKey is the key of the arguments in a context.
 type argumentsKey struct{}
 
-// WithArguments returns a context that carries the arguments of a command, so
-// that the command refuses flags that are given twice. Execute makes one
-// itself.
+// WithArguments returns a context with the arguments of a command. The command
+// needs them to refuse flags that are given twice. Execute does this itself.
 func WithArguments(ctx context.Context, args []string) context.Context {
 	return context.WithValue(ctx, argumentsKey{}, args)
 }
 
-// checkTwice refuses a flag of one value that is given several times: the
-// reader would have to guess which of them counts.
+// checkTwice refuses a flag of one value that is given several times. The
+// reader would have to guess which one counts.
 func checkTwice(c *cobra.Command) error {
 	all, known := c.Context().Value(argumentsKey{}).([]string)
 	if !known || c.DisableFlagParsing {
 		return nil
 	}
-	_, args, err := c.Root().Find(all) // as cobra has found the command
+	_, args, err := c.Root().Find(all) // as cobra finds it
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func checkTwice(c *cobra.Command) error {
 	return BadInput(errors.Join(errs...))
 }
 
-// times says how often, from 2.
+// times writes how often, from 2.
 func times(n int) string {
 	if n == 2 {
 		return "twice"
@@ -112,11 +111,12 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// mayBeEmpty are flags of which an empty text is a value: a message without bytes.
+// mayBeEmpty are flags that may have an empty text, for a message without
+// bytes.
 var mayBeEmpty = map[string]bool{"hex": true}
 
-// checkEmpty refuses flags that were given without a text, as scripts do whose
-// variable is not set: they would count as not given.
+// checkEmpty refuses flags with an empty text. Scripts give them when a
+// variable is not set, and they would count as not given.
 func checkEmpty(c *cobra.Command) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {

@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// LimitFlags bound a run. A run that they end says what was to come, marks what
-// it shows as incomplete and ends with status 1.
+// LimitFlags bound a run. When a limit ends a run, it lists the events that
+// were still to come, marks its output as incomplete, and ends with status 1.
 type LimitFlags struct {
 	Until  string // as the user gave it
 	events uint64
@@ -20,7 +20,7 @@ type LimitFlags struct {
 	Memory MemoryFlag
 }
 
-// LimitsHelp is what the manual of a command says of the flags.
+// LimitsHelp explains the flags in the manual of a command.
 const LimitsHelp = `
 
 A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
@@ -33,8 +33,8 @@ not end the others: they are shown, what went wrong is said last, and the exit s
 What needs more memory than --memory-limit, by default than the machine has available, is refused before it runs, with status 2; what has
 taken more ends, with status 1. No result depends on it.`
 
-// Register adds the flags; each, if not empty, says of what the limits are, and
-// whether the command has an --until of its own.
+// Register adds the flags. each, if not empty, names what the limits are for.
+// ownUntil: the command has its own --until.
 func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 	flags := c.Flags()
 	if !ownUntil {
@@ -69,7 +69,7 @@ func parseUntil(text string) (sim.Time, error) {
 	return t, err
 }
 
-// Context returns one that ends a run after the limit of real time.
+// Context returns a context that ends a run after the limit of real time.
 func (f *LimitFlags) Context(c *cobra.Command) (context.Context, context.CancelFunc) {
 	if f.real == 0 {
 		return context.WithCancel(c.Context())

@@ -18,7 +18,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// LinksFlag writes into a file what the links of the network did in a run.
+// LinksFlag is the flag --links: it writes a file with the work of the
+// network's links.
 type LinksFlag struct {
 	name  string
 	links []fabric.LinkStats
@@ -33,7 +34,7 @@ func (f *LinksFlag) Register(c *cobra.Command) {
 // Wanted reports whether the flag was given.
 func (f *LinksFlag) Wanted() bool { return f.name != "" }
 
-// Check says why there is no such file.
+// Check returns an error if the file cannot be made.
 func (f *LinksFlag) Check() error {
 	if !f.Wanted() {
 		return nil
@@ -55,7 +56,7 @@ func (f *LinksFlag) format() (report.Format, error) {
 	}
 }
 
-// Watch is what a run is to tell of its links; nil: nothing.
+// Watch is for the links of a run. nil: the flag is not given.
 func (f *LinksFlag) Watch() runtime.WatchLinks {
 	if !f.Wanted() {
 		return nil
@@ -63,7 +64,7 @@ func (f *LinksFlag) Watch() runtime.WatchLinks {
 	return func(links []fabric.LinkStats, end sim.Time) { f.links, f.end = links, end }
 }
 
-// write writes the file, if it is wanted, with what made the run.
+// write writes the file, if it is wanted. of is the run's record.
 func (f *LinksFlag) write(of *provenance.Record) error {
 	if !f.Wanted() {
 		return nil
@@ -73,7 +74,7 @@ func (f *LinksFlag) write(of *provenance.Record) error {
 		return err
 	}
 	record := *of
-	record.Command = linksOf + of.Command // which makes it again, but not as its result
+	record.Command = linksOf + of.Command // the command makes the run again, but not this file
 	t := report.New(LinkColumns()...)
 	t.Origin = &record
 	for i := range f.links {
@@ -87,7 +88,7 @@ func (f *LinksFlag) write(of *provenance.Record) error {
 	return file.Write(f.name, out.Bytes())
 }
 
-// linksOf begins what such a file says of the command that made it.
+// linksOf is the beginning of the command in the record of such a file.
 const linksOf = "links of "
 
 func share(part, of sim.Time) float64 {
@@ -97,7 +98,7 @@ func share(part, of sim.Time) float64 {
 	return min(1, float64(part)/float64(of))
 }
 
-// LinkColumns describe what links did.
+// LinkColumns describe the work of a link.
 func LinkColumns() []report.Column {
 	return []report.Column{
 		{Name: "link", Kind: report.Text, Help: "The link. One that carried nothing is not in the list."},
@@ -112,7 +113,7 @@ func LinkColumns() []report.Column {
 	}
 }
 
-// LinkLoad is what is read back of a link.
+// LinkLoad is the load of a link, from a file.
 type LinkLoad struct {
 	Link    string  `json:"link"`
 	Packets int64   `json:"link_packets"`
@@ -120,8 +121,8 @@ type LinkLoad struct {
 	Load    float64 `json:"load"` // share of the run, 0 to 1
 }
 
-// ReadLinks reads what LinksFlag has written as JSON, and what made the run.
-// The errors name the file.
+// ReadLinks reads a JSON file of LinksFlag, and the record in it. The errors
+// name the file.
 func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, err error) {
 	text, err := file.Read(name, file.MaxData)
 	if err != nil {

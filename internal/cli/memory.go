@@ -15,9 +15,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// MemoryFlag bounds the memory of a command. Without it the bound is what the
-// machine has available, where that can be known: the kernel would end a
-// program that takes more, and say nothing.
+// MemoryFlag bounds the memory of a command. The default is the memory that the
+// machine has available, if that is known, because the kernel ends a program
+// that takes more without an error.
 type MemoryFlag struct {
 	text  string
 	given bool
@@ -32,7 +32,7 @@ func (f *MemoryFlag) Register(c *cobra.Command) {
 // leastMemory is the smallest limit.
 const leastMemory = sim.Size(64 << 20)
 
-// Read checks the flag and makes the limit count for the command from now on.
+// Read checks the flag and sets the limit of the command from now on.
 func (f *MemoryFlag) Read(c *cobra.Command) error {
 	watch := watchOf(c.Context())
 	f.bytes = watch.limit.Load()
@@ -51,10 +51,11 @@ func (f *MemoryFlag) Read(c *cobra.Command) error {
 	return nil
 }
 
-// Bytes is the limit, 0: any.
+// Bytes is the limit. 0: none.
 func (f *MemoryFlag) Bytes() int64 { return f.bytes }
 
-// Check refuses what needs more than the limit, bytes; what says which it is, and of which flags.
+// Check returns an error if need, in bytes, is more than the limit. what names
+// the work and its flags.
 func (f *MemoryFlag) Check(what string, need int64) error {
 	if f.bytes <= 0 || need <= f.bytes {
 		return nil
@@ -62,11 +63,11 @@ func (f *MemoryFlag) Check(what string, need int64) error {
 	return BadInput(fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), f.There()))
 }
 
-// leastLeft is the memory that what is held of a run may take in any case, bytes.
+// leastLeft is how many bytes a run may hold in any case.
 const leastLeft = 16 << 20
 
-// Beside is how much of the limit each of several runs at once, which need so
-// much themselves, may take for what it holds until its end, bytes; 0: any.
+// Beside is how many bytes each of several runs may hold until its end, besides
+// the bytes that it needs itself. 0: no limit.
 func (f *MemoryFlag) Beside(need int64, runs int) int64 {
 	if f.bytes <= 0 {
 		return 0
@@ -75,7 +76,8 @@ func (f *MemoryFlag) Beside(need int64, runs int) int64 {
 	return max(leastLeft, (f.bytes-need-int64(leastMemory))/int64(2*runs))
 }
 
-// There says how much memory there may be, and who said so.
+// There describes how much memory there may be, and where this limit comes
+// from.
 func (f *MemoryFlag) There() string { return thereIs(f.bytes, f.given) }
 
 func thereIs(limit int64, given bool) string {
@@ -85,7 +87,7 @@ func thereIs(limit int64, given bool) string {
 	return fmt.Sprintf("%s are available (--memory-limit 0 tries it all the same)", sim.Size(limit).Rounded())
 }
 
-// memoryWatch ends a command that takes more memory than it may.
+// memoryWatch ends a command that takes more memory than its limit.
 type memoryWatch struct {
 	limit atomic.Int64 // bytes; 0: none
 	given atomic.Bool  // by the user
@@ -94,22 +96,22 @@ type memoryWatch struct {
 
 type watchKey struct{}
 
-// watchOf is the watch of a command.
+// watchOf returns the watch of a command.
 func watchOf(ctx context.Context) *memoryWatch {
 	if w, is := ctx.Value(watchKey{}).(*memoryWatch); is {
 		return w
 	}
-	return &memoryWatch{} // of a command without Execute
+	return &memoryWatch{} // a command without Execute
 }
 
-// MemoryLimit is how much memory the command of a context may take, bytes; 0: any.
+// MemoryLimit is how many bytes the command of a context may take. 0: no limit.
 func MemoryLimit(ctx context.Context) int64 { return watchOf(ctx).limit.Load() }
 
-// margin is the part of what is available that is left to others, and to what
-// is taken between two looks: one of so many.
+// margin: 1/margin of the available memory is left for other programs, and for
+// what the command takes between two looks.
 const margin = 16
 
-// newMemoryWatch has what the machine has available as its limit.
+// newMemoryWatch makes a watch whose limit is the available memory.
 func newMemoryWatch() *memoryWatch {
 	memory.CollectLate()
 	w := &memoryWatch{}
@@ -118,8 +120,8 @@ func newMemoryWatch() *memoryWatch {
 	return w
 }
 
-// set sets the limit, bytes. Near it the garbage collector works more, unless
-// the user has told it when to; undo undoes that.
+// set sets the limit, in bytes. Near it the garbage collector works more,
+// unless the user has set that. undo restores it.
 func (w *memoryWatch) set(limit int64, given bool) {
 	w.given.Store(given)
 	w.limit.Store(limit)
@@ -132,21 +134,21 @@ func (w *memoryWatch) set(limit int64, given bool) {
 	}
 }
 
-// close undoes what the watch has changed.
+// close restores what the watch has changed.
 func (w *memoryWatch) close() {
 	if w.undo != nil {
 		w.undo()
 	}
 }
 
-// outgrown says that a command has taken more memory than it may.
+// outgrown is the error of a command that has taken more memory than its limit.
 type outgrown struct {
 	taken, limit int64
 	given        bool
-	bound        string // of the process, in place of the command's; "": none
+	bound        string // the process's limit that was exceeded; "": the command's
 }
 
-// Error says how much.
+// Error names the memory that was taken, and the limit.
 func (e *outgrown) Error() string {
 	if e.bound != "" {
 		return fmt.Sprintf("ended: it has reserved %s of memory, and %s allows %s", sim.Size(e.taken).Rounded(), e.bound, sim.Size(e.limit).Rounded())
@@ -154,13 +156,13 @@ func (e *outgrown) Error() string {
 	return fmt.Sprintf("ended: it has taken %s of memory, %s", sim.Size(e.taken).Rounded(), thereIs(e.limit, e.given))
 }
 
-// refusedError says that the system has refused a command memory.
+// refusedError is the error of a command that the system has refused memory.
 type refusedError struct {
 	asked  int64 // bytes
 	bounds []memory.Bound
 }
 
-// Error says how much, and how much there was.
+// Error names the memory that was asked for, and the bounds.
 func (e *refusedError) Error() string {
 	text := fmt.Sprintf("ended: the system has refused it %s of memory", sim.Size(e.asked).Rounded())
 	for _, b := range e.bounds {
@@ -169,8 +171,9 @@ func (e *refusedError) Error() string {
 	return text
 }
 
-// cramped is the error of a process that may reserve so little that Go could end
-// it at any moment, with a list of all goroutines.
+// cramped is the error of a process that may reserve very little memory. Go
+// could end it at any moment, with a list of all goroutines instead of an
+// error.
 func cramped(bounds []memory.Bound) error {
 	for _, b := range bounds {
 		if least := b.Taken + 2*memory.Spare; b.Limit < least {
@@ -181,12 +184,12 @@ func cramped(bounds []memory.Bound) error {
 	return nil
 }
 
-// looksEvery is how much real time passes between looks at the memory: little
-// enough for what a program can take meanwhile.
+// looksEvery is the real time between looks at the memory. A program can take
+// only a little in that time.
 const looksEvery = 20 * time.Millisecond
 
-// look returns why the command has to end; nil: it has not. Least is what the
-// bounds of the process must leave at least, bytes.
+// look returns the reason why the command must end; nil: none. least is how
+// many bytes the bounds of the process must leave.
 func (w *memoryWatch) look(least int64) *outgrown {
 	if limit := w.limit.Load(); limit > 0 {
 		if taken := memory.Resident(); taken > limit {
@@ -201,9 +204,9 @@ func (w *memoryWatch) look(least int64) *outgrown {
 	return nil
 }
 
-// start looks at the memory until the command has finished. If it is too much
-// it cancels the command, and ends the program if that does not end by itself
-// soon, since it may go on taking.
+// start looks at the memory until the command has finished. If it is too much,
+// start cancels the command. It ends the program if the command does not end
+// soon, since it may take even more.
 func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name string, errs io.Writer) {
 	ticker := time.NewTicker(looksEvery)
 	defer ticker.Stop()
@@ -227,9 +230,9 @@ func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name stri
 	}
 }
 
-// wait gives the command the time to end by itself, unless it goes on reserving.
-// For example, nothing interrupts a command while it makes a large cluster, and
-// Go would end it where the bounds of the process are reached.
+// wait gives the command time to end, unless it reserves more memory. For
+// example, nothing interrupts a command while it makes a large cluster, and Go
+// would end it at the bounds of the process.
 func (w *memoryWatch) wait(ticker *time.Ticker, e *ending) {
 	enough := time.After(patience / 3)
 	for {

@@ -13,18 +13,18 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// OutputFlags name files that a command writes, wherever they are.
+// OutputFlags are the flags that name an output file, in all commands.
 var OutputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg"}
 
-// Output is a file that a command is to write.
+// Output is a file that a command will write.
 type Output struct {
-	What string // where the user has named it, such as --trace
+	What string // where the user has named it, for example --trace
 	Name string
 }
 
-// CheckOutputs says, before anything runs, which of the files that the flags of
-// a command name cannot be written, and which two of its outputs are one file.
-// more are those that are named elsewhere.
+// CheckOutputs checks the output files before anything runs. It is an error if
+// one cannot be written, or if two are the same file. more are files that flags
+// do not name.
 func CheckOutputs(c *cobra.Command, more ...Output) error {
 	list := slices.Clone(more)
 	for _, name := range OutputFlags {
@@ -63,13 +63,13 @@ func CheckOutputs(c *cobra.Command, more ...Output) error {
 	return BadInput(errors.Join(errs...))
 }
 
-// awaited is an output of a command that runs.
+// awaited is an output of a running command.
 type awaited struct {
 	Output
-	before os.FileInfo // the file of that name when the command began; nil: none
+	before os.FileInfo // the file of that name at the start of the command; nil: none
 }
 
-// writes tells which files the command is to write.
+// writes sets the files that the command will write.
 func (e *ending) writes(list []Output) {
 	if e == nil {
 		return
@@ -80,15 +80,14 @@ func (e *ending) writes(list []Output) {
 	for _, one := range list {
 		before, err := os.Stat(one.Name)
 		if err == nil && !before.Mode().IsRegular() {
-			continue // what came of it is not there to be looked at
+			continue // it is no file that left could look at
 		}
 		e.outputs = append(e.outputs, awaited{one, before})
 	}
 }
 
-// left names, behind a separator, the files that have not been written until
-// now; "": none. An old file of the name is replaced when it is written, or has
-// another time.
+// left names the files that are not written yet, behind a separator. "": none.
+// A file is written if it was replaced or has another time or size.
 func (e *ending) left(separator string) string {
 	var names []string
 	for _, one := range e.outputs {
@@ -105,7 +104,7 @@ func (e *ending) left(separator string) string {
 	return separator + (&leftError{files: names}).note()
 }
 
-// standardOutput is the file that a command prints to; nil: it is none.
+// standardOutput is the file that a command prints to. nil: it is no file.
 func standardOutput(c *cobra.Command) os.FileInfo {
 	if w, is := c.OutOrStdout().(*notedWriter); is {
 		if to, is := w.to.(*os.File); is {
@@ -117,8 +116,8 @@ func standardOutput(c *cobra.Command) os.FileInfo {
 	return nil
 }
 
-// checkAssignments refuses a name that --set or --param gives twice: which of
-// the values counts would be for the reader to guess.
+// checkAssignments refuses a name that --set or --param gives twice. The reader
+// would have to guess which value counts.
 func checkAssignments(c *cobra.Command) error {
 	var errs []error
 	for _, flag := range []string{"set", "param"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// CaptureFlags write what passes links of the network into a capture file.
+// CaptureFlags are the flags that write packets on links into a capture file.
 type CaptureFlags struct {
 	name    string
 	at      []string
@@ -30,10 +30,10 @@ func (f *CaptureFlags) Register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.at, "pcap-at", nil, "capture at this `PLACE` only: node=3, both directions of its link, link=NAME as --links has it, or all links; may be repeated (default: each packet once, on its node's link)")
 }
 
-// Wanted reports whether there is to be a file.
+// Wanted reports whether a file is wanted.
 func (f *CaptureFlags) Wanted() bool { return f.name != "" }
 
-// Check says what is wrong with the flags, before anything runs.
+// Check checks the flags before anything runs.
 func (f *CaptureFlags) Check() error {
 	places, err := capture.ParsePlaces(f.at)
 	switch {
@@ -50,7 +50,8 @@ func (f *CaptureFlags) Check() error {
 	return nil
 }
 
-// Hook is what a run gives its network to; nil: nothing is captured. Check must have been called.
+// Hook is for runtime.Config.Capture. nil: nothing is captured. Check must come
+// first.
 func (f *CaptureFlags) Hook() runtime.Capture {
 	if f.capture == nil {
 		return nil
@@ -58,19 +59,20 @@ func (f *CaptureFlags) Hook() runtime.Capture {
 	return f.capture.Attach
 }
 
-// FullError says that packets took more memory than there is beside a run.
+// FullError is the error if packets take more memory than there is beside a
+// run.
 type FullError struct {
-	Left int64 // bytes, for packets
+	Left int64 // bytes for packets
 }
 
-// Error says what can be done.
+// Error names the memory, and what the user can do.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("--pcap: its packets are held until the run ends, and take more than %s, which is what the memory limit leaves for them: capture at fewer places (--pcap-at), or make the run shorter",
 		sim.Size(e.Left).Rounded())
 }
 
-// Bound returns a context that ends a run whose packets take more memory than a
-// limit leaves beside what it needs itself, bytes.
+// Bound returns a context that ends a run when its packets take more memory
+// than the limit leaves beside need, the run's own memory in bytes.
 func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64) context.Context {
 	left := limit.Beside(need, 1)
 	if f.capture == nil || left == 0 {
@@ -81,7 +83,7 @@ func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64)
 	return ctx
 }
 
-// write writes the file, if it is wanted, with what made the run.
+// write writes the file, if it is wanted. of is the run's record.
 func (f *CaptureFlags) write(of *provenance.Record) error {
 	if f.capture == nil {
 		return nil

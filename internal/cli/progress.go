@@ -11,11 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress shows on a terminal how many measurements are done, and how long the
-// others will take if they are like those. What ends within two seconds shows
-// nothing.
+// Progress shows on a terminal how many measurements are done, and estimates
+// the time for the others from these. It shows nothing in the first two
+// seconds.
 type Progress struct {
-	end, ended chan struct{} // closed by Stop, and when nothing more begins; nil: no terminal
+	end, ended chan struct{} // closed by Stop, and when nothing more is drawn; nil: no terminal
 
 	mu   sync.Mutex
 	done int
@@ -23,10 +23,10 @@ type Progress struct {
 	bar  *mpb.Bar // nil: not shown yet
 }
 
-// quick is how long a command may take without saying how far it is.
+// quick is how long a command may run without showing its progress.
 const quick = 2 * time.Second
 
-// NewProgress is for a command's stderr, and what it is called there.
+// NewProgress is for the stderr of a command. name stands before the progress.
 func NewProgress(w io.Writer, name string, total int) *Progress {
 	f, ok := w.(*os.File)
 	if !ok || total < 2 {
@@ -38,7 +38,7 @@ func NewProgress(w io.Writer, name string, total int) *Progress {
 	return newProgress(f, name, total, time.After(quick))
 }
 
-// newProgress shows nothing before begin.
+// newProgress shows nothing until begin.
 func newProgress(f *os.File, name string, total int, begin <-chan time.Time) *Progress {
 	g := &Progress{end: make(chan struct{}), ended: make(chan struct{})}
 	start := time.Now()
@@ -53,8 +53,8 @@ func newProgress(f *os.File, name string, total int, begin <-chan time.Time) *Pr
 	return g
 }
 
-// unknownWidth is how wide a terminal is taken to be that says it has no
-// columns, as those of some containers do.
+// unknownWidth is the width for a terminal that reports no columns, as in some
+// containers.
 const unknownWidth = 80
 
 func (g *Progress) show(f *os.File, name string, total int, start time.Time) {
@@ -70,7 +70,7 @@ func (g *Progress) show(f *os.File, name string, total int, start time.Time) {
 	g.bar.IncrBy(g.done)
 }
 
-// Step counts one measurement; it may be called from any goroutine.
+// Step counts one measurement. Any goroutine may call it.
 func (g *Progress) Step() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,7 +80,7 @@ func (g *Progress) Step() {
 	}
 }
 
-// Stop removes what is shown.
+// Stop removes the progress from the terminal.
 func (g *Progress) Stop() {
 	if g.end == nil {
 		return

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// control is a request to a terminal.
+// control makes a request to a terminal.
 func control(t *testing.T, file *os.File, request uintptr, argument unsafe.Pointer) {
 	_, _, err := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), request, uintptr(argument))
 	require.Zero(t, err)
 }
 
-// terminal is a pseudo terminal, which begins with no columns, and where its output is read.
+// terminal opens a pseudo terminal without columns. The test reads its output
+// at screen.
 func terminal(t *testing.T) (screen, file *os.File) {
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
@@ -32,8 +33,8 @@ func terminal(t *testing.T) (screen, file *os.File) {
 	return screen, file
 }
 
-// A terminal that says it has no columns is told of progress all the same, with
-// what was done before; one that says how many has lines of these.
+// A terminal that reports no columns shows the progress all the same, including
+// earlier measurements. Otherwise the lines have the reported width.
 func TestProgressOnTerminals(t *testing.T) {
 	for _, columns := range []uint16{0, 60} {
 		screen, file := terminal(t)
@@ -55,7 +56,7 @@ func TestProgressOnTerminals(t *testing.T) {
 	}
 }
 
-// What ends before it is shown writes nothing.
+// A run that ends before the progress is shown writes nothing.
 func TestQuickProgress(t *testing.T) {
 	screen, file := terminal(t)
 	g := newProgress(file, "quick", 4, nil)

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ShapeFlag is the size of a profile's network, in a shorter form than --set has.
+// ShapeFlag is the flag --topology: the size of a profile's network, shorter than with
+// --set.
 type ShapeFlag struct{ text string }
 
 // Register adds the flag.
@@ -16,7 +17,7 @@ func (f *ShapeFlag) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "topology", "", "size of the network of a profile that is a torus: `NUMBERS` of QFDBs of exanest such as 4x4x2, or lengths of rings; the same as --set fabric.dims=[4,4,2]")
 }
 
-// Overrides are those of the profile that the flag stands for.
+// Overrides are the overrides of the profile for the flag.
 func (f *ShapeFlag) Overrides() ([]string, error) {
 	if f.text == "" {
 		return nil, nil

@@ -12,22 +12,22 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Values are those that a flag or an argument may have, for the completion of
-// shells: a name each, or a name and what it is behind a tab.
+// Values returns the values of a flag or argument, for completion in shells.
+// Each is a name, or a name, a tab and a description.
 type Values func(c *cobra.Command) []string
 
-// Keys of annotations of flags: the values to suggest, of which a flag may have
-// one, or a list with commas. What is suggested becomes cobra's when a shell
-// asks: cobra keeps every command that has a function to complete it for as
-// long as the program runs, and a program may run many.
+// Keys of annotations of flags with the values to suggest. oneOf is for a flag
+// with one value, listOf for a list with commas. Cobra gets them only when a
+// shell asks, because it keeps every command with a completion function as long
+// as the program runs, and a program may run many commands.
 const (
 	oneOf  = "spinsim_value"
 	listOf = "spinsim_list"
 )
 
-// Suggest lets shells complete the value of a flag: a name each, or a name and
-// what it is behind a tab. It panics if the command has no such flag: a
-// programmer's mistake.
+// Suggest sets the completion of a flag. Each value is a name, or a name, a tab
+// and a description. It panics if the command has no such flag: a programmer's
+// mistake.
 func Suggest(c *cobra.Command, flag string, values ...string) {
 	key := oneOf
 	if _, list := c.Flags().Lookup(flag).Value.(pflag.SliceValue); list {
@@ -45,8 +45,8 @@ func suggest(c *cobra.Command, flag, key string, values []string) {
 	}
 }
 
-// SuggestArgument lets shells complete the first argument of a command; with
-// files, by those that are there, too.
+// SuggestArgument sets the completion of a command's first argument. files:
+// complete the names of files, too.
 func SuggestArgument(c *cobra.Command, files bool, values Values) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -60,7 +60,7 @@ func SuggestArgument(c *cobra.Command, files bool, values Values) {
 	}
 }
 
-// complete completes a value, or the last one of a list with commas.
+// complete completes a value, or the last value of a list with commas.
 func complete(list bool, values Values) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		before := ""
@@ -70,7 +70,7 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 		there := strings.Split(before, ",")
 		for _, value := range values(c) {
 			name, _, _ := strings.Cut(value, "\t")
-			// a list has each once
+			// a list has each value once
 			if strings.HasPrefix(before+value, begun) && !slices.Contains(there, name) {
 				found = append(found, before+value)
 			}
@@ -79,8 +79,8 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 	}
 }
 
-// suggestValues tells cobra how the flags of a command are completed: as the
-// command has said, or as it is done wherever a flag has that name.
+// suggestValues gives cobra the completion of a command's flags: the command's
+// own, or else the common one for the flag's name.
 func suggestValues(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		of := func(values []string) Values { return func(*cobra.Command) []string { return values } }
@@ -107,7 +107,7 @@ func suggestValues(c *cobra.Command) {
 	})
 }
 
-// common are the values of flags that mean the same wherever they are.
+// common are the values of flags that have the same meaning in all commands.
 var common = map[string]Values{
 	"profile":   func(*cobra.Command) []string { return Profiles() },
 	"waterfall": func(*cobra.Command) []string { return Profiles() },
@@ -120,7 +120,7 @@ var common = map[string]Values{
 	},
 }
 
-// fileFlags are flags of files by the endings of their names.
+// fileFlags are flags with a file, and the endings of its name.
 var fileFlags = map[string][]string{
 	"plot": {"svg", "png"}, "svg": {"svg", "png"}, "trace": {"pftrace", "json", "gz"}, "handler": {"wasm"}, "links": {"json"}, "samples": {"csv", "json"}, "load": {"json"}, "pcap": {"pcapng"},
 }
@@ -135,7 +135,7 @@ func Profiles() (list []string) {
 	return list
 }
 
-// engines are those that this program has.
+// engines lists the engines of this program.
 func engines() (names []string) {
 	for _, name := range []string{"wazero", "wasmtime"} {
 		if runtime.CheckEngine(name) == nil {
@@ -145,16 +145,16 @@ func engines() (names []string) {
 	return names
 }
 
-// knowing is the value of --param, which knows the names that may stand in it.
-// args are the command's.
+// knowing is the value of the flag --param, with a function that lists the
+// names it accepts. args are the arguments of the command.
 type knowing struct {
 	pflag.Value
 	pflag.SliceValue
 	names func(args []string) []string
 }
 
-// SuggestParameters lets shells complete the names in --param of a command,
-// whose arguments are args. It panics if the command has no such flag: a
+// SuggestParameters sets the completion of the names in --param. args are the
+// arguments of the command. It panics if the command has no such flag: a
 // programmer's mistake.
 func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
 	f := c.Flags().Lookup("param")
@@ -162,11 +162,11 @@ func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
 	if !is {
 		panic("cli: --param is no list") //lint:panic programmer's mistake
 	}
-	f.Value, f.DefValue = knowing{f.Value, list, names}, "" // which the help would else show
+	f.Value, f.DefValue = knowing{f.Value, list, names}, "" // else the help would show a default
 }
 
-// completeParameter completes the name of a parameter, or the value behind it
-// if that is one of those of a flag.
+// completeParameter completes the name of a parameter, or its value if a flag
+// of that name has values.
 func completeParameter(c *cobra.Command, args []string, begun string) (found []cobra.Completion, directive cobra.ShellCompDirective) {
 	name, value, assigned := strings.Cut(begun, "=")
 	if assigned {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Check reports what is wrong with a manifest, nil if nothing is.
+// Check returns the first error in a manifest, nil if there is none.
 func (m *Manifest) Check() error {
 	if e := m.check(); e != nil {
 		return e
@@ -83,7 +83,8 @@ func (s *State) check(at string) *Error {
 	return checkFields(at, s.Fields, s.Size)
 }
 
-// checkFields checks fields that lie in size bytes, in the order of their offsets.
+// checkFields checks fields in an area of size bytes, in the order of their
+// offsets.
 func checkFields(at string, fields []Field, size int64) *Error {
 	end := int64(0)
 	names := make(map[string]bool, len(fields))
@@ -149,7 +150,8 @@ func (f *Field) checkStruct(at string) *Error {
 	return checkFields(at, f.Fields, f.Size)
 }
 
-// checkNumbers checks default and range as far as they do not depend on the device.
+// checkNumbers checks default and range as far as they do not depend on the
+// device.
 func (f *Field) checkNumbers(at string) *Error {
 	for _, x := range []struct {
 		name string
@@ -228,7 +230,7 @@ func (n *Needs) check(at string) *Error {
 	return nil
 }
 
-// checkName takes letters, digits, _ and the characters of more.
+// checkName accepts letters, digits, _ and the characters of more.
 func checkName(field, name, more string) *Error {
 	ok := name != "" && len(name) <= maxName
 	for _, c := range name {
@@ -247,7 +249,8 @@ func checkText(field, s string) *Error {
 	return nil
 }
 
-// printable reports whether a text can be shown: a terminal takes no orders from a module.
+// printable reports whether a text can be shown. A module must not send control
+// sequences to a terminal.
 func printable(s string) bool {
 	for _, c := range s {
 		if c == utf8.RuneError || !unicode.IsPrint(c) {
@@ -265,7 +268,7 @@ func list[T ~string](names []T) string {
 	return strings.Join(out, ", ")
 }
 
-// limits are the least and the largest whole number of a type.
+// limits returns the smallest and the largest whole number of a type.
 func (t Type) limits() (least, most *big.Int) {
 	bits := uint(8 * t.Size())
 	one := big.NewInt(1)

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// FieldName is what a field of a Go struct is called in a manifest: MaxPayload max_payload, PT pt,
-// NIDOfRoot nid_of_root.
+// FieldName returns the name of a Go struct's field in a manifest. For example,
+// MaxPayload is max_payload, PT is pt, and NIDOfRoot is nid_of_root.
 func FieldName(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
@@ -25,13 +25,14 @@ func FieldName(name string) string {
 	return b.String()
 }
 
-// Tag is the key of the struct tags that tell more of a field (docs/handlers.md, The manifest).
+// Tag is the key of the struct tags that describe a field further
+// (docs/handlers.md, The manifest).
 const Tag = "spin"
 
-// Bytes returns the state of a device at the beginning: the defaults, changed by v. v is nil, a map
-// from names of numbers to what Number.Put takes, or a struct or a pointer to one, of whose fields
-// each must be a field of the state and the other way round: they are found by name, wherever they
-// lie.
+// Bytes returns the initial state on a device: the defaults, changed by v. v is
+// nil, a map from names of numbers to values for Number.Put, or a struct or a
+// pointer to one. A struct must have the same fields as the state. Bytes finds
+// them by name, at any offset.
 func (s *State) Bytes(v any, d *Device) ([]byte, error) {
 	b, err := s.Initial(d)
 	if err != nil || v == nil {
@@ -58,8 +59,8 @@ func (s *State) Bytes(v any, d *Device) ([]byte, error) {
 	return nil, fmt.Errorf("a state from a %T, expected a struct, or a map of numbers by name", v)
 }
 
-// Read sets the fields of the struct that v points to from the bytes of a state. The fields must be
-// those of the state, as for Bytes.
+// Read sets the fields of the struct that v points to from the bytes of a
+// state. The struct must have the same fields as the state, as for Bytes.
 func (s *State) Read(b []byte, v any) error {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Pointer || r.Elem().Kind() != reflect.Struct {
@@ -79,7 +80,7 @@ func (s *State) Read(b []byte, v any) error {
 	})
 }
 
-// walk visits the numbers of a struct with those of the state.
+// walk visits the numbers of a struct together with the numbers of the state.
 func (s *State) walk(r reflect.Value, visit func(Number, reflect.Value) error) error {
 	if err := walk("", 0, s.Fields, r, visit); err != nil {
 		return fmt.Errorf("%v as state %s: %w", r.Type(), s.Name, err)
@@ -118,7 +119,7 @@ func walk(prefix string, at int64, fields []Field, r reflect.Value, visit func(N
 	return nil
 }
 
-// fieldName is what a tag or the name of the field says.
+// fieldName returns the name of a field from its tag or its Go name.
 func fieldName(field reflect.StructField) string {
 	for word := range strings.FieldsSeq(field.Tag.Get(Tag)) {
 		if name, is := strings.CutPrefix(word, "name="); is {
@@ -128,7 +129,8 @@ func fieldName(field reflect.StructField) string {
 	return FieldName(field.Name)
 }
 
-// walkField visits a field, of whose dimensions dims are left and whose element so far is i.
+// walkField visits a field. dims are its remaining dimensions, and i is the
+// index of the element so far.
 func walkField(prefix string, at int64, f *Field, dims []int64, i int64, r reflect.Value, visit func(Number, reflect.Value) error) error {
 	if len(dims) > 0 {
 		if r.Kind() != reflect.Array || int64(r.Len()) != dims[0] {
@@ -162,13 +164,13 @@ var goKinds = map[Type][]reflect.Kind{
 	F32: {reflect.Float32}, F64: {reflect.Float64},
 }
 
-// Parts of complex numbers, as fields of a state have them.
+// Parts of complex numbers, as a state has them.
 type (
 	parts32 struct{ Re, Im float32 }
 	parts64 struct{ Re, Im float64 }
 )
 
-// walkComplex visits the two numbers of a complex one.
+// walkComplex visits the two numbers of a complex number.
 func walkComplex(prefix string, at int64, f *Field, r reflect.Value, visit func(Number, reflect.Value) error) error {
 	c := r.Complex()
 	parts := reflect.ValueOf(&parts64{real(c), imag(c)}).Elem()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The forms in which Encode writes, in the order of docs/abi.md.
+// The forms that Encode writes, in the order of docs/abi.md.
 type (
 	manifestJSON struct {
 		Manifest    int           `json:"manifest"`
@@ -58,8 +58,8 @@ type (
 	}
 )
 
-// Encode writes the manifest as JSON, always in the same form. It refuses one that Check does not
-// accept.
+// Encode writes the manifest as JSON, always in the same form. It returns an
+// error if Check does.
 func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// MarshalJSON writes what Encode writes.
+// MarshalJSON is Encode.
 func (m *Manifest) MarshalJSON() ([]byte, error) { return m.Encode() }
 
 func (m *Manifest) form() manifestJSON {

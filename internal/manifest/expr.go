@@ -11,17 +11,18 @@ import (
 	"github.com/spinsim/spinsim/internal/expr"
 )
 
-// Device is what expressions can name: where handlers are installed.
+// Device is the device on which handlers are installed. Expressions can use its
+// values.
 type Device struct {
 	MTU      int64 // bytes of the largest packet
 	HPUs     int64 // handler processing units
 	Contexts int64 // of each HPU
 	Rank     int64 // of the node, from 0
 	Ranks    int64 // nodes
-	Clusters int64 // that the HPUs form
+	Clusters int64 // groups of HPUs
 }
 
-// Variables are what expressions can name, with what it is.
+// Variables are the names in expressions, with their meaning.
 var Variables = []struct{ Name, Help string }{
 	{"mtu", "bytes of the largest packet"},
 	{"hpus", "HPUs of the device"},
@@ -33,7 +34,8 @@ var Variables = []struct{ Name, Help string }{
 
 var errDevice = errors.New("depends on the device")
 
-// value is that of a variable by its place in Variables. Without a device none has one.
+// value returns the value of a variable by its place in Variables. Without a
+// device it is an error.
 func (d *Device) value(variable int) (int64, error) {
 	if d == nil {
 		return 0, errDevice
@@ -41,13 +43,14 @@ func (d *Device) value(variable int) (int64, error) {
 	return [...]int64{d.MTU, d.HPUs, d.Contexts, d.Rank, d.Ranks, d.Clusters}[variable], nil
 }
 
-// Expr is a number: a constant such as 8, 0x10, 4KiB, -1 or 0.5, or whole
-// arithmetic on the device, such as "min(hpus * contexts, 64) * mtu". Operators
-// are + - * / % << and parentheses, functions min and max of two numbers. It is
-// exact; division rounds towards zero. The zero value is not set.
+// Expr is a number. It is a constant such as 8, 0x10, 4KiB, -1 or 0.5, or
+// whole-number arithmetic with values of the device. For example,
+// "min(hpus * contexts, 64) * mtu". Operators are + - * / % << and parentheses,
+// functions min and max of two numbers. It is exact; division rounds towards
+// zero. The zero value is not set.
 type Expr struct {
 	whole    expr.Expr
-	fraction string // as it was written, without whole
+	fraction string // as written, if whole is not set
 	float    float64
 }
 
@@ -67,7 +70,8 @@ func ParseExpr(s string) (Expr, error) {
 	return Expr{}, err
 }
 
-// decimal reports whether a number that can be parsed is decimal, and no whole number.
+// decimal reports whether a number is decimal and not whole. The number must be
+// valid.
 func decimal(s string) bool { return strings.ContainsAny(s, ".eE") && !strings.ContainsAny(s, "xX_") }
 
 // Const returns the expression of a whole number.
@@ -76,11 +80,11 @@ func Const(v int64) Expr { return Expr{whole: expr.Const(v)} }
 // IsSet reports whether there is an expression.
 func (e Expr) IsSet() bool { return e.whole.IsSet() || e.fraction != "" }
 
-// String is the expression as it was written.
+// String returns the expression as written.
 func (e Expr) String() string { return e.whole.String() + e.fraction }
 
-// Whole reports whether the value is a whole number, as it is for all
-// expressions but constants with a fraction.
+// Whole reports whether the value is a whole number. Only constants with a
+// fraction are not.
 func (e Expr) Whole() bool { return e.fraction == "" }
 
 // Constant reports whether the value does not depend on the device.

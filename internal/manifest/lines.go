@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// LinesSection is the name of the custom section that has the lines of the
-// source of a module whose compiler writes a source map, and not DWARF.
+// LinesSection is the name of a custom section with source lines. It is for a
+// module whose compiler writes a source map instead of DWARF.
 const LinesSection = ".debug_spin_lines"
 
-// Line says that the code from At on, as far as the next one, comes from a
-// line. At counts from the beginning of the contents of the code section.
+// Line gives the source line of the code from At up to the next Line. At counts
+// from the beginning of the contents of the code section.
 type Line struct {
 	At   uint64
 	File int // index of the file
@@ -36,7 +36,7 @@ func EncodeLines(files []string, lines []Line) []byte {
 
 var errLines = errors.New("no lines of a source: " + LinesSection)
 
-// DecodeLines reads what EncodeLines has written.
+// DecodeLines reads the output of EncodeLines.
 func DecodeLines(b []byte) (files []string, lines []Line, err error) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Lines come back as they were, and of any bytes nothing but lines or an error.
+// Encoded lines are decoded unchanged. Any bytes give lines or an error.
 func TestLinesComeBack(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		files := rapid.SliceOfN(rapid.String(), 1, 5).Draw(r, "files")

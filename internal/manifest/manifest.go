@@ -1,17 +1,17 @@
-// Package manifest is what a handler library says of itself: its handlers, the
-// layout of its state and what it needs of a device (docs/abi.md, Manifest).
+// Package manifest describes a handler library: its handlers, the layout of its
+// state and its needs on a device (docs/abi.md, Manifest).
 //
-// It stands as JSON in a custom section of the module, named [Section]. The
-// builder (internal/build) writes it from the source of the handlers; package
-// hpu reads it when it loads a module, and whoever installs handlers or shows
-// their state finds the fields there, by name. So no layout is written twice. A
-// module without a manifest is legal: whoever uses it must know its state.
+// A manifest is JSON in a custom section of the module, named [Section]. The
+// builder (internal/build) writes it from the source of the handlers. Package
+// hpu reads it when it loads a module. Programs that install handlers or show
+// their state find the fields there, by name. So no layout is written twice. A
+// module without a manifest is legal, but its users must know its state.
 //
 //	section.go   the custom section of a module
 //	parse.go     JSON, read strictly: the error names offset and field
 //	encode.go    the one form in which a manifest is written
-//	check.go     what must be true of a manifest, wherever it comes from
-//	needs.go     what handlers need, and what an entry with some of them does
+//	check.go     the rules for a manifest from any source
+//	needs.go     needs of handlers, and of an entry with some of them
 //	expr.go      numbers that depend on the device
 //	state.go     numbers in the bytes of a state, by name
 //	convert.go   Go structs and maps as states
@@ -19,10 +19,10 @@ package manifest
 
 import "strings"
 
-// Format is the version of the manifest's own form. A manifest of another version is refused.
+// Format is the version of the manifest's own form. Other versions are refused.
 const Format = 1
 
-// Bounds of a manifest: more is refused before anything is made of it.
+// Limits of a manifest. Larger ones are refused before they are used.
 const (
 	MaxBytes = 1 << 16 // of the JSON
 	maxDepth = 8       // fields within fields
@@ -34,8 +34,8 @@ const (
 
 // Manifest describes a handler library. The zero value describes nothing.
 type Manifest struct {
-	Name        string // of the library; "": it is called like its module
-	Version     string // of the library, the author's own; "": none
+	Name        string // of the library; "": the name of its module
+	Version     string // of the library, chosen by its author; "": none
 	Description string // one line
 	Handlers    []Handler
 	States      []*State // layouts, of different names
@@ -45,20 +45,20 @@ type Manifest struct {
 // Handler is an exported handler.
 type Handler struct {
 	Export      string // its name in the module
-	Kind        Kind   // "": not known, so it may be used as any
+	Kind        Kind   // "": unknown, so it may be used as any
 	State       string // name of the layout of its state; "": not described
 	Description string
-	Needs       Needs // of this handler, besides those of the library
+	Needs       Needs // of this handler, added to the library's
 }
 
-// Kind is when a handler runs.
+// Kind decides when a handler runs.
 type Kind string
 
 // The kinds of handlers.
 const (
 	Header     Kind = "header"     // when the header of a message has arrived
 	Payload    Kind = "payload"    // for every packet
-	Completion Kind = "completion" // when all of a message has been dealt with
+	Completion Kind = "completion" // when the whole message has been handled
 )
 
 // Kinds lists the kinds in the order in which handlers of a message run.
@@ -72,20 +72,20 @@ type State struct {
 	Fields      []Field
 }
 
-// Field is a number, an array of numbers, or a struct or an array of structs of such fields.
-// Numbers are little-endian. The elements of an array follow each other without gaps, those of the
-// last dimension first.
+// Field is a number, an array of numbers, a struct, or an array of structs.
+// Numbers are little-endian. The elements of an array follow each other without
+// gaps; the last index varies fastest.
 type Field struct {
 	Name        string
 	Description string
-	Offset      int64   // in the state or in the struct that the field belongs to, bytes
+	Offset      int64   // in the state, or in the struct that contains the field, bytes
 	Dims        []int64 // of an array, each at least 1; nil: not an array
 
 	Type    Type   // of a number; "" of a struct
-	Unit    string // of a number; "": none, or not known
+	Unit    string // of a number; "": none or unknown
 	Default Expr   // of a number, of each element of an array; not set: 0
-	Min     Expr   // least value of a number; not set: that of the type
-	Max     Expr   // largest value of a number; not set: that of the type
+	Min     Expr   // smallest value of a number; not set: the type's
+	Max     Expr   // largest value of a number; not set: the type's
 
 	Size   int64   // of a struct, bytes
 	Fields []Field // of a struct
@@ -111,7 +111,7 @@ const (
 // Types lists the types of numbers.
 func Types() []Type { return []Type{U8, U16, U32, U64, I8, I16, I32, I64, F32, F64} }
 
-// Size is the size of a number of the type, bytes.
+// Size returns the size of a number of the type in bytes.
 func (t Type) Size() int64 {
 	switch t {
 	case U8, I8:
@@ -130,7 +130,7 @@ func (t Type) Float() bool { return t == F32 || t == F64 }
 // Signed reports whether numbers of the type may be negative.
 func (t Type) Signed() bool { return t.Float() || strings.HasPrefix(string(t), "i") }
 
-// Handler returns the handler of that export, nil if the manifest has none.
+// Handler returns the handler with that export, nil if the manifest has none.
 func (m *Manifest) Handler(export string) *Handler {
 	for i := range m.Handlers {
 		if m.Handlers[i].Export == export {
@@ -140,7 +140,7 @@ func (m *Manifest) Handler(export string) *Handler {
 	return nil
 }
 
-// State returns the layout of that name, nil if there is none.
+// State returns the layout with that name, nil if there is none.
 func (m *Manifest) State(name string) *State {
 	for _, s := range m.States {
 		if s.Name == name {

@@ -2,13 +2,13 @@ package manifest
 
 import "fmt"
 
-// Memories are where the memories of clusters and messages lie in HPU memory
+// Memories is the layout of the memories of clusters and messages in HPU memory
 // (docs/abi.md, Memories of clusters and messages), bytes.
 type Memories struct {
-	ClusterAt, Cluster int64 // the first, and each; the others follow
+	ClusterAt, Cluster int64 // offset of the first, and size of each; the others follow
 	MessageAt, Message int64 // likewise
-	Messages           int64 // for how many there is memory
-	End                int64 // of all HPU memory that is needed
+	Messages           int64 // number of messages with memory
+	End                int64 // of all needed HPU memory
 }
 
 const (
@@ -17,7 +17,7 @@ const (
 	maxMessages = 1 << 16
 )
 
-// Memories lays out what is needed behind so many bytes of HPU memory.
+// Memories lays out the memories after the given number of bytes of HPU memory.
 func (n *Needs) Memories(d *Device, behind int64) (m Memories, err error) {
 	for _, x := range []struct {
 		what string

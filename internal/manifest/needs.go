@@ -7,28 +7,29 @@ import (
 	"github.com/spinsim/spinsim/internal/expr"
 )
 
-// Needs is what a library needs of a device and of the entries that it is installed at.
+// Needs are the resources that a library needs from a device and from its
+// entries.
 type Needs struct {
 	Memory Expr // bytes of HPU memory behind the state; not set: none
 	// bytes at the head of a message that its header handler reads as user
 	// header
 	UserHeader   int64
-	Spaces       []Space  // host memories that its handlers reach
-	HostMemory   Expr     // bytes of handler host memory at least; not set: 0
+	Spaces       []Space  // host memories that its handlers access
+	HostMemory   Expr     // least bytes of handler host memory; not set: 0
 	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
 	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
-	// Scratchpad is bytes of memory in each cluster of HPUs; not set: none.
+	// Scratchpad is the memory in each cluster of HPUs in bytes; not set: none.
 	Scratchpad Expr
-	// MessageMemory is bytes of memory for each message that is being handled;
-	// not set: none. Messages is for how many at once; not set: for each
-	// context of the HPUs one.
+	// MessageMemory is the memory for each message in progress in bytes; not
+	// set: none. Messages is the number of messages in progress; not set: one
+	// for each context of the HPUs.
 	MessageMemory Expr
 	Messages      Expr
-	Packets       []Packet // whole packets that its header and completion handlers see
-	Pool          Pool     // of processors that it is meant for; "": any
+	Packets       []Packet // whole packets for its header and completion handlers
+	Pool          Pool     // the intended processors; "": any
 }
 
-// Space is a host memory that handlers reach.
+// Space is a host memory that handlers access.
 type Space string
 
 // The host memories (sPIN'17 §2).
@@ -38,7 +39,8 @@ const (
 	GrantedMemory Space = "granted" // memory that other processes have granted
 )
 
-// Packet is a packet that a handler other than a payload handler sees (docs/abi.md, Whole packets).
+// Packet is a packet that a header or completion handler sees (docs/abi.md,
+// Whole packets).
 type Packet string
 
 // The packets.
@@ -52,19 +54,19 @@ type Pool string
 
 // The kinds of processors.
 const (
-	HPUs     Pool = "hpu"      // cores that are metered
+	HPUs     Pool = "hpu"      // metered cores
 	Firmware Pool = "firmware" // few cores, a fixed cost for each handler
 	Hardware Pool = "hardware" // a fixed latency, pipelined
 )
 
-// NeedsOf returns what a match entry with these handlers needs: what the
-// library needs, and what each of them does. exports are its header, payload
-// and completion handler, "": none.
+// NeedsOf returns the needs of a match entry with these handlers: the library's
+// needs and the needs of each handler. exports are its header, payload and
+// completion handler; "": none.
 //
-// A user header, and a whole packet, is cut off or copied for the handler that
-// sees it. So that need of the library is one of an entry with such a handler
-// only: no byte is kept from the others for nobody. A handler that has the need
-// itself, and is installed as one of another kind, is an error.
+// A user header or a whole packet is cut off or copied for one kind of handler.
+// So the library's need for it counts only if the entry has such a handler.
+// Otherwise other handlers would lose bytes for no reason. If a handler itself
+// has the need but is installed as another kind, NeedsOf returns an error.
 func (m *Manifest) NeedsOf(exports [3]string) (Needs, error) {
 	n := m.Needs
 	for i, kind := range Kinds() {
@@ -85,10 +87,10 @@ func (m *Manifest) NeedsOf(exports [3]string) (Needs, error) {
 	return n, nil
 }
 
-// seen is which packet the handlers of a kind may see whole, "": none.
+// seen returns the packet that handlers of a kind may see whole, "": none.
 func seen(k Kind) Packet { return map[Kind]Packet{Header: FirstPacket, Completion: LastPacket}[k] }
 
-// unseen are the needs without those that only handlers of a kind have.
+// unseen returns the needs without the needs that only handlers of a kind have.
 func (n Needs) unseen(k Kind) Needs {
 	if k == Header {
 		n.UserHeader = 0
@@ -97,8 +99,8 @@ func (n Needs) unseen(k Kind) Needs {
 	return n
 }
 
-// notFor names a need, and its field, that handlers of a kind cannot have:
-// another kind sees it. "": there is none.
+// notFor names a need, and its field, that handlers of a kind cannot have
+// because only another kind sees the bytes. "": there is none.
 func (n *Needs) notFor(k Kind) (field, what string) {
 	if n.UserHeader > 0 && k != Header {
 		return "user_header", fmt.Sprintf("a user header of %d bytes, which only a header handler sees", n.UserHeader)
@@ -111,7 +113,8 @@ func (n *Needs) notFor(k Kind) (field, what string) {
 	return "", ""
 }
 
-// And joins the needs of several handlers of an entry: of two numbers it has the larger.
+// And joins the needs of several handlers of an entry. Of two numbers it takes
+// the larger.
 func (n Needs) And(o *Needs) Needs {
 	n.Messages = n.atOnce(o)
 	n.MessageMemory = larger(n.MessageMemory, o.MessageMemory)
@@ -122,12 +125,12 @@ func (n Needs) And(o *Needs) Needs {
 	if n.Pool == "" {
 		n.Pool = o.Pool
 	} else if o.Pool != "" && o.Pool != n.Pool {
-		n.Pool = "" // each kind of handler has processors of its own
+		n.Pool = "" // each kind of handler has its own processors
 	}
 	return n
 }
 
-// atOnce is for how many messages there must be memory.
+// atOnce returns the number of messages for which there must be memory.
 func (n *Needs) atOnce(o *Needs) Expr {
 	a, b := n.Messages, o.Messages
 	if n.MessageMemory.IsSet() && o.MessageMemory.IsSet() && a.IsSet() != b.IsSet() {
@@ -136,10 +139,11 @@ func (n *Needs) atOnce(o *Needs) Expr {
 	return larger(a, b)
 }
 
-// perContext is for how many messages there is memory if nobody says it.
+// perContext is the default number of messages with memory.
 var perContext, _ = ParseExpr("hpus * contexts")
 
-// larger is the larger of two whole numbers; one that is not set is none.
+// larger returns the larger of two whole numbers. A number that is not set is
+// ignored.
 func larger(a, b Expr) Expr {
 	switch {
 	case !b.IsSet() || a.String() == b.String():

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// needs draws what a handler of a kind may need, "": the library.
+// needs draws possible needs of a handler of a kind, "": of the library.
 func needs(r *rapid.T, k Kind, label string) (n Needs) {
 	size := func(what string) (e Expr) {
 		if rapid.Bool().Draw(r, label+" has "+what) {
@@ -33,10 +33,10 @@ func needs(r *rapid.T, k Kind, label string) (n Needs) {
 	return n
 }
 
-// TestNeedsOfEntries: an entry has what the library and each of its handlers
-// need, and nothing that no handler of it can see. A manifest whose needs are
-// all the library's, as all were once, gives an entry with all kinds of
-// handlers the same as before.
+// TestNeedsOfEntries: an entry has the needs of the library and of each of its
+// handlers, except for bytes that no handler of it can see. In old manifests
+// all needs are the library's. Then an entry with all kinds of handlers has all
+// of them, as before.
 func TestNeedsOfEntries(t *testing.T) {
 	d := &Device{MTU: 1024, HPUs: 4, Contexts: 2, Ranks: 3, Clusters: 1}
 	rapid.Check(t, func(r *rapid.T) {
@@ -97,7 +97,8 @@ func TestNeedsOfEntries(t *testing.T) {
 	})
 }
 
-// A handler that may be of any kind is refused where nobody would see the bytes that it needs.
+// A handler of any kind is refused where nobody would see the bytes that it
+// needs.
 func TestNeedsOfAnyKind(t *testing.T) {
 	for _, x := range []struct {
 		needs Needs

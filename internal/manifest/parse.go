@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Error is what is wrong with a manifest.
+// Error is an error in a manifest.
 type Error struct {
-	Offset int    // in the JSON, or in the module if it was read from one; -1: of no single place
-	Field  string // such as states[0].fields[2].type; "": of none
+	Offset int    // in the JSON, or in the module if it contains the manifest; -1: no single place
+	Field  string // such as states[0].fields[2].type; "": none
 	Cause  string
 }
 
@@ -30,9 +30,10 @@ func (e *Error) Error() string {
 	return s + e.Cause
 }
 
-// Parse reads a manifest. It takes what Encode writes, whatever the order and the blanks: an
-// unknown, a missing or a second field, a value of the wrong kind or out of its range and anything
-// behind the end is an *Error, the first there is. It is safe for hostile input.
+// Parse reads a manifest in the form of Encode, with any order and any blanks.
+// It returns an *Error for the first of these: an unknown, missing or repeated
+// field, a value of the wrong kind or out of range, or anything after the end.
+// It is safe for hostile input.
 func Parse(text []byte) (*Manifest, error) {
 	p := &reader{text: text, at: make(map[string]int)}
 	m := &Manifest{}
@@ -63,13 +64,13 @@ func Parse(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// reader reads JSON token by token. After the first error everything that is read is zero.
+// reader reads JSON token by token. After the first error all values are zero.
 type reader struct {
 	text []byte
 	json *json.Decoder
-	next json.Token     // looked at, not taken; nil: none
+	next json.Token     // peeked, but not taken; nil: none
 	from int            // where the last token begins
-	at   map[string]int // where fields begin
+	at   map[string]int // beginnings of fields
 	err  *Error
 }
 
@@ -79,7 +80,8 @@ func (p *reader) fail(field, format string, args ...any) {
 	}
 }
 
-// place is where a field begins, or the innermost that is there of those that it belongs to.
+// place returns the beginning of a field. If the field is missing, it is the
+// beginning of the innermost existing field that would contain it.
 func (p *reader) place(field string) int {
 	for {
 		if at, known := p.at[field]; known || field == "" {
@@ -103,7 +105,7 @@ func (p *reader) peek(field string) json.Token {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		p.from = max(int(syntax.Offset)-1, behind) // the decoder counts from one or from none
+		p.from = max(int(syntax.Offset)-1, behind) // the decoder counts from one or from zero
 		p.fail(field, "%s", syntax.Error())
 		return nil
 	case err != nil:
@@ -123,7 +125,7 @@ func (p *reader) take(field string) json.Token {
 	return t
 }
 
-// kindOf names what a token is for messages.
+// kindOf names the kind of a token for messages.
 func kindOf(t json.Token) string {
 	switch t := t.(type) {
 	case json.Delim:
@@ -145,7 +147,8 @@ func (p *reader) open(field string, delim json.Delim) bool {
 	return p.err == nil
 }
 
-// object reads an object whose fields are read by their functions. Those required must be there.
+// object reads an object. Each field has a function that reads it. The required
+// fields must be present.
 func (p *reader) object(field string, required []string, fields map[string]func(field string)) {
 	if !p.open(field, '{') {
 		return
@@ -218,7 +221,7 @@ func join(field, name string) string {
 	return field + "." + name
 }
 
-// clip shortens what a hostile manifest calls a name.
+// clip shortens a name from a hostile manifest.
 func clip(s string) string {
 	if len(s) > maxName {
 		return strings.ToValidUTF8(s[:maxName], "") + "…"
@@ -249,7 +252,7 @@ func texts[T ~string](p *reader, into *[]T) func(string) {
 	}
 }
 
-// whole reads a whole number of at most 2^53, which all readers of JSON take.
+// whole reads a whole number of at most 2^53, which all readers of JSON accept.
 func (p *reader) whole(into *int64) func(string) {
 	return func(field string) {
 		t := p.take(field)

@@ -45,19 +45,19 @@ func TestParse(t *testing.T) {
 	require.Nil(t, m.State("none"))
 	require.Equal(t, []Space{EntryMemory, HandlerMemory}, m.Needs.Spaces)
 
-	// The order does not matter, and blanks neither.
+	// The order of fields and the blanks do not matter.
 	m, err = Parse([]byte(" {\n\"states\" : [ ] ,\t\"name\": \"x\", \"manifest\":1}\r\n"))
 	require.NoError(t, err)
 	require.Equal(t, "x", m.Name)
 }
 
-// inState is a manifest with fields in a state of 16 bytes.
+// inState returns a manifest with fields in a state of 16 bytes.
 func inState(fields string) string {
 	return `{"manifest":1,"states":[{"name":"S","size":16,"fields":[` + fields + `]}]}`
 }
 
-// refused is each thing that may be wrong, with the field, and the offset of
-// the text between the brackets ⟨ ⟩.
+// refused lists all possible errors, with the field. The offset of the error is
+// the place of the text between the brackets ⟨ ⟩.
 var refused = []struct{ text, field, cause string }{
 	{`⟨⟩`, "", "the text ends too early"},
 	{`{"manifest":1,⟨`, "", "the text ends too early"},
@@ -133,7 +133,7 @@ func TestParseRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "fields within more than 8 others")
 }
 
-// The ABI document lists the fields that are taken, all of them and no others.
+// The ABI document lists exactly the accepted fields.
 func TestDocumentListsFields(t *testing.T) {
 	b, err := os.ReadFile("../../docs/abi.md")
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestDocumentListsFields(t *testing.T) {
 		_, err := Parse([]byte(text))
 		_, taken, _ := strings.Cut(err.Error(), "expected one of ")
 		if object == "" {
-			documented[object] = append(documented[object], "needs") // whose fields have a row each
+			documented[object] = append(documented[object], "needs") // its fields have a row each
 		}
 		require.ElementsMatch(t, strings.Split(taken, ", "), documented[object], object)
 	}
@@ -173,7 +173,8 @@ func TestDocumentListsFields(t *testing.T) {
 	}
 }
 
-// A module is its sections; the manifest is one of them and moves none of the others.
+// A module is a list of sections. The manifest is one of them and does not move
+// the others.
 func TestSection(t *testing.T) {
 	m, err := Parse([]byte(sample))
 	require.NoError(t, err)
@@ -215,7 +216,7 @@ func TestSection(t *testing.T) {
 	require.Equal(t, -1, e.Offset)
 }
 
-// drawn is any manifest that Check accepts.
+// drawn draws a manifest that Check accepts.
 func drawn(r *rapid.T) *Manifest {
 	text := rapid.StringMatching(`[a-zA-Zäé<>&"\\ ]{0,20}`)
 	m := &Manifest{
@@ -246,7 +247,8 @@ func drawnExpr(r *rapid.T) Expr {
 	return e
 }
 
-// drawnFields are fields with gaps between them, and the size of what they are in.
+// drawnFields draws fields with gaps between them. It returns the size of the
+// area that contains them.
 func drawnFields(r *rapid.T, depth int) (size int64, fields []Field) {
 	for i := range rapid.IntRange(1, 4).Draw(r, "fields") {
 		f := Field{Name: fmt.Sprint("f", i), Dims: rapid.SliceOfN(rapid.Int64Range(1, 3), 0, 2).Draw(r, "array")}
@@ -284,7 +286,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzParse: no panic; what is accepted is written in one form, and read again is the same.
+// FuzzParse checks that Parse does not panic. An accepted manifest is written
+// in one form, and reading that form gives the same manifest.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte(`{"manifest":1}`))
@@ -323,7 +326,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzRead: no panic, and what is written into any module is read from it.
+// FuzzRead checks that Read does not panic. A manifest written into any module
+// is read back.
 func FuzzRead(f *testing.F) {
 	m, err := Parse([]byte(sample))
 	require.NoError(f, err)

@@ -16,7 +16,7 @@ const (
 	moduleTag = "\x00asm"
 )
 
-// errNoModule is said of bytes that are no WebAssembly module.
+// errNoModule is the error for bytes that are not a WebAssembly module.
 var errNoModule = errors.New("not a WebAssembly module: it does not begin with \\0asm")
 
 // Piece is a section of a module.
@@ -25,7 +25,7 @@ type Piece struct {
 	Offset   int    // of the section in the module
 	Name     string // of a custom section
 	Start    int    // of the contents in the module
-	Contents []byte // behind the length and the name
+	Contents []byte // after the length and the name
 }
 
 // Sections splits a module. The contents are not copied.
@@ -54,7 +54,8 @@ func Sections(module []byte) ([]Piece, error) {
 	return list, nil
 }
 
-// sized reads a length and returns where what it is the length of begins and ends.
+// sized reads a length and returns the beginning and the end of the bytes with
+// that length.
 func sized(b []byte, at int) (from, to int, ok bool) {
 	n, width := binary.Uvarint(b[at:])
 	from = at + width
@@ -64,8 +65,8 @@ func sized(b []byte, at int) (from, to int, ok bool) {
 	return from, from + int(n), true
 }
 
-// Read returns the manifest of a module, nil if it has none. The offset of an *Error is in the
-// module.
+// Read returns the manifest of a module, nil if it has none. The offset of an
+// *Error is in the module.
 func Read(module []byte) (*Manifest, error) {
 	list, err := Sections(module)
 	if err != nil {
@@ -93,8 +94,8 @@ func Read(module []byte) (*Manifest, error) {
 	return m, err
 }
 
-// Write returns the module with the manifest in place of any that it had, behind all other
-// sections, so that nothing else moves.
+// Write returns the module with the manifest, in place of an old one. The
+// manifest comes after all other sections, so that nothing else moves.
 func Write(module []byte, m *Manifest) ([]byte, error) {
 	text, err := m.Encode()
 	if err != nil {
@@ -111,7 +112,7 @@ func Write(module []byte, m *Manifest) ([]byte, error) {
 	return append(out, body...), nil
 }
 
-// Keep returns the module with those of its sections that keep chooses.
+// Keep returns the module with only the sections that keep chooses.
 func Keep(module []byte, keep func(*Piece) bool) ([]byte, error) {
 	list, err := Sections(module)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 
 // Number is a number in a state.
 type Number struct {
-	Name   string // from the state on, such as slots[3].seq
+	Name   string // path from the state, such as slots[3].seq
 	Offset int64  // in the state, bytes
-	Field  *Field // of which it is one, with type, unit, default and range
+	Field  *Field // the field that contains it, with type, unit, default and range
 }
 
-// elem is the size of an element, bytes.
+// elem returns the size of an element in bytes.
 func (f *Field) elem() int64 {
 	if f.Type == "" {
 		return f.Size
@@ -28,7 +28,8 @@ func (f *Field) elem() int64 {
 	return f.Type.Size()
 }
 
-// elements is how many there are; false if they are too many for any state.
+// elements returns the number of elements; false if they are too many for any
+// state.
 func (f *Field) elements() (n int64, ok bool) {
 	n = 1
 	for _, d := range f.Dims {
@@ -41,15 +42,15 @@ func (f *Field) elements() (n int64, ok bool) {
 	return n, true
 }
 
-// Bytes is what the field takes, all elements together; false if that is more
-// than a state can have.
+// Bytes returns the size of the field, all elements together; false if that is
+// more than a state can have.
 func (f *Field) Bytes() (size int64, ok bool) {
 	n, ok := f.elements()
 	hi, lo := bits.Mul64(uint64(n), uint64(f.elem()))
 	return int64(lo), ok && hi == 0 && lo <= maxState
 }
 
-// index writes the indices of element i of an array.
+// index formats the indices of element i of an array.
 func (f *Field) index(i int64) string {
 	s := ""
 	for k := len(f.Dims) - 1; k >= 0; k-- {
@@ -59,7 +60,7 @@ func (f *Field) index(i int64) string {
 	return s
 }
 
-// Numbers are all numbers of the state in the order of their offsets.
+// Numbers returns all numbers of the state in the order of their offsets.
 func (s *State) Numbers() iter.Seq[Number] {
 	return func(yield func(Number) bool) { numbers("", 0, s.Fields, yield) }
 }
@@ -82,7 +83,8 @@ func numbers(prefix string, at int64, fields []Field, yield func(Number) bool) b
 	return true
 }
 
-// Lookup returns the number of that name, such as slots[3].seq. The error says what there is.
+// Lookup returns the number with that name, such as slots[3].seq. The error
+// lists the existing names.
 func (s *State) Lookup(name string) (Number, error) {
 	fields, at, rest, prefix := s.Fields, int64(0), name, ""
 	for {
@@ -136,7 +138,7 @@ func (f *Field) element(s string) (i int64, rest string, err error) {
 	return i, s, nil
 }
 
-// maxListed is how many names a message lists.
+// maxListed is the most names that a message lists.
 const maxListed = 12
 
 // names lists fields for a message, an array with its last element.
@@ -182,7 +184,7 @@ func (f *Field) value(e Expr, d *Device) (v value, err error) {
 	return v, f.Type.holds(v)
 }
 
-// holds reports a value that does not fit the type.
+// holds returns an error if the value does not fit the type.
 func (t Type) holds(v value) error {
 	switch {
 	case t == F32 && math.Abs(v.float) > math.MaxFloat32 && !math.IsInf(v.float, 0):
@@ -196,7 +198,8 @@ func (t Type) holds(v value) error {
 	return nil
 }
 
-// inRange reports a value outside the field's range on a device.
+// inRange returns an error if the value is outside the field's range on a
+// device.
 func (f *Field) inRange(v value, d *Device) error {
 	for _, x := range []struct {
 		e    Expr
@@ -237,7 +240,7 @@ func (v value) String() string {
 	return strconv.FormatFloat(v.float, 'g', -1, 64)
 }
 
-// Initial returns the state of a device at the beginning: the defaults.
+// Initial returns the initial state on a device: the defaults.
 func (s *State) Initial(d *Device) ([]byte, error) {
 	b := make([]byte, s.Size)
 	return b, initial("", s.Fields, b, d)
@@ -270,7 +273,7 @@ func initial(prefix string, fields []Field, b []byte, d *Device) error {
 	return nil
 }
 
-// put writes a value that the type holds.
+// put writes a value that fits the type.
 func (t Type) put(b []byte, v value) {
 	var w uint64
 	switch {
@@ -288,8 +291,9 @@ func (t Type) put(b []byte, v value) {
 	copy(b[:t.Size()], all[:])
 }
 
-// Put writes the number into the bytes of a state: v is a whole number of any type of Go or of
-// math/big, a float, or an expression. The error says what its type and range are.
+// Put writes the number into the bytes of a state. v is a whole number of any
+// type of Go or of math/big, a float, or an expression. The error gives type
+// and range.
 func (n Number) Put(state []byte, v any, d *Device) error {
 	x, err := n.Field.from(v, d)
 	if err == nil {
@@ -305,7 +309,7 @@ func (n Number) Put(state []byte, v any, d *Device) error {
 	return nil
 }
 
-// from takes a value of Go for a number of the field's type.
+// from converts a Go value to a number of the field's type.
 func (f *Field) from(v any, d *Device) (x value, err error) {
 	switch v := v.(type) {
 	case Expr:
@@ -339,8 +343,8 @@ func (f *Field) from(v any, d *Device) (x value, err error) {
 	return x, f.Type.holds(x)
 }
 
-// Get reads the number from the bytes of a state: a uint64, an int64 or a float64. It panics if the
-// state is too short.
+// Get reads the number from the bytes of a state: a uint64, an int64 or a
+// float64. It panics if the state is too short.
 func (n Number) Get(state []byte) any {
 	var all [8]byte
 	t := n.Field.Type
@@ -358,7 +362,7 @@ func (n Number) Get(state []byte) any {
 	return w
 }
 
-// Text writes the number for people.
+// Text formats the number for people.
 func (n Number) Text(state []byte) string {
 	if v, is := n.Get(state).(float64); is {
 		return strconv.FormatFloat(v, 'g', -1, int(8*n.Field.Type.Size()))

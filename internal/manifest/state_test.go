@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// device is any.
+// device is an arbitrary device.
 var device = &Device{MTU: 4096, HPUs: 4, Contexts: 2, Rank: 3, Ranks: 16, Clusters: 2}
 
 func table(t testing.TB) *State {
@@ -188,8 +188,9 @@ func layoutOf(t reflect.Type) (fields []Field) {
 	return fields
 }
 
-// A struct's bytes in the layout of its own fields are its bytes in memory; in another layout every
-// number is in its own place; and read again it is the same.
+// The bytes of a struct in the layout of its own fields are its bytes in
+// memory. In another layout every number is in its own place. Reading gives the
+// same struct.
 func TestStructs(t *testing.T) {
 	s := &State{Name: "T", Size: int64(reflect.TypeFor[types]().Size()), Fields: layoutOf(reflect.TypeFor[types]())}
 	m := &Manifest{States: []*State{s}}

@@ -11,37 +11,38 @@ import (
 // module is the path of this module.
 const module = "github.com/spinsim/spinsim"
 
-// Build says which spinsim it is.
+// Build identifies a build of spinsim.
 type Build struct {
-	Version  string   `json:"version"`          // as the module system has it; "devel" if it has none
+	Version  string   `json:"version"`          // as in the module system; "devel" if there is none
 	Commit   string   `json:"commit,omitempty"` // "": not recorded
-	Modified bool     `json:"modified"`         // the commit's files had been changed
+	Modified bool     `json:"modified"`         // the commit's files had changes
 	Go       string   `json:"go,omitempty"`
-	Engines  []string `json:"engines,omitempty"` // that execute handlers, with their versions
-	// the user's, which uses spinsim as a library; nil: it is spinsim
+	Engines  []string `json:"engines,omitempty"` // engines for handlers, with their versions
+	// the user's program, which uses spinsim as a library; nil: spinsim
+	// itself
 	Program *Program `json:"program,omitempty"`
 }
 
-// Program is a program of another module than spinsim's.
+// Program is a program outside spinsim's module.
 type Program struct {
 	Module   string `json:"module"`
-	Version  string `json:"version"`          // as that of Build
-	Commit   string `json:"commit,omitempty"` // likewise
+	Version  string `json:"version"`          // as in Build
+	Commit   string `json:"commit,omitempty"` // as in Build
 	Modified bool   `json:"modified"`
 }
 
-// devel is the version of a build that has none.
+// devel is the version of a build without one.
 const devel = "devel"
 
-// engineModules are the modules of the engines that a build may have.
+// engineModules are the modules of the engines that a build can have.
 var engineModules = []struct{ name, module string }{
 	{"wazero", "github.com/tetratelabs/wazero"},
 	{"wasmtime", "github.com/bytecodealliance/wasmtime-go/v44"},
 }
 
-// ReadBuild returns what the Go tool has written into the program. go build and
-// go install record the commit in a git checkout, unless with -buildvcs=false;
-// go run does not.
+// ReadBuild returns the build information that the Go tool wrote into the
+// program. In a git checkout, go build and go install record the commit, unless
+// -buildvcs=false is set. go run does not.
 func ReadBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -75,7 +76,7 @@ func buildOf(info *debug.BuildInfo) Build {
 	return b
 }
 
-// known is a version as Build has it.
+// known returns a version as Build has it.
 func known(version string) string {
 	if version == "" || version == "(devel)" {
 		return devel
@@ -83,7 +84,7 @@ func known(version string) string {
 	return version
 }
 
-// versionOf is the version of a module in the program, "" if it is not known.
+// versionOf returns the version of a module in the program, "" if unknown.
 func versionOf(info *debug.BuildInfo, path string) string {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path == path {
@@ -96,9 +97,9 @@ func versionOf(info *debug.BuildInfo, path string) string {
 	return ""
 }
 
-// String names the build in a word, such as v0.3.0,
-// v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel; behind
-// it the user's program, if there is one.
+// String names the build in a word, for example v0.3.0,
+// v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel. The
+// user's program follows, if there is one.
 func (b Build) String() string {
 	s := inWord(b.Version, b.Commit, b.Modified)
 	if b.Version == "" {
@@ -110,10 +111,10 @@ func (b Build) String() string {
 	return s
 }
 
-// String names the program: its module, and its version as that of a build.
+// String names the program: its module, and its version like a build's.
 func (p *Program) String() string { return p.Module + "@" + inWord(p.Version, p.Commit, p.Modified) }
 
-// inWord is a version with the commit that it does not name itself.
+// inWord returns a version, with the commit unless the version contains it.
 func inWord(version, commit string, modified bool) string {
 	if version != devel || commit == "" {
 		return version
@@ -125,7 +126,7 @@ func inWord(version, commit string, modified bool) string {
 	return s
 }
 
-// Same reports whether two builds are known to be of the same source.
+// Same reports whether two builds are known to have the same source.
 func (b Build) Same(o Build) bool {
 	own, other := b.Program, o.Program
 	if (own == nil) != (other == nil) || own != nil && *own != *other {
@@ -134,7 +135,7 @@ func (b Build) Same(o Build) bool {
 	return b.Version == o.Version && b.Commit == o.Commit && b.Modified == o.Modified
 }
 
-// Facts are the lines of "spinsim version": what it is, and its value.
+// Facts returns the lines of "spinsim version": name and value.
 func (b Build) Facts() [][2]string {
 	commit := "not recorded in this program: go build and go install do so in a git checkout, but not with -buildvcs=false, and go run does not"
 	if b.Commit != "" {
@@ -155,7 +156,7 @@ func (b Build) Facts() [][2]string {
 	return facts
 }
 
-// Line is Facts in a line.
+// Line returns Facts in one line.
 func (b Build) Line() string {
 	details := []string{}
 	if b.Commit != "" && !strings.Contains(b.Version, Short(b.Commit)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/internal/digest"
 )
 
-// Read reads the document that a result was written as, and what produced it.
+// Read reads the provenance from the document of a result.
 func Read(document []byte) (*Record, error) {
 	var x struct {
 		Provenance *Record `json:"provenance"`
@@ -33,7 +33,7 @@ func Read(document []byte) (*Record, error) {
 	return x.Provenance, nil
 }
 
-// notJSON says where a document is not what it should be.
+// notJSON names the place of a syntax error in a document.
 func notJSON(err error) error {
 	const expected = "expected an object that spinsim wrote with --format json"
 	var syntax *json.SyntaxError
@@ -49,14 +49,14 @@ func notJSON(err error) error {
 	return fmt.Errorf("%s: %w", expected, err)
 }
 
-// Difference is a value that is another one in two documents.
+// Difference is a value that differs between two documents.
 type Difference struct {
-	Where string // such as: row 3 (bcast, spin-int, p4): latency_ns
+	Where string // for example: row 3 (bcast, spin-int, p4): latency_ns
 	Was   string // recorded; "": there was none
 	Is    string // now; "": there is none
 }
 
-// String says both values.
+// String returns both values with their place.
 func (d Difference) String() string {
 	switch {
 	case d.Was == "":
@@ -67,10 +67,9 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: is %s, was %s", d.Where, d.Is, d.Was)
 }
 
-// Differences compares two JSON documents value by value. Equal values that are
-// written differently are no difference, except for numbers: they are compared
-// as they are written. Digests that differ because other values do are not
-// listed.
+// Differences compares two JSON documents value by value. It ignores layout,
+// but compares numbers as they are written. It does not list digests that
+// differ only because other values do.
 func Differences(was, is []byte) ([]Difference, error) {
 	a, err := decode(was)
 	if err != nil {
@@ -191,7 +190,8 @@ func (d *differ) object(where string, was, is *object) {
 	}
 }
 
-// array compares elements by their place. Objects are rows of a table, named by their first values.
+// array compares elements by their index. Objects are table rows, named by
+// their first values.
 func (d *differ) array(where string, was, is []any) {
 	for i := range max(len(was), len(is)) {
 		at := fmt.Sprintf("%s[%d]", where, i)
@@ -222,10 +222,10 @@ func (d *differ) array(where string, was, is []any) {
 	}
 }
 
-// naming is how many values a row is named by.
+// naming is how many values name a row.
 const naming = 5
 
-// name is the first values of a row.
+// name returns the first values of a row.
 func (o *object) name() string {
 	var parts []string
 	for _, key := range o.keys[:min(naming, len(o.keys))] {

@@ -33,7 +33,7 @@ func TestDifferencesNameRowAndColumn(t *testing.T) {
 	}, lines)
 }
 
-// value draws a JSON value.
+// value draws a random JSON value.
 func value(t *rapid.T, depth int) any {
 	kind := rapid.IntRange(0, 5).Draw(t, "kind")
 	if depth == 0 {
@@ -62,8 +62,8 @@ func value(t *rapid.T, depth int) any {
 	return m
 }
 
-// A document differs from another in no place if and only if encoding/json
-// makes the same value of both, however they are indented.
+// Two documents have no difference if and only if encoding/json decodes them to
+// the same value, however they are indented.
 func TestDifferencesAreTheOnesThereAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := value(t, 3)

@@ -7,15 +7,16 @@ import (
 	"io"
 )
 
-// Reader passes on what it reads and records it, so that an input of any length is read once.
+// Reader passes on the input and records it, so that an input of any length is
+// read once.
 type Reader struct {
 	from io.Reader
 	hash hash.Hash
-	kept []byte // the beginning, as long as it is not longer than MaxIncluded
+	kept []byte // the input, as long as it fits into MaxIncluded
 	n    int
 }
 
-// NewReader returns a reader of what from has.
+// NewReader returns a reader of from.
 func NewReader(from io.Reader) *Reader { return &Reader{from: from, hash: sha256.New()} }
 
 // Read implements io.Reader.
@@ -29,7 +30,7 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Input reads to the end and returns the record of all that was read.
+// Input reads to the end and returns the record of the whole input.
 func (r *Reader) Input(name string) (Input, error) {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return Input{}, err

@@ -14,58 +14,58 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Record says what produced a result.
+// Record describes what produced a result.
 type Record struct {
 	Build     Build           `json:"spinsim"`
-	Command   string          `json:"command"`             // such as "compare bcast"
-	Arguments json.RawMessage `json:"arguments,omitempty"` // of the command: axes and the like
+	Command   string          `json:"command"`             // for example "compare bcast"
+	Arguments json.RawMessage `json:"arguments,omitempty"` // of the command, for example axes
 	Profiles  []Profile       `json:"profiles,omitempty"`
-	Seed      *uint64         `json:"seed,omitempty"` // nil: nothing is random
+	Seed      *uint64         `json:"seed,omitempty"` // nil: no randomness
 	Engine    string          `json:"engine,omitempty"`
 	Handlers  []Handler       `json:"handlers,omitempty"`
 	Inputs    []Input         `json:"inputs,omitempty"`
 }
 
-// Profile is a device and network, whole.
+// Profile is a complete profile of device and network.
 type Profile struct {
 	Name      string          `json:"name"`     // of the profile
-	From      string          `json:"from"`     // as it was asked for: a name or a file
-	Embedded  bool            `json:"embedded"` // it is one of spinsim's
+	From      string          `json:"from"`     // as the user gave it: a name or a file
+	Embedded  bool            `json:"embedded"` // one of spinsim's own
 	Overrides []string        `json:"overrides,omitempty"`
 	SHA256    string          `json:"sha256"`  // of Content without white space
-	Content   json.RawMessage `json:"content"` // every value, overrides applied
+	Content   json.RawMessage `json:"content"` // every value, with overrides
 }
 
 // Handler is a module that ran.
 type Handler struct {
 	Name   string `json:"name"`
-	Path   string `json:"path,omitempty"` // of the user's file; "": it is one of spinsim's
+	Path   string `json:"path,omitempty"` // of the user's file; "": one of spinsim's own
 	SHA256 string `json:"sha256"`         // of the module
 }
 
 // Input is a file that was read.
 type Input struct {
-	Name   string `json:"name"` // as it was asked for; "-": the standard input
+	Name   string `json:"name"` // as the user gave it; "-": the standard input
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	Text   string `json:"text,omitempty"`   // the file itself, if it is text and not long
-	Base64 []byte `json:"base64,omitempty"` // the file itself, if it is no text and not long
+	Text   string `json:"text,omitempty"`   // the file itself, if it is short text
+	Base64 []byte `json:"base64,omitempty"` // the file itself, if it is short and not text
 }
 
-// MaxIncluded is the size up to which an input is included in the record,
-// bytes; of longer ones it has the name and the hash.
+// MaxIncluded is the maximum size of an input that the record includes, in
+// bytes. For a larger one it has the name and the hash.
 const MaxIncluded = 256 << 10
 
-// Hash is the SHA-256 of data in hexadecimal.
+// Hash returns the SHA-256 of data in hexadecimal.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// shortHash is how many digits of a hash people and rows of tables see.
+// shortHash is how many digits of a hash people and table rows see.
 const shortHash = 12
 
-// Short is the beginning of a hash.
+// Short returns the beginning of a hash.
 func Short(hash string) string { return hash[:min(shortHash, len(hash))] }
 
 // NewProfile records a profile.
@@ -76,7 +76,8 @@ func NewProfile(p *profile.Profile) (Profile, error) {
 	}, err
 }
 
-// Load makes the profile that was recorded, with more overrides. Its origin is the recorded one.
+// Load makes the recorded profile, with additional overrides. Its origin is the
+// recorded one.
 func (p *Profile) Load(more ...string) (*profile.Profile, error) {
 	loaded, err := profile.Parse("recorded as "+p.From, p.Content, more...)
 	if err == nil {
@@ -85,10 +86,10 @@ func (p *Profile) Load(more ...string) (*profile.Profile, error) {
 	return loaded, err
 }
 
-// Check reports a content that is not what the hash says.
+// Check returns an error if the content does not match the hash.
 func (p *Profile) Check() error {
-	// jq and other programs that have passed the document on have a layout and
-	// escapes of their own
+	// jq and other programs may have changed the layout and the escapes of
+	// the document
 	plain, err := profile.Canonical(p.Content)
 	if err != nil {
 		return fmt.Errorf("profile %s: %w", p.Name, err)
@@ -99,8 +100,8 @@ func (p *Profile) Check() error {
 	return nil
 }
 
-// Verify reports a profile recorded as one of spinsim's that this version does
-// not have, or has with other values.
+// Verify returns an error for a profile that is recorded as spinsim's own, if
+// this version does not have it, or has other values for it.
 func (p *Profile) Verify() error {
 	if !p.Embedded {
 		return nil
@@ -116,12 +117,12 @@ func (p *Profile) Verify() error {
 	return err
 }
 
-// NewHandler records a module; the path is that of a user's file.
+// NewHandler records a module. path is the path of a user's file.
 func NewHandler(name, path string, wasm []byte) Handler {
 	return Handler{Name: name, Path: path, SHA256: Hash(wasm)}
 }
 
-// Verify reports a module that is another one than recorded.
+// Verify returns an error if a module is not the recorded one.
 func (h *Handler) Verify(wasm []byte) error {
 	if is := Hash(wasm); is != h.SHA256 {
 		where := h.Path
@@ -133,10 +134,10 @@ func (h *Handler) Verify(wasm []byte) error {
 	return nil
 }
 
-// String is name and short hash.
+// String returns name and short hash.
 func (h *Handler) String() string { return h.Name + " " + Short(h.SHA256) }
 
-// NewInput records a file, with what is in it if it is not long.
+// NewInput records a file, with its content if that is short.
 func NewInput(name string, data []byte) Input {
 	in := Input{Name: name, Bytes: len(data), SHA256: Hash(data)}
 	switch {
@@ -149,13 +150,15 @@ func NewInput(name string, data []byte) Input {
 	return in
 }
 
-// isText reports whether data is UTF-8 without control characters other than those of lines.
+// isText reports whether data is UTF-8 without control characters except line
+// breaks and tabs.
 func isText(data []byte) bool {
 	return utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' })
 }
 
-// Data returns the bytes of the input, from the record or else from where it
-// was, which read looks up. It is an error if they are not the ones recorded.
+// Data returns the bytes of the input, from the record or, if they are not
+// there, by calling read with its name. Bytes that differ from the recorded
+// ones are an error.
 func (in *Input) Data(read func(name string) ([]byte, error)) (data []byte, err error) {
 	switch {
 	case !in.Included():
@@ -170,7 +173,7 @@ func (in *Input) Data(read func(name string) ([]byte, error)) (data []byte, err 
 	return data, in.Verify(Hash(data))
 }
 
-// Verify reports an input that has another hash than recorded.
+// Verify returns an error if an input does not have the recorded hash.
 func (in *Input) Verify(hash string) error {
 	if hash != in.SHA256 {
 		return fmt.Errorf("%s has changed: its hash is %s, recorded is %s", in.Name, hash, in.SHA256)
@@ -178,7 +181,7 @@ func (in *Input) Verify(hash string) error {
 	return nil
 }
 
-// Input returns the record of a file by its name, nil if there is none.
+// Input returns the record of the named file, or nil.
 func (r *Record) Input(name string) *Input {
 	for i := range r.Inputs {
 		if r.Inputs[i].Name == name {
@@ -195,7 +198,7 @@ func (r *Record) WithArguments(v any) error {
 	return err
 }
 
-// Parse reads the arguments into v; a field that v does not have is an error.
+// Parse reads the arguments into v. A field that v does not have is an error.
 func (r *Record) Parse(v any) error {
 	d := json.NewDecoder(bytes.NewReader(r.Arguments))
 	d.DisallowUnknownFields()
@@ -205,7 +208,7 @@ func (r *Record) Parse(v any) error {
 	return nil
 }
 
-// AddHandler records a module unless it is there already.
+// AddHandler records a module unless the record has it.
 func (r *Record) AddHandler(h Handler) {
 	for _, o := range r.Handlers {
 		if o == h {
@@ -215,7 +218,7 @@ func (r *Record) AddHandler(h Handler) {
 	r.Handlers = append(r.Handlers, h)
 }
 
-// Facts are what people read: what it is, and its value.
+// Facts returns the facts for people: name and value.
 func (r *Record) Facts() (facts [][2]string) {
 	add := func(what, value string) { facts = append(facts, [2]string{what, value}) }
 	add("spinsim", r.Build.String())
@@ -239,7 +242,7 @@ func (r *Record) Facts() (facts [][2]string) {
 	return facts
 }
 
-// Lines implements report.Origin: Facts in a line.
+// Lines implements report.Origin. It returns Facts in one line.
 func (r *Record) Lines() []string {
 	var parts []string
 	for _, f := range r.Facts() {
@@ -248,7 +251,7 @@ func (r *Record) Lines() []string {
 	return []string{strings.Join(parts, "; ")}
 }
 
-// Args are the facts as a timeline has them, the full hashes and the command among them.
+// Args returns the facts for a timeline, with the full hashes and the command.
 func (r *Record) Args() (args []sim.Arg) {
 	count := map[string]int{}
 	for _, f := range append([][2]string{{"command", r.Command}, {"arguments", string(r.Arguments)}}, r.Facts()...) {
@@ -261,7 +264,8 @@ func (r *Record) Args() (args []sim.Arg) {
 	return args
 }
 
-// Columns say in every row of CSV, JSON and NDJSON what produced it; Row gives their values.
+// Columns returns the columns that describe the origin in every row of CSV,
+// JSON and NDJSON. Row returns their values.
 func Columns() []report.Column {
 	return []report.Column{
 		{Name: "profile_hash", ForPrograms: true, Help: "beginning of the SHA-256 of the profile with all overrides applied: rows with the same hash are of the same device and network"},
@@ -273,7 +277,7 @@ func Columns() []report.Column {
 	}
 }
 
-// Row is the values of Columns, for a profile and the modules that ran.
+// Row returns the values of Columns for a profile and the modules that ran.
 func (r *Record) Row(p *Profile, handlers []Handler) []any {
 	row := []any{nil, nil, nil, nil, nil, r.Build.String()}
 	if p != nil {

@@ -57,7 +57,7 @@ func TestBuilds(t *testing.T) {
 	require.True(t, Build{Program: &Program{Module: "x"}}.Same(Build{Program: &Program{Module: "x"}}))
 }
 
-// A record gives the profile back as it was, and knows when somebody has changed it.
+// A record returns the profile unchanged, and detects a changed one.
 func TestRecordedProfile(t *testing.T) {
 	p, err := profile.Load("spin-int", "hpu.cores=8", "dma.latency=1ns")
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestRecordedProfile(t *testing.T) {
 	var read Profile
 	require.NoError(t, json.Unmarshal(text, &read))
 	require.NoError(t, read.Check())
-	var escaped []byte // as programs write it that write ASCII only
+	var escaped []byte // as programs write it that output only ASCII
 	for _, r := range string(read.Content) {
 		if r < 0x80 {
 			escaped = append(escaped, byte(r))
@@ -96,8 +96,8 @@ func TestRecordedProfile(t *testing.T) {
 	require.ErrorContains(t, read.Check(), "recorded is "+rec.SHA256)
 }
 
-// An input comes back from the record, or from its place if it is long; a
-// changed one names both hashes.
+// An input comes from the record, or from its file if it is long. For a changed
+// one the error names both hashes.
 func TestInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "data")
@@ -141,7 +141,7 @@ func TestHandlersAreKnownByHash(t *testing.T) {
 	require.Len(t, r.Handlers, 1)
 }
 
-// Every fact has a key of its own.
+// Every fact has a different key.
 func TestArgs(t *testing.T) {
 	seed := uint64(5)
 	r := Record{Build: Build{Version: "v1"}, Command: "run", Seed: &seed, Profiles: []Profile{{Name: "a"}, {Name: "b"}}}
@@ -160,7 +160,8 @@ func TestUnknownArguments(t *testing.T) {
 	require.ErrorContains(t, r.Parse(&v), `provenance.arguments: json: unknown field "b"`)
 }
 
-// A profile that says it is one of spinsim's is: by name, overrides and every value.
+// A profile recorded as spinsim's own is verified by name, overrides and every
+// value.
 func TestEmbeddedProfilesAreVerified(t *testing.T) {
 	p, err := profile.Load("spin-int", "hpu.cores=8")
 	require.NoError(t, err)

@@ -12,87 +12,86 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// LineRate is from which share of it on throughput is said to be the line rate.
+// LineRate is the lowest share of the line rate that counts as line rate.
 const LineRate = 0.95
 
 // HPU is the name of the pool of HPUs in an Advice.
 const HPU = "HPU"
 
 const (
-	probes      = 4               // messages that come alone
-	apart       = sim.Millisecond // between them
-	leastRounds = 12              // messages that each processor handles in a stream at least
-	mostStream  = 16384           // messages of a stream
-	mostSources = 64              // that send them
-	loops       = 48              // calls for each packet that was sent are no answers any more
-	pace        = 0.98            // from which share of what comes on handlers keep up with it
-	// by which more processors that help raise what handlers reach at least
+	probes      = 4               // messages sent alone
+	apart       = sim.Millisecond // between two of them
+	leastRounds = 12              // fewest messages per processor in a stream
+	mostStream  = 16384           // most messages of a stream
+	mostSources = 64              // most senders
+	loops       = 48              // more calls than this per packet sent: the handlers loop
+	pace        = 0.98            // handlers keep up if they reach this share of the incoming rate
+	// more processors help only if the rate grows at least by this factor
 	helps = 1.05
 )
 
-// Need is what a message takes of a resource, and how much of it there is while
-// a message comes at line rate.
+// Need is the part of a resource that one message takes.
 type Need struct {
 	Resource string
-	Used     sim.Time // for each message: time of a processor, of the bus, of the link
-	// Used by the time in which messages come, in units of what there is: above
-	// 1 the resource is the limit
+	Used     sim.Time // per message: time of a processor, of the bus, of the link
+	// Used divided by the time between two messages and by the number of units;
+	// above 1 the resource is the limit
 	Load float64
-	What string // the field of the profile that says how much there is
+	What string // the profile field that sets the capacity
 }
 
-// Advice says whether handlers hold line rate.
+// Advice is the result of Advise: whether handlers hold line rate, and why.
 type Advice struct {
 	Size, Packets int      // of a message
 	Line          sim.Time // between two messages at line rate
-	Cycles        int64    // of the handlers of a message
-	Computes      sim.Time // what they take, dispatch included
-	Inside        sim.Time // from their beginnings to their ends, a sum
-	Calls         float64  // handlers of a message
-	Pool          string   // whose processors run them
-	Field         string   // of the profile, that says how many there are
+	Cycles        int64    // all handlers of a message
+	Computes      sim.Time // compute time of a message, dispatch included
+	Inside        sim.Time // sum of the times from beginning to end
+	Calls         float64  // handlers per message
+	Pool          string   // the processors that run them
+	Field         string   // the profile field that sets the number of processors
 	Processors    int      // of it
 	Contexts      int
 	Needed        float64 // processors at line rate, by Little's law
 	Needs         []Need  // processors, bus to memory, bus from memory, link
 	Buffer        int64   // bytes of the packet buffer
-	// the same simulated; nil: the packet buffer does not hold enough packets,
-	// or handlers fail
+	// the simulated stream; nil if the packet buffer does not hold enough
+	// packets, or if handlers fail
 	Stream *Stream
-	Fails  string // how handlers fail when messages come at line rate; "": they do not
-	// processors with which simulated handlers hold line rate; 0: none do, or
-	// nothing was simulated
+	Fails  string // how handlers fail at line rate; "": they do not
+	// the number of processors at which simulated handlers hold line rate; 0:
+	// no number is enough, or nothing was simulated
 	Advised   int
-	AtAdvised *Stream // simulated with that many
-	// most processors that were simulated and did not hold it, if none did; 0:
+	AtAdvised *Stream // simulated with that number
+	// the largest number of processors that was simulated without success; 0:
 	// nothing was tried
 	Tried int
 
-	sources int // that send the messages of a stream
+	sources int // senders of the stream
 }
 
-// Stream is messages at line rate, simulated.
+// Stream is the result of a simulation with messages at line rate.
 type Stream struct {
 	Processors int
 	Messages   int
-	Share      float64 // of the line rate that handlers reach
-	// share of it at which packets came; less than LineRate where senders or
-	// network are the limit, or packets wait in the network for handlers
+	Share      float64 // share of the line rate that handlers reach
+	// share of the line rate at which packets arrived. It is below LineRate if
+	// the senders or the network are the limit, or if packets wait in the
+	// network for handlers.
 	Brought  float64
-	Busy     float64 // share of the time in which processors computed
+	Busy     float64 // share of the time that processors computed
 	Waiting  int64   // most bytes of packets that waited for a handler
 	Computes sim.Time
-	Inside   sim.Time // for each message
+	Inside   sim.Time // per message
 }
 
-// FailedError is that of handlers that fail, or do not take the messages:
-// nothing can be said of them.
+// FailedError is returned if handlers fail or do not take the messages, so that
+// there is no advice.
 type FailedError struct{ What string }
 
-// Error says what failed.
 func (e *FailedError) Error() string { return e.What }
 
-// Limit is the resource that has the most to do.
+// Limit returns the resource with the highest load.
 func (a *Advice) Limit() *Need {
 	best := &a.Needs[0]
 	for i := range a.Needs {
@@ -103,8 +102,8 @@ func (a *Advice) Limit() *Need {
 	return best
 }
 
-// Holds reports whether handlers hold line rate: as simulated, or where nothing
-// was, by what they take.
+// Holds reports whether handlers hold line rate. It uses the simulation if
+// there is one, and the needs otherwise.
 func (a *Advice) Holds() bool {
 	switch s := a.Stream; {
 	case a.Fails != "":
@@ -115,13 +114,14 @@ func (a *Advice) Holds() bool {
 	return a.Limit().Load <= 1
 }
 
-// paced reports whether handlers keep up with less than the line rate, which is all that came.
+// paced reports whether handlers keep up with everything that arrived, although
+// it arrived below line rate.
 func (s *Stream) paced() bool { return s.Brought < LineRate && s.Share >= pace*s.Brought }
 
-// Advise measures what handlers take of a device for messages of a size, and
-// whether they hold line rate. The configuration is that of Run, but for
-// messages, host memory and tracer. The error is one of the configuration, or
-// of a handler.
+// Advise measures what handlers need for messages of one size, and whether they
+// hold line rate. It reads the configuration as Run does, but ignores messages,
+// host memory and tracer. It returns an error if the configuration is wrong or
+// a handler fails.
 func Advise(ctx context.Context, cfg *Config, message []byte) (*Advice, error) {
 	own := cfg.holding(message)
 	a := &Advice{Size: len(message), Buffer: int64(cfg.Profile.NIC.PacketBuffer)}
@@ -149,7 +149,7 @@ func Advise(ctx context.Context, cfg *Config, message []byte) (*Advice, error) {
 	return a, own.advised(ctx, a, message)
 }
 
-// holding is the configuration with an entry that takes a message.
+// holding returns the configuration with an entry that takes a message.
 func (c *Config) holding(message []byte) Config {
 	own := *c
 	if len(own.Host) < len(message) {
@@ -158,7 +158,7 @@ func (c *Config) holding(message []byte) Config {
 	return own
 }
 
-// measured fills in what a message takes that comes alone.
+// measured fills in the needs of a message that arrives alone.
 func (a *Advice) measured(cfg *Config, t *tally) {
 	p := cfg.Profile
 	a.Packets = max(t.packetsIn/probes, 1)
@@ -198,35 +198,35 @@ func (a *Advice) measured(cfg *Config, t *tally) {
 	}
 }
 
-// needed is Little's law: processors that are taken on average if a message
-// comes in each a.Line. A handler takes one while it computes, and one of its
-// contexts from its beginning to its end.
+// needed returns the average number of busy processors by Little's law, with
+// one message every a.Line. A handler occupies a processor while it computes,
+// and one of its contexts from beginning to end.
 func (a *Advice) needed(computes, inside sim.Time) float64 {
 	return max(float64(computes), float64(inside)/float64(a.Contexts)) / float64(a.Line)
 }
 
-// advised finds the fewest processors with which simulated handlers hold line
-// rate, from what Little's law says: under load a handler may wait longer for
-// the bus than alone, so it is asked again with what was measured then.
+// advised finds the smallest number of processors at which simulated handlers
+// hold line rate. It starts from Little's law. Under load a handler may wait
+// longer for the bus than alone, so each simulation gives a new estimate.
 func (c *Config) advised(ctx context.Context, a *Advice, message []byte) error {
 	if a.Pool != HPU || slices.ContainsFunc(a.Needs[1:], func(n Need) bool { return n.Load > 1 }) {
 		return nil
 	}
 	fewest, most, share := 1, math.MaxInt, 0.0
 	n := max(1, int(math.Ceil(a.Needed*LineRate)))
-	if !a.Holds() && n <= a.Processors { // with which they do not
+	if !a.Holds() && n <= a.Processors { // this number did not suffice
 		fewest, share, n = a.Processors+1, a.Stream.Share, 2*a.Processors
 	}
 	for range 8 {
 		s, err := c.stream(ctx, a, message, n)
 		if failed := (*FailedError)(nil); errors.As(err, &failed) {
 			a.Tried = max(a.Tried, n)
-			return nil // with these they do worse
+			return nil // this number is worse
 		}
 		if err != nil || s == nil {
 			return err
 		}
-		if s.paced() { // no more comes: nobody can tell
+		if s.paced() { // no more packets arrive: there is no answer
 			a.Tried = 0
 			return nil
 		}
@@ -252,9 +252,9 @@ func (c *Config) advised(ctx context.Context, a *Advice, message []byte) error {
 	return nil
 }
 
-// brought is a stream from as many sources as it takes for the line rate, or as
-// the network has. A host needs longer to post a message than the link for a
-// short one, and some networks bring messages of several sources at once.
+// brought returns a stream from as many sources as line rate needs, or as many
+// as the network has. A host may need longer to post a short message than the
+// link to carry it. Some networks deliver messages of several sources at once.
 func (c *Config) brought(ctx context.Context, a *Advice, message []byte) (best *Stream, err error) {
 	p := c.Profile
 	most := min(mostSources, p.Fabric.Most()-1)
@@ -276,8 +276,8 @@ func (c *Config) brought(ctx context.Context, a *Advice, message []byte) (best *
 	}
 }
 
-// stream simulates messages at line rate on so many processors; nil: the packet
-// buffer or the queue of handlers does not hold as many as it takes.
+// stream simulates messages at line rate on the given number of processors. It
+// returns nil if the packet buffer or the queue of handlers is too small.
 func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processors int) (*Stream, error) {
 	own, device := c.holding(message), *c.Profile
 	if own.Profile = &device; a.Pool == HPU {
@@ -293,7 +293,7 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 	}
 	own.Messages = make([]Message, n)
 	for i := range own.Messages {
-		source := i % a.sources // in turn, as the link would bring them
+		source := i % a.sources // in turn, as the link would deliver them
 		if source >= own.Node {
 			source++
 		}
@@ -304,7 +304,7 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 		return nil, fmt.Errorf("%d messages at line rate on %d %ss: %w", n, processors, a.Pool, err)
 	}
 	skip := min(processors*max(int(math.Ceil(a.Calls)), 1), len(t.ends)/4)
-	// whole rounds: where handlers take the same time, processors end together
+	// count whole rounds: handlers that take the same time end together
 	last := skip + (len(t.ends)-1-skip)/processors*processors
 	took := t.ends[last] - t.ends[skip]
 	messages := float64(last-skip) / a.Calls
@@ -315,7 +315,7 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 	return s, nil
 }
 
-// watched runs the messages and adds up what the device does.
+// watched runs the messages and adds up the work of the device.
 func (c *Config) watched(ctx context.Context) (*tally, error) {
 	t := &tally{node: int32(c.Node), occupied: c.Profile.Fabric.Occupied, packets: map[sim.Task]waits{}, running: map[sim.Task]sim.Time{}, last: map[sim.Task]sim.Time{}}
 	sent, mtu := 0, int(c.Profile.Fabric.MTU)

@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// advice is that for handlers of a library.
+// advice returns the advice for handlers of a library.
 func advice(t *testing.T, library, state string, size int, device string, overrides ...string) (*Config, *Advice) {
 	p, err := profile.Load(device, overrides...)
 	require.NoError(t, err)
@@ -29,10 +29,10 @@ func advice(t *testing.T, library, state string, size int, device string, overri
 	return cfg, a
 }
 
-// The number of HPUs that is advised is the least with which simulated handlers
-// hold line rate: one less does not. Little's law is not further from it than a
-// tenth, rounding apart, and for handlers that wait for memory a sixth: two
-// contexts do not hide all of what they wait for.
+// The advised number of HPUs is the smallest at which simulated handlers hold
+// line rate: with one less they do not. Little's law is within a tenth of it,
+// apart from rounding. For handlers that wait for memory it is within a sixth,
+// because two contexts do not hide all of the wait.
 func TestAdviceIsWhatIsSimulated(t *testing.T) {
 	for _, c := range []struct {
 		library, state, device string
@@ -65,8 +65,8 @@ func TestAdviceIsWhatIsSimulated(t *testing.T) {
 	}
 }
 
-// With so many HPUs handlers that compute only reach what Little's law says of
-// them, within two percent.
+// Handlers that only compute reach the rate of Little's law, within two
+// percent.
 func TestLittlesLawIsWhatIsSimulated(t *testing.T) {
 	for _, hpus := range []int{1, 2, 4, 7} {
 		_, a := advice(t, "sum", "", 4096, "spin-int", fmt.Sprint("hpu.cores=", hpus))
@@ -75,7 +75,7 @@ func TestLittlesLawIsWhatIsSimulated(t *testing.T) {
 	}
 }
 
-// What limits is what there is too little of.
+// The limit is the scarcest resource.
 func TestLimits(t *testing.T) {
 	_, a := advice(t, "accumulate", "", 4096, "spin-int", "dma.bandwidth=20GiB/s")
 	require.Equal(t, "DMA to memory", a.Limit().Resource)
@@ -97,9 +97,8 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 4.0, a.Calls, "three packets, and the end")
 }
 
-// Handlers that take next to nothing hold line rate on every device: where
-// senders or the network bring less than that, it is not for want of
-// processors.
+// Cheap handlers hold line rate on every device. If senders or the network are
+// slower than line rate, more processors are no remedy.
 func TestLessThanLineRateComes(t *testing.T) {
 	for device, brought := range map[string]bool{"spin-int": true, "ib-npf": true, "exanest": false, "eth-npf": false} { //lint:maporder each stands for itself
 		_, a := advice(t, "ftbcast", "", 256, device)
@@ -113,7 +112,7 @@ func TestLessThanLineRateComes(t *testing.T) {
 	require.Greater(t, a.Limit().Load, 1.0)
 }
 
-// Handlers that fail, or of which none runs, are no advice.
+// There is no advice if handlers fail, or if none runs.
 func TestNoAdvice(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)

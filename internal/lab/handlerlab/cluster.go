@@ -17,37 +17,37 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Config says what to run.
+// Config describes a run.
 type Config struct {
 	Module  *handlers.Library
 	Profile *profile.Profile
 	Engine  string // "wazero" (also the empty string) or "wasmtime"
-	// Header, Payload and Completion are the exports that handle messages; "":
-	// the export of that name if there is one, and if all are empty the only
-	// one of its kind; "-": none.
+	// Header, Payload and Completion name the exports that handle messages. ""
+	// is the export with the usual name. If all three are empty and that name
+	// is missing, it is the only export of the kind. "-" is none.
 	Header, Payload, Completion string
 	Messages                    []Message
-	// bytes of each message that are its user header; 0: what the module needs
+	// bytes of user header in each message; 0: as many as the module needs
 	UserHeader int
 	State      State
-	// of the state, for the report; nil: what the module says
+	// layout of the state, for the report; nil: as the module declares
 	Format *Format
-	// bytes, at least as many as the module needs; 0: that, DefaultHPUMemory at
-	// least
+	// bytes, at least as many as the module needs; 0: that number, but at least
+	// DefaultHPUMemory
 	HPUMemory int
 	// content of the entry's host memory; its length is the size of the entry
 	Host []byte
-	// content of the handler host memory; none: as much zero as the module
+	// content of the handler host memory; nil: zeros, as many as the module
 	// needs
 	HandlerHost []byte
 	Node        int // of the device, 0 to MaxNode
-	// besides the device, at least 1; those that send are there anyway
+	// nodes besides the device, at least 1; senders are added if needed
 	Nodes int
 	Ack   bool // senders ask for acknowledgements
-	// results of DMA operations of handlers by their number, from 1, in place
-	// of moving data
+	// results of the handlers' DMA operations by number, from 1; such an
+	// operation moves no data
 	Faults map[int]int64
-	// find accesses to memory that handlers share which nothing orders
+	// find unordered accesses to memory that handlers share
 	Race bool
 	// count cycles and instructions by lines of the source (Report.Lines)
 	Lines bool
@@ -57,7 +57,7 @@ type Config struct {
 	Limits sim.Limits // of the run
 }
 
-// DefaultHPUMemory is the HPU memory of a run that does not ask for more, bytes.
+// DefaultHPUMemory is the default size of HPU memory in bytes.
 const DefaultHPUMemory = 64 << 10
 
 const (
@@ -65,10 +65,10 @@ const (
 	// index
 	peerMemory = 64 << 10
 	peerPTs    = 256
-	eventSlots = 1 << 20 // of the queues, which nobody empties: more than a run has
+	eventSlots = 1 << 20 // of the queues; nobody empties them, and no run has more events
 )
 
-// experiment is a run under way.
+// experiment is a run in progress.
 type experiment struct {
 	*Config
 	cluster *runtime.Cluster
@@ -82,9 +82,9 @@ type experiment struct {
 	record  *recorder
 }
 
-// Run sends the messages and reports what the handlers did. The error is one of
-// the configuration, for which nothing was run; what goes wrong with handlers
-// stands in the report.
+// Run sends the messages and reports what the handlers did. It returns an error
+// if the configuration is wrong; then nothing was run. Failures of handlers are
+// in the report.
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	own := *cfg
 	x := &experiment{Config: &own}
@@ -127,7 +127,8 @@ func (c *Config) planOn(spec *hpu.Spec) (m *hpu.Module, p *handlers.Plan, err er
 	return m, p, err
 }
 
-// Layout is the layout of the state of the handlers that will run, nil if the module does not say.
+// Layout returns the layout of the state of the chosen handlers, nil if the
+// module declares none.
 func (c *Config) Layout() (*Format, error) {
 	_, p, err := c.plan()
 	if err != nil {
@@ -136,8 +137,8 @@ func (c *Config) Layout() (*Format, error) {
 	return FormatOf(p.State), nil
 }
 
-// SetState sets the state from text such as "wanted=7", by the names that the
-// module gives to its fields.
+// SetState sets the state from text such as "wanted=7". The names are the
+// module's names of the fields.
 func (c *Config) SetState(text string) (err error) {
 	if c.Format, err = c.Layout(); err == nil {
 		c.State, err = ParseState(text, c.Format, c.Device())
@@ -145,12 +146,12 @@ func (c *Config) SetState(text string) (err error) {
 	return err
 }
 
-// Device is what the manifest of the module sees of the device.
+// Device returns the device as the module's manifest sees it.
 func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, c.Node, 1+c.nodes()) }
 
-// check resolves the handlers and checks what the cluster would not.
+// check resolves the handlers and makes the checks that the cluster does not.
 func (x *experiment) check() error {
-	if _, _, err := x.plan(); err != nil { // what the device would say
+	if _, _, err := x.plan(); err != nil { // the error that the device would give
 		return err
 	}
 	spec := x.Profile.Device()
@@ -191,7 +192,8 @@ func (x *experiment) check() error {
 	return nil
 }
 
-// sources completes who sends the messages: somebody else than the device.
+// sources chooses a sender for each message without one. It is never the
+// device.
 func (x *experiment) sources() error {
 	if x.Node < 0 || x.Node > MaxNode {
 		return fmt.Errorf("the device at node %d, expected 0 to %d", x.Node, MaxNode)
@@ -212,7 +214,8 @@ func (x *experiment) sources() error {
 	return nil
 }
 
-// memorySizes completes what the configuration leaves to the handlers: how much memory they need.
+// memorySizes fills in the memory sizes that the configuration leaves open,
+// from the needs of the handlers.
 func (x *experiment) memorySizes(plan *handlers.Plan) error {
 	needed, err := plan.Memory(x.Device())
 	if err != nil {
@@ -234,11 +237,10 @@ func (x *experiment) memorySizes(plan *handlers.Plan) error {
 	return err
 }
 
-// Kinds are the kinds of handlers, and the names of the exports that are taken
-// if no others are given.
+// Kinds are the kinds of handlers and the usual names of their exports.
 var Kinds = [3]string{"header", "payload", "completion"}
 
-// nodes is the number of nodes besides the device.
+// nodes returns the number of nodes besides the device.
 func (c *Config) nodes() int {
 	n := max(c.Nodes, 1, c.Node)
 	for i := range c.Messages {
@@ -272,13 +274,13 @@ func (x *experiment) run(ctx context.Context) (*Report, error) {
 	if err != nil && !errors.As(err, &stuck) && !errors.As(err, &limit) {
 		return nil, err
 	}
-	if x.memory == nil { // a limit has ended the run before it began
+	if x.memory == nil { // a limit ended the run before it began
 		return nil, err
 	}
 	return x.report(err), nil
 }
 
-// install makes the entry with the handlers.
+// install creates the entry with the handlers.
 func (x *experiment) install(p *runtime.Proc) error {
 	x.ni = p.NI()
 	state, err := x.initialState()
@@ -299,7 +301,7 @@ func (x *experiment) install(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	// a handler that is killed disables it
+	// flow control: a killed handler disables the portal table entry
 	pt, err := x.ni.Objects().PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0)
 	if err != nil {
 		return err
@@ -313,14 +315,15 @@ func (x *experiment) install(p *runtime.Proc) error {
 	return err
 }
 
-// prepared is memory of a process that has its content from the beginning.
+// prepared allocates memory of a process with the given content.
 func prepared(p *runtime.Proc, content []byte) runtime.View {
 	v := p.Alloc(len(content))
 	copy(v.Raw(), content)
 	return v
 }
 
-// initialState is the state with the handles of the counters that it names.
+// initialState returns the state with the handles of the counters that it
+// names.
 func (x *experiment) initialState() (state []byte, err error) {
 	if x.State.Bytes != nil {
 		state = append([]byte(nil), x.State.Bytes...)
@@ -343,8 +346,8 @@ func (x *experiment) initialState() (state []byte, err error) {
 	return state, nil
 }
 
-// peer is the program of every other node: it offers memory to the handlers'
-// operations and sends the node's messages.
+// peer is the program of every other node. It offers memory to the operations
+// of handlers and sends the messages of its node.
 func (x *experiment) peer(p *runtime.Proc) error {
 	ni := p.NI()
 	memory := p.Alloc(peerMemory)

@@ -22,7 +22,7 @@ import (
 //go:generate go run ../../../internal/build/cmd -o testdata/fpspin.wasm testdata/fpspin
 //go:generate go run ../../../internal/build/cmd -o testdata/clibrary.wasm testdata/clibrary
 
-// module is a run of a committed module.
+// module returns the configuration of a run of a committed module.
 func module(t *testing.T, name string, overrides ...string) *Config {
 	t.Helper()
 	m, err := handlers.Open("testdata/" + name + ".wasm")
@@ -39,7 +39,7 @@ func words(v ...uint32) (b []byte) {
 	return b
 }
 
-// returns lists what the handlers of a kind have returned.
+// returns lists the return codes of the handlers of a kind.
 func returns(r *Report, kind string) (codes []hpu.Code) {
 	for _, h := range r.Handlers {
 		if h.Kind == kind {
@@ -61,8 +61,8 @@ func logs(r *Report) (lines []string) {
 	return lines
 }
 
-// The return codes of the paper's toolchain have other numbers than those of
-// docs/abi.md: its portals.h against ours, by name.
+// The return codes of the paper's toolchain have other numbers than in
+// docs/abi.md. The test compares its portals.h with ours, by name.
 func TestP4spinCodes(t *testing.T) {
 	const fail = hpu.Fail
 	for _, c := range []struct {
@@ -92,7 +92,8 @@ func TestP4spinCodes(t *testing.T) {
 	}
 }
 
-// What handlers of the paper's toolchain ask of the device is what it gets, in its own numbers.
+// Handlers of the paper's toolchain get the operations that they ask for, in
+// their own numbers.
 func TestP4spinActions(t *testing.T) {
 	act := func(act uint32) *Report {
 		cfg := module(t, "p4spin")
@@ -138,15 +139,16 @@ func TestP4spinActions(t *testing.T) {
 	}, sent(5))
 	require.Equal(t, []string{"PUT 4 B, bits 0x18, offset 0, data 7"}, sent(6), "an answer of a completion handler, from NULL")
 
-	// NULL stands for no more memory than it has: what lies behind is the handler's own.
+	// NULL stands for memory of limited size. The memory beyond it is the
+	// handler's own, and an access there fails.
 	for _, number := range []uint32{7, 8} {
 		require.ErrorContains(t, act(number).Err(), "out of bounds memory access: local: 65 bytes at 0xffffffff")
 	}
 	require.ErrorContains(t, act(10).Err(), "out of bounds memory access: local: 9 bytes at 0xffffffff", "more than the packet has")
 }
 
-// Handlers let each other run where they suspend, as in the heap, of which the
-// port knows nothing. Each of them still returns its own code.
+// Handlers that suspend let others run, for example in the heap. The port does
+// not notice. Each of them still returns its own code.
 func TestP4spinHandlersTakeTurns(t *testing.T) {
 	cfg := module(t, "p4spin", "fabric.mtu=64")
 	cfg.State.Bytes = append(words(2, 0, 0, 9), make([]byte, 48)...)
@@ -164,7 +166,8 @@ func TestP4spinHandlersTakeTurns(t *testing.T) {
 	require.ElementsMatch(t, want, returns(r, Kinds[1]))
 }
 
-// ipv4 is a packet as PsPIN's handlers see it: the first byte is not as on the wire.
+// ipv4 returns a packet as PsPIN's handlers see it. The first byte differs from
+// the wire.
 func ipv4(data ...uint32) []byte {
 	b := []byte{5<<4 | 4, 0}
 	b = binary.LittleEndian.AppendUint16(b, uint16(28+4*len(data)))
@@ -175,8 +178,9 @@ func ipv4(data ...uint32) []byte {
 	return append(b, words(data...)...)
 }
 
-// A message of eight packets on as many HPUs of two clusters: atomics, locks,
-// commands, and the packets that header and tail handler see.
+// A message of eight packets runs on eight HPUs of two clusters. The test
+// covers atomics, locks, commands, and the packets that header and tail handler
+// see.
 func TestPsPIN(t *testing.T) {
 	for _, clusters := range []string{"1", "2", "4"} {
 		testPsPIN(t, module(t, "pspin", "fabric.mtu=128", "hpu.cores=32", "hpu.clusters="+clusters))
@@ -219,7 +223,7 @@ func testPsPIN(t *testing.T, cfg *Config) {
 	}, puts)
 }
 
-// A handler whose access failed, and that does not look, has failed.
+// A handler fails if one of its accesses failed and it does not check that.
 func TestPsPINFailures(t *testing.T) {
 	cfg := module(t, "pspin", "fabric.mtu=128")
 	cfg.Host = make([]byte, 4)
@@ -228,7 +232,7 @@ func TestPsPINFailures(t *testing.T) {
 	require.Equal(t, []hpu.Code{hpu.Fail}, returns(mustRun(t, cfg), "payload"))
 }
 
-// slmpPacket is a packet of FPsPIN's message protocol, as on the wire.
+// slmpPacket returns a packet of FPsPIN's message protocol, as on the wire.
 func slmpPacket(flags uint16, at uint32, data []byte) []byte {
 	be := binary.BigEndian
 	b := append(bytes.Repeat([]byte{2}, 6), bytes.Repeat([]byte{1}, 6)...)
@@ -257,7 +261,7 @@ func TestFPsPIN(t *testing.T) {
 	}
 	require.Len(t, message, 3*mtu)
 	cfg.Messages = []Message{{Source: 1, Data: message}}
-	// The tail handler waits for the host's answer, of its first request to HPU
+	// The tail handler waits for the host's answer to its first request to HPU
 	// 0: number 1, its length in bytes 1 to 4.
 	require.NoError(t, cfg.SetState(fmt.Sprintf("host_data.flag[0]=%d", 1|uint64(len(content))<<8)))
 	r := mustRun(t, cfg)
@@ -274,7 +278,7 @@ func TestFPsPIN(t *testing.T) {
 	}
 }
 
-// Arithmetic of 128 bits against package big.
+// The test compares arithmetic of 128 bits with package big.
 func TestWideArithmetic(t *testing.T) {
 	const results = 8 * 16
 	random := rand.New(rand.NewPCG(3, 4))
@@ -330,7 +334,7 @@ func signed(v *big.Int) *big.Int {
 
 func modulo(v *big.Int) *big.Int { return v.Mod(v, new(big.Int).Lsh(big.NewInt(1), 128)) }
 
-// printf against package fmt, whose verbs mean the same.
+// The test compares printf with package fmt, whose verbs mean the same.
 func TestPrintf(t *testing.T) {
 	for _, v := range []int64{0, 1, -1, 42, -99999, 1<<31 - 1, -1 << 31, 1<<63 - 1, -1 << 63, 0x123456789abcdef} {
 		cfg := module(t, "clibrary")
@@ -349,8 +353,8 @@ func TestPrintf(t *testing.T) {
 	}
 }
 
-// Whatever is allocated and freed in whatever order, blocks do not overlap and
-// at the end the heap is whole.
+// After any order of allocations and frees, blocks do not overlap. At the end
+// the heap is whole.
 func TestHeap(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	cfg := module(t, "clibrary", "hpu.max_cycles=10000000")
@@ -372,9 +376,9 @@ func TestBytes(t *testing.T) {
 	require.NoError(t, mustRun(t, cfg).Err())
 }
 
-// An entry that shows whole packets shows what it takes of the first to the
-// header handler and what it takes of the last to the completion handler, user
-// header included; a last packet that found no room is not seen.
+// An entry with whole packets shows the header handler the part of the first
+// packet that it takes, and the completion handler the part of the last packet,
+// user header included. A last packet that found no room is not shown.
 func TestWholePackets(t *testing.T) {
 	const mtu = 128
 	data := make([]byte, 5*mtu)
@@ -413,7 +417,7 @@ func TestWholePackets(t *testing.T) {
 	}
 }
 
-// An atomic that does not exist, or on no word, ends the handler.
+// An unknown atomic, or one that is not on a word, ends the handler.
 func TestAtomicsRefused(t *testing.T) {
 	for _, c := range []struct {
 		operation, at uint32
@@ -434,8 +438,8 @@ func TestAtomicsRefused(t *testing.T) {
 	}
 }
 
-// A device may be any node: a handler that answers node 0 reaches it, and who
-// sends is never the device.
+// A device may be any node. A handler that answers node 0 reaches it, and the
+// sender is never the device.
 func TestDeviceNode(t *testing.T) {
 	run := func(node int, m Message) (*Report, error) {
 		cfg := module(t, "p4spin")

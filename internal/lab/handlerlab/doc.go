@@ -1,17 +1,16 @@
-// Package handlerlab runs one handler module on one simulated device and tells
-// everything it did.
+// Package handlerlab runs one handler module on one simulated device and
+// reports everything it did.
 //
-// The device is not a mock: a run is a cluster of package runtime, in which
-// other nodes send the messages over the network of the profile to node 0,
-// where they meet a match entry with the handlers. Times are those of the
-// simulator.
+// The device is not a mock. A run is a cluster of package runtime: other nodes
+// send the messages over the network of the profile to node 0. There they match
+// an entry with the handlers. Times are simulated times.
 //
-//	packets.go   what is sent, read from text
+//	packets.go   the messages to send, read from text
 //	state.go     the state of the handlers: typed values or bytes
 //	cluster.go   the nodes and their host programs
-//	record.go    what the device tells of its handlers
-//	report.go    what a run gives: for programs
+//	record.go    records the steps of the handlers
+//	report.go    the results of a run, for programs
 //	text.go      the same for people
-//	expect.go    a report held against a file
-//	inspect.go   what a device thinks of a module, without running it
+//	expect.go    compares a report with a file
+//	inspect.go   checks a module for a device, without running it
 package handlerlab

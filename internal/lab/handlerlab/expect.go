@@ -8,9 +8,9 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// Compare holds the plain text of a report against what a file expects. The
-// error names the file and the first line that differs. Blanks at the ends of
-// lines, and carriage returns, do not count.
+// Compare compares the plain text of a report with the expected text of a file.
+// The error names the file and the first line that differs. Blanks at the ends
+// of lines, and carriage returns, do not count.
 func Compare(name string, want, got []byte) error {
 	w, g := textLines(want), textLines(got)
 	for i := range max(len(w), len(g)) {
@@ -26,7 +26,8 @@ func Compare(name string, want, got []byte) error {
 	return nil
 }
 
-// textLines are the lines of a text without what people do not see.
+// textLines splits a text into lines and drops characters that people do not
+// see.
 func textLines(b []byte) []string {
 	var lines []string
 	for line := range bytes.Lines(b) {
@@ -38,7 +39,8 @@ func textLines(b []byte) []string {
 	return lines
 }
 
-// CompareFile holds a report, written as text says, against a file.
+// CompareFile writes a report with the options of text and compares it with a
+// file.
 func CompareFile(name string, r *Report, text Text) error {
 	want, err := file.Read(name, file.MaxData)
 	if err != nil {

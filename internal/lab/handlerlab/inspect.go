@@ -16,28 +16,29 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Inspection is what a device knows of a module before it runs. Its JSON form
-// is what "spinsim handler inspect --format json" prints.
+// Inspection is the result of checking a module without running it. Its JSON
+// form is the output of "spinsim handler inspect --format json".
 type Inspection struct {
 	Module   string         `json:"module"`
 	Bytes    int            `json:"bytes"`
 	Profile  string         `json:"profile"`
 	Accepted bool           `json:"accepted"`
-	Library  string         `json:"library,omitempty"` // the name by which the profile assigns pools
+	Library  string         `json:"library,omitempty"` // the profile assigns pools by this name
 	Manifest *Said          `json:"manifest,omitempty"`
-	Reasons  []Reason       `json:"reasons,omitempty"`  // for which the device rejects it
-	Limits   []LimitUse     `json:"limits,omitempty"`   // sizes and what the device allows
+	Reasons  []Reason       `json:"reasons,omitempty"`  // why the device rejects it
+	Limits   []LimitUse     `json:"limits,omitempty"`   // sizes, and the limits of the device
 	Exports  []ExportInfo   `json:"handlers,omitempty"` // exported handlers
 	Imports  []ImportUse    `json:"imports,omitempty"`
 	Memory   []MemoryRange  `json:"memory,omitempty"` // the memory map of a program
 	Code     []FunctionInfo `json:"functions,omitempty"`
 	Budget   Budget         `json:"budget"`
 	Stack    string         `json:"shadow_stack,omitempty"`
-	// where the handlers run, of kinds that the module may have
+	// the pools for the kinds of handlers that the module may have
 	Pools []PoolUse `json:"pools,omitempty"`
 }
 
-// PoolUse is the pool of processors that runs the handlers of a kind (pools, serve in the profile).
+// PoolUse is the pool of processors that runs the handlers of a kind (pools,
+// serve in the profile).
 type PoolUse struct {
 	Kind string `json:"handler"`
 	Pool string `json:"pool"`
@@ -46,7 +47,7 @@ type PoolUse struct {
 // Reason is why a device rejects a module.
 type Reason struct {
 	Function string `json:"function,omitempty"`
-	Offset   int    `json:"offset"` // in the file, -1: of no single place
+	Offset   int    `json:"offset"` // in the file; -1: no single place
 	Cause    string `json:"cause"`
 }
 
@@ -62,11 +63,10 @@ type LimitUse struct {
 type ExportInfo struct {
 	Name     string `json:"export"`
 	Function int    `json:"function"`
-	// header, payload or completion: the names that are taken without being
-	// asked for
+	// the name is header, payload or completion, which are chosen by default
 	Usual      bool  `json:"usual"`
 	MaySuspend bool  `json:"may_suspend"`
-	Stack      int64 `json:"stack_bytes"` // that its longest chain of calls needs
+	Stack      int64 `json:"stack_bytes"` // need of its longest chain of calls
 	// no function of a chain recurses or computes the size of its frame
 	Bounded bool `json:"stack_bounded"`
 }
@@ -97,15 +97,15 @@ type FunctionInfo struct {
 	Instructions int      `json:"instructions"`
 	Blocks       int      `json:"blocks"`
 	Loops        int      `json:"loops"`
-	Cost         Cycles   `json:"cost_cycles"` // of all blocks together, each once
+	Cost         Cycles   `json:"cost_cycles"` // all blocks, each counted once
 	Worst        Cycles   `json:"worst_block_cycles"`
 	WorstAt      int      `json:"worst_block_offset"`
 	MaySuspend   bool     `json:"may_suspend"`
 	Recursive    bool     `json:"recursive"`
 }
 
-// Cycles is a number of cycles, with fractions on cores that execute several
-// instructions in one; to the nearest hundredth.
+// Cycles is a number of cycles, rounded to hundredths. Cores that execute
+// several instructions in one cycle have fractions.
 type Cycles float64
 
 func cyclesOf(m *hpu.Module, parts int64) Cycles {
@@ -114,16 +114,16 @@ func cyclesOf(m *hpu.Module, parts int64) Cycles {
 
 func (c Cycles) String() string { return strconv.FormatFloat(float64(c), 'f', -1, 64) }
 
-// Budget is what a handler may spend before it is killed.
+// Budget is the limit at which a handler is killed.
 type Budget struct {
 	Cycles  int64       `json:"cycles"`
 	PerByte int64       `json:"cycles_per_byte"`
 	Period  Nanoseconds `json:"cycles_1000_ns"` // time of 1000 cycles
 }
 
-// Inspect looks at a module as a device of the profile would. A module that is
-// rejected is no error: the reasons are in the result. HPUMemory is the size
-// for the memory map, bytes.
+// Inspect checks a module for a device of the profile. A rejected module is no
+// error: the reasons are in the result. HPUMemory is the size for the memory
+// map, in bytes.
 func Inspect(m *handlers.Library, p *profile.Profile, hpuMemory int) *Inspection {
 	in := &Inspection{
 		Module: m.Name, Bytes: len(m.Wasm), Profile: p.Name,
@@ -200,7 +200,7 @@ func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int)
 	in.Limits = append(in.Limits, LimitUse{"shadow stack, bytes", "hpu.stack_bytes", worst, int64(p.HPU.StackBytes)})
 }
 
-// Err is nil if the device accepts the module.
+// Err returns nil if the device accepts the module.
 func (in *Inspection) Err() error {
 	if in.Accepted {
 		return nil
@@ -261,7 +261,7 @@ func (r *Reason) text() string {
 	return strings.TrimSuffix(place, ", ") + ": " + r.Cause
 }
 
-// tables writes what is known of a module that could be read.
+// tables writes the tables of a module that could be read.
 func (in *Inspection) tables(t io.Writer, row func(...any)) {
 	if len(in.Limits) == 0 {
 		return
@@ -314,8 +314,8 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 		in.Budget.Cycles, in.Budget.PerByte, in.Budget.Period.text(-1))
 }
 
-// has reports whether a module may have handlers of a kind: it says so, or says
-// nothing of an export.
+// has reports whether a module may have handlers of a kind. It is true as well
+// if the module does not give the kind of an export.
 func has(m *hpu.Module, kind manifest.Kind) bool {
 	said := m.Manifest()
 	return said == nil || len(said.Handlers) == 0 || slices.ContainsFunc(said.Handlers, func(h manifest.Handler) bool { return h.Kind == kind || h.Kind == "" })

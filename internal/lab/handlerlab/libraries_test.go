@@ -1,3 +1,3 @@
 package handlerlab
 
-import _ "github.com/spinsim/spinsim/internal/libraries" // whose handlers tests load by name
+import _ "github.com/spinsim/spinsim/internal/libraries" // tests load its handlers by name

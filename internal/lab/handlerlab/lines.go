@@ -15,14 +15,14 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// Lines says where handlers spent their cycles: by instruction and by the calls that led there.
+// Lines counts the cycles of handlers by instruction and by chain of calls.
 type Lines struct {
 	module  *hpu.Module
 	roots   map[string]*caller // by kind of handler
 	running map[int]*spending
 	blocks  map[blockKey]int64  // how often each was executed
-	charges map[chargeKey]int64 // besides blocks, parts of a cycle
-	calls   int                 // numbers of callers
+	charges map[chargeKey]int64 // cost beyond the blocks, in parts of a cycle
+	calls   int                 // callers numbered so far
 }
 
 // caller is a chain of calls.
@@ -44,10 +44,10 @@ type chargeKey struct {
 	offset int
 }
 
-// spending is a handler that runs.
+// spending is a running handler.
 type spending struct {
 	at   *caller
-	last int   // instruction that was told of last
+	last int   // the instruction last reported
 	told int64 // parts of a cycle
 }
 
@@ -61,7 +61,7 @@ func (l *Lines) newCaller(c caller) *caller {
 	return &c
 }
 
-// step takes part in runtime.Config.Watch.
+// step is called through runtime.Config.Watch.
 func (l *Lines) step(s *nic.HandlerStep) {
 	switch s.What {
 	case nic.StepBegan:
@@ -71,8 +71,8 @@ func (l *Lines) step(s *nic.HandlerStep) {
 			l.roots[s.Handler] = root
 		}
 		l.running[s.Context] = &spending{at: root}
-	// what was charged and not executed, or makes a fraction of a cycle a whole
-	// one
+	// the cost beyond the executed instructions, or the rest that makes a
+	// fraction of a cycle whole
 	case nic.StepEnded:
 		if r := l.running[s.Context]; r != nil {
 			rest, offset := s.Cycles*l.module.CycleParts()-r.told, r.last
@@ -103,7 +103,7 @@ func (l *Lines) charge(c *hpu.Context, offset int, cost int64) {
 		return
 	}
 	at := r.at
-	if offset < 0 && at.parent != nil { // an import that was called through the table
+	if offset < 0 && at.parent != nil { // an import called through the table
 		at, offset = at.parent, at.offset
 	}
 	l.charges[chargeKey{at, offset}] += cost
@@ -129,7 +129,7 @@ func (l *Lines) leave(c *hpu.Context) {
 	}
 }
 
-// spent is what an instruction took.
+// spent is the cost of an instruction.
 type spent struct {
 	at           *caller
 	offset       int
@@ -162,7 +162,7 @@ func (l *Lines) spent() []*spent {
 	})
 }
 
-// Cycles are those of all handlers together.
+// Cycles returns the cycles of all handlers together.
 func (l *Lines) Cycles() int64 {
 	parts := int64(0)
 	for _, s := range l.spent() {
@@ -171,8 +171,8 @@ func (l *Lines) Cycles() int64 {
 	return parts / l.module.CycleParts()
 }
 
-// Profile is what pprof reads: samples of cycles and instructions with the
-// calls that led there, labelled with the kind of handler.
+// Profile returns a profile for pprof. Samples are cycles and instructions with
+// their chain of calls, labelled with the kind of handler.
 func (l *Lines) Profile(comments ...string) *profile.Profile {
 	count := func(what string) *profile.ValueType { return &profile.ValueType{Type: what, Unit: "count"} }
 	p := &profile.Profile{
@@ -181,7 +181,7 @@ func (l *Lines) Profile(comments ...string) *profile.Profile {
 		Mapping: []*profile.Mapping{{ID: 1, Limit: 1 << 32, File: l.module.Name(), HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}},
 	}
 	b := &pprofBuilder{lines: l, p: p, locations: map[int]*profile.Location{}, functions: map[[2]string]*profile.Function{}}
-	sum, given := int64(0), int64(0) // parts and cycles so far: fractions are not lost
+	sum, given := int64(0), int64(0) // parts and cycles so far, so that fractions are not lost
 	for _, s := range l.spent() {
 		sum += s.parts
 		cycles := sum/l.module.CycleParts() - given
@@ -233,7 +233,7 @@ func (b *pprofBuilder) line(function, file string, line int) profile.Line {
 	return profile.Line{Function: f, Line: int64(line)}
 }
 
-// topLines is how many lines Write lists.
+// topLines is the number of lines that Write lists.
 const topLines = 20
 
 // placeRow is a line of source, or a function without lines.
@@ -242,8 +242,8 @@ type placeRow struct {
 	parts, instructions int64
 }
 
-// wholeCycles are the cycles of rows, whose sum is that of all parts: rounded
-// down, and one more for those of which most was left, until it is.
+// wholeCycles rounds the cycles of rows to whole numbers. It rounds down, then
+// adds one to the rows with the largest remainders until the sum is right.
 func wholeCycles(rows []*placeRow, parts int64) []int64 {
 	cycles, order, sum, given := make([]int64, len(rows)), make([]int, len(rows)), int64(0), int64(0)
 	for i, r := range rows {
@@ -257,7 +257,7 @@ func wholeCycles(rows []*placeRow, parts int64) []int64 {
 	return cycles
 }
 
-// Write writes the lines that took most cycles.
+// Write writes the lines with the most cycles.
 func (l *Lines) Write(w io.Writer) error {
 	byPlace := make(map[string]*placeRow)
 	total := int64(0)

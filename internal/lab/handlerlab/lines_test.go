@@ -21,9 +21,9 @@ func lines(t *testing.T, cfg *Config) *Report {
 	return mustRun(t, cfg)
 }
 
-// TestLinesAddUp counts cycles by line, also of a handler that is killed, and
-// on cores that execute several instructions in a cycle: the sum is what the
-// handlers were charged, and the profile has as many.
+// TestLinesAddUp counts cycles by line. It includes a handler that is killed
+// and cores that execute several instructions in a cycle. The sum is the cost
+// charged to the handlers, and the profile has the same sum.
 func TestLinesAddUp(t *testing.T) {
 	for _, x := range []struct {
 		name, state string
@@ -59,20 +59,20 @@ func TestLinesAddUp(t *testing.T) {
 		}
 		require.Equal(t, r.Cycles, total, "the lines add up: %s", &shown)
 
-		cfg.Lines = false // looking on changes nothing
+		cfg.Lines = false // observing changes nothing
 		require.Equal(t, mustRun(t, cfg).Handlers, r.Handlers)
 	}
 }
 
-// TestWholeCycles rounds so that what is left of lines is in the sum.
+// TestWholeCycles checks that rounding keeps the sum.
 func TestWholeCycles(t *testing.T) {
 	rows := []*placeRow{{parts: 24}, {parts: 7}, {parts: 6}, {parts: 5}, {}}
 	require.Equal(t, []int64{2, 1, 1, 0, 0}, wholeCycles(rows, 10), "42 tenths; one by one they were 2, 1, 1 and 1")
 	require.Empty(t, wholeCycles(nil, 10))
 }
 
-// TestPprofReads lets go tool pprof show a profile: lines with the calls that
-// led there, and functions of a module without debugging information.
+// TestPprofReads shows a profile with go tool pprof: lines with their chain of
+// calls, and functions of a module without debugging information.
 func TestPprofReads(t *testing.T) {
 	show := func(p *profile.Profile, args ...string) string {
 		name := filepath.Join(t.TempDir(), "p.pb.gz")

@@ -9,22 +9,22 @@ import (
 
 const (
 	dumpBytes = 16 // in a line
-	dumpLines = 16 // lines of a difference that people are shown
+	dumpLines = 16 // most lines of a difference shown to people
 )
 
-// state writes the HPU memory: its fields, or what has changed.
+// state writes the fields of the HPU memory, or its changes.
 func (p *printer) state() {
 	if p.format == nil {
 		p.memory("HPU memory", &p.State)
 		return
 	}
 	p.line("state")
-	wide := 3 // the name of a field, its number at least
+	wide := 3 // at least the number of a field
 	for i := range p.Fields {
 		wide = max(wide, len(p.Fields[i].Name))
 	}
 	if !p.format.list {
-		wide = -wide // names stand at the left
+		wide = -wide // align names left
 	}
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -51,7 +51,7 @@ func (p *printer) state() {
 	}
 }
 
-// memory writes what has changed in a range of memory.
+// memory writes the changes in a range of memory.
 func (p *printer) memory(title string, m *MemoryReport) { p.memoryFrom(title, m, 0) }
 
 func (p *printer) memoryFrom(title string, m *MemoryReport, base int) {
@@ -72,7 +72,7 @@ func (p *printer) memoryFrom(title string, m *MemoryReport, base int) {
 	p.line("")
 }
 
-// span is where memory has changed: from the first byte to behind the last.
+// span returns the range that has changed. The end is exclusive.
 func span(m *MemoryReport) (from, to int) {
 	for m.Before[from] == m.After[from] {
 		from++
@@ -82,7 +82,7 @@ func span(m *MemoryReport) (from, to int) {
 	return from, to
 }
 
-// difference writes the lines that have changed, a run of equal ones as *.
+// difference writes the lines that have changed. A run of equal lines is "*".
 func (p *printer) difference(m *MemoryReport, base, from, to int, wasZero bool) {
 	var last []byte
 	shown, hidden, repeats := 0, 0, false
@@ -119,7 +119,7 @@ func (p *printer) difference(m *MemoryReport, base, from, to int, wasZero bool) 
 	}
 }
 
-// dump writes bytes in hexadecimal and as characters.
+// dump formats bytes in hexadecimal and as characters.
 func dump(b []byte) string {
 	var digits, letters strings.Builder
 	for i := range dumpBytes {

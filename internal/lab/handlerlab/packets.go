@@ -11,24 +11,24 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Message is a put to the device. It travels in one packet, or in several if it
-// is longer than the MTU.
+// Message is a put to the device. A message longer than the MTU is several
+// packets.
 type Message struct {
-	Line int    // of the file it was read from, 0: none
+	Line int    // in its file; 0: none
 	Data []byte // user header included
-	// node that sends it, 0 to MaxNode, not the device's; AnySource: the first
-	// of the others
+	// the sending node, 0 to MaxNode, but not the device; AnySource: the first
+	// of the other nodes
 	Source    int
 	Offset    uint64   // in the entry, bytes
 	MatchBits uint64   // the entry accepts all
 	HdrData   uint64   // 64 bits that travel with the header
-	At        sim.Time // when its sender posts it, if it is not busy with an earlier one
+	At        sim.Time // when the sender posts it, unless it is busy with an earlier one
 }
 
-// Bounds of what can be sent.
+// Limits of the messages.
 const (
-	AnySource  = -1      // of a message that does not say who sends it
-	MaxNode    = 63      // nodes that send, or that handlers may send to
+	AnySource  = -1      // the message gives no sender
+	MaxNode    = 63      // highest node that sends or receives
 	maxMessage = 1 << 26 // bytes
 	maxTotal   = 1 << 28 // bytes of all messages
 	maxCount   = 1 << 16 // messages
@@ -42,7 +42,7 @@ Fields, all optional: source (node; the first that is not the device), offset (i
 ab*60 repeats the bytes; "text" in quotes stands for its bytes; a line without bytes is a message without payload, if it has
 a field. A line that begins with + goes on with the message before. # begins a comment. A message longer than the MTU travels in several packets.`
 
-// ParsePackets reads messages from text. Name is for errors, which give the line.
+// ParsePackets reads messages from text. Errors give name and line.
 func ParsePackets(name string, text []byte) ([]Message, error) {
 	var messages []Message
 	total := 0
@@ -85,7 +85,7 @@ func ParsePackets(name string, text []byte) ([]Message, error) {
 	return messages, nil
 }
 
-// bounded says why there are too many messages.
+// bounded returns an error if there are too many messages or bytes.
 func bounded(messages, bytes int) error {
 	if messages > maxCount || bytes > maxTotal {
 		return fmt.Errorf("more than %d messages or %d bytes in all", maxCount, maxTotal)
@@ -93,7 +93,8 @@ func bounded(messages, bytes int) error {
 	return nil
 }
 
-// CheckMessages reports messages that are too many or too long.
+// CheckMessages returns an error if there are too many messages or too many
+// bytes.
 func CheckMessages(messages []Message) error {
 	total := 0
 	for i := range messages {
@@ -108,7 +109,7 @@ func CheckMessages(messages []Message) error {
 	return bounded(len(messages), total)
 }
 
-// split cuts a line at blanks outside quotes and drops the comment.
+// split splits a line at blanks outside quotes and drops the comment.
 func split(line string) (tokens []string, err error) {
 	for {
 		line = strings.TrimLeft(line, " \t")
@@ -131,7 +132,7 @@ func split(line string) (tokens []string, err error) {
 	}
 }
 
-// fields takes the leading tokens of the form name=value.
+// fields reads the leading tokens of the form name=value.
 func (m *Message) fields(tokens []string) (rest []string, err error) {
 	for i, t := range tokens {
 		name, value, is := strings.Cut(t, "=")
@@ -190,7 +191,7 @@ func (m *Message) append(tokens []string) error {
 	return nil
 }
 
-// decode reads one token of bytes and how often it stands for them.
+// decode reads one token: bytes, and how often they repeat.
 func decode(t string) (b []byte, times int, err error) {
 	if strings.HasPrefix(t, `"`) {
 		text, err := strconv.Unquote(t)
@@ -211,7 +212,8 @@ func decode(t string) (b []byte, times int, err error) {
 	return b, times, nil
 }
 
-// ParseHex reads the bytes of one message: hexadecimal digits, blanks, repetitions and quoted text.
+// ParseHex reads the bytes of one message: hexadecimal digits, blanks,
+// repetitions and quoted text.
 func ParseHex(text string) ([]byte, error) {
 	tokens, err := split(text)
 	if err != nil {

@@ -29,7 +29,7 @@ at=0
 	}, got)
 }
 
-// Each line of a packets file that is wrong is named, with what was expected.
+// An error names the wrong line of a packets file and the expected form.
 func TestParsePacketsErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "p.txt: no message",
@@ -115,7 +115,8 @@ func TestParseState(t *testing.T) {
 	}
 }
 
-// By name, what is not given is what the module says, and arithmetic sees the device.
+// With names, missing values come from the manifest, and arithmetic sees the
+// device.
 func TestParseNamedState(t *testing.T) {
 	f := FormatOf(handlers.Must("bcast").Manifest().States[0])
 	d := &manifest.Device{MTU: 2048, Rank: 3, Ranks: 8}
@@ -144,7 +145,7 @@ func TestParseNamedState(t *testing.T) {
 	require.ErrorContains(t, err, "the module does not name the fields of its state")
 }
 
-// What the table of a state shows is what one would give to get the state.
+// The table of a state shows the text that produces the state.
 func TestStateRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom(manifest.Types()).Draw(t, "type")

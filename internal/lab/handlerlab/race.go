@@ -8,28 +8,28 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// RaceReport is a pair of places in the code that read and write the same
-// memory in handlers that nothing orders.
+// RaceReport is a race: two places in the code access the same memory, at least
+// one writes it, and nothing orders the two handlers.
 type RaceReport struct {
-	Where  string     `json:"where"` // the first such bytes: a field of the state, or an address
+	Where  string     `json:"where"` // the first such byte: a field of the state, or an address
 	First  RaceAccess `json:"first"`
 	Second RaceAccess `json:"second"`
-	Times  int        `json:"times"` // how often the second access met the first
+	Times  int        `json:"times"` // how often it happened
 }
 
 // RaceAccess is one side of a race.
 type RaceAccess struct {
 	Write bool `json:"write"`
-	// file, line and function, or function and offset; of what the device does,
-	// the import
+	// file, line and function, or function and offset; the import, if the
+	// device makes the access
 	At      string `json:"at"`
 	Handler string `json:"handler"`
-	Message int    `json:"message"` // 0: one that a handler sent to its own process
+	Message int    `json:"message"` // 0: a message that a handler sent to its own process
 	ID      uint64 `json:"msg_id"`
 	Packet  int    `json:"packet"`
 }
 
-// String is a side of a race in words.
+// String describes a side of a race.
 func (a *RaceAccess) String() string {
 	verb := "read"
 	if a.Write {
@@ -45,7 +45,7 @@ func (a *RaceAccess) String() string {
 	return fmt.Sprintf("%s at %s by the %s handler of %s", verb, a.At, a.Handler, of)
 }
 
-// String is a race in words.
+// String describes a race.
 func (r *RaceReport) String() string {
 	s := fmt.Sprintf("race on %s: %v, and %v, in no order", r.Where, &r.First, &r.Second)
 	if r.Times > 1 {
@@ -54,13 +54,14 @@ func (r *RaceReport) String() string {
 	return s
 }
 
-// maxRaces is how many pairs of places a report lists.
+// maxRaces is the most pairs of places that a report lists.
 const maxRaces = 100
 
-// clock is a vector clock: how much of each handler, by its number, has happened before.
+// clock is a vector clock. For each handler, by number, it holds how much has
+// happened before.
 type clock []uint32
 
-// join adds what has happened before o.
+// join adds the history of o.
 func (c clock) join(o clock) clock {
 	if len(o) > len(c) {
 		c = append(c, make(clock, len(o)-len(c))...)
@@ -71,36 +72,38 @@ func (c clock) join(o clock) clock {
 	return c
 }
 
-// epoch is an access: at time of the clock of its handler, by the instruction at offset.
+// epoch is an access by the instruction at offset, at a time of the clock of
+// its handler.
 type epoch struct {
 	handler, time uint32
 	offset        int
 }
 
-// shadow is what is known of a byte: the last write and the reads since then that nothing orders.
+// shadow is the history of a byte: the last write, and the unordered reads
+// since then.
 type shadow struct {
 	write epoch
 	reads []epoch
 }
 
-// raceHandler is a handler that runs.
+// raceHandler is a running handler.
 type raceHandler struct {
 	number uint32
 	on     processor
 	seen   clock
-	sync   uint32  // address of the atomic that it waits for
-	lent   []*lent // what its message has, as far as it has asked
+	sync   uint32  // address of the atomic it waits for
+	lent   []*lent // resources of its message, as far as it has asked
 }
 
-// lent is a number or a piece of memory that messages have one after another
-// (flow_id, message_memory).
+// lent is a number or a piece of memory that messages use in turn (flow_id,
+// message_memory).
 type lent struct {
 	message uint64
-	before  clock // what has happened until messages before have given it back
-	now     clock // likewise, what the handlers of this message have done
+	before  clock // history at the time the earlier messages gave it back
+	now     clock // history of the handlers of this message
 }
 
-// racing is a handler as reports name it.
+// racing is the name of a handler in reports.
 type racing struct {
 	kind    string
 	message int
@@ -114,32 +117,38 @@ type processor struct {
 	number int
 }
 
-// races finds accesses to memory that handlers share which nothing orders, by
-// vector clocks as FastTrack does (Flanagan and Freund, PLDI 2009). What orders
-// handlers: a header handler comes before the payload handlers of its message,
-// these before the completion handler; a message that a handler sends to its
-// own process comes after what the handler did before; the memory or the number
-// of a message is lent to the next one when it has ended; atomics on the same
-// word of HPU memory, on any word of host memory and on the same counter.
-// Aligned plain loads and stores of a word that atomics have been used on are
-// how locks look at and leave it: they order, too, and are no race. Handlers on
-// the only processor of a pool are never at work at the same time, a pipeline
-// in hardware sees its state in order, and so do handlers on the same processor
-// if the module asks for its number.
+// races finds unordered accesses to memory that handlers share. It uses vector
+// clocks as FastTrack does (Flanagan and Freund, PLDI 2009). The following
+// orders handlers:
+//
+//   - A header handler comes before the payload handlers of its message. These
+//     come before the completion handler.
+//   - A message that a handler sends to its own process comes after the earlier
+//     work of that handler.
+//   - The memory or the number of a message goes to the next message when the
+//     first has ended.
+//   - Atomics order if they use the same word of HPU memory, any word of host
+//     memory, or the same counter.
+//   - Aligned plain loads and stores of a word used by atomics order too, and
+//     are no race. Locks read and release the word in this way.
+//   - Handlers on the only processor of a pool never run at the same time.
+//   - A pipeline in hardware sees its state in order.
+//   - Handlers on the same processor are in order if the module asks for the
+//     number of its processor.
 type races struct {
 	rec      *recorder
 	module   *hpu.Module
 	handlers []racing // by number, from 1
 	running  map[int]*raceHandler
-	// by msg_id: what has happened before the end of its handlers of each kind
+	// by msg_id: the history at the end of its handlers of each kind
 	messages map[uint64]*[3]clock
 	words    map[uint32]clock // words of HPU memory, by address/4
 	counters map[uint32]clock
 	host     clock
-	self     clock              // messages to the own process
+	self     clock              // messages to the same process
 	lent     map[[2]int64]*lent // by import and its result
 	cores    map[processor]clock
-	byHPU    bool // the module may keep data for each processor: it asks for its number
+	byHPU    bool // the module asks for the processor's number, so it may keep data per processor
 	bytes    map[uint32]*shadow
 	found    map[[4]int]*RaceReport
 	list     []*RaceReport
@@ -154,8 +163,9 @@ func newRaces(r *recorder) *races {
 	}
 }
 
-// serial orders a handler with what its processor has done before, when it
-// begins or goes on, and with what that does later, when it stops.
+// serial orders a handler with the other handlers of its processor. When it
+// begins or goes on, it comes after earlier work there. When it stops, later
+// work comes after it.
 func (d *races) serial(h *raceHandler, s *nic.HandlerStep, stops bool) {
 	n, k := d.rec.x.Profile.HPU.Cores, processor{s.Pool, s.HPU}
 	switch p, other := d.rec.x.Profile.Pools[s.Pool]; {
@@ -171,7 +181,7 @@ func (d *races) serial(h *raceHandler, s *nic.HandlerStep, stops bool) {
 	if !stops {
 		h.seen = h.seen.join(d.cores[k])
 		for _, o := range d.running { //lint:maporder the least upper bound of all
-			if o.on == k && o != h { // in a pipeline, it has done what it does before it ends
+			if o.on == k && o != h { // in a pipeline, its work is done before it ends
 				h.seen = h.seen.join(o.seen)
 				o.seen[o.number]++
 			}
@@ -182,7 +192,7 @@ func (d *races) serial(h *raceHandler, s *nic.HandlerStep, stops bool) {
 	h.seen[h.number]++
 }
 
-// step takes part in runtime.Config.Watch.
+// step is called through runtime.Config.Watch.
 func (d *races) step(s *nic.HandlerStep) {
 	switch s.What {
 	case nic.StepBegan:
@@ -223,8 +233,8 @@ func (d *races) step(s *nic.HandlerStep) {
 	}
 }
 
-// lend notes that a handler knows the number or the memory of its message: what
-// messages did that had it before has happened.
+// lend notes that a handler has the number or the memory of its message. The
+// messages that had it earlier come before.
 func (d *races) lend(h *raceHandler, s *nic.HandlerStep) {
 	key := [2]int64{int64(s.Op), s.Result}
 	l := d.lent[key]
@@ -261,7 +271,7 @@ func (d *races) began(s *nic.HandlerStep) {
 	d.running[s.Context] = h
 }
 
-// order notes what an action of a handler comes after, and what will come after it.
+// order notes what comes before an action of a handler, and what comes after.
 func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 	both := func(c *clock) {
 		h.seen = h.seen.join(*c)
@@ -291,12 +301,12 @@ func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 	}
 }
 
-// access takes part in hpu.Observer.
+// access is called by the hpu.Observer.
 func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
 	h := d.running[c.Index()]
 	l := c.Program().Layout()
 	if h == nil || addr >= l.Base || addr >= l.HPU+l.HPUBytes && addr < l.Base {
-		return // the stack, the record and the packet of a context
+		return // stack, record and packet of a context
 	}
 	if known, isSync := d.words[addr/4]; isSync && n <= 8 && addr%n == 0 {
 		h.seen = h.seen.join(known)
@@ -311,8 +321,8 @@ func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
 	d.touch(h, offset, addr, n, store)
 }
 
-// moved notes what an action reads or writes in memory that handlers share, for
-// the device: as of the call.
+// moved notes the shared memory that an action reads or writes. The device
+// makes these accesses, but they count at the time of the call.
 func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 	a := s.Action
 	addr, n, store := a.Local, uint64(a.Len), false
@@ -334,11 +344,11 @@ func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 	}
 }
 
-// touch notes an access to bytes of memory that handlers share, by the
-// instruction at offset or, negative, by an import.
+// touch notes an access to bytes of shared memory. The instruction is at
+// offset, or the offset is negative for an import.
 func (d *races) touch(h *raceHandler, offset int, addr, n uint32, store bool) {
 	now := epoch{h.number, h.seen[h.number], offset}
-	told := false // one race for an access
+	told := false // report one race per access
 	for at := addr; at < addr+n; at++ {
 		if _, isSync := d.words[at/4]; isSync && offset < 0 {
 			continue
@@ -357,7 +367,8 @@ func (d *races) touch(h *raceHandler, offset int, addr, n uint32, store bool) {
 	}
 }
 
-// before reports whether an access happened before what a handler has seen.
+// before reports whether an access is part of the history that a handler has
+// seen.
 func (e *epoch) before(seen clock) bool {
 	return e.handler == 0 || int(e.handler) < len(seen) && e.time <= seen[e.handler]
 }
@@ -367,7 +378,8 @@ type sided struct {
 	write bool
 }
 
-// conflict is an access that an access now conflicts with and that nothing orders.
+// conflict returns an earlier access that conflicts with a new one and is not
+// ordered with it.
 func (s *shadow) conflict(seen clock, store bool) (with sided, is bool) {
 	if !s.write.before(seen) {
 		return sided{s.write, true}, true
@@ -391,7 +403,7 @@ func (s *shadow) note(now epoch, seen clock, store bool) {
 	s.reads = append(s.reads, now)
 }
 
-// tell reports a race, each pair of places once.
+// tell reports a race, but each pair of places once.
 func (d *races) tell(addr uint32, a epoch, aWrites bool, b epoch, bWrites bool) {
 	key := [4]int{a.offset, b.offset, slices.Index(Kinds[:], d.handlers[a.handler].kind), slices.Index(Kinds[:], d.handlers[b.handler].kind)}
 	if b.offset < a.offset {
@@ -430,7 +442,7 @@ func (d *races) where(addr uint32) string {
 	return d.rec.where(addr)
 }
 
-// errors are the races in words.
+// errors describes the races.
 func (d *races) errors() (list []string) {
 	for _, r := range d.list {
 		list = append(list, r.String())
@@ -441,7 +453,8 @@ func (d *races) errors() (list []string) {
 	return list
 }
 
-// nameAt is the name of the number of the state that has a byte, "" if none has.
+// nameAt returns the name of the number of the state that contains a byte, ""
+// if there is none.
 func (f *Format) nameAt(at int64) string {
 	if f.list {
 		return ""

@@ -14,14 +14,14 @@ import (
 
 //go:generate go run ../../../internal/build/cmd -g -o testdata/races.wasm testdata/races
 
-// TestRaces finds what is not ordered, by name of both places, and nothing
-// else: not what atomics, locks, or the order of a message's handlers order.
+// TestRaces finds unordered accesses, with the names of both places. It finds
+// nothing that atomics, locks, or the order of a message's handlers order.
 func TestRaces(t *testing.T) {
 	const payloads = "by the payload handler of message 1, packet 0, and %s at races.c:%d (payload) by the payload handler of message 1, packet 1, in no order"
 	for _, x := range []struct {
 		n        int
 		messages int
-		want     []string // that the races begin with
+		want     []string // beginnings of the races
 	}{
 		{0, 1, []string{
 			"race on state.count: written at races.c:32 (payload) " + fmt.Sprintf(payloads, "read", 32),
@@ -61,14 +61,14 @@ func TestRaces(t *testing.T) {
 				require.Contains(t, got[i], want)
 			}
 			require.Equal(t, len(x.want) == 0, r.Err() == nil, "%v", r.Err())
-			var note []string // that it has looked, if there is no race to tell of
+			var note []string // the note that it has searched, if there is no race
 			if len(x.want) == 0 {
 				note = []string{fmt.Sprintf("no race found: looked at %d handlers", len(r.Handlers))}
 			}
 			require.Equal(t, note, r.Notes)
 
 			plain := *cfg
-			plain.Race = false // looking on changes nothing
+			plain.Race = false // observing changes nothing
 			other := mustRun(t, &plain)
 			require.Equal(t, other.Handlers, r.Handlers)
 			require.Equal(t, other.End, r.End)
@@ -76,8 +76,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestLibrariesHaveNoRaces runs the handlers of all built-in libraries on the
-// device that they are made for, with messages of many packets, at once.
+// TestLibrariesHaveNoRaces runs the handlers of all built-in libraries on their
+// intended device, with messages of many packets at the same time.
 func TestLibrariesHaveNoRaces(t *testing.T) {
 	device := map[string]string{"mailbox": "exanest-qfdb", "rdma": "exanest-qfdb", "part": "exanest-qfdb", "allreduce": "exanest-qfdb", "rnr": "ib-npf", "backupring": "eth-npf"}
 	for _, library := range handlers.Names() {
@@ -110,8 +110,9 @@ func TestLibrariesHaveNoRaces(t *testing.T) {
 	}
 }
 
-// TestExampleHasNoRaces is the example of memories of clusters and messages,
-// many of which are handled at once and get the memory of those before them.
+// TestExampleHasNoRaces runs the example of memories of clusters and messages.
+// Many messages are handled at the same time and reuse the memory of earlier
+// ones.
 func TestExampleHasNoRaces(t *testing.T) {
 	lib, err := handlers.Open("../../../examples/histogram/histogram.wasm")
 	require.NoError(t, err)
@@ -125,8 +126,9 @@ func TestExampleHasNoRaces(t *testing.T) {
 	require.NoError(t, mustRun(t, cfg).Err())
 }
 
-// sets are handlers of a library that serve a message together: each of a kind
-// once, with the first of the others.
+// sets lists the sets of a library's handlers that serve a message together.
+// Each handler of a kind occurs once, with the first handlers of the other
+// kinds.
 func sets(t *testing.T, l *handlers.Library, p *profile.Profile) (list []handlers.Exports) {
 	t.Helper()
 	cfg := &Config{Module: l, Profile: p}

@@ -17,15 +17,15 @@ type recorder struct {
 	handlers []*HandlerReport
 	starts   []sim.Time // of the handlers
 	events   []EventReport
-	refused  map[int]string // messages that the device did not take, with the reason
+	refused  map[int]string // messages that the device refused, with the reason
 	sent     map[uint32]int // messages so far, by sender
 	last     int            // number of the message that arrived last
 	messages map[uint64]int // their numbers by msg_id
 	dma      int            // operations of handlers so far
 	logged   int            // bytes that handlers have logged
-	unlogged int            // lines of them that are not kept
+	unlogged int            // log lines that were dropped
 	before   []byte         // HPU memory
-	end      sim.Time       // of what was told last
+	end      sim.Time       // time of the last report
 	actions  int            // listed
 	cycles   int64          // of all handlers
 	left     Omitted
@@ -64,9 +64,9 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	}
 }
 
-// numberOf is the number, from 1, of the message that arrives next from a node,
-// 0 if it is none of those that were asked for: a handler has sent it to its
-// own process.
+// numberOf returns the number, from 1, of the next message that arrives from a
+// node. It is 0 for a message that a handler sent to its own process, because
+// that message is not part of the configuration.
 func (r *recorder) numberOf(source uint32) int {
 	r.sent[source]++
 	left := r.sent[source]
@@ -158,7 +158,7 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 	}
 }
 
-// omit counts what happens to a handler that is not listed.
+// omit counts a step of a handler that is not listed.
 func (r *recorder) omit(s *nic.HandlerStep) {
 	switch s.What {
 	case nic.StepBegan:
@@ -168,12 +168,12 @@ func (r *recorder) omit(s *nic.HandlerStep) {
 	}
 }
 
-// since is the time of a step from the beginning of its handler.
+// since returns the time between the beginning of the handler and a step.
 func (r *recorder) since(s *nic.HandlerStep) Nanoseconds {
 	return Nanoseconds(s.At - r.starts[s.Number-1])
 }
 
-// poolOf is the pool of a step's processor, if it is not that of the HPUs.
+// poolOf returns the pool of a step's processor, "" for the HPUs.
 func poolOf(s *nic.HandlerStep) string {
 	if s.Pool == hpus {
 		return ""
@@ -181,7 +181,7 @@ func poolOf(s *nic.HandlerStep) string {
 	return s.Pool
 }
 
-// hpus is what the HPUs are called.
+// hpus is the name of the pool of HPUs.
 const hpus = "HPU"
 
 func (r *recorder) began(s *nic.HandlerStep) {
@@ -268,8 +268,8 @@ func (r *recorder) where(addr uint32) string {
 	return fmt.Sprintf("memory 0x%x", addr)
 }
 
-// inHPUMemory names an offset in HPU memory: in a memory of clusters or
-// messages, else behind the beginning of the state.
+// inHPUMemory names an offset in HPU memory. It is in a memory of clusters or
+// messages, or else relative to the beginning of the state.
 func (r *recorder) inHPUMemory(offset uint64) string {
 	clusters, messages := &r.x.spin.Scratchpads, &r.x.spin.PerMessage
 	if i := (offset - clusters.Offset) / max(clusters.Bytes, 1); clusters.Bytes > 0 && offset >= clusters.Offset && i < uint64(max(1, r.x.Profile.HPU.Clusters)) {
@@ -289,15 +289,17 @@ func hostPlace(space uint32, offset uint64) string {
 	if int(space) < len(spaces) {
 		name = spaces[space]
 	}
-	// what a handler has computed wrong is rather negative than beyond 2^63
+	// a wrong offset computed by a handler is more likely negative than above
+	// 2^63
 	return fmt.Sprintf("%s%+d", name, int64(offset))
 }
 
-// reportedBytes is how many bytes of an action a report has.
+// reportedBytes is the most bytes of an action that a report shows.
 const reportedBytes = 256
 
-// sentBytes are those that an action sends or writes to host memory from HPU
-// memory, in hexadecimal, if the report is to have them.
+// sentBytes returns the bytes that an action sends or writes to host memory
+// from HPU memory, in hexadecimal. It returns "" if the report does not need
+// them.
 func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
 	from, n := a.Local, uint64(a.Len)
 	switch a.Op {
@@ -317,7 +319,7 @@ func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
 	return s
 }
 
-// describe says what an action is about.
+// describe describes the operands of an action.
 func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 	switch a.Op {
 	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
@@ -358,7 +360,7 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 	return r.operation(a)
 }
 
-// describeAtomic says what atomic32 does at a place.
+// describeAtomic describes an atomic32 at a place.
 func describeAtomic(a *hpu.Action, at string) string {
 	if o := hpu.Atomic32(a.Space); o != hpu.CSwap32 {
 		return fmt.Sprintf("%s, %v %d", at, o, int32(a.A))
@@ -366,10 +368,11 @@ func describeAtomic(a *hpu.Action, at string) string {
 	return fmt.Sprintf("%s, if %#x then %#x", at, a.B, a.A)
 }
 
-// maxLogBytes is how much of what handlers log a report keeps.
+// maxLogBytes is the most bytes of log that a report keeps.
 const maxLogBytes = 1 << 20
 
-// line is what a handler logs; the device has left out the last cut bytes.
+// line formats a line that a handler logs. The device has dropped its last cut
+// bytes.
 func (r *recorder) line(text []byte, cut uint64) string {
 	if r.logged += len(text); r.logged > maxLogBytes {
 		r.unlogged++
@@ -429,7 +432,7 @@ func (r *recorder) operation(a *hpu.Action) string {
 	return s
 }
 
-// unsigned is a little-endian number of 1 to 8 bytes.
+// unsigned reads a little-endian number of 1 to 8 bytes.
 func unsigned(b []byte) (v uint64) {
 	for i, x := range b {
 		v |= uint64(x) << (8 * i)
@@ -437,7 +440,7 @@ func unsigned(b []byte) (v uint64) {
 	return v
 }
 
-// look prepares to look into the handlers of a module.
+// look prepares the observation of a module's handlers.
 func (r *recorder) look(m *hpu.Module) {
 	if r.x.Race {
 		r.races = newRaces(r)
@@ -466,7 +469,7 @@ func (r *recorder) Enter(c *hpu.Context, offset int) { r.lines.enter(c, offset) 
 // Leave implements hpu.Observer.
 func (r *recorder) Leave(c *hpu.Context) { r.lines.leave(c) }
 
-// found adds to a report what looking into the handlers has given.
+// found adds the results of the observation to a report.
 func (r *recorder) found(rep *Report) {
 	rep.Lines = r.lines
 	if r.races != nil {

@@ -10,16 +10,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Nanoseconds is virtual time that JSON has as an exact number of nanoseconds.
+// Nanoseconds is virtual time that JSON shows as an exact number of
+// nanoseconds.
 type Nanoseconds sim.Time
 
 // MarshalJSON writes the number.
 func (n Nanoseconds) MarshalJSON() ([]byte, error) { return []byte(n.text(-1)), nil }
 
-// Whole is the number without its fraction.
+// Whole returns the number without its fraction.
 func (n Nanoseconds) Whole() int64 { return int64(n / Nanoseconds(sim.Nanosecond)) }
 
-// text has the given number of digits behind the point, at most 3; -1: as many as are necessary.
+// text formats the number with the given digits behind the point, at most 3;
+// -1: as many as are necessary.
 func (n Nanoseconds) text(digits int) string {
 	whole, rest := n/Nanoseconds(sim.Nanosecond), n%Nanoseconds(sim.Nanosecond)
 	s := fmt.Sprintf("%d.%03d", whole, rest)
@@ -29,7 +31,7 @@ func (n Nanoseconds) text(digits int) string {
 	return strings.TrimSuffix(s[:len(s)-3+digits], ".")
 }
 
-// digits is how many digits behind the point text needs.
+// digits returns how many digits behind the point text needs.
 func (n Nanoseconds) digits() int {
 	s := n.text(-1)
 	if i := strings.IndexByte(s, '.'); i >= 0 {
@@ -38,8 +40,8 @@ func (n Nanoseconds) digits() int {
 	return 0
 }
 
-// Report is what happened in a run. Its JSON form is what "spinsim handler run
-// --format json" prints.
+// Report is the result of a run. Its JSON form is the output of "spinsim
+// handler run --format json".
 type Report struct {
 	Module   string           `json:"module"`
 	Profile  string           `json:"profile"`
@@ -58,33 +60,33 @@ type Report struct {
 	End      Nanoseconds      `json:"end_ns"`
 	Cycles   int64            `json:"cycles"`
 	Races    []*RaceReport    `json:"races,omitempty"`
-	// cycles and instructions by line, if asked for
+	// cycles and instructions by line, if the configuration asks for them
 	Lines *Lines `json:"-"`
-	// of handlers, in the order of time; a run without is a good one
+	// errors of handlers in the order of time; empty after a good run
 	Errors  []string `json:"errors,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 	Omitted *Omitted `json:"omitted,omitempty"` // what is not listed; nil: nothing
 
 	format        *Format
 	same, outside int   // numbers of the state that Fields does not list
-	end           error // of the run; nil: it came to its end
+	end           error // why the run stopped early; nil: it did not
 }
 
-// Omitted counts what a report does not list, because it would be too long.
+// Omitted counts the parts that a report leaves out to stay short.
 type Omitted struct {
 	Handlers int `json:"handlers"`
 	Actions  int `json:"actions"`
 	Events   int `json:"events"`
 }
 
-// How much a report lists of a run.
+// Limits of the lists of a report.
 const (
 	listedHandlers = 10_000
 	listedActions  = 100_000 // of all handlers
 	listedEvents   = 10_000
 )
 
-// MessageReport is what became of a message.
+// MessageReport is the fate of a message.
 type MessageReport struct {
 	Number    int    `json:"message"` // from 1
 	Source    int    `json:"source"`
@@ -92,19 +94,20 @@ type MessageReport struct {
 	Offset    uint64 `json:"offset"`
 	MatchBits uint64 `json:"match_bits"`
 	HdrData   uint64 `json:"hdr_data"`
-	Refused   string `json:"refused,omitempty"` // why the device did not take it
+	Refused   string `json:"refused,omitempty"` // why the device refused it
 }
 
 // HandlerReport is one run of a handler.
 type HandlerReport struct {
 	Kind    string `json:"handler"`
-	Message int    `json:"message"` // 0: one that a handler sent to its own process
+	Message int    `json:"message"` // 0: a message that a handler sent to its own process
 	ID      uint64 `json:"msg_id"`
 	Packet  int    `json:"packet"`
-	// payload: of the packet; header: of the user header
+	// payload handler: bytes of the packet; header handler: bytes of the user
+	// header
 	Bytes   uint64         `json:"bytes"`
-	Offset  uint64         `json:"offset"`         // payload: of the packet in the message
-	Pool    string         `json:"pool,omitempty"` // of processors, if they are no HPUs
+	Offset  uint64         `json:"offset"`         // payload handler: of the packet in the message
+	Pool    string         `json:"pool,omitempty"` // of processors; "": the HPUs
 	HPU     int            `json:"hpu"`
 	Start   Nanoseconds    `json:"start_ns"`
 	Took    Nanoseconds    `json:"took_ns"`
@@ -118,7 +121,8 @@ type HandlerReport struct {
 	cut   bool // an action is not listed
 }
 
-// ActionReport is one action of a handler. Times count from the beginning of the handler.
+// ActionReport is one action of a handler. Times count from the beginning of
+// the handler.
 type ActionReport struct {
 	Name   string       `json:"action"`
 	At     Nanoseconds  `json:"at_ns"`
@@ -126,11 +130,12 @@ type ActionReport struct {
 	What   string       `json:"what"`
 	Result int64        `json:"result"`
 	Answer string       `json:"answer,omitempty"`    // the result in words
-	Done   *Nanoseconds `json:"done_ns,omitempty"`   // when the handler went on, if it was suspended
+	Done   *Nanoseconds `json:"done_ns,omitempty"`   // when the handler went on after waiting
 	Landed *Nanoseconds `json:"landed_ns,omitempty"` // when a non-blocking operation took effect
-	// that it sends or writes to host memory, in hexadecimal, if asked for
+	// bytes that it sends or writes to host memory, in hexadecimal, if the
+	// configuration asks for them
 	Bytes  string `json:"bytes,omitempty"`
-	Failed string `json:"failed,omitempty"` // how a non-blocking operation ended, if not well
+	Failed string `json:"failed,omitempty"` // the error of a non-blocking operation
 
 	op     hpu.Op
 	handle int
@@ -165,7 +170,8 @@ type MemoryReport struct {
 	After  HexString `json:"after"`
 }
 
-// HexString is bytes that JSON has in hexadecimal, without the zeros at the end.
+// HexString is bytes that JSON shows in hexadecimal, without the zeros at the
+// end.
 type HexString []byte
 
 // MarshalText writes the digits.
@@ -177,8 +183,8 @@ func (h HexString) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%x", []byte(h[:n])), nil
 }
 
-// invalidCode is what a code is called that handlers of the kind may not
-// return: 0 is SUCCESS, but not of a header handler.
+// invalidCode stands for a return code that the kind of handler may not return.
+// For example, 0 is SUCCESS, but not for a header handler.
 const invalidCode = "INVALID"
 
 func codeName(c hpu.Code) string {
@@ -197,7 +203,8 @@ func resultName(r int64) string {
 	return strconv.FormatInt(r, 10)
 }
 
-// ParseResult reads the name of an error that an action can have, in either case, such as fault.
+// ParseResult reads the name of an error of an action, such as fault. Case does
+// not matter.
 func ParseResult(s string) (int64, error) {
 	for r := hpu.Fault; r >= hpu.NotSupported; r-- {
 		if strings.EqualFold(resultNames[r], s) {
@@ -207,7 +214,8 @@ func ParseResult(s string) (int64, error) {
 	return 0, fmt.Errorf("no result %q, expected fault, denied, invalid, no_space or not_supported", s)
 }
 
-// vague tells whether the action names a place in memory that the compiler chose.
+// vague reports whether the action names a place in memory that the compiler
+// chose.
 func (a *ActionReport) vague() bool {
 	return a.op != hpu.OpLog && strings.Contains(a.What, "memory 0x")
 }

@@ -18,7 +18,8 @@ import (
 
 //go:generate go run ../../../internal/build/cmd -o testdata/actions.wasm testdata/actions
 
-// start is a run of a handler of testdata/actions on one message of 8 bytes.
+// start returns a run of a handler of testdata/actions on one message of 8
+// bytes.
 func start(t *testing.T, payload string) *Config {
 	t.Helper()
 	m, err := handlers.Open("testdata/actions.wasm")
@@ -38,11 +39,12 @@ func mustRun(t *testing.T, cfg *Config) *Report {
 	return r
 }
 
-// actionTime is when an action is through, after its beginning.
+// actionTime is the time at which an action ends, from the beginning of the
+// handler.
 type actionTime struct {
 	name   string
 	done   sim.Time // 0: at once
-	landed sim.Time // 0: it is not a non-blocking operation
+	landed sim.Time // 0: not a non-blocking operation
 	answer string
 }
 
@@ -65,8 +67,8 @@ func requireTimes(t *testing.T, got []ActionReport, want []actionTime) {
 	}
 }
 
-// TestTimes derives the times of a run from the profile: they must be those of
-// the simulator, or what the user sees is fiction.
+// TestTimes derives the times of a run from the profile. They must be equal to
+// the times of the simulator, because users see the latter.
 func TestTimes(t *testing.T) {
 	cfg := start(t, "dma")
 	cfg.HandlerHost = []byte("0123456789abcdef")
@@ -84,7 +86,8 @@ func TestTimes(t *testing.T) {
 
 	a := h.Actions
 	write, read := L+D(8), 2*L+D(16)
-	// The read has its turn on the bus when its request has crossed; nothing else reads then.
+	// The read uses the bus when its request has crossed; nothing else reads
+	// then.
 	requireTimes(t, a, []actionTime{
 		{"dma_to_host_nb", 0, write, "handle 0"},
 		{"dma_from_host_nb", 0, read, "handle 1"},
@@ -94,7 +97,7 @@ func TestTimes(t *testing.T) {
 		{"dma_cas", 2*L + D(8), 0, "swapped"},
 		{"dma_fadd_typed", 2*L + D(8), 0, "OK"},
 	})
-	// Up to the first suspension the handler's time is that of its cycles.
+	// Up to the first suspension, the handler's time is the time of its cycles.
 	for i := range 3 {
 		require.Equal(t, Nanoseconds(a[i].Cycles)*Nanoseconds(cycle), a[i].At)
 	}
@@ -129,7 +132,7 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, "12345678", string(r.Host.After[:8]))
 	require.Equal(t, []string{"DMA operation 9 was to fail, but there were 3"}, r.Notes)
 
-	// What fails moves no byte, atomics included.
+	// A failed operation moves no byte, atomics included.
 	cfg = start(t, "dma")
 	cfg.HandlerHost = make([]byte, 16)
 	cfg.Faults = map[int]int64{3: -1, 4: -2}
@@ -189,7 +192,7 @@ func TestActions(t *testing.T) {
 }
 
 func TestMessagesAreTold(t *testing.T) {
-	// Two senders, whose messages meet: each handler is put to the message it belongs to.
+	// Messages of two senders meet: each handler belongs to the right message.
 	cfg := start(t, "retry")
 	cfg.Messages = []Message{
 		{Source: 2, Data: []byte("bb"), At: 5 * sim.Microsecond}, {Source: 1, Data: make([]byte, 5000)}, {Source: 2, Data: []byte("cccc")},
@@ -203,7 +206,7 @@ func TestMessagesAreTold(t *testing.T) {
 	}
 	require.Equal(t, map[int]uint64{1: 2, 2: 5000, 3: 4}, sizes)
 
-	// A handler's messages to itself are no messages of the file.
+	// A handler's messages to its own node are not messages of the file.
 	r = mustRun(t, start(t, "self"))
 	require.NoError(t, r.Err())
 	var numbers []int
@@ -229,7 +232,8 @@ func TestBadEnds(t *testing.T) {
 	require.Equal(t, "DENIED", r.Handlers[0].Actions[0].Answer)
 	require.Equal(t, "INVALID", r.Handlers[0].Actions[1].Answer)
 
-	// A handler that is killed disables the entry: the next message is refused, and that is said.
+	// A killed handler disables the entry. The next message is refused and
+	// reported.
 	cfg := start(t, "forever")
 	cfg.Messages = append(cfg.Messages, Message{Source: 1, Data: []byte("late"), At: 900 * sim.Microsecond})
 	r = mustRun(t, cfg)
@@ -259,7 +263,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// The result is the same on every run, in every form.
+// The result is the same on every run, in every format.
 func TestReportIsDeterministic(t *testing.T) {
 	var first []byte
 	for range 3 {
@@ -294,7 +298,7 @@ func TestText(t *testing.T) {
 	require.NoError(t, Compare("testdata/dma.txt", read(t, "testdata/dma.txt"), b.Bytes()))
 	require.Equal(t, FieldReport{Name: "found", Offset: 8, Type: manifest.U64, Before: "0", After: "7"}, named.Fields[1])
 
-	// A list of types in place of what the module says.
+	// a list of types in place of the manifest
 	var err error
 	cfg.Format, err = ParseFormat("u64,u64,u32,u32,u64*2")
 	require.NoError(t, err)
@@ -303,7 +307,7 @@ func TestText(t *testing.T) {
 	require.NoError(t, Compare("testdata/types.txt", read(t, "testdata/types.txt"), b.Bytes()))
 }
 
-// withoutManifest is a module that says nothing of itself.
+// withoutManifest returns the module without its manifest.
 func withoutManifest(t *testing.T, l *handlers.Library) *handlers.Library {
 	t.Helper()
 	require.NotNil(t, l.Manifest())
@@ -314,7 +318,8 @@ func withoutManifest(t *testing.T, l *handlers.Library) *handlers.Library {
 	return plain
 }
 
-// A state that is not given is that of the manifest on this device, and so is the memory behind it.
+// The default state is the state of the manifest on this device, with the
+// memory behind it.
 func TestStateOfManifest(t *testing.T) {
 	cfg := start(t, "")
 	cfg.Module = handlers.Must("accumulate")
@@ -365,7 +370,7 @@ func TestInspect(t *testing.T) {
 		require.Positive(t, i.Calls, i.Name)
 	}
 
-	// All reasons at once, and still the description.
+	// All reasons are reported at once, with the description.
 	p.HPU.MaxFunctions, p.HPU.MaxCodeBytes = 2, 100
 	in = Inspect(m, p, 1<<30)
 	require.EqualError(t, in.Err(), "actions.wasm: a device of profile spin-dis rejects it for 3 reasons, see above")
@@ -380,8 +385,8 @@ func TestInspect(t *testing.T) {
 	require.EqualError(t, Inspect(handlers.New("x", nil), p, 0).Err(), "x: a device of profile spin-dis rejects it for 1 reason, see above")
 }
 
-// A run without end is ended by a limit; its report lists the beginning and
-// counts the rest, also in cycles.
+// A limit ends an endless run. The report lists the beginning and counts the
+// rest, also in cycles.
 func TestReportIsBounded(t *testing.T) {
 	cfg := start(t, "again")
 	cfg.Limits = sim.Limits{Events: 1_000_000}
@@ -404,7 +409,7 @@ func TestReportIsBounded(t *testing.T) {
 	require.Equal(t, text.String(), again.String())
 }
 
-// What is sent is bounded, however short its description is.
+// Messages are bounded, even if their description is short.
 func TestMessagesAreBounded(t *testing.T) {
 	for text, want := range map[string]string{
 		strings.Repeat("00*40000000\n", 8):    "p:7: more than 65536 messages or 268435456 bytes in all",
@@ -423,7 +428,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	require.ErrorContains(t, CheckMessages([]Message{large, large, large, large, {Data: []byte{1}}}), "or 268435456 bytes in all")
 }
 
-// An offset that a handler has computed wrong is a negative number, not one beyond 2^63.
+// A wrong offset computed by a handler is shown as negative, not as above 2^63.
 func TestNegativeOffsets(t *testing.T) {
 	const wrong = 1<<64 - 559038737
 	require.Equal(t, "entry-559038737", hostPlace(0, wrong))
@@ -437,8 +442,8 @@ func TestNegativeOffsets(t *testing.T) {
 	require.NotContains(t, text.String(), "18446744073")
 }
 
-// A profile assigns pools by what a library calls itself, whatever its file is
-// called; a module that says nothing is called by its file.
+// A profile assigns pools by the name that a library declares, whatever its
+// file is called. Without a declared name, the name of the file counts.
 func TestPoolOfLibrary(t *testing.T) {
 	p, err := profile.Load("spin-int", "pools.r5={kind: firmware, cores: 1, contexts: 1, invocation: 1us}", "serve.count={payload: r5}")
 	require.NoError(t, err)
@@ -458,7 +463,7 @@ func TestPoolOfLibrary(t *testing.T) {
 		require.Empty(t, r.Handlers[1].Pool, "the completion handler")
 		in := Inspect(x.module, p, 0)
 		want := []PoolUse{{"payload", cmp.Or(x.pool, "hpu")}, {"completion", "hpu"}}
-		if x.module.Name != "mine.wasm" { // it says nothing: any export may be a header handler
+		if x.module.Name != "mine.wasm" { // no manifest: any export may be a header handler
 			want = append([]PoolUse{{"header", "hpu"}}, want...)
 		}
 		require.Equal(t, want, in.Pools, name)

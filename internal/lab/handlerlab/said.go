@@ -13,16 +13,16 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Said is what a module says of itself, with what its needs, and those of all
-// its handlers, come to on the device: as one of two nodes, where they depend
-// on that.
+// Said is the manifest of a module, with its needs evaluated for the device. If
+// the needs depend on the number of nodes, there are two nodes.
 type Said struct {
 	*manifest.Manifest
-	HPUMemory  int64 `json:"hpu_memory_bytes"`  // of its largest state and what lies behind it
+	HPUMemory  int64 `json:"hpu_memory_bytes"`  // for its largest state and the memory behind it
 	HostMemory int64 `json:"host_memory_bytes"` // handler host memory
 }
 
-// MarshalJSON writes the manifest as it is in the module, and the needs beside it.
+// MarshalJSON writes the manifest as it is in the module, with the needs beside
+// it.
 func (s *Said) MarshalJSON() ([]byte, error) {
 	text, err := s.Encode()
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Said) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(text[:len(text)-1], `,"needs_on_device":{"hpu_memory_bytes":%d,"host_memory_bytes":%d}}`, s.HPUMemory, s.HostMemory), nil
 }
 
-// needs notes what the module says and whether the device has what it needs. It
+// needs notes the manifest and whether the device has the needed resources. It
 // returns the HPU memory for the memory map: at least as much as is needed.
 func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) int {
 	s := &Said{Manifest: m.Manifest()}
@@ -67,7 +67,7 @@ func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) in
 	return int(max(int64(hpuMemory), min(s.HPUMemory, math.MaxUint32)))
 }
 
-// refused gives the reasons for which the module is refused where it is installed.
+// refused adds the reasons why the device would refuse to install the module.
 func (in *Inspection) refused(s *Said, userHeader int64, p *profile.Profile) {
 	for _, state := range s.States {
 		if most := int64(p.Limits.MaxInitialState); state.Size > most {
@@ -79,7 +79,7 @@ func (in *Inspection) refused(s *Said, userHeader int64, p *profile.Profile) {
 	}
 }
 
-// said writes the handlers and what the module says of itself.
+// said writes the handlers and the manifest of the module.
 func (in *Inspection) said(t io.Writer, row func(...any)) {
 	s := in.Manifest
 	if s != nil {
@@ -127,7 +127,7 @@ func (in *Inspection) said(t io.Writer, row func(...any)) {
 	in.needTable(t, row)
 }
 
-// fieldRows writes the fields of a state, those of a struct below it.
+// fieldRows writes the fields of a state. The fields of a struct are below it.
 func fieldRows(prefix string, at int64, fields []manifest.Field, row func(...any)) {
 	for i := range fields {
 		f := &fields[i]
@@ -144,7 +144,7 @@ func fieldRows(prefix string, at int64, fields []manifest.Field, row func(...any
 	}
 }
 
-// rangeText is the range of a field as people write it.
+// rangeText formats the range of a field for people.
 func rangeText(f *manifest.Field) string {
 	switch {
 	case f.Min.IsSet() && f.Max.IsSet():
@@ -157,7 +157,8 @@ func rangeText(f *manifest.Field) string {
 	return ""
 }
 
-// needTable writes what the library needs, and what each handler does besides.
+// needTable writes the needs of the library, and the further needs of each
+// handler.
 func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 	n := &in.Manifest.Needs
 	fmt.Fprintln(t, "\nneeds")
@@ -180,7 +181,7 @@ func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 	}
 }
 
-// needRows writes needs but HPU memory.
+// needRows writes the needs, except HPU memory.
 func (in *Inspection) needRows(n *manifest.Needs, row func(...any)) {
 	for _, x := range []struct {
 		what string

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// stackOf is what inspect says that a handler needs of the stack, bytes.
+// stackOf returns the stack in bytes that inspect reports for a handler.
 func stackOf(t *testing.T, cfg *Config, export string) int64 {
 	t.Helper()
 	in := Inspect(cfg.Module, cfg.Profile, DefaultHPUMemory)
@@ -22,8 +22,8 @@ func stackOf(t *testing.T, cfg *Config, export string) int64 {
 	return in.Exports[i].Stack
 }
 
-// The stack that inspect names is enough, and where a handler takes the longest
-// chain of calls not a byte more than that.
+// The stack that inspect reports is enough. A handler that takes the longest
+// chain of calls needs every byte of it.
 func TestStackNeeded(t *testing.T) {
 	for _, c := range []struct {
 		name, payload string
@@ -46,8 +46,8 @@ func TestStackNeeded(t *testing.T) {
 	}
 }
 
-// What a run refuses inspect refuses as well, in the same words; a stack that
-// is too small for the longest chain of calls is marked.
+// Inspect refuses the same modules as a run, in the same words. It marks a
+// stack that is too small for the longest chain of calls.
 func TestInspectRefusesWhatRunRefuses(t *testing.T) {
 	for _, c := range []struct{ override, run, inspect string }{
 		{"limits.max_initial_state=256", "initial state of 480 bytes, largest is 256", "state pspin_state_t of 480 bytes, at most 256 (limits.max_initial_state)"},
@@ -63,7 +63,7 @@ func TestInspectRefusesWhatRunRefuses(t *testing.T) {
 	}
 }
 
-// A handler that recurses has no bound.
+// The stack of a recursive handler has no bound.
 func TestStackWithoutBound(t *testing.T) {
 	p, err := profile.Load("spin-dis")
 	require.NoError(t, err)

@@ -13,14 +13,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Format is the layout of a state: that of a manifest, whose fields have names,
-// or a list of types, whose fields have numbers.
+// Format is the layout of a state. It comes from a manifest, with named fields,
+// or from a list of types, with numbered fields.
 type Format struct {
 	state *manifest.State
 	list  bool
 }
 
-// FormatOf is the layout of a manifest; nil for nil.
+// FormatOf returns the layout of a manifest's state; nil for nil.
 func FormatOf(s *manifest.State) *Format {
 	if s == nil {
 		return nil
@@ -28,11 +28,11 @@ func FormatOf(s *manifest.State) *Format {
 	return &Format{state: s}
 }
 
-// maxFields is how many fields a list may have.
+// maxFields is the most fields of a list.
 const maxFields = 4096
 
-// ParseFormat reads types separated by commas; u64*4 is four of them. It wants
-// the fields where a compiler puts them: each at a multiple of its size.
+// ParseFormat reads types separated by commas. For example, u64*4 is four u64.
+// Each field must be at a multiple of its size, where a compiler puts it.
 func ParseFormat(s string) (*Format, error) {
 	f := &Format{state: &manifest.State{Name: "list"}, list: true}
 	for part := range strings.SplitSeq(s, ",") {
@@ -71,26 +71,27 @@ func typeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// State is what HPU memory holds at the beginning.
+// State is the initial content of HPU memory.
 type State struct {
-	Bytes    []byte // nil: what the manifest says
+	Bytes    []byte // nil: as in the manifest
 	Counters []CounterRef
 }
 
-// CounterRef is a field that holds the handle of a counting event, which is
-// known only when the host has made it.
+// CounterRef is a field for the handle of a counting event. The handle is known
+// only after the host has created the event.
 type CounterRef struct {
 	Offset  int // of the u32 in the state, bytes
 	Counter int // from 0
 }
 
-// maxCounters is how many counters a state may name.
+// maxCounters is the most counters that a state may name.
 const maxCounters = 64
 
-// ParseState reads a state for a device: NAME=VALUE separated by commas, the
-// others as the manifest says; with a list of types, values separated by
-// commas, of which those left out at the end are 0; else bytes in hexadecimal.
-// ct0, ct1 … in a u32 stand for counters of the host.
+// ParseState reads a state for a device. With a manifest, it is NAME=VALUE
+// separated by commas; the other fields have the values of the manifest. With a
+// list of types, it is values separated by commas; missing values at the end
+// are 0. Otherwise it is bytes in hexadecimal. In a u32, ct0, ct1 … stand for
+// counters of the host.
 func ParseState(s string, f *Format, d *manifest.Device) (st State, err error) {
 	byName := f != nil && !f.list && strings.Contains(s, "=")
 	switch {
@@ -166,9 +167,9 @@ type FieldReport struct {
 	After  string        `json:"after"`
 }
 
-// fields lists the numbers of a state in HPU memory: all of a list of types,
-// and of arrays in a manifest those that have changed. The rest is how many
-// numbers are not listed, and how many lie outside the memory.
+// fields lists the numbers of a state in HPU memory. Of an array in a manifest,
+// it lists only the numbers that have changed. It also returns how many numbers
+// are not listed, and how many lie outside the memory.
 func (f *Format) fields(m *MemoryReport) (list []FieldReport, same, outside int) {
 	for n := range f.state.Numbers() {
 		if n.Offset+n.Field.Type.Size() > int64(len(m.After)) {
@@ -194,11 +195,11 @@ func ParseMemory(s string) (int, error) {
 	return int(n), err
 }
 
-// maxHostMemory is the largest host memory of a run, bytes.
+// maxHostMemory is the largest host memory of a run, in bytes.
 const maxHostMemory = 1 << 28
 
-// HostMemory makes host memory of a size that holds the content of a file at
-// its beginning, if a name is given. It is at least as large as the file.
+// HostMemory returns host memory of a size. If a file is named, the memory
+// begins with its content and is at least as large as the file.
 func HostMemory(size, file string) ([]byte, error) {
 	n, err := ParseMemory(size)
 	if err != nil {

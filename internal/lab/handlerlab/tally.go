@@ -7,32 +7,32 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// tally is a sim.Follower that adds up what one node does.
+// tally is a sim.Follower that adds up the work of one node.
 type tally struct {
 	node     int32
-	occupied func(bytes int) sim.Time // how long a packet takes the link
+	occupied func(bytes int) sim.Time // time that a packet occupies the link
 
 	packetsIn         int      // of messages that handlers saw
-	lineIn, lineOut   sim.Time // what the link needs for those, and for what the node sends
-	others            sim.Time // what it needs for what else comes in: replies, acknowledgements
+	lineIn, lineOut   sim.Time // link time for those, and for the packets that the node sends
+	others            sim.Time // link time for other incoming packets: replies, acknowledgements
 	bytesIn, bytesOut int64    // across the bus
 	computed, inside  sim.Time
 	calls, processor  int
 	cycles            int64
 	began             sim.Time              // the first handler
 	ends              []sim.Time            // of handlers
-	arrived           [2]sim.Time           // the first and the last packet of packetsIn
-	packets           map[sim.Task]waits    // that have come, by message and packet
-	running           map[sim.Task]sim.Time // since when handlers run
+	arrived           [2]sim.Time           // first and last packet of packetsIn
+	packets           map[sim.Task]waits    // arrived, by message and packet
+	running           map[sim.Task]sim.Time // beginnings of running handlers
 	last              map[sim.Task]sim.Time
 	changes           []change // of the bytes that wait for payload handlers
 	mostBuffered      int64
 
-	most int // calls, beyond which the run is stopped
+	most int // the run stops after this number of calls
 	stop func()
 }
 
-// waits is a packet that has come.
+// waits is a packet that has arrived.
 type waits struct {
 	bytes int64
 	came  sim.Time
@@ -100,7 +100,7 @@ func (t *tally) segment(s *sim.Step) {
 	t.last[s.Task] = s.To
 }
 
-// finish adds up from the beginnings and the ends of handlers.
+// finish adds up the results from the beginnings and ends of handlers.
 func (t *tally) finish() {
 	handled := map[uint64]bool{}
 	for task, from := range t.running { //lint:maporder sums, and a list that is sorted

@@ -15,7 +15,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// report collects what the run gave.
+// report collects the results of the run.
 func (x *experiment) report(end error) *Report {
 	r, p := x.record, x.Profile
 	rep := &Report{
@@ -74,7 +74,7 @@ func (x *experiment) report(end error) *Report {
 	return rep
 }
 
-// failures are the handlers that failed and the messages that were lost.
+// failures returns the handlers that failed and the messages that were lost.
 func (x *experiment) failures() (errs []string) {
 	failed, n := x.cluster.HandlerErrors()
 	for _, e := range failed {
@@ -93,7 +93,7 @@ func (x *experiment) failures() (errs []string) {
 	return errs
 }
 
-// handlers is how many ran, listed or not.
+// handlers returns how many handlers ran, listed or not.
 func (r *Report) handlers() int {
 	if r.Omitted == nil {
 		return len(r.Handlers)
@@ -101,8 +101,9 @@ func (r *Report) handlers() int {
 	return len(r.Handlers) + r.Omitted.Handlers
 }
 
-// Err is nil if no handler failed, every message was taken, none was lost and
-// the run came to its end. It wraps a *sim.LimitError that has ended the run.
+// Err returns nil if no handler failed, no message was refused or lost, and the
+// run came to its end. It wraps the *sim.LimitError that ended the run, if
+// there is one.
 func (r *Report) Err() error {
 	if len(r.Errors) == 0 {
 		return nil
@@ -110,23 +111,23 @@ func (r *Report) Err() error {
 	return &reportError{strings.Join(r.Errors, "\n"), r.end}
 }
 
-// reportError is what went wrong in a run.
+// reportError describes the failures of a run.
 type reportError struct {
 	text string
-	end  error // of the run; nil: it came to its end
+	end  error // why the run stopped early; nil: it did not
 }
 
 func (e *reportError) Error() string { return e.text }
 func (e *reportError) Unwrap() error { return e.end }
 
-// Text says how to write a report for people.
+// Text is the options for a report for people.
 type Text struct {
-	// Plain leaves out what depends on the profile and on the compiler: times,
-	// cycles, HPUs and addresses. It is what a test compares.
+	// Plain leaves out everything that depends on the profile and on the
+	// compiler: times, cycles, HPUs and addresses. Tests compare this form.
 	Plain bool
 }
 
-// Write writes the report, but for what Report.Err says.
+// Write writes the report, but not the errors of Report.Err.
 func (t Text) Write(w io.Writer, r *Report) error {
 	p := &printer{Text: t, Report: r}
 	p.width()
@@ -160,10 +161,10 @@ type printer struct {
 	out  bytes.Buffer
 	run  column // times in the run
 	own  column // times in a handler
-	cost int    // columns of cycles
+	cost int    // width of the column of cycles
 }
 
-// column is how times that stand below each other are written.
+// column is the format of times below each other.
 type column struct{ digits, wide int }
 
 func (c *column) see(n Nanoseconds) {
@@ -196,7 +197,7 @@ func (p *printer) list(title string, n int, entry func(i int)) {
 	p.line("")
 }
 
-// width finds out how wide times are.
+// width computes the width of times.
 func (p *printer) width() {
 	for _, h := range p.Handlers {
 		p.run.digits = max(p.run.digits, h.Start.digits())
@@ -299,7 +300,7 @@ func (p *printer) action(a *ActionReport) {
 	if a.What != "" && !(p.Plain && a.vague()) {
 		s += "  " + a.What
 	}
-	// what it was depends on who came first
+	// the answer depends on which handler came first
 	if a.Answer != "" && !(p.Plain && (a.op == hpu.OpFAdd || a.op == hpu.OpAtomic32)) {
 		s += ": " + a.Answer
 	}
@@ -347,7 +348,7 @@ func (p *printer) event(i int) {
 	p.line("  %s  %s", p.run.text(e.At, ""), s)
 }
 
-// numberText writes the bits of a number of a type.
+// numberText formats the bits of a number of a type.
 func numberText(t portals.Datatype, bits uint64) string {
 	switch t {
 	case portals.Int8:

@@ -31,8 +31,8 @@ func (s *handlerSlices) Span(_ sim.TrackID, name string, _, _ sim.Time, _ uint64
 	}
 }
 
-// What a timeline shows of a handler says of which message it was, from where, and with the last
-// slice what it has returned: the same as the report.
+// A timeline shows the message of a handler, its source and, with the last
+// slice, the return code. They are the same as in the report.
 func TestTimelineSaysWhatHandlersReturn(t *testing.T) {
 	for name, state := range map[string]string{"p4spin": "04000000 00000000 63000000", "races": "", "traps": ""} {
 		cfg := module(t, name)

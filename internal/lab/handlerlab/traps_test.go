@@ -15,12 +15,12 @@ import (
 
 //go:generate go run ../../../internal/build/cmd -g -o testdata/traps.wasm testdata/traps
 
-// lineOfHeader is a line of a file that grows.
+// lineOfHeader matches a line of a file that grows.
 var lineOfHeader = regexp.MustCompile(`spin\.h:\d+`)
 
-// TestTrapsNameLines ends a handler with debugging information in every way:
-// the message names file, line and function, and the calls that the compiler
-// has put the function into.
+// TestTrapsNameLines ends a handler with debugging information in every way.
+// The error names file, line and function, and the functions into which the
+// compiler has inlined it.
 func TestTrapsNameLines(t *testing.T) {
 	for _, x := range []struct {
 		n    int
@@ -44,7 +44,8 @@ func TestTrapsNameLines(t *testing.T) {
 	}
 }
 
-// TestSourceIsForPeople looks up every instruction, also with sections that are cut off or spoilt.
+// TestSourceIsForPeople looks up every instruction, also with truncated or
+// corrupt sections.
 func TestSourceIsForPeople(t *testing.T) {
 	lib, err := handlers.Open("testdata/traps.wasm")
 	require.NoError(t, err)
@@ -71,8 +72,8 @@ func TestSourceIsForPeople(t *testing.T) {
 	}
 }
 
-// TestComputingAtTheEnd is a run that ends while a handler computes: it does
-// not wait for what a handler before it has waited for.
+// TestComputingAtTheEnd ends a run while a handler computes. That handler must
+// not be shown as waiting for the same thing as an earlier handler.
 func TestComputingAtTheEnd(t *testing.T) {
 	cfg := module(t, "traps")
 	require.NoError(t, cfg.SetState("n=3"))
@@ -80,8 +81,8 @@ func TestComputingAtTheEnd(t *testing.T) {
 	require.ErrorContains(t, mustRun(t, cfg).Err(), ": payload handler of traps.wasm waits since 712.076 ns for the end of its own cycles")
 }
 
-// TestWhoseWriteFailed is a write that fails when its handler has ended: which
-// one it was is not known any more.
+// TestWhoseWriteFailed is a write that fails after its handler has ended. The
+// report cannot tell which write it was.
 func TestWhoseWriteFailed(t *testing.T) {
 	lib, err := handlers.Open("../../../examples/histogram/histogram.wasm")
 	require.NoError(t, err)
@@ -92,7 +93,7 @@ func TestWhoseWriteFailed(t *testing.T) {
 }
 
 // TestGrantedMemoryIsNamed is a module that needs memory of other processes,
-// and none of its own beside the entry's.
+// but no memory of its own beside the entry's.
 func TestGrantedMemoryIsNamed(t *testing.T) {
 	lib := handlers.Must("backupring")
 	in := Inspect(lib, module(t, "traps").Profile, 0)

@@ -5,7 +5,7 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// wholeRun is the interval of a run that measures none.
+// wholeRun is the interval of a run without measurements.
 const wholeRun = "the whole run"
 
 func breakdownColumns() []report.Column {
@@ -23,8 +23,8 @@ func breakdownColumns() []report.Column {
 	return columns
 }
 
-// breakdownTable says where the time of each measurement went, and which parts
-// have nothing anywhere.
+// breakdownTable shows how the time of each measurement was spent. It also
+// returns the parts that are zero everywhere.
 func (r *run) breakdownTable() (t *report.Table, idle []string) {
 	columns := breakdownColumns()
 	t = report.New(columns...)
@@ -61,9 +61,9 @@ func (r *run) breakdownTable() (t *report.Table, idle []string) {
 	return t, idle
 }
 
-// meanOf is where the time of measurements at a rank went: each sample is
-// divided as the scenario does, and then their mean is taken, so that the parts
-// add up to that.
+// meanOf divides the time of the measurements at a rank into parts. Each sample
+// is divided as the scenario does; then comes the mean. So the parts add up to
+// the mean of the measurement.
 func meanOf(f *breakdown.Record, rank int, process string, all []measured) (times breakdown.Times) {
 	for _, m := range all {
 		var one breakdown.Times

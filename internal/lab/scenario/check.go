@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// checkRanks checks that the network, if it is known, has places for the ranks.
+// checkRanks checks that the network, if it is known, has room for the ranks.
 func (p *Plan) checkRanks() {
 	if p.ranks < 1 || p.ranks > maxRanks {
 		p.fail("ranks", "%d, expected 1 to %d", p.ranks, maxRanks)
@@ -20,7 +20,7 @@ func (p *Plan) checkRanks() {
 	}
 }
 
-// checkMemory evaluates what every rank is to allocate and append.
+// checkMemory evaluates the allocations and entries of every rank.
 func (p *Plan) checkMemory() {
 	total := int64(0)
 	for _, e := range p.entries {
@@ -69,7 +69,7 @@ func (p *Plan) checkFill(c *Content, n int64, rank int) error {
 	return nil
 }
 
-// checkEntry evaluates an entry for a rank and returns the bytes it takes.
+// checkEntry evaluates an entry for a rank and returns its size in bytes.
 func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	if bytes, err = p.entrySize(e, rank); err != nil {
 		return 0, err
@@ -102,8 +102,9 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	return bytes + size, nil
 }
 
-// checkLayout reports a state whose list has its fields elsewhere than on the
-// first of the ranks: names and numbers of fields mean the same on all of them.
+// checkLayout reports a state whose list has its fields at other places than on
+// the first of the ranks. Names and numbers of fields must mean the same on all
+// ranks.
 func (p *Plan) checkLayout(e *entryPlan, rank int) error {
 	if e.Handlers.State.kind != contentFields {
 		return nil
@@ -161,7 +162,8 @@ func userID(s *Step, at *env) (uint32, error) {
 	return uint32(uid), nil
 }
 
-// stamp evaluates where handlers of an entry see the user id of a message.
+// stamp evaluates the place where handlers of an entry see the user id of a
+// message.
 func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
 	if e.Handlers.Stamp == nil {
 		return s, nil
@@ -178,8 +180,8 @@ func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
 	return portals.Stamp{Shift: uint8(shift), Bits: uint8(bits)}, nil
 }
 
-// checkNeeds checks options that are given against those that the handlers
-// need. An entry without options gets what they need.
+// checkNeeds compares the given options with the options that the handlers
+// need. An entry without options gets the needed ones.
 func (p *Plan) checkNeeds(e *entryPlan) {
 	const always = portals.OptMEEventCTComm // of every entry of a scenario
 	if own := e.handlers.EntryOptions & ownOptions &^ always; own != 0 {
@@ -223,7 +225,8 @@ func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int
 	return userHeader, hostMemory, nil
 }
 
-// checkPrograms evaluates every step on every rank, for the first and the last of its repetitions.
+// checkPrograms evaluates every step on every rank, for the first and the last
+// repetition.
 func (p *Plan) checkPrograms() {
 	for _, g := range p.programs {
 		p.eachStep(g.Steps, g.path+".steps", func(s *Step, path string) {
@@ -241,7 +244,7 @@ func (p *Plan) checkPrograms() {
 	}
 }
 
-// failOnce is fail for what every rank and round would find again.
+// failOnce is fail for an error that every rank and round would repeat.
 func (p *Plan) failOnce(path, format string, args ...any) {
 	if !p.failed[path] {
 		p.failed[path] = true
@@ -249,7 +252,7 @@ func (p *Plan) failOnce(path, format string, args ...any) {
 	}
 }
 
-// eachStep visits the steps, those of repeats included, with their paths.
+// eachStep visits the steps with their paths, including the steps in repeats.
 func (p *Plan) eachStep(steps []Step, path string, visit func(*Step, string)) {
 	for i := range steps {
 		s := &steps[i]
@@ -261,7 +264,7 @@ func (p *Plan) eachStep(steps []Step, path string, visit func(*Step, string)) {
 	}
 }
 
-// checkUse reads files and notes how entries are waited for.
+// checkUse reads files and notes how programs wait for entries.
 func (p *Plan) checkUse(g *programPlan, s *Step, path string) {
 	p.stepID[path] = len(p.stepPaths)
 	p.stepPaths = append(p.stepPaths, path)
@@ -348,10 +351,10 @@ func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth in
 	}
 }
 
-// ends are the first and the last of n repetitions.
+// ends returns the first and the last of n repetitions.
 func ends(n int64) []int64 { return []int64{0, n - 1}[:min(n, 2)] }
 
-// checkStep evaluates a step that is no repeat.
+// checkStep evaluates a step that is not a repeat.
 func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
 	switch {
 	case s.Put != nil:
@@ -411,7 +414,7 @@ func (p *Plan) eachEnd(t *Target, at *env, check func(*env) error) error {
 	return nil
 }
 
-// checkOutput resolves what is to be shown.
+// checkOutput resolves the outputs.
 func (p *Plan) checkOutput() {
 	o := &p.output
 	if _, err := o.Stats.list(p.env); err != nil {
@@ -453,8 +456,8 @@ func (p *Plan) checkOutput() {
 	}
 }
 
-// holders are the ranks meant by an expectation or an output about a memory:
-// those given, else those of own, else all that have it.
+// holders returns the ranks for an expectation or an output about a memory: the
+// given ranks, else own, else all ranks that have the memory.
 func (p *Plan) holders(of string, given RankSet, own []int, at *env) ([]int, error) {
 	var list []int
 	var err error

@@ -2,12 +2,13 @@ package scenario
 
 import "github.com/spinsim/spinsim/report"
 
-// IncompleteColumn stands in every table of a run that a limit has ended.
+// IncompleteColumn is a column of every table of a run that a limit ended.
 func IncompleteColumn() report.Column {
 	return report.Column{Name: "incomplete", Kind: report.Flag, Help: "A limit has ended the run: the row is of what came before."}
 }
 
-// TableColumns describes the columns of a table of a result; name is one of TableNames.
+// TableColumns describes the columns of a table of a result. The name is one of
+// TableNames.
 func TableColumns(name string) []report.Column {
 	switch name {
 	case "latency":

@@ -14,11 +14,11 @@ import (
 )
 
 // Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of
-// typed values, or numbers of a state by the names that a module gives them.
-// The zero value is absent content.
+// typed values, or numbers of a state by the module's names for them. The zero
+// value is absent content.
 type Content struct {
 	kind   contentKind
-	bytes  []byte // of hex, and of file once it has been read
+	bytes  []byte // of hex, and of file after it was read
 	file   string
 	fields []Field
 	values Values
@@ -39,8 +39,8 @@ const (
 // IsSet reports whether there is content.
 func (c *Content) IsSet() bool { return c.kind != contentNone }
 
-// Field is a value, or several of a kind, in little-endian order. Fields follow
-// each other without gaps.
+// Field is one value, or several of the same kind, in little-endian order.
+// Fields follow each other without gaps.
 type Field struct {
 	_       strictyaml.OneOf `help:"A value."`
 	U8      Expr             `yaml:"u8" help:"Unsigned, 1 byte."`
@@ -63,7 +63,7 @@ type Field struct {
 // Hex is bytes in hexadecimal.
 type Hex []byte
 
-// UnmarshalText reads digits; spaces and underscores between them do not count.
+// UnmarshalText reads digits and ignores spaces and underscores between them.
 func (h *Hex) UnmarshalText(text []byte) error {
 	digits := strings.NewReplacer(" ", "", "_", "", "\n", "").Replace(string(text))
 	b, err := hex.DecodeString(strings.TrimPrefix(digits, "0x"))
@@ -74,7 +74,7 @@ func (h *Hex) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fieldType is how the bytes of a value are read.
+// fieldType is a type of values.
 type fieldType struct {
 	name   string
 	size   int64
@@ -96,10 +96,10 @@ var fieldTypes = []fieldType{
 	{"f64", 8, true, true},
 }
 
-// wholeTypes is how many of the types are whole numbers; the others follow.
+// wholeTypes is the number of whole-number types. They come first.
 const wholeTypes = 8
 
-// encode appends v, which must be in the range of the type.
+// encode appends the value of e, which must be in the range of the type.
 func (t *fieldType) encode(b []byte, e Expr, at *env) ([]byte, error) {
 	least, most := new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(8*t.size))
 	if t.signed {
@@ -129,7 +129,7 @@ func (t *fieldType) bits(b []byte) uint64 {
 	return v
 }
 
-// text writes a value for people.
+// text formats a value for people.
 func (t *fieldType) text(b []byte) string {
 	v := t.bits(b)
 	switch {
@@ -143,7 +143,8 @@ func (t *fieldType) text(b []byte) string {
 	return strconv.FormatUint(v, 10)
 }
 
-// big returns a whole number for comparisons; false for a number with a fraction.
+// big returns a whole number for comparisons, or false for a number with a
+// fraction.
 func (t *fieldType) big(b []byte) (*big.Int, bool) {
 	v := t.bits(b)
 	switch {
@@ -165,14 +166,14 @@ func wholeFloat(f float64) (*big.Int, bool) {
 	return v, true
 }
 
-// maxBytes bounds memory that a scenario asks for, per region and message.
+// maxBytes is the most memory per region and message.
 const maxBytes = 1 << 30
 
-// maxContent bounds a list of typed values, bytes.
+// maxContent is the largest list of typed values in bytes.
 const maxContent = 1 << 24
 
-// source is where the bytes of a pattern come from: the seed, and numbers that
-// tell the memory apart.
+// source determines the bytes of a pattern: the seed, and a number that differs
+// between memories.
 type source struct{ seed, stream uint64 }
 
 func (s source) fill(b []byte) {
@@ -182,7 +183,8 @@ func (s source) fill(b []byte) {
 	}
 }
 
-// make returns the content by itself. A pattern field takes bytes from src.
+// make returns the content in a new slice. A pattern field takes bytes from
+// src.
 func (c *Content) make(at *env, src source) ([]byte, error) {
 	if c.kind != contentFields {
 		return c.bytes, nil
@@ -217,7 +219,7 @@ func (c *Content) fill(b []byte, at *env, src source) error {
 	return nil
 }
 
-// exprs are the whole numbers of the field, in the order of fieldTypes.
+// exprs returns the whole numbers of the field, in the order of fieldTypes.
 func (f *Field) exprs() [wholeTypes]Expr {
 	return [wholeTypes]Expr{f.U8, f.U16, f.U32, f.U64, f.I8, f.I16, f.I32, f.I64}
 }
@@ -241,7 +243,7 @@ func (f *Field) append(b []byte, at *env, src source) ([]byte, error) {
 	return b, nil
 }
 
-// one is the bytes of one value.
+// one returns the bytes of one value.
 func (f *Field) one(at *env, src source) ([]byte, error) {
 	for i, e := range f.exprs() {
 		if e.IsSet() {

@@ -7,22 +7,22 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// FieldError is something wrong with a value of a scenario.
+// FieldError is an error in a value of a scenario.
 type FieldError struct {
-	File string // "" if the scenario is of no file
+	File string // "" if the scenario is not from a file
 	Line int    // 0: unknown
 	Path string // such as programs[0].steps[2].put.to
 	Err  error
 }
 
-// Error is file:line: path: what is wrong.
+// Error returns "file:line: path: error".
 func (e *FieldError) Error() string { return (*strictyaml.Error)(e).Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error without its place.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Parse reads a scenario. The file's name is for messages. All errors, of type
-// *FieldError, are joined.
+// Parse reads a scenario. The file name is for messages. It joins all errors,
+// which are of type *FieldError.
 func Parse(file string, data []byte) (*Spec, error) {
 	s, err := parse(file, data, nil)
 	if err != nil {
@@ -31,9 +31,9 @@ func Parse(file string, data []byte) (*Spec, error) {
 	return s, s.unread()
 }
 
-// parse returns what could be read, and notes what could not; an error is one
-// of the text as a whole. values are those of parameters in place of the
-// scenario's.
+// parse returns the parts that could be read, and notes the errors of the
+// others. It returns an error if the text as a whole is wrong. values replace
+// the scenario's values of parameters.
 func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 	root, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -46,12 +46,12 @@ func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 		return nil, &FieldError{File: file, Path: "parameters", Err: err}
 	}
 	parameters.insert(&r, root, "")
-	// what is wrong with parameters comes before what follows from it
+	// errors in parameters come before the errors that follow from them
 	first := slices.Concat(parameters.wrong, r.Errors)
 	r.Errors = nil
 	r.Read(root, s)
 	r.Errors = append(first, slices.DeleteFunc(r.Errors, func(e *strictyaml.Error) bool {
-		// said already
+		// reported already
 		return slices.ContainsFunc(first, func(m *strictyaml.Error) bool { return m.Path == e.Path })
 	})...)
 	s.Parameters = parameters.Parameters
@@ -59,7 +59,7 @@ func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 	return s, nil
 }
 
-// unread are the errors of what could not be read.
+// unread returns the errors of the parts that could not be read.
 func (s *Spec) unread() error {
 	var errs []error
 	for _, e := range s.wrong {
@@ -70,7 +70,7 @@ func (s *Spec) unread() error {
 	return errors.Join(errs...)
 }
 
-// textError is an error of the YAML reader as one of the file.
+// textError turns an error of the YAML reader into an error of the file.
 func textError(file string, err error) error {
 	var wrong *strictyaml.Error
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// nothing are steps that take no time and have no event; times is how often each repeats at most.
+// nothing lists steps that take no time and have no event. times is the most
+// repetitions of each.
 func nothing(times int) []string {
 	return []string{
 		fmt.Sprintf("{repeat: {times: %d, steps: [{mark: a}]}}", times),
@@ -19,7 +20,7 @@ func nothing(times int) []string {
 	}
 }
 
-// planned is a scenario of one program.
+// planned returns the plan of a scenario with one program.
 func planned(t *testing.T, steps string, o Options) *Plan {
 	s, err := Parse("s.yaml", []byte("profile: spin-int\nranks: 2\nprograms: [{ranks: 0, steps: ["+steps+"]}]\n"))
 	require.NoError(t, err)
@@ -28,7 +29,7 @@ func planned(t *testing.T, steps string, o Options) *Plan {
 	return p
 }
 
-// A billion rounds of no steps are none.
+// A billion rounds without steps take no time.
 func TestRepeatOfNothing(t *testing.T) {
 	const empty = "{repeat: {times: 1073741824, steps: []}}"
 	for _, steps := range []string{empty, "{repeat: {times: 1073741824, steps: [" + empty + ", " + empty + "]}}"} {
@@ -38,7 +39,8 @@ func TestRepeatOfNothing(t *testing.T) {
 	}
 }
 
-// Rounds in which no time passes end by a limit of events, by one of real time, and by a signal.
+// A limit of events, a limit of real time, or a signal ends rounds that take no
+// time.
 func TestRoundsWithoutTimeEnd(t *testing.T) {
 	for _, steps := range nothing(maxCount) {
 		_, err := planned(t, steps, Options{Limits: sim.Limits{Events: 100}}).Run(t.Context(), nil)
@@ -52,7 +54,7 @@ func TestRoundsWithoutTimeEnd(t *testing.T) {
 		_, err = planned(t, steps, Options{}).Run(signal, nil)
 		require.ErrorIs(t, err, context.Canceled)
 	}
-	for _, steps := range nothing(5000) { // what the engine gets in between is no time
+	for _, steps := range nothing(5000) { // the engine's events in between take no time
 		result, err := planned(t, steps, Options{Limits: sim.Limits{Until: sim.Nanosecond}}).Run(t.Context(), nil)
 		require.NoError(t, err)
 		require.Zero(t, result.End)

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// checkExpectations checks the expectations but those that are known to be wrong.
+// checkExpectations checks the expectations, except those already found wrong.
 func (p *Plan) checkExpectations(wrong []string) {
 	for i := range p.spec.Expect {
 		path := fmt.Sprintf("expect[%d]", i)
@@ -70,8 +70,8 @@ func (p *Plan) checkBounds(b *Bounds, path string) {
 	}
 }
 
-// checkAt evaluates an expectation without looking at a run. own is the rank of
-// the program it stands in, nil at the end of a run.
+// checkAt evaluates an expectation without a run. own is the rank of the
+// program that contains it, nil at the end of a run.
 func (p *Plan) checkAt(x *Expectation, own []int, at *env) error {
 	switch {
 	case x.Memory != nil:
@@ -114,7 +114,7 @@ func (p *Plan) checkBoundsAt(b *Bounds, ranks []int, at *env, err error) error {
 	return err
 }
 
-// some are the ranks given, else those of own, else all.
+// some returns the given ranks, else own, else all.
 func (p *Plan) some(given RankSet, own []int, at *env) ([]int, error) {
 	switch {
 	case given.IsSet():
@@ -129,7 +129,7 @@ func (p *Plan) some(given RankSet, own []int, at *env) ([]int, error) {
 	return all, nil
 }
 
-// measuring are the ranks whose measurement is meant.
+// measuring returns the ranks whose measurement is checked.
 func (p *Plan) measuring(l *LatencyCheck, own []int, at *env) ([]int, error) {
 	if l.Ranks.IsSet() || own != nil {
 		return p.some(l.Ranks, own, at)
@@ -146,8 +146,8 @@ func (p *Plan) measuring(l *LatencyCheck, own []int, at *env) ([]int, error) {
 	return list, nil
 }
 
-// compared resolves the memory that is to be right and what it is compared
-// with: bytes, or the memory of another place.
+// compared resolves the memory to check and the expected content: bytes, or the
+// memory of another place.
 func (p *Plan) compared(m *MemoryCheck, rank int, at *env) (got span, want []byte, other placed, err error) {
 	size := m.Bytes
 	if want, err = m.Equals.make(at, p.stream(rank, m.Of)); err != nil {
@@ -190,7 +190,7 @@ type placed struct {
 	span
 }
 
-// expect compares what is with what should be, and notes failures.
+// expect compares actual and expected values, and notes failures.
 func (r *run) expect(x *Expectation, path string, own []int, at *env) {
 	ranks, err := r.subjects(x, own, at)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *run) expect(x *Expectation, path string, own []int, at *env) {
 	}
 }
 
-// subjects are the ranks an expectation is about.
+// subjects returns the ranks that an expectation is about.
 func (r *run) subjects(x *Expectation, own []int, at *env) ([]int, error) {
 	switch {
 	case x.Memory != nil:
@@ -220,7 +220,7 @@ func (r *run) subjects(x *Expectation, own []int, at *env) ([]int, error) {
 	return r.measuring(x.Latency, own, at)
 }
 
-// compare looks at one rank.
+// compare checks one rank.
 func (r *run) compare(x *Expectation, rank int, at *env) error {
 	st := &r.states[rank]
 	switch {

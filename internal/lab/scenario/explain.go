@@ -12,16 +12,16 @@ type ExplainStep struct {
 	At     sim.Time
 	Rank   int
 	NI     *portals.NI
-	Record *portals.TraceRecord        // valid during the call only
+	Record *portals.TraceRecord        // valid only during the call
 	Name   func(portals.Handle) string // names of entries, counters and the queue of the rank
 }
 
-// Explain makes Run tell of every step of every interface: which entries were
-// examined for a request and why each did or did not match, what was delivered
-// where, which events and counters followed.
+// Explain makes Run report every step of every interface: the entries examined
+// for a request, why each did or did not match, the deliveries, and the events
+// and counters that followed.
 func (p *Plan) Explain(tell func(*ExplainStep)) { p.explain = tell }
 
-// name is what an object of a rank is called in the scenario.
+// name returns the scenario's name for an object of a rank.
 func (r *run) name(rank int, h portals.Handle) string {
 	st := &r.states[rank]
 	switch h {

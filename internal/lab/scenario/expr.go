@@ -9,12 +9,12 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Expr is a whole number, or arithmetic on some that depends on where it is
-// evaluated: "4KiB", "0x10 + rank", "(rank + 1) % ranks". The zero value is an
-// absent expression.
+// Expr is a whole number, or arithmetic that depends on where it is evaluated:
+// "4KiB", "0x10 + rank", "(rank + 1) % ranks". The zero value is an absent
+// expression.
 type Expr struct{ expr.Expr }
 
-// variables are what an expression can name, with the text of the manual.
+// variables are the names in expressions, with the text of the manual.
 var variables = []struct{ name, help string }{
 	{"rank", "the rank for which the value is computed"},
 	{"ranks", "the number of ranks"},
@@ -41,7 +41,7 @@ const (
 	numVars
 )
 
-// env gives variables their values.
+// env holds the values of variables.
 type env struct {
 	value [numVars]int64
 	known [numVars]bool
@@ -67,7 +67,7 @@ func (e *env) with(variable int, v int64) *env {
 	return &c
 }
 
-// of is what a variable is worth, by its place in the list.
+// of returns the value of a variable, by its place in the list.
 func (e *env) of(variable int) (int64, error) {
 	if !e.known[variable] {
 		return 0, fmt.Errorf("%s has no value here", variables[variable].name)
@@ -110,7 +110,8 @@ var (
 	maxU64 = new(big.Int).SetUint64(math.MaxUint64)
 )
 
-// int evaluates to a number in a range; an absent expression is worth fallback, whatever the range.
+// int evaluates to a number in a range. An absent expression gives fallback,
+// which may be outside the range.
 func (e Expr) int(at *env, fallback, least, most int64) (int64, error) {
 	if !e.IsSet() {
 		return fallback, nil
@@ -122,7 +123,7 @@ func (e Expr) int(at *env, fallback, least, most int64) (int64, error) {
 	return v.Int64(), nil
 }
 
-// u64 evaluates to 0 to 2^64-1; an absent expression is worth 0.
+// u64 evaluates to 0 to 2^64-1. An absent expression gives 0.
 func (e Expr) u64(at *env) (uint64, error) {
 	if !e.IsSet() {
 		return 0, nil

@@ -59,8 +59,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// A number is read back from the bytes of its type as what it was, and one that
-// does not fit is refused.
+// A number read from the bytes of its type is the number that was written. A
+// number that does not fit is refused.
 func TestFieldsKeepTheirValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := &fieldTypes[rapid.IntRange(0, wholeTypes-1).Draw(t, "type")]

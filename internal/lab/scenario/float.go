@@ -10,9 +10,9 @@ import (
 )
 
 // Float is a number with a fraction, or an expression of whole numbers. A
-// number with a fraction is rounded to the nearest that the type holds; what is
-// out of its range, and a whole number that it does not hold exactly, are
-// errors. Infinities are written as Inf and -Inf.
+// number with a fraction is rounded to the nearest value of the type. It is an
+// error if a number is out of range, or if the type cannot hold a whole number
+// exactly. Infinities are written as Inf and -Inf.
 type Float struct {
 	text string
 	expr Expr
@@ -32,7 +32,7 @@ func (f *Float) UnmarshalText(text []byte) error {
 	return err
 }
 
-// eval returns the value, which a number of type t holds. Errors name the type.
+// eval returns the value as a number of type t. Errors name the type.
 func (f *Float) eval(at *env, t *fieldType) (v float64, err error) {
 	if f.expr.IsSet() {
 		v, err = t.whole(f.expr, at)
@@ -45,7 +45,7 @@ func (f *Float) eval(at *env, t *fieldType) (v float64, err error) {
 	return v, err
 }
 
-// tooLarge says that a value is beyond the largest of a type.
+// tooLarge returns the error for a value above the largest of a type.
 func (t *fieldType) tooLarge(shown string) error {
 	most, name := math.MaxFloat64, "MaxFloat64"
 	if t.size == 4 {
@@ -71,7 +71,7 @@ func (t *fieldType) fraction(text string) (float64, error) {
 	}
 	digits, _, _ = strings.Cut(digits, exponent)
 	switch {
-	case err != nil: // out of range: UnmarshalText has read it
+	case err != nil: // out of range: UnmarshalText has checked the syntax
 		return 0, t.tooLarge(shown)
 	case v == 0 && strings.ContainsAny(digits, "123456789abcdef"):
 		least := math.SmallestNonzeroFloat64

@@ -20,7 +20,8 @@ func one(t require.TestingT, typ *fieldType, text string) (float64, error) {
 
 var f32, f64 = &fieldTypes[wholeTypes], &fieldTypes[wholeTypes+1]
 
-// What a type does not hold is an error, not an infinity, a zero or another number.
+// A value outside the type is an error. It does not become an infinity, zero or
+// another number.
 func TestFloatsThatDoNotFit(t *testing.T) {
 	for text, want := range map[string]string{
 		"1e300":               "f32: 1e+300, expected at most MaxFloat32 3.4028235e+38: it does not fit 4 bytes",
@@ -59,8 +60,9 @@ func TestFloatsThatDoNotFit(t *testing.T) {
 	require.True(t, math.IsNaN(v))
 }
 
-// Any decimal number gives the nearest of the type or an error, decided with
-// exact arithmetic: nothing becomes infinite or 0 that is not.
+// Any decimal number gives the nearest value of the type or an error, checked
+// with exact arithmetic. No finite number becomes infinite, and no other number
+// becomes 0.
 func TestFloatsAreNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mantissa := rapid.Int64Range(1, 1<<62).Draw(t, "mantissa")

@@ -6,12 +6,12 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Ranks is how many nodes the scenario has.
+// Ranks returns the number of nodes in the scenario.
 func (p *Plan) Ranks() int { return p.ranks }
 
-// Memory estimates what a run takes of the machine's memory, bytes: nodes,
-// handlers, entries and buffers once, of which half again may be under way as
-// messages, and what is measured.
+// Memory estimates how many bytes of the machine's memory a run needs. It
+// counts nodes, handlers, entries and buffers once, and half of that again for
+// messages on the way. It adds the measurements.
 func (p *Plan) Memory() int64 {
 	instances := 0
 	for _, e := range p.entries {
@@ -33,18 +33,18 @@ func (p *Plan) Memory() int64 {
 	return runtime.Footprint(p.profile, p.ranks, p.ranks, instances) + p.memory + p.memory/2 + int64(min(each*samples, math.MaxInt64/4))
 }
 
-// Bound lets what a breakdown follows take so much memory, bytes; 0: any. A run
-// that takes more ends with a *breakdown.FullError.
+// Bound limits the memory of a breakdown in bytes; 0: no limit. A run that
+// needs more ends with a *breakdown.FullError.
 func (p *Plan) Bound(bytes int64) { p.room = bytes }
 
-// What a run keeps of each measurement, bytes: a time, and with a breakdown
-// when it was; three times as much while a list grows.
+// Bytes that a run keeps of each measurement: a duration, and with a breakdown
+// its beginning and end too. A growing list needs three times as much.
 const (
 	sampleBytes   = 3 * 8
 	measuredBytes = 3 * 24
 )
 
-// measures is how often steps measure.
+// measures returns how many measurements the steps make.
 func measures(steps []Step, at *env) (n float64) {
 	for i := range steps {
 		switch s := &steps[i]; {
@@ -53,7 +53,7 @@ func measures(steps []Step, at *env) (n float64) {
 		case s.Repeat != nil:
 			times, err := s.Repeat.Times.int(at, 1, 0, maxCount)
 			if err != nil || times == 0 {
-				continue // the check has said what is wrong
+				continue // the check has reported the error
 			}
 			first, last := at.with(varRound, 0), at.with(varRound, times-1)
 			n += float64(times) * (measures(s.Repeat.Steps, first) + measures(s.Repeat.Steps, last)) / 2

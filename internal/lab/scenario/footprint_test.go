@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is measured is in the estimate of memory: so many times as repeats say,
-// on every rank, also where they depend on the round and the rank.
+// The estimate of memory includes the samples on every rank. It follows the
+// counts of repeats, also if these depend on the round and the rank.
 func TestMemoryOfSamples(t *testing.T) {
 	memory := func(steps string, breakdown bool) int64 {
 		s, err := Parse("s.yaml", []byte("profile: spin-int\nranks: 3\nprograms: [{ranks: all, steps: [{mark: a}, "+steps+"]}]\n"))
@@ -25,8 +25,8 @@ func TestMemoryOfSamples(t *testing.T) {
 	require.Greater(t, memory("{repeat: {times: 1000000000, steps: [{repeat: {times: 1000000000, steps: ["+one+"]}}]}}", false), int64(1)<<60)
 }
 
-// A run whose breakdown takes more than there is for it ends with an error that
-// says so, and one without a breakdown does not.
+// A run whose breakdown exceeds its memory ends with an error that explains it.
+// A run without a breakdown succeeds.
 func TestStepsThatTakeTooMuch(t *testing.T) {
 	run := func(breakdown bool, room int64) error {
 		s, err := Parse("s.yaml", []byte(`

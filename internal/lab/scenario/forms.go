@@ -38,7 +38,7 @@ func (s *RankSet) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	}
 }
 
-// contentForms is what a Content can look like, for messages.
+// contentForms lists the forms of a Content, for messages.
 const contentForms = "zero, pattern, {hex: ...}, {file: ...}, {values: {...}} or a list of typed values"
 
 // contentFields are the mapping forms of a Content.
@@ -78,7 +78,7 @@ func (c *Content) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	}
 }
 
-// Values are numbers by name, in the order in which they were written.
+// Values are numbers by name, in the order of the file.
 type Values []NamedValue
 
 // NamedValue is a number with a name.
@@ -97,7 +97,8 @@ func (v *Values) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	})
 }
 
-// Settings are values of a profile to replace, in the order in which they were written.
+// Settings are values that replace values of a profile, in the order of the
+// file.
 type Settings []Setting
 
 // Setting is one value of a profile.
@@ -107,7 +108,7 @@ type Setting struct {
 	where string // path in the scenario
 }
 
-// ReadYAML reads values by path, or in the profile's own nesting.
+// ReadYAML reads values by path, or in the nesting of the profile.
 func (s *Settings) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) { s.add(r, n, "", path) }
 
 func (s *Settings) add(r *strictyaml.Reader, n *yaml.Node, prefix, path string) {
@@ -129,7 +130,7 @@ func (s *Settings) add(r *strictyaml.Reader, n *yaml.Node, prefix, path string) 
 	})
 }
 
-// EventSet is a choice of types of full events. The zero value is none.
+// EventSet is a set of types of full events. The zero value is the empty set.
 type EventSet struct{ chosen [64]bool }
 
 // IsSet reports whether any type is chosen.

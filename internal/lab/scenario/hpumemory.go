@@ -26,7 +26,8 @@ type hpuWrite struct {
 	bytes  []byte
 }
 
-// share lets an entry have the HPU memory of an earlier one; false: an error has been noted.
+// share lets an entry use the HPU memory of an earlier one. It returns false if
+// it has noted an error.
 func (p *Plan) share(e *entryPlan) bool {
 	h, path := e.Handlers, e.path+".handlers"
 	other := p.entry(h.Shares)
@@ -53,7 +54,7 @@ func (p *Plan) share(e *entryPlan) bool {
 	return false
 }
 
-// owner is the entry whose HPU memory an entry has.
+// owner returns the entry whose HPU memory e uses.
 func (e *entryPlan) owner() *entryPlan {
 	if e.shares != nil {
 		return e.shares
@@ -61,7 +62,7 @@ func (e *entryPlan) owner() *entryPlan {
 	return e
 }
 
-// checkHPU checks the names of a step about HPU memory.
+// checkHPU checks the names in a step about HPU memory.
 func (p *Plan) checkHPU(s *Step, path string) {
 	var of string
 	if s.WriteHPU != nil {
@@ -94,7 +95,7 @@ func (p *Plan) checkHPU(s *Step, path string) {
 	}
 }
 
-// hpuWrites resolves what a step writes.
+// hpuWrites resolves the writes of a step.
 func (p *Plan) hpuWrites(rank int, x *WriteHPU, at *env) (writes []hpuWrite, err error) {
 	e := p.entry(x.Of)
 	if !e.on[rank] {
@@ -137,7 +138,7 @@ func (p *Plan) hpuWrites(rank int, x *WriteHPU, at *env) (writes []hpuWrite, err
 	return writes, nil
 }
 
-// hpuNumber is the write of a number of the state.
+// hpuNumber resolves the write of a number of the state.
 func (p *Plan) hpuNumber(e *entryPlan, rank int, v *NamedValue, at *env) (w hpuWrite, err error) {
 	f, err := e.layout.field(v.Name)
 	if err != nil {
@@ -145,7 +146,7 @@ func (p *Plan) hpuNumber(e *entryPlan, rank int, v *NamedValue, at *env) (w hpuW
 	}
 	w.offset = f.offset
 	if described := e.layout.described; described != nil {
-		if _, err := described.Lookup(v.Name); err == nil { // else a field of a list without a name
+		if _, err := described.Lookup(v.Name); err == nil { // else an unnamed field of a list
 			state := make([]byte, f.offset+f.typ.size)
 			err = putNumber(state, described, v, at, p.device(rank))
 			w.bytes = state[f.offset:]
@@ -159,7 +160,7 @@ func (p *Plan) hpuNumber(e *entryPlan, rank int, v *NamedValue, at *env) (w hpuW
 	return w, err
 }
 
-// writeHPU does a write_hpu step.
+// writeHPU executes a write_hpu step.
 func (r *run) writeHPU(st *rankState, x *WriteHPU, at *env) error {
 	writes, err := r.hpuWrites(st.proc.Rank(), x, at)
 	for _, w := range writes {
@@ -170,7 +171,7 @@ func (r *run) writeHPU(st *rankState, x *WriteHPU, at *env) error {
 	return err
 }
 
-// waitHPU does a wait_hpu step.
+// waitHPU executes a wait_hpu step.
 func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 	in := st.entries[x.Of]
 	f, err := in.plan.layout.field(x.Field)
@@ -194,7 +195,7 @@ func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 	return err
 }
 
-// wanted says what numbers are right.
+// wanted describes the expected numbers.
 func (b *Bounds) wanted() string {
 	text := ""
 	for _, bound := range []struct {

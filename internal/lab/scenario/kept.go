@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// keptResult is a result as a checkpoint has it.
+// keptResult is a result in a checkpoint.
 type keptResult struct {
 	End      sim.Time    `json:"end_ps"`
 	Checked  int         `json:"checked"`
@@ -25,8 +25,8 @@ type keptTable struct {
 	Rows [][]checkpoint.Value `json:"rows"`
 }
 
-// Keep keeps the result of a run of the plan in a folder; label is what people
-// call the run. One that a limit has ended is not kept.
+// Keep stores the result of a run of the plan in a folder. The label names the
+// run for people. Keep does not store a run that a limit has ended.
 func (p *Plan) Keep(folder *checkpoint.Folder, label string, x *Result) error {
 	if x.Incomplete {
 		return nil
@@ -50,7 +50,7 @@ func (p *Plan) Keep(folder *checkpoint.Folder, label string, x *Result) error {
 	return folder.Put(key, label, kept)
 }
 
-// Kept is the result of the plan that a folder has, nil if it has none.
+// Kept returns the stored result of the plan, nil if the folder has none.
 func (p *Plan) Kept(folder *checkpoint.Folder) (*Result, error) {
 	key, err := p.key(folder)
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *Plan) Kept(folder *checkpoint.Folder) (*Result, error) {
 	return x, nil
 }
 
-// key is what the result of the plan is kept under.
+// key returns the key under which the result of the plan is stored.
 func (p *Plan) key(folder *checkpoint.Folder) (string, error) {
 	record, err := p.Record()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// stateLayout is what is known of the HPU memory of an entry: the fields that
-// the module describes, and those that the scenario lists. Where both have a
-// name it is the same number. The zero value is nothing.
+// stateLayout is the layout of an entry's HPU memory: the fields that the
+// module describes, and the fields that the scenario lists. If both use a name,
+// it is the same number. The zero value has no fields.
 type stateLayout struct {
 	described *manifest.State
 	listed    []stateField
@@ -27,7 +27,7 @@ type stateField struct {
 // known reports whether there are fields.
 func (l *stateLayout) known() bool { return l.described != nil || l.listed != nil }
 
-// field returns the number of that name. The error says what there is.
+// field returns the number with the given name. The error lists the names.
 func (l *stateLayout) field(name string) (*stateField, error) {
 	for i := range l.listed {
 		if l.listed[i].name == name {
@@ -44,7 +44,7 @@ func (l *stateLayout) field(name string) (*stateField, error) {
 	return fieldOf(n), nil
 }
 
-// fields are all numbers: those of a list, if there is one.
+// fields returns all numbers: of the list, if there is one.
 func (l *stateLayout) fields() iter.Seq[*stateField] {
 	return func(yield func(*stateField) bool) {
 		for i := range l.listed {
@@ -67,7 +67,7 @@ func fieldOf(n manifest.Number) *stateField {
 	return &stateField{n.Name, typeOf(n.Field.Type), n.Offset}
 }
 
-// typeOf is the type of that name; both tables have all of them.
+// typeOf returns the type of the same name; both tables have all types.
 func typeOf(t manifest.Type) *fieldType {
 	for i := range fieldTypes {
 		if fieldTypes[i].name == string(t) {
@@ -77,7 +77,7 @@ func typeOf(t manifest.Type) *fieldType {
 	panic("scenario: a state with a number of type " + string(t))
 }
 
-// maxNames is how many fields an error message names.
+// maxNames is the most fields that an error message names.
 const maxNames = 12
 
 // names lists the fields of a list for a message.
@@ -96,12 +96,12 @@ func (l *stateLayout) names() string {
 	return strings.Join(names, ", ")
 }
 
-// list notes the typed values of a list, which begins so many bytes into the
-// state. Fields without a name are called by their number. A name that says
-// something else than the module, or than the list has said before, is an
-// error, with the place of the field in the list; so is a number with a name
-// that the module does not allow on the device. What has no name is bytes, and
-// may be anything, as those of hex.
+// list notes the typed values of a list that begins at offset in the state.
+// Unnamed fields are called by their number. It returns an error, with the
+// place of the field in the list, if a name disagrees with the module or with
+// an earlier use in the list, or if the module does not allow the named number
+// on the device. Fields without a name are bytes and may be anything, as with
+// hex.
 func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.Device) (place int, err error) {
 	named := make(map[string]bool)
 	for i := range fields {
@@ -140,8 +140,8 @@ func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.De
 	return 0, nil
 }
 
-// agrees holds a field of a list, at an offset of the state, against what the
-// module says of the name; one are the bytes of a number.
+// agrees compares a field of a list, at an offset of the state, with the
+// module's description of the name. one is the bytes of a number.
 func agrees(s *manifest.State, f *Field, offset, count int64, one []byte, d *manifest.Device) error {
 	typ := f.typed()
 	if typ == nil {
@@ -173,7 +173,7 @@ func agrees(s *manifest.State, f *Field, offset, count int64, one []byte, d *man
 	return nil
 }
 
-// offsetOf is where bytes of a name begin: a number, or an array or struct as a whole.
+// offsetOf returns the offset of a name: a number, or a whole array or struct.
 func offsetOf(s *manifest.State, name string) (int64, error) {
 	for i := range s.Fields {
 		if s.Fields[i].Name == name {

@@ -14,7 +14,8 @@ import (
 
 var listedTypes = []manifest.Type{manifest.U8, manifest.U16, manifest.U32, manifest.U64}
 
-// someState has up to five numbers, f0 and so on, some of which are at most 102.
+// someState has up to five numbers, f0 and so on, some of which are at most
+// 102.
 func someState(r *rapid.T) *manifest.State {
 	s := &manifest.State{Name: "S"}
 	for i := range rapid.IntRange(1, 5).Draw(r, "fields") {
@@ -31,10 +32,9 @@ func someState(r *rapid.T) *manifest.State {
 	return s
 }
 
-// TestListedNames: whatever a list says, with names in any order and of any
-// type, either it is an error, or each number that has a name in the list is
-// the one of that name in the state that the module describes, and an
-// expectation finds it there.
+// TestListedNames tests lists with names in any order and of any type. Either
+// the list is an error, or each named number is the number with that name in
+// the module's state, and an expectation finds it there.
 func TestListedNames(t *testing.T) {
 	taken, refused := 0, 0
 	rapid.Check(t, func(r *rapid.T) {

@@ -10,10 +10,11 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// on is the environment of a rank.
+// on returns the environment of a rank.
 func (p *Plan) on(rank int) *env { return p.env.with(varRank, int64(rank)) }
 
-// hostMemory is what the name of an entry's handler host memory ends in, behind that of the entry.
+// hostMemory is the suffix of the name of an entry's handler host memory. The
+// name of the entry comes before it.
 const hostMemory = ".host_memory"
 
 // sizeOf returns the size of an entry's or a buffer's memory on a rank.
@@ -39,7 +40,8 @@ func (p *Plan) sizeOf(rank int, name string) (int64, error) {
 	return 0, fmt.Errorf("rank %d has no entry and no buffer %s", rank, name)
 }
 
-// entrySize is the length of an entry, by default that of its content.
+// entrySize returns the length of an entry. The default is the length of its
+// content.
 func (p *Plan) entrySize(e *entryPlan, rank int) (int64, error) {
 	n, err := p.contentSize(e.Length, &e.Fill, p.on(rank))
 	if err != nil {
@@ -56,7 +58,7 @@ func (p *Plan) bufferSize(b *Buffer, rank int) (int64, error) {
 	return n, nil
 }
 
-// contentSize is a size that is given, or that of the content.
+// contentSize returns the given size, or else the size of the content.
 func (p *Plan) contentSize(size Expr, c *Content, at *env) (int64, error) {
 	own, err := c.make(at, source{})
 	if err != nil {
@@ -67,11 +69,11 @@ func (p *Plan) contentSize(size Expr, c *Content, at *env) (int64, error) {
 
 // span is a range of a memory.
 type span struct {
-	of       string // entry, buffer, or the path of a step for its own memory
+	of       string // entry or buffer; the path of a step, for the step's own memory
 	off, len int64
 }
 
-// spanOf resolves a range of a memory; by default it goes on to the end.
+// spanOf resolves a range of a memory. By default it extends to the end.
 func (p *Plan) spanOf(rank int, of string, offset, bytes Expr, at *env) (s span, err error) {
 	size, err := p.sizeOf(rank, of)
 	if err != nil {
@@ -91,7 +93,7 @@ func (p *Plan) spanOf(rank int, of string, offset, bytes Expr, at *env) (s span,
 }
 
 // operand resolves the memory that an operation reads or writes: a named one,
-// or the step's own, which is so large as the operation needs.
+// or the step's own, which is as large as the operation needs.
 func (p *Plan) operand(rank int, path, of string, offset, bytes Expr, fill *Content, at *env) (span, error) {
 	if of != "" {
 		if fill.IsSet() {
@@ -109,7 +111,7 @@ func (p *Plan) operand(rank int, path, of string, offset, bytes Expr, fill *Cont
 	return span{of: path, len: n}, nil
 }
 
-// address is where a request goes.
+// address is the destination of a request.
 type address struct {
 	to     int
 	pt     uint32
@@ -117,7 +119,7 @@ type address struct {
 	remote uint64
 }
 
-// id names the process of the rank.
+// id returns the process of the rank.
 func (a *address) id() portals.ID { return portals.PhysID(uint32(a.to), 0) }
 
 // addresses resolves the targets of an operation.
@@ -159,7 +161,7 @@ func (p *Plan) addresses(t *Target, at *env) ([]address, error) {
 	return list, nil
 }
 
-// criteria are portal table index and match bits of an entry on a rank.
+// criteria returns the portal table index and match bits of an entry on a rank.
 func (p *Plan) criteria(e *entryPlan, rank int) (pt int64, bits uint64, err error) {
 	at := p.on(rank)
 	if pt, err = e.PT.int(at, 0, 0, int64(p.profile.Limits.MaxPTIndex)); err != nil {
@@ -171,10 +173,11 @@ func (p *Plan) criteria(e *entryPlan, rank int) (pt int64, bits uint64, err erro
 	return pt, bits, nil
 }
 
-// device is what manifests see of the device of a rank.
+// device returns the device of a rank as manifests see it.
 func (p *Plan) device(rank int) *manifest.Device { return handlers.DeviceOf(p.profile, rank, p.ranks) }
 
-// state returns the HPU memory of an entry on a rank: its size and its first contents.
+// state returns the size and the initial contents of an entry's HPU memory on a
+// rank.
 func (p *Plan) state(e *entryPlan, rank int) (size int64, initial []byte, err error) {
 	h := e.Handlers
 	at, device := p.on(rank), p.device(rank)

@@ -20,11 +20,12 @@ type ListName string
 // Choices lists the names.
 func (ListName) Choices() []string { return []string{"priority", "overflow"} }
 
-// EntryOption is an option of a match list entry, the C name without PTL_ME_, in lower case.
+// EntryOption is an option of a match list entry: the C name without PTL_ME_,
+// in lower case.
 type EntryOption string
 
-// ownOptions are chosen by the scenario itself: memory is contiguous, and how
-// an entry counts follows from how it is waited for.
+// ownOptions are set by this package and not by the user. Memory is contiguous,
+// and the counting options depend on how programs wait for the entry.
 const ownOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec | portals.OptMEEventCTComm | portals.OptMEEventCTBytes
 
 // Choices lists the names.
@@ -38,7 +39,8 @@ func (EntryOption) Choices() []string {
 	return list
 }
 
-// PTOption is an option of a portal table entry, the C name without PTL_PT_, in lower case.
+// PTOption is an option of a portal table entry: the C name without PTL_PT_, in
+// lower case.
 type PTOption string
 
 // Choices lists the names.
@@ -50,13 +52,14 @@ type AckName string
 // Choices lists the names.
 func (AckName) Choices() []string { return []string{"none", "ack", "ct_ack", "oc_ack"} }
 
-// AtomicName is an atomic operation, the C name without PTL_, in lower case.
+// AtomicName is an atomic operation: the C name without PTL_, in lower case.
 type AtomicName string
 
 // Choices lists the names.
 func (AtomicName) Choices() []string { return lower(portals.AtomicOpNames) }
 
-// TypeName is a datatype of atomic operations, the C name without PTL_ and _T, in lower case.
+// TypeName is a datatype of atomic operations: the C name without PTL_ and _T,
+// in lower case.
 type TypeName string
 
 // Choices lists the names.
@@ -68,7 +71,8 @@ func (TypeName) Choices() []string {
 	return list
 }
 
-// EventName is a type of full events, the C name without PTL_EVENT_, in lower case.
+// EventName is a type of full events: the C name without PTL_EVENT_, in lower
+// case.
 type EventName string
 
 // Choices lists the names.
@@ -81,14 +85,14 @@ type FormatName string
 func (FormatName) Choices() []string {
 	var list []string
 	for _, f := range report.Formats {
-		if f != report.ParquetFormat { // is asked for where the output goes into a file
+		if f != report.ParquetFormat { // Parquet is chosen by the option that names the output file
 			list = append(list, string(f))
 		}
 	}
 	return list
 }
 
-// StatName is something that a rank counts.
+// StatName is a counter of a rank.
 type StatName string
 
 // Choices lists the names.
@@ -108,8 +112,8 @@ func lower(names []string) []string {
 	return list
 }
 
-// indexOf returns the place of name in the choice, which the decoder has
-// checked; the default is the first.
+// indexOf returns the place of name in the choice. The decoder has checked the
+// name. The default is the first.
 func indexOf[T interface {
 	~string
 	strictyaml.Choice
@@ -122,7 +126,7 @@ func indexOf[T interface {
 	return 0
 }
 
-// bits joins options of the table all, whose names are in the order of the bits.
+// optionBits combines options. The names in all are in the order of the bits.
 func optionBits[T ~string](options []T, all []string) (bits uint32) {
 	for _, o := range options {
 		for i, n := range all {

@@ -14,14 +14,14 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Parameters are values with names, which stand for them in the rest of the
-// scenario as $name: what people change from run to run.
+// Parameters are named values for everything that people change from run to
+// run. The rest of the scenario uses them as $name.
 type Parameters []Parameter
 
-// Parameter is one of them.
+// Parameter is a named value.
 type Parameter struct {
 	Name  string
-	Value string // as it was written; of the last run's options if they say another one
+	Value string // as written, in the scenario or in the options of the run
 }
 
 // ReadYAML reads names and single values.
@@ -42,7 +42,8 @@ func (p *Parameters) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	})
 }
 
-// parameterName is the name that a text begins with, "" if it begins with none.
+// parameterName returns the name at the beginning of a text, "" if there is
+// none.
 func parameterName(text string) string {
 	for i, c := range []byte(text) {
 		letter := c >= 'a' && c <= 'z'
@@ -53,7 +54,7 @@ func parameterName(text string) string {
 	return text
 }
 
-// names are those of the parameters.
+// names returns the names of the parameters.
 func (p Parameters) names() (list []string) {
 	for _, one := range p {
 		list = append(list, one.Name)
@@ -61,7 +62,7 @@ func (p Parameters) names() (list []string) {
 	return list
 }
 
-// find returns the parameter of a name, nil if there is none.
+// find returns the parameter with a name, nil if there is none.
 func (p Parameters) find(name string) *Parameter {
 	if i := slices.IndexFunc(p, func(one Parameter) bool { return one.Name == name }); i >= 0 {
 		return &p[i]
@@ -69,13 +70,13 @@ func (p Parameters) find(name string) *Parameter {
 	return nil
 }
 
-// unknownError says that there is no parameter of a name.
+// unknownError is a name without a parameter.
 type unknownError struct {
 	name  string
 	there []string
 }
 
-// Error says which there are.
+// Error lists the existing parameters.
 func (e *unknownError) Error() string {
 	if len(e.there) == 0 {
 		return fmt.Sprintf("no parameter %q, the scenario has no parameters", e.name)
@@ -83,16 +84,15 @@ func (e *unknownError) Error() string {
 	return fmt.Sprintf("no parameter %q, expected one of %s%s", e.name, strings.Join(e.there, ", "), fields.DidYouMean(e.name, e.there))
 }
 
-// missing says that there is no parameter of a name.
+// missing returns an error: there is no parameter with that name.
 func (p Parameters) missing(name string) error { return &unknownError{name, p.names()} }
 
-// block is the parameters of a scenario as its text has them.
+// block is the parameters in the text of a scenario.
 type block struct {
 	Parameters
-	wrong  strictyaml.Errors // what could not be read of it
-	unread []string          // names that are there, but could not be read
-	// paths of values that name what could not be read: what is wrong with them
-	// follows from that
+	wrong  strictyaml.Errors // errors of reading it
+	unread []string          // names whose values could not be read
+	// paths of values that use an unreadable name: their errors follow from it
 	missing map[string]bool
 }
 
@@ -116,8 +116,8 @@ func blockOf(root *yaml.Node, file string) *block {
 	return b
 }
 
-// ParametersIn are the names of the parameters of a scenario, for completion:
-// none of a file that cannot be read.
+// ParametersIn lists the names of the parameters of a scenario, for completion.
+// It returns none if it cannot read the file.
 func ParametersIn(file string) []string {
 	data, err := input.ReadRegular(file, input.MaxText)
 	if err != nil {
@@ -130,12 +130,13 @@ func ParametersIn(file string) []string {
 	return blockOf(root, file).names()
 }
 
-// lost reports whether a name may be one of those that could not be read.
+// lost reports whether a name may be one of the unreadable ones.
 func (b *block) lost(name string) bool {
 	return b.wrong != nil && (len(b.Parameters) == 0 || slices.ContainsFunc(b.unread, func(n string) bool { return strings.EqualFold(n, name) }))
 }
 
-// give gives the parameters the values of a caller. An error is of names that there are not.
+// give sets parameters to the values of a caller. It returns an error for
+// unknown names.
 func (b *block) give(values map[string]string) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -148,7 +149,7 @@ func (b *block) give(values map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// insert puts values in the place of names in every single value of a tree.
+// insert replaces names by values in every single value of a tree.
 func (b *block) insert(r *strictyaml.Reader, n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -181,7 +182,7 @@ func (b *block) insert(r *strictyaml.Reader, n *yaml.Node, path string) {
 	}
 }
 
-// expand is a text with values in the place of names; $$ is a $.
+// expand replaces names by values in a text; $$ is a $.
 func (p Parameters) expand(text string) (string, error) {
 	var b strings.Builder
 	for {

@@ -17,12 +17,12 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Plan is a scenario that has been checked: every name, file and module is
-// there and every range fits. It can be run any number of times.
+// Plan is a checked scenario: every name, file and module exists and every
+// range fits. It can run any number of times.
 type Plan struct {
 	spec      *Spec
-	output    Output // of the spec, or as Show has changed it
-	only      string // table to show, "": all
+	output    Output // from the spec, or changed by Show
+	only      string // the only table to show; "": all
 	profile   *profile.Profile
 	ranks     int
 	seed      uint64
@@ -34,18 +34,18 @@ type Plan struct {
 	modules   map[string]*hpu.Module
 	stepPaths []string
 	stepID    map[string]int  // place in stepPaths
-	failed    map[string]bool // paths of steps and buffers that are wrong on a rank
+	failed    map[string]bool // paths of steps and buffers with an error on a rank
 	errs      []error
 	options   Options
-	// bytes: of all entries and buffers of all ranks; that what a breakdown
-	// follows may take, 0: any
+	// bytes: of all entries and buffers of all ranks; the limit of a breakdown,
+	// 0: none
 	memory, room int64
 	inputs       []provenance.Input
 	used         []provenance.Handler // modules
 	explain      func(*ExplainStep)   // nil: nobody
 }
 
-// entryPlan is an entry with what was found out about it.
+// entryPlan is a resolved entry.
 type entryPlan struct {
 	*Entry
 	index      int
@@ -54,7 +54,7 @@ type entryPlan struct {
 	on         []bool         // by rank
 	handlers   *handlers.Plan // nil: none
 	layout     stateLayout
-	shares     *entryPlan // whose HPU memory it has; nil: its own
+	shares     *entryPlan // entry whose HPU memory it uses; nil: its own
 	inBytes    string     // path of a step that waits for bytes; "": none
 	inMessages string
 }
@@ -67,16 +67,16 @@ type programPlan struct {
 	measures map[string]bool
 }
 
-// Bounds of a scenario; more is taken for a slip.
+// Limits of a scenario; more is likely a mistake.
 const (
 	maxRanks  = 1 << 20
 	maxCount  = 1 << 30
 	maxMemory = 1 << 36 // of all regions of all ranks
-	maxNested = 8       // repeats within each other
+	maxNested = 8       // nested repeats
 )
 
-// Load reads and plans the scenario in a file. All errors are joined: those of
-// reading it, and all others that can be told without what could not be read.
+// Load reads and plans the scenario in a file. It joins the errors of reading
+// with all other errors that it can find without the unreadable parts.
 func Load(file string, o Options) (*Plan, error) {
 	data, err := o.read(file, input.MaxText)
 	if err != nil {
@@ -89,8 +89,8 @@ func Load(file string, o Options) (*Plan, error) {
 	return s.Plan(o)
 }
 
-// Plan checks the scenario. All errors, of type *FieldError, are joined, those
-// of reading it included.
+// Plan checks the scenario. It joins all errors, which are of type *FieldError,
+// including the errors of reading.
 func (s *Spec) Plan(o Options) (*Plan, error) {
 	p := &Plan{
 		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int), failed: make(map[string]bool),
@@ -133,7 +133,7 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 	return p, nil
 }
 
-// checkEngine reports an engine that is not there.
+// checkEngine reports an engine that does not exist.
 func checkEngine(name string) error {
 	e, err := hpu.NewEngine(name)
 	if err != nil {
@@ -142,8 +142,8 @@ func checkEngine(name string) error {
 	return e.Close()
 }
 
-// fail notes that the value at a path of the scenario is wrong. The line is
-// that of the longest part of the path which is in the file.
+// fail notes an error of the value at a path of the scenario. If the path is not
+// in the file, the line belongs to the longest part of it that is.
 func (p *Plan) fail(path, format string, args ...any) {
 	if p.spec.wrong.Damaged(path) {
 		return
@@ -151,7 +151,7 @@ func (p *Plan) fail(path, format string, args ...any) {
 	p.errs = append(p.errs, p.at(path, fmt.Errorf(format, args...)))
 }
 
-// at says where an error comes from.
+// at adds the place in the scenario to an error.
 func (p *Plan) at(path string, err error) error {
 	e := &FieldError{File: p.spec.file, Path: path, Err: err}
 	for part := path; part != ""; {
@@ -164,7 +164,7 @@ func (p *Plan) at(path string, err error) error {
 	return e
 }
 
-// relative returns the path of a file that the scenario names.
+// relative resolves the path of a file named in the scenario.
 func (p *Plan) relative(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -172,23 +172,23 @@ func (p *Plan) relative(name string) string {
 	return filepath.Join(filepath.Dir(p.spec.file), name)
 }
 
-// value is a value of the profile as the scenario means it: the file of a
-// topology is relative to the scenario's, as its profile is.
+// value adapts a value of the profile. The file of a topology is relative to
+// the scenario's file, like the profile.
 func (p *Plan) value(path, text string) string {
-	// a topology that stands there itself
+	// no file if the topology itself is here
 	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") {
 		return text
 	}
 	return p.relative(text)
 }
 
-// override is a value of the profile to replace.
+// override is a replacement of a profile value.
 type override struct {
 	text  string // path=value
 	where string // path in the scenario
 }
 
-// loadProfile reads the profile with all replacements; more are those of the caller.
+// loadProfile reads the profile with all replacements. more are the caller's.
 func (p *Plan) loadProfile(more []string) {
 	if p.options.Profile != nil {
 		p.profile = p.options.Profile
@@ -223,13 +223,13 @@ func (p *Plan) loadProfile(more []string) {
 	}
 	if p.profile, err = profile.Load(name, append(all, more...)...); err != nil {
 		p.errs = append(p.errs, err)
-		p.profile = asSaid // for what else is to be checked
+		p.profile = asSaid // for the other checks
 	}
 }
 
-// otherKind reports whether overrides choose another kind of network than that
-// of a profile. What a scenario says of the shape of its own kind is then
-// without meaning.
+// otherKind reports whether overrides choose another kind of network than the
+// profile. Then the scenario's values for the shape of its own kind are
+// meaningless.
 func otherKind(p *profile.Profile, overrides []string) bool {
 	kind := p.Fabric.Kind
 	for _, o := range overrides {
@@ -240,7 +240,7 @@ func otherKind(p *profile.Profile, overrides []string) bool {
 	return kind != p.Fabric.Kind
 }
 
-// ofShape reports whether an override says what kind of network it is, or describes one of a kind.
+// ofShape reports whether an override chooses or describes a kind of network.
 func ofShape(override string) bool {
 	path, _, _ := strings.Cut(override, "=")
 	path = strings.TrimSpace(path)
@@ -249,7 +249,8 @@ func ofShape(override string) bool {
 	})
 }
 
-// blame says which replacements of the scenario the errors of a profile come from.
+// blame finds the replacements of the scenario that cause the errors of a
+// profile.
 func (p *Plan) blame(name string, own []override, err error) {
 	all := []error{err}
 	if several, are := err.(interface{ Unwrap() []error }); are {
@@ -269,12 +270,12 @@ func (p *Plan) blame(name string, own []override, err error) {
 		p.fail(where, "%w", err)
 	}
 	if p.profile, err = profile.Load(name); err != nil {
-		p.profile = nil // nothing else can be checked
+		p.profile = nil // no further checks are possible
 	}
 }
 
-// guilty is the path of the replacement without which a profile would be right,
-// else that of the profile.
+// guilty returns the path of the replacement without which a profile would be
+// valid, else the path of the profile.
 func guilty(name string, own []override) string {
 	for i := range own {
 		var others []string
@@ -334,7 +335,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// entry returns the entry of that name, nil if there is none.
+// entry returns the entry with that name, nil if there is none.
 func (p *Plan) entry(name string) *entryPlan {
 	for _, e := range p.entries {
 		if e.Name == name {
@@ -393,8 +394,8 @@ func (p *Plan) planHandlers(e *entryPlan) {
 	}
 }
 
-// choose checks the names of the handlers, or takes those that speak for
-// themselves; nil: an error has been noted.
+// choose checks the names of the handlers. Without names it takes the handlers
+// that are the obvious choice. It returns nil if it has noted an error.
 func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 	before := len(p.errs)
 	wanted := handlers.Exports{h.Header, h.Payload, h.Completion}
@@ -416,7 +417,8 @@ func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 	return chosen
 }
 
-// anyRank are an environment and a device for what does not depend on which of the ranks it is.
+// anyRank returns an environment and a device for values that are equal on all
+// the ranks.
 func (p *Plan) anyRank(ranks []int) (*env, *manifest.Device) {
 	if len(ranks) == 0 {
 		return p.env, p.device(0)
@@ -424,7 +426,8 @@ func (p *Plan) anyRank(ranks []int) (*env, *manifest.Device) {
 	return p.env.with(varRank, int64(ranks[0])), p.device(ranks[0])
 }
 
-// running are the libraries whose handlers run, as the section serve of a profile calls them.
+// running lists the libraries whose handlers run, with their names in the
+// section serve of a profile.
 func (p *Plan) running() (libraries []string) {
 	for _, m := range p.modules { //lint:maporder sorted below
 		libraries = append(libraries, m.Library())
@@ -433,10 +436,11 @@ func (p *Plan) running() (libraries []string) {
 	return slices.Compact(libraries)
 }
 
-// checkServe refuses replacements that choose processors for handlers which do not run.
+// checkServe rejects replacements that choose processors for handlers that do
+// not run.
 func (p *Plan) checkServe() {
 	if p.options.Profile != nil || p.errs != nil || p.spec.wrong != nil {
-		return // it has run; or a module could not be read
+		return // it ran before, or a module could not be read
 	}
 	for _, x := range p.spec.Set {
 		if err := profile.CheckServe([]string{x.Path + "=" + x.Value}, p.running()); err != nil {
@@ -448,7 +452,7 @@ func (p *Plan) checkServe() {
 	}
 }
 
-// planPrograms resolves which rank runs what.
+// planPrograms resolves the program of each rank.
 func (p *Plan) planPrograms() {
 	for i := range p.spec.Programs {
 		g := &programPlan{
@@ -488,7 +492,8 @@ func (p *Plan) planPrograms() {
 	}
 }
 
-// stream is where the pattern of a memory comes from: it depends on seed, rank and name only.
+// stream returns the source of a memory's pattern. It depends only on seed,
+// rank and name.
 func (p *Plan) stream(rank int, name string) source {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s", rank, name)

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// steps does the steps of a program, or of a repeat in it.
+// steps executes the steps of a program, or of a repeat in it.
 func (r *run) steps(st *rankState, steps []Step, path string, at *env) error {
 	for i := range steps {
 		if err := context.Cause(r.ctx); err != nil {
@@ -33,7 +33,7 @@ func (r *run) steps(st *rankState, steps []Step, path string, at *env) error {
 	return nil
 }
 
-// repeat does steps many times.
+// repeat executes steps many times.
 func (r *run) repeat(st *rankState, x *Repeat, at *env) error {
 	times, err := x.Times.int(at, 1, 0, maxCount)
 	if err != nil {
@@ -54,17 +54,18 @@ func (r *run) repeat(st *rankState, x *Repeat, at *env) error {
 	return nil
 }
 
-// acts reports whether there is a step that does something.
+// acts reports whether any step does something.
 func acts(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return s.Repeat == nil || acts(s.Repeat.Steps) })
 }
 
-// idleRounds is how many rounds without an event pass before the engine has its turn.
+// idleRounds is the number of rounds without an event before the engine runs.
 const idleRounds = 1024
 
-// turn stands before each of many repetitions and says why no more follow.
-// Rounds that take no time and send nothing, such as marks, would keep the
-// engine from its limits: now and then it gets an event.
+// turn is called before each of many repetitions. It returns an error if the
+// run must end. Rounds that take no time and send nothing, such as marks, would
+// keep the engine from checking its limits. So turn gives the engine an event
+// now and then.
 func (r *run) turn(st *rankState) error {
 	if err := context.Cause(r.ctx); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (r *run) turn(st *rankState) error {
 	return nil
 }
 
-// step does one step.
+// step executes one step.
 func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 	p := st.proc
 	switch {
@@ -130,10 +131,10 @@ func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 	return nil
 }
 
-// maxTime is when a run must have ended, so that no sum of times overflows.
+// maxTime is the latest end of a run, so that no sum of times overflows.
 const maxTime = sim.Time(math.MaxInt64 / 2)
 
-// soon reports a time that would take a run beyond its end.
+// soon returns an error if the time would be after maxTime.
 func soon(now, d sim.Time) error {
 	if d > maxTime-now {
 		return fmt.Errorf("the run would go on beyond %v", maxTime)
@@ -141,12 +142,12 @@ func soon(now, d sim.Time) error {
 	return nil
 }
 
-// view is the memory of a span.
+// view returns the memory of a span.
 func (st *rankState) view(s span) runtime.View {
 	return st.regions[s.of].Slice(int(s.off), int(s.off+s.len))
 }
 
-// addr is the address of a span.
+// addr returns the address of a span.
 func (st *rankState) addr(s span) uint64 { return st.regions[s.of].Addr() + uint64(s.off) }
 
 // each repeats an operation, at intervals if there is one.
@@ -173,7 +174,7 @@ func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) err
 	return nil
 }
 
-// own gives a step memory of its own the first time it needs it.
+// own allocates memory for a step when the step first needs it.
 func (r *run) own(st *rankState, s span, path string, fill *Content) error {
 	if s.of != path {
 		return nil
@@ -190,7 +191,8 @@ func (r *run) own(st *rankState, s span, path string, fill *Content) error {
 // userPtr marks events of a step.
 func (r *run) userPtr(path string) uint64 { return stepPtr | uint64(r.stepID[path]) }
 
-// stepPtr is set in the user pointers of operations of steps; entries have small ones.
+// stepPtr is set in the user pointers of operations of steps. Entries have
+// small user pointers.
 const stepPtr = 1 << 40
 
 func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
@@ -257,7 +259,7 @@ func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
 	return nil
 }
 
-// wait waits until so much more has been counted.
+// wait waits until the counter has grown by the given amount.
 func (r *run) wait(st *rankState, w *Wait, at *env) error {
 	n, err := w.amount(at)
 	if err != nil {
@@ -311,7 +313,7 @@ func (r *run) doMeasure(st *rankState, m *Measure, at *env) error {
 	return nil
 }
 
-// latency returns the measurement of that name, nil if there is no sample.
+// latency returns the measurement with that name, nil if there is no sample.
 func (st *rankState) latency(name string) *latency {
 	for _, l := range st.latencies {
 		if l.name == name {

@@ -18,25 +18,25 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Options replace what a scenario says about itself.
+// Options replace values of a scenario.
 type Options struct {
-	Set    []string // of the profile, "path=value", after those of the scenario
-	Ranks  int      // 0: as the scenario says
-	Seed   *uint64  // nil: as the scenario says
-	Engine string   // "": as the scenario says
+	Set    []string // profile values as "path=value", applied after the scenario's
+	Ranks  int      // 0: as in the scenario
+	Seed   *uint64  // nil: as in the scenario
+	Engine string   // "": as in the scenario
 
-	Parameters map[string]string // values in place of the scenario's, by name
+	Parameters map[string]string // values that replace the scenario's, by name
 
-	Build provenance.Build // whose results these are
-	// in place of the scenario's with its Set; nil: as the scenario says
+	Build provenance.Build // the build that produces the results
+	// replaces the scenario's profile and its Set; nil: as in the scenario
 	Profile *profile.Profile
-	// reads a file that is not longer than limit; nil: from the disk
+	// reads a file of at most limit bytes; nil: from the disk
 	Read    func(name string, limit int64) (data []byte, err error)
 	Limits  sim.Limits
-	Links   runtime.WatchLinks // told what links did; nil: nobody
-	Capture runtime.Capture    // given the network; nil: nobody
+	Links   runtime.WatchLinks // receives the activity of links; nil: nobody
+	Capture runtime.Capture    // receives the network; nil: nobody
 
-	Breakdown bool // the table breakdown is shown, too
+	Breakdown bool // shows the table breakdown, too
 }
 
 // read returns a file that a scenario needs.
@@ -47,7 +47,7 @@ func (o *Options) read(name string, limit int64) ([]byte, error) {
 	return input.Read(name, limit)
 }
 
-// module returns that of a file.
+// module returns the module in a file.
 func (o *Options) module(name string) ([]byte, error) {
 	if o.Read != nil {
 		return o.Read(name, input.MaxModule)
@@ -55,7 +55,7 @@ func (o *Options) module(name string) ([]byte, error) {
 	return input.ReadRegular(name, input.MaxModule)
 }
 
-// readFile gives content of a file its bytes.
+// readFile reads the file of c.
 func (p *Plan) readFile(c *Content, path string) {
 	if c.kind != contentFile {
 		return
@@ -95,10 +95,11 @@ func (p *Plan) loadModule(name string, lib *handlers.Library) (*hpu.Module, erro
 	return m, err
 }
 
-// command is what the record of a scenario's results calls it.
+// command is the name of the command in the record of a scenario's results.
 const command = "run"
 
-// runArguments are what a result is made from besides the scenario, its profile and its seed.
+// runArguments are the inputs of a result besides the scenario, its profile and
+// its seed.
 type runArguments struct {
 	Ranks      int      `json:"ranks"`
 	Table      string   `json:"table,omitempty"` // the only one shown
@@ -106,39 +107,41 @@ type runArguments struct {
 	EventLimit uint64   `json:"event_limit,omitempty"`
 	Breakdown  bool     `json:"breakdown,omitempty"`
 
-	Parameters map[string]string `json:"parameters,omitempty"` // in place of the scenario's
+	Parameters map[string]string `json:"parameters,omitempty"` // replace the scenario's
 	Sweep      *Lists            `json:"sweep,omitempty"`      // nil: one run
 }
 
-// Lists are what the runs of a sweep differ in, as a user writes it.
+// Lists are the differences between the runs of a sweep, as a user writes them.
 type Lists struct {
 	Parameters []string `json:"parameters,omitempty"` // "name=LIST"
 	Set        []string `json:"set,omitempty"`        // of the profile, "path=LIST"
 
-	// Of every combination of parameters, whose first varies fastest; none: they change nothing of it.
+	// one for every combination of parameters, the first parameter varies
+	// fastest; none: the parameters do not change the device or the network
 	Runs []RunOf `json:"runs,omitempty"`
 }
 
-// RunOf is what the values of parameters make of the device and the network.
+// RunOf is the device and the network for given values of parameters.
 type RunOf struct {
-	// its place among the profiles of the record, from 0; values of Set come in
-	// addition
+	// its place among the profiles of the record, from 0; the values of Set are
+	// applied to it
 	Profile int    `json:"profile"`
 	Ranks   int    `json:"ranks"`
 	Seed    uint64 `json:"seed"`
 }
 
-// ListsOf are those that a record has; nil: it is of one run.
+// ListsOf returns the lists of a record; nil: the record is of one run.
 func ListsOf(r *provenance.Record) (*Lists, error) {
 	var a runArguments
 	err := r.Parse(&a)
 	return a.Sweep, err
 }
 
-// Record says what the results of the plan are made from.
+// Record returns the inputs of the plan's results.
 func (p *Plan) Record() (*provenance.Record, error) { return p.record(nil) }
 
-// record is that of one run, or with lists that of a sweep of which the plan is the first run.
+// record returns the record of one run. With lists, it is the record of a
+// sweep, and the plan is its first run.
 func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
 	profile, err := provenance.NewProfile(p.profile)
 	if err != nil {
@@ -151,8 +154,8 @@ func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
 	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Breakdown, p.options.Parameters, sweep})
 }
 
-// RecordSweep says what the results of a sweep are made from. plan makes the
-// plan of each of its combinations of parameters, without values of fields.
+// RecordSweep returns the inputs of a sweep's results. plan makes the plan of
+// each combination of parameters, without values of fields.
 func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error)) (*provenance.Record, error) {
 	lists.Runs = nil
 	var all provenance.Record
@@ -194,10 +197,10 @@ func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error))
 	return r, err
 }
 
-// PlanOf makes the plan that a record is of, for a run of a sweep, from 0, with
-// what it has of its own. read looks up files that the record has the hash of
-// only. A built-in module that is another one now is a note, any other file
-// that is not the one recorded is an error.
+// PlanOf makes the plan of a record, for a run of a sweep, from 0, with the
+// variation of that run. read looks up files of which the record has only the
+// hash. If a built-in module has changed, PlanOf adds a note. If any other file
+// differs from the record, it returns an error.
 func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, error), run int, own Variation) (p *Plan, notes []string, err error) {
 	if len(r.Inputs) == 0 || len(r.Profiles) == 0 || r.Seed == nil {
 		return nil, nil, errors.New("provenance: expected a scenario as the first of inputs, a profile and a seed")
@@ -242,7 +245,7 @@ func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, e
 	return p, notes, err
 }
 
-// recorded is a file that a record knows.
+// recorded returns a file that is in a record.
 func recorded(r *provenance.Record, name string, limit int64, read func(name string, limit int64) ([]byte, error)) ([]byte, error) {
 	if in := r.Input(name); in != nil {
 		return in.Data(func(name string) ([]byte, error) { return read(name, limit) })

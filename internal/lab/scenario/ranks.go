@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// RankSet is a list of ranks and ranges of ranks, in the order in which it was
-// written: "all", "0", "1..last", "[0, 2..4]". Bounds are expressions. The zero
-// value is an absent set.
+// RankSet is a list of ranks and ranges of ranks, in the order of the file:
+// "all", "0", "1..last", "[0, 2..4]". Bounds are expressions. The zero value is
+// an absent set.
 type RankSet struct{ terms []rankRange }
 
-// rankRange is the ranks from first to last; last is absent if it is one rank.
+// rankRange is the ranks from first to last. For one rank, last is absent.
 type rankRange struct{ first, last Expr }
 
 // IsSet reports whether there is a set.
@@ -33,7 +33,7 @@ func parseRanks(text string) (rankRange, error) {
 	return r, nil
 }
 
-// list evaluates the set. A rank may occur once only.
+// list evaluates the set. A rank may occur only once.
 func (s RankSet) list(at *env) ([]int, error) {
 	var list []int
 	seen := make(map[int64]bool)
@@ -53,7 +53,8 @@ func (s RankSet) list(at *env) ([]int, error) {
 	return list, nil
 }
 
-// bounds evaluates a range. It may be empty, as 1..last is on one rank; else both ends are ranks.
+// bounds evaluates a range. It may be empty, for example 1..last with one rank.
+// Otherwise both ends are ranks.
 func (t *rankRange) bounds(at *env) (first, last int64, err error) {
 	ranks := at.value[varRanks]
 	if t.last.IsSet() {

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// recorder notes what the interfaces of all ranks do, at the time at which they do it.
+// recorder notes the steps of the interfaces of all ranks, with their times.
 type recorder struct {
 	run     *run
 	ranks   []counts
@@ -16,7 +16,7 @@ type recorder struct {
 	refused []refusal
 }
 
-// counts is what was seen of a rank.
+// counts holds the counters of a rank.
 type counts struct {
 	events    [64]int64 // by type
 	refused   int64
@@ -39,20 +39,19 @@ type refusal struct {
 	fail   portals.FailType
 }
 
-// Error says what was refused.
 func (m refusal) Error() string {
 	return fmt.Sprintf("rank %d at %v: no entry took a %s of %d B from rank %d: %s (portal table index %d, match bits %#x)",
 		m.rank, m.at, m.header.Kind, m.header.RLength, m.header.Initiator.NID, m.fail, m.header.PT, m.header.MatchBits)
 }
 
-// keptRefusals is how many refusals are remembered; all are counted.
+// keptRefusals is the most refusals that are stored; all are counted.
 const keptRefusals = 20
 
-// Trace notes a step of an interface; it implements portals.Tracer.
+// Trace implements portals.Tracer.
 func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	id, err := ni.PhysID()
 	if err != nil {
-		return // an interface that was shut down belongs to nobody
+		return // an interface that was shut down
 	}
 	rank := int(id.NID)
 	now := r.run.cluster.Engine().Now()
@@ -81,7 +80,8 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	}
 }
 
-// source is what an event is about: an entry, or a step that posted the operation.
+// source names the cause of an event: an entry, or a step that posted the
+// operation.
 func (r *run) source(e *event) string {
 	switch {
 	case e.UserPtr&stepPtr != 0:

@@ -21,7 +21,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// current compares a file made of the types with what it should be; go test -rewrite writes it.
+// current compares a file with the text made from the types. The command go
+// test -rewrite writes the file.
 func current(t *testing.T, file, want string) {
 	t.Helper()
 	if flag.Lookup("rewrite").Value.String() == "true" {
@@ -38,7 +39,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 	current(t, "../../../docs/scenario.schema.json", string(text))
 }
 
-// The manual lists the libraries that there are.
+// The manual lists the existing libraries.
 func TestManualListsTheLibraries(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
@@ -47,7 +48,7 @@ func TestManualListsTheLibraries(t *testing.T) {
 	}
 }
 
-// The manual lists the profiles that there are.
+// The manual lists the existing profiles.
 func TestManualListsTheProfiles(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
@@ -56,13 +57,14 @@ func TestManualListsTheProfiles(t *testing.T) {
 	}
 }
 
-// The reference has no table without a field: what has a form of its own is described by it.
+// The reference has no table without a field. A type with a form of its own has
+// a description of that form.
 func TestReferenceHasNoEmptyTable(t *testing.T) {
 	require.NotRegexp(t, `\| --- \|\n\n`, reference())
 }
 
-// The schema holds together: every reference has its definition, every
-// definition is used, every field says what it is.
+// The schema is consistent: every reference has its definition, every
+// definition is used, every field has a description.
 func TestSchemaIsWhole(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
@@ -96,7 +98,7 @@ func TestSchemaIsWhole(t *testing.T) {
 	require.Equal(t, slices.Sorted(maps.Keys(defs)), slices.Sorted(maps.Keys(used)))
 }
 
-// The reference of docs/scenarios.md is that of the types.
+// The reference in docs/scenarios.md is up to date with the types.
 func TestReferenceIsCurrent(t *testing.T) {
 	const file, begin, end = "../../../docs/scenarios.md", "<!-- reference: made by go test -rewrite -->\n", "<!-- end of reference -->\n"
 	text, err := os.ReadFile(file)
@@ -108,7 +110,8 @@ func TestReferenceIsCurrent(t *testing.T) {
 	current(t, file, before+begin+reference()+end+after)
 }
 
-// reference is a table for each struct, in the order in which they are met.
+// reference writes a table for each struct, in the order in which it meets
+// them.
 func reference() string {
 	var out strings.Builder
 	seen := map[reflect.Type]bool{}
@@ -168,7 +171,8 @@ func words(typ reflect.Type) string {
 	return strings.NewReplacer("state out", "state to show", "memory out", "memory to show", "pt option", "portal table option").Replace(name)
 }
 
-// form says in words what a value of a type looks like, and returns the struct to describe next.
+// form describes a value of a type in words, and returns the struct to describe
+// next.
 func form(typ reflect.Type) (string, reflect.Type) {
 	special := map[reflect.Type]string{
 		reflect.TypeFor[Expr](): "number", reflect.TypeFor[Float](): "number with a fraction", reflect.TypeFor[sim.Time](): "time",

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// posting is an operation with all numbers known, for each of its targets.
+// posting is an operation with all numbers evaluated, for each of its targets.
 type posting struct {
 	to      []address
 	src     span // put, atomic
@@ -106,7 +106,7 @@ func (p *Plan) copy(rank int, x *Copy, at *env) (from, into span, err error) {
 	return from, into, err
 }
 
-// name is what the measurement is called in tables.
+// name returns the name of the measurement in tables.
 func (m *Measure) name() string {
 	if m.Name != "" {
 		return m.Name
@@ -114,7 +114,8 @@ func (m *Measure) name() string {
 	return m.Since
 }
 
-// measure resolves whose mark is meant and what the time is divided by.
+// measure returns the rank whose mark begins the interval, and the divisor of
+// the time.
 func (p *Plan) measure(rank int, m *Measure, at *env) (whose int, divide int64, err error) {
 	of, err := m.Rank.int(at, int64(rank), 0, int64(p.ranks-1))
 	if err != nil {
@@ -130,7 +131,7 @@ func (p *Plan) measure(rank int, m *Measure, at *env) (whose int, divide int64, 
 	return int(of), divide, nil
 }
 
-// amount is how much is waited for.
+// amount returns the awaited amount.
 func (w *Wait) amount(at *env) (uint64, error) {
 	for _, x := range []struct {
 		name string

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// suspicion is what may follow from errors that were found before.
+// suspicion describes the errors that may follow from earlier errors.
 type suspicion struct {
 	all    bool           // anything
-	parts  []string       // what is said of these parts of the scenario, such as entries[3]
-	names  *regexp.Regexp // what names one of these; nil: nothing
-	output bool           // what is said of the output
+	parts  []string       // errors in these parts of the scenario, such as entries[3]
+	names  *regexp.Regexp // errors with one of these names; nil: none
+	output bool           // errors in the output
 }
 
-// indexed are the parts of a scenario that stand in lists; only errors in these
-// leave the others to be judged.
+// indexed are the parts of a scenario that are elements of lists. Only after
+// errors in these can the other parts still be checked.
 var indexed = regexp.MustCompile(`^(entries|programs|expect)\[(\d+)\]`)
 
-// suspect says what may follow from what is wrong so far.
+// suspect returns the errors that may follow from the errors so far.
 func (p *Plan) suspect() *suspicion {
 	s := &suspicion{}
 	var paths []string
 	for _, err := range p.errs {
 		var field *FieldError
 		if !errors.As(err, &field) {
-			s.all = true // of what the caller has given, such as values of the profile
+			s.all = true // an error in the caller's values, such as values of the profile
 			return s
 		}
 		paths = append(paths, field.Path)
@@ -35,7 +35,7 @@ func (p *Plan) suspect() *suspicion {
 	for _, err := range p.spec.wrong {
 		paths = append(paths, err.Path)
 		if strings.HasSuffix(err.Path, ".name") {
-			s.all = true // who knows what it is called?
+			s.all = true // its name is unknown
 		}
 	}
 	var words []string
@@ -61,12 +61,12 @@ func (p *Plan) suspect() *suspicion {
 	return s
 }
 
-// referred are the fields of a scenario that others refer to; one of entries,
-// programs and expectations is a part.
+// referred are the fields of a scenario that other fields refer to. In entries,
+// programs and expectations, each element is a part.
 var referred = []string{"profile", "set", "topology", "ranks", "engine", "event_queue", "entries", "programs", "expect"}
 
-// namesIn are the names that errors about other parts would mention if they
-// came from a part that is wrong.
+// namesIn returns the names that errors of other parts would mention if a wrong
+// part caused them.
 func (p *Plan) namesIn(part string) (names []string) {
 	for _, e := range p.entries {
 		if e.path == part {
@@ -85,14 +85,14 @@ func (p *Plan) namesIn(part string) (names []string) {
 	return names
 }
 
-// covers reports whether an error may follow from those found before.
+// covers reports whether an error may follow from earlier errors.
 func (s *suspicion) covers(err error) bool {
 	var field *FieldError
 	return !errors.As(err, &field) || slices.Contains(s.parts, indexed.FindString(field.Path)) || s.names != nil && s.names.MatchString(fmt.Sprint(field.Err))
 }
 
-// checkRest checks what refers to entries and programs. If one of these is
-// wrong, what may follow from that is not said.
+// checkRest checks the parts that refer to entries and programs. It does not
+// report errors that may follow from errors in these.
 func (p *Plan) checkRest() {
 	suspicion := p.suspect()
 	if suspicion.all {
@@ -109,8 +109,8 @@ func (p *Plan) checkRest() {
 	p.errs = append(p.errs[:before], slices.DeleteFunc(p.errs[before:], suspicion.covers)...)
 }
 
-// forget leaves out entries and programs that are wrong: of these not
-// everything is known. Nothing comes of the plan any more.
+// forget removes entries and programs with errors, because they are incomplete.
+// The plan has failed and is not used afterwards.
 func (p *Plan) forget(parts []string) {
 	p.entries = slices.DeleteFunc(p.entries, func(e *entryPlan) bool { return slices.Contains(parts, e.path) })
 	p.programs = slices.DeleteFunc(p.programs, func(g *programPlan) bool { return slices.Contains(parts, g.path) })

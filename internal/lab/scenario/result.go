@@ -25,33 +25,33 @@ type Table struct {
 	idle []string // columns that people need not see: zero in every row
 }
 
-// Result is what a run showed.
+// Result is the outcome of a run.
 type Result struct {
 	Title    string
 	Profile  string
 	Ranks    int
 	Seed     uint64
 	End      sim.Time // of the run
-	Checked  int      // comparisons that expectations made
-	Failures []string // what went wrong, the same as the error of the run
-	Tables   []Table  // those that the scenario asks for
+	Checked  int      // comparisons made by expectations
+	Failures []string // the same as in the error of the run
+	Tables   []Table  // as selected by the scenario
 	Notes    []string
-	Origin   *provenance.Record // what produced it; nil: not known
-	Given    []Given            // columns of CSV, NDJSON and Parquet, besides
-	// Incomplete: a limit has ended the run, and all that is shown is of what came before.
+	Origin   *provenance.Record // the inputs; nil: unknown
+	Given    []Given            // further columns of CSV, NDJSON and Parquet
+	// A limit has ended the run; the tables show the time before.
 	Incomplete bool
-	// Sweep, if not nil, says that the result is of several runs.
+	// not nil if the result is of several runs
 	Sweep *Sweep
 }
 
-// statInfo is something that a rank counts.
+// statInfo describes a counter of a rank.
 type statInfo struct {
 	name, help string
 	kind       report.Kind
 	count      func(r *run, rank int) int64
 }
 
-// stats are the columns of the table, and what expectations can name.
+// stats are the columns of the table, and the names for expectations.
 var stats = []statInfo{
 	{"packets_sent", "Packets put on the wire.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsSent })},
 	{"packets_received", "Packets that arrived.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsReceived })},
@@ -83,7 +83,8 @@ func ofRank(get func(*counts) int64) func(*run, int) int64 {
 	return func(r *run, rank int) int64 { return get(&r.rec.ranks[rank]) }
 }
 
-// newResult is that of a run which has ended at a time, without what was seen.
+// newResult returns the result of a run with the given end, still without
+// tables.
 func (p *Plan) newResult(end sim.Time) *Result {
 	x := &Result{Title: p.spec.Title, Profile: p.profile.Name, Ranks: p.ranks, Seed: p.seed, End: end}
 	if x.Title == "" {
@@ -92,13 +93,13 @@ func (p *Plan) newResult(end sim.Time) *Result {
 	return x
 }
 
-// tableTitles are what stands above the tables.
+// tableTitles are the headings of the tables.
 var tableTitles = map[string]string{
 	"latency": "Latencies", "breakdown": "Where the time went", "stats": "What the ranks counted", "state": "HPU memory at the end", "memory": "Host memory at the end", "events": "Events",
 	"log": "What handlers logged",
 }
 
-// result collects what the scenario wants to see.
+// result collects the outputs of the scenario.
 func (r *run) result(err error) *Result {
 	x := r.newResult(r.cluster.Engine().Now())
 	x.Checked, x.Incomplete = r.checked, r.incomplete
@@ -123,7 +124,7 @@ func (r *run) result(err error) *Result {
 	return x
 }
 
-// tables are those that the scenario shows, in the order of TableNames.
+// tables returns the tables of the scenario, in the order of TableNames.
 func (r *run) tables() (list []Table) {
 	shown := r.Tables()
 	if r.only == "" && len(r.logs) > 0 {
@@ -161,8 +162,8 @@ func (r *run) tables() (list []Table) {
 
 var rankColumn = report.Column{Name: "rank", Kind: report.Count, Help: "Rank."}
 
-// mean is that of at least one sample, to the picosecond below. The sum itself
-// need not be a time that there is.
+// mean returns the mean of at least one sample, rounded down to a picosecond.
+// The sum may be too large for a sim.Time.
 func mean(samples []sim.Time) sim.Time {
 	n := sim.Time(len(samples))
 	var whole, rest sim.Time
@@ -208,7 +209,7 @@ func (r *run) statsTable() (t *report.Table, idle []string) {
 	return t, idle
 }
 
-// dumpBytes is how many bytes a row of a hexadecimal dump has.
+// dumpBytes is the number of bytes in a row of a hexadecimal dump.
 const dumpBytes = 16
 
 func (r *run) stateTable() *report.Table {
@@ -216,7 +217,7 @@ func (r *run) stateTable() *report.Table {
 	for i := range r.output.State {
 		o := &r.output.State[i]
 		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
-			if !r.states[rank].ready { // the run has failed before it had an entry
+			if !r.states[rank].ready { // the run failed before the entry existed
 				continue
 			}
 			in := r.states[rank].entries[o.Of]
@@ -235,7 +236,7 @@ func (r *run) stateTable() *report.Table {
 	return t
 }
 
-// must returns ranks that planning has found right.
+// must returns ranks that the plan has already checked.
 func (r *run) must(ranks []int, err error) []int {
 	if err != nil {
 		panic("scenario: ranks that were checked: " + err.Error())
@@ -295,7 +296,7 @@ func (r *run) logTable() *report.Table {
 	return t
 }
 
-// Err is the error of a result with failures, as that of the run.
+// Err returns the failures of a result as the error of the run.
 func (x *Result) Err() error {
 	if len(x.Failures) == 0 {
 		return nil
@@ -303,7 +304,7 @@ func (x *Result) Err() error {
 	return errors.New(strings.Join(x.Failures, "\n"))
 }
 
-// Summary says in a line what ran and how it ended.
+// Summary describes the run and its end in a line.
 func (x *Result) Summary() string {
 	outcome := "nothing was expected"
 	switch {
@@ -323,7 +324,7 @@ func (x *Result) Summary() string {
 	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", x.Title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
 }
 
-// withOrigin is a table whose rows say what they were made from.
+// withOrigin returns the table with its inputs in every row.
 func (x *Result) withOrigin(t Table) *report.Table {
 	switch {
 	case x.Sweep != nil:
@@ -344,7 +345,7 @@ func (x *Result) withOrigin(t Table) *report.Table {
 	return t.With(columns, made)
 }
 
-// plural is a number with its noun.
+// plural formats a number with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -352,14 +353,14 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// ProgramColumns are those that every row of CSV and NDJSON has besides.
+// ProgramColumns are additional columns in every row of CSV and NDJSON.
 func ProgramColumns() []report.Column {
 	scenario := report.Column{Name: "scenario_hash", ForPrograms: true, Help: "beginning of the SHA-256 of the scenario's file: rows with the same hash are of the same experiment, flags and profile apart"}
 	return append([]report.Column{scenario}, provenance.Columns()...)
 }
 
-// Write writes the tables. CSV, NDJSON and Parquet hold one table: it is an
-// error if there are more. JSON is an object with all of them.
+// Write writes the tables. CSV, NDJSON and Parquet hold one table: more are an
+// error. JSON is an object with all tables.
 func (x *Result) Write(w io.Writer, f report.Format) error {
 	switch f {
 	case report.JSONFormat:
@@ -405,7 +406,7 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 	return err
 }
 
-// busy is the table without its idle columns, which a note names.
+// busy returns the table without its idle columns. A note names them.
 func (t *Table) busy() (*report.Table, error) {
 	if t.idle == nil {
 		return t.Table, nil
@@ -443,7 +444,7 @@ func (x *Result) writeJSON(w io.Writer) error {
 		out["incomplete"] = true
 	}
 	if x.Sweep != nil {
-		// of which each run may have its own
+		// each run may have its own
 		for _, one := range []string{"profile", "ranks", "seed", "end_ns"} {
 			delete(out, one)
 		}
@@ -471,7 +472,7 @@ func (x *Result) writeJSON(w io.Writer) error {
 	return err
 }
 
-// SetEnd gives a result the time at which its run ended, as JSON has it: nanoseconds.
+// SetEnd sets the time at which the run ended, as in JSON: nanoseconds.
 func (x *Result) SetEnd(end json.RawMessage) error {
 	v, err := report.Column{Name: "end", Unit: "ns", Kind: report.Duration}.Decode(end)
 	if t, is := v.(sim.Time); is {

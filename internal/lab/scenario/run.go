@@ -13,33 +13,33 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// run is a scenario under way.
+// run is a scenario in progress.
 type run struct {
 	*Plan
-	ctx      context.Context // looked at between steps
+	ctx      context.Context // checked between steps
 	cluster  *runtime.Cluster
 	rec      *recorder
 	states   []rankState
 	logs     []logLine
-	logBytes int               // of their text
+	logBytes int               // bytes of log text
 	unlogged int               // lines left out
-	followed *breakdown.Record // nil: nobody asks where the time went
+	followed *breakdown.Record // nil: no breakdown
 	failures []error
-	more     int // failures beyond those kept
+	more     int // failures that are counted but not kept
 	checked  int // comparisons made
 	excused  map[excuse]bool
-	// incomplete: a limit has ended the run.
+	// A limit has ended the run.
 	incomplete bool
 }
 
-// excuse is a number that an expectation has looked at: a failed handler, a
-// lost or a refused message is then no surprise.
+// excuse is a number that an expectation has checked. Then failed handlers, or
+// lost or refused messages, are no surprise.
 type excuse struct {
 	stat StatName
 	rank int
 }
 
-// rankState is what a process of a run has.
+// rankState is the state of a process of a run.
 type rankState struct {
 	proc           *runtime.Proc
 	regions        map[string]runtime.View
@@ -49,27 +49,27 @@ type rankState struct {
 	acks, replies  waitable
 	marks          map[string]sim.Time
 	latencies      []*latency // in the order of their first samples
-	step           string     // path of the step under way; "": none
+	step           string     // path of the current step; "": none
 	waits          waiting
 	handlersFailed int64
-	ended          sim.Time // when its program had done all
-	ready          bool     // its entries and buffers are there
-	handled        uint64   // events, when a repetition began
+	ended          sim.Time // when its program finished
+	ready          bool     // its entries and buffers exist
+	handled        uint64   // events at the beginning of a repetition
 	idle           int      // repetitions since then
 }
 
-// waitable is a counter with what was waited for so far.
+// waitable is a counter with the value that the program has waited for so far.
 type waitable struct {
 	ct     portals.Handle
 	waited uint64
 }
 
-// waiting is what a step waits for. The zero value is nothing.
+// waiting is the goal of a waiting step. The zero value is nothing.
 type waiting struct {
 	ct     portals.Handle
 	count  uint64
 	things string
-	text   string // instead, of no counter
+	text   string // for a goal without a counter
 	now    string // how that is
 }
 
@@ -86,16 +86,16 @@ type installed struct {
 type latency struct {
 	name     string
 	samples  []sim.Time
-	measured []measured // likewise, if the run is followed
+	measured []measured // likewise, for a breakdown
 }
 
-// measured is when a sample began and ended, and by what it was divided.
+// measured is the beginning, the end and the divisor of a sample.
 type measured struct {
 	from, to sim.Time
 	divide   int
 }
 
-// What a run keeps of what handlers log; further lines are counted.
+// Limits of the handlers' log that a run keeps; further lines are counted.
 const (
 	maxLogLines = 10_000
 	maxLogBytes = 1 << 20
@@ -108,9 +108,9 @@ type logLine struct {
 	text   string
 }
 
-// Run carries the scenario out. The tracer, if not nil, records a timeline. A
-// result is returned whenever the simulation began, also with an error: one
-// says what has failed, the other what was seen.
+// Run executes the scenario. The tracer, if not nil, records a timeline. If the
+// simulation began, Run returns a result even with an error: the error gives
+// the failures, the result the tables.
 func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
 	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	if p.options.Breakdown {
@@ -151,7 +151,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	}
 	err = c.Run(ctx)
 	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
-		return nil, full // also of a run that was over before it was told
+		return nil, full // also if the run ended before it noticed
 	}
 	var limit *sim.LimitError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &limit) {
@@ -160,7 +160,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	return r.finish(err)
 }
 
-// finish checks the end of the run and collects its result.
+// finish makes the checks at the end of the run and collects its result.
 func (r *run) finish(err error) (*Result, error) {
 	failed, total := r.cluster.HandlerErrors()
 	for _, f := range failed {
@@ -194,8 +194,8 @@ func (r *run) finish(err error) (*Result, error) {
 	return r.result(err), err
 }
 
-// surprises makes failed handlers, lost and refused messages failures of the
-// run, unless an expectation has looked at their number.
+// surprises turns failed handlers, lost and refused messages into failures of
+// the run, unless an expectation has checked their number.
 func (r *run) surprises(failed []nic.HandlerError, total int) {
 	for _, f := range failed {
 		if !r.excused[excuse{"handler_errors", f.Rank}] {
@@ -221,7 +221,7 @@ func (r *run) surprises(failed []nic.HandlerError, total int) {
 	}
 }
 
-// keptFailures is how many failures a run lists; the others are counted.
+// keptFailures is the most failures that a run lists; the others are counted.
 const keptFailures = 20
 
 func (r *run) fail(err error) {
@@ -252,7 +252,7 @@ func (r *run) whereStuck() error {
 		if err != nil {
 			return err
 		}
-		if v.Success >= st.waits.count { // a limit has ended the run before the program could see it
+		if v.Success >= st.waits.count { // a limit ended the run before the program saw the count
 			continue
 		}
 		errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %d %s, %d have come", rank, st.waits.count, st.waits.things, v.Success)))
@@ -260,7 +260,7 @@ func (r *run) whereStuck() error {
 	return errors.Join(errs...)
 }
 
-// whatWentWrong lists what may be the reason why a run ended early.
+// whatWentWrong lists possible reasons for an early end of the run.
 func (r *run) whatWentWrong(failed []nic.HandlerError) error {
 	var errs []error
 	for i, f := range failed {
@@ -358,10 +358,10 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 	return nil
 }
 
-// defaultEventQueue is how many slots an event queue has if the scenario does not say.
+// defaultEventQueue is the default number of slots of an event queue.
 const defaultEventQueue = 4096
 
-// allocate gives a rank memory with a name; access is how its content is written.
+// allocate gives a rank named memory. access is the way of writing its content.
 func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Content, access func(runtime.View) []byte) error {
 	v := st.proc.Alloc(int(n))
 	st.regions[name] = v
@@ -371,8 +371,8 @@ func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Cont
 	return fill.fill(access(v), r.on(rank), r.stream(rank, name))
 }
 
-// portalTable allocates every portal table entry that the entries of a rank
-// use, with the options of all of them.
+// portalTable allocates every portal table entry that a rank uses. It has the
+// options of all the entries that use it.
 func (r *run) portalTable(st *rankState, rank int) error {
 	done := make(map[int64]bool)
 	for i, e := range r.entries {

@@ -21,7 +21,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// plan reads the scenario of a test case, as if it stood in a file s.yaml.
+// plan reads the scenario of a test case as if it were a file s.yaml.
 func plan(d *datadriven.TestData) (*Plan, error) {
 	s, err := parse("s.yaml", []byte(d.Input), nil)
 	if err != nil {
@@ -48,8 +48,8 @@ func plan(d *datadriven.TestData) (*Plan, error) {
 	return p, err
 }
 
-// TestScripts runs the scenarios of testdata: "run" prints what spinsim run
-// would, "check" what is wrong with one.
+// TestScripts runs the scenarios of testdata. "run" prints the output of
+// spinsim run, "check" the errors of a scenario.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != "" {
@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 			require.NoError(t, result.Write(&out, p.Format()))
 			if err != nil {
 				text := err.Error()
-				// package runtime says who waits: its words are its own
+				// package runtime has its own words for the waiting processes
 				if stuck := new(sim.StuckError); errors.As(err, &stuck) {
 					text = strings.Replace(text, stuck.Error(), "nothing left to happen ...", 1)
 				}
@@ -135,7 +135,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	require.NotEqual(t, outputs[0], out.String(), "the pattern must depend on the seed")
 }
 
-// The scenario's ranks and the caller's: expressions see the number that counts.
+// The caller's ranks replace the scenario's, and expressions use them.
 func TestOptionsReplace(t *testing.T) {
 	s, err := Parse("ring.yaml", []byte(ring))
 	require.NoError(t, err)
@@ -183,8 +183,8 @@ output: {memory: [{of: a}]}
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A module cannot have of an entry what a scenario chooses itself: its needs
-// are refused as options in the scenario are.
+// A module cannot ask for entry options that the scenario sets itself. They are
+// refused like such options in the scenario.
 func TestNeedsAgainstTheScenario(t *testing.T) {
 	dir := t.TempDir()
 	m, err := manifest.Read(count.Library.Wasm)
@@ -199,7 +199,7 @@ func TestNeedsAgainstTheScenario(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(s), 0o600))
 			_, err = Load(filepath.Join(dir, "s.yaml"), Options{})
 			switch bit := portals.EntryOptions(1) << i; {
-			case bit == portals.OptMEEventCTComm: // a scenario always has it
+			case bit == portals.OptMEEventCTComm: // every scenario has it
 				require.NoError(t, err)
 			case ownOptions&bit != 0:
 				require.ErrorContains(t, err, "s.yaml:4: entries[0].handlers")
@@ -224,7 +224,7 @@ func TestInterrupt(t *testing.T) {
 	require.Nil(t, result)
 }
 
-// Aliases are values; many of them are an error, not a wait.
+// Aliases are values. Too many are an error and do not cause a wait.
 func TestAliases(t *testing.T) {
 	s, err := Parse("s.yaml", []byte("profile: spin-int\nranks: 2\nentries:\n  - &e {name: a, ranks: 0}\nprograms: []\nexpect: []\noutput: {}\n"))
 	require.NoError(t, err)
@@ -237,7 +237,8 @@ func TestAliases(t *testing.T) {
 	require.ErrorContains(t, err, "more than 131072 values")
 }
 
-// FuzzPlan feeds files to reader and checker: they must answer, whatever is in them.
+// FuzzPlan gives files to reader and checker. They must return, whatever the
+// content.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte(ring))
 	for _, name := range []string{"run/steps", "run/failures", "check/errors"} {

@@ -11,11 +11,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// schemaDialect is the version of JSON Schema that is written.
+// schemaDialect is the version of JSON Schema.
 const schemaDialect = "https://json-schema.org/draft/2020-12/schema"
 
 // Schema returns the JSON schema of scenario files, for editors that check and
-// complete them. It is made of the types and the help texts of Spec.
+// complete them. It comes from the types and the help texts of Spec.
 func Schema() ([]byte, error) {
 	w := &schemaWriter{defs: make(map[string]any)}
 	root := w.structure(reflect.TypeFor[Spec]())
@@ -35,7 +35,7 @@ type object = map[string]any
 // schemaWriter collects the definitions that the schema refers to.
 type schemaWriter struct{ defs map[string]any }
 
-// expression is what a number may look like in YAML.
+// expression is the schema of a number in YAML.
 var expression = object{
 	"type": []string{"integer", "string"}, "description": "A whole number such as 8, 0x10 or 4KiB, or + - * / % << min max and parentheses with " + strings.Join(variableNames(), ", ") + ".",
 }
@@ -47,7 +47,7 @@ func single(description string) object {
 	return object{"type": []string{"string", "integer"}, "description": description}
 }
 
-// special are the types with a form of their own.
+// special returns the schema of types with a form of their own.
 func (w *schemaWriter) special(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[Expr]():
@@ -118,7 +118,7 @@ func (w *schemaWriter) structure(t reflect.Type) object {
 	for _, f := range fields.List {
 		p := w.of(f.Type)
 		if f.Type.Kind() == reflect.String && p["type"] != nil {
-			// a name may look like something else in YAML
+			// in YAML a name may look like another type
 			p["type"] = []string{"string", "number", "boolean"}
 		}
 		p["description"] = f.Help

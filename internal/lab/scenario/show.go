@@ -11,10 +11,10 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// TableNames are the tables that a result can have, in its order.
+// TableNames are the possible tables of a result, in the order of the result.
 var TableNames = []string{"latency", "breakdown", "stats", "state", "memory", "events", "log"}
 
-// Format is how the scenario wants its tables written.
+// Format returns the format of the scenario's tables.
 func (p *Plan) Format() report.Format {
 	if f := p.output.Format; f != "" {
 		return report.Format(f)
@@ -22,10 +22,11 @@ func (p *Plan) Format() report.Format {
 	return report.TextFormat
 }
 
-// TraceFile is the timeline that the scenario wants written, "" if none.
+// TraceFile returns the file for the timeline, "" if the scenario has none.
 func (p *Plan) TraceFile() string { return p.output.Trace }
 
-// Tables are the tables that the scenario shows; what handlers log comes in addition.
+// Tables lists the tables that the scenario shows. The log of handlers is added
+// to them.
 func (p *Plan) Tables() []string {
 	if p.only != "" {
 		return []string{p.only}
@@ -52,9 +53,9 @@ func (p *Plan) measures() bool {
 	return slices.ContainsFunc(p.programs, func(g *programPlan) bool { return len(g.measures) > 0 })
 }
 
-// Show makes one table the only one, whether the scenario asks for it or not:
-// then it holds all there is. A range of host memory and an interval to measure
-// must come from the scenario.
+// Show makes one table the only one. If the scenario does not select it, it
+// holds everything. A range of host memory and a measured interval must come
+// from the scenario.
 func (p *Plan) Show(table string) error {
 	o := &p.output
 	switch table {
@@ -91,8 +92,9 @@ func (p *Plan) Show(table string) error {
 	return nil
 }
 
-// CheckFormat reports a format that cannot hold the tables of the scenario. For
-// CSV, NDJSON and Parquet, which hold one, the scenario's only table is chosen.
+// CheckFormat reports a format that cannot hold the scenario's tables. CSV,
+// NDJSON and Parquet hold one table, so CheckFormat selects the scenario's only
+// table.
 func (p *Plan) CheckFormat(f report.Format) error {
 	if f != report.CSVFormat && f != report.NDJSONFormat && f != report.ParquetFormat {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Spec is a scenario as its file describes it. The help tags are the manual:
-// the JSON schema and the reference are made of them.
+// Spec is the content of a scenario file. The help tags are the manual: the
+// JSON schema and the reference are made from them.
 type Spec struct {
 	Title       string        `yaml:"title" help:"One line for the head of the report."`
 	Description string        `yaml:"description" help:"What the experiment is about, for people who read the file."`
@@ -26,8 +26,8 @@ type Spec struct {
 	file    string
 	text    []byte            // of the file
 	lines   map[string]int    // by path
-	wrong   strictyaml.Errors // what could not be read
-	follows map[string]bool   // paths of wrong that follow from parameters which could not be read
+	wrong   strictyaml.Errors // errors of reading
+	follows map[string]bool   // paths of errors that follow from unreadable parameters
 }
 
 // Entry is a match list entry on some ranks (Portals 4.x §3.12.1).
@@ -67,7 +67,7 @@ type Stamp struct {
 	Bits  Expr `yaml:"bits" required:"true" help:"How many; a process whose user id has more is refused."`
 }
 
-// Program is what the process of each of some ranks does.
+// Program is the program of the processes of some ranks.
 type Program struct {
 	Name    string   `yaml:"name" help:"Name for messages. Default program."`
 	Ranks   RankSet  `yaml:"ranks" required:"true" help:"Which ranks run it."`
@@ -82,7 +82,7 @@ type Buffer struct {
 	Fill  Content `yaml:"fill" help:"What it holds at the beginning. Default zero."`
 }
 
-// Output says what to show.
+// Output selects the outputs.
 type Output struct {
 	Format FormatName  `yaml:"format" help:"How to write the tables. Default table."`
 	Events EventSet    `yaml:"events" help:"Show full events at the time at which they are posted: all, or a list of types."`
@@ -107,7 +107,7 @@ type MemoryOut struct {
 	Bytes  Expr    `yaml:"bytes" help:"Default: to the end."`
 }
 
-// Expectation is something that must be true.
+// Expectation is a condition that must be true.
 type Expectation struct {
 	_       strictyaml.OneOf `help:"What must be true."`
 	Memory  *MemoryCheck     `yaml:"memory" help:"Bytes of host memory."`
@@ -127,14 +127,14 @@ type MemoryCheck struct {
 	SameAs *Place  `yaml:"same_as" help:"Memory that holds the bytes wanted, at the time of the comparison."`
 }
 
-// Place is where memory is.
+// Place is the place of memory.
 type Place struct {
 	Of     string `yaml:"of" required:"true" help:"Entry or buffer."`
 	Rank   Expr   `yaml:"rank" required:"true" help:"Whose it is."`
 	Offset Expr   `yaml:"offset" help:"Default 0."`
 }
 
-// Bounds say which numbers are right.
+// Bounds are limits for numbers.
 type Bounds struct {
 	Equals  Expr `yaml:"equals" help:"The value wanted."`
 	AtLeast Expr `yaml:"at_least" help:"The least value wanted."`
@@ -149,7 +149,7 @@ type StateCheck struct {
 	Bounds `yaml:",inline"`
 }
 
-// StatCheck compares what a rank counted.
+// StatCheck compares a counter of a rank.
 type StatCheck struct {
 	Name   StatName `yaml:"name" required:"true" help:"What was counted. A failed handler, a lost and a refused message make the run fail unless their number is expected here."`
 	Ranks  RankSet  `yaml:"ranks" help:"Default: each rank; in a program, its own."`

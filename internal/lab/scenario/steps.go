@@ -5,9 +5,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Step is one thing a program does. Setting up takes no virtual time; posting
-// takes the overhead o of the profile, a look at a completion the poll time of
-// the host.
+// Step is one step of a program. Setting up takes no virtual time. Posting
+// takes the overhead o of the profile. Looking at a completion takes the poll
+// time of the host.
 type Step struct {
 	_        strictyaml.OneOf `help:"One thing the program does."`
 	Put      *Put             `yaml:"put" help:"Send bytes to entries of other ranks (PtlPut)."`
@@ -27,7 +27,7 @@ type Step struct {
 	Repeat   *Repeat          `yaml:"repeat" help:"Do several steps many times; round is the number of the repetition, from 0."`
 }
 
-// Target is where an operation goes, and how often.
+// Target is the destination of an operation and its repetitions.
 type Target struct {
 	To           RankSet   `yaml:"to" required:"true" help:"Ranks, one operation to each, in this order."`
 	Entry        string    `yaml:"entry" help:"Entry of the target whose portal table index and match bits to use."`

@@ -9,35 +9,35 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Sweep is several runs of a scenario, each with values of its own for some
+// Sweep is several runs of a scenario. Each has its own values for some
 // parameters or fields of the profile.
 type Sweep struct {
-	Columns []report.Column // of the values
+	Columns []report.Column // for the values
 	Values  [][]any         // of each run
-	Labels  []string        // what people call each run, such as "size 4KiB, hpu.cores 2"
-	// of each run; nil: it has none, since the sweep was ended before, or it
-	// has failed
+	Labels  []string        // names of the runs for people, such as "size 4KiB, hpu.cores 2"
+	// one per run; nil: the sweep ended before it, or the run failed
 	Results []*Result
 
-	planned int // how many there were to be; of those with results only
+	planned int // planned runs, in a copy with only the finished runs
 }
 
-// Variation is what one of several runs has of its own.
+// Variation is the own values of one of several runs.
 type Variation struct {
-	Set        []string          // of the profile, "path=value"
+	Set        []string          // profile values as "path=value"
 	Parameters map[string]string // values by name
 }
 
-// Given is a value of a parameter that all runs have in place of the scenario's.
+// Given is a value of a parameter that replaces the scenario's in all runs.
 type Given struct {
 	Column report.Column
 	Value  any
 }
 
-// parameterPrefix begins the name of a parameter's column whose own name the table has already.
+// parameterPrefix begins the name of a parameter's column if the table already
+// has a column with the parameter's name.
 const parameterPrefix = "param_"
 
-// And is a variation with what another has in addition.
+// And returns the variation with the values of another added.
 func (v Variation) And(more Variation) Variation {
 	all := Variation{Set: slices.Concat(v.Set, more.Set), Parameters: make(map[string]string)}
 	maps.Copy(all.Parameters, v.Parameters)
@@ -45,14 +45,14 @@ func (v Variation) And(more Variation) Variation {
 	return all
 }
 
-// With are options with what a variation has of its own.
+// With returns the options with the values of a variation added.
 func (o Options) With(v Variation) Options {
 	all := Variation{o.Set, o.Parameters}.And(v)
 	o.Set, o.Parameters = all.Set, all.Parameters
 	return o
 }
 
-// there is the sweep of the runs that have results.
+// there returns the sweep of the runs that have results.
 func (s *Sweep) there() *Sweep {
 	some := &Sweep{Columns: s.Columns, planned: len(s.Results)}
 	for i, r := range s.Results {
@@ -63,16 +63,16 @@ func (s *Sweep) there() *Sweep {
 	return some
 }
 
-// Result is that of all runs, of which one at least must have one: tables are
-// joined to long ones whose first columns are Columns. The failures of a run
-// stand behind its label.
+// Result joins the results of all runs; at least one run must have one. Tables
+// become long tables that begin with Columns. Failures of a run follow its
+// label.
 func (s *Sweep) Result() *Result {
 	s = s.there()
 	x := &Result{Title: s.Results[0].Title, Sweep: s}
 	if n := len(s.Results); n < s.planned {
 		x.Notes = []string{fmt.Sprintf("Ended before all was done: %d of %d runs were measured.", n, s.planned)}
 	}
-	if last := s.Results[len(s.Results)-1].Title; last != x.Title { // it has a parameter
+	if last := s.Results[len(s.Results)-1].Title; last != x.Title { // it contains a parameter
 		x.Title += " … " + last
 	}
 	for i, r := range s.Results {
@@ -110,7 +110,7 @@ func (s *Sweep) Result() *Result {
 	return x
 }
 
-// mark says of the complete runs that they are, where others are not.
+// mark marks the complete runs as complete if others are not.
 func (s *Sweep) mark() {
 	for _, r := range s.Results {
 		for i := range r.Tables {
@@ -121,7 +121,7 @@ func (s *Sweep) mark() {
 	}
 }
 
-// common are the columns that are idle in all runs so far.
+// common returns the columns that are idle in all runs so far.
 func common(run int, before, now []string) (both []string) {
 	if run == 0 {
 		return now
@@ -134,7 +134,7 @@ func common(run int, before, now []string) (both []string) {
 	return both
 }
 
-// table is that of a name, nil if there is none.
+// table returns the table with a name, nil if there is none.
 func (x *Result) table(name string) *Table {
 	if i := slices.IndexFunc(x.Tables, func(t Table) bool { return t.Name == name }); i >= 0 {
 		return &x.Tables[i]
@@ -142,7 +142,7 @@ func (x *Result) table(name string) *Table {
 	return nil
 }
 
-// join is the long table of a name, nil if no run has it.
+// join returns the long table with a name, nil if no run has it.
 func (s *Sweep) join(name string, of func(x *Result, t Table) *report.Table) *report.Table {
 	var tables []*report.Table
 	var values [][]any

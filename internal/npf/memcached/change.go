@@ -4,7 +4,8 @@ import (
 	"strconv"
 )
 
-// verb is how a storage command treats an item that is there.
+// verb is a kind of storage command. It decides how an existing item is
+// treated.
 type verb uint8
 
 const (
@@ -16,7 +17,7 @@ const (
 	checkAndSet
 )
 
-// store does what a storage command says and returns its answer (do_store_item).
+// store executes a storage command and returns its answer (do_store_item).
 func (s *Store) store(v verb, key, value []byte, flags, expires uint32, unique uint64) string {
 	s.Stats.Sets++
 	old := s.live(key, hash(key))
@@ -55,7 +56,7 @@ func (s *Store) store(v verb, key, value []byte, flags, expires uint32, unique u
 	return s.exchange(old, key, value, flags, expires)
 }
 
-// exchange puts an item in the place of another, which may be none.
+// exchange replaces an item, which may be none.
 func (s *Store) exchange(old ref, key, value []byte, flags, expires uint32) string {
 	h := hash(key)
 	r := s.put(key, value, flags, expires)
@@ -71,7 +72,7 @@ func (s *Store) exchange(old ref, key, value []byte, flags, expires uint32) stri
 	return stored
 }
 
-// remove is delete.
+// remove executes delete.
 func (s *Store) remove(key []byte) string {
 	r := s.live(key, hash(key))
 	if r == 0 {
@@ -83,12 +84,12 @@ func (s *Store) remove(key []byte) string {
 	return deleted
 }
 
-// numberDigits is those of the largest number of 64 bits.
+// numberDigits is the number of digits of the largest 64-bit number.
 const numberDigits = 20
 
-// count is incr and decr (do_add_delta): the number wraps around at 64 bits,
-// and is never below 0. A shorter one leaves spaces behind it, as long as it
-// fits.
+// count executes incr and decr (do_add_delta). An increment wraps around at 64
+// bits; a decrement stops at 0. If the new number is shorter, spaces follow it,
+// as long as it fits.
 func (s *Store) count(b, key []byte, up bool, delta uint64) []byte {
 	r := s.live(key, hash(key))
 	hits, misses := &s.Stats.IncrHits, &s.Stats.IncrMisses
@@ -127,7 +128,7 @@ func (s *Store) count(b, key []byte, up bool, delta uint64) []byte {
 	return append(b, "\r\n"...)
 }
 
-// overwrite puts a value that is not longer in the place of that of an item.
+// overwrite replaces the value of an item by one that is not longer.
 func (s *Store) overwrite(r ref, text []byte) {
 	it := s.item(r)
 	value := s.scratch[:it.length]
@@ -143,7 +144,8 @@ func (s *Store) overwrite(r ref, text []byte) {
 	s.bump(r)
 }
 
-// leadingNumber is strtoull's idea of a value, which may have spaces around it (safe_strtoull).
+// leadingNumber reads a number as strtoull does. Spaces may be around it
+// (safe_strtoull).
 func leadingNumber(b []byte) (n uint64, ok bool) {
 	for len(b) > 0 && isSpace(b[0]) {
 		b = b[1:]
@@ -164,7 +166,7 @@ func leadingNumber(b []byte) (n uint64, ok bool) {
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// touch gives an item another time of its end, and returns it; 0: there is none.
+// touch sets the expiry time of an item and returns the item; 0: there is none.
 func (s *Store) touch(key []byte, expires uint32) ref {
 	s.Stats.Touches++
 	r := s.get(key)
@@ -176,7 +178,8 @@ func (s *Store) touch(key []byte, expires uint32) ref {
 	return r
 }
 
-// flush is flush_all: what is there is gone after so many seconds.
+// flush executes flush_all: the present items are gone once the given second has
+// come; 0: now.
 func (s *Store) flush(delay uint32) {
 	s.Stats.FlushAll++
 	f := &s.flushed
@@ -190,11 +193,12 @@ func (s *Store) flush(delay uint32) {
 	}
 }
 
-// monthSeconds is 30 days: a time of an end beyond it is one of Unix, whose
+// monthSeconds is 30 days. A larger expiry time is a Unix time. Here the Unix
 // epoch is the beginning of the simulation (REALTIME_MAXDELTA).
 const monthSeconds = 60 * 60 * 24 * 30
 
-// expiry is the second in which what a command says is over; 0: never (realtime).
+// expiry converts the time of a command to the second of the end; 0: never
+// (realtime).
 func (s *Store) expiry(t int32) uint32 {
 	switch {
 	case t == 0:
@@ -207,8 +211,8 @@ func (s *Store) expiry(t int32) uint32 {
 	return s.now + uint32(t)
 }
 
-// Set stores a value, for setting a server up: it is there when the process
-// begins. It reports whether there was room.
+// Set stores a value before the process begins, to set up a server. It reports
+// whether there was room.
 func (s *Store) Set(key, value []byte) bool {
 	return len(key) <= MaxKey && itemBytes(len(key), len(value), 0) <= pageBytes && s.store(set, key, value, 0, 0, 0) == stored
 }

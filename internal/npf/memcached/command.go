@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Version is what the server says it is: that whose answers it gives.
+// Version is the version of memcached whose answers the server gives.
 const Version = "1.6.18"
 
-// started is the second in which the server begins: 0 would be never.
+// started is the second in which the server begins. It is not 0, because 0
+// means never.
 const started = 2
 
-// command does a line.
+// command executes a line.
 func (x *Session) command(line []byte) {
 	x.tokens = x.tokens[:0]
 	for i := 0; i < len(line); {
@@ -74,7 +75,7 @@ func (x *Session) command(line []byte) {
 // quiet reports whether the last argument asks for no answer.
 func quiet(args [][]byte) bool { return len(args) > 0 && string(args[len(args)-1]) == "noreply" }
 
-// gets is get and gets.
+// gets executes get and gets.
 func (x *Session) gets(keys [][]byte, unique bool) {
 	if len(keys) == 0 {
 		x.say(unknown)
@@ -82,7 +83,7 @@ func (x *Session) gets(keys [][]byte, unique bool) {
 	}
 	begin := len(x.out)
 	for _, key := range keys {
-		if len(key) > MaxKey { // what was found is not sent (process_get_command)
+		if len(key) > MaxKey { // earlier values are not sent either (process_get_command)
 			x.out = x.out[:begin]
 			x.say(badLine)
 			return
@@ -100,8 +101,8 @@ func (x *Session) gets(keys [][]byte, unique bool) {
 	x.say(end)
 }
 
-// over reports whether the answer to a line has more bytes than there is memory
-// for. It is not sent then.
+// over reports whether the answer to a line exceeds the limit of memory. Then
+// it is not sent.
 func (x *Session) over(begin int) bool {
 	if len(x.out)-begin <= maxAnswer {
 		return false
@@ -129,7 +130,7 @@ func (x *Session) item(key []byte, r ref, unique bool) {
 	x.say("\r\n")
 }
 
-// gats is gat and gats: reads that set the time of the end.
+// gats executes gat and gats: reads that set the expiry time.
 func (x *Session) gats(args [][]byte, unique bool) {
 	if len(args) == 0 {
 		x.say(unknown)
@@ -159,7 +160,8 @@ func (x *Session) gats(args [][]byte, unique bool) {
 	x.say(end)
 }
 
-// storage begins a storage command: key, flags, time, length, and the unique number of cas.
+// storage begins a storage command. Its arguments are key, flags, time, length,
+// and for cas the unique number.
 func (x *Session) storage(v verb, args [][]byte) {
 	n := 4
 	if v == checkAndSet {
@@ -186,7 +188,7 @@ func (x *Session) storage(v verb, args [][]byte) {
 	if itemBytes(len(key), int(length), uint32(flags)) > pageBytes {
 		x.answer(p.quiet, tooLarge)
 		x.swallow = int(length) + 2
-		if v == set { // what is old would be wrong
+		if v == set { // the old value would be wrong
 			if r := x.store.find(key, hash(key)); r != 0 {
 				x.store.unlink(r)
 			}
@@ -195,7 +197,7 @@ func (x *Session) storage(v verb, args [][]byte) {
 	}
 	p.wanted, p.verb, p.nkey, p.length = true, v, copy(p.key[:], key), int(length)
 	p.flags, p.expires = uint32(flags), x.store.expiry(t)
-	x.commands-- // it is done when its value has come
+	x.commands-- // it counts when its value has arrived
 }
 
 func (x *Session) arithmetic(args [][]byte, up bool) {
@@ -284,7 +286,7 @@ func (x *Session) verbosity(args [][]byte) {
 	x.answer(quiet(args), fine)
 }
 
-// stats is those of the store, under memcached's names.
+// stats sends the store's statistics under memcached's names.
 func (x *Session) stats(args [][]byte) {
 	if len(args) > 0 {
 		x.say(unknown)
@@ -327,13 +329,14 @@ func (x *Session) stats(args [][]byte) {
 	x.say(end)
 }
 
-// number is the lower 32 bits of a whole number of 64, with a sign or without (safe_strtol).
+// number reads a signed or unsigned 64-bit number and returns its lower 32 bits
+// (safe_strtol).
 func number(b []byte) (int32, bool) {
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	return int32(n), err == nil
 }
 
-// natural is one of 64 bits that is not negative (safe_strtoull).
+// natural reads a 64-bit number that is not negative (safe_strtoull).
 func natural(b []byte) (uint64, bool) {
 	if len(b) > 1 && b[0] == '+' && b[1] != '+' {
 		b = b[1:]

@@ -1,6 +1,6 @@
 package memcached
 
-// ClassSizes are the sizes of chunks.
+// ClassSizes lists the sizes of chunks.
 func (s *Store) ClassSizes() (all []int) {
 	for _, c := range s.classes {
 		all = append(all, c.size)
@@ -8,7 +8,7 @@ func (s *Store) ClassSizes() (all []int) {
 	return all
 }
 
-// Span is where the item of a key lies, and how long it is.
+// Span returns the address and the length of the item of a key.
 func (s *Store) Span(key []byte) (addr uint64, n int, ok bool) {
 	r := s.find(key, hash(key))
 	if r == 0 {
@@ -17,5 +17,5 @@ func (s *Store) Span(key []byte) (addr uint64, n int, ok bool) {
 	return s.addr(r), s.item(r).bytes(), true
 }
 
-// Kept is how many values are kept byte by byte.
+// Kept returns how many values are stored byte by byte.
 func (s *Store) Kept() int { return len(s.values.other) }

@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/internal/npf/memcached"
 )
 
-// Whatever comes, in whatever pieces, the answers are the same, and each is a
-// line of the protocol or a value.
+// For any input, in any pieces, the answers are the same. Each is a line of the
+// protocol or a value.
 func FuzzSession(f *testing.F) {
 	scripts, err := filepath.Glob("testdata/protocol/*")
 	require.NoError(f, err)
@@ -44,7 +44,7 @@ func FuzzSession(f *testing.F) {
 		}
 		whole, s := talk(max(1, len(b)))
 		pieces, _ := talk(int(piece) + 1)
-		if len(b) <= 2048 { // a longer line is cut off where it is seen to be too long
+		if len(b) <= 2048 { // a longer line ends where the server notices its length
 			require.Equal(t, whole, pieces)
 		}
 		require.True(t, sane(whole), "%q", whole)
@@ -53,7 +53,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// sane reports whether a text is answers of the protocol.
+// sane reports whether a text consists of answers of the protocol.
 func sane(text string) bool {
 	for len(text) > 0 {
 		line, rest, ok := strings.Cut(text, "\r\n")

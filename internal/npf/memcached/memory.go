@@ -6,17 +6,18 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Memory is where a store lies: whatever it reads or writes it says.
+// Memory is the memory of a store. The store reports every read and write to
+// it.
 type Memory interface {
-	// Alloc returns the address of n bytes that nobody has touched.
+	// Alloc returns the address of n untouched bytes.
 	Alloc(n int) (addr uint64)
-	// Read is a read of n bytes, at least 1, that Alloc has returned.
+	// Read reports a read of n bytes, at least 1, of memory from Alloc.
 	Read(addr uint64, n int)
-	// Write is a write, likewise.
+	// Write reports a write, likewise.
 	Write(addr uint64, n int)
 }
 
-// Flat is memory whose pages are all there and that takes no time.
+// Flat is memory that takes no time and whose pages are all present.
 type Flat struct{ next uint64 }
 
 // Alloc implements Memory.
@@ -32,29 +33,30 @@ func (*Flat) Read(uint64, int) {}
 // Write implements Memory.
 func (*Flat) Write(uint64, int) {}
 
-// ProcMemory is the memory of a process: what the store touches has to be
-// there. The bytes themselves are the store's, so that what was only touched
-// takes no memory of the computer that simulates. An access costs the time of
-// memory for its first line, and the core's rate for those behind it; Take has
-// the sum.
+// ProcMemory is the memory of a process. Pages that the store touches must be
+// present. The bytes themselves are in the store. So touched pages need no
+// memory of the simulating computer. An access costs the memory latency for its
+// first line, and the core's rate for the following lines. Take returns the
+// sum.
 type ProcMemory struct {
 	p       *runtime.Proc
 	spec    *host.Spec
-	setting bool     // what is touched takes no time: the process has not begun
-	there   []uint64 // while it is so: a bit for each page that was touched
+	setting bool     // touches take no time: the process has not begun
+	there   []uint64 // while setting: a bit for each touched page
 	owed    sim.Time
 }
 
-// NewProcMemory returns the memory of a process. Until Begin accesses take no
-// time, and their pages are there when the process begins.
+// NewProcMemory returns the memory of a process. Until Begin, accesses take no
+// time, and their pages are present when the process begins.
 func NewProcMemory(p *runtime.Proc) *ProcMemory {
 	return &ProcMemory{p: p, spec: &p.Cluster().Profile().Host, setting: true}
 }
 
-// Begin ends setting up.
+// Begin ends the setup.
 func (m *ProcMemory) Begin() { m.setting, m.there = false, nil }
 
-// Take returns the time of all accesses since it was called last, which the core has not spent yet.
+// Take returns the time of all accesses since the last call. The core has not
+// spent it yet.
 func (m *ProcMemory) Take() (d sim.Time) {
 	d, m.owed = m.owed, 0
 	return d
@@ -69,7 +71,7 @@ func (m *ProcMemory) Read(addr uint64, n int) { m.access(addr, n, false) }
 // Write implements Memory.
 func (m *ProcMemory) Write(addr uint64, n int) { m.access(addr, n, true) }
 
-// setUp has pages there that were not yet.
+// setUp makes missing pages present.
 func (m *ProcMemory) setUp(addr uint64, n int) {
 	for page := addr / host.PageBytes; page <= (addr+uint64(n)-1)/host.PageBytes; page++ {
 		for int(page/64) >= len(m.there) {

@@ -13,12 +13,12 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// With the tag invariants memory that was allocated is overwritten: all of it
-// has been touched then.
+// With the tag invariants, allocated memory is overwritten, and so all of it is
+// touched.
 
-// A server with 256 MiB of objects, all of whose pages are there, takes less
-// than 80 MiB of the computer that simulates: what it knows of the objects, and
-// what the kernel knows of the pages.
+// A server with 256 MiB of objects, all of whose pages are present, needs less
+// than 80 MiB of the simulating computer: for its data about the objects, and
+// for the kernel's data about the pages.
 func TestPagesThatAreTouchedTakeNoMemory(t *testing.T) {
 	const size = 256 << 20
 	begun := memorytest.Resident(t)

@@ -57,9 +57,9 @@ type bench struct {
 	config  memcached.Config
 	loads   []memaslap.Config
 	ops     int64 // of each client
-	// fill has the windows stored before time begins
+	// stores the windows before time begins
 	fill bool
-	// begin is called on the server before it serves
+	// called on the server before it serves
 	begin func(p *runtime.Proc, s *memcached.Server)
 
 	clients []*memaslap.Client

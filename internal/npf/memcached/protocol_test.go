@@ -22,7 +22,8 @@ import (
 
 var reference = flag.String("memcached", "", "a memcached whose answers the scripts of testdata/protocol are compared with")
 
-// peer is a server under test: an exchange sends bytes and returns all that comes back.
+// peer is a server under test. An exchange sends bytes and returns all bytes
+// that come back.
 type peer interface {
 	exchange(t *testing.T, send string) (answer string, closed bool)
 	wait(d sim.Time)
@@ -74,7 +75,7 @@ func (o *theirs) exchange(t *testing.T, send string) (answer string, closed bool
 
 func (o *theirs) wait(d sim.Time) { time.Sleep(time.Duration(d / sim.Nanosecond)) } //lint:clock a real memcached has a clock
 
-// start runs a memcached of its own for a script.
+// start runs a separate memcached for a script.
 func start(t *testing.T) *theirs {
 	socket := filepath.Join(t.TempDir(), "s")
 	cmd := exec.Command(*reference, "-s", socket, "-m", "64", "-u", "root")
@@ -94,9 +95,9 @@ func start(t *testing.T) *theirs {
 	return nil
 }
 
-// The scripts are exchanges of protocol.txt and what a user would try; with
-// -memcached PATH that memcached is asked, which they were written with
-// ("-rewrite"). Lines end as the protocol has it; "raw" sends Go's text.
+// The scripts are exchanges from protocol.txt and likely inputs of users. With
+// -memcached PATH they run against that memcached, which also wrote them
+// ("-rewrite"). Lines end as in the protocol; "raw" sends Go's text.
 func TestProtocol(t *testing.T) {
 	datadriven.Walk(t, "testdata/protocol", func(t *testing.T, path string) {
 		var p peer = &ours{x: memcached.NewSession(newStore(t, memcached.Config{}))}

@@ -5,27 +5,29 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Conn is a stream of bytes to a client, as an inet.Conn is, or one of
-// internal/npf/stack. Its methods do not block.
+// Conn is a stream of bytes to a client, for example an inet.Conn or a
+// connection of internal/npf/stack. Its methods do not block.
 type Conn interface {
-	// Readable is how many bytes Read would move; ended: nothing will come behind them.
+	// Readable returns how many bytes Read would move. ended: no bytes follow
+	// them.
 	Readable() (n int, ended bool)
-	// Read moves bytes that have come to b, and returns how many.
+	// Read moves arrived bytes to b, and returns how many.
 	Read(b []byte) int
-	// Write takes bytes to be sent, as many as there is room for, and returns how many.
+	// Write takes bytes to send, as many as there is room for, and returns how
+	// many.
 	Write(b []byte) int
-	// Close says that nothing more will be written.
+	// Close ends writing.
 	Close()
 }
 
-// readBytes is how many bytes are read at a time (READ_BUFFER_SIZE).
+// readBytes is the number of bytes in one read (READ_BUFFER_SIZE).
 const readBytes = 16 << 10
 
-// Server is a store that a process serves: one thread, as memcached -t 1.
+// Server is a store that a process serves: one thread, like memcached -t 1.
 type Server struct {
 	Store *Store
-	// Operation is what the server's own instructions take for a command,
-	// beside its accesses to memory and the copies of its sockets.
+	// Operation is the time of the server's own instructions for a command,
+	// besides its accesses to memory and the copies of its sockets.
 	Operation sim.Time
 
 	p      *runtime.Proc
@@ -33,8 +35,8 @@ type Server struct {
 	buffer []byte
 }
 
-// NewServer makes a process, before it first waits, a server with an empty
-// store. What is stored before Begin takes no time.
+// NewServer makes a process a server with an empty store. Call it before the
+// process first waits. Stores before Begin take no time.
 func NewServer(p *runtime.Proc, c Config) (*Server, error) {
 	m := NewProcMemory(p)
 	s, err := NewStore(m, c)
@@ -44,12 +46,12 @@ func NewServer(p *runtime.Proc, c Config) (*Server, error) {
 	return &Server{Store: s, p: p, memory: m, buffer: make([]byte, readBytes)}, nil
 }
 
-// Begin ends setting up: from now on accesses take their time.
+// Begin ends the setup: from now on accesses take time.
 func (s *Server) Begin() { s.memory.Begin() }
 
-// Advance does what can be done on a connection: it reads commands, does them,
-// and writes answers as long as there is room for them. It reports whether the
-// connection has ended, and closes it then.
+// Advance serves a connection without waiting. It reads commands, executes
+// them, and writes answers as long as there is room. When the connection has
+// ended, Advance closes it and returns true.
 func (s *Server) Advance(x *Session, c Conn) (ended bool) {
 	for {
 		if out := x.Output(); len(out) > 0 {

@@ -14,8 +14,9 @@ import (
 
 const paged = "../../../docs/profiles/spin-int-os.yaml"
 
-// Several connections with several operations under way read what they have
-// stored; where there is room for all of it, all that was stored is found.
+// Several connections with several operations under way read the values that
+// they have stored. If there is room for everything, every stored value is
+// found.
 func TestServer(t *testing.T) {
 	b := bench{profile: paged, config: memcached.Config{Limit: 32 << 20}, ops: 2000}
 	for i := range 4 {
@@ -33,7 +34,8 @@ func TestServer(t *testing.T) {
 	require.Zero(t, s.Evictions)
 }
 
-// A window of 4 MiB with 2 MiB for items is read with misses, and what is read is right.
+// With a window of 4 MiB and 2 MiB for items, some reads miss. The others
+// return the right values.
 func TestEviction(t *testing.T) {
 	b := bench{profile: paged, config: memcached.Config{Limit: 2 << 20}, ops: 12_000, loads: []memaslap.Config{{Window: 3600, Preset: true, Overwrite: 1, Outstanding: 8, Seed: 1}}}
 	b.run(t)
@@ -42,11 +44,12 @@ func TestEviction(t *testing.T) {
 	require.Zero(t, c.NotStored)
 	require.Positive(t, b.server.Store.Stats.Evictions)
 	// 1,770 chunks of 1,184 bytes for 3,600 objects that are drawn uniformly:
-	// about half of the reads find theirs
+	// about half of the reads hit
 	require.InDelta(t, 0.49, float64(c.Hits)/float64(c.Gets), 0.1)
 }
 
-// The time of a read is that of the lines which it touches, from the profile alone.
+// The time of a read is the time of the lines that it touches, from the profile
+// alone.
 func TestTimeOfARead(t *testing.T) {
 	var spec host.Spec
 	took := func(ops int64) sim.Time {
@@ -64,9 +67,9 @@ func TestTimeOfARead(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Memory that the server and another process need at the same time is on
-// storage in part: the server takes longer, loses nothing, and counts major
-// faults.
+// The server and another process together need more memory than there is, so
+// part of it is in storage. The server takes longer, loses nothing, and counts
+// major faults.
 func TestOvercommit(t *testing.T) {
 	run := func(memory string) (*bench, host.KernelStats) {
 		b := &bench{

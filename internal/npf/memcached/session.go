@@ -29,34 +29,34 @@ const (
 	outOfMemoryIncr = "SERVER_ERROR out of memory in incr\r\n"
 )
 
-// Lengths of lines in bytes: memcached closes a connection on which more has
-// come without a line's end, but for reads of many keys.
+// Lengths of lines in bytes. If more has arrived without an end of line,
+// memcached closes the connection, except for reads of many keys.
 const (
 	maxLine    = 2048
 	maxGetLine = 64 << 10
 )
 
-// maxAnswer is how many bytes the answer to a line may have: memcached sends
-// values from where they are, here they are copied. A line of 64 KiB could ask
-// for 32 GiB.
+// maxAnswer is the most bytes of the answer to a line. memcached sends values
+// in place, but here they are copied. A line of 64 KiB could ask for 32 GiB.
 const maxAnswer = 64 << 20
 
-// Session is a connection to a server: bytes come, bytes go. It has no clock and waits for nothing.
+// Session is a connection to a server: bytes in, bytes out. It has no clock and
+// never waits.
 type Session struct {
 	store *Store
-	in    []byte // that was not worked on
+	in    []byte // not processed yet
 	from  int
 	out   []byte
 	sent  int
 
 	pending  pending
-	swallow  int // bytes of a value that nobody wants
+	swallow  int // bytes of a value to ignore
 	closed   bool
 	commands int64
 	tokens   [][]byte
 }
 
-// pending is a storage command whose value has not come yet.
+// pending is a storage command whose value has not arrived yet.
 type pending struct {
 	wanted         bool
 	verb           verb
@@ -70,24 +70,24 @@ type pending struct {
 // NewSession returns a session of a new connection.
 func NewSession(s *Store) *Session { return &Session{store: s} }
 
-// Commands is how many it has done.
+// Commands returns how many commands the session has executed.
 func (x *Session) Commands() int64 { return x.commands }
 
-// Closed reports whether the connection is to be closed when Output is sent:
-// the client has said quit, or what came was no protocol.
+// Closed reports whether the connection must be closed when Output is sent: the
+// client has said quit, or its bytes were not the protocol.
 func (x *Session) Closed() bool { return x.closed }
 
-// Output is what is to be sent. It is valid until the next call.
+// Output returns the bytes to send. It is valid until the next call.
 func (x *Session) Output() []byte { return x.out[x.sent:] }
 
-// Sent says that so many bytes of Output are.
+// Sent removes n sent bytes from Output.
 func (x *Session) Sent(n int) {
 	if x.sent += n; x.sent == len(x.out) {
 		x.out, x.sent = x.out[:0], 0
 	}
 }
 
-// Feed takes bytes that have come. Step works on them.
+// Feed takes bytes that have arrived. Step processes them.
 func (x *Session) Feed(b []byte) {
 	if x.from > 0 && len(x.in)+len(b) > cap(x.in) {
 		x.in = x.in[:copy(x.in, x.in[x.from:])]
@@ -96,7 +96,8 @@ func (x *Session) Feed(b []byte) {
 	x.in = append(x.in, b...)
 }
 
-// Step does a command, if all of it has come, and reports whether it has done something.
+// Step executes a command if it is complete, and reports whether it has done
+// something.
 func (x *Session) Step(now sim.Time) bool {
 	x.store.Tick(now)
 	in := x.in[x.from:]
@@ -125,7 +126,7 @@ func (x *Session) Step(now sim.Time) bool {
 	return true
 }
 
-// took drops bytes that were worked on. They stay readable until Feed.
+// took drops processed bytes. They stay readable until Feed.
 func (x *Session) took(n int) {
 	if x.from += n; x.from == len(x.in) {
 		x.in, x.from = x.in[:0], 0
@@ -145,14 +146,15 @@ func (x *Session) endless(in []byte) {
 
 func (x *Session) say(answer string) { x.out = append(x.out, answer...) }
 
-// answer says it unless the client has asked for none.
+// answer sends an answer unless the client has asked for none.
 func (x *Session) answer(quiet bool, answer string) {
 	if !quiet {
 		x.say(answer)
 	}
 }
 
-// value takes the value of a storage command, once all of it has come, with its line's end.
+// value takes the value of a storage command with its end of line, once it is
+// complete.
 func (x *Session) value(in []byte) bool {
 	p := &x.pending
 	if len(in) < p.length+2 {
@@ -162,7 +164,7 @@ func (x *Session) value(in []byte) bool {
 	x.took(p.length + 2)
 	p.wanted = false
 	x.commands++
-	if string(tail) != "\r\n" { // what is behind it is taken for a command (complete_nread_ascii)
+	if string(tail) != "\r\n" { // the rest is read as a command (complete_nread_ascii)
 		x.answer(p.quiet, badData)
 		return true
 	}

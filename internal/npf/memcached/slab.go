@@ -22,25 +22,26 @@ const MaxKey = 250
 // BucketBytes is the memory of a bucket of the hash table, bytes: a pointer.
 const BucketBytes = 8
 
-// Config is the options of the server that matter here; 0: memcached's default.
+// Config is the relevant options of the server; 0: memcached's default.
 type Config struct {
 	// Limit is the memory for items in bytes (-m), at least 1 MiB. Default 64 MiB.
 	Limit int64
-	// Factor is that between sizes of chunks (-f), more than 1. Default 1.25.
+	// Factor is the ratio between sizes of chunks (-f), more than 1. Default
+	// 1.25.
 	Factor float64
 	// Chunk is the least room for key, value and flags (-n), 1 B to 1 KiB. Default 48.
 	Chunk int
-	// HashPower is the logarithm of the buckets of the hash table, 12 to 32 (-o
-	// hashpower). Default: at least as many buckets as items of 256 bytes fit;
-	// memcached begins with 2^16 and doubles them as items come.
+	// HashPower is the logarithm of the number of buckets of the hash table, 12
+	// to 32 (-o hashpower). Default: at least one bucket for each 256 bytes of
+	// Limit. memcached begins with 2^16 and doubles them as items arrive.
 	HashPower int
-	// Bump is how long an item that was moved to the head of the LRU stays
-	// where it is although it is used, in seconds (ITEM_UPDATE_INTERVAL).
-	// Default 60; below 0: it is moved whenever it is used.
+	// Bump is the time in seconds for which a used item stays in place after it
+	// was moved to the head of the LRU (ITEM_UPDATE_INTERVAL). Default 60;
+	// below 0: each use moves it.
 	Bump int
 }
 
-// normal is the configuration with its defaults, and what is wrong with it.
+// normal returns the configuration with its defaults, or the error in it.
 func (c Config) normal() (Config, error) {
 	if c.Limit == 0 {
 		c.Limit = 64 << 20
@@ -63,7 +64,7 @@ func (c Config) normal() (Config, error) {
 	if c.Limit < pageBytes || c.Limit > maxPages*pageBytes {
 		wrong = append(wrong, fmt.Errorf("memcached: limit of %d bytes, expected %d to %d", c.Limit, pageBytes, int64(maxPages*pageBytes)))
 	}
-	if !(c.Factor > 1 && c.Factor <= 100) { // not NaN either
+	if !(c.Factor > 1 && c.Factor <= 100) { // excludes NaN
 		wrong = append(wrong, fmt.Errorf("memcached: factor %v, expected more than 1, at most 100", c.Factor))
 	}
 	if c.Chunk < 1 || c.Chunk > 1<<10 {
@@ -75,7 +76,8 @@ func (c Config) normal() (Config, error) {
 	return c, errors.Join(wrong...)
 }
 
-// ref names an item: the number of its slab from 1, and that of its chunk. 0: none.
+// ref names an item: the number of its slab from 1, and the number of its
+// chunk. 0: none.
 type ref uint32
 
 const (
@@ -83,28 +85,28 @@ const (
 	maxPages  = 1<<(32-chunkBits) - 1
 )
 
-// slab is 1 MiB of memory that was given to a class.
+// slab is 1 MiB of memory of a class.
 type slab struct {
 	class uint8
 	base  uint64 // its address
-	items []item // no pointers: the collector of garbage does not look at them
+	items []item // no pointers: the garbage collector does not scan them
 }
 
 // class is the items of about one size: their chunks, and their LRU.
 type class struct {
 	size  int // of a chunk
-	each  int // chunks of a slab
+	each  int // chunks per slab
 	slabs int
-	free  ref // chunks without an item, by chain
-	fresh ref // the next chunk of the latest slab that nobody has had, with left behind it
+	free  ref // chunks without an item, linked by chain
+	fresh ref // the next unused chunk of the latest slab; left chunks follow
 	left  int
 	head  ref
 	tail  ref
 	items int
 }
 
-// classes are those of a configuration (slabs_init), and one for items beyond
-// the largest chunk, which memcached cuts into several.
+// classes returns the classes of a configuration (slabs_init). One more is for
+// items beyond the largest chunk, which memcached splits into several.
 func classes(c *Config) (all []class) {
 	add := func(size int) { all = append(all, class{size: size, each: pageBytes / size}) }
 	for size := headerBytes + c.Chunk; float64(size) <= halfBytes/c.Factor && len(all) < mostClasses-1; size = int(float64(size) * c.Factor) {
@@ -131,14 +133,14 @@ func (s *Store) classOf(n int) (int, bool) {
 
 func (s *Store) item(r ref) *item { return &s.slabs[r>>chunkBits-1].items[r&(1<<chunkBits-1)] }
 
-// addr is where an item lies.
+// addr returns the address of an item.
 func (s *Store) addr(r ref) uint64 {
 	page := r>>chunkBits - 1
 	return s.slabs[page].base + uint64(r&(1<<chunkBits-1))*uint64(s.classes[s.slabs[page].class].size)
 }
 
 // chunk returns room for an item of a class; 0: there is none. The first slab
-// of a class may be beyond the limit, as memcached's (do_slabs_newslab).
+// of a class may exceed the limit, as in memcached (do_slabs_newslab).
 func (s *Store) chunk(i int) (r ref) {
 	c := &s.classes[i]
 	if r = c.free; r != 0 {

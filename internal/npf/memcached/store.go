@@ -21,15 +21,15 @@ type Store struct {
 	keys    keys
 	values  values
 	cas     uint64
-	flushed struct { // by flush_all (item_is_flushed)
-		live uint32 // second up to which items were used that are gone, once it has come; 0: none
-		cas  uint64 // items with lower numbers are gone, likewise
+	flushed struct { // set by flush_all (item_is_flushed)
+		live uint32 // once this second has come, items last used up to it are gone; 0: none
+		cas  uint64 // likewise, items with lower numbers are gone
 	}
 	now     uint32
 	scratch []byte
 }
 
-// Stats counts what a store has done, under the names of memcached's stats.
+// Stats counts the work of a store, under the names of memcached's stats.
 type Stats struct {
 	GetHits, GetMisses, GetExpired        int64
 	Sets, Deletes, DeleteMisses           int64
@@ -41,22 +41,23 @@ type Stats struct {
 	FlushAll                              int64
 }
 
-// item is what the server knows of one. It has no pointers.
+// item is the server's data about an item. It has no pointers.
 type item struct {
 	chain, prev, next ref
 	key               uint32 // keys
 	flags             uint32
 	expires           uint32 // second from which it is gone; 0: never
-	used              uint32 // second in which it was moved to the head of its LRU
+	used              uint32 // second of the last move to the head of its LRU
 	length            uint32 // of the value
 	cas               uint64
-	word              uint64 // of the value, if it is the same word again and again
+	word              uint64 // of the value, if it repeats one word
 	hash              uint32
 	nkey              uint8
-	plain             bool // the value is such
+	plain             bool // the value repeats one word
 }
 
-// bytes is what an item takes of its chunk (item_make_header): the value ends with a line's end.
+// itemBytes returns the bytes of an item in its chunk (item_make_header). The
+// value ends with an end of line.
 func itemBytes(nkey, length int, flags uint32) int {
 	n := headerBytes + casBytes + nkey + 1 + length + 2
 	if flags != 0 {
@@ -67,7 +68,8 @@ func itemBytes(nkey, length int, flags uint32) int {
 
 func (it *item) bytes() int { return itemBytes(int(it.nkey), int(it.length), it.flags) }
 
-// NewStore returns an empty store. Its error says what of the configuration cannot be.
+// NewStore returns an empty store. It returns an error if the configuration is
+// invalid.
 func NewStore(m Memory, c Config) (*Store, error) {
 	c, err := c.normal()
 	if err != nil {
@@ -81,12 +83,12 @@ func NewStore(m Memory, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Tick tells the store the time: it counts seconds, not from 0 on, as
-// memcached's clock does (process_started).
+// Tick tells the store the time. Like memcached's clock, it counts seconds and
+// does not begin at 0 (process_started).
 func (s *Store) Tick(now sim.Time) { s.now = uint32(now/sim.Second) + started }
 
-// hash is FNV-1a of 32 bits, mixed: memcached's is MurmurHash3, of which
-// nothing but its spread can be seen.
+// hash is FNV-1a of 32 bits, mixed. memcached uses MurmurHash3, but only the
+// spread of the hash is visible.
 func hash(key []byte) uint32 {
 	h := uint32(2166136261)
 	for _, b := range key {
@@ -97,8 +99,7 @@ func hash(key []byte) uint32 {
 	return h ^ h>>16
 }
 
-// find returns the item of a key, live or not, and whether it is there; at is
-// where it hangs, for unlink.
+// find returns the item of a key, live or not; 0: there is none.
 func (s *Store) find(key []byte, h uint32) (r ref) {
 	b := h & (1<<s.config.HashPower - 1)
 	s.memory.Read(s.table+8*uint64(b), 8)
@@ -113,13 +114,13 @@ func (s *Store) find(key []byte, h uint32) (r ref) {
 	return 0
 }
 
-// gone reports whether an item is there no longer, although nobody has taken it away yet.
+// gone reports whether an item has ended, although it is not removed yet.
 func (s *Store) gone(it *item) bool {
 	f := &s.flushed
 	return it.expires != 0 && it.expires <= s.now || f.live != 0 && f.live <= s.now && (it.used <= f.live || it.cas < f.cas)
 }
 
-// live returns the item of a key; 0: there is none.
+// live returns the live item of a key; 0: there is none.
 func (s *Store) live(key []byte, h uint32) ref {
 	r := s.find(key, h)
 	if r != 0 && s.gone(s.item(r)) {
@@ -130,8 +131,8 @@ func (s *Store) live(key []byte, h uint32) ref {
 	return r
 }
 
-// Get finds the item of a key for a reader; 0: there is none. It moves to the
-// head of its LRU, unless it was moved a short time ago (do_item_update). The
+// get finds the item of a key for a reader; 0: there is none. The item moves to
+// the head of its LRU, unless it moved a short time ago (do_item_update). The
 // reader counts itself in the item.
 func (s *Store) get(key []byte) ref {
 	r := s.live(key, hash(key))
@@ -159,8 +160,8 @@ func (s *Store) value(b []byte, r ref) []byte {
 	return s.values.append(b, r, it)
 }
 
-// put makes an item that is not linked; 0: there is no room. A value that is
-// too long is the caller's business.
+// put makes an item that is not linked; 0: there is no room. The caller checks
+// the length of the value.
 func (s *Store) put(key, value []byte, flags, expires uint32) ref {
 	i, ok := s.classOf(itemBytes(len(key), len(value), flags))
 	if !ok {
@@ -180,7 +181,7 @@ func (s *Store) put(key, value []byte, flags, expires uint32) ref {
 	return r
 }
 
-// evict takes the chunk of the item of a class that was not used for longest.
+// evict takes the chunk of the least recently used item of a class.
 func (s *Store) evict(i int) ref {
 	c := &s.classes[i]
 	if c.tail == 0 {
@@ -195,7 +196,8 @@ func (s *Store) evict(i int) ref {
 	return s.chunk(i)
 }
 
-// link makes an item that of its key, of which there is none, and gives it a number.
+// link makes an item the item of its key, and gives it a number. The key must
+// have no item.
 func (s *Store) link(r ref) {
 	it := s.item(r)
 	b := it.hash & (1<<s.config.HashPower - 1)
@@ -210,7 +212,7 @@ func (s *Store) link(r ref) {
 	s.enter(r)
 }
 
-// unlink takes an item away: its chunk is free.
+// unlink removes an item and frees its chunk.
 func (s *Store) unlink(r ref) {
 	it := s.item(r)
 	b := it.hash & (1<<s.config.HashPower - 1)
@@ -227,7 +229,7 @@ func (s *Store) unlink(r ref) {
 	s.free(r)
 }
 
-// free gives the chunk of an item back that is linked no longer, or was not yet.
+// free frees the chunk of an item that is not linked.
 func (s *Store) free(r ref) {
 	it := s.item(r)
 	s.memory.Write(s.addr(r), headerBytes)
@@ -253,7 +255,7 @@ func (s *Store) enter(r ref) {
 	c.items++
 }
 
-// leave takes an item out of its LRU.
+// leave removes an item from its LRU.
 func (s *Store) leave(r ref) {
 	c, it := &s.classes[s.slabs[r>>chunkBits-1].class], s.item(r)
 	if it.prev != 0 {
@@ -271,7 +273,7 @@ func (s *Store) leave(r ref) {
 	c.items--
 }
 
-// keys are the bytes of keys: pieces of 8 bytes, by how many of them.
+// keys are the bytes of keys: pieces of 8 bytes, grouped by their number.
 type keys struct {
 	blocks [][]byte
 	next   uint32 // piece
@@ -310,9 +312,9 @@ func (k *keys) bytes(at uint32, n int) []byte {
 
 func (k *keys) free(at uint32, n int) { k.freed[units(n)] = append(k.freed[units(n)], at) }
 
-// values are the bytes of values. One that is the same eight bytes again and
-// again, as a load generator's may be, takes no memory of the computer that
-// simulates: the word is kept.
+// values are the bytes of values. If a value repeats the same eight bytes, as a
+// load generator's may, only this word is kept. So the value takes no memory of
+// the simulating computer.
 type values struct{ other map[ref][]byte }
 
 func (v *values) put(r ref, it *item, value []byte) {
@@ -331,7 +333,7 @@ func (v *values) append(b []byte, r ref, it *item) []byte {
 	}
 	from, n := len(b), int(it.length)
 	b = binary.LittleEndian.AppendUint64(b, it.word)
-	for len(b)-from < n { // twice as much each time: words stay words
+	for len(b)-from < n { // the size doubles: words stay words
 		b = append(b, b[from:]...)
 	}
 	return b[:from+n]

@@ -14,8 +14,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Chunks have the sizes that memcached 1.6.18 prints with -vv, and one more for
-// items beyond half a slab.
+// Chunks have the sizes that memcached 1.6.18 prints with -vv. One more size is
+// for items beyond half a slab.
 func TestClasses(t *testing.T) {
 	require.Equal(t, []int{
 		96, 120, 152, 192, 240, 304, 384, 480, 600, 752, 944, 1184, 1480, 1856, 2320, 2904, 3632, 4544, 5680, 7104, 8880, 11104, 13880, 17352, 21696, 27120, 33904, 42384, 52984, 66232,
@@ -25,7 +25,7 @@ func TestClasses(t *testing.T) {
 	require.Equal(t, []int{9376, 10128, 10944, 1 << 19, 1 << 20}, few[len(few)-5:])
 }
 
-// A configuration that cannot be is an error that says what is wrong.
+// An invalid configuration gives an error that explains it.
 func TestConfig(t *testing.T) {
 	for want, c := range map[string]memcached.Config{
 		"limit of 100 bytes, expected 1048576 to 274876858368": {Limit: 100},
@@ -38,8 +38,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// model is a server as one would write it on a blackboard: a list for each
-// class, the item that was used last first.
+// model is a simple model of a server: a list for each class, the most recently
+// used item first.
 type model struct {
 	sizes   []int
 	limit   int
@@ -81,7 +81,8 @@ func (m *model) remove(key string) bool {
 	return c >= 0
 }
 
-// set takes room for the new item before the old one goes, as memcached does.
+// set takes room for the new item before it frees the old one, as memcached
+// does.
 func (m *model) set(key, value string) {
 	c := m.class(48 + 8 + len(key) + 1 + len(value) + 2)
 	if each := (1 << 20) / m.sizes[c]; len(m.classes[c]) == m.slabs[c]*each {
@@ -100,8 +101,8 @@ func (m *model) set(key, value string) {
 	m.classes[c] = slices.Insert(m.classes[c], 0, entry{key, value})
 }
 
-// Some hundred operations on a few slabs keep and evict what the model does,
-// and no two items lie on each other.
+// Some hundred operations on a few slabs keep and evict the same items as the
+// model, and no two items overlap.
 func TestLikeTheModel(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -147,7 +148,7 @@ func TestLikeTheModel(t *testing.T) {
 	}
 }
 
-// apart fails if items of the model lie on each other.
+// apart fails if items of the model overlap.
 func apart(t *testing.T, s *memcached.Store, m *model) {
 	type span struct {
 		from uint64
@@ -168,9 +169,9 @@ func apart(t *testing.T, s *memcached.Store, m *model) {
 	}
 }
 
-// An item that is used is moved to the head of its LRU once a minute
-// (ITEM_UPDATE_INTERVAL): one that is read all the time within the minute is
-// evicted as if it were not.
+// A used item moves to the head of its LRU once a minute
+// (ITEM_UPDATE_INTERVAL). Further reads within the minute do not save it from
+// eviction.
 func TestBump(t *testing.T) {
 	value := make([]byte, 500_000)
 	read := func(after sim.Time) bool {
@@ -190,7 +191,7 @@ func TestBump(t *testing.T) {
 	require.True(t, read(61*sim.Second))
 }
 
-// A value that is a word again and again is kept as the word; any other as it is.
+// A value that repeats one word is kept as the word, any other value as it is.
 func TestValues(t *testing.T) {
 	s := newStore(t, memcached.Config{})
 	x := memcached.NewSession(s)
@@ -227,8 +228,8 @@ func TestAllocations(t *testing.T) {
 	}))
 }
 
-// A line that asks for the same great value again and again is answered with an
-// error before the answers take the memory of the computer that simulates.
+// A line may ask for the same large value many times. It gets an error before
+// its answers use up the memory of the simulating computer.
 func TestOneLineAsksForTooMuch(t *testing.T) {
 	x := memcached.NewSession(newStore(t, memcached.Config{Limit: 4 << 20}))
 	ask := func(line string) string {

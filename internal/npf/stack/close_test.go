@@ -15,19 +15,20 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// lodgers open stacks and close them again, in the middle of what they do.
+// lodgers open and close stacks repeatedly, in the middle of their work.
 type lodgers struct {
 	t         *testing.T
 	network   *stack.Network
 	providers [2]*backupring.Provider
-	lengths   [2]int // of what was sent and received
+	lengths   [2]int // bytes sent and received
 	accepted  int
-	left      bool // the client has
+	left      bool // the client has left
 }
 
-const stays = 100 // of the client
+const stays = 100 // stacks of the client
 
-// server has stacks until the client has left, which takes some hundred of them.
+// server opens stacks until the client has left. That takes some hundred of
+// them.
 func (l *lodgers) server(p *runtime.Proc) error {
 	for i := 0; !l.left; i++ {
 		require.Less(l.t, i, 100*stays, "the client does not leave")
@@ -56,7 +57,7 @@ func (l *lodgers) server(p *runtime.Proc) error {
 	return nil
 }
 
-// client has one after the other, each with a connection.
+// client opens one stack after the other, each with a connection.
 func (l *lodgers) client(p *runtime.Proc) error {
 	for i := range stays {
 		if err := l.stays(p, 1, "linux", stack.Options{Addr: clientAddr, Ring: backupring.RingOptions{Size: 16, Pinned: true}}, func(s *stack.Stack) error {
@@ -82,7 +83,7 @@ func (l *lodgers) client(p *runtime.Proc) error {
 	return nil
 }
 
-// stays is a stack of a process from its opening to its closing, with some work between.
+// stays is the life of a stack of a process: opening, some work, closing.
 func (l *lodgers) stays(p *runtime.Proc, node int, set string, o stack.Options, work func(s *stack.Stack) error) error {
 	spec, err := inet.Load(set)
 	if err != nil {
@@ -111,10 +112,10 @@ func (l *lodgers) stays(p *runtime.Proc, node int, set string, o stack.Options, 
 	return nil
 }
 
-// A hundred stacks of a process one after the other, on an interface that has
-// room for the handles of few: what a stack had is there again when it is
-// closed, also in the middle of connections, with frames on their way to it and
-// from it. Who talks to one that is closed is told by a reset, or by nobody.
+// A process opens and closes a hundred stacks in turn, on an interface with
+// handles for only a few. Closing a stack frees its resources, also in the
+// middle of connections, with frames in flight in both directions. The peer of
+// a closed stack gets a reset or no answer.
 func TestStacksAreClosed(t *testing.T) {
 	prof, err := profile.Load("eth-npf", "limits.max_cts=12", "limits.max_mds=12", "limits.max_entries=12", "smmu.stale=poison", "os.gup_fault=10us")
 	require.NoError(t, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Memory that a program maps, writes and unmaps again, as a stack does that is
-// opened and closed, takes none of the machine that simulates behind it, be the
-// pieces small or large: 100 MB of both.
+// A program maps, writes and unmaps memory, like a stack that opens and closes.
+// Afterwards that memory takes nothing from the simulating machine, for small
+// and for large pieces: 100 MB of both.
 func TestUnmappedTakesNoMemory(t *testing.T) {
 	if poison.On {
 		t.Log("with the tag invariants what is unmapped stays, overwritten")
@@ -30,7 +30,7 @@ func TestUnmappedTakesNoMemory(t *testing.T) {
 		for i := range 400 {
 			n := 128 << 10
 			if i%10 == 0 {
-				n = 1<<20 + 300<<10 // with pages at its ends that others have, too
+				n = 1<<20 + 300<<10 // shares the pages at its ends with others
 			}
 			addr, err := p.OS().Map(p.Thread(), n)
 			if err != nil {

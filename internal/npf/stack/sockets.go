@@ -5,15 +5,16 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Conn is a connection of TCP. Its methods do not block. Read and Write take the time of a copy.
+// Conn is a TCP connection. Its methods do not block. Read and Write take the
+// time of a copy.
 type Conn struct {
 	s *Stack
 	x *inet.Conn
-	// Of is the program's: what the connection is to it.
+	// Of is for the program's own data about the connection.
 	Of any
 }
 
-// conn is the stack's for one of the host.
+// conn returns the stack's connection for a connection of the host.
 func (s *Stack) conn(x *inet.Conn) *Conn {
 	if x == nil {
 		return nil
@@ -41,7 +42,8 @@ type Listener struct {
 	l *inet.Listener
 }
 
-// Listen takes connections to a port: so many at most may be begun and not yet accepted.
+// Listen takes connections to a port. At most backlog of them may wait for
+// Accept.
 func (s *Stack) Listen(port uint16, backlog int) (*Listener, error) {
 	if s.closed {
 		return nil, ErrClosed
@@ -53,19 +55,18 @@ func (s *Stack) Listen(port uint16, backlog int) (*Listener, error) {
 	return &Listener{s, l}, nil
 }
 
-// Accept returns a connection that others have begun and that is established;
-// nil: there is none now.
+// Accept returns an established connection that a peer has begun; nil: there is
+// none now.
 func (l *Listener) Accept() *Conn { return l.s.conn(l.l.Accept()) }
 
-// Close ends listening. Connections that nobody has accepted are reset.
+// Close ends listening and resets connections that nobody has accepted.
 func (l *Listener) Close() { l.l.Close(l.s.p.Now()) }
 
-// Next returns a connection on which something has happened since it was
-// returned last: something came, was acknowledged, or it failed. nil: there is
-// none.
+// Next returns a connection with news since its last return: bytes arrived,
+// bytes were acknowledged, or it failed. nil: there is none.
 func (s *Stack) Next() *Conn { return s.conn(s.host.Next()) }
 
-// Read moves bytes that have come to b, and returns how many.
+// Read moves arrived bytes to b, and returns how many.
 func (c *Conn) Read(b []byte) int {
 	n := c.x.Read(b)
 	if n > 0 {
@@ -74,10 +75,11 @@ func (c *Conn) Read(b []byte) int {
 	return n
 }
 
-// Readable is how many bytes Read would move; ended: nothing will come behind them.
+// Readable returns how many bytes Read would move. ended: no bytes follow them.
 func (c *Conn) Readable() (n int, ended bool) { return c.x.Readable() }
 
-// Write takes bytes to be sent, as many as there is room for, and returns how many.
+// Write takes bytes to send, as many as there is room for, and returns how
+// many.
 func (c *Conn) Write(b []byte) int {
 	n := c.x.Write(b)
 	if n > 0 {
@@ -86,29 +88,29 @@ func (c *Conn) Write(b []byte) int {
 	return n
 }
 
-// Room is how many bytes Write would take.
+// Room returns how many bytes Write would take.
 func (c *Conn) Room() int { return c.x.Room() }
 
-// Close says that nothing more will be written.
+// Close ends writing.
 func (c *Conn) Close() { c.x.Close() }
 
 // Abort resets the connection.
 func (c *Conn) Abort() { c.x.Abort(c.s.p.Now()) }
 
-// Forget ends what the stack knows of a connection for the program: Next may
-// return another Conn for it. It is for those that have ended.
+// Forget removes the stack's data about a connection. Afterwards Next may
+// return another Conn for it. Call it for connections that have ended.
 func (c *Conn) Forget() { delete(c.s.conns, c.x) }
 
 // Established reports whether both sides have agreed.
 func (c *Conn) Established() bool { return c.x.Established() }
 
-// Done reports whether the other side has acknowledged all, and the end of it.
+// Done reports whether the peer has acknowledged everything, including the end.
 func (c *Conn) Done() bool { return c.x.Done() }
 
-// Err is why the connection has failed, an *inet.Failure; nil: it has not.
+// Err returns why the connection has failed, an *inet.Failure; nil: it has not.
 func (c *Conn) Err() error { return c.x.Err() }
 
-// TCP is the state machine, for its statistics.
+// TCP returns the state machine, for its statistics.
 func (c *Conn) TCP() *inet.Conn { return c.x }
 
 // UDP is a socket of datagrams.
@@ -143,13 +145,13 @@ func (u *UDP) Receive() (r inet.Received, is bool) {
 	return r, is
 }
 
-// Dropped is how many datagrams have come for which the queue had no room.
+// Dropped returns how many datagrams were lost because the queue was full.
 func (u *UDP) Dropped() int64 { return u.u.Dropped }
 
-// Close gives the port back.
+// Close frees the port.
 func (u *UDP) Close() { u.u.Close() }
 
-// Sleep waits for a time and looks after the connections meanwhile.
+// Sleep waits for a time and serves the connections meanwhile.
 func (s *Stack) Sleep(d sim.Time) error {
 	for until := s.p.Now() + d; s.p.Now() < until; {
 		if err := s.Wait(until); err != nil {

@@ -1,19 +1,19 @@
-// Package stack are the sockets of a program that has an Ethernet ring to
-// itself, as a user-level TCP/IP stack gives it: a state machine (inet.Host)
-// between a receive ring and a port of handlers/backupring. Nobody but the
-// program runs it: packets are taken, timers kept and answers sent while it
-// waits.
+// Package stack gives the sockets of a user-level TCP/IP stack to a program
+// with its own Ethernet ring. It is a state machine (inet.Host) between a
+// receive ring and a port of handlers/backupring. Only the program runs it:
+// while the program waits, the stack takes packets, keeps timers and sends
+// answers.
 //
 //	network := stack.New(lib)                                      // once for each cluster; lib: backupring's driver
 //	s, err := network.Open(p, provider, stack.Options{...})        // by a program, before it first waits
 //	l, err := s.Listen(11211, 128)
 //	for {
-//		if err := s.Wait(runtime.Forever); err != nil { ... }      // a packet has come, or a time-out is over, or something else that the program waits for
+//		if err := s.Wait(runtime.Forever); err != nil { ... }      // until a packet, a time-out, or another awaited event
 //		for c := l.Accept(); c != nil; c = l.Accept() { ... }
 //		for c := s.Next(); c != nil; c = s.Next() { c.Read(b); c.Write(b) }
 //	}
 //
-// What is written leaves at the next Wait or Flush.
+// Written bytes leave at the next Wait or Flush.
 package stack
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Network are the stacks of a cluster, by their addresses. It changes only
-// while programs open their stacks, before time passes.
+// Network is the stacks of a cluster, by their addresses. It changes only while
+// programs open or close stacks.
 type Network struct {
 	library *backupring.Loaded
 	at      map[inet.Addr]*Stack
@@ -39,37 +39,37 @@ func New(library *backupring.Loaded) *Network {
 	return &Network{library, map[inet.Addr]*Stack{}}
 }
 
-// Options say what a stack is like.
+// Options are the options of a stack.
 type Options struct {
 	Addr   inet.Addr
 	Spec   inet.Spec // time-outs and windows: inet.Load
 	Ring   backupring.RingOptions
 	Secret uint64 // of sequence numbers
-	// Send is how many frames may be under way to the interface; 0: 64 (ours).
-	// What does not fit waits in its connection.
+	// Send is the most frames on the way to the interface; 0: 64 (ours). Other
+	// frames wait in their connections.
 	Send int
-	// Posts, if not nil, is told of descriptors that are given back to the
-	// ring, before they are: for experiments that take their memory away.
+	// Posts, if not nil, is called before descriptors are given back to the
+	// ring. Experiments use it to take away the memory of the descriptors.
 	Posts func(first uint64, n int)
 }
 
-// defaultSend is Options.Send unless something else is asked for.
+// defaultSend is the default of Options.Send.
 const defaultSend = 64
 
-// leastMTU is what every host of IPv4 takes (RFC 791 §3.1).
+// leastMTU is the packet size that every IPv4 host accepts (RFC 791 §3.1).
 const leastMTU = 576
 
-// Stats is what a stack has done.
+// Stats counts the work of a stack.
 type Stats struct {
-	Frames     int64 // that have come
-	Lost       int64 // of them, those whose buffer was too short or not there
-	Malformed  int64 // of them, those that were no packets for this address
+	Frames     int64 // received
+	Lost       int64 // received, but the buffer was too short or missing
+	Malformed  int64 // received, but not a packet for this address
 	Sent       int64
-	Unroutable int64 // packets to addresses that nobody has
-	Full       int64 // times that Flush has left off because the interface had no room
+	Unroutable int64 // packets to addresses without a stack
+	Full       int64 // times that Flush stopped because the interface was full
 }
 
-// Stack are the sockets of a program. Its calls do not block, but for Wait.
+// Stack is the sockets of a program. Only Wait blocks.
 type Stack struct {
 	Stats Stats
 
@@ -79,13 +79,13 @@ type Stack struct {
 	ring    *backupring.Ring
 	port    *backupring.Port
 	node    int
-	memory  runtime.View // of frames that are sent
+	memory  runtime.View // of frames to send
 	slot    int          // bytes of each
 	slots   uint64
 	conns   map[*inet.Conn]*Conn
 	full    bool
-	batch   int // descriptors that are posted at once
-	unused  int // descriptors whose frames were taken
+	batch   int // descriptors to post at once
+	unused  int // descriptors of processed frames
 	emit    func(packet []byte)
 	posts   func(first uint64, n int)
 	failed  error
@@ -94,8 +94,8 @@ type Stack struct {
 	tests   []uint64
 }
 
-// CheckMTU says whether packets of so many bytes, a profile's fabric.mtu, are
-// such as IP has: 576 to inet.MaxPacket.
+// CheckMTU checks the packet size, a profile's fabric.mtu, for IP: 576 to
+// inet.MaxPacket.
 func CheckMTU(mtu int) error {
 	if mtu < leastMTU || mtu > inet.MaxPacket {
 		return fmt.Errorf("fabric.mtu: %d B, expected %d to %d for packets of IP", mtu, leastMTU, inet.MaxPacket)
@@ -103,8 +103,8 @@ func CheckMTU(mtu int) error {
 	return nil
 }
 
-// Open gives a program of the provider's node its stack. Before the program
-// first waits it takes no virtual time.
+// Open opens a stack for a program of the provider's node. It takes no virtual
+// time before the program first waits.
 func (n *Network) Open(p *runtime.Proc, provider *backupring.Provider, o Options) (*Stack, error) {
 	if o.Send == 0 {
 		o.Send = defaultSend
@@ -138,7 +138,7 @@ func (n *Network) Open(p *runtime.Proc, provider *backupring.Provider, o Options
 	return s, nil
 }
 
-// pin keeps what frames are sent from in memory, with a ring that is pinned.
+// pin pins the memory of sent frames if the ring is pinned.
 func (s *Stack) pin(pinned bool) error {
 	switch os := s.p.OS(); {
 	case !pinned || os == nil:
@@ -151,14 +151,14 @@ func (s *Stack) pin(pinned bool) error {
 	}
 }
 
-// ErrClosed is what a stack says that is closed.
+// ErrClosed is the error of calls on a closed stack.
 var ErrClosed = errors.New("stack: the stack is closed")
 
-// Close ends the stack, and gives all back that it has: its address, ring, port
-// and memory. Listeners are closed and connections reset, those that nobody has
-// accepted, too; what is still to be sent leaves before, as far as others take
-// it. It is for the program, and waits until the interface has let go of ring
-// and port. Errors: ErrClosed; those of the interface and the operating system.
+// Close ends the stack and frees its address, ring, port and memory. It closes
+// listeners and resets connections, including the ones that nobody has
+// accepted. Remaining bytes are sent first, as far as the peers take them. The
+// program calls Close, and it waits until the interface has released ring and
+// port. Errors: ErrClosed; errors of the interface and the operating system.
 func (s *Stack) Close() error {
 	if s.closed {
 		return ErrClosed
@@ -178,33 +178,33 @@ func (s *Stack) Close() error {
 	return err
 }
 
-// Host is the state machine, for its statistics. What its own calls send leaves
-// at the next Wait or Flush.
+// Host returns the state machine, for its statistics. Packets of direct calls
+// to it leave at the next Wait or Flush.
 func (s *Stack) Host() *inet.Host { return s.host }
 
-// Memory is where frames lie that are on their way to the interface. It is
-// pinned with the ring; else the interface may find a page of it absent: it
-// waits with that frame until the page has come (NPF'17 §4).
+// Memory returns the memory of frames on their way to the interface. It is
+// pinned if the ring is. Otherwise a page of it may be absent. Then the
+// interface waits with that frame until the page has arrived (NPF'17 §4).
 func (s *Stack) Memory() runtime.View { return s.memory }
 
-// Ring is the receive ring.
+// Ring returns the receive ring.
 func (s *Stack) Ring() *backupring.Ring { return s.ring }
 
-// work charges the program with a packet, or a time-out.
+// work charges the program for a packet or a time-out.
 func (s *Stack) work() { s.p.Compute(s.p.Cluster().Profile().Host.Message) }
 
-// Other is something else that a program waits for: a counter of its interface
-// that reaches a value.
+// Other is another event to wait for: a counter of the interface reaches a
+// value.
 type Other struct {
 	Counter portals.Handle
 	Value   uint64
 }
 
-// Wait waits until packets have come and were dealt with, a time-out was over,
-// one of others has reached its value, or a time (runtime.Forever: without
-// end), and sends what there is to send. It takes packets as long as there are
-// any, at most a quarter of the ring at a time. An error is one of the ring's
-// or the interface's, and final.
+// Wait sends packets and waits until it has processed packets, a time-out has
+// expired, one of others has reached its value, or the time has come
+// (runtime.Forever: without end). It takes packets as long as there are any, at
+// most a quarter of the ring at a time. Its errors come from the ring or the
+// interface and are final.
 func (s *Stack) Wait(until sim.Time, others ...Other) error {
 	if s.closed {
 		return ErrClosed
@@ -234,7 +234,8 @@ func (s *Stack) Wait(until sim.Time, others ...Other) error {
 	}
 }
 
-// reached tells whether one of the others has its value, and else waits for them, too.
+// reached reports whether one of the others has its value. If not, it waits for
+// them, too.
 func (s *Stack) reached(others []Other) bool {
 	for _, o := range others {
 		if v, err := s.p.NI().Objects().CTGet(o.Counter); err != nil || v.Success >= o.Value || v.Failure > 0 {
@@ -268,7 +269,7 @@ func (s *Stack) block(until sim.Time) error {
 	return nil
 }
 
-// expire deals with a time-out that is over.
+// expire handles an expired time-out.
 func (s *Stack) expire() bool {
 	if now := s.p.Now(); s.host.Deadline() <= now {
 		s.work()
@@ -278,7 +279,8 @@ func (s *Stack) expire() bool {
 	return false
 }
 
-// take gives the packets that have come to the host, and their descriptors back to the ring.
+// take gives arrived packets to the host, and their descriptors back to the
+// ring.
 func (s *Stack) take() (taken int, err error) {
 	for taken < s.batch && s.ring.Ready() {
 		f, err := s.ring.Receive()
@@ -307,7 +309,7 @@ func (s *Stack) take() (taken int, err error) {
 	return taken, nil
 }
 
-// Flush sends what there is to send, as far as the interface has room.
+// Flush sends packets as long as the interface has room.
 func (s *Stack) Flush() error {
 	if s.closed {
 		return ErrClosed

@@ -33,7 +33,7 @@ type pair struct {
 	client func(p *runtime.Proc, s *stack.Stack) error
 
 	stacks [2]*stack.Stack
-	stats  backupring.Stats // of the server's ring, in the end
+	stats  backupring.Stats // of the server's ring, at the end
 	faults int64            // of its interface
 	end    sim.Time
 }
@@ -85,7 +85,7 @@ func (w *pair) run(t *testing.T) {
 	w.stats, w.faults = w.stacks[0].Ring().Stats(), c.Node(0).Driver().Stats().Faults
 }
 
-// echo sends back what comes.
+// echo sends back all bytes that arrive.
 func echo(p *runtime.Proc, s *stack.Stack) error {
 	l, err := s.Listen(echoPort, 16)
 	if err != nil {
@@ -103,7 +103,7 @@ func echo(p *runtime.Proc, s *stack.Stack) error {
 			if c.Of == nil {
 				return fmt.Errorf("a connection that nobody has accepted")
 			}
-			if c.Err() != nil { // the client has ended before all of the end was acknowledged
+			if c.Err() != nil { // the client ended before the end was acknowledged
 				c.Forget()
 				continue
 			}
@@ -120,7 +120,7 @@ func echo(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// stream are n bytes of a stream from its byte at on.
+// stream returns n bytes of a stream from its byte at on.
 func stream(of, at, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -135,7 +135,7 @@ type call struct {
 	closed            bool
 }
 
-// calls sends streams and compares what comes back.
+// calls sends streams and compares the bytes that come back.
 func calls(conns, bytes int) func(p *runtime.Proc, s *stack.Stack) error {
 	return func(p *runtime.Proc, s *stack.Stack) error {
 		p.Sleep(10 * sim.Microsecond) // the server listens
@@ -184,9 +184,9 @@ func calls(conns, bytes int) func(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// Every byte comes back, in order, whatever the ring does with memory that is
-// absent, and over a network that loses 5% of the packets. A ring that keeps
-// frames takes no time-outs; one that drops them does.
+// Every byte comes back, in order, for all treatments of absent memory by the
+// ring, and over a network that loses 5% of the packets. A ring that keeps
+// frames causes no time-outs; one that drops them does.
 func TestEcho(t *testing.T) {
 	rings := map[string]backupring.RingOptions{
 		"drop": {Size: 32, Buffer: 4096}, "backup": {Size: 32, BitmapSize: 256, Buffer: 4096}, "pinned": {Size: 32, Buffer: 4096, Pinned: true},
@@ -213,16 +213,16 @@ func TestEcho(t *testing.T) {
 	require.Greater(t, ends["drop"], sim.Second, "a lost SYN waits a second")
 }
 
-// Pages that are sent from are not in the interface's tables until it has met
-// them: each frame of a new page waits for the kernel, 220 us, once, and
-// nothing is lost for it. With a pinned ring they are pinned, too.
+// Pages of sent frames are not in the interface's tables before their first
+// use. The first frame of each new page waits for the kernel, 220 us, once.
+// Nothing is lost. With a pinned ring these pages are pinned, too.
 func TestWhatIsSentFromComesByFaults(t *testing.T) {
 	var ends [2]sim.Time
 	for i, pinned := range []bool{true, false} {
 		w := pair{send: 8, ring: backupring.RingOptions{Size: 64, BitmapSize: 64, Buffer: 2048, Pinned: pinned}, client: calls(1, 400), seed: 5}
 		w.server = func(p *runtime.Proc, s *stack.Stack) error {
 			if !pinned {
-				s.Ring().Memory().Raw() // only what is sent from comes by faults
+				s.Ring().Memory().Raw() // page faults come only from sent frames
 			}
 			return echo(p, s)
 		}
@@ -240,15 +240,15 @@ func TestWhatIsSentFromComesByFaults(t *testing.T) {
 	}
 }
 
-// An interface with room for one frame has them leave one after the other;
-// nothing is lost or overwritten.
+// An interface with room for one frame sends the frames one after the other.
+// Nothing is lost or overwritten.
 func TestTheInterfaceIsFull(t *testing.T) {
 	w := pair{send: 1, ring: backupring.RingOptions{Size: 32, Pinned: true}, server: echo, client: calls(2, 40_000)}
 	w.run(t)
 	require.Positive(t, w.stacks[1].Stats.Full)
 }
 
-// Datagrams and other events: a program waits for either, and for a time.
+// A program waits for datagrams, for other events, and for a time.
 func TestOtherEvents(t *testing.T) {
 	var came string
 	w := pair{ring: backupring.RingOptions{Size: 32, BitmapSize: 32}}

@@ -9,15 +9,15 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// ErrRefused is the answer to a request for bytes that the disk does not have,
-// or that are no whole pages.
+// ErrRefused is the answer to a request for bytes outside the disk, or for a
+// part of a page.
 var ErrRefused = errors.New("target: the request was refused")
 
-// Initiator is the side of a session that asks.
+// Initiator is the requesting side of a session.
 type Initiator struct {
 	target   *Target
 	conn     *rnr.Conn
-	data     runtime.View // a buffer for each request under way
+	data     runtime.View // one buffer for each request under way
 	requests runtime.View
 	answers  runtime.View
 	receives []*rnr.Work
@@ -27,15 +27,15 @@ type Initiator struct {
 	answered int
 }
 
-// Answer is what came. Data is the initiator's until the request after the next Depth is posted.
+// Answer is the answer to a request. Its Data is valid until Depth further
+// requests have been posted.
 type Answer struct {
 	At   int // of the disk
 	Data runtime.View
 }
 
-// Connect makes p the initiator of a session, 0 to Options.Sessions - 1, which
-// has one. Its memory is there from the beginning. It is for the time before p
-// first waits.
+// Connect makes p the only initiator of a session, 0 to Options.Sessions - 1.
+// Its memory is present from the beginning. Call it before p first waits.
 func (t *Target) Connect(p *runtime.Proc, session int) (*Initiator, error) {
 	if session < 0 || session >= t.o.Sessions {
 		return nil, fmt.Errorf("target: session %d, expected 0 to %d", session, t.o.Sessions-1)
@@ -55,13 +55,13 @@ func (t *Target) Connect(p *runtime.Proc, session int) (*Initiator, error) {
 	return i, nil
 }
 
-// Full reports whether as many requests are under way as may be.
+// Full reports whether the most allowed requests are under way.
 func (i *Initiator) Full() bool { return i.posted-i.answered == i.target.o.Depth }
 
-// Idle reports whether none is.
+// Idle reports whether no request is under way.
 func (i *Initiator) Idle() bool { return i.posted == i.answered }
 
-// Post asks for n bytes of the disk from at on.
+// Post requests n bytes of the disk from at on.
 func (i *Initiator) Post(at, n int) (err error) {
 	depth := i.target.o.Depth
 	if i.Full() {

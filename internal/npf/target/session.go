@@ -20,7 +20,7 @@ const (
 	statusRefused = 1
 )
 
-// request is what an initiator wants, and the buffer it has got.
+// request is a request of an initiator, with its buffer.
 type request struct {
 	at, length   int
 	to           uint64
@@ -30,22 +30,23 @@ type request struct {
 	write, reply *rnr.Work
 }
 
-// session is a process of the target, which serves an initiator: one request
-// after the other, as they come. Those that wait have their buffers already.
+// session is a process of the target that serves an initiator. It serves
+// requests in the order of arrival. Waiting requests already have their
+// buffers.
 type session struct {
 	target   *Target
 	p        *runtime.Proc
 	conn     *rnr.Conn
 	strategy pinning.Strategy
 	pool     runtime.View
-	free     []int    // buffers, that used last at the end: it is the next
-	dirty    [][]bool // by buffer and page: it has other bytes than zeros
+	free     []int    // free buffers, the most recently used last: it is the next
+	dirty    [][]bool // by buffer and page: it contains bytes other than zeros
 	incoming runtime.View
 	outgoing runtime.View
 	receives []*rnr.Work
 	arrived  int
 	queue    []request
-	ending   []request // whose bytes and answers are under way
+	ending   []request // their bytes and answers are under way
 	scratch  []byte
 	whole    *pinning.Lease
 
@@ -73,13 +74,12 @@ func (s *session) main(p *runtime.Proc, name string) (err error) {
 	if s.conn.Err() == nil {
 		return err
 	}
-	// as by an initiator that gives an address it does not have: that is the
-	// end of its session only
+	// for example, an initiator gave an invalid address: only its session ends
 	s.broken = true
 	return s.close()
 }
 
-// close unpins what the session has, whose connection is broken.
+// close unpins the buffers of the session, whose connection is broken.
 func (s *session) close() error {
 	for _, r := range s.ending {
 		if r.lease != nil {
@@ -123,7 +123,7 @@ func (s *session) loop() (err error) {
 	}
 }
 
-// memory makes what the session needs, before anything takes time.
+// memory allocates the memory of the session, before anything takes time.
 func (s *session) memory(p *runtime.Proc) (err error) {
 	o := &s.target.o
 	n := o.Pool / o.Sessions / o.Buffer
@@ -152,18 +152,19 @@ func (s *session) memory(p *runtime.Proc) (err error) {
 	return nil
 }
 
-// copy is of the session's own process, for bounce buffers.
+// copy copies in the session's own process, for bounce buffers.
 func (s *session) copy(_ *host.Thread, to, from, n uint64) error {
 	return s.p.CopyAt(to, from, n)
 }
 
-// receive has a request come to place i.
+// receive posts the receive buffer of place i for a request.
 func (s *session) receive(i int) (err error) {
 	s.receives[i], err = s.conn.PostReceive(s.incoming.Slice(i*requestBytes, (i+1)*requestBytes))
 	return err
 }
 
-// take gives every request that has come a buffer, as long as there are any.
+// take gives a buffer to every request that has arrived, as long as there are
+// any.
 func (s *session) take() error {
 	for len(s.free) > 0 {
 		i := s.arrived % s.target.o.Depth
@@ -178,7 +179,7 @@ func (s *session) take() error {
 		u := binary.LittleEndian.Uint64
 		r := request{at: int(u(b)), length: int(u(b[8:])), to: u(b[16:]), number: u(b[24:])}
 		if n != requestBytes {
-			r.length = 0 // none that there is
+			r.length = 0 // not a valid length
 		}
 		s.arrived++
 		r.buffer = s.free[len(s.free)-1]
@@ -191,7 +192,7 @@ func (s *session) take() error {
 	return nil
 }
 
-// valid reports whether there are such bytes.
+// valid reports whether the disk has the requested bytes.
 func (s *session) valid(r *request) bool {
 	o := &s.target.o
 	if r.length <= 0 || r.to > rnr.Addresses-uint64(r.length) {
@@ -200,7 +201,7 @@ func (s *session) valid(r *request) bool {
 	return r.at >= 0 && r.at%host.PageBytes == 0 && r.length%host.PageBytes == 0 && r.length <= o.Buffer && r.at <= o.Disk-r.length
 }
 
-// serve reads what a request wants, sends it, and answers.
+// serve reads the bytes of a request, sends them, and answers.
 func (s *session) serve(r request) (err error) {
 	status := uint64(statusGood)
 	if s.valid(&r) {
@@ -224,7 +225,7 @@ func (s *session) serve(r request) (err error) {
 	return err
 }
 
-// data has the bytes of a request sent.
+// data sends the bytes of a request.
 func (s *session) data(r *request) error {
 	o := &s.target.o
 	filled := make([]bool, r.length/host.PageBytes)
@@ -242,8 +243,8 @@ func (s *session) data(r *request) error {
 	buffer := s.pool.Slice(r.buffer*o.Buffer, r.buffer*o.Buffer+r.length)
 	s.p.Stream(int64(r.length), int64(r.length))
 	b := buffer.Write()
-	// zeros are copied where there are others: what is only touched takes none
-	// of the computer that simulates
+	// copy zeros only over other bytes: pages that are only touched take no
+	// memory of the simulating computer
 	for i, is := range filled {
 		page := b[i*host.PageBytes : (i+1)*host.PageBytes]
 		if is {
@@ -264,8 +265,8 @@ func (s *session) data(r *request) error {
 	return err
 }
 
-// reap takes the buffers of requests that have ended, and waits for one if it
-// must, or if the connection has as many work requests as it may.
+// reap frees the buffers of finished requests. It waits for one if must is set,
+// or if the connection has the most allowed work requests.
 func (s *session) reap(must bool) error {
 	for len(s.ending) > 0 && (must || len(s.ending) == MaxDepth || s.ending[0].reply.Done()) {
 		r := s.ending[0]

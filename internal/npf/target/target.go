@@ -1,11 +1,11 @@
-// Package target is a storage target as tgt is over iSER: initiators ask for
+// Package target is a storage target like tgt over iSER. Initiators request
 // blocks of a disk, and the target writes them into their memory (NPF'17:
 // Lesokhin et al., "Page Fault Support for Network Controllers", ASPLOS'17, §6,
-// storage). What it reads comes by the page cache of its node, and is copied to
-// a communication buffer, from which the interface sends it. Each transaction
-// has a communication buffer of its own of a fixed size, however few bytes it
-// is for. Cache and buffers share the node's memory: what of the buffers is
-// pinned is not there for the cache.
+// storage). The target reads through the page cache of its node. It copies the
+// bytes to a communication buffer, from which the interface sends them. Each
+// transaction has its own communication buffer of a fixed size, even for few
+// bytes. Cache and buffers share the node's memory: pinned buffers leave less
+// for the cache.
 //
 //	t, err := target.New(cluster, connections, target.Options{...})   // its processes on node 0, before the run begins
 //	i, err := t.Connect(proc, 3)                                      // session 3, by its initiator, before that first waits
@@ -25,33 +25,35 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Options say what a target is like. Sizes are bytes and multiples of 4 KiB.
+// Options are the options of a target. Sizes are bytes and multiples of 4 KiB.
 type Options struct {
 	// Disk is the size of its disk (the LUN), at least one Buffer.
 	Disk int
-	// Buffer is that of a communication buffer, which is also the most that a request may be for.
+	// Buffer is the size of a communication buffer and the largest request.
 	Buffer int
-	// Pool is all communication buffers, at least one for each session.
-	// Sessions have equal parts of it.
+	// Pool is the size of all communication buffers, at least one for each
+	// session. Sessions have equal parts of it.
 	Pool int
-	// Sessions is how many initiators it serves, 1 to 1024: a process each.
+	// Sessions is the number of initiators that it serves, 1 to 1024. Each has
+	// its own process.
 	Sessions int
-	// Depth is how many requests of a session may be under way, 1 to MaxDepth.
+	// Depth is the most requests of a session under way, 1 to MaxDepth.
 	Depth int
-	// Work is what the target's own instructions take for a request, beside its
-	// accesses to memory, copies and calls of the kernel; at least 0.
+	// Work is the time of the target's own instructions for a request, besides
+	// its accesses to memory, copies and calls of the kernel; at least 0.
 	Work sim.Time
-	// Held says that requests wait until Begin.
+	// Held makes requests wait until Begin.
 	Held bool
-	// Pinning says how the buffers become ready for the interface. static pins
-	// all of them before the target begins. Copy is the target's own.
+	// Pinning is the way in which the buffers become ready for the interface.
+	// static pins all of them before the target begins. Copy is the target's
+	// own.
 	Pinning pinning.Options
 }
 
-// Bounds of Options.
+// Limits of Options.
 const (
 	MaxSessions = 1024
-	// a request ends with a write and an answer, which are two work requests
+	// a request ends with a write and an answer: two work requests
 	MaxDepth = rnr.MaxWork / 2
 )
 
@@ -81,12 +83,12 @@ func (o *Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// stride is how far apart the numbers are that a disk consists of.
+// stride is the distance between the numbers on a disk.
 const stride = 64 << 10
 
-// Content is what is on the disk of a target: every 64 KiB a number that
-// follows from the place, and zeros. It fills into with the bytes of a page
-// from at on, or says that they are zeros.
+// Content is the content of a target's disk. Every 64 KiB there is a number
+// that follows from the place; the rest is zeros. Content fills into with the
+// bytes of the page at at, or returns true if they are zeros.
 func Content(at int, into []byte) (zeros bool) {
 	if at%stride != 0 || len(into) < 8 {
 		return true
@@ -96,7 +98,7 @@ func Content(at int, into []byte) (zeros bool) {
 	return false
 }
 
-// Check compares bytes with those of the disk from at on, a multiple of 4 KiB.
+// Check compares bytes with the disk's bytes from at on, a multiple of 4 KiB.
 func Check(at int, got []byte) error {
 	var want [host.PageBytes]byte
 	for off := 0; off < len(got); off += host.PageBytes {
@@ -124,8 +126,8 @@ type Target struct {
 	held     bool
 }
 
-// New makes a target, whose processes are on node 0. It is for the time before
-// the run begins. The node needs an operating system and storage.
+// New makes a target with processes on node 0. Call it before the run begins.
+// The node needs an operating system and storage.
 func New(c *runtime.Cluster, lib *rnr.Loaded, o Options) (*Target, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -150,7 +152,8 @@ func New(c *runtime.Cluster, lib *rnr.Loaded, o Options) (*Target, error) {
 
 func (t *Target) name(session int) string { return fmt.Sprintf("session %d", session) }
 
-// Begin has a target that was Held serve its requests. It is for processes of its node.
+// Begin makes a target with Held serve its requests. Processes of its node call
+// it.
 func (t *Target) Begin() {
 	t.held = false
 	for _, s := range t.sessions {
@@ -158,23 +161,22 @@ func (t *Target) Begin() {
 	}
 }
 
-// Disk is the disk, to be read by others of the node.
+// Disk returns the disk, so that others on the node can read it.
 func (t *Target) Disk() *host.File { return t.disk }
 
-// Stats is what a target has done, and what it has.
+// Stats counts the work of a target and its memory.
 type Stats struct {
 	Requests int64
 	Bytes    int64
-	Refused  int64 // requests that were none
-	Broken   int   // sessions whose connection was broken, which are over
-	// bytes of memory that the target's processes have: buffers that were used,
-	// and little more
+	Refused  int64 // invalid requests
+	Broken   int   // sessions that ended because their connection broke
+	// bytes of memory of the target's processes: used buffers, and little more
 	Resident int64
-	Cached   int64 // bytes of the disk that are in memory
+	Cached   int64 // bytes of the disk in memory
 	Pinning  pinning.Stats
 }
 
-// Stats returns the counts. Those of pinning are sums over the sessions.
+// Stats returns the counts. Counts of pinning are sums over the sessions.
 func (t *Target) Stats() (all Stats) {
 	all.Cached = int64(t.disk.Cached()) * host.PageBytes
 	for _, s := range t.sessions {

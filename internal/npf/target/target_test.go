@@ -78,14 +78,13 @@ func reads(seed uint64, o *target.Options, block, count int) func(p *runtime.Pro
 				return err
 			}
 		}
-		p.Sleep(sim.Millisecond) // the target learns that its last answer has come
+		p.Sleep(sim.Millisecond) // the target learns that its last answer has arrived
 		return nil
 	}
 }
 
-// Every byte that initiators get is that of the disk, with each way to make
-// buffers ready, with little memory, and with blocks that are smaller than
-// buffers or as large.
+// Initiators get exactly the bytes of the disk. The cases are each way to make
+// buffers ready, little memory, and blocks smaller than buffers or as large.
 func TestReads(t *testing.T) {
 	for i, kind := range pinning.OwnKinds() {
 		block := []int{64 << 10, 128 << 10}[i%2]
@@ -109,10 +108,10 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// A transaction has a buffer of its own of 128 KiB: with blocks of a quarter
-// only that is backed by memory, unless all of it is pinned. So many buffers
-// are used as there are requests at a time, since what was used last is used
-// first.
+// A transaction has its own buffer of 128 KiB. Blocks of a quarter of that use
+// only a quarter of the memory, unless all of it is pinned. The most recently
+// used buffer is used first, so only as many buffers are used as there are
+// requests at a time.
 func TestResident(t *testing.T) {
 	resident := func(kind string, block int) int64 {
 		o := target.Options{Disk: 8 << 20, Buffer: 128 << 10, Pool: 4 << 20, Sessions: 2, Depth: 4, Pinning: pinning.Options{Kind: kind}}
@@ -132,9 +131,9 @@ func TestResident(t *testing.T) {
 	require.Equal(t, 4<<20-buffers*(128<<10), static-all)
 }
 
-// What is pinned is not there for the cache: with 8 MiB of memory and a disk of
-// 6 MiB a target that pins 4 MiB reads from the disk again and again, one that
-// pins nothing keeps it all.
+// Pinned memory is lost for the cache. With 8 MiB of memory and a disk of 6
+// MiB, a target that pins 4 MiB reads from the disk again and again. A target
+// that pins nothing keeps the whole disk in memory.
 func TestCache(t *testing.T) {
 	major := map[string]int64{}
 	for _, kind := range []string{pinning.StaticKind, pinning.NoneKind} {
@@ -148,7 +147,8 @@ func TestCache(t *testing.T) {
 	require.Greater(t, major[pinning.StaticKind], int64(200))
 }
 
-// Buffers that cannot be pinned are an error that says so, before anybody is served.
+// If buffers cannot be pinned, there is an error that explains it, before
+// anybody is served.
 func TestPinningFails(t *testing.T) {
 	o := target.Options{Disk: 6 << 20, Buffer: 64 << 10, Pool: 16 << 20, Sessions: 1, Depth: 2, Pinning: pinning.Options{Kind: pinning.StaticKind}}
 	_, _, err := serve(t, o, []string{"os.memory=8MiB"}, reads(1, &o, 64<<10, 1))
@@ -156,7 +156,7 @@ func TestPinningFails(t *testing.T) {
 	require.ErrorContains(t, err, "target: communication buffers cannot be pinned")
 }
 
-// Requests for what there is not are refused, and the session goes on.
+// Requests outside the disk are refused, and the session goes on.
 func TestRefused(t *testing.T) {
 	o := target.Options{Disk: 1 << 20, Buffer: 64 << 10, Pool: 1 << 20, Sessions: 1, Depth: 2, Pinning: pinning.Options{Kind: pinning.NoneKind}}
 	tgt, _, err := serve(t, o, nil, func(_ *runtime.Proc, _ int, i *target.Initiator) error {
@@ -181,9 +181,9 @@ func TestRefused(t *testing.T) {
 	require.EqualValues(t, 8, tgt.Stats().Refused)
 }
 
-// An initiator of somebody's own says what it likes: a number of a request is
-// given back as it came, and a message that is no request is refused, or one
-// for memory at addresses that there are not.
+// A foreign initiator may send anything. The number of a request is returned
+// unchanged. A message that is not a request is refused, and so is a request
+// for memory at addresses that do not exist.
 func TestStrangers(t *testing.T) {
 	o := target.Options{Disk: 1 << 20, Buffer: 64 << 10, Pool: 1 << 20, Sessions: 1, Depth: 2, Pinning: pinning.Options{Kind: pinning.NoneKind}}
 	tgt, _, err := run(t, o, nil, func(p *runtime.Proc, _ int, _ *target.Target, lib *rnr.Loaded) error {
@@ -225,8 +225,8 @@ func TestStrangers(t *testing.T) {
 	require.EqualValues(t, 4, tgt.Stats().Refused)
 }
 
-// An initiator that gives an address it does not have ends its own session,
-// which unpins its buffers; the other goes on.
+// An initiator that gives an invalid address ends its own session, which unpins
+// its buffers. The other session goes on.
 func TestBroken(t *testing.T) {
 	for _, kind := range pinning.OwnKinds() {
 		o := target.Options{
@@ -277,7 +277,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// Options that cannot be are errors which name their fields.
+// Invalid options give errors that name their fields.
 func TestOptions(t *testing.T) {
 	o := target.Options{Disk: 5, Buffer: 100, Sessions: 0, Depth: 33}
 	require.EqualError(t, o.Validate(), `target: buffer is 100, expected a multiple of 4096 from 4096

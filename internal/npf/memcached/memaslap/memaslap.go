@@ -1,16 +1,17 @@
-// Package memaslap is the load of memaslap, the load generator of libmemcached
-// (its manual page, docs/bin/memaslap.rst): connections that read and store
-// objects of a window, 90% and 10%, keys of 64 B and values of 1 KiB, in a
-// closed loop. A Client is one of its "concurrencies": a connection with a
-// window of its own. It is pure: bytes in, bytes out.
+// Package memaslap generates the load of memaslap, the load generator of
+// libmemcached (its manual page, docs/bin/memaslap.rst). In a closed loop,
+// connections read and store objects of a window: 90% reads and 10% stores,
+// keys of 64 B and values of 1 KiB. A Client is one of memaslap's
+// "concurrencies": a connection with its own window. It is pure: bytes in,
+// bytes out.
 //
-// Objects of the window are drawn uniformly. A store takes a new object into
-// the window in the place of one that it kicks out, or overwrites one
-// (Overwrite). What is here and not there: memaslap has one operation under way
-// on a connection, or one read of many keys; here it is as many as one likes
-// (Outstanding). Values are a word again and again rather than a piece of a
-// table of random bytes, so that a server may keep them as the word; each value
-// that comes is compared with the one that was stored, memaslap's --verify=1.
+// Objects of the window are drawn uniformly. A store replaces an object of the
+// window by a new one, or overwrites one (Overwrite). There are three
+// differences from memaslap. In memaslap, a connection has one operation under
+// way, or one read of many keys; here the number is free (Outstanding). Values
+// repeat one word and are not part of a table of random bytes, so that a server
+// may keep only the word. Each value that arrives is compared with the stored
+// one (memaslap's --verify=1).
 package memaslap
 
 import (
@@ -22,16 +23,16 @@ import (
 	"strconv"
 )
 
-// Config is the options of memaslap that matter; 0: its default.
+// Config is the relevant options of memaslap; 0: its default.
 type Config struct {
 	Window      int     // objects (--win_size). Default 10,000
 	KeyBytes    int     // 16 to 250. Default 64
 	ValueBytes  int     // 8 B to 1 MiB (memaslap: from 1). Default 1,024
-	Sets        float64 // part of operations that store. Default 0.1
+	Sets        float64 // share of operations that store. Default 0.1
 	OnlyGets    bool    // none do
-	Overwrite   float64 // part of stores that overwrite an object (--overwrite). Default 0
-	Outstanding int     // operations that are under way at a time. Default 1
-	// the window is stored before anything is read; else somebody else does
+	Overwrite   float64 // share of stores that overwrite an object (--overwrite). Default 0
+	Outstanding int     // most operations under way. Default 1
+	// the window is stored before the first read; otherwise somebody else does
 	// that, or reads miss
 	Preset bool
 	Seed   uint64
@@ -73,17 +74,17 @@ const (
 	maxWindow  = 1 << 24
 	wordBytes  = 8 // of a value
 	digits     = 16
-	clientBits = 40 // of a serial number, behind the client's
+	clientBits = 40 // of a serial number, behind the bits of the client
 )
 
-// Stats counts operations that have ended.
+// Stats counts finished operations.
 type Stats struct {
 	Gets, Hits, Misses, Sets int64
-	NotStored                int64 // of the sets: the server had no memory
-	Wrong                    int64 // values that are not what was stored
+	NotStored                int64 // sets for which the server had no memory
+	Wrong                    int64 // values that differ from the stored ones
 }
 
-// Add adds those of another client.
+// Add adds the counts of another client.
 func (s *Stats) Add(o *Stats) {
 	s.Gets += o.Gets
 	s.Hits += o.Hits
@@ -93,7 +94,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Wrong += o.Wrong
 }
 
-// Ops is all of them.
+// Ops returns the number of all operations.
 func (s *Stats) Ops() int64 { return s.Gets + s.Sets }
 
 // Client is a connection and its window.
@@ -104,19 +105,19 @@ type Client struct {
 	rng     *rand.Rand
 	objects []object
 	serial  uint64 // of the next object
-	preset  int    // objects of the window that were stored in the beginning
+	preset  int    // objects of the window stored at the beginning
 	stopped bool
 
 	out   []byte
 	sent  int
 	in    []byte
 	from  int
-	under []operation // that are under way, the oldest first
+	under []operation // operations under way, the oldest first
 	value []byte
 	err   error
 }
 
-// object is one of the window: its key, and which of its values is there.
+// object is an object of the window: its key, and the version of its value.
 type object struct {
 	serial  uint64
 	version uint32 // 0: none was stored
@@ -125,10 +126,10 @@ type object struct {
 type operation struct {
 	object  object
 	store   bool
-	missing bool // it may be that nothing was stored
+	missing bool // possibly nothing was stored
 }
 
-// New returns a connection's load; number says which one it is, from 0.
+// New returns the load of a connection. number is the connection's, from 0.
 // Different numbers have different keys.
 func New(c Config, number int) (*Client, error) {
 	c, err := c.normal()
@@ -140,8 +141,8 @@ func New(c Config, number int) (*Client, error) {
 	return x, nil
 }
 
-// Resize gives the window another size: new objects were not stored yet, and
-// those that are kicked out are not used any more.
+// Resize changes the size of the window. New objects are not stored yet.
+// Removed objects are not used any more.
 func (x *Client) Resize(n int) {
 	for len(x.objects) < n {
 		x.objects = append(x.objects, object{serial: x.serial})
@@ -151,8 +152,8 @@ func (x *Client) Resize(n int) {
 	x.preset = min(x.preset, n)
 }
 
-// Each calls f with key and value of each object of the window, as if they had
-// been stored: for a server that is set up with them. They are valid during the
+// Each calls f with key and value of each object of the window and marks them
+// as stored. It sets up a server with them. Key and value are valid during the
 // call.
 func (x *Client) Each(f func(key, value []byte) error) error {
 	var key []byte
@@ -167,17 +168,17 @@ func (x *Client) Each(f func(key, value []byte) error) error {
 	return nil
 }
 
-// Stop has it begin no more operations.
+// Stop makes the client begin no more operations.
 func (x *Client) Stop() { x.stopped = true }
 
-// Idle reports whether nothing is under way.
+// Idle reports whether no operation is under way.
 func (x *Client) Idle() bool { return len(x.under) == 0 }
 
-// Err is why the load has ended: an answer that no server gives.
+// Err returns the error that ended the load: an answer that no server gives.
 func (x *Client) Err() error { return x.err }
 
-// Output is what is to be sent, with the operations that may begin now. It is
-// valid until the next call.
+// Output returns the bytes to send, including operations that may begin now. It
+// is valid until the next call.
 func (x *Client) Output() []byte {
 	for len(x.under) < x.c.Outstanding && !x.stopped && x.err == nil {
 		x.begin()
@@ -185,7 +186,7 @@ func (x *Client) Output() []byte {
 	return x.out[x.sent:]
 }
 
-// Sent says that so many bytes of Output are.
+// Sent removes n sent bytes from Output.
 func (x *Client) Sent(n int) {
 	if x.sent += n; x.sent == len(x.out) {
 		x.out, x.sent = x.out[:0], 0
@@ -238,7 +239,7 @@ func appendKey(b []byte, o object, n int) []byte {
 	return b
 }
 
-// word is what the present value of an object is made of.
+// word returns the word that the present value of an object repeats.
 func (o object) word() uint64 {
 	x := (o.serial<<20 ^ uint64(o.version)) * 0x9e3779b97f4a7c15 // splitmix64
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -254,7 +255,8 @@ func appendValue(b []byte, o object, n int) []byte {
 	return b[:from+n]
 }
 
-// Feed takes bytes that have come, and ends the operations whose answers are there.
+// Feed takes bytes that have arrived, and ends the operations whose answers are
+// complete.
 func (x *Client) Feed(b []byte) {
 	if x.from > 0 && len(x.in)+len(b) > cap(x.in) {
 		x.in = x.in[:copy(x.in, x.in[x.from:])]
@@ -272,8 +274,8 @@ func (x *Client) Feed(b []byte) {
 	}
 }
 
-// answer takes the answer of the oldest operation and returns its length; 0:
-// not all of it has come.
+// answer takes the answer of the oldest operation and returns its length; 0: it
+// is incomplete.
 func (x *Client) answer(in []byte) int {
 	if len(x.under) == 0 {
 		x.err = fmt.Errorf("memaslap: %q came, and nothing was asked", in[:min(len(in), 32)])
