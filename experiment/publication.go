@@ -47,8 +47,8 @@ func Register(list ...*Publication) {
 		if slices.ContainsFunc(publications, func(o *Publication) bool { return o.Name == p.Name }) {
 			panic("experiment: there are two publications " + p.Name)
 		}
-		for _, e := range p.Experiments {
-			if slices.ContainsFunc(All(), func(o *Experiment) bool { return o.Name == e.Name }) {
+		for i, e := range p.Experiments {
+			if slices.ContainsFunc(append(All(), p.Experiments[:i]...), func(o *Experiment) bool { return o.Name == e.Name }) {
 				panic("experiment: there are two experiments " + e.Name)
 			}
 		}

@@ -76,3 +76,18 @@ func TestPublicationsAreComplete(t *testing.T) {
 	_, err := FindPublication("spin18")
 	require.EqualError(t, err, `no publication "spin18", expected one of spin17, part, exanest, npf (did you mean spin17?)`)
 }
+
+// A name that is taken is a mistake of the program, also within one publication;
+// nothing is registered then.
+func TestRegisteredNamesAreUnique(t *testing.T) {
+	before := Publications()
+	one := &Experiment{Name: "one"}
+	for want, p := range map[string]*Publication{
+		"experiment: there are two publications spin17": {Name: "spin17"},
+		"experiment: there are two experiments bcast":   {Name: "new", Experiments: []*Experiment{{Name: "bcast"}}},
+		"experiment: there are two experiments one":     {Name: "new", Experiments: []*Experiment{one, one}},
+	} {
+		require.PanicsWithValue(t, want, func() { Register(p) })
+		require.Equal(t, before, Publications())
+	}
+}
