@@ -17,7 +17,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// adviseFlags are those of "advise": what "handler run" takes of a module and
+// adviseFlags are the flags of "advise": what "handler run" takes of a module and
 // its surroundings, and which messages come.
 type adviseFlags struct {
 	handlerRunFlags

@@ -129,7 +129,7 @@ var long = map[string]string{
 	"spinsim compare ftbcast --profile spin-int --ranks 8,16,..,256 --size 8,64KiB --failed 0,1,3 --plot ftbcast.svg": "spinsim compare ftbcast --profile spin-int --ranks 8 --size 8 --failed 0,1,3 --plot ftbcast.svg",
 }
 
-// documentedCommands are those of a text, in order.
+// documentedCommands returns the commands in a text, in order.
 func documentedCommands(text string) (list []string) {
 	block := false
 	text = strings.ReplaceAll(text, "\\\n", " ") // a command on two lines

@@ -21,7 +21,7 @@ func compareCommand() *cobra.Command {
 	return c
 }
 
-// experimentCommand is that of an experiment.
+// experimentCommand makes the command of an experiment.
 func experimentCommand(e *experiment.Experiment) *cobra.Command {
 	return experiment.Command(e, experiment.CommandOptions{Build: thisBuild(), Command: experiment.CommandPrefix + e.Name, Columns: "spinsim help columns"})
 }

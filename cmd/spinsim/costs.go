@@ -60,7 +60,7 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 	return c
 }
 
-// costColumns are those of the comparison, for programs.
+// costColumns are the columns of the comparison, for programs.
 func costColumns() []report.Column {
 	return []report.Column{
 		{Name: "table", Help: "the cost table"},

@@ -106,7 +106,7 @@ func purposeHelp() (text string) {
 	return text
 }
 
-// doctorColumns are those of its table.
+// doctorColumns are the columns of its table.
 func doctorColumns() []report.Column {
 	return []report.Column{
 		{Name: "purpose", Help: "what it is needed for: an argument of doctor"},

@@ -54,7 +54,7 @@ type modelFlags struct {
 	onlyDrawn   bool // for the timeline
 }
 
-// names are those of the flags, which nodes do not have.
+// names lists the flags, which nodes do not have.
 func (f *modelFlags) names() []string {
 	return []string{"L", "o", "g", "G", "O", "S", "noise", "noise-seed", "noise-coscheduled"}
 }
@@ -135,7 +135,7 @@ func parseFormat(name string) (report.Format, error) {
 	return format, nil
 }
 
-// goalRunFlags are those of goal run.
+// goalRunFlags are the flags of goal run.
 type goalRunFlags struct {
 	model    modelFlags
 	nodes    nodeFlags

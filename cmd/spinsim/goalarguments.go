@@ -14,7 +14,7 @@ import (
 // goalRunName is what the record of a result of goal run calls it.
 const goalRunName = "goal run"
 
-// goalRunArguments are those of goal run, as a record has them.
+// goalRunArguments are the arguments of goal run, as a record has them.
 type goalRunArguments struct {
 	Schedule string          `json:"schedule"`
 	On       string          `json:"on"`

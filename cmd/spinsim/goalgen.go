@@ -214,7 +214,8 @@ func generatorError(c *cobra.Command, err error) error {
 	return fields.Renamed(err, "--", map[string]string{"ranks": "ranks", "root": "root", "ways": "ways", "iterations": "iterations"})
 }
 
-// isApplication reports whether a name is that of an application or of a file that describes one.
+// isApplication reports whether a name is an application, or a file that
+// describes one.
 func isApplication(name string) bool {
 	ext := filepath.Ext(name)
 	return slices.Contains(proxy.Names(), name) || ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator)

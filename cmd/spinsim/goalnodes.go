@@ -44,7 +44,7 @@ type nodeFlags struct {
 	idle string
 }
 
-// names are those of the flags, which the endpoint model does not have.
+// names lists the flags, which the endpoint model does not have.
 func (f *nodeFlags) names() []string {
 	return []string{"profile", "set", "matching", "eager", "buffers", "ranks-per-node", "seed", "engine", "links", "topology"}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// handlerRunFlags are those of "handler run".
+// handlerRunFlags are the flags of "handler run".
 type handlerRunFlags struct {
 	deviceFlags
 	hex                         []string
@@ -193,7 +193,7 @@ func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
 	return err
 }
 
-// messages are those of the one flag that gives them.
+// messages reads the messages from the one flag that gives them.
 func (f *handlerRunFlags) messages() ([]handlerlab.Message, error) {
 	given := 0
 	for _, is := range []bool{f.packets != "", len(f.hex) > 0, f.payloadFile != ""} {

@@ -35,7 +35,7 @@ func noFormat(c *cobra.Command) error {
 	return nil
 }
 
-// profileColumns are those of the list.
+// profileColumns are the columns of the list.
 func profileColumns() []report.Column {
 	return []report.Column{{Name: "profile", Help: "the name"}, {Name: "description", Help: "what it describes, from which publication"}}
 }

@@ -133,7 +133,7 @@ func (s *runSweep) cross(name string, list *experiment.List, give func(v *scenar
 	return nil
 }
 
-// plans are those of all runs. What is wrong with any is said of the first.
+// plans makes the plan of each run. The error is the first.
 func (s *runSweep) plans(load func(run int, v scenario.Variation) (*scenario.Plan, error)) (list []*scenario.Plan, err error) {
 	for i, v := range s.variations {
 		p, err := load(i, v)

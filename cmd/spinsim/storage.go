@@ -84,7 +84,7 @@ func storageAgain(ctx context.Context, r *provenance.Record, m *making, folder s
 	return experiment.AgainOne(e)(ctx, r, folder, stdin)
 }
 
-// generateFlags are those of storage generate.
+// generateFlags are the flags of storage generate.
 type generateFlags struct {
 	model     spc.Model
 	unitBytes string

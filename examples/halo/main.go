@@ -78,7 +78,7 @@ func run(ctx context.Context, out io.Writer, matching mpi.Matching) (err error) 
 	return nil
 }
 
-// program is that of a rank: it returns the time that it has spent in the
+// program runs on a rank: it returns the time that it has spent in the
 // exchange, and a sum of the matrix.
 func program(r *mpi.Rank) (exchange sim.Time, sum uint32, err error) {
 	c := r.World()

@@ -229,7 +229,7 @@ func (m *Module) install(l *Loaded, o *Options) error {
 	return err
 }
 
-// addressBits are those of virtual addresses (TR-488 §4.3): vectors lie
+// addressBits is the width of virtual addresses (TR-488 §4.3): vectors lie
 // anywhere in the memory of the process.
 const addressBits = 39
 
