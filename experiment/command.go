@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -53,7 +54,7 @@ type compareFlags struct {
 	params                      []string
 	breakdown                   bool
 	samples                     SamplesFlag
-	resume                      ResumeFlags
+	resume                      batch.ResumeFlags
 	cli.LimitFlags
 }
 
@@ -291,14 +292,15 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.BadInput(LimitError(&f.LimitFlags, err))
 	}
+	name := func(i int) string { return points[i].String() }
 	if f.resume.List {
-		return listPoints(c.OutOrStdout(), points)
+		return batch.WriteList(c.OutOrStdout(), len(points), name, pointNoun)
 	}
 	if s.Checkpoint, err = f.resume.Open(); err != nil {
 		return err
 	}
 	defer s.Checkpoint.Close() //nolint:errcheck // every result is in its file
-	if err := f.missing(s, points); err != nil {
+	if err := batch.Missing(&f.resume, s.batch(points), name); err != nil {
 		return err
 	}
 	var files cli.RunFiles
@@ -309,7 +311,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	ctx = f.pcap.Bound(ctx, &f.Memory, points[0].Need())
-	results, err := RunWithProgress(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
+	results, err := RunWithProgress(ctx, c.ErrOrStderr(), s, batch.Share(&f.resume, points))
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
 	files.Network(&f.links, &f.pcap, s.Record())
 	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
@@ -317,7 +319,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	err = files.End(ctx, err)
 	shown := func(results []*Result, u *Unfinished) error {
 		if f.resume.Parted() {
-			return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), "point", "points")
+			return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), pointNoun)
 		}
 		return f.show(c.OutOrStdout(), s, results, format, u)
 	}
@@ -325,19 +327,6 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return Finished(err, func(u *Unfinished) error { return shown(u.Measured(), u) })
 	}
 	return shown(results, nil)
-}
-
-// missing returns an error if nothing may be measured and the folder lacks a
-// point.
-func (f *compareFlags) missing(s *Sweep, points []*Point) error {
-	if f.resume.measure {
-		return nil
-	}
-	names, err := s.Missing(points)
-	if err != nil {
-		return err
-	}
-	return f.resume.Missing(names, len(points), "point", "points")
 }
 
 // Finished returns err. Before that it shows the measured points, if err is an
@@ -354,18 +343,7 @@ func Finished(err error, show func(u *Unfinished) error) error {
 // RunWithProgress runs the points of a sweep and shows its progress on a
 // terminal.
 func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Point) ([]*Result, error) {
-	progress := cli.NewProgress(errs, s.Experiment.Name, len(points))
-	defer progress.Stop()
-	later, stop := cli.ShowLater(ctx)
-	defer stop()
-	results, err := s.Run(ctx, points, func() {
-		later()
-		progress.Step()
-	})
-	if u := (*Unfinished)(nil); errors.As(err, &u) {
-		cli.Shows(ctx)
-	}
-	return results, err
+	return s.batch(points).Shown(ctx, errs, s.Experiment.Name)
 }
 
 // show writes the table of a sweep. u is not nil if only part of it was

@@ -22,7 +22,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 		return cli.BadInput(errors.New("--waterfall: its steps are of the value that answers: neither --breakdown nor --samples goes with it"))
 	case f.plot != "":
 		return cli.BadInput(errors.New("--plot: a waterfall has no picture"))
-	case f.resume.Parted() || f.resume.List || !f.resume.measure:
+	case !f.resume.Whole():
 		return cli.BadInput(errors.New("--waterfall: its points belong together: none of --part, --points and --measure-missing=false goes with it"))
 	}
 	w, err := s.Waterfall(f.waterfall[0], f.waterfall[1])

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -299,36 +299,7 @@ func (a *Axis) texts(values []any) []string {
 
 // Unfinished is the error of a sweep whose context ended before all points were
 // measured, or where some points have failed and others have not.
-type Unfinished struct {
-	// Results are in the order of the points; nil: not measured.
-	Results []*Result
-	// Err is what ended the sweep, or the errors of the points.
-	Err error
-}
-
-// Error is the text of Err and Progress.
-func (u *Unfinished) Error() string { return fmt.Sprintf("%v\n%s", u.Err, u.Progress()) }
-
-// Unwrap returns Err.
-func (u *Unfinished) Unwrap() error { return u.Err }
-
-// Progress writes how many points were measured.
-func (u *Unfinished) Progress() string {
-	return fmt.Sprintf("%d of %d points were measured", len(u.Measured()), len(u.Results))
-}
-
-// Shown reports whether any point was measured.
-func (u *Unfinished) Shown() bool { return len(u.Measured()) > 0 }
-
-// Measured lists the results of the points that were measured.
-func (u *Unfinished) Measured() (list []*Result) {
-	for _, r := range u.Results {
-		if r != nil {
-			list = append(list, r)
-		}
-	}
-	return list
-}
+type Unfinished = batch.Unfinished[Result]
 
 // Run measures the points, several at a time, and returns their results in the
 // same order. done, if not nil, is called after each point, from any goroutine.
@@ -336,104 +307,23 @@ func (u *Unfinished) Measured() (list []*Result) {
 // last point, or if some points fail, the error is *Unfinished. If all fail, it
 // is their errors.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
-	keys, results, err := s.kept(points)
-	if err != nil {
-		return nil, err
-	}
-	failures := make([]error, len(points))
-	left := remaining{end: len(points)}
+	return s.batch(points).Measure(ctx, done)
+}
+
+// pointNoun names points in sentences about many.
+var pointNoun = batch.Noun{One: "point", Many: "points"}
+
+// batch is the measurement of points.
+func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 	workers := s.atOnce(points)
 	s.share(points, workers)
-	var wg sync.WaitGroup
-	for worker := range workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := left.take(worker == 1)
-				if i < 0 {
-					return
-				}
-				if results[i] == nil {
-					if results[i], failures[i] = s.Experiment.Measure(ctx, points[i]); failures[i] == nil {
-						failures[i] = s.keep(keys, i, results[i])
-					}
-					if results[i] != nil && failures[i] != nil {
-						left.none() // the checkpoint can keep no more
-					}
-				}
-				if done != nil {
-					done()
-				}
-			}
-		})
+	hashes := make(map[*profile.Profile]string)
+	return &batch.Batch[Result]{
+		Noun: pointNoun, Count: len(points), Workers: workers, Folder: s.Checkpoint,
+		Run:    func(ctx context.Context, i int) (*Result, error) { return s.Experiment.Measure(ctx, points[i]) },
+		Key:    func(i int) (string, error) { return s.key(points[i], hashes) },
+		Name:   func(i int) string { return points[i].place() },
+		Encode: func(r *Result) any { return r.encode() },
+		Decode: func(i int, text []byte) (*Result, error) { return points[i].decode(text) },
 	}
-	wg.Wait()
-	cause := context.Cause(ctx)
-	if err := Failed(failures); err != nil && cause == nil {
-		if u := (&Unfinished{results, err}); u.Shown() {
-			return nil, u
-		}
-		return nil, err
-	}
-	for _, err := range failures {
-		if err != nil {
-			return nil, &Unfinished{results, err}
-		}
-	}
-	if cause != nil && slices.Contains(results, nil) {
-		return nil, &Unfinished{results, cause}
-	}
-	return results, nil
-}
-
-// mostFailures is how many failures of points are shown. Many failures have
-// mostly one cause.
-const mostFailures = 5
-
-// Failed joins the errors of points; nil is no error. Of many it has the first
-// ones and how many more there are.
-func Failed(failures []error) error {
-	var list []error
-	said := make(map[string]bool)
-	for _, err := range failures {
-		if err != nil && !said[err.Error()] {
-			said[err.Error()] = true
-			list = append(list, err)
-		}
-	}
-	if more := len(list) - mostFailures; more > 0 {
-		list = append(list[:mostFailures], fmt.Errorf("and %d more have failed", more))
-	}
-	return errors.Join(list...)
-}
-
-// remaining are the points that no worker has begun. One worker takes them from
-// the end. The last points are often the largest, for example with growing
-// sizes of messages: begun last, such a point would keep one processor busy
-// while the others wait.
-type remaining struct {
-	mu         sync.Mutex
-	begin, end int
-}
-
-// take returns the number of the next point, or of the last for one worker. -1:
-// there is none.
-func (r *remaining) take(last bool) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.begin >= r.end:
-		return -1
-	case last:
-		r.end--
-		return r.end
-	}
-	r.begin++
-	return r.begin - 1
-}
-
-// none removes all points.
-func (r *remaining) none() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.end = r.begin
 }

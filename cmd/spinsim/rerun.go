@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -81,27 +83,26 @@ func runAgain(ctx context.Context, r *provenance.Record, m *making, out io.Write
 
 // sweepAgain makes the result of several runs of a scenario.
 func sweepAgain(ctx context.Context, r *provenance.Record, lists *scenario.Lists, m *making, out io.Writer) (notes []string, err error) {
-	s, err := newRunSweep(&scenario.Options{}, lists.Parameters, lists.Set)
-	if err != nil {
-		return nil, badInput(fmt.Errorf("provenance.arguments.sweep: %w", err))
+	s, err := scenario.NewSweep(&scenario.Options{}, lists.Parameters, lists.Set)
+	if err != nil || !s.Several() {
+		return nil, badInput(fmt.Errorf("provenance.arguments.sweep: %w", cmp.Or(err, errors.New("no list of values"))))
 	}
 	load := func(run int, v scenario.Variation) (p *scenario.Plan, err error) {
 		p, notes, err = scenario.PlanOf(r, m.read, run, v)
 		return p, err
 	}
-	plans, err := s.plans(load)
+	if err := s.Plan(load); err != nil {
+		return notes, badInput(err)
+	}
+	record, err := s.Record(load)
 	if err != nil {
 		return notes, badInput(err)
 	}
-	s.lists = lists
-	record, err := s.record(load)
+	results, err := s.Batch(cli.Workers(), nil).Measure(ctx, nil)
 	if err != nil {
-		return notes, badInput(err)
-	}
-	if err := s.run(ctx, plans, cli.Workers(), func() {}); err != nil {
 		return notes, err
 	}
-	result := s.sweep.Result()
+	result := s.Result(results)
 	result.Origin = record
 	return notes, result.Write(out, report.JSONFormat)
 }

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/report"
@@ -24,7 +25,7 @@ type runFlags struct {
 	params                []string
 	ranksGiven, seedGiven bool
 	breakdown             bool
-	resume                experiment.ResumeFlags
+	resume                batch.ResumeFlags
 	limitFlags
 	links cli.LinksFlag
 	pcap  cli.CaptureFlags
@@ -131,15 +132,15 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err := f.resume.Check(f.traced()); err != nil {
 		return badInput(err)
 	}
-	s, err := newRunSweep(&o, f.params, f.overrides)
+	s, err := scenario.NewSweep(&o, f.params, f.overrides)
 	if err != nil {
 		return badInput(err)
 	}
-	if s.lists == nil && f.resume.Given() {
-		return badInput(errors.New("one run has no points to keep or share out (--resume, --part, --points, sweep): expected a list of values in --param or --set"))
-	}
-	if s.lists != nil {
+	if s.Several() {
 		return f.sweep(c, file, o, s)
+	}
+	if f.resume.Given() {
+		return badInput(errors.New("one run has no points to keep or share out (--resume, --part, --points, sweep): expected a list of values in --param or --set"))
 	}
 	p, format, err := f.load(file, o)
 	if err != nil {
@@ -174,8 +175,99 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	files.Network(&f.links, &f.pcap, record)
 	err = files.End(ctx, err)
 	if result != nil {
-		result.Origin, result.Given = record, s.given
+		s.Describe(result, record)
 		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
+	}
+	return err
+}
+
+// sweep runs a scenario with every combination of values, and shows one long
+// table for each of its own.
+func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *scenario.Sweep) error {
+	if f.traced() {
+		return badInput(fmt.Errorf("--trace, --links and --pcap follow one run, but there are %d", len(s.Runs)))
+	}
+	o = f.needed(file, o, s.Runs[0].Variation)
+	var format report.Format
+	load := func(_ int, v scenario.Variation) (p *scenario.Plan, err error) {
+		p, format, err = f.load(file, o.With(v))
+		return p, err
+	}
+	if err := s.Plan(load); err != nil {
+		return badInput(err)
+	}
+	workers := min(cli.Workers(), len(s.Runs))
+	for _, r := range s.Runs {
+		need := r.Plan.Memory() * int64(workers)
+		if err := f.Memory.Check(fmt.Sprintf("%s: %s: ranks: %d with their memories", file, r.Label, r.Plan.Ranks()), need); err != nil {
+			return err
+		}
+		r.Plan.Bound(f.Memory.Beside(need, workers))
+	}
+	if f.resume.List {
+		return batch.WriteList(c.OutOrStdout(), len(s.Runs), s.Label, scenario.Noun)
+	}
+	record, err := s.Record(load)
+	if err != nil {
+		return badInput(err)
+	}
+	folder, err := f.resume.Open()
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // every result is in its file
+	all := len(s.Runs)
+	s = s.Part(batch.Share(&f.resume, s.Runs))
+	b := s.Batch(workers, folder)
+	if err := batch.Missing(&f.resume, b, s.Label); err != nil {
+		return err
+	}
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	results, err := b.Shown(ctx, c.ErrOrStderr(), c.Name())
+	if u := (*batch.Unfinished[scenario.Result])(nil); errors.As(err, &u) {
+		results = u.Results
+	}
+	if err != nil && !slices.ContainsFunc(results, func(r *scenario.Result) bool { return r != nil }) {
+		return err
+	}
+	if f.resume.Parted() {
+		return errors.Join(f.sayPart(c, results, all), err)
+	}
+	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), folder)
+	result := s.Result(results)
+	result.Origin = record
+	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
+}
+
+// needed are options with the first value of each field that has several, if
+// the profile is none without them, such as a torus without lengths: all runs
+// have these before their own.
+func (f *runFlags) needed(file string, o scenario.Options, first scenario.Variation) scenario.Options {
+	if _, _, err := f.load(file, o.With(scenario.Variation{Parameters: first.Parameters})); err == nil {
+		return o
+	}
+	if _, _, err := f.load(file, o.With(first)); err != nil {
+		return o // it is said of the run
+	}
+	return o.With(scenario.Variation{Set: first.Set})
+}
+
+// sayPart says in the place of a table what of a part is kept; all is how many
+// runs there are in all parts.
+func (f *runFlags) sayPart(c *cobra.Command, results []*scenario.Result, all int) error {
+	ended, cut := 0, 0
+	for _, r := range results {
+		switch {
+		case r != nil && r.Incomplete:
+			cut++
+		case r != nil:
+			ended++
+		}
+	}
+	err := f.resume.SayPart(c.OutOrStdout(), ended, all, scenario.Noun)
+	if cut > 0 {
+		err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", cut))
 	}
 	return err
 }

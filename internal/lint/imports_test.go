@@ -66,15 +66,16 @@ var table = map[string]policy{
 	"internal/npf":        {rooms: []string{"handlers", "inet"}},
 	"internal/goal":       {rooms: []string{"goal"}, modules: []string{"github.com/klauspost/compress"}},
 	"internal/lab": {
-		rooms:   []string{"handlers", "internal/provenance", "internal/checkpoint", "internal/breakdown", "report", "trace"},
+		rooms:   []string{"experiment"},
 		modules: []string{"go.yaml.in/yaml/v3", "github.com/google/pprof"},
 	},
 	"internal/cli": {
 		rooms:   []string{"runtime", "internal/provenance", "internal/capture"},
 		modules: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term"},
 	},
+	"internal/batch": {rooms: []string{"internal/checkpoint", "internal/cli"}, modules: []string{"github.com/spf13/cobra"}},
 	"experiment": {
-		rooms:   []string{"handlers", "report", "internal/checkpoint", "internal/breakdown", "internal/cli"},
+		rooms:   []string{"handlers", "report", "internal/batch", "internal/breakdown"},
 		modules: []string{"github.com/spf13/cobra"},
 	},
 	"experiment/spin17": {

@@ -98,18 +98,11 @@ func summary(document []byte) (*scenario.Result, error) {
 	if len(x.Failures) > 0 {
 		s.Failures = x.Failures
 	}
-	if x.Runs > 0 {
-		if x.Runs > maxRuns {
-			return nil, fmt.Errorf("runs: %d, expected at most %d", x.Runs, maxRuns)
-		}
-		s.Sweep = &scenario.Sweep{Results: make([]*scenario.Result, x.Runs)}
+	if s.Runs = x.Runs; s.Runs > 0 {
 		return s, nil
 	}
 	return s, s.SetEnd(x.End)
 }
-
-// maxRuns is how many runs a sweep of a scenario has at most.
-const maxRuns = 100_000
 
 // maxColumns is how many different keys the objects of a list have at most:
 // each is a cell of every row.

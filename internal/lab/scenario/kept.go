@@ -25,15 +25,11 @@ type keptTable struct {
 	Rows [][]checkpoint.Value `json:"rows"`
 }
 
-// Keep stores the result of a run of the plan in a folder. The label names the
-// run for people. Keep does not store a run that a limit has ended.
-func (p *Plan) Keep(folder *checkpoint.Folder, label string, x *Result) error {
+// encode makes a value for a checkpoint of the result; nil if a limit has ended
+// the run.
+func (x *Result) encode() any {
 	if x.Incomplete {
 		return nil
-	}
-	key, err := p.key(folder)
-	if err != nil {
-		return err
 	}
 	kept := keptResult{End: x.End, Checked: x.Checked, Failures: x.Failures, Notes: x.Notes}
 	for _, t := range x.Tables {
@@ -47,19 +43,11 @@ func (p *Plan) Keep(folder *checkpoint.Folder, label string, x *Result) error {
 		}
 		kept.Tables = append(kept.Tables, one)
 	}
-	return folder.Put(key, label, kept)
+	return kept
 }
 
-// Kept returns the stored result of the plan, nil if the folder has none.
-func (p *Plan) Kept(folder *checkpoint.Folder) (*Result, error) {
-	key, err := p.key(folder)
-	if err != nil {
-		return nil, err
-	}
-	text, known := folder.Get(key)
-	if !known {
-		return nil, nil //nolint:nilnil // there is none
-	}
+// decode makes a result of the plan from what encode has made.
+func (p *Plan) decode(text []byte) (*Result, error) {
 	var kept keptResult
 	if err := json.Unmarshal(text, &kept); err != nil {
 		return nil, fmt.Errorf("what is kept of %s: %w", p.spec.file, err)
@@ -81,13 +69,4 @@ func (p *Plan) Kept(folder *checkpoint.Folder) (*Result, error) {
 		x.Tables = append(x.Tables, t)
 	}
 	return x, nil
-}
-
-// key returns the key under which the result of the plan is stored.
-func (p *Plan) key(folder *checkpoint.Folder) (string, error) {
-	record, err := p.Record()
-	if err != nil {
-		return "", err
-	}
-	return folder.Key(record)
 }

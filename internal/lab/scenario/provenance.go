@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -152,49 +151,6 @@ func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
 		Handlers: p.used, Inputs: p.inputs,
 	}
 	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Breakdown, p.options.Parameters, sweep})
-}
-
-// RecordSweep returns the inputs of a sweep's results. plan makes the plan of
-// each combination of parameters, without values of fields.
-func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error)) (*provenance.Record, error) {
-	lists.Runs = nil
-	var all provenance.Record
-	var first *Plan
-	for i := range combinations {
-		p, err := plan(i)
-		if err != nil {
-			return nil, err
-		}
-		if first == nil {
-			first = p
-		}
-		one, err := p.record(nil)
-		if err != nil {
-			return nil, err
-		}
-		same := func(o provenance.Profile) bool { return reflect.DeepEqual(o, one.Profiles[0]) }
-		k := slices.IndexFunc(all.Profiles, same)
-		if k < 0 {
-			k, all.Profiles = len(all.Profiles), append(all.Profiles, one.Profiles[0])
-		}
-		lists.Runs = append(lists.Runs, RunOf{k, p.ranks, p.seed})
-		for _, h := range one.Handlers {
-			all.AddHandler(h)
-		}
-		for _, in := range one.Inputs {
-			if all.Input(in.Name) == nil {
-				all.Inputs = append(all.Inputs, in)
-			}
-		}
-	}
-	if len(slices.Compact(slices.Clone(lists.Runs))) == 1 {
-		lists.Runs = nil
-	}
-	r, err := first.record(&lists)
-	if err == nil {
-		r.Profiles, r.Handlers, r.Inputs = all.Profiles, all.Handlers, all.Inputs
-	}
-	return r, err
 }
 
 // PlanOf makes the plan of a record, for a run of a sweep, from 0, with the

@@ -37,11 +37,12 @@ type Result struct {
 	Tables   []Table  // as selected by the scenario
 	Notes    []string
 	Origin   *provenance.Record // the inputs; nil: unknown
-	Given    []Given            // further columns of CSV, NDJSON and Parquet
 	// A limit has ended the run; the tables show the time before.
 	Incomplete bool
-	// not nil if the result is of several runs
-	Sweep *Sweep
+	Runs       int // of a sweep, with results; 0: the result is of one run
+
+	given []given // further columns of CSV, NDJSON and Parquet
+	sweep *joined // with Runs; nil: the result was read from a document
 }
 
 // statInfo describes a counter of a rank.
@@ -315,11 +316,11 @@ func (x *Result) Summary() string {
 	case x.Checked > 0:
 		outcome = plural(x.Checked, "comparison holds", "comparisons hold")
 	}
-	if x.Sweep != nil {
-		if n := len(x.Sweep.Results); n < x.Sweep.planned {
-			return fmt.Sprintf("%s: %d of %d runs, %s", x.Title, n, x.Sweep.planned, outcome)
+	if x.Runs > 0 {
+		if x.sweep != nil && x.Runs < x.sweep.planned {
+			return fmt.Sprintf("%s: %d of %d runs, %s", x.Title, x.Runs, x.sweep.planned, outcome)
 		}
-		return fmt.Sprintf("%s: %s, %s", x.Title, plural(len(x.Sweep.Results), "run", "runs"), outcome)
+		return fmt.Sprintf("%s: %s, %s", x.Title, Noun.Of(x.Runs), outcome)
 	}
 	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", x.Title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
 }
@@ -327,20 +328,20 @@ func (x *Result) Summary() string {
 // withOrigin returns the table with its inputs in every row.
 func (x *Result) withOrigin(t Table) *report.Table {
 	switch {
-	case x.Sweep != nil:
-		return x.Sweep.join(t.Name, (*Result).withOrigin)
+	case x.sweep != nil:
+		return x.sweep.join(t.Name, (*Result).withOrigin)
 	case x.Origin == nil:
 		return t.Table
 	}
 	made := append([]any{provenance.Short(x.Origin.Inputs[0].SHA256)}, x.Origin.Row(&x.Origin.Profiles[0], x.Origin.Handlers)...)
 	columns := ProgramColumns()
-	for i := len(x.Given) - 1; i >= 0; i-- {
-		c := x.Given[i].Column
+	for i := len(x.given) - 1; i >= 0; i-- {
+		c := x.given[i].column
 		c.ForPrograms = true
 		for slices.ContainsFunc(t.Columns, func(other report.Column) bool { return other.Key() == c.Key() }) {
 			c.Name = parameterPrefix + c.Name
 		}
-		columns, made = slices.Insert(columns, 0, c), slices.Insert(made, 0, x.Given[i].Value)
+		columns, made = slices.Insert(columns, 0, c), slices.Insert(made, 0, x.given[i].value)
 	}
 	return t.With(columns, made)
 }
@@ -443,12 +444,12 @@ func (x *Result) writeJSON(w io.Writer) error {
 	if x.Incomplete {
 		out["incomplete"] = true
 	}
-	if x.Sweep != nil {
+	if x.Runs > 0 {
 		// each run may have its own
 		for _, one := range []string{"profile", "ranks", "seed", "end_ns"} {
 			delete(out, one)
 		}
-		out["runs"] = len(x.Sweep.Results)
+		out["runs"] = x.Runs
 	}
 	for _, t := range x.Tables {
 		var rows bytes.Buffer

@@ -1,4 +1,4 @@
-package experiment
+package batch
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ type ResumeFlags struct {
 	List bool // list the points that would be measured, and measure nothing
 
 	resume, part string
-	measure      bool // measure the points that the folder lacks
+	measure      bool // measure what the folder lacks
 	share        checkpoint.Part
 }
 
@@ -68,27 +68,40 @@ func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 	return folder, nil
 }
 
-// shownMissing is how many missing points are named. The others are counted.
+// shownMissing is how many missing results are named. The others are counted.
 const shownMissing = 20
 
-// Missing is the error of a command that may measure nothing, if the folder
-// lacks the points names, of all. nil: it lacks none, or they are measured.
-func (f *ResumeFlags) Missing(names []string, all int, one, many string) error {
-	if f.measure || len(names) == 0 {
+// Missing returns an error if nothing may be measured and the folder of a batch
+// lacks results. name is the name of a measurement in a list.
+func Missing[R any](f *ResumeFlags, b *Batch[R], name func(number int) string) error {
+	if f.measure {
 		return nil
 	}
-	text := fmt.Sprintf("%d of %s are not in %s:", len(names), plural(all, one, many), f.resume)
-	for _, name := range names[:min(len(names), shownMissing)] {
-		text += "\n  " + name
+	_, results, err := b.kept()
+	if err != nil {
+		return err
 	}
-	if more := len(names) - shownMissing; more > 0 {
+	missing, text := 0, ""
+	for i, r := range results {
+		if r != nil {
+			continue
+		}
+		if missing++; missing <= shownMissing {
+			text += "\n  " + name(i)
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	if more := missing - shownMissing; more > 0 {
 		text += fmt.Sprintf("\n  and %d more", more)
 	}
-	return errors.New(text + "\nmeasure them by their parts, or here with --measure-missing")
+	return fmt.Errorf("%d of %s are not in %s:%s\nmeasure them by their parts, or here with --measure-missing", missing, b.Noun.Of(b.Count), f.resume, text)
 }
 
-// MeasuresMissing reports whether points that the folder lacks are measured.
-func (f *ResumeFlags) MeasuresMissing() bool { return f.measure }
+// Whole reports whether a table of all measurements is shown: neither a part
+// of them nor none is measured.
+func (f *ResumeFlags) Whole() bool { return f.part == "" && !f.List && f.measure }
 
 // Given reports whether any of the flags is given.
 func (f *ResumeFlags) Given() bool { return f.List || f.resume != "" || f.part != "" }
@@ -96,31 +109,28 @@ func (f *ResumeFlags) Given() bool { return f.List || f.resume != "" || f.part !
 // Parted reports whether only a part is measured.
 func (f *ResumeFlags) Parted() bool { return f.part != "" }
 
-// Has reports whether the part has the point with a number, from 0.
-func (f *ResumeFlags) Has(number int) bool { return f.share.Has(number) }
-
-// SayPart writes, instead of a table, how many of all points are in the folder.
-func (f *ResumeFlags) SayPart(out io.Writer, these, all int, one, many string) error {
-	_, err := fmt.Fprintf(out, "part %s: %d of %s are in %s\n", f.part, these, plural(all, one, many), f.resume)
+// SayPart writes, instead of a table, how many of all results are in the folder.
+func (f *ResumeFlags) SayPart(out io.Writer, these, all int, of Noun) error {
+	_, err := fmt.Fprintf(out, "part %s: %d of %s are in %s\n", f.part, these, of.Of(all), f.resume)
 	return err
 }
 
-// listPoints writes the points that a sweep would measure.
-func listPoints(out io.Writer, points []*Point) error {
-	for _, p := range points {
-		if _, err := fmt.Fprintln(out, p); err != nil {
+// WriteList lists n measurements by their names.
+func WriteList(out io.Writer, n int, name func(number int) string, of Noun) error {
+	for i := range n {
+		if _, err := fmt.Fprintln(out, name(i)); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(out, plural(len(points), "point", "points"))
+	_, err := fmt.Fprintln(out, of.Of(n))
 	return err
 }
 
-// shared lists the points of the part.
-func (f *ResumeFlags) shared(points []*Point) (these []*Point) {
-	for i, p := range points {
-		if f.Has(i) {
-			these = append(these, p)
+// Share lists the measurements of the part.
+func Share[T any](f *ResumeFlags, all []T) (these []T) {
+	for i, one := range all {
+		if f.share.Has(i) {
+			these = append(these, one)
 		}
 	}
 	return these
@@ -132,6 +142,6 @@ func (f *ResumeFlags) NoteOthers(errs io.Writer, command string, folder *checkpo
 		return
 	}
 	if n := folder.Others(); n > 0 {
-		fmt.Fprintf(errs, "%s: of what the folder of --resume has, %s of other points, or by another spinsim\n", command, plural(n, "result is", "results are"))
+		fmt.Fprintf(errs, "%s: of what the folder of --resume has, %s of other points, or by another spinsim\n", command, Noun{"result is", "results are"}.Of(n))
 	}
 }
