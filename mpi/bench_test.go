@@ -96,7 +96,7 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 				if err := c.Bcast(v, 3); err != nil {
 					return err
 				}
-				q, err := c.Ibarrier()
+				q, err := c.Start(mpi.Barrier{})
 				if err != nil {
 					return err
 				}

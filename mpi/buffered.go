@@ -34,7 +34,7 @@ func (a *attached) release(s span) {
 	a.used = slices.Delete(a.used, i, i+1)
 }
 
-// AttachBuffer makes memory from Alloc the buffer for Bsend and Ibsend. A
+// AttachBuffer makes memory from Alloc the buffer for sends of mode Buffered. A
 // message occupies as many bytes as it is long, at least 1 (MPI_BSEND_OVERHEAD
 // is 0).
 func (r *Rank) AttachBuffer(v runtime.View) error {
@@ -66,38 +66,33 @@ func (r *Rank) DetachBuffer() (runtime.View, error) {
 	return v, nil
 }
 
-// Bsend copies the bytes of v into the attached buffer, on the process's core,
-// and starts to send them. It does not wait. It returns an error if the buffer
-// has no room (MPI_ERR_BUFFER).
-func (c *Comm) Bsend(v runtime.View, target int, tag uint32) error {
-	if err := c.message("buffered send", v, target, 0, tag, false); err != nil || target == ProcNull {
-		return err
+// bsend copies the bytes of v into the attached buffer, and starts to send them.
+// The message has a request of its own, for which nobody waits.
+func (r *Rank) bsend(c *Comm, v runtime.View, target int, tag uint32) (*Request, error) {
+	if err := c.message(sendNames[Buffered], v.Len(), target, 0, tag, false); err != nil {
+		return nil, err
 	}
-	r := c.r
+	if target == ProcNull {
+		return r.nobody(), nil
+	}
 	if err := r.own(v); err != nil {
-		return err
+		return nil, err
 	}
 	n := max(v.Len(), 1)
 	place, ok := r.attached.take(n)
 	if !ok {
 		if err := r.arrived(); err != nil { // a send may have freed room
-			return err
+			return nil, err
 		}
 		if place, ok = r.attached.take(n); !ok {
-			return fmt.Errorf("mpi: rank %d: buffered send of %d B to rank %d of %s: no room in the attached buffer of %d B, which holds %d messages",
+			return nil, fmt.Errorf("mpi: rank %d: buffered send of %d B to rank %d of %s: no room in the attached buffer of %d B, which holds %d messages",
 				r.rank, v.Len(), target, c.name, r.attached.memory.Len(), len(r.attached.used))
 		}
 	}
 	part := r.attached.memory.Slice(place.offset, place.offset+v.Len())
 	r.p.Copy(part, v)
-	_, err := r.startSend(part, c.Translate(target), envelope{source: r.rank, tag: tag, context: c.point()}, mode{buffered: place, detached: true})
-	return err
-}
-
-// Ibsend is Bsend with a request, which is complete at once.
-func (c *Comm) Ibsend(v runtime.View, target int, tag uint32) (*Request, error) {
-	if err := c.Bsend(v, target, tag); err != nil {
+	if _, err := r.startSend(part, c.Translate(target), envelope{source: r.rank, tag: tag, context: c.point()}, mode{buffered: place, detached: true}); err != nil {
 		return nil, err
 	}
-	return c.nobody(), nil
+	return r.nobody(), nil
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-
-	"github.com/spinsim/spinsim/runtime"
 )
 
 // ProcNull is the rank of nobody. A message to or from it is complete at once
@@ -216,12 +214,7 @@ func (c *Comm) Free() error {
 }
 
 // message checks the arguments that sends and receives have in common.
-func (c *Comm) message(what string, v runtime.View, peer, least int, tag uint32, wildcard bool) error {
-	return c.sized(what, v.Len(), peer, least, tag, wildcard)
-}
-
-// sized is message for a message of the given number of bytes.
-func (c *Comm) sized(what string, bytes, peer, least int, tag uint32, wildcard bool) error {
+func (c *Comm) message(what string, bytes, peer, least int, tag uint32, wildcard bool) error {
 	if err := c.usable(); err != nil {
 		return err
 	}

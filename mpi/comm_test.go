@@ -155,32 +155,46 @@ func TestWrongCalls(t *testing.T) {
 		_, err = c.Split(-7, 0)
 		require.ErrorContains(t, err, "color -7")
 		for text, call := range map[string]func() error{
-			"Bcast on world: root 2, expected a rank below 2":                                          func() error { return c.Bcast(v, 2) },
-			"Bcast on world: root -3, expected a rank below 2":                                         func() error { return c.Bcast(v, -3) },
-			"Bcast on world: InPlace, expected memory of Alloc":                                        func() error { return c.Bcast(mpi.InPlace, 0) },
-			"64 B to send, expected 2 blocks of 30 B":                                                  func() error { return c.Scatter(v, w.Slice(0, 30), r.Rank()) },
-			"60 B for the result, expected 2 blocks of 64 B":                                           func() error { return c.Gather(v, w.Slice(0, 60), r.Rank()) },
-			"Allgather on world: 64 B for the result, expected 2 blocks of 64 B":                       func() error { return c.Allgather(v, w) },
-			"expected 2 blocks of the same length in both":                                             func() error { return c.Alltoall(v.Slice(0, 62), w) },
-			"overlap, expected memory apart or InPlace":                                                func() error { return c.Alltoall(v, v) },
-			"block of rank 1: 40 B at 32, expected a part of 64 B":                                     func() error { return c.Allgatherv(v.Slice(0, 32), w, []int{32, 40}, nil) },
-			"block of rank 0: -1 B at 0":                                                               func() error { return c.Allgatherv(v.Slice(0, 32), w, []int{-1, 4}, nil) },
-			"block of rank 1: 4 B at -8":                                                               func() error { return c.Gatherv(v, w, []int{1, 4}, []int{0, -8}, r.Rank()) },
-			"1 lengths and 0 places, expected one for each of 2 ranks":                                 func() error { return c.Scatterv(v, []int{1}, nil, w, r.Rank()) },
-			"Allreduce on world: land is not defined for float64":                                      func() error { return c.Allreduce(v, w, mpi.Float64, mpi.LAnd) },
-			"Allreduce on world: 63 B, expected elements of 4 B (int32)":                               func() error { return c.Allreduce(v.Slice(0, 63), w.Slice(0, 63), mpi.Int32, mpi.Sum) },
-			"Allreduce on world: 60 B for the result, expected 64 B":                                   func() error { return c.Allreduce(v, w.Slice(0, 60), mpi.Int32, mpi.Sum) },
-			"a reduction needs an operation and a type":                                                func() error { return c.Allreduce(v, w, mpi.Type{}, odd) },
-			"Reduce on world: a reduction needs":                                                       func() error { return c.Reduce(v, w, mpi.Int32, nil, 0) },
-			"64 B to reduce, expected the 60 B of the pieces":                                          func() error { return c.ReduceScatter(v, w.Slice(0, 28), []int{28, 32}, mpi.Int32, mpi.Sum) },
-			"piece of rank 0: 2 B, expected elements of 4 B":                                           func() error { return c.ReduceScatter(v, w, []int{2, 62}, mpi.Int32, mpi.Sum) },
-			"8 B to send to the rank itself and 4 B to receive":                                        func() error { return c.Alltoallv(v, []int{8, 8}, nil, w, []int{4, 4}, nil) },
+			"Bcast on world: root 2, expected a rank below 2":                         func() error { return c.Bcast(v, 2) },
+			"Bcast on world: root -3, expected a rank below 2":                        func() error { return c.Bcast(v, -3) },
+			"Bcast on world: InPlace, expected memory of Alloc":                       func() error { return c.Bcast(mpi.InPlace, 0) },
+			"32 B to send to the rank itself and 30 B to receive":                     func() error { return c.Scatter(v, w.Slice(0, 30), r.Rank()) },
+			"64 B to send to the rank itself and 30 B to receive":                     func() error { return c.Gather(v, w.Slice(0, 60), r.Rank()) },
+			"Allgather on world: 64 B to send to the rank itself and 32 B to receive": func() error { return c.Allgather(v, w) },
+			"31 B to send to the rank itself and 32 B to receive":                     func() error { return c.Alltoall(v.Slice(0, 62), w) },
+			"overlap, expected memory apart or InPlace":                               func() error { return c.Alltoall(v, v) },
+			"block of rank 1: 40 B at 32, expected a part of 64 B": func() error {
+				return c.Do(mpi.Allgatherv{Send: mpi.Data{Memory: v.Slice(0, 32)}, Recv: mpi.Data{Memory: w}, Counts: []int{32, 40}})
+			},
+			"block of rank 0: -1 B at 0": func() error {
+				return c.Do(mpi.Allgatherv{Send: mpi.Data{Memory: v.Slice(0, 32)}, Recv: mpi.Data{Memory: w}, Counts: []int{-1, 4}})
+			},
+			"block of rank 1: 4 B at -8": func() error {
+				return c.Do(mpi.Gatherv{Send: mpi.Data{Memory: v}, Recv: mpi.Data{Memory: w}, Counts: []int{1, 4}, Places: []int{0, -8}, Root: r.Rank()})
+			},
+			"1 counts and 0 places, expected one for each of 2 ranks": func() error {
+				return c.Do(mpi.Scatterv{Send: mpi.Data{Memory: v}, Counts: []int{1}, Recv: mpi.Data{Memory: w}, Root: r.Rank()})
+			},
+			"Allreduce on world: land is not defined for float64":        func() error { return c.Allreduce(v, w, mpi.Float64, mpi.LAnd) },
+			"Allreduce on world: 63 B, expected elements of 4 B (int32)": func() error { return c.Allreduce(v.Slice(0, 63), w.Slice(0, 63), mpi.Int32, mpi.Sum) },
+			"Allreduce on world: 60 B for the result, expected 64 B":     func() error { return c.Allreduce(v, w.Slice(0, 60), mpi.Int32, mpi.Sum) },
+			"a reduction needs an operation and a type":                  func() error { return c.Allreduce(v, w, mpi.Type{}, odd) },
+			"Reduce on world: a reduction needs":                         func() error { return c.Reduce(v, w, mpi.Int32, nil, 0) },
+			"64 B to reduce, expected the 60 B of the pieces": func() error {
+				return c.Do(mpi.ReduceScatter{Send: v, Recv: w.Slice(0, 28), Counts: []int{28, 32}, Type: mpi.Int32, Op: mpi.Sum})
+			},
+			"piece of rank 0: 2 B, expected elements of 4 B": func() error {
+				return c.Do(mpi.ReduceScatter{Send: v, Recv: w, Counts: []int{2, 62}, Type: mpi.Int32, Op: mpi.Sum})
+			},
+			"8 B to send to the rank itself and 4 B to receive": func() error {
+				return c.Do(mpi.Alltoallv{Send: mpi.Data{Memory: v}, Counts: []int{8, 8}, Recv: mpi.Data{Memory: w}, RecvCounts: []int{4, 4}})
+			},
 			"send of 64 B, rank 2 of world, tag 0: expected at most":                                   func() error { return c.Send(v, 2, 0) },
 			"send of 64 B, rank -1 of world":                                                           func() error { return c.Send(v, mpi.AnySource, 0) },
 			"a rank below 2 or -2 for none, and no wildcard":                                           func() error { return c.Send(v, 1, mpi.AnyTag) },
 			"receive of 64 B, rank 5 of world, tag 0":                                                  func() error { _, err := c.Recv(v, 5, 0); return err },
 			"probe of 0 B, rank 2 of world":                                                            func() error { _, err := c.Probe(2, 0); return err },
-			fmt.Sprintf("mpi: rank %d: persistent receive of 64 B, rank -3 of world, tag 0", r.Rank()): func() error { _, err := c.RecvInit(v, -3, 0); return err },
+			fmt.Sprintf("mpi: rank %d: persistent receive of 64 B, rank -3 of world, tag 0", r.Rank()): func() error { _, err := c.Prepare(mpi.Recv{Data: mpi.Data{Memory: v}, From: -3}); return err },
 		} {
 			require.ErrorContains(t, call(), text)
 		}
@@ -206,13 +220,21 @@ func mismatches(bcast func(root int) part, reduce func(op *mpi.Op, t mpi.Type, n
 		"type":  {reduce(mpi.Sum, mpi.Int32, 8), reduce(mpi.Sum, mpi.Float32, 8), []string{"(sum of int32) on world at rank 0 and Allreduce of 8 B (sum of float32)"}},
 		"size":  {reduce(mpi.Sum, mpi.Int32, 8), reduce(mpi.Sum, mpi.Int32, 16), []string{"Allreduce of 8 B (sum of int32) on world at rank 0 and Allreduce of 16 B"}},
 		"lengths": {
-			func(c *mpi.Comm, v, w runtime.View) error { return c.Gatherv(v, w, []int{64, 0}, nil, 1) },
-			func(c *mpi.Comm, v, w runtime.View) error { return c.Gatherv(v.Slice(0, 4), w, []int{60, 4}, nil, 1) },
+			func(c *mpi.Comm, v, w runtime.View) error {
+				return c.Do(mpi.Gatherv{Send: mpi.Data{Memory: v}, Recv: mpi.Data{Memory: w}, Counts: []int{64, 0}, Root: 1})
+			},
+			func(c *mpi.Comm, v, w runtime.View) error {
+				return c.Do(mpi.Gatherv{Send: mpi.Data{Memory: v.Slice(0, 4)}, Recv: mpi.Data{Memory: w}, Counts: []int{60, 4}, Root: 1})
+			},
 			[]string{"message of 64 B from rank 0", "is longer than its receive of 60 B in Gatherv, root 1, on world"},
 		},
 		"short": {
-			func(c *mpi.Comm, v, w runtime.View) error { return c.Gatherv(v.Slice(0, 7), w, nil, nil, 1) },
-			func(c *mpi.Comm, v, w runtime.View) error { return c.Gatherv(v.Slice(0, 4), w, []int{60, 4}, nil, 1) },
+			func(c *mpi.Comm, v, w runtime.View) error {
+				return c.Do(mpi.Gatherv{Send: mpi.Data{Memory: v.Slice(0, 7)}, Recv: mpi.Data{Memory: w}, Root: 1})
+			},
+			func(c *mpi.Comm, v, w runtime.View) error {
+				return c.Do(mpi.Gatherv{Send: mpi.Data{Memory: v.Slice(0, 4)}, Recv: mpi.Data{Memory: w}, Counts: []int{60, 4}, Root: 1})
+			},
 			[]string{"mpi: rank 1: message of 7 B from rank 0 of world, expected 60 B, in Gatherv, root 1, on world"},
 		},
 		"absent": {func(*mpi.Comm, runtime.View, runtime.View) error { return nil }, bcast(0), []string{"mpi: rank 1 waits in Bcast of 64 B, root 0, on world"}},
@@ -224,7 +246,7 @@ func mismatches(bcast func(root int) part, reduce func(op *mpi.Op, t mpi.Type, n
 		"probe": {func(*mpi.Comm, runtime.View, runtime.View) error { return nil }, func(c *mpi.Comm, _, _ runtime.View) error { _, err := c.Probe(0, 9); return err }, []string{"mpi: rank 1 waits in Probe"}},
 		"no wait": {
 			func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, 1) },
-			func(c *mpi.Comm, v, _ runtime.View) error { _, err := c.Ibarrier(); return err },
+			func(c *mpi.Comm, v, _ runtime.View) error { _, err := c.Start(mpi.Barrier{}); return err },
 			[]string{"mpi: rank 1: the program has ended, but Barrier on world has not been waited for"},
 		},
 	}

@@ -40,13 +40,13 @@ func callAlltoall(v runtime.View, c *mpi.Comm, n int) error {
 }
 
 func callReduceScatter(v runtime.View, c *mpi.Comm, n int) error {
-	return c.ReduceScatterBlock(v.Slice(0, n*c.Size()), v.Slice(room, room+n), mpi.Int32, mpi.Sum)
+	return c.Do(mpi.ReduceScatter{Send: v.Slice(0, n*c.Size()), Recv: v.Slice(room, room+n), Type: mpi.Int32, Op: mpi.Sum})
 }
 
 func callAllgatherv(v runtime.View, c *mpi.Comm, n int) error {
 	counts := make([]int, c.Size())
 	counts[0], counts[1] = n, 4
-	return c.Allgatherv(v.Slice(0, counts[c.Rank()]), v.Slice(room, room+n+4), counts, nil)
+	return c.Do(mpi.Allgatherv{Send: mpi.Data{Memory: v.Slice(0, counts[c.Rank()])}, Recv: mpi.Data{Memory: v.Slice(room, room+n+4)}, Counts: counts})
 }
 
 // Each call takes its algorithm from docs/mpi.md: the numbers of messages and
@@ -120,7 +120,7 @@ func TestGathervIsSynchronous(t *testing.T) {
 				for i := range counts {
 					counts[i] = 8
 				}
-				if err := r.World().Gatherv(v, all, counts, nil, 0); err != nil {
+				if err := r.World().Do(mpi.Gatherv{Send: mpi.Data{Memory: v}, Recv: mpi.Data{Memory: all}, Counts: counts}); err != nil {
 					return err
 				}
 				if rank == 5 {

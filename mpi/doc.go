@@ -9,16 +9,19 @@
 // bytes is eager: it is sent at once. A longer one waits for its receive.
 //
 // The calls belong to a communicator ([Comm]); [Rank.World] returns the
-// communicator of all ranks. There are point-to-point and collective
-// operations. A collective operation is a schedule of messages, copies and
-// reductions (schedule.go), and the process pays for every copy and reduction.
+// communicator of all ranks. An [Operation] is a message or a collective
+// operation with its arguments: [Comm.Do] makes it and waits, [Comm.Start]
+// returns a request, [Comm.Prepare] keeps it for later. The usual ones have
+// methods of their own, such as [Comm.Send] and [Comm.Bcast].
+//
+// A collective operation is a schedule of messages, copies and reductions
+// (schedule.go), and the process pays for every copy and reduction.
 // [Options.Algorithms] selects the algorithms of MPICH 3.2.1 or of ExaNet-MPI.
 // If ranks do not agree on a call, the run fails.
 //
-// Elements of datatypes that are not in one piece (package datatype) have their
-// own calls ([Typed], typed.go). The core packs them; the core or the NIC
-// unpacks them. Collective operations have such calls, too (typedcollect.go,
-// typedcollectv.go).
+// [Data] is bytes, or elements of a datatype that need not be in one piece
+// (package datatype). The core packs such elements; the core or the NIC unpacks
+// them.
 //
 // A transport carries the messages ([Options.Transport], transport.go). Over
 // [Portals] there are two ways to match, the subject of sPIN'17 §5.1:

@@ -335,7 +335,7 @@ func TestExaNetProbe(t *testing.T) {
 				return err
 			}
 			if me == 0 {
-				return r.World().Ssend(data, 1, 3)
+				return r.World().Do(mpi.Send{Data: mpi.Data{Memory: data}, To: 1, Tag: 3, Mode: mpi.Synchronous})
 			}
 			s, err := r.World().Probe(mpi.AnySource, mpi.AnyTag)
 			require.Equal(t, mpi.Status{Tag: 3, Bytes: n}, s)

@@ -230,7 +230,7 @@ func TestSynchronous(t *testing.T) {
 					begin := r.Now()
 					var send, receive *mpi.Request
 					if me == 0 {
-						if send, err = r.World().Issend(data.Slice(0, n), target, 0); err != nil {
+						if send, err = r.World().Start(mpi.Send{Data: mpi.Data{Memory: data.Slice(0, n)}, To: target, Mode: mpi.Synchronous}); err != nil {
 							return err
 						}
 					}

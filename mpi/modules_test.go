@@ -232,7 +232,7 @@ func TestModulesAndMessages(t *testing.T) {
 				}
 				require.EqualValues(t, 6, binary.LittleEndian.Uint32(v.Read()))
 				for i := range sums { // two calls at once, on one module
-					if sums[i], err = c.Iallreduce(mpi.InPlace, v.Slice(2048*i, 2048*i+1024), mpi.Int32, mpi.Max); err != nil {
+					if sums[i], err = c.Start(mpi.Allreduce{Recv: v.Slice(2048*i, 2048*i+1024), Type: mpi.Int32, Op: mpi.Max}); err != nil {
 						return err
 					}
 				}

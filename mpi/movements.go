@@ -324,3 +324,44 @@ func (s *schedule) replacingAlltoall(b vector) {
 		s.exchange(kept, other, v, other)
 	}
 }
+
+// scatterv makes the root send each rank its block. blocks counts only at the
+// root.
+func (s *schedule) scatterv(blocks vector, recv runtime.View, root int) {
+	me := s.comm.rank
+	if me != root {
+		if recv.Len() > 0 {
+			s.receive(recv, root)
+		}
+		return
+	}
+	for i, n := range blocks.counts {
+		if i != root && n > 0 {
+			s.send(blocks.block(i), i)
+		}
+	}
+	if recv.Proc() != nil {
+		s.copy(recv, blocks.block(root))
+	}
+}
+
+// gatherv makes every rank send to the root, synchronously if there are many
+// ranks. blocks counts only at the root.
+func (s *schedule) gatherv(send runtime.View, blocks vector, root int) {
+	c := s.comm
+	if c.rank != root {
+		if send.Len() > 0 {
+			s.send(send, root)
+			s.steps[len(s.steps)-1].sync = c.Size() >= gathervSsend
+		}
+		return
+	}
+	for i, n := range blocks.counts {
+		if i != root && n > 0 {
+			s.receive(blocks.block(i), i)
+		}
+	}
+	if send.Proc() != nil {
+		s.copy(blocks.block(root), send)
+	}
+}

@@ -134,7 +134,7 @@ func order(t *testing.T, ranks int, algorithms mpi.Algorithms, x [][]float64) {
 			}
 			counts := make([]int, ranks)
 			counts[0] = 8 * len(x)
-			require.NoError(t, c.ReduceScatter(in, out.Slice(0, counts[rank]), counts, mpi.Float64, mpi.Sum))
+			require.NoError(t, c.Do(mpi.ReduceScatter{Send: in, Recv: out.Slice(0, counts[rank]), Counts: counts, Type: mpi.Float64, Op: mpi.Sum}))
 			if rank == 0 {
 				check("reduce_scatter", len(x), func(x []float64) float64 { return butterfly(folded(x)) })
 			}

@@ -58,12 +58,12 @@ func TestSynchronousSend(t *testing.T) {
 			if n < 1000 {
 				require.NoError(t, c.Send(v, 1, 1))
 				require.Less(t, r.Now(), busy, "standard")
-				require.NoError(t, c.Rsend(v, 1, 1))
+				require.NoError(t, c.Do(mpi.Send{Data: mpi.Data{Memory: v}, To: 1, Tag: 1, Mode: mpi.Ready}))
 				require.Less(t, r.Now(), busy, "ready")
 			}
-			q, err := c.Issend(v, 1, 2)
+			q, err := c.Start(mpi.Send{Data: mpi.Data{Memory: v}, To: 1, Tag: 2, Mode: mpi.Synchronous})
 			require.NoError(t, err)
-			later, err := c.Issend(v, 1, 3)
+			later, err := c.Start(mpi.Send{Data: mpi.Data{Memory: v}, To: 1, Tag: 3, Mode: mpi.Synchronous})
 			require.NoError(t, err)
 			_, err = r.Wait(later)
 			require.NoError(t, err)
@@ -101,6 +101,11 @@ func TestSynchronousSend(t *testing.T) {
 	}
 }
 
+// buffered sends the bytes of v to rank 1.
+func buffered(v runtime.View, tag uint32) mpi.Send {
+	return mpi.Send{Data: mpi.Data{Memory: v}, To: 1, Tag: tag, Mode: mpi.Buffered}
+}
+
 // A buffered send does not wait, sends the bytes at the time of the call, and
 // its buffer is used again. Without room it returns an error.
 func TestBufferedSend(t *testing.T) {
@@ -110,22 +115,22 @@ func TestBufferedSend(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		require.ErrorContains(t, c.Bsend(v, 1, 0), "no room in the attached buffer of 0 B")
+		require.ErrorContains(t, c.Do(buffered(v, 0)), "no room in the attached buffer of 0 B")
 		room, err := r.Alloc(2*large + small)
 		if err != nil {
 			return err
 		}
 		require.NoError(t, r.AttachBuffer(room))
 		require.ErrorContains(t, r.AttachBuffer(room), "while one of 10100 B is")
-		require.NoError(t, c.Bsend(v, 1, 0))
+		require.NoError(t, c.Do(buffered(v, 0)))
 		fill(v.Write(), mpi.Status{Source: 2})
-		q, err := c.Ibsend(v, 1, 1)
+		q, err := c.Start(buffered(v, 1))
 		require.NoError(t, err)
 		_, over, err := r.Tested(q)
 		require.NoError(t, err)
 		require.True(t, over)
-		require.NoError(t, c.Bsend(v.Slice(0, small), 1, 2))
-		require.ErrorContains(t, c.Bsend(v.Slice(0, 1), 1, 3), "buffered send of 1 B to rank 1 of world: no room in the attached buffer of 10100 B, which holds 3 messages")
+		require.NoError(t, c.Do(buffered(v.Slice(0, small), 2)))
+		require.ErrorContains(t, c.Do(buffered(v.Slice(0, 1), 3)), "buffered send of 1 B to rank 1 of world: no room in the attached buffer of 10100 B, which holds 3 messages")
 		require.Less(t, r.Now(), busy)
 		fill(v.Write(), mpi.Status{Source: 3})
 		back, err := r.DetachBuffer()
@@ -139,7 +144,7 @@ func TestBufferedSend(t *testing.T) {
 			if _, err := c.Recv(v.Slice(0, 0), 1, 9); err != nil {
 				return err
 			}
-			if err := c.Bsend(v, 1, 4); err != nil {
+			if err := c.Do(buffered(v, 4)); err != nil {
 				return err
 			}
 		}
@@ -356,13 +361,13 @@ func TestPersistent(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		send, err := c.SendInit(out, peer, 1)
+		send, err := c.Prepare(mpi.Send{Data: mpi.Data{Memory: out}, To: peer, Tag: 1})
 		require.NoError(t, err)
-		ssend, err := c.SsendInit(out.Slice(0, 10), peer, 2)
+		ssend, err := c.Prepare(mpi.Send{Data: mpi.Data{Memory: out.Slice(0, 10)}, To: peer, Tag: 2, Mode: mpi.Synchronous})
 		require.NoError(t, err)
-		receive, err := c.RecvInit(in, mpi.AnySource, mpi.AnyTag)
+		receive, err := c.Prepare(mpi.Recv{Data: mpi.Data{Memory: in}, From: mpi.AnySource, Tag: mpi.AnyTag})
 		require.NoError(t, err)
-		nobody, err := c.RsendInit(out, mpi.ProcNull, 2)
+		nobody, err := c.Prepare(mpi.Send{Data: mpi.Data{Memory: out}, To: mpi.ProcNull, Tag: 2, Mode: mpi.Ready})
 		require.NoError(t, err)
 		for i := range rounds {
 			fill(out.Write(), mpi.Status{Source: r.Rank(), Tag: uint32(i)})

@@ -228,7 +228,7 @@ func (d *driver) do(op operation) error {
 		fill(data.Write(), d.Upcoming(op.peer, op.tag, op.length))
 		d.sends++
 		if op.sync {
-			_, err = d.comms[op.comm].Issend(data, op.peer, op.tag)
+			_, err = d.comms[op.comm].Start(mpi.Send{Data: mpi.Data{Memory: data}, To: op.peer, Tag: op.tag, Mode: mpi.Synchronous})
 		} else {
 			_, err = d.comms[op.comm].Isend(data, op.peer, op.tag)
 		}

@@ -290,83 +290,55 @@ func real64(op *mpi.Op, a, b float64) float64 {
 // invoke makes the call of a trial. send may be InPlace. The request is nil for
 // the blocking form.
 func invoke(c *mpi.Comm, t trial, send, recv runtime.View) (*mpi.Request, error) {
-	me, root := c.Rank(), t.root
+	me := c.Rank()
 	var counts []int
 	if t.matrix != nil {
 		for i := range c.Size() {
 			counts = append(counts, t.matrix[i][me])
 		}
 	}
-	if t.what == "bcast" && me == root {
+	if t.what == "bcast" && me == t.root {
 		recv.CopyFrom(send.Read())
 	}
+	o := t.operation(me, send, recv, counts)
 	if t.later {
-		return begin(c, t, send, recv, counts)
+		return c.Start(o)
 	}
-	switch t.what {
-	case "barrier":
-		return nil, c.Barrier()
-	case "bcast":
-		return nil, c.Bcast(recv, root)
-	case "scatter":
-		return nil, c.Scatter(send, recv, root)
-	case "scatterv":
-		return nil, c.Scatterv(send, t.counts, t.places, recv, root)
-	case "gather":
-		return nil, c.Gather(send, recv, root)
-	case "gatherv":
-		return nil, c.Gatherv(send, recv, t.counts, t.places, root)
-	case "allgather":
-		return nil, c.Allgather(send, recv)
-	case "allgatherv":
-		return nil, c.Allgatherv(send, recv, t.counts, t.places)
-	case "alltoall":
-		return nil, c.Alltoall(send, recv)
-	case "alltoallv":
-		return nil, c.Alltoallv(send, t.matrix[me], nil, recv, counts, nil)
-	case "reduce":
-		return nil, c.Reduce(send, recv, t.t, t.op, root)
-	case "allreduce":
-		return nil, c.Allreduce(send, recv, t.t, t.op)
-	case "reducescatter":
-		return nil, c.ReduceScatter(send, recv, t.counts, t.t, t.op)
-	case "scan":
-		return nil, c.Scan(send, recv, t.t, t.op)
-	}
-	return nil, c.Exscan(send, recv, t.t, t.op)
+	return nil, c.Do(o)
 }
 
-func begin(c *mpi.Comm, t trial, send, recv runtime.View, counts []int) (*mpi.Request, error) {
-	root := t.root
+func (t *trial) operation(me int, send, recv runtime.View, counts []int) mpi.Operation {
+	from, to, root := mpi.Data{Memory: send}, mpi.Data{Memory: recv}, t.root
+	reduction := mpi.Allreduce{Send: send, Recv: recv, Type: t.t, Op: t.op}
 	switch t.what {
 	case "barrier":
-		return c.Ibarrier()
+		return mpi.Barrier{}
 	case "bcast":
-		return c.Ibcast(recv, root)
+		return mpi.Bcast{Data: to, Root: root}
 	case "scatter":
-		return c.Iscatter(send, recv, root)
+		return mpi.Scatter{Send: from, Recv: to, Root: root}
 	case "scatterv":
-		return c.Iscatterv(send, t.counts, t.places, recv, root)
+		return mpi.Scatterv{Send: from, Counts: t.counts, Places: t.places, Recv: to, Root: root}
 	case "gather":
-		return c.Igather(send, recv, root)
+		return mpi.Gather{Send: from, Recv: to, Root: root}
 	case "gatherv":
-		return c.Igatherv(send, recv, t.counts, t.places, root)
+		return mpi.Gatherv{Send: from, Recv: to, Counts: t.counts, Places: t.places, Root: root}
 	case "allgather":
-		return c.Iallgather(send, recv)
+		return mpi.Allgather{Send: from, Recv: to}
 	case "allgatherv":
-		return c.Iallgatherv(send, recv, t.counts, t.places)
+		return mpi.Allgatherv{Send: from, Recv: to, Counts: t.counts, Places: t.places}
 	case "alltoall":
-		return c.Ialltoall(send, recv)
+		return mpi.Alltoall{Send: from, Recv: to}
 	case "alltoallv":
-		return c.Ialltoallv(send, t.matrix[c.Rank()], nil, recv, counts, nil)
+		return mpi.Alltoallv{Send: from, Counts: t.matrix[me], Recv: to, RecvCounts: counts}
 	case "reduce":
-		return c.Ireduce(send, recv, t.t, t.op, root)
+		return mpi.Reduce{Send: from, Recv: to, Type: t.t, Op: t.op, Root: root}
 	case "allreduce":
-		return c.Iallreduce(send, recv, t.t, t.op)
+		return reduction
 	case "reducescatter":
-		return c.IreduceScatter(send, recv, t.counts, t.t, t.op)
+		return mpi.ReduceScatter{Send: send, Recv: recv, Counts: t.counts, Type: t.t, Op: t.op}
 	case "scan":
-		return c.Iscan(send, recv, t.t, t.op)
+		return mpi.Scan(reduction)
 	}
-	return c.Iexscan(send, recv, t.t, t.op)
+	return mpi.Exscan(reduction)
 }

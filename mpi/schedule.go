@@ -52,8 +52,8 @@ type step struct {
 	typed  *typed       // elements to pack or to unpack
 }
 
-// begin returns an empty schedule for a call with checked arguments.
-func (c *Comm) begin(what call) *schedule {
+// schedule returns an empty schedule for a call with checked arguments.
+func (c *Comm) schedule(what call) *schedule {
 	r := c.r
 	var s *schedule
 	if n := len(r.idle); n > 0 {
@@ -127,6 +127,9 @@ func (s *schedule) launch(request bool) (*Request, error) {
 	r.running = append(r.running, s)
 	return q, s.run()
 }
+
+// asRequest starts a schedule of a non-blocking call.
+func (s *schedule) asRequest() (*Request, error) { return s.launch(true) }
 
 func (s *schedule) wait() error {
 	if _, err := s.launch(false); err != nil {

@@ -7,88 +7,27 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Typed is elements of a datatype in memory: the buffer, count and datatype of
-// MPI's calls.
-type Typed struct {
+// Data is what a call sends or receives: the buffer, count and datatype of MPI's
+// calls. With a Type it is Count elements in Memory, without one all bytes of
+// Memory. In a collective operation the zero Data stands for data that already
+// lies where the result goes (MPI_IN_PLACE), and for arguments that have no
+// meaning at a rank.
+type Data struct {
 	Memory runtime.View // from Rank.Alloc; it holds all elements
 	At     int          // displacement 0 of the first element, in bytes from the start of Memory
 	Count  int
 	Type   *datatype.Type
 }
 
-// IsendTyped is Isend for elements of a datatype. The process's core packs them
-// before the call returns, so the program may change them then. Elements in one
-// piece are not copied: they must not change until the request is complete.
-func (c *Comm) IsendTyped(m Typed, target int, tag uint32) (*Request, error) {
-	const what = "typed send"
-	t, err := c.elements(what, m, target, 0, tag, false)
-	if err != nil {
-		return nil, err
-	}
-	if target == ProcNull {
-		return c.nobody(), nil
-	}
-	if t.whole {
-		return c.isend(what, t.memory, target, tag, mode{})
-	}
-	if t.packed, err = c.r.temporary.get(c.r, t.size); err != nil {
-		return nil, err
-	}
-	t.pack(c.r)
-	return c.r.startSend(t.packed.Slice(0, t.size), c.Translate(target), envelope{source: c.r.rank, tag: tag, context: c.point()}, mode{typed: t})
-}
+// none reports whether there is no data: MPI_IN_PLACE.
+func (m Data) none() bool { return m.Type == nil && m.Memory.Proc() == nil }
 
-// IrecvTyped is Irecv for elements of a datatype. No byte of memory may belong
-// to two of them. A message may be shorter, and may end within an element
-// (Status.Count). A longer one is an error that ends the run, ErrTruncate. The
-// sender may use another type with the same number of bytes. As in MPI, nothing
-// checks that it has the same basic types in the same order.
-//
-// With Offload the NIC unpacks (package handlers/datatype). A message of up to
-// Options.Eager bytes is unpacked while it arrives, into the receive's match
-// entry. The receiver gets the data of a longer message, and then unpacks it
-// with a message to itself. The process's core unpacks in all other cases: with
-// Host, when the message came before its receive, and when the type does not
-// fit into HPU memory. Stats counts both.
-func (c *Comm) IrecvTyped(m Typed, source int, tag uint32) (*Request, error) {
-	t, err := c.elements("typed receive", m, source, AnySource, tag, true)
-	if err != nil {
-		return nil, err
+// plain returns an error if data without a type has fields that need one.
+func (m Data) plain() error {
+	if m.Count != 0 || m.At != 0 {
+		return fmt.Errorf("%d elements at %d without a Type", m.Count, m.At)
 	}
-	if source == ProcNull || t.whole {
-		return c.Irecv(t.memory, source, tag)
-	}
-	if t.packed, err = c.r.temporary.get(c.r, t.size); err != nil {
-		return nil, err
-	}
-	q := c.r.newRequest()
-	q.receives, q.addr, q.length, q.comm, q.typed = true, t.packed.Addr(), t.size, c, t
-	q.env = envelope{source: c.Translate(source), tag: tag, context: c.point()}
-	if err := c.r.transport.receive(q); err != nil {
-		return nil, err
-	}
-	return q, nil
-}
-
-// SendTyped is IsendTyped and Wait.
-func (c *Comm) SendTyped(m Typed, target int, tag uint32) error {
-	return c.waited(c.IsendTyped(m, target, tag))
-}
-
-// RecvTyped is IrecvTyped and Wait.
-func (c *Comm) RecvTyped(m Typed, source int, tag uint32) (Status, error) {
-	q, err := c.IrecvTyped(m, source, tag)
-	if err != nil {
-		return Status{}, err
-	}
-	return c.r.Wait(q)
-}
-
-// SendrecvTyped sends and receives at the same time, to and from any ranks. No
-// byte may belong to both sides.
-func (c *Comm) SendrecvTyped(send Typed, target int, sendTag uint32, receive Typed, source int, receiveTag uint32) (Status, error) {
-	in, err := c.IrecvTyped(receive, source, receiveTag)
-	return c.sendrecv(in, err, func() (*Request, error) { return c.IsendTyped(send, target, sendTag) })
+	return nil
 }
 
 // Count returns the number of whole elements in the message, or Undefined if it
@@ -120,7 +59,7 @@ type typed struct {
 
 // lay finds the places of elements in memory. It takes no memory of the
 // library. Without data the view is zero.
-func (r *Rank) lay(m Typed) (*typed, error) {
+func (r *Rank) lay(m Data) (*typed, error) {
 	layout, err := m.Type.Layout(m.Count)
 	if err != nil {
 		return nil, err
@@ -142,13 +81,25 @@ func (r *Rank) lay(m Typed) (*typed, error) {
 	return t, nil
 }
 
-func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, receives bool) (*typed, error) {
+// checked checks the arguments of a message that is sent later.
+func (c *Comm) checked(what string, m Data, peer, least int, tag uint32, receives bool) error {
+	if m.Type != nil {
+		_, err := c.elements(what, m, peer, least, tag, receives)
+		return err
+	}
+	if err := c.message(what, m.Memory.Len(), peer, least, tag, receives); err != nil || peer == ProcNull {
+		return err
+	}
+	return c.r.own(m.Memory)
+}
+
+func (c *Comm) elements(what string, m Data, peer, least int, tag uint32, receives bool) (*typed, error) {
 	wrong := func(err error) (*typed, error) { return nil, fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, what, err) }
 	t, err := c.r.lay(m)
 	if err != nil {
 		return wrong(err)
 	}
-	if err := c.sized(what, t.size, peer, least, tag, receives); err != nil {
+	if err := c.message(what, t.size, peer, least, tag, receives); err != nil {
 		return nil, err
 	}
 	if receives {

@@ -100,9 +100,9 @@ func drawTyped(rt *rapid.T, ranks int) typedMessage {
 }
 
 // memory returns memory for a side of message i; fill makes its bytes.
-func (s *side) memory(r *mpi.Rank, seed int) (mpi.Typed, error) {
+func (s *side) memory(r *mpi.Rank, seed int) (mpi.Data, error) {
 	v, err := message(r, int(s.high-s.low)+7, seed)
-	return mpi.Typed{Memory: v, At: int(-s.low) + 3, Count: s.count, Type: s.kind}, err
+	return mpi.Data{Memory: v, At: int(-s.low) + 3, Count: s.count, Type: s.kind}, err
 }
 
 func (m *typedMessage) expected(t require.TestingT, i int) []byte {
@@ -159,7 +159,7 @@ func runTyped(t require.TestingT, rt *rapid.T, over carried) (byNIC int64) {
 // typedRank posts the early receives, sends, waits, and then posts the late
 // receives.
 func typedRank(t require.TestingT, r *mpi.Rank, messages []typedMessage) error {
-	into := make([]mpi.Typed, len(messages))
+	into := make([]mpi.Data, len(messages))
 	requests := make([]*mpi.Request, len(messages))
 	for _, late := range []bool{false, true} {
 		if err := startTyped(r, messages, late, into, requests); err != nil {
@@ -198,7 +198,7 @@ func typedRank(t require.TestingT, r *mpi.Rank, messages []typedMessage) error {
 }
 
 // startTyped posts the early receives and sends, or posts the late receives.
-func startTyped(r *mpi.Rank, messages []typedMessage, late bool, into []mpi.Typed, requests []*mpi.Request) (err error) {
+func startTyped(r *mpi.Rank, messages []typedMessage, late bool, into []mpi.Data, requests []*mpi.Request) (err error) {
 	c := r.World()
 	for i := range messages {
 		m := &messages[i]
@@ -210,7 +210,7 @@ func startTyped(r *mpi.Rank, messages []typedMessage, late bool, into []mpi.Type
 			if m.any {
 				source = mpi.AnySource
 			}
-			if requests[i], err = c.IrecvTyped(into[i], source, uint32(i)); err != nil {
+			if requests[i], err = c.Start(mpi.Recv{Data: into[i], From: source, Tag: uint32(i)}); err != nil {
 				return fmt.Errorf("receive %d: %w", i, err)
 			}
 		}
@@ -219,7 +219,7 @@ func startTyped(r *mpi.Rank, messages []typedMessage, late bool, into []mpi.Type
 			if err != nil {
 				return err
 			}
-			if _, err := c.IsendTyped(from, m.target, uint32(i)); err != nil {
+			if _, err := c.Start(mpi.Send{Data: from, To: m.target, Tag: uint32(i)}); err != nil {
 				return fmt.Errorf("send %d: %w", i, err)
 			}
 		}

@@ -236,23 +236,23 @@ func (p *lot) blockOr(i int, counts, places [][]int, rank int) lot {
 func (w *trade) do(r *mpi.Rank, send, recv runtime.View) error {
 	c := r.World()
 	me := c.Rank()
-	of := func(v runtime.View, p lot) mpi.Typed {
-		return mpi.Typed{Memory: v, At: p.at, Count: p.count, Type: p.kind}
+	of := func(v runtime.View, p lot) mpi.Data {
+		return mpi.Data{Memory: v, At: p.at, Count: p.count, Type: p.kind}
 	}
 	from, to := of(send, w.send[me]), of(recv, w.recv[me])
 	everywhere := w.what != "scatter" && w.what != "gather" && w.what != "reduce" && w.what != "scatterv" && w.what != "gatherv"
 	if w.inPlace && (everywhere || me == w.root) {
 		if w.what == "scatter" || w.what == "scatterv" {
-			to = mpi.InPlaceTyped
+			to = mpi.Data{}
 		} else {
-			from = mpi.InPlaceTyped
+			from = mpi.Data{}
 		}
 	}
-	call, start := w.calls(c, from, to, send, recv)
+	o := w.operation(me, from, to, send, recv)
 	if !w.starts {
-		return call()
+		return c.Do(o)
 	}
-	q, err := start()
+	q, err := c.Start(o)
 	if err != nil {
 		return err
 	}
@@ -260,44 +260,38 @@ func (w *trade) do(r *mpi.Rank, send, recv runtime.View) error {
 	return err
 }
 
-func (w *trade) calls(c *mpi.Comm, from, to mpi.Typed, send, recv runtime.View) (call func() error, start func() (*mpi.Request, error)) {
-	me := c.Rank()
+func (w *trade) operation(me int, from, to mpi.Data, send, recv runtime.View) mpi.Operation {
 	switch w.what {
 	case "bcast":
-		return func() error { return c.BcastTyped(to, w.root) }, func() (*mpi.Request, error) { return c.IbcastTyped(to, w.root) }
+		return mpi.Bcast{Data: to, Root: w.root}
 	case "scatter":
-		return func() error { return c.ScatterTyped(from, to, w.root) }, func() (*mpi.Request, error) { return c.IscatterTyped(from, to, w.root) }
+		return mpi.Scatter{Send: from, Recv: to, Root: w.root}
 	case "gather":
-		return func() error { return c.GatherTyped(from, to, w.root) }, func() (*mpi.Request, error) { return c.IgatherTyped(from, to, w.root) }
+		return mpi.Gather{Send: from, Recv: to, Root: w.root}
 	case "allgather":
-		return func() error { return c.AllgatherTyped(from, to) }, func() (*mpi.Request, error) { return c.IallgatherTyped(from, to) }
+		return mpi.Allgather{Send: from, Recv: to}
 	case "alltoall":
-		return func() error { return c.AlltoallTyped(from, to) }, func() (*mpi.Request, error) { return c.IalltoallTyped(from, to) }
+		return mpi.Alltoall{Send: from, Recv: to}
 	case "reduce":
-		return func() error { return c.ReduceTyped(from, to, mpi.Sum, w.root) }, func() (*mpi.Request, error) { return c.IreduceTyped(from, to, mpi.Sum, w.root) }
+		return mpi.Reduce{Send: from, Recv: to, Op: mpi.Sum, Root: w.root}
 	case "scatterv":
-		n, at := w.sends[me], w.sendPlaces[me]
-		return func() error { return c.ScattervTyped(from, n, at, to, w.root) }, func() (*mpi.Request, error) { return c.IscattervTyped(from, n, at, to, w.root) }
+		return mpi.Scatterv{Send: from, Counts: w.sends[me], Places: w.sendPlaces[me], Recv: to, Root: w.root}
 	case "gatherv":
-		n, at := w.recvs[me], w.recvPlaces[me]
-		return func() error { return c.GathervTyped(from, to, n, at, w.root) }, func() (*mpi.Request, error) { return c.IgathervTyped(from, to, n, at, w.root) }
+		return mpi.Gatherv{Send: from, Recv: to, Counts: w.recvs[me], Places: w.recvPlaces[me], Root: w.root}
 	case "allgatherv":
-		n, at := w.recvs[me], w.recvPlaces[me]
-		return func() error { return c.AllgathervTyped(from, to, n, at) }, func() (*mpi.Request, error) { return c.IallgathervTyped(from, to, n, at) }
+		return mpi.Allgatherv{Send: from, Recv: to, Counts: w.recvs[me], Places: w.recvPlaces[me]}
 	case "alltoallv":
-		n, at, m, into := w.sends[me], w.sendPlaces[me], w.recvs[me], w.recvPlaces[me]
-		return func() error { return c.AlltoallvTyped(from, n, at, to, m, into) },
-			func() (*mpi.Request, error) { return c.IalltoallvTyped(from, n, at, to, m, into) }
+		return mpi.Alltoallv{Send: from, Counts: w.sends[me], Places: w.sendPlaces[me], Recv: to, RecvCounts: w.recvs[me], RecvPlaces: w.recvPlaces[me]}
 	}
 	out, in := w.lists(me, send, recv)
-	return func() error { return c.Alltoallw(out, in) }, func() (*mpi.Request, error) { return c.Ialltoallw(out, in) }
+	return mpi.Alltoallw{Send: out, Recv: in}
 }
 
-func (w *trade) lists(me int, send, recv runtime.View) (out, in []mpi.Typed) {
+func (w *trade) lists(me int, send, recv runtime.View) (out, in []mpi.Data) {
 	for i := range w.size {
 		a, b := w.send[me].blockOr(i, w.sends, w.sendPlaces, me), w.recv[me].blockOr(i, w.recvs, w.recvPlaces, me)
-		out = append(out, mpi.Typed{Memory: send, At: a.at, Count: a.count, Type: a.kind})
-		in = append(in, mpi.Typed{Memory: recv, At: b.at, Count: b.count, Type: b.kind})
+		out = append(out, mpi.Data{Memory: send, At: a.at, Count: a.count, Type: a.kind})
+		in = append(in, mpi.Data{Memory: recv, At: b.at, Count: b.count, Type: b.kind})
 	}
 	if w.inPlace {
 		out = nil

@@ -27,44 +27,44 @@ func TestTypedCollectiveArguments(t *testing.T) {
 		c := r.World()
 		v, err := r.Alloc(160)
 		require.NoError(t, err)
-		of := func(n int, d *datatype.Type) mpi.Typed { return mpi.Typed{Memory: v, Count: n, Type: d} }
-		ints, floats, none := of(4, datatype.Int32), of(4, datatype.Float32), mpi.InPlaceTyped
+		of := func(n int, d *datatype.Type) mpi.Data { return mpi.Data{Memory: v, Count: n, Type: d} }
+		ints, floats, none := of(4, datatype.Int32), of(4, datatype.Float32), mpi.Data{}
 		for _, test := range []struct {
 			err      error
 			expected string
 		}{
-			{c.BcastTyped(of(-1, datatype.Int32), 0), "mpi: rank 0: Bcast on world: datatype: -1 times int32, expected at least 0"},
-			{c.BcastTyped(of(math.MaxInt, datatype.Int32), 0), "elements, expected at most"},
-			{c.BcastTyped(of(11, column(t, 2)), 0), "of a memory of 160"},
-			{c.BcastTyped(mpi.Typed{Memory: v, Count: 1}, 0), "datatype: a type is missing"},
-			{c.BcastTyped(none, 0), "InPlaceTyped, expected elements"},
-			{c.BcastTyped(ints, 1), "root 1, expected a rank below 1"},
-			{c.ScatterTyped(ints, of(1, twice), 0), "1 times vector have a byte of memory twice, which a receive must not"},
-			{c.ScatterTyped(ints, of(-2, datatype.Int32), 0), "-2 times int32, expected at least 0"},
-			{c.ScatterTyped(ints, floats, 0), "to send to the rank itself and 4 basic elements ("},
-			{c.GatherTyped(of(1, mixed), of(2, datatype.Int32), 0), "2 basic elements ("},
-			{c.GatherTyped(ints, of(2, closely), 0), "a byte of memory twice"},
-			{c.GatherTyped(ints, none, 0), "InPlaceTyped, expected elements"},
-			{c.AllgatherTyped(ints, of(3, datatype.Int32)), "4 basic elements ("},
-			{c.AlltoallTyped(ints, none), "Alltoall on world: InPlaceTyped, expected elements"},
-			{c.ScattervTyped(of(0, datatype.Int32), []int{1, 1}, nil, ints, 0), "2 numbers and 0 places of elements, expected one for each of 1 ranks"},
-			{c.ScattervTyped(of(0, datatype.Int32), []int{4}, []int{37}, ints, 0), "block of rank 0: 4 times int32 at 148 lie in bytes 148 to 164 of a memory of 160"},
-			{c.ScattervTyped(of(0, datatype.Int32), []int{4}, []int{-1}, ints, 0), "in bytes -4 to 12 of a memory of 160"},
-			{c.GathervTyped(ints, of(0, datatype.Int32), []int{-4}, nil, 0), "block of rank 0: datatype: -4 times int32, expected at least 0"},
-			{c.GathervTyped(ints, of(0, datatype.Int32), []int{math.MaxInt}, nil, 0), "expected at most"},
-			{c.GathervTyped(ints, of(0, twice), []int{1}, nil, 0), "a byte of memory twice"},
-			{c.AllgathervTyped(ints, of(0, datatype.Int32), []int{3}, nil), "4 basic elements ("},
-			{c.AlltoallvTyped(of(0, datatype.Int32), []int{2}, nil, of(0, datatype.Int32), []int{3}, nil), "2 basic elements ("},
-			{c.AlltoallvTyped(of(0, nil), []int{2}, nil, of(0, datatype.Int32), []int{2}, nil), "datatype: a type is missing"},
-			{c.Alltoallw([]mpi.Typed{ints, ints}, []mpi.Typed{ints}), "Alltoallw on world: elements for 2 ranks, expected them for each of 1"},
-			{c.Alltoallw([]mpi.Typed{ints}, []mpi.Typed{floats}), "4 basic elements ("},
-			{c.Alltoallw(nil, []mpi.Typed{of(1, twice)}), "a byte of memory twice"},
-			{c.ReduceTyped(ints, ints, own, 0), "mine is an operation of the program's own, expected a predefined one"},
-			{c.ReduceTyped(of(1, mixed), of(1, mixed), mpi.Sum, 0), "sum of struct, expected a type made of one of int32, int64, float32 and float64"},
-			{c.ReduceTyped(of(1, datatype.Uint8), of(1, datatype.Uint8), mpi.Sum, 0), "sum of uint8, expected a type made of one of"},
-			{c.ReduceTyped(floats, floats, mpi.BAnd, 0), "band is not defined for float32"},
-			{c.ReduceTyped(ints, floats, mpi.Sum, 0), "4 basic elements ("},
-			{c.ReduceTyped(ints, ints, nil, 0), "a reduction needs an operation and a type"},
+			{c.Do(mpi.Bcast{Data: of(-1, datatype.Int32)}), "mpi: rank 0: Bcast on world: datatype: -1 times int32, expected at least 0"},
+			{c.Do(mpi.Bcast{Data: of(math.MaxInt, datatype.Int32)}), "elements, expected at most"},
+			{c.Do(mpi.Bcast{Data: of(11, column(t, 2))}), "of a memory of 160"},
+			{c.Do(mpi.Bcast{Data: mpi.Data{Memory: v, Count: 1}}), "Bcast on world: 1 elements at 0 without a Type"},
+			{c.Do(mpi.Bcast{Data: none}), "InPlace, expected memory of Alloc"},
+			{c.Do(mpi.Bcast{Data: ints, Root: 1}), "root 1, expected a rank below 1"},
+			{c.Do(mpi.Scatter{Send: ints, Recv: of(1, twice)}), "1 times vector have a byte of memory twice, which a receive must not"},
+			{c.Do(mpi.Scatter{Send: ints, Recv: of(-2, datatype.Int32)}), "-2 times int32, expected at least 0"},
+			{c.Do(mpi.Scatter{Send: ints, Recv: floats}), "to send to the rank itself and 4 basic elements ("},
+			{c.Do(mpi.Gather{Send: of(1, mixed), Recv: of(2, datatype.Int32)}), "2 basic elements ("},
+			{c.Do(mpi.Gather{Send: ints, Recv: of(2, closely)}), "a byte of memory twice"},
+			{c.Do(mpi.Gather{Send: ints, Recv: none}), "InPlace, expected memory of Alloc"},
+			{c.Do(mpi.Allgather{Send: ints, Recv: of(3, datatype.Int32)}), "4 basic elements ("},
+			{c.Do(mpi.Alltoall{Send: ints, Recv: none}), "Alltoall on world: InPlace, expected memory of Alloc"},
+			{c.Do(mpi.Scatterv{Send: of(0, datatype.Int32), Counts: []int{1, 1}, Recv: ints}), "2 counts and 0 places, expected one for each of 1 ranks"},
+			{c.Do(mpi.Scatterv{Send: of(0, datatype.Int32), Counts: []int{4}, Places: []int{37}, Recv: ints}), "block of rank 0: 4 times int32 at 148 lie in bytes 148 to 164 of a memory of 160"},
+			{c.Do(mpi.Scatterv{Send: of(0, datatype.Int32), Counts: []int{4}, Places: []int{-1}, Recv: ints}), "in bytes -4 to 12 of a memory of 160"},
+			{c.Do(mpi.Gatherv{Send: ints, Recv: of(0, datatype.Int32), Counts: []int{-4}}), "block of rank 0: datatype: -4 times int32, expected at least 0"},
+			{c.Do(mpi.Gatherv{Send: ints, Recv: of(0, datatype.Int32), Counts: []int{math.MaxInt}}), "expected at most"},
+			{c.Do(mpi.Gatherv{Send: ints, Recv: of(0, twice), Counts: []int{1}}), "a byte of memory twice"},
+			{c.Do(mpi.Allgatherv{Send: ints, Recv: of(0, datatype.Int32), Counts: []int{3}}), "4 basic elements ("},
+			{c.Do(mpi.Alltoallv{Send: of(0, datatype.Int32), Counts: []int{2}, Recv: of(0, datatype.Int32), RecvCounts: []int{3}}), "2 basic elements ("},
+			{c.Do(mpi.Alltoallv{Send: of(0, nil), Counts: []int{2}, Recv: of(0, datatype.Int32), RecvCounts: []int{2}}), "0 basic elements (0) to send to the rank itself and 2 basic elements ("},
+			{c.Do(mpi.Alltoallw{Send: []mpi.Data{ints, ints}, Recv: []mpi.Data{ints}}), "Alltoallw on world: elements for 2 ranks, expected them for each of 1"},
+			{c.Do(mpi.Alltoallw{Send: []mpi.Data{ints}, Recv: []mpi.Data{floats}}), "4 basic elements ("},
+			{c.Do(mpi.Alltoallw{Recv: []mpi.Data{of(1, twice)}}), "a byte of memory twice"},
+			{c.Do(mpi.Reduce{Send: ints, Recv: ints, Op: own}), "mine is an operation of the program's own, expected a predefined one"},
+			{c.Do(mpi.Reduce{Send: of(1, mixed), Recv: of(1, mixed), Op: mpi.Sum}), "sum of struct, expected a type made of one of int32, int64, float32 and float64"},
+			{c.Do(mpi.Reduce{Send: of(1, datatype.Uint8), Recv: of(1, datatype.Uint8), Op: mpi.Sum}), "sum of uint8, expected a type made of one of"},
+			{c.Do(mpi.Reduce{Send: floats, Recv: floats, Op: mpi.BAnd}), "band is not defined for float32"},
+			{c.Do(mpi.Reduce{Send: ints, Recv: floats, Op: mpi.Sum}), "4 basic elements ("},
+			{c.Do(mpi.Reduce{Send: ints, Recv: ints}), "a reduction needs an operation and a type"},
 		} {
 			require.ErrorContains(t, test.err, "mpi: rank 0: ")
 			require.ErrorContains(t, test.err, test.expected)
@@ -84,13 +84,13 @@ func TestTypedBlocksMeet(t *testing.T) {
 			c := r.World()
 			v, err := r.Alloc(160)
 			require.NoError(t, err)
-			recv := mpi.Typed{Memory: v, At: 80, Type: datatype.Float64}
-			send := mpi.Typed{Memory: v, Count: 2, Type: datatype.Float64}
-			require.ErrorContains(t, c.AllgathervTyped(send, recv, []int{2, 2}, []int{0, 1}), "blocks of ranks have a byte of memory twice")
-			w := []mpi.Typed{{Memory: v, At: 80, Count: 1, Type: column(t, 2)}, {Memory: v, At: 88, Count: 1, Type: column(t, 2)}}
-			require.NoError(t, c.Alltoallw([]mpi.Typed{send, send}, w))
+			recv := mpi.Data{Memory: v, At: 80, Type: datatype.Float64}
+			send := mpi.Data{Memory: v, Count: 2, Type: datatype.Float64}
+			require.ErrorContains(t, c.Do(mpi.Allgatherv{Send: send, Recv: recv, Counts: []int{2, 2}, Places: []int{0, 1}}), "blocks of ranks have a byte of memory twice")
+			w := []mpi.Data{{Memory: v, At: 80, Count: 1, Type: column(t, 2)}, {Memory: v, At: 88, Count: 1, Type: column(t, 2)}}
+			require.NoError(t, c.Do(mpi.Alltoallw{Send: []mpi.Data{send, send}, Recv: w}))
 			w[1].At = 96
-			require.ErrorContains(t, c.Alltoallw([]mpi.Typed{send, send}, w), "blocks of ranks have a byte of memory twice")
+			require.ErrorContains(t, c.Do(mpi.Alltoallw{Send: []mpi.Data{send, send}, Recv: w}), "blocks of ranks have a byte of memory twice")
 			return nil
 		}))
 	}
@@ -106,7 +106,7 @@ func TestTypedCollectivesDoNotMatch(t *testing.T) {
 			v, err := r.Alloc(160)
 			require.NoError(t, err)
 			kind := []*datatype.Type{datatype.Int32, datatype.Float32}[me]
-			return r.World().BcastTyped(mpi.Typed{Memory: v, Count: 4, Type: kind}, 0)
+			return r.World().Do(mpi.Bcast{Data: mpi.Data{Memory: v, Count: 4, Type: kind}})
 		}))
 	}
 	require.ErrorContains(t, w.Run(context.Background()), "the calls of world do not match: call 1 is Bcast of 16 B, 4 basic elements (")
@@ -124,7 +124,7 @@ func TestTypedCollectivesInOnePiece(t *testing.T) {
 			if me == 1 {
 				return c.Bcast(v, 0)
 			}
-			return c.BcastTyped(mpi.Typed{Memory: v, Count: 48, Type: datatype.Byte}, 0)
+			return c.Do(mpi.Bcast{Data: mpi.Data{Memory: v, Count: 48, Type: datatype.Byte}})
 		}))
 	}
 	require.NoError(t, w.Run(context.Background()))

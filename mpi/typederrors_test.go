@@ -22,7 +22,7 @@ func column(t require.TestingT, n int) *datatype.Type {
 
 // badTyped is elements that cannot be sent or received, and the expected error.
 type badTyped struct {
-	m        mpi.Typed
+	m        mpi.Data
 	expected string
 	receive  string // expected error of a receive; "": the same
 }
@@ -37,19 +37,18 @@ func badElements(t *testing.T, v runtime.View) []badTyped {
 	combs, err := datatype.Hindexed([]int{1, 1}, []int64{0, 1}, comb)
 	require.NoError(t, err)
 	return []badTyped{
-		{mpi.Typed{Memory: v, Count: 1}, "datatype: a type is missing", ""},
-		{mpi.Typed{Memory: v, Count: 1, Type: &datatype.Type{}}, "datatype: a type is missing", ""},
-		{mpi.Typed{Memory: v, Count: -1, Type: datatype.Int32}, "datatype: -1 times int32, expected at least 0", ""},
-		{mpi.Typed{Memory: v, Count: math.MaxInt, Type: datatype.Int32}, "size or bounds are beyond", ""},
-		{mpi.Typed{Memory: v, Count: 11, Type: column(t, 1)}, "", ""},
-		{mpi.Typed{Memory: v, Count: 1, Type: column(t, 11)}, "1 times vector at 0 lie in bytes 0 to 168 of a memory of 160", ""},
-		{mpi.Typed{Memory: v, At: 16, Count: 1, Type: column(t, 10)}, "1 times vector at 16 lie in bytes 16 to 168 of a memory of 160", ""},
-		{mpi.Typed{Memory: v, At: -8, Count: 1, Type: column(t, 2)}, "1 times vector at -8 lie in bytes -8 to 16 of a memory of 160", ""},
-		{mpi.Typed{Memory: v, At: math.MaxInt, Count: 1, Type: column(t, 2)}, "of a memory of 160", ""},
-		{mpi.Typed{Memory: v, Count: 1, Type: far}, "of a memory of 160", ""},
-		{mpi.Typed{Count: 1, Type: datatype.Int32}, "of a memory of 0", ""},
-		{mpi.Typed{Memory: v, Count: 1, Type: twice}, "", "typed receive: 1 times vector have a byte of memory twice, which a receive must not"},
-		{mpi.Typed{Memory: v, Count: 1, Type: combs}, "of a memory of 160", ""},
+		{mpi.Data{Memory: v, Count: 1, Type: &datatype.Type{}}, "datatype: a type is missing", ""},
+		{mpi.Data{Memory: v, Count: -1, Type: datatype.Int32}, "datatype: -1 times int32, expected at least 0", ""},
+		{mpi.Data{Memory: v, Count: math.MaxInt, Type: datatype.Int32}, "size or bounds are beyond", ""},
+		{mpi.Data{Memory: v, Count: 11, Type: column(t, 1)}, "", ""},
+		{mpi.Data{Memory: v, Count: 1, Type: column(t, 11)}, "1 times vector at 0 lie in bytes 0 to 168 of a memory of 160", ""},
+		{mpi.Data{Memory: v, At: 16, Count: 1, Type: column(t, 10)}, "1 times vector at 16 lie in bytes 16 to 168 of a memory of 160", ""},
+		{mpi.Data{Memory: v, At: -8, Count: 1, Type: column(t, 2)}, "1 times vector at -8 lie in bytes -8 to 16 of a memory of 160", ""},
+		{mpi.Data{Memory: v, At: math.MaxInt, Count: 1, Type: column(t, 2)}, "of a memory of 160", ""},
+		{mpi.Data{Memory: v, Count: 1, Type: far}, "of a memory of 160", ""},
+		{mpi.Data{Count: 1, Type: datatype.Int32}, "of a memory of 0", ""},
+		{mpi.Data{Memory: v, Count: 1, Type: twice}, "", "typed receive: 1 times vector have a byte of memory twice, which a receive must not"},
+		{mpi.Data{Memory: v, Count: 1, Type: combs}, "of a memory of 160", ""},
 	}
 }
 
@@ -65,7 +64,7 @@ func TestTypedArguments(t *testing.T) {
 				require.NoError(t, err)
 				for _, test := range badElements(t, v) {
 					if test.expected != "" {
-						_, err := c.IsendTyped(test.m, 0, 1)
+						_, err := c.Start(mpi.Send{Data: test.m, To: 0, Tag: 1})
 						require.ErrorContains(t, err, "mpi: rank 0: typed send: ")
 						require.ErrorContains(t, err, test.expected)
 					}
@@ -73,22 +72,26 @@ func TestTypedArguments(t *testing.T) {
 						test.receive = test.expected
 					}
 					if test.receive != "" {
-						_, err = c.IrecvTyped(test.m, 0, 1)
+						_, err = c.Start(mpi.Recv{Data: test.m, From: 0, Tag: 1})
 						require.ErrorContains(t, err, "mpi: rank 0: typed receive: ")
 						require.ErrorContains(t, err, test.receive)
 					}
 				}
-				good := mpi.Typed{Memory: v, Count: 1, Type: column(t, 3)}
-				_, err = c.IsendTyped(good, 0, mpi.AnyTag)
+				good := mpi.Data{Memory: v, Count: 1, Type: column(t, 3)}
+				_, err = c.Start(mpi.Send{Data: good, To: 0, Tag: mpi.AnyTag})
 				require.ErrorContains(t, err, "typed send of 24 B, rank 0 of world, tag 4294967295: expected")
-				_, err = c.IsendTyped(good, 1, 0)
+				_, err = c.Start(mpi.Send{Data: good, To: 1, Tag: 0})
 				require.ErrorContains(t, err, "a rank below 1")
-				_, err = c.IsendTyped(good, mpi.AnySource, 0)
+				_, err = c.Start(mpi.Send{Data: good, To: mpi.AnySource, Tag: 0})
 				require.ErrorContains(t, err, "a rank below 1")
+				require.ErrorContains(t, c.Do(mpi.Send{Data: good, Mode: mpi.Buffered}), "typed buffered send: expected bytes in one piece, without a Type")
+				require.ErrorContains(t, c.Do(mpi.Send{Data: good, Mode: 9}), "send of mode 9, expected Standard, Synchronous, Ready or Buffered")
+				require.ErrorContains(t, c.Do(mpi.Send{Data: mpi.Data{Memory: v, At: 8}}), "send: 0 elements at 8 without a Type")
+				require.ErrorContains(t, c.Do(mpi.Recv{Data: mpi.Data{Memory: v, Count: 2}}), "receive: 2 elements at 0 without a Type")
 				require.Zero(t, r.Active())
 				require.Equal(t, mpi.Stats{}, r.Stats())
-				require.NoError(t, c.SendTyped(good, mpi.ProcNull, 0))
-				s, err := c.RecvTyped(good, mpi.ProcNull, 0)
+				require.NoError(t, c.Do(mpi.Send{Data: good, To: mpi.ProcNull, Tag: 0}))
+				s, err := receiveTyped(r, mpi.Recv{Data: good, From: mpi.ProcNull})
 				require.Equal(t, mpi.ProcNull, s.Source)
 				return err
 			}))
@@ -111,15 +114,23 @@ func TestTypedMemory(t *testing.T) {
 					return err
 				}
 				r.Compute(sim.Microsecond)
-				m := mpi.Typed{Memory: other, Count: 1, Type: column(t, 5)}
-				require.ErrorContains(t, r.World().SendTyped(m, 0, 0), "are no memory of the rank")
-				_, err = r.World().IrecvTyped(m, 0, 0)
+				m := mpi.Data{Memory: other, Count: 1, Type: column(t, 5)}
+				require.ErrorContains(t, r.World().Do(mpi.Send{Data: m, To: 0, Tag: 0}), "are no memory of the rank")
+				_, err = r.World().Start(mpi.Recv{Data: m, From: 0, Tag: 0})
 				require.ErrorContains(t, err, "are no memory of the rank")
 				return nil
 			}))
 		}
 		require.NoError(t, w.Run(context.Background()))
 	}
+}
+
+func receiveTyped(r *mpi.Rank, o mpi.Recv) (mpi.Status, error) {
+	q, err := r.World().Start(o)
+	if err != nil {
+		return mpi.Status{}, err
+	}
+	return r.Wait(q)
 }
 
 // typedPair sends n doubles of a column from rank 0 to rank 1, which receives
@@ -131,7 +142,7 @@ func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r 
 			return err
 		}
 		r.Compute(20 * sim.Microsecond)
-		return r.World().SendTyped(mpi.Typed{Memory: v, Count: 1, Type: column(t, n)}, 1, 4)
+		return r.World().Do(mpi.Send{Data: mpi.Data{Memory: v, Count: 1, Type: column(t, n)}, To: 1, Tag: 4})
 	}))
 	require.NoError(t, w.Spawn(1, func(r *mpi.Rank) error {
 		v, err := message(r, 16*room, 2)
@@ -144,7 +155,7 @@ func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r 
 				return err
 			}
 		}
-		s, err := r.World().RecvTyped(mpi.Typed{Memory: v, Count: 1, Type: column(t, room)}, mpi.AnySource, mpi.AnyTag)
+		s, err := receiveTyped(r, mpi.Recv{Data: mpi.Data{Memory: v, Count: 1, Type: column(t, room)}, From: mpi.AnySource, Tag: mpi.AnyTag})
 		if err == nil {
 			check(r, s, v.Read())
 		}
@@ -232,14 +243,14 @@ func TestTypedCosts(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c, m := r.World(), mpi.Typed{Memory: v, Count: 1, Type: column(t, n)}
+				c, m := r.World(), mpi.Data{Memory: v, Count: 1, Type: column(t, n)}
 				if !typed {
-					m = mpi.Typed{Memory: v, Count: n, Type: datatype.Float64}
+					m = mpi.Data{Memory: v, Count: n, Type: datatype.Float64}
 				}
 				if me == 0 {
 					r.Compute(20 * sim.Microsecond)
 					begin := r.Now()
-					q, err := c.IsendTyped(m, 1, 1)
+					q, err := c.Start(mpi.Send{Data: m, To: 1, Tag: 1})
 					send = r.Now() - begin
 					if err != nil {
 						return err
@@ -247,7 +258,7 @@ func TestTypedCosts(t *testing.T) {
 					_, err = r.Wait(q)
 					return err
 				}
-				q, err := c.IrecvTyped(m, 0, 1)
+				q, err := c.Start(mpi.Recv{Data: m, From: 0, Tag: 1})
 				if err != nil {
 					return err
 				}
@@ -273,5 +284,42 @@ func TestTypedCosts(t *testing.T) {
 			unpacking = 0
 		}
 		require.InDelta(t, unpacking, float64(receive-plainReceive), 100, "%s: unpacking", form)
+	}
+}
+
+// A synchronous send of elements that are not in one piece is complete when it
+// has a receive, with its bytes in their places.
+func TestTypedSynchronousSend(t *testing.T) {
+	for _, over := range carriers() {
+		t.Run(over.name, func(t *testing.T) {
+			w := over.world(t, t.Cleanup, 2, runtime.Config{})
+			require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
+				v, err := message(r, 48, 1)
+				if err != nil {
+					return err
+				}
+				err = r.World().Do(mpi.Send{Data: mpi.Data{Memory: v, Count: 1, Type: column(t, 3)}, To: 1, Mode: mpi.Synchronous})
+				require.Greater(t, r.Now(), busy)
+				return err
+			}))
+			require.NoError(t, w.Spawn(1, func(r *mpi.Rank) error {
+				v, err := r.Alloc(48)
+				if err != nil {
+					return err
+				}
+				r.Compute(busy)
+				if err := r.World().Do(mpi.Recv{Data: mpi.Data{Memory: v, Count: 1, Type: column(t, 3)}}); err != nil {
+					return err
+				}
+				want := make([]byte, 48)
+				fill(want, mpi.Status{Source: 1, Bytes: 48})
+				for i := range 3 {
+					clear(want[16*i+8 : 16*i+16])
+				}
+				require.Equal(t, want, v.Read())
+				return nil
+			}))
+			require.NoError(t, w.Run(context.Background()))
+		})
 	}
 }

@@ -99,20 +99,20 @@ func program(r *mpi.Rank) (exchange sim.Time, sum uint32, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	at := func(column int) mpi.Typed { return mpi.Typed{Memory: cells, At: 8 * column, Count: 1, Type: columns2} }
+	at := func(column int) mpi.Data { return mpi.Data{Memory: cells, At: 8 * column, Count: 1, Type: columns2} }
 	outer, inner := [2]int{0, border + columns}, [2]int{border, columns}
 	for range steps {
 		var requests []*mpi.Request
 		start := r.Now()
 		for side, n := range neighbours {
-			q, err := c.IrecvTyped(at(outer[side]), n, uint32(1-side))
+			q, err := c.Start(mpi.Recv{Data: at(outer[side]), From: n, Tag: uint32(1 - side)})
 			if err != nil {
 				return 0, 0, err
 			}
 			requests = append(requests, q)
 		}
 		for side, n := range neighbours {
-			q, err := c.IsendTyped(at(inner[side]), n, uint32(side))
+			q, err := c.Start(mpi.Send{Data: at(inner[side]), To: n, Tag: uint32(side)})
 			if err != nil {
 				return 0, 0, err
 			}

@@ -23,7 +23,7 @@ the time from the first thing that the source does for it to the moment at which
   spin-general    by looking it up in the type's tree
   spin-read-only  from a checkpoint that the host has made for each packet
   spin-progress   from where the packet before it ended
-  mpi-host        SendTyped and RecvTyped of package mpi: cores match, pack and unpack
+  mpi-host        Send and Recv of package mpi: cores match, pack and unpack
   mpi-offload     the same calls with matching by the NIC, where handlers unpack; a message above 16 KiB, which the receiver gets, goes to itself for that`,
 	Source: "sPIN'17 §5.2",
 	Smoke:  []experiment.Values{{"size": 64 << 10}},

@@ -37,8 +37,8 @@ func (v *vectors) runMPI(form mpi.Matching) error {
 }
 
 // elements allocates a rank's data: the vector if apart, else its packed bytes.
-func (m *called) elements(r *mpi.Rank, apart bool) (mpi.Typed, error) {
-	t := mpi.Typed{Count: 1, Type: m.of}
+func (m *called) elements(r *mpi.Rank, apart bool) (mpi.Data, error) {
+	t := mpi.Data{Count: 1, Type: m.of}
 	n := int(reach(m.of))
 	if !apart {
 		t.Count, t.Type, n = m.Bytes, packedByte, m.Bytes
@@ -57,7 +57,7 @@ func (m *called) send(r *mpi.Rank) error {
 		return err
 	}
 	m.began = r.Now()
-	return r.World().SendTyped(t, 1, 0)
+	return r.World().Do(mpi.Send{Data: t, To: 1})
 }
 
 func (m *called) receive(r *mpi.Rank) error {
@@ -65,7 +65,7 @@ func (m *called) receive(r *mpi.Rank) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.World().RecvTyped(t, 0, 0); err != nil {
+	if err := r.World().Do(mpi.Recv{Data: t, From: 0}); err != nil {
 		return err
 	}
 	m.ended = r.Now()

@@ -130,7 +130,9 @@ func (x *end) alltoallv(out, in runtime.View, n int) error {
 	x.counts[x.left] += n
 	x.places[x.left], x.places[x.right] = n, 0
 	x.origins[x.right], x.origins[x.left] = n, 0
-	return x.c.Alltoallv(out, x.counts, x.places, in, x.counts, x.origins)
+	return x.c.Do(mpi.Alltoallv{
+		Send: mpi.Data{Memory: out}, Counts: x.counts, Places: x.places, Recv: mpi.Data{Memory: in}, RecvCounts: x.counts, RecvPlaces: x.origins,
+	})
 }
 
 func (x *end) nonblocking(right, left, fromLeft, fromRight runtime.View) error {

@@ -161,7 +161,9 @@ func (t *test) reduceScatter() (Row, error) {
 		counts[i] = n * floatBytes
 	}
 	return t.collective(t.Bytes, counts[t.c.Rank()], t.fillFloats,
-		func() error { return t.c.ReduceScatter(t.send, t.recv, counts, mpi.Float32, mpi.Sum) }, func() error { return t.checkSums(before) })
+		func() error {
+			return t.c.Do(mpi.ReduceScatter{Send: t.send, Recv: t.recv, Counts: counts, Type: mpi.Float32, Op: mpi.Sum})
+		}, func() error { return t.checkSums(before) })
 }
 
 // Elements are whole numbers, so that every order of summation gives the same:
