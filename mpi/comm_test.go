@@ -136,6 +136,23 @@ func TestContexts(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
+// Other calls that cannot be right.
+func TestWrongArguments(t *testing.T) {
+	every(t, 2, func(r *mpi.Rank) error {
+		c := r.World()
+		_, err := mpi.NewType("none", 0)
+		require.ErrorContains(t, err, "type none of 0 B, expected 1 to")
+		_, err = r.Alloc(-1)
+		require.ErrorContains(t, err, "-1 B of memory, expected 0 to")
+		require.Equal(t, mpi.Undefined, c.Translate(2))
+		_, err = c.SendrecvReplace(mpi.ProcOf(r).Alloc(8), 1, 0, 1, 0)
+		require.ErrorContains(t, err, "are no memory that Alloc has returned")
+		_, err = c.Split(-7, 0)
+		require.ErrorContains(t, err, "color -7")
+		return nil
+	})
+}
+
 // A call that cannot be right returns one clear error before it does anything.
 func TestWrongCalls(t *testing.T) {
 	every(t, 2, func(r *mpi.Rank) error {
@@ -145,15 +162,6 @@ func TestWrongCalls(t *testing.T) {
 		w, err := r.Alloc(64)
 		require.NoError(t, err)
 		odd := mpi.NewOp("own", true, func(_, _, _ []byte) {})
-		_, err = mpi.NewType("none", 0)
-		require.ErrorContains(t, err, "type none of 0 B, expected 1 to")
-		_, err = r.Alloc(-1)
-		require.ErrorContains(t, err, "-1 B of memory, expected 0 to")
-		require.Equal(t, mpi.Undefined, c.Translate(2))
-		_, err = c.SendrecvReplace(mpi.ProcOf(r).Alloc(8), 1, 0, 1, 0)
-		require.ErrorContains(t, err, "are no memory that Alloc has returned")
-		_, err = c.Split(-7, 0)
-		require.ErrorContains(t, err, "color -7")
 		for text, call := range map[string]func() error{
 			"Bcast on world: root 2, expected a rank below 2":                         func() error { return c.Bcast(v, 2) },
 			"Bcast on world: root -3, expected a rank below 2":                        func() error { return c.Bcast(v, -3) },

@@ -29,7 +29,7 @@ var (
 		"internal/file", "internal/goal", "internal/guard", "internal/hosttest", "internal/inetscript",
 		"internal/lazy", "internal/lint", "internal/memory", "internal/osu", "internal/page", "internal/patterns",
 		"internal/poison", "internal/portalscript", "internal/reports", "internal/scaffold",
-		"internal/site", "internal/size", "internal/smmuscript", "internal/smmutest", "internal/spc",
+		"internal/site", "internal/size", "internal/smmutest", "internal/spc",
 		"internal/strictyaml", "internal/typetest", "internal/ycsb", "spin",
 	}
 	wide = []string{"examples", "handlers"}

@@ -100,8 +100,8 @@ var table = map[string]policy{
 	"internal/smmutest":     {rooms: []string{"smmu"}},
 	"internal/typetest":     {rooms: []string{"datatype"}},
 	"internal/inetscript":   {rooms: []string{"inet"}},
-	"internal/portalscript": {rooms: []string{"portals"}},
-	"internal/smmuscript":   {rooms: []string{"internal/smmutest"}},
+	"internal/portalscript": {rooms: []string{"portals", "internal/script"}},
+	"internal/script":       {},
 	"internal/lint":         {},
 }
 

@@ -2,7 +2,6 @@ package portalscript
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -110,21 +109,21 @@ var specs = map[string]spec{
 
 // do performs one command.
 func (w *world) do(c *command) error {
-	s, ok := specs[c.verb]
+	s, ok := specs[c.Verb]
 	if !ok {
-		return &Error{Line: c.line, Why: fmt.Sprintf("unknown command %q", c.verb)}
+		return &Error{Line: c.Line, Why: fmt.Sprintf("unknown command %q", c.Verb)}
 	}
 	if len(c.pos) < s.pos || len(c.pos) > max(s.most, s.pos) {
-		return c.errorf("%d positional arguments, want %d to %d", len(c.pos), s.pos, max(s.most, s.pos))
+		return c.Errorf("%d positional arguments, want %d to %d", len(c.pos), s.pos, max(s.most, s.pos))
 	}
 	known := strings.Fields(s.keys)
-	for _, key := range slices.Sorted(maps.Keys(c.args)) {
+	for _, key := range c.Keys() {
 		if !slices.Contains(known, key) {
-			return c.errorf("unknown argument %q, want one of %s", key, s.keys)
+			return c.Errorf("unknown argument %q, want one of %s", key, s.keys)
 		}
 	}
 	if len(c.flags) > 0 && s.opts == nil {
-		return c.errorf("takes no option %s", c.flags[0])
+		return c.Errorf("takes no option %s", c.flags[0])
 	}
 	if s.global {
 		return s.run(w, c, nil)
@@ -145,14 +144,14 @@ func (w *world) do(c *command) error {
 func cmdProcs(w *world, c *command, _ *iface) error {
 	n, err := number(c.pos[0])
 	if err != nil || n < 1 || n+uint64(len(w.procs)) > maxProcs {
-		return c.errorf("%q processes, want 1 to %d in all", c.pos[0], maxProcs)
+		return c.Errorf("%q processes, want 1 to %d in all", c.pos[0], maxProcs)
 	}
 	uid, err := c.num32("uid", 0)
 	if err != nil {
 		return err
 	}
 	var ids []portals.ID
-	if c.args["map"] == "fixed" {
+	if c.Value("map") == "fixed" {
 		for i := range n {
 			ids = append(ids, portals.PhysID(uint32(i), 0))
 		}
@@ -160,7 +159,7 @@ func cmdProcs(w *world, c *command, _ *iface) error {
 	first := len(w.procs)
 	for i := range int(n) {
 		nid := uint32(first + i)
-		if _, same := c.args["samenode"]; same {
+		if _, same := c.Arg("samenode"); same {
 			nid = 0
 		}
 		if w.nodes[nid] == nil {
@@ -218,7 +217,7 @@ func cmdExplain(w *world, c *command, _ *iface) error {
 	case "off":
 		w.explain = false
 	default:
-		return c.errorf("%q, want on or off", c.pos[0])
+		return c.Errorf("%q, want on or off", c.pos[0])
 	}
 	return nil
 }
@@ -240,7 +239,7 @@ func cmdAbort(w *world, c *command, _ *iface) error {
 func cmdNI(w *world, c *command, _ *iface) error {
 	p := w.procs[c.proc]
 	name := ""
-	if c.verb == "ni" && len(c.pos) > 0 {
+	if c.Verb == "ni" && len(c.pos) > 0 {
 		name = c.pos[0]
 	}
 	options, err := c.bits(portals.NINames)
@@ -307,7 +306,7 @@ func cmdStatus(w *world, c *command, f *iface) error {
 	if len(c.pos) == 1 {
 		r, err := number(c.pos[0])
 		if err != nil {
-			return c.errorf("%v", err)
+			return c.Errorf("%v", err)
 		}
 		v, err := f.ni.NIStatus(portals.StatusRegister(r))
 		if err != nil {
@@ -351,7 +350,7 @@ func idOf(c *command, s string) (portals.ID, error) {
 	nid, err1 := number(a)
 	pid, err2 := number(b)
 	if !ok || err1 != nil || err2 != nil || nid > 1<<32-1 || pid > 1<<32-1 {
-		return portals.ID{}, c.errorf("%q is no process, want nid/pid", s)
+		return portals.ID{}, c.Errorf("%q is no process, want nid/pid", s)
 	}
 	return portals.PhysID(uint32(nid), uint32(pid)), nil
 }
@@ -373,7 +372,7 @@ func cmdGetMap(w *world, c *command, f *iface) error {
 	if len(c.pos) == 1 {
 		var err error
 		if room, err = number(c.pos[0]); err != nil || room > maxProcs {
-			return c.errorf("room for %q processes, want 0 to %d", c.pos[0], maxProcs)
+			return c.Errorf("room for %q processes, want 0 to %d", c.pos[0], maxProcs)
 		}
 	}
 	ids := make([]portals.ID, room)

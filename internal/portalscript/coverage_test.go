@@ -66,12 +66,12 @@ func inventory(t *testing.T, suite []conformance) (clauses, used, words map[stri
 		require.NoError(t, err, c.name)
 		for _, cmd := range cmds {
 			for _, f := range cmd.flags {
-				used[cmd.verb+" "+f] = true
+				used[cmd.Verb+" "+f] = true
 			}
-			for k, v := range cmd.args {
-				used[k+"="+v] = true
+			for _, a := range cmd.Args {
+				used[a.Key+"="+a.Value] = true
 			}
-			used[cmd.verb] = true
+			used[cmd.Verb] = true
 		}
 		for _, w := range strings.FieldsFunc(c.output, func(r rune) bool { return r == ' ' || r == ':' || r == '\n' }) {
 			words[w] = true

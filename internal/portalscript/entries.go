@@ -34,7 +34,7 @@ func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list porta
 	if m.UID, err = c.num32("uid", portals.UIDAny); err != nil {
 		return
 	}
-	if from, ok := c.args["from"]; ok && from != "any" {
+	if from, ok := c.Arg("from"); ok && from != "any" {
 		if m.MatchID, err = w.processID(c, f, from); err != nil {
 			return
 		}
@@ -48,14 +48,14 @@ func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list porta
 	if pt, err = c.num32("pt", 0); err != nil {
 		return
 	}
-	switch l := c.args["list"]; l {
+	switch l := c.Value("list"); l {
 	case "", "priority":
 	case "overflow":
 		list = portals.OverflowList
 	default:
 		var v uint64
 		if v, err = number(l); err != nil || v > 255 {
-			err = c.errorf("list %q, want priority, overflow or a number", l)
+			err = c.Errorf("list %q, want priority, overflow or a number", l)
 			return
 		}
 		list = portals.List(v)
@@ -79,7 +79,7 @@ func (c *command) spin() (*portals.Spin, error) {
 			return nil, err
 		}
 		*a.p = v
-		given = given || c.args[a.key] != ""
+		given = given || c.Value(a.key) != ""
 	}
 	err := c.nums([]numArg{{"hpuoff", &s.HPUMemOffset}, {"uhdr", &s.UserHdrLen}, {"hstart", &s.HostMem.Start}, {"hlen", &s.HostMem.Length}})
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *command) spin() (*portals.Spin, error) {
 		return nil, err
 	}
 	if n, err := c.num("state", 0); err != nil || n > 1<<16 {
-		return nil, c.errorf("state of %q bytes, want 0 to 65536", c.args["state"])
+		return nil, c.Errorf("state of %q bytes, want 0 to 65536", c.Value("state"))
 	} else if n > 0 {
 		s.InitialState = make([]byte, n)
 		given = true
@@ -107,13 +107,13 @@ func (w *world) processID(c *command, f *iface, s string) (portals.ID, error) {
 	}
 	i, err := number(s)
 	if err != nil || i > 1<<32-1 {
-		return portals.ID{}, c.errorf("%q is no process, want its number, or nid/pid", s)
+		return portals.ID{}, c.Errorf("%q is no process, want its number, or nid/pid", s)
 	}
 	if f.ni.Kind().Logical() {
 		return portals.RankID(uint32(i)), nil
 	}
 	if i >= uint64(len(w.procs)) {
-		return portals.ID{}, c.errorf("process %d does not exist, there are %d", i, len(w.procs))
+		return portals.ID{}, c.Errorf("process %d does not exist, there are %d", i, len(w.procs))
 	}
 	for _, other := range w.ifaces {
 		if other.owner == w.procs[i] {
@@ -131,7 +131,7 @@ func cmdME(w *world, c *command, f *iface) error {
 		return err
 	}
 	var h portals.Handle
-	if _, ok := c.args["trig"]; ok {
+	if _, ok := c.Arg("trig"); ok {
 		trig, err := w.arg(c, f, "trig")
 		if err != nil {
 			return err
@@ -176,10 +176,10 @@ func cmdUnlink(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	if c.verb == "leunlink" {
+	if c.Verb == "leunlink" {
 		return w.result(c, f.ni.LEUnlink(h))
 	}
-	if _, ok := c.args["trig"]; !ok {
+	if _, ok := c.Arg("trig"); !ok {
 		return w.result(c, f.ni.MEUnlink(h))
 	}
 	trig, err := w.arg(c, f, "trig")
@@ -206,11 +206,11 @@ func cmdSearch(w *world, c *command, f *iface) error {
 	default:
 		v, err := number(c.pos[0])
 		if err != nil || v > 255 {
-			return c.errorf("%q, want only, delete or a number", c.pos[0])
+			return c.Errorf("%q, want only, delete or a number", c.pos[0])
 		}
 		op = portals.SearchOp(v)
 	}
-	if c.verb == "lesearch" {
+	if c.Verb == "lesearch" {
 		return w.result(c, f.ni.LESearch(pt, asLE(&m), op, user))
 	}
 	return w.result(c, f.ni.MESearch(pt, &m, op, user))

@@ -38,7 +38,7 @@ func limitKeys() string {
 func (c *command) limits(l *portals.Limits) (bool, error) {
 	counts, sizes := limitFields(l)
 	given := false
-	for _, key := range slices.Sorted(maps.Keys(c.args)) {
+	for _, key := range c.Keys() {
 		if p, ok := counts[key]; ok {
 			v, err := c.num(key, 0)
 			if err != nil {
@@ -54,7 +54,7 @@ func (c *command) limits(l *portals.Limits) (bool, error) {
 			*p, given = v, true
 		}
 	}
-	if names, ok := c.args["features"]; ok {
+	if names, ok := c.Arg("features"); ok {
 		var words []string
 		if names != "none" {
 			words = strings.Split(names, "|")
@@ -79,10 +79,10 @@ func cmdDevice(w *world, c *command, _ *iface) error {
 		return err
 	}
 	if w.device.MaxPTIndex < 0 || w.device.MaxPTIndex > maxScriptPT {
-		return c.errorf("max_pt_index %d, want 0 to %d", w.device.MaxPTIndex, maxScriptPT)
+		return c.Errorf("max_pt_index %d, want 0 to %d", w.device.MaxPTIndex, maxScriptPT)
 	}
 	if most := max(w.device.MaxFetchAtomicSize, w.device.MaxVolatileSize); most > maxScriptAtomic {
-		return c.errorf("size %d of fetching atomics or volatile messages, largest is %d", most, maxScriptAtomic)
+		return c.Errorf("size %d of fetching atomics or volatile messages, largest is %d", most, maxScriptAtomic)
 	}
 	if len(c.flags) > 0 {
 		bits, err := c.bits(portals.FeatureNames)
@@ -106,7 +106,7 @@ func cmdLimits(w *world, c *command, f *iface) error {
 		} else if key == "features" {
 			err = w.printf("%d: features = %v", c.proc, l.Features)
 		} else {
-			err = c.errorf("unknown limit %q", key)
+			err = c.Errorf("unknown limit %q", key)
 		}
 		if err != nil {
 			return err

@@ -9,13 +9,13 @@ import (
 
 // fail reads a fail type.
 func (c *command) fail(def portals.FailType) (portals.FailType, error) {
-	s, ok := c.args["fail"]
+	s, ok := c.Arg("fail")
 	if !ok {
 		return def, nil
 	}
 	i, known := lookup(portals.FailNames, s)
 	if !known {
-		return 0, c.errorf("fail %q, want one of %s", s, strings.Join(portals.FailNames, " "))
+		return 0, c.Errorf("fail %q, want one of %s", s, strings.Join(portals.FailNames, " "))
 	}
 	return portals.FailType(i), nil
 }
@@ -30,7 +30,7 @@ func cmdSend(w *world, c *command, f *iface) error {
 	}
 	all := len(c.pos) == 1 && c.pos[0] == "all"
 	if len(c.pos) == 1 && !all {
-		return c.errorf("%q, want all or nothing", c.pos[0])
+		return c.Errorf("%q, want all or nothing", c.pos[0])
 	}
 	for n := 0; ; n++ {
 		op := f.port.NextOp()
@@ -53,9 +53,9 @@ func (w *world) sendOne(c *command, f *iface, op *portals.Op, fail portals.FailT
 	if fail == portals.NIOK {
 		fail = w.carry(f, op)
 	}
-	if name, late := c.args["late"]; late {
+	if name, late := c.Arg("late"); late {
 		if f.late[name] != nil {
-			return c.errorf("operation %q is in use", name)
+			return c.Errorf("operation %q is in use", name)
 		}
 		f.late[name] = op
 		return nil
@@ -68,7 +68,7 @@ func (w *world) sendOne(c *command, f *iface, op *portals.Op, fail portals.FailT
 func cmdSent(w *world, c *command, f *iface) error {
 	op := f.late[c.pos[0]]
 	if op == nil {
-		return c.errorf("no operation is called %q", c.pos[0])
+		return c.Errorf("no operation is called %q", c.pos[0])
 	}
 	fail, err := c.fail(portals.NIOK)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *iface) next(request bool) (message, bool) {
 func cmdReceive(w *world, c *command, f *iface) error {
 	name := c.pos[0]
 	if f.open[name] != nil {
-		return c.errorf("delivery %q is in use", name)
+		return c.Errorf("delivery %q is in use", name)
 	}
 	m, ok := f.next(true)
 	if !ok {
@@ -136,7 +136,7 @@ func cmdReceive(w *world, c *command, f *iface) error {
 func (f *iface) delivery(c *command) (*portals.Delivery, error) {
 	d := f.open[c.pos[0]]
 	if d == nil {
-		return nil, c.errorf("no delivery is called %q", c.pos[0])
+		return nil, c.Errorf("no delivery is called %q", c.pos[0])
 	}
 	return d, nil
 }
@@ -156,10 +156,10 @@ func cmdLand(w *world, c *command, f *iface) error {
 		return err
 	}
 	if off > uint64(len(data)) {
-		return c.errorf("offset %d, the message has %d bytes", off, len(data))
+		return c.Errorf("offset %d, the message has %d bytes", off, len(data))
 	}
 	if size := uint64(d.Header.Type.Size()); size > 0 && off%size != 0 {
-		return c.errorf("offset %d is no multiple of the datatype", off)
+		return c.Errorf("offset %d is no multiple of the datatype", off)
 	}
 	f.port.Write(d, off, data[off:][:min(n, uint64(len(data))-off)])
 	return nil
@@ -177,7 +177,7 @@ func cmdFinish(w *world, c *command, f *iface) error {
 	if o.Fail, err = c.fail(o.Fail); err != nil {
 		return err
 	}
-	_, o.Pending = c.args["pending"]
+	_, o.Pending = c.Arg("pending")
 	if !o.Pending {
 		delete(f.open, c.pos[0])
 		delete(f.data, d)

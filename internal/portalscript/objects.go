@@ -35,7 +35,7 @@ func cmdPT(w *world, c *command, f *iface) error {
 func word32(c *command, s string) (uint32, error) {
 	v, err := number(s)
 	if err != nil || v > 1<<32-1 {
-		return 0, c.errorf("%q is no number of 32 bits", s)
+		return 0, c.Errorf("%q is no number of 32 bits", s)
 	}
 	return uint32(v), nil
 }
@@ -45,7 +45,7 @@ func cmdPTIndex(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	switch c.verb {
+	switch c.Verb {
 	case "ptfree":
 		return w.result(c, f.ni.PTFree(index))
 	case "ptenable":
@@ -71,7 +71,7 @@ func cmdExhaust(w *world, c *command, f *iface) error {
 func cmdEQ(w *world, c *command, f *iface) error {
 	count, err := number(c.pos[1])
 	if err != nil {
-		return c.errorf("%v", err)
+		return c.Errorf("%v", err)
 	}
 	h, err := f.ni.EQAlloc(count)
 	if err != nil {
@@ -197,7 +197,7 @@ func cmdCTPoll(w *world, c *command, f *iface) error {
 		if i%2 == 1 {
 			v, err := number(s)
 			if err != nil {
-				return c.errorf("%v", err)
+				return c.Errorf("%v", err)
 			}
 			tests = append(tests, v)
 			continue
@@ -232,7 +232,7 @@ func cmdCTSet(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := c.args["trig"]; ok {
+	if _, ok := c.Arg("trig"); ok {
 		return w.result(c, f.ni.Triggered(portals.CTSet{CT: h, Value: v}, trig, threshold))
 	}
 	return w.result(c, f.ni.CTSet(h, v))
@@ -243,7 +243,7 @@ func cmdCTInc(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := c.args["trig"]; ok {
+	if _, ok := c.Arg("trig"); ok {
 		return w.result(c, f.ni.Triggered(portals.CTInc{CT: h, Increment: v}, trig, threshold))
 	}
 	return w.result(c, f.ni.CTInc(h, v))
@@ -251,7 +251,7 @@ func cmdCTInc(w *world, c *command, f *iface) error {
 
 // iovec reads "base:len,base:len".
 func (c *command) iovec(key string) ([]portals.IOVec, error) {
-	s, ok := c.args[key]
+	s, ok := c.Arg(key)
 	if !ok {
 		return nil, nil
 	}
@@ -264,7 +264,7 @@ func (c *command) iovec(key string) ([]portals.IOVec, error) {
 		b, err1 := number(base)
 		n, err2 := number(length)
 		if !ok || err1 != nil || err2 != nil {
-			return nil, c.errorf("%s: %q is no vector, want address:length", key, part)
+			return nil, c.Errorf("%s: %q is no vector, want address:length", key, part)
 		}
 		iov = append(iov, portals.IOVec{Base: b, Length: n})
 	}

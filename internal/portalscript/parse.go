@@ -2,112 +2,58 @@ package portalscript
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/script"
 )
 
 // Error is a mistake in a script.
-type Error struct {
-	Line int    // line number, from 1
-	Why  string // what is wrong and what was expected
-}
-
-// Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
+type Error = script.Error
 
 // command is one line of a script.
 type command struct {
-	line  int
-	proc  int    // -1: none given
-	ni    string // "": the default interface
-	verb  string
-	pos   []string          // positional arguments
-	args  map[string]string // key=value arguments
-	flags []string          // words in capitals
-}
+	script.Command
 
-func (c *command) errorf(format string, args ...any) error {
-	return &Error{Line: c.line, Why: c.verb + ": " + fmt.Sprintf(format, args...)}
+	proc  int      // -1: none given
+	ni    string   // "": the default interface
+	pos   []string // words that are no arguments and no flags
+	flags []string // words in capitals
 }
 
 // parse splits a script into commands.
 func parse(text string) ([]command, error) {
-	var cmds []command
-	for i, line := range strings.Split(text, "\n") {
-		words, err := split(line)
-		if err != nil {
-			return nil, &Error{Line: i + 1, Why: err.Error()}
-		}
-		if len(words) == 0 {
-			continue
-		}
-		c, err := parseCommand(words)
-		if err != nil {
-			return nil, &Error{Line: i + 1, Why: err.Error()}
-		}
-		c.line = i + 1
-		cmds = append(cmds, c)
+	lines, err := script.Parse(text)
+	if err != nil {
+		return nil, err
 	}
-	return cmds, nil
-}
-
-const blanks = " \t\r\v\f"
-
-// split cuts a line into words; double quotes keep blanks, # ends the line.
-func split(line string) ([]string, error) {
-	var words []string
-	for {
-		line = strings.TrimLeft(line, blanks)
-		if line == "" || line[0] == '#' && (len(line) == 1 || line[1] == ' ' || line[1] == '#') {
-			return words, nil
-		}
-		end := 0
-		for end < len(line) && !strings.ContainsRune(blanks, rune(line[end])) {
-			if line[end] != '"' {
-				end++
-				continue
+	all := make([]command, len(lines))
+	for i, line := range lines {
+		c := command{Command: line, proc: -1}
+		if c.Who != "" {
+			proc, ni, _ := strings.Cut(c.Who, ".")
+			n, err := strconv.Atoi(proc)
+			if err != nil || n < 0 {
+				return nil, &Error{Line: c.Line, Why: fmt.Sprintf("%q is no process, want a number before the colon", c.Who)}
 			}
-			quoted, err := strconv.QuotedPrefix(line[end:])
-			if err != nil {
-				return nil, fmt.Errorf("unterminated string %s", line[end:])
+			c.proc, c.ni = n, ni
+		}
+		for i, a := range c.Args {
+			if slices.ContainsFunc(c.Args[:i], func(o script.Arg) bool { return o.Key == a.Key }) {
+				return nil, c.Errorf("argument %s given twice", a.Key)
 			}
-			end += len(quoted)
 		}
-		words = append(words, line[:end])
-		line = line[end:]
-	}
-}
-
-func parseCommand(words []string) (command, error) {
-	c := command{proc: -1, args: map[string]string{}}
-	if who, ok := strings.CutSuffix(words[0], ":"); ok {
-		proc, ni, _ := strings.Cut(who, ".")
-		n, err := strconv.Atoi(proc)
-		if err != nil || n < 0 {
-			return c, fmt.Errorf("%q is no process, want a number before the colon", who)
-		}
-		c.proc, c.ni = n, ni
-		words = words[1:]
-	}
-	if len(words) == 0 {
-		return c, fmt.Errorf("no command after the process")
-	}
-	c.verb = words[0]
-	for _, w := range words[1:] {
-		key, value, isArg := strings.Cut(w, "=")
-		switch {
-		case isArg && key != "" && !strings.Contains(key, `"`):
-			if _, twice := c.args[key]; twice {
-				return c, fmt.Errorf("%s: argument %s given twice", c.verb, key)
+		for _, w := range c.Pos {
+			if isFlag(w) {
+				c.flags = append(c.flags, w)
+			} else {
+				c.pos = append(c.pos, w)
 			}
-			c.args[key] = value
-		case isFlag(w):
-			c.flags = append(c.flags, w)
-		default:
-			c.pos = append(c.pos, w)
 		}
+		all[i] = c
 	}
-	return c, nil
+	return all, nil
 }
 
 // isFlag reports whether a word is an option or type name: capitals, digits
@@ -143,20 +89,20 @@ func number(s string) (uint64, error) {
 
 // num returns the numeric argument key, or def when it is not given.
 func (c *command) num(key string, def uint64) (uint64, error) {
-	s, ok := c.args[key]
+	s, ok := c.Arg(key)
 	if !ok {
 		return def, nil
 	}
 	v, err := number(s)
 	if err != nil {
-		return 0, c.errorf("%s: %v", key, err)
+		return 0, c.Errorf("%s: %v", key, err)
 	}
 	return v, nil
 }
 
 // num32 is num for 32-bit values; "any" is the wildcard.
 func (c *command) num32(key string, def uint32) (uint32, error) {
-	if c.args[key] == "any" {
+	if c.Value(key) == "any" {
 		return 1<<32 - 1, nil
 	}
 	v, err := c.num(key, uint64(def))
@@ -164,7 +110,7 @@ func (c *command) num32(key string, def uint32) (uint32, error) {
 		return 0, err
 	}
 	if v > 1<<32-1 {
-		return 0, c.errorf("%s: %d does not fit in 32 bits", key, v)
+		return 0, c.Errorf("%s: %d does not fit in 32 bits", key, v)
 	}
 	return uint32(v), nil
 }
@@ -193,10 +139,10 @@ func (c *command) bits(names []string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if s, ok := c.args["options"]; ok {
+	if s, ok := c.Arg("options"); ok {
 		raw, err := number(s)
 		if err != nil {
-			return 0, c.errorf("options: %v", err)
+			return 0, c.Errorf("options: %v", err)
 		}
 		v |= uint32(raw)
 	}
@@ -208,7 +154,7 @@ func (c *command) bitsOf(words, names []string) (v uint32, err error) {
 	for _, f := range words {
 		i, ok := lookup(names, f)
 		if !ok {
-			return 0, c.errorf("unknown option %s, want some of %s", f, strings.Join(names, " "))
+			return 0, c.Errorf("unknown option %s, want some of %s", f, strings.Join(names, " "))
 		}
 		v |= 1 << i
 	}

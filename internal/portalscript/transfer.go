@@ -31,7 +31,7 @@ func (w *world) xfer(c *command, f *iface) (x xfer, err error) {
 	if x.trig, err = w.arg(c, f, "trig"); err != nil {
 		return
 	}
-	_, x.triggered = c.args["trig"]
+	_, x.triggered = c.Arg("trig")
 	err = c.nums([]numArg{
 		{"off", &x.off},
 		{"goff", &x.goff},
@@ -57,23 +57,23 @@ func (c *command) common(x *xfer) (err error) {
 	if x.pt, err = c.num32("pt", 0); err != nil {
 		return err
 	}
-	if s, ok := c.args["ack"]; ok {
+	if s, ok := c.Arg("ack"); ok {
 		i, known := lookup(portals.AckNames, s)
 		if !known {
 			v, err := number(s)
 			if err != nil || v > 255 {
-				return c.errorf("ack %q, want one of %s", s, strings.Join(portals.AckNames, " "))
+				return c.Errorf("ack %q, want one of %s", s, strings.Join(portals.AckNames, " "))
 			}
 			i = int(v)
 		}
 		x.ack = portals.AckReq(i)
 	}
-	if s, ok := c.args["op"]; ok {
+	if s, ok := c.Arg("op"); ok {
 		i, known := lookup(portals.AtomicOpNames, s)
 		if !known {
 			v, err := number(s)
 			if err != nil || v > 255 {
-				return c.errorf("op %q, want one of %s", s, strings.Join(portals.AtomicOpNames, " "))
+				return c.Errorf("op %q, want one of %s", s, strings.Join(portals.AtomicOpNames, " "))
 			}
 			i = int(v)
 		}
@@ -82,16 +82,16 @@ func (c *command) common(x *xfer) (err error) {
 	if x.typ, err = c.datatype(); err != nil {
 		return err
 	}
-	if s, ok := c.args["operand"]; ok {
+	if s, ok := c.Arg("operand"); ok {
 		if x.operand, err = encode(x.typ, s); err != nil {
-			return c.errorf("operand: %v", err)
+			return c.Errorf("operand: %v", err)
 		}
 	}
 	return nil
 }
 
 func (c *command) datatype() (portals.Datatype, error) {
-	s, ok := c.args["type"]
+	s, ok := c.Arg("type")
 	if !ok {
 		return 0, nil
 	}
@@ -99,7 +99,7 @@ func (c *command) datatype() (portals.Datatype, error) {
 	if !known {
 		v, err := number(s)
 		if err != nil || v > 255 {
-			return 0, c.errorf("type %q, want one of %s", s, strings.Join(portals.DatatypeNames, " "))
+			return 0, c.Errorf("type %q, want one of %s", s, strings.Join(portals.DatatypeNames, " "))
 		}
 		i = int(v)
 	}
@@ -107,7 +107,7 @@ func (c *command) datatype() (portals.Datatype, error) {
 }
 
 func (w *world) destination(c *command, f *iface) (portals.ID, error) {
-	if s, ok := c.args["to"]; ok {
+	if s, ok := c.Arg("to"); ok {
 		return w.processID(c, f, s)
 	}
 	nid, err := c.num32("nid", 0)
@@ -128,7 +128,7 @@ func cmdTransfer(w *world, c *command, f *iface) error {
 	}
 	ni := f.ni
 	if x.triggered {
-		switch c.verb {
+		switch c.Verb {
 		case "put":
 			err = ni.Triggered(portals.Put{MD: x.md, Offset: x.off, Length: x.n, Ack: x.ack, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr}, x.trig, x.th)
 		case "get":
@@ -142,7 +142,7 @@ func cmdTransfer(w *world, c *command, f *iface) error {
 		}
 		return w.result(c, err)
 	}
-	switch c.verb {
+	switch c.Verb {
 	case "put":
 		err = ni.Put(portals.Put{MD: x.md, Offset: x.off, Length: x.n, Ack: x.ack, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr})
 	case "get":
@@ -162,7 +162,7 @@ func cmdIssue(w *world, c *command, f *iface) error {
 	kinds := []string{"put", "get", "atomic", "fetch", "swap"}
 	kind, ok := lookup(kinds, c.pos[0])
 	if !ok {
-		return c.errorf("%q, want one of %s", c.pos[0], strings.Join(kinds, " "))
+		return c.Errorf("%q, want one of %s", c.pos[0], strings.Join(kinds, " "))
 	}
 	var x xfer
 	if err := c.common(&x); err != nil {
@@ -178,10 +178,10 @@ func cmdIssue(w *world, c *command, f *iface) error {
 	if o.MD, err = w.arg(c, f, "md"); err != nil {
 		return err
 	}
-	if s, ok := c.args["data"]; ok {
+	if s, ok := c.Arg("data"); ok {
 		text, err := strconv.Unquote(s)
 		if err != nil {
-			return c.errorf("data %s is no quoted string", s)
+			return c.Errorf("data %s is no quoted string", s)
 		}
 		o.Data = []byte(text)
 	}

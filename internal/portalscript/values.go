@@ -17,7 +17,7 @@ import (
 func (f *iface) span(c *command, addr, n uint64) ([]byte, error) {
 	b := f.owner.mem.bytes
 	if addr > uint64(len(b)) || n > uint64(len(b))-addr {
-		return nil, c.errorf("%d bytes at %#x, memory is %#x", n, addr, len(b))
+		return nil, c.Errorf("%d bytes at %#x, memory is %#x", n, addr, len(b))
 	}
 	return b[addr : addr+n], nil
 }
@@ -25,21 +25,21 @@ func (f *iface) span(c *command, addr, n uint64) ([]byte, error) {
 func cmdFill(w *world, c *command, f *iface) error {
 	addr, err := number(c.pos[0])
 	if err != nil {
-		return c.errorf("%v", err)
+		return c.Errorf("%v", err)
 	}
 	var data []byte
 	for _, s := range c.pos[1:] {
 		if s[0] == '"' {
 			text, err := strconv.Unquote(s)
 			if err != nil {
-				return c.errorf("%s is no quoted string", s)
+				return c.Errorf("%s is no quoted string", s)
 			}
 			data = append(data, text...)
 			continue
 		}
 		b, err := hex.DecodeString(s)
 		if err != nil {
-			return c.errorf("%q is neither a string nor hexadecimal bytes", s)
+			return c.Errorf("%q is neither a string nor hexadecimal bytes", s)
 		}
 		data = append(data, b...)
 	}
@@ -55,7 +55,7 @@ func cmdMem(w *world, c *command, f *iface) error {
 	addr, err1 := number(c.pos[0])
 	n, err2 := number(c.pos[1])
 	if err1 != nil || err2 != nil {
-		return c.errorf("%s %s, want address and length", c.pos[0], c.pos[1])
+		return c.Errorf("%s %s, want address and length", c.pos[0], c.pos[1])
 	}
 	b, err := f.span(c, addr, n)
 	if err != nil {
@@ -84,12 +84,12 @@ func cmdStore(w *world, c *command, f *iface) error {
 	}
 	addr, err := number(c.pos[0])
 	if err != nil {
-		return c.errorf("%v", err)
+		return c.Errorf("%v", err)
 	}
 	for _, s := range c.pos[1:] {
 		b, err := encode(typ, s)
 		if err != nil {
-			return c.errorf("%v", err)
+			return c.Errorf("%v", err)
 		}
 		dst, err := f.span(c, addr, uint64(len(b)))
 		if err != nil {
@@ -108,16 +108,16 @@ func cmdLoad(w *world, c *command, f *iface) error {
 	}
 	addr, err := number(c.pos[0])
 	if err != nil {
-		return c.errorf("%v", err)
+		return c.Errorf("%v", err)
 	}
 	n := uint64(1)
 	if len(c.pos) > 1 {
 		if n, err = number(c.pos[1]); err != nil || n > memorySize {
-			return c.errorf("%q values, want at most %d", c.pos[1], memorySize)
+			return c.Errorf("%q values, want at most %d", c.pos[1], memorySize)
 		}
 	}
 	if typ.Size() == 0 {
-		return c.errorf("unknown type %v", typ)
+		return c.Errorf("unknown type %v", typ)
 	}
 	var out []string
 	for range n {
@@ -135,10 +135,10 @@ func cmdHole(w *world, c *command, f *iface) error {
 	from, err1 := number(c.pos[0])
 	to, err2 := number(c.pos[1])
 	if err1 != nil || err2 != nil {
-		return c.errorf("%s %s, want two addresses", c.pos[0], c.pos[1])
+		return c.Errorf("%s %s, want two addresses", c.pos[0], c.pos[1])
 	}
 	if len(c.pos) > 2 && c.pos[2] != "readable" {
-		return c.errorf("%s, want readable or nothing", c.pos[2])
+		return c.Errorf("%s, want readable or nothing", c.pos[2])
 	}
 	f.owner.mem.from, f.owner.mem.to, f.owner.mem.readable = from, to, len(c.pos) > 2
 	return nil

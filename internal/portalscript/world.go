@@ -107,7 +107,7 @@ func run(text string, w *world) error {
 	}
 	for i := range cmds {
 		c := &cmds[i]
-		w.line = c.line
+		w.line = c.Line
 		if err := w.do(c); err != nil {
 			return err
 		}
@@ -136,17 +136,17 @@ func (w *world) iface(c *command) (*iface, error) {
 	}
 	f := p.nis[c.ni]
 	if f == nil {
-		return nil, c.errorf("process %d has no interface %q", c.proc, c.ni)
+		return nil, c.Errorf("process %d has no interface %q", c.proc, c.ni)
 	}
 	return f, nil
 }
 
 func (w *world) process(c *command) (*process, error) {
 	if c.proc < 0 {
-		return nil, c.errorf("which process? want e.g. \"0: %s\"", c.verb)
+		return nil, c.Errorf("which process? want e.g. \"0: %s\"", c.Verb)
 	}
 	if c.proc >= len(w.procs) {
-		return nil, c.errorf("process %d does not exist, there are %d", c.proc, len(w.procs))
+		return nil, c.Errorf("process %d does not exist, there are %d", c.proc, len(w.procs))
 	}
 	return w.procs[c.proc], nil
 }
@@ -172,32 +172,32 @@ func (w *world) handle(c *command, f *iface, word string) (portals.Handle, error
 	case strings.HasPrefix(word, "#"):
 		v, err := strconv.ParseUint(word[1:], 0, 32)
 		if err != nil {
-			return 0, c.errorf("%q is no raw handle, want # and 32 bits", word)
+			return 0, c.Errorf("%q is no raw handle, want # and 32 bits", word)
 		}
 		return portals.Handle(v), nil
 	}
 	if proc, name, ok := strings.Cut(word, "."); ok {
 		i, err := strconv.Atoi(proc)
 		if err != nil || i < 0 || i >= len(w.procs) {
-			return 0, c.errorf("%q: no process %q", word, proc)
+			return 0, c.Errorf("%q: no process %q", word, proc)
 		}
 		for _, other := range w.ifaces {
 			if h, ok := other.handles[name]; ok && other.owner == w.procs[i] {
 				return h, nil
 			}
 		}
-		return 0, c.errorf("process %d has no object %q", i, name)
+		return 0, c.Errorf("process %d has no object %q", i, name)
 	}
 	h, ok := f.handles[word]
 	if !ok {
-		return 0, c.errorf("no object is called %q", word)
+		return 0, c.Errorf("no object is called %q", word)
 	}
 	return h, nil
 }
 
 // arg resolves the object named by an argument; none when it is not given.
 func (w *world) arg(c *command, f *iface, key string) (portals.Handle, error) {
-	return w.handle(c, f, c.args[key])
+	return w.handle(c, f, c.Value(key))
 }
 
 // result prints the return code of a call that failed.
@@ -213,7 +213,7 @@ func (w *world) result(c *command, err error) error {
 	if err.Error() != code.Error() {
 		_, why, _ = strings.Cut(err.Error(), "PTL_ARG_INVALID")
 	}
-	return w.printf("%d: %s: %s%s", c.proc, c.verb, code.String(), why)
+	return w.printf("%d: %s: %s%s", c.proc, c.Verb, code.String(), why)
 }
 
 // run moves messages until nothing is in transit.

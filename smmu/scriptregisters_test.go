@@ -1,8 +1,9 @@
-package smmuscript
+package smmu_test
 
 import (
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/script"
 	"github.com/spinsim/spinsim/smmu"
 )
 
@@ -48,15 +49,15 @@ func named(bits []bit, v uint64) string {
 	return strings.Join(names, "|")
 }
 
-func cmdGet(w *world, c *command) error {
-	bank, err := c.bank(w, c.pos[0])
+func cmdGet(w *scriptWorld, c *command) error {
+	bank, err := c.bank(w, c.Pos[0])
 	if err != nil {
 		return err
 	}
-	for _, name := range c.pos[1:] {
+	for _, name := range c.Pos[1:] {
 		reg, known := readable[name]
 		if !known {
-			return c.errorf("register %q, expected one of %s", name, words(readable))
+			return c.Errorf("register %q, expected one of %s", name, words(readable))
 		}
 		switch v := w.node.SMMU.Read(bank, reg); reg {
 		case smmu.SCTLR:
@@ -72,15 +73,15 @@ func cmdGet(w *world, c *command) error {
 	return nil
 }
 
-func cmdSet(w *world, c *command) error {
-	bank, err := c.bank(w, c.pos[0])
+func cmdSet(w *scriptWorld, c *command) error {
+	bank, err := c.bank(w, c.Pos[0])
 	if err != nil {
 		return err
 	}
-	for _, a := range c.args {
-		reg, known := writable[a.key]
+	for _, a := range c.Args {
+		reg, known := writable[a.Key]
 		if !known {
-			return c.errorf("register %q, expected one of %s", a.key, words(writable))
+			return c.Errorf("register %q, expected one of %s", a.Key, words(writable))
 		}
 		v, err := w.value(c, bank, reg, a)
 		if err != nil {
@@ -93,16 +94,16 @@ func cmdSet(w *world, c *command) error {
 
 // value reads what is written to a register: a number; for FSR all or names
 // with |; for SCTLR changes such as +HUPCF,-CFIE.
-func (w *world) value(c *command, bank int, reg smmu.Register, a arg) (uint64, error) {
+func (w *scriptWorld) value(c *command, bank int, reg smmu.Register, a script.Arg) (uint64, error) {
 	switch {
-	case a.value[0] >= '0' && a.value[0] <= '9':
-		return c.number(a.key, a.value, 64)
-	case reg == smmu.FSR && a.value == "all":
+	case a.Value[0] >= '0' && a.Value[0] <= '9':
+		return c.number(a.Key, a.Value, 64)
+	case reg == smmu.FSR && a.Value == "all":
 		return 1<<32 - 1, nil
 	case reg == smmu.FSR:
 		v := uint32(0)
-		for name := range strings.SplitSeq(a.value, "|") {
-			mask, err := c.bit(a.key, name, fsrBits)
+		for name := range strings.SplitSeq(a.Value, "|") {
+			mask, err := c.bit(a.Key, name, fsrBits)
 			if err != nil {
 				return 0, err
 			}
@@ -111,11 +112,11 @@ func (w *world) value(c *command, bank int, reg smmu.Register, a arg) (uint64, e
 		return uint64(v), nil
 	case reg == smmu.SCTLR:
 		v := uint32(w.node.SMMU.Read(bank, smmu.SCTLR))
-		for change := range strings.SplitSeq(a.value, ",") {
+		for change := range strings.SplitSeq(a.Value, ",") {
 			if change == "" || change[0] != '+' && change[0] != '-' {
-				return 0, c.errorf("%s: %q, expected + or - and a bit", a.key, change)
+				return 0, c.Errorf("%s: %q, expected + or - and a bit", a.Key, change)
 			}
-			mask, err := c.bit(a.key, change[1:], sctlrBits)
+			mask, err := c.bit(a.Key, change[1:], sctlrBits)
 			if err != nil {
 				return 0, err
 			}
@@ -126,7 +127,7 @@ func (w *world) value(c *command, bank int, reg smmu.Register, a arg) (uint64, e
 		}
 		return uint64(v), nil
 	}
-	return 0, c.errorf("%s: %q, expected a number", a.key, a.value)
+	return 0, c.Errorf("%s: %q, expected a number", a.Key, a.Value)
 }
 
 func (c *command) bit(key, name string, bits []bit) (uint32, error) {
@@ -137,5 +138,5 @@ func (c *command) bit(key, name string, bits []bit) (uint32, error) {
 		}
 		names = append(names, b.name)
 	}
-	return 0, c.errorf("%s: bit %q, expected one of %s", key, name, strings.Join(names, ", "))
+	return 0, c.Errorf("%s: bit %q, expected one of %s", key, name, strings.Join(names, ", "))
 }

@@ -1,4 +1,4 @@
-package smmuscript
+package smmu_test
 
 import (
 	"os"
@@ -13,17 +13,17 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// TestScripts runs the scripts of testdata/smmu. Each file derives its figures
+// TestScripts runs the scripts of testdata/script. Each file derives its figures
 // from the parameters, in comments. "go test -rewrite" writes what is printed
 // now: read the difference against the derivation.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/smmu", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "run" {
 				d.Fatalf(t, "unknown directive %q, want run", d.Cmd)
 			}
 			var out strings.Builder
-			if err := Run(d.Input, &out); err != nil {
+			if err := runScript(d.Input, &out); err != nil {
 				out.WriteString("mistake: " + err.Error() + "\n")
 			}
 			return out.String()
@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 
 // The script of docs/memory.md prints what stands below it.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile("../../docs/memory.md")
+	text, err := os.ReadFile("../docs/memory.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "```script\n")
 	require.True(t, found)
@@ -41,7 +41,7 @@ func TestDocs(t *testing.T) {
 	want, _, found := strings.Cut(rest, "```")
 	require.True(t, found)
 	var out strings.Builder
-	require.NoError(t, Run(script, &out))
+	require.NoError(t, runScript(script, &out))
 	require.Equal(t, want, out.String())
 }
 
@@ -55,7 +55,7 @@ func TestMistakes(t *testing.T) {
 		"smmu l1_entries=100":          "line 1: smmu: l1_entries: 100, expected a power of two from 1 to 4096",
 		"smmu l1=100":                  `line 1: smmu: l1: no field "l1", expected one of kind, banks, address_bits, l1_entries, l1_latency, l2_entries, l2_ways, l2_latency, walk_cache, walk_cache_ways, prefetch, walks, walks_full, walk_bytes, walk_step, channels, outstanding, on_fault, hit_under_fault, stall_limit, stale`,
 		"smmu kind=none":               "line 1: smmu: kind: expected mmu-500",
-		"smmu walks=":                  `line 1: smmu: "walks=", expected key=value`,
+		"smmu walks=":                  `line 1: smmu: [{walks }], expected key=value with a value`,
 		"memory latency=2s":            "line 1: memory: latency 2 s, expected 0 s to 1 s",
 		"memory rate=fast":             `line 1: memory: rate "fast": want a number and a unit of ps/B, ns/B, Mb/s, Gb/s, Tb/s, MB/s, GB/s, TB/s, MiB/s, GiB/s`,
 		"memory size=1":                `line 1: memory: unknown key "size", expected latency or rate`,
@@ -88,7 +88,7 @@ func TestMistakes(t *testing.T) {
 		"count Nothing":                `line 1: count: no counter "Nothing", expected one of smmu.Counters`,
 	} {
 		var out strings.Builder
-		err := Run(text, &out)
+		err := runScript(text, &out)
 		if want == "" {
 			require.NoError(t, err, text)
 			continue
@@ -100,7 +100,7 @@ func TestMistakes(t *testing.T) {
 // Every command, register, bit of a register, result and counter stands in a
 // script, so that none can change unseen.
 func TestCoverage(t *testing.T) {
-	files, err := filepath.Glob("testdata/smmu/*")
+	files, err := filepath.Glob("testdata/script/*")
 	require.NoError(t, err)
 	all := strings.Builder{}
 	for _, name := range files {

@@ -1,4 +1,4 @@
-package smmuscript
+package smmu_test
 
 import (
 	"errors"
@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spinsim/spinsim/internal/script"
 )
 
 // FuzzRun feeds the script language with anything: whatever a script says, it
-// ends, with an *Error or without, and never with a panic. Its seeds are the
-// scripts of testdata/smmu.
+// ends, with an *script.Error or without, and never with a panic. Its seeds are the
+// scripts of testdata/script.
 func FuzzRun(f *testing.F) {
-	files, err := filepath.Glob("testdata/smmu/*")
+	files, err := filepath.Glob("testdata/script/*")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no scripts")
 	}
@@ -31,10 +33,10 @@ func FuzzRun(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		err := Run(text, io.Discard)
-		var mistake *Error
+		err := runScript(text, io.Discard)
+		var mistake *script.Error
 		if err != nil && !errors.As(err, &mistake) {
-			t.Fatalf("%T is no *Error: %v", err, err)
+			t.Fatalf("%T is no *script.Error: %v", err, err)
 		}
 	})
 }
