@@ -402,3 +402,12 @@ func (a *Axis) zero() any {
 	}
 	return 0.0
 }
+
+// texts writes values as Parse reads them.
+func (a *Axis) texts(values []any) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = a.write(v)
+	}
+	return list
+}

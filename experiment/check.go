@@ -318,3 +318,38 @@ func (c *checker) published() {
 		}
 	}
 }
+
+// terms checks the terms of an axis.
+func (c *checker) terms(a *Axis) {
+	fail := func(format string, args ...any) { c.fail("axis %s: %w", a.Name, fmt.Errorf(format, args...)) }
+	if len(a.Terms) == 0 {
+		return
+	}
+	if len(a.Terms) != len(a.Of) {
+		fail("%d terms for %d values", len(a.Terms), len(a.Of))
+		return
+	}
+	for i, t := range a.Terms {
+		if i == 0 && len(t.Values)+len(t.Set) > 0 {
+			fail("the first value, %s, changes something", a.Of[0])
+		}
+		if i > 0 && t.Help == "" {
+			fail("nothing says what %s is", a.Of[i])
+		}
+		for name, text := range t.Values { //lint:maporder any of several errors is as good
+			other := c.e.Axis(name)
+			if other == nil || other == a || other.Terms != nil {
+				fail("%s changes %q, which is no other axis without terms", a.Of[i], name)
+				continue
+			}
+			if v, err := other.parse(text); err != nil || other.check(v) != nil {
+				fail("%s changes axis %s to %q, which is none of its values", a.Of[i], name, text)
+			}
+		}
+		for _, set := range t.Set {
+			if field, _, ok := strings.Cut(set, "="); !ok || slices.ContainsFunc(c.e.Axes, func(o Axis) bool { return o.Field == field }) {
+				fail("%s sets %q, expected path=value of a field that no axis has", a.Of[i], set)
+			}
+		}
+	}
+}

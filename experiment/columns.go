@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // commonColumns are columns that several experiments share, for a help text.
@@ -57,4 +58,40 @@ func (s *commonColumns) Title(all int) string {
 		return "all experiments"
 	}
 	return strings.Join(s.Experiments, ", ")
+}
+
+// Columns at the beginning of every table.
+const (
+	nameColumn    = "benchmark"
+	ProfileColumn = "profile"
+)
+
+// TableColumns are the columns of a table of the experiment, without published
+// numbers and provenance.
+func (e *Experiment) TableColumns() []report.Column {
+	columns := []report.Column{
+		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
+		{Name: ProfileColumn, Help: "the device and network simulated"},
+	}
+	for i := range e.Axes {
+		columns = append(columns, e.Axes[i].column())
+	}
+	columns = append(columns, e.Columns...)
+	for _, r := range e.Relative {
+		columns = append(columns, r.Column)
+	}
+	return columns
+}
+
+// ShortTime writes a time with about three digits, for a sentence.
+func ShortTime(t sim.Time) string {
+	switch {
+	case t < sim.Microsecond:
+		return fmt.Sprintf("%.0f ns", t.Nanoseconds())
+	case t < 10*sim.Millisecond:
+		return fmt.Sprintf("%.2f µs", t.Microseconds())
+	case t < 10*sim.Second:
+		return fmt.Sprintf("%.2f ms", 1e3*t.Seconds())
+	}
+	return fmt.Sprintf("%.2f s", t.Seconds())
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -376,13 +375,4 @@ func Bound(c *cobra.Command, f *cli.LimitFlags, s *Sweep) (err error) {
 	s.Limits, err = f.Limits(c)
 	s.MemoryLimit, s.Workers = f.Memory.Bytes(), cli.Workers()
 	return err
-}
-
-// LimitError adds the origin of the limit to a *MemoryError of Sweep.Points.
-func LimitError(f *cli.LimitFlags, err error) error {
-	var e *MemoryError
-	if !errors.As(err, &e) {
-		return err
-	}
-	return fmt.Errorf("%s needs about %s of memory, %s", e.What(), sim.Size(e.Need).Rounded(), f.Memory.There())
 }

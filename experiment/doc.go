@@ -12,22 +12,31 @@
 // a published number, its comment says so. A term that was made for a number is
 // a what-if of an experiment. Published values stand beside ours.
 //
-//	experiment.go      an Experiment
-//	publication.go     a Publication and its experiments; the list of all
-//	axis.go, list.go   what varies: kinds, units, ranges, lists of values
-//	check.go           errors in a definition
-//	point.go           one measurement to make
+// Files call lower ones only, in this order (internal/lint holds it):
+//
+//	axis.go, list.go        what varies: kinds, units, ranges, lists of values
+//	columns.go              what is measured, and help texts of columns
+//	experiment.go, terms.go an Experiment
+//	point.go, operations.go one measurement to make, and its operations
+//	handlers.go, memory.go  the modules of a point, and the memory it needs
+//	registry.go             the list of all
+//	check.go                errors in a definition
+//	breakdown.go            where the time of an operation goes
+//	measure.go, keep.go     a point is measured, and its result kept
+//	vary.go, recorded.go    fields with several values; what produced a result
+//	sweep.go                the points of a sweep (several at a time: internal/batch)
+//	table.go, plot.go       results for people and programs
+//	waterfall.go            the way from one profile to another
+//	command.go              flags
+//	repeat.go, rerun.go     a result made again from its record
+//	publication.go          the runs of a Publication
+//
+// For the function that runs a point:
+//
 //	simulate.go        the cluster of a point, from its setup to its statistics
 //	kit.go, entry.go   an entry with handlers, and messages to it
 //	bench.go           measurements with the axes mode, ranks and size
 //	line.go            do handlers keep up with line rate?
 //	packetcheck.go     the bytes that payload handlers see
-//	operations.go      the operations that were measured, one by one
 //	course.go          simulations that several points share
-//	sweep.go           the points of a sweep, several at a time
-//	table.go           results for people and programs
-//	columns.go         help texts of columns
-//	repeat.go          a result made again from its record
-//	breakdown.go       where the time of an operation goes
-//	waterfall.go       the way from one profile to another
 package experiment

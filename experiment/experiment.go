@@ -8,8 +8,6 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/fields"
-	"github.com/spinsim/spinsim/internal/memory"
-	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -203,29 +201,6 @@ func (r *Result) Time(column string) sim.Time { return r.Values[column].(sim.Tim
 // there is none: a programmer's mistake.
 func (r *Result) Float(column string) float64 { return r.Values[column].(float64) }
 
-// All lists the experiments that were registered with their publications.
-func All() (list []*Experiment) {
-	for _, p := range publications {
-		list = append(list, p.Experiments...)
-	}
-	return list
-}
-
-// Find returns the registered experiment with a name.
-func Find(name string) (*Experiment, error) { return FindIn(All(), name) }
-
-// FindIn returns the experiment with a name in a list.
-func FindIn(list []*Experiment, name string) (*Experiment, error) {
-	var names []string
-	for _, e := range list {
-		if e.Name == name {
-			return e, nil
-		}
-		names = append(names, e.Name)
-	}
-	return nil, fmt.Errorf("no experiment %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
-}
-
 // Title is the head of tables and plots.
 func (e *Experiment) Title() string {
 	title := e.Name
@@ -284,72 +259,6 @@ func (e *Experiment) series() (list []int) {
 		list = append(list, e.axis(name))
 	}
 	return list
-}
-
-// Measure runs a point that At or Sweep.Points has made. It is an error if a
-// column has no value, or a value of the wrong type.
-func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
-	if p.experiment != e {
-		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
-	}
-	p.done = &operations{}
-	memory.Room(p.Need())
-	values, err := e.Run(ctx, p)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.place(), err)
-	}
-	if err := e.checkValues(values); err != nil {
-		return nil, fmt.Errorf("experiment %s: %w", e.Name, err)
-	}
-	return &Result{p, values}, nil
-}
-
-// checkValues compares the values of Run with the columns.
-func (e *Experiment) checkValues(values Values) error {
-	for _, c := range e.Columns {
-		v, given := values[c.Name]
-		if !given {
-			return fmt.Errorf("Run has returned no value for column %s", c.Name)
-		}
-		if !c.Holds(v) {
-			return fmt.Errorf("Run has returned a %T for column %s of kind %v", v, c.Name, c.Kind)
-		}
-	}
-	for name := range values { //lint:maporder any of several is as good
-		if !slices.ContainsFunc(e.Columns, func(c report.Column) bool { return c.Name == name }) {
-			return fmt.Errorf("Run has returned a value for %q, which is none of Columns", name)
-		}
-	}
-	return nil
-}
-
-// At makes a point of a device and values of axes. An axis that is not named has
-// the first of its default values. Axes with a Field change the profile.
-func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) {
-	s, err := New(e)
-	if err != nil {
-		return nil, err
-	}
-	p := &Point{experiment: e, values: make([]any, len(e.Axes)), Seed: 1}
-	for i := range e.Axes {
-		a := &e.Axes[i]
-		p.values[i] = s.values[i][0]
-		if v, given := values[a.Name]; given {
-			if p.values[i], err = a.take(v); err != nil {
-				return nil, fmt.Errorf("experiment %s: axis %s: %w", e.Name, a.Name, err)
-			}
-		}
-	}
-	for name := range values { //lint:maporder any of several is as good
-		if e.axis(name) < 0 {
-			return nil, fmt.Errorf("experiment %s: no axis %q, there are %s", e.Name, name, strings.Join(e.axisNames(), ", "))
-		}
-	}
-	p.values, _ = e.stepped(p.values, nil)
-	if p.Profile, err = WithFields(device, p.fields()); err != nil {
-		return nil, err
-	}
-	return p, p.check()
 }
 
 func (e *Experiment) axisNames() (names []string) {

@@ -1,11 +1,13 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/cli"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -132,4 +134,13 @@ func (s *Sweep) atOnce(points []*Point) int {
 		}
 	}
 	return n
+}
+
+// LimitError adds the origin of the limit to a *MemoryError of Sweep.Points.
+func LimitError(f *cli.LimitFlags, err error) error {
+	var e *MemoryError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return fmt.Errorf("%s needs about %s of memory, %s", e.What(), sim.Size(e.Need).Rounded(), f.Memory.There())
 }

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // NoPoint is an error of Experiment.Points for a combination that the
@@ -99,4 +100,14 @@ func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 		}
 	}
 	return nil
+}
+
+// chosenText writes the values of all axes.
+func (s *Sweep) chosenText() string {
+	var parts []string
+	for i := range s.Experiment.Axes {
+		a := &s.Experiment.Axes[i]
+		parts = append(parts, a.title()+" "+strings.Join(a.texts(s.values[i]), ","))
+	}
+	return strings.Join(parts, "; ")
 }

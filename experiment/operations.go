@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/internal/breakdown"
-	"github.com/spinsim/spinsim/internal/provenance"
-	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -108,48 +106,6 @@ func Percentile(sorted []sim.Time, percent int) sim.Time {
 		return 0
 	}
 	return sorted[(len(sorted)*percent+99)/100-1]
-}
-
-// SampleColumns are the columns of Samples behind the axes.
-func SampleColumns() []report.Column {
-	return []report.Column{
-		{Name: "operation", Kind: report.Count, Help: "its number among those of the point, from 1"},
-		{Name: "rank", Kind: report.Count, Help: "the node whose program has seen its end"},
-		{Name: "program", Kind: report.Text, Help: "that program"},
-		{Name: "begin", Unit: "ns", Kind: report.Duration, Help: "when it began, since the start of the run"},
-		{Name: "time", Unit: "ns", Kind: report.Duration, Help: "what it took; half a round trip where the experiment measures that"},
-	}
-}
-
-// Samples is a table of all operations of results, one by one.
-func (s *Sweep) Samples(results []*Result) *report.Table {
-	e := s.Experiment
-	columns := []report.Column{
-		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
-		{Name: ProfileColumn, Help: "the device and network simulated"},
-	}
-	for i := range e.Axes {
-		columns = append(columns, e.Axes[i].column())
-	}
-	t := report.New(append(columns, SampleColumns()...)...)
-	t.Title = s.title() + ", every operation"
-	record := provenance.Record{}
-	if s.record != nil {
-		record = *s.record
-	}
-	record.Command = samplesOf + record.Command // it makes the points again, but not this table
-	t.Origin = &record
-	for _, r := range results {
-		p := r.Point
-		if p.done == nil {
-			continue
-		}
-		for i, o := range p.done.list {
-			row := append([]any{e.Name, p.Profile.Name}, p.values...)
-			t.Add(append(row, i+1, o.Rank, o.Process, o.From, (o.To-o.From)/p.done.each())...)
-		}
-	}
-	return t
 }
 
 // samplesOf is the beginning of the command in the record of a table of

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -269,4 +270,22 @@ func least(values []any) int {
 		}
 	}
 	return best
+}
+
+// rows lists the axes that are no series.
+func (e *Experiment) rows() (list []int) {
+	for i := range e.Axes {
+		if !slices.Contains(e.View.Series, e.Axes[i].Name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// series names the value of a waterfall at a point: the values of the series.
+func (p *Point) series() string {
+	if len(p.experiment.View.Series) == 0 {
+		return p.experiment.value().Name
+	}
+	return p.label(p.experiment.series())
 }

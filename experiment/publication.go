@@ -38,27 +38,6 @@ type Choice struct {
 	Waterfall string // "FROM,TO": a waterfall between two profiles instead of a table
 }
 
-var publications []*Publication
-
-// Register adds publications to the program. It panics if one of them, or one
-// of their experiments, has the name of another: a programmer's mistake.
-func Register(list ...*Publication) {
-	for _, p := range list {
-		if slices.ContainsFunc(publications, func(o *Publication) bool { return o.Name == p.Name }) {
-			panic("experiment: there are two publications " + p.Name)
-		}
-		for i, e := range p.Experiments {
-			if slices.ContainsFunc(append(All(), p.Experiments[:i]...), func(o *Experiment) bool { return o.Name == e.Name }) {
-				panic("experiment: there are two experiments " + e.Name)
-			}
-		}
-		publications = append(publications, p)
-	}
-}
-
-// Publications are the registered publications, in the order of Register.
-func Publications() []*Publication { return slices.Clone(publications) }
-
 // FindPublication returns the publication with a name.
 func FindPublication(name string) (*Publication, error) {
 	var names []string

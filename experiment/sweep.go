@@ -278,25 +278,6 @@ func (s *Sweep) several() string {
 	return strings.Join(names, ", ")
 }
 
-// chosenText writes the values of all axes.
-func (s *Sweep) chosenText() string {
-	var parts []string
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
-		parts = append(parts, a.title()+" "+strings.Join(a.texts(s.values[i]), ","))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// texts writes values as Parse reads them.
-func (a *Axis) texts(values []any) []string {
-	list := make([]string, len(values))
-	for i, v := range values {
-		list[i] = a.write(v)
-	}
-	return list
-}
-
 // Unfinished is the error of a sweep whose context ended before all points were
 // measured, or where some points have failed and others have not.
 type Unfinished = batch.Unfinished[Result]
@@ -326,4 +307,33 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 		Encode: func(r *Result) any { return r.encode() },
 		Decode: func(i int, text []byte) (*Result, error) { return points[i].decode(text) },
 	}
+}
+
+// At makes a point of a device and values of axes. An axis that is not named has
+// the first of its default values. Axes with a Field change the profile.
+func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) {
+	s, err := New(e)
+	if err != nil {
+		return nil, err
+	}
+	p := &Point{experiment: e, values: make([]any, len(e.Axes)), Seed: 1}
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		p.values[i] = s.values[i][0]
+		if v, given := values[a.Name]; given {
+			if p.values[i], err = a.take(v); err != nil {
+				return nil, fmt.Errorf("experiment %s: axis %s: %w", e.Name, a.Name, err)
+			}
+		}
+	}
+	for name := range values { //lint:maporder any of several is as good
+		if e.axis(name) < 0 {
+			return nil, fmt.Errorf("experiment %s: no axis %q, there are %s", e.Name, name, strings.Join(e.axisNames(), ", "))
+		}
+	}
+	p.values, _ = e.stepped(p.values, nil)
+	if p.Profile, err = WithFields(device, p.fields()); err != nil {
+		return nil, err
+	}
+	return p, p.check()
 }

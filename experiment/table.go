@@ -9,31 +9,7 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/sim"
 )
-
-// Columns at the beginning of every table.
-const (
-	nameColumn    = "benchmark"
-	ProfileColumn = "profile"
-)
-
-// TableColumns are the columns of a table of the experiment, without published
-// numbers and provenance.
-func (e *Experiment) TableColumns() []report.Column {
-	columns := []report.Column{
-		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
-		{Name: ProfileColumn, Help: "the device and network simulated"},
-	}
-	for i := range e.Axes {
-		columns = append(columns, e.Axes[i].column())
-	}
-	columns = append(columns, e.Columns...)
-	for _, r := range e.Relative {
-		columns = append(columns, r.Column)
-	}
-	return columns
-}
 
 // Table makes the table of a sweep's results: a row for each point, with all
 // columns, published numbers beside them, and their provenance.
@@ -385,17 +361,4 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), ShortTime(theirs))}
 	}
 	return []string{fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast.", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))}
-}
-
-// ShortTime writes a time with about three digits, for a sentence.
-func ShortTime(t sim.Time) string {
-	switch {
-	case t < sim.Microsecond:
-		return fmt.Sprintf("%.0f ns", t.Nanoseconds())
-	case t < 10*sim.Millisecond:
-		return fmt.Sprintf("%.2f µs", t.Microseconds())
-	case t < 10*sim.Second:
-		return fmt.Sprintf("%.2f ms", 1e3*t.Seconds())
-	}
-	return fmt.Sprintf("%.2f s", t.Seconds())
 }

@@ -124,16 +124,6 @@ func (s *Sweep) fewer() *Sweep {
 	return &few
 }
 
-// rows lists the axes that are no series.
-func (e *Experiment) rows() (list []int) {
-	for i := range e.Axes {
-		if !slices.Contains(e.View.Series, e.Axes[i].Name) {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // fixes reports whether an axis or override of the sweep sets the field.
 func (s *Sweep) fixes(d profile.Difference) bool {
 	if slices.ContainsFunc(s.Experiment.Axes, func(a Axis) bool { return a.Field == d.Path }) {
@@ -331,14 +321,6 @@ func (e *Experiment) WaterfallColumns() []report.Column {
 		value, change,
 	)
 	return columns
-}
-
-// series names the value of a waterfall at a point: the values of the series.
-func (p *Point) series() string {
-	if len(p.experiment.View.Series) == 0 {
-		return p.experiment.value().Name
-	}
-	return p.label(p.experiment.series())
 }
 
 func (s *WaterfallStep) changes() string {

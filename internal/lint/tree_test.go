@@ -156,6 +156,7 @@ var rules = map[string]func(*report){
 	"paths":    paths,
 	"files":    files,
 	"english":  english,
+	"arrows":   arrows,
 }
 
 func TestRepository(t *testing.T) {

@@ -1,0 +1,110 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/internal/manifest"
+)
+
+// HandlersHelp describes the requirements on a user's module. "": no module can
+// replace the experiment's own.
+func (e *Experiment) HandlersHelp() string {
+	if !e.Replaceable {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("A handler module of yours (--handler) takes the place of the built-in one")
+	if len(e.Roles) == 0 {
+		b.WriteString(": its handlers are the exports header,\npayload and completion, or the only ones of their kinds if it says so itself. Its state begins as it says.")
+		return b.String()
+	}
+	b.WriteString(". It needs handlers under one of these names, or\nthe only one of its kind if it says so itself (spinsim handler inspect):")
+	for i := range e.Roles {
+		r := &e.Roles[i]
+		fmt.Fprintf(&b, "\n  %v: ", r)
+		var needed, more []string
+		for k, kind := range manifest.Kinds() {
+			names := r.called(k)
+			text := fmt.Sprintf("%s (%s)", kind, strings.Join(names, ", "))
+			if slices.Contains(r.Needs, kind) {
+				needed = append(needed, text)
+			} else if names != nil {
+				more = append(more, text)
+			}
+		}
+		b.WriteString(strings.Join(needed, ", "))
+		if len(more) > 0 {
+			b.WriteString("; if they are there, " + strings.Join(more, ", "))
+		}
+	}
+	e.stateHelp(&b)
+	return b.String()
+}
+
+// stateHelp lists the numbers of the state that the experiment sets, with their
+// help texts in the experiment's own module.
+func (e *Experiment) stateHelp(b *strings.Builder) {
+	var sets, may []string
+	for i := range e.Roles {
+		sets, may = append(sets, e.Roles[i].Sets...), append(may, e.Roles[i].May...)
+	}
+	state := e.ownState()
+	for _, x := range []struct {
+		intro string
+		names []string
+	}{{"\nOf its state the benchmark sets, by these names:", sets}, {"\nIf its state has them, the benchmark sets:", may}} {
+		for i, name := range x.names {
+			if slices.Contains(x.names[:i], name) {
+				continue
+			}
+			if i == 0 {
+				b.WriteString(x.intro)
+			}
+			fmt.Fprintf(b, "\n  %s", name)
+			if state == nil {
+				continue
+			}
+			if n, err := state.Lookup(name); err == nil {
+				fmt.Fprintf(b, ", %s", n.Field.Type)
+				if n.Field.Unit != "" {
+					b.WriteString(" (" + n.Field.Unit + ")")
+				}
+				if n.Field.Description != "" {
+					b.WriteString(": " + n.Field.Description)
+				}
+			}
+		}
+	}
+	if state != nil {
+		b.WriteString("\nA module that does not describe its state finds it where the built-in one has it.")
+	}
+}
+
+// ownState returns the state of the experiment's own module at the first
+// combination of values where a module runs. nil: it does not describe its
+// state.
+func (e *Experiment) ownState() (state *manifest.State) {
+	s, err := New(e)
+	if err != nil {
+		return nil
+	}
+	found := errors.New("found")
+	_ = combinations(s.values, func(values []any) error {
+		p := &Point{experiment: e, values: values}
+		list := e.Modules(p)
+		if len(list) == 0 || list[0].Manifest() == nil {
+			return nil
+		}
+		m := list[0].Manifest()
+		for _, export := range p.role().Exports {
+			if h := m.Handler(export); h != nil && h.State != "" {
+				state = m.State(h.State)
+			}
+		}
+		return found
+	})
+	return state
+}

@@ -1,0 +1,47 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/report"
+)
+
+// Measure runs a point that At or Sweep.Points has made. It is an error if a
+// column has no value, or a value of the wrong type.
+func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
+	if p.experiment != e {
+		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
+	}
+	p.done = &operations{}
+	memory.Room(p.Need())
+	values, err := e.Run(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.place(), err)
+	}
+	if err := e.checkValues(values); err != nil {
+		return nil, fmt.Errorf("experiment %s: %w", e.Name, err)
+	}
+	return &Result{p, values}, nil
+}
+
+// checkValues compares the values of Run with the columns.
+func (e *Experiment) checkValues(values Values) error {
+	for _, c := range e.Columns {
+		v, given := values[c.Name]
+		if !given {
+			return fmt.Errorf("Run has returned no value for column %s", c.Name)
+		}
+		if !c.Holds(v) {
+			return fmt.Errorf("Run has returned a %T for column %s of kind %v", v, c.Name, c.Kind)
+		}
+	}
+	for name := range values { //lint:maporder any of several is as good
+		if !slices.ContainsFunc(e.Columns, func(c report.Column) bool { return c.Name == name }) {
+			return fmt.Errorf("Run has returned a value for %q, which is none of Columns", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// profile loads a profile of the sweep, from the record if it has one.
+func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
+	more = append(slices.Clone(s.more), more...)
+	for i := range s.Recorded {
+		if s.Recorded[i].From == name {
+			return s.Recorded[i].Load(more...)
+		}
+	}
+	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
+}
+
+// base loads a profile with Overrides. Without the fields of several values,
+// such as the lengths of a torus, it may be no valid profile. Then each of
+// these fields has its first value; points set their own value later.
+func (s *Sweep) base(name string) (*profile.Profile, error) {
+	p, err := s.profile(name)
+	if err == nil || s.varied == 0 {
+		return p, err
+	}
+	first := &Point{experiment: s.Experiment, values: make([]any, len(s.values))}
+	before := s.more
+	s.more = slices.Clone(before)
+	for _, i := range s.own() {
+		first.values[i] = s.values[i][0]
+		s.more = append(s.more, first.field(i))
+	}
+	if p, err = s.profile(name); err != nil {
+		s.more = before
+	}
+	return p, err
+}
+
+// remember makes the record of the results. It refuses profiles whose rows
+// could not be told apart.
+func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
+	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine, Inputs: s.Inputs}
+	for _, p := range profiles {
+		one, err := provenance.NewProfile(p)
+		if err != nil {
+			return err
+		}
+		for i := range r.Profiles {
+			if o := &r.Profiles[i]; o.Name == one.Name && !s.falls {
+				return fmt.Errorf("profiles %s and %s are both named %s: their rows could not be told apart", o.From, one.From, one.Name)
+			}
+		}
+		r.Profiles = append(r.Profiles, one)
+	}
+	for _, p := range points {
+		for _, h := range p.handlers() {
+			r.AddHandler(h)
+		}
+	}
+	s.record = r
+	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.Experiment.broken}
+	for i := range s.Experiment.Axes {
+		switch axis := &s.Experiment.Axes[i]; {
+		case slices.Contains(s.own(), i):
+			a.Set = append(a.Set, axis.Name+"="+strings.Join(axis.texts(s.values[i]), ","))
+		case !axis.Fixed():
+			a.Axes[axis.Name] = axis.texts(s.values[i])
+		}
+	}
+	return r.WithArguments(a)
+}
+
+// Record is the record of the results. Points must have been called.
+func (s *Sweep) Record() *provenance.Record { return s.record }
