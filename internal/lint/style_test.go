@@ -161,7 +161,7 @@ func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
 var grown = []string{
 	"experiment.Point", "experiment.Sweep", "goal.Simulator", "host.Bus", "host.Kernel", "host.Process", "hpu.rewriter", "inet.Conn",
 	"mpi.Rank", "mpi.overPortals", "mpi.schedule", "nic.act", "portals.Port", "portals.state", "report.Table", "runtime.Proc",
-	"scenario.Plan", "scenario.run", "smmu.SMMU",
+	"smmu.SMMU",
 }
 
 // sizes bounds files, functions and types.

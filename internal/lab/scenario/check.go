@@ -12,7 +12,7 @@ import (
 )
 
 // checkRanks checks that the network, if it is known, has room for the ranks.
-func (p *Plan) checkRanks() {
+func (p *planner) checkRanks() {
 	if p.ranks < 1 || p.ranks > maxRanks {
 		p.fail("ranks", "%d, expected 1 to %d", p.ranks, maxRanks)
 	} else if p.profile != nil && p.ranks > p.profile.Fabric.Most() {
@@ -21,7 +21,7 @@ func (p *Plan) checkRanks() {
 }
 
 // checkMemory evaluates the allocations and entries of every rank.
-func (p *Plan) checkMemory() {
+func (p *planner) checkMemory() {
 	total := int64(0)
 	for _, e := range p.entries {
 		for _, rank := range e.ranks {
@@ -37,7 +37,7 @@ func (p *Plan) checkMemory() {
 		for _, rank := range g.ranks {
 			for i := range g.Buffers {
 				b := &g.Buffers[i]
-				n, err := p.bufferSize(b, rank)
+				n, err := b.size(p.on(rank))
 				if err == nil {
 					total += n
 					err = p.checkFill(&b.Fill, n, rank)
@@ -58,7 +58,7 @@ func (p *Plan) checkMemory() {
 }
 
 // checkFill reports content that does not fit in n bytes.
-func (p *Plan) checkFill(c *Content, n int64, rank int) error {
+func (p *planner) checkFill(c *Content, n int64, rank int) error {
 	own, err := c.make(p.on(rank), source{})
 	if err != nil {
 		return fmt.Errorf("fill%w", err)
@@ -70,8 +70,8 @@ func (p *Plan) checkFill(c *Content, n int64, rank int) error {
 }
 
 // checkEntry evaluates an entry for a rank and returns its size in bytes.
-func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
-	if bytes, err = p.entrySize(e, rank); err != nil {
+func (p *planner) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
+	if bytes, err = e.size(p.on(rank)); err != nil {
 		return 0, err
 	}
 	if err := p.checkFill(&e.Fill, bytes, rank); err != nil {
@@ -90,7 +90,7 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	if err == nil {
 		_, _, err = p.handlerMemory(e, rank)
 		if err == nil {
-			_, err = p.stamp(e, rank)
+			_, err = e.stamp(p.on(rank))
 		}
 	}
 	if err == nil {
@@ -105,7 +105,7 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 // checkLayout reports a state whose list has its fields at other places than on
 // the first of the ranks. Names and numbers of fields must mean the same on all
 // ranks.
-func (p *Plan) checkLayout(e *entryPlan, rank int) error {
+func (p *planner) checkLayout(e *entryPlan, rank int) error {
 	if e.Handlers.State.kind != contentFields {
 		return nil
 	}
@@ -164,11 +164,10 @@ func userID(s *Step, at *env) (uint32, error) {
 
 // stamp evaluates the place where handlers of an entry see the user id of a
 // message.
-func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
+func (e *entryPlan) stamp(at *env) (s portals.Stamp, err error) {
 	if e.Handlers.Stamp == nil {
 		return s, nil
 	}
-	at := p.on(rank)
 	shift, err := e.Handlers.Stamp.Shift.int(at, 0, 0, 63)
 	if err != nil {
 		return s, fmt.Errorf("stamp.shift: %w", err)
@@ -182,7 +181,7 @@ func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
 
 // checkNeeds compares the given options with the options that the handlers
 // need. An entry without options gets the needed ones.
-func (p *Plan) checkNeeds(e *entryPlan) {
+func (p *planner) checkNeeds(e *entryPlan) {
 	const always = portals.OptMEEventCTComm // of every entry of a scenario
 	if own := e.handlers.EntryOptions & ownOptions &^ always; own != 0 {
 		p.fail(e.path+".handlers.module", "module %s needs entry option %s, which a scenario chooses itself", e.Handlers.Module, strings.ToLower(own.String()))
@@ -227,7 +226,7 @@ func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int
 
 // checkPrograms evaluates every step on every rank, for the first and the last
 // repetition.
-func (p *Plan) checkPrograms() {
+func (p *planner) checkPrograms() {
 	for _, g := range p.programs {
 		p.eachStep(g.Steps, g.path+".steps", func(s *Step, path string) {
 			before := len(p.errs)
@@ -245,7 +244,7 @@ func (p *Plan) checkPrograms() {
 }
 
 // failOnce is fail for an error that every rank and round would repeat.
-func (p *Plan) failOnce(path, format string, args ...any) {
+func (p *planner) failOnce(path, format string, args ...any) {
 	if !p.failed[path] {
 		p.failed[path] = true
 		p.fail(path, format, args...)
@@ -253,7 +252,7 @@ func (p *Plan) failOnce(path, format string, args ...any) {
 }
 
 // eachStep visits the steps with their paths, including the steps in repeats.
-func (p *Plan) eachStep(steps []Step, path string, visit func(*Step, string)) {
+func (p *planner) eachStep(steps []Step, path string, visit func(*Step, string)) {
 	for i := range steps {
 		s := &steps[i]
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -265,7 +264,7 @@ func (p *Plan) eachStep(steps []Step, path string, visit func(*Step, string)) {
 }
 
 // checkUse reads files and notes how programs wait for entries.
-func (p *Plan) checkUse(g *programPlan, s *Step, path string) {
+func (p *planner) checkUse(g *programPlan, s *Step, path string) {
 	p.stepID[path] = len(p.stepPaths)
 	p.stepPaths = append(p.stepPaths, path)
 	fill := func(c *Content, path string) {
@@ -293,7 +292,7 @@ func (p *Plan) checkUse(g *programPlan, s *Step, path string) {
 	}
 }
 
-func (p *Plan) checkWait(w *Wait, path string) {
+func (p *planner) checkWait(w *Wait, path string) {
 	given := 0
 	for _, x := range []Expr{w.Messages, w.Bytes, w.Acks, w.Replies} {
 		if x.IsSet() {
@@ -324,7 +323,7 @@ func (p *Plan) checkWait(w *Wait, path string) {
 }
 
 // checkSteps evaluates steps on a rank.
-func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth int) {
+func (p *planner) checkSteps(rank int, steps []Step, path string, at *env, depth int) {
 	for i := range steps {
 		s := &steps[i]
 		where := fmt.Sprintf("%s[%d]", path, i)
@@ -355,7 +354,7 @@ func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth in
 func ends(n int64) []int64 { return []int64{0, n - 1}[:min(n, 2)] }
 
 // checkStep evaluates a step that is not a repeat.
-func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
+func (p *planner) checkStep(rank int, s *Step, path string, at *env) error {
 	switch {
 	case s.Put != nil:
 		return p.eachEnd(&s.Put.Target, at, func(at *env) error { _, err := p.put(rank, path, s.Put, at); return err })
@@ -398,7 +397,7 @@ func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
 }
 
 // eachEnd evaluates the first and the last repetition of an operation.
-func (p *Plan) eachEnd(t *Target, at *env, check func(*env) error) error {
+func (p *planner) eachEnd(t *Target, at *env, check func(*env) error) error {
 	n, err := t.Count.int(at, 1, 0, maxCount)
 	if err != nil {
 		return fmt.Errorf("count: %w", err)
@@ -415,7 +414,7 @@ func (p *Plan) eachEnd(t *Target, at *env, check func(*env) error) error {
 }
 
 // checkOutput resolves the outputs.
-func (p *Plan) checkOutput() {
+func (p *planner) checkOutput() {
 	o := &p.output
 	if _, err := o.Stats.list(p.env); err != nil {
 		p.fail("output.stats", "%w", err)

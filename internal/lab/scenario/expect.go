@@ -11,7 +11,7 @@ import (
 )
 
 // checkExpectations checks the expectations, except those already found wrong.
-func (p *Plan) checkExpectations(wrong []string) {
+func (p *planner) checkExpectations(wrong []string) {
 	for i := range p.spec.Expect {
 		path := fmt.Sprintf("expect[%d]", i)
 		if slices.Contains(wrong, path) {
@@ -28,7 +28,7 @@ func (p *Plan) checkExpectations(wrong []string) {
 }
 
 // checkExpectation checks the names and forms of an expectation.
-func (p *Plan) checkExpectation(x *Expectation, path string) {
+func (p *planner) checkExpectation(x *Expectation, path string) {
 	switch {
 	case x.Memory != nil:
 		m := x.Memory
@@ -64,7 +64,7 @@ func (p *Plan) checkExpectation(x *Expectation, path string) {
 	}
 }
 
-func (p *Plan) checkBounds(b *Bounds, path string) {
+func (p *planner) checkBounds(b *Bounds, path string) {
 	if !b.Equals.IsSet() && !b.AtLeast.IsSet() && !b.AtMost.IsSet() {
 		p.fail(path, "expected at least one of equals, at_least, at_most")
 	}
@@ -72,7 +72,7 @@ func (p *Plan) checkBounds(b *Bounds, path string) {
 
 // checkAt evaluates an expectation without a run. own is the rank of the
 // program that contains it, nil at the end of a run.
-func (p *Plan) checkAt(x *Expectation, own []int, at *env) error {
+func (p *planner) checkAt(x *Expectation, own []int, at *env) error {
 	switch {
 	case x.Memory != nil:
 		ranks, err := p.holders(x.Memory.Of, x.Memory.Ranks, own, at)
@@ -103,7 +103,7 @@ func (p *Plan) checkAt(x *Expectation, own []int, at *env) error {
 	return nil
 }
 
-func (p *Plan) checkBoundsAt(b *Bounds, ranks []int, at *env, err error) error {
+func (p *planner) checkBoundsAt(b *Bounds, ranks []int, at *env, err error) error {
 	for _, rank := range ranks {
 		for _, e := range [3]Expr{b.Equals, b.AtLeast, b.AtMost} {
 			if err == nil && e.IsSet() {

@@ -28,7 +28,7 @@ type hpuWrite struct {
 
 // share lets an entry use the HPU memory of an earlier one. It returns false if
 // it has noted an error.
-func (p *Plan) share(e *entryPlan) bool {
+func (p *planner) share(e *entryPlan) bool {
 	h, path := e.Handlers, e.path+".handlers"
 	other := p.entry(h.Shares)
 	switch {
@@ -63,7 +63,7 @@ func (e *entryPlan) owner() *entryPlan {
 }
 
 // checkHPU checks the names in a step about HPU memory.
-func (p *Plan) checkHPU(s *Step, path string) {
+func (p *planner) checkHPU(s *Step, path string) {
 	var of string
 	if s.WriteHPU != nil {
 		path += ".write_hpu"

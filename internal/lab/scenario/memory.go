@@ -28,43 +28,43 @@ func (p *Plan) sizeOf(rank int, name string) (int64, error) {
 		if !e.on[rank] {
 			return 0, fmt.Errorf("entry %s is not on rank %d", name, rank)
 		}
-		return p.entrySize(e, rank)
+		return e.size(p.on(rank))
 	}
 	if g := p.programOf[rank]; g != nil {
 		for i := range g.Buffers {
 			if b := &g.Buffers[i]; b.Name == name {
-				return p.bufferSize(b, rank)
+				return b.size(p.on(rank))
 			}
 		}
 	}
 	return 0, fmt.Errorf("rank %d has no entry and no buffer %s", rank, name)
 }
 
-// entrySize returns the length of an entry. The default is the length of its
+// size returns the length of an entry. The default is the length of its
 // content.
-func (p *Plan) entrySize(e *entryPlan, rank int) (int64, error) {
-	n, err := p.contentSize(e.Length, &e.Fill, p.on(rank))
+func (e *entryPlan) size(at *env) (int64, error) {
+	n, err := e.Fill.size(e.Length, at)
 	if err != nil {
 		return 0, fmt.Errorf("length: %w", err)
 	}
 	return n, nil
 }
 
-func (p *Plan) bufferSize(b *Buffer, rank int) (int64, error) {
-	n, err := p.contentSize(b.Bytes, &b.Fill, p.on(rank))
+func (b *Buffer) size(at *env) (int64, error) {
+	n, err := b.Fill.size(b.Bytes, at)
 	if err != nil {
 		return 0, fmt.Errorf("bytes: %w", err)
 	}
 	return n, nil
 }
 
-// contentSize returns the given size, or else the size of the content.
-func (p *Plan) contentSize(size Expr, c *Content, at *env) (int64, error) {
+// size returns the given size, or else the size of the content.
+func (c *Content) size(given Expr, at *env) (int64, error) {
 	own, err := c.make(at, source{})
 	if err != nil {
 		return 0, err
 	}
-	return size.int(at, int64(len(own)), 0, maxBytes)
+	return given.int(at, int64(len(own)), 0, maxBytes)
 }
 
 // span is a range of a memory.
@@ -104,7 +104,7 @@ func (p *Plan) operand(rank int, path, of string, offset, bytes Expr, fill *Cont
 	if offset.IsSet() {
 		return span{}, errors.New("offset without a memory that it is in")
 	}
-	n, err := p.contentSize(bytes, fill, p.on(rank))
+	n, err := fill.size(bytes, p.on(rank))
 	if err != nil {
 		return span{}, fmt.Errorf("bytes: %w", err)
 	}

@@ -33,9 +33,7 @@ type Plan struct {
 	programOf []*programPlan // by rank; nil: none
 	modules   map[string]*hpu.Module
 	stepPaths []string
-	stepID    map[string]int  // place in stepPaths
-	failed    map[string]bool // paths of steps and buffers with an error on a rank
-	errs      []error
+	stepID    map[string]int // place in stepPaths
 	options   Options
 	// bytes: of all entries and buffers of all ranks; the limit of a breakdown,
 	// 0: none
@@ -43,6 +41,14 @@ type Plan struct {
 	inputs       []provenance.Input
 	used         []provenance.Handler // modules
 	explain      func(*ExplainStep)   // nil: nobody
+}
+
+// planner makes a plan and collects the errors of its scenario.
+type planner struct {
+	*Plan
+
+	failed map[string]bool // paths of steps and buffers with an error on a rank
+	errs   []error
 }
 
 // entryPlan is a resolved entry.
@@ -92,10 +98,10 @@ func Load(file string, o Options) (*Plan, error) {
 // Plan checks the scenario. It joins all errors, which are of type *FieldError,
 // including the errors of reading.
 func (s *Spec) Plan(o Options) (*Plan, error) {
-	p := &Plan{
-		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int), failed: make(map[string]bool),
+	p := &planner{failed: make(map[string]bool), Plan: &Plan{
+		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int),
 		options: o, inputs: []provenance.Input{provenance.NewInput(s.file, s.text)},
-	}
+	}}
 	if o.Ranks != 0 {
 		p.ranks = o.Ranks
 	}
@@ -130,7 +136,7 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 	if err := errors.Join(append([]error{s.unread()}, p.errs...)...); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p.Plan, nil
 }
 
 // checkEngine reports an engine that does not exist.
@@ -144,7 +150,7 @@ func checkEngine(name string) error {
 
 // fail notes an error of the value at a path of the scenario. If the path is not
 // in the file, the line belongs to the longest part of it that is.
-func (p *Plan) fail(path, format string, args ...any) {
+func (p *planner) fail(path, format string, args ...any) {
 	if p.spec.wrong.Damaged(path) {
 		return
 	}
@@ -165,7 +171,7 @@ func (p *Plan) at(path string, err error) error {
 }
 
 // relative resolves the path of a file named in the scenario.
-func (p *Plan) relative(name string) string {
+func (p *planner) relative(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -174,7 +180,7 @@ func (p *Plan) relative(name string) string {
 
 // value adapts a value of the profile. The file of a topology is relative to
 // the scenario's file, like the profile.
-func (p *Plan) value(path, text string) string {
+func (p *planner) value(path, text string) string {
 	// no file if the topology itself is here
 	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") {
 		return text
@@ -189,7 +195,7 @@ type override struct {
 }
 
 // loadProfile reads the profile with all replacements. more are the caller's.
-func (p *Plan) loadProfile(more []string) {
+func (p *planner) loadProfile(more []string) {
 	if p.options.Profile != nil {
 		p.profile = p.options.Profile
 		return
@@ -251,7 +257,7 @@ func ofShape(override string) bool {
 
 // blame finds the replacements of the scenario that cause the errors of a
 // profile.
-func (p *Plan) blame(name string, own []override, err error) {
+func (p *planner) blame(name string, own []override, err error) {
 	all := []error{err}
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		all = several.Unwrap()
@@ -292,7 +298,7 @@ func guilty(name string, own []override) string {
 }
 
 // planEntries resolves ranks, modules and states.
-func (p *Plan) planEntries() {
+func (p *planner) planEntries() {
 	for i := range p.spec.Entries {
 		e := &entryPlan{Entry: &p.spec.Entries[i], index: i, path: fmt.Sprintf("entries[%d]", i)}
 		if err := checkName(e.Name); err != nil {
@@ -346,7 +352,7 @@ func (p *Plan) entry(name string) *entryPlan {
 }
 
 // planHandlers loads the module, finds the handlers and the layout of the state.
-func (p *Plan) planHandlers(e *entryPlan) {
+func (p *planner) planHandlers(e *entryPlan) {
 	h := e.Handlers
 	path := e.path + ".handlers"
 	var lib *handlers.Library
@@ -396,7 +402,7 @@ func (p *Plan) planHandlers(e *entryPlan) {
 
 // choose checks the names of the handlers. Without names it takes the handlers
 // that are the obvious choice. It returns nil if it has noted an error.
-func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
+func (p *planner) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 	before := len(p.errs)
 	wanted := handlers.Exports{h.Header, h.Payload, h.Completion}
 	for i, kind := range manifest.Kinds() {
@@ -419,7 +425,7 @@ func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 
 // anyRank returns an environment and a device for values that are equal on all
 // the ranks.
-func (p *Plan) anyRank(ranks []int) (*env, *manifest.Device) {
+func (p *planner) anyRank(ranks []int) (*env, *manifest.Device) {
 	if len(ranks) == 0 {
 		return p.env, p.device(0)
 	}
@@ -438,7 +444,7 @@ func (p *Plan) running() (libraries []string) {
 
 // checkServe rejects replacements that choose processors for handlers that do
 // not run.
-func (p *Plan) checkServe() {
+func (p *planner) checkServe() {
 	if p.options.Profile != nil || p.errs != nil || p.spec.wrong != nil {
 		return // it ran before, or a module could not be read
 	}
@@ -453,7 +459,7 @@ func (p *Plan) checkServe() {
 }
 
 // planPrograms resolves the program of each rank.
-func (p *Plan) planPrograms() {
+func (p *planner) planPrograms() {
 	for i := range p.spec.Programs {
 		g := &programPlan{
 			Program: &p.spec.Programs[i], path: fmt.Sprintf("programs[%d]", i),

@@ -55,7 +55,7 @@ func (o *Options) module(name string) ([]byte, error) {
 }
 
 // readFile reads the file of c.
-func (p *Plan) readFile(c *Content, path string) {
+func (p *planner) readFile(c *Content, path string) {
 	if c.kind != contentFile {
 		return
 	}
@@ -71,7 +71,7 @@ func (p *Plan) readFile(c *Content, path string) {
 }
 
 // loadModule loads a module once and remembers its hash.
-func (p *Plan) loadModule(name string, lib *handlers.Library) (*hpu.Module, error) {
+func (p *planner) loadModule(name string, lib *handlers.Library) (*hpu.Module, error) {
 	if m := p.modules[name]; m != nil {
 		return m, nil
 	}

@@ -82,14 +82,14 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 
 // source names the cause of an event: an entry, or a step that posted the
 // operation.
-func (r *run) source(e *event) string {
+func (r *recorder) source(e *event) string {
 	switch {
 	case e.UserPtr&stepPtr != 0:
-		if id := int(e.UserPtr &^ stepPtr); id < len(r.stepPaths) {
-			return r.stepPaths[id]
+		if id := int(e.UserPtr &^ stepPtr); id < len(r.run.stepPaths) {
+			return r.run.stepPaths[id]
 		}
-	case e.UserPtr > 0 && e.UserPtr <= uint64(len(r.entries)):
-		return r.entries[e.UserPtr-1].Name
+	case e.UserPtr > 0 && e.UserPtr <= uint64(len(r.run.entries)):
+		return r.run.entries[e.UserPtr-1].Name
 	}
 	return ""
 }

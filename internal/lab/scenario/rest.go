@@ -21,7 +21,7 @@ type suspicion struct {
 var indexed = regexp.MustCompile(`^(entries|programs|expect)\[(\d+)\]`)
 
 // suspect returns the errors that may follow from the errors so far.
-func (p *Plan) suspect() *suspicion {
+func (p *planner) suspect() *suspicion {
 	s := &suspicion{}
 	var paths []string
 	for _, err := range p.errs {
@@ -67,7 +67,7 @@ var referred = []string{"profile", "set", "topology", "ranks", "engine", "event_
 
 // namesIn returns the names that errors of other parts would mention if a wrong
 // part caused them.
-func (p *Plan) namesIn(part string) (names []string) {
+func (p *planner) namesIn(part string) (names []string) {
 	for _, e := range p.entries {
 		if e.path == part {
 			names = append(names, e.Name)
@@ -93,7 +93,7 @@ func (s *suspicion) covers(err error) bool {
 
 // checkRest checks the parts that refer to entries and programs. It does not
 // report errors that may follow from errors in these.
-func (p *Plan) checkRest() {
+func (p *planner) checkRest() {
 	suspicion := p.suspect()
 	if suspicion.all {
 		return
@@ -111,7 +111,7 @@ func (p *Plan) checkRest() {
 
 // forget removes entries and programs with errors, because they are incomplete.
 // The plan has failed and is not used afterwards.
-func (p *Plan) forget(parts []string) {
+func (p *planner) forget(parts []string) {
 	p.entries = slices.DeleteFunc(p.entries, func(e *entryPlan) bool { return slices.Contains(parts, e.path) })
 	p.programs = slices.DeleteFunc(p.programs, func(g *programPlan) bool { return slices.Contains(parts, g.path) })
 	for r, g := range p.programOf {

@@ -192,7 +192,7 @@ func (r *run) statsTable() (t *report.Table, idle []string) {
 	columns := statsColumns()
 	t = report.New(columns...)
 	seen := make([]bool, len(stats))
-	for _, rank := range r.must(r.some(r.output.Stats, nil, r.env)) {
+	for _, rank := range must(r.some(r.output.Stats, nil, r.env)) {
 		row := []any{rank}
 		for i, s := range stats {
 			n := s.count(r, rank)
@@ -217,7 +217,7 @@ func (r *run) stateTable() *report.Table {
 	t := report.New(stateColumns()...)
 	for i := range r.output.State {
 		o := &r.output.State[i]
-		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
+		for _, rank := range must(r.holders(o.Of, o.Ranks, nil, r.env)) {
 			if !r.states[rank].ready { // the run failed before the entry existed
 				continue
 			}
@@ -238,7 +238,7 @@ func (r *run) stateTable() *report.Table {
 }
 
 // must returns ranks that the plan has already checked.
-func (r *run) must(ranks []int, err error) []int {
+func must(ranks []int, err error) []int {
 	if err != nil {
 		panic("scenario: ranks that were checked: " + err.Error())
 	}
@@ -257,7 +257,7 @@ func (r *run) memoryTable() *report.Table {
 	t := report.New(memoryColumns()...)
 	for i := range r.output.Memory {
 		o := &r.output.Memory[i]
-		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
+		for _, rank := range must(r.holders(o.Of, o.Ranks, nil, r.env)) {
 			if !r.states[rank].ready {
 				continue
 			}
@@ -277,11 +277,11 @@ func (r *run) eventTable() *report.Table {
 		e := &r.rec.events[i]
 		switch e.Type {
 		case portals.EventSend, portals.EventAck, portals.EventReply:
-			t.Add(e.at, e.rank, e.Type.String(), r.source(e), nil, int64(e.MLength), nil, nil, nil, e.Fail.String())
+			t.Add(e.at, e.rank, e.Type.String(), r.rec.source(e), nil, int64(e.MLength), nil, nil, nil, e.Fail.String())
 		case portals.EventLink, portals.EventAutoUnlink, portals.EventAutoFree, portals.EventPTDisabled:
-			t.Add(e.at, e.rank, e.Type.String(), r.source(e), nil, nil, nil, nil, nil, e.Fail.String())
+			t.Add(e.at, e.rank, e.Type.String(), r.rec.source(e), nil, nil, nil, nil, nil, e.Fail.String())
 		default:
-			t.Add(e.at, e.rank, e.Type.String(), r.source(e), int64(e.Initiator.NID), int64(e.MLength), int64(e.RLength),
+			t.Add(e.at, e.rank, e.Type.String(), r.rec.source(e), int64(e.Initiator.NID), int64(e.MLength), int64(e.RLength),
 				fmt.Sprintf("%#x", e.MatchBits), fmt.Sprintf("%#x", e.HdrData), e.Fail.String())
 		}
 	}

@@ -345,7 +345,7 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 	if g := r.programOf[rank]; g != nil {
 		for i := range g.Buffers {
 			b := &g.Buffers[i]
-			n, err := r.bufferSize(b, rank)
+			n, err := b.size(r.on(rank))
 			if err == nil {
 				err = r.allocate(st, rank, b.Name, n, &b.Fill, runtime.View.Raw)
 			}
@@ -409,7 +409,7 @@ func (r *run) portalTable(st *rankState, rank int) error {
 // install appends an entry.
 func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 	ni := st.proc.NI()
-	n, err := r.entrySize(e, rank)
+	n, err := e.size(r.on(rank))
 	if err != nil {
 		return err
 	}
@@ -449,7 +449,7 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 			return nil, err
 		}
 		in.memory = in.made.HPU
-		in.made.Spin.Stamp, err = r.stamp(e, rank)
+		in.made.Spin.Stamp, err = e.stamp(r.on(rank))
 		return in.made.Spin, err
 	}
 	size, initial, err := r.state(e, rank)
@@ -471,6 +471,6 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 		return nil, err
 	}
 	in.memory, in.made = made.HPU, made
-	made.Spin.Stamp, err = r.stamp(e, rank)
+	made.Spin.Stamp, err = e.stamp(r.on(rank))
 	return made.Spin, err
 }
