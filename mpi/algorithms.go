@@ -74,7 +74,7 @@ func below(n int) int {
 
 // barrier is a dissemination barrier: in round k every rank sends an empty
 // message to the rank 2^k above it, modulo the size.
-func (s *schedule) barrier() {
+func (s builder) barrier() {
 	me, size := s.comm.rank, s.comm.Size()
 	nothing := s.temp(0)
 	for d := 1; d < size; d *= 2 {
@@ -82,7 +82,7 @@ func (s *schedule) barrier() {
 	}
 }
 
-func (s *schedule) bcast(v runtime.View, root int) {
+func (s builder) bcast(v runtime.View, root int) {
 	size, n := s.comm.Size(), v.Len()
 	switch {
 	case n == 0 || size == 1:
@@ -103,7 +103,7 @@ func (s *schedule) bcast(v runtime.View, root int) {
 // the root. A rank receives from the rank whose number lacks its lowest bit. It
 // then sends to the ranks with one more low bit: the farthest first, one after
 // the other.
-func (s *schedule) binomialBcast(v runtime.View, root int) {
+func (s builder) binomialBcast(v runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
 	d := 1
@@ -123,7 +123,7 @@ func (s *schedule) binomialBcast(v runtime.View, root int) {
 
 // binomialScatter gives each rank its own piece and the pieces of its subtree.
 // Ranks are counted from the root.
-func (s *schedule) binomialScatter(p parts, root int) {
+func (s builder) binomialScatter(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
 	d := 1
@@ -149,7 +149,7 @@ func (s *schedule) binomialScatter(p parts, root int) {
 // doublingAllgather is recursive doubling; the number of ranks is a power of
 // two. Ranks are counted from the root. Groups of 1, 2, 4, ... ranks exchange
 // all their pieces.
-func (s *schedule) doublingAllgather(p parts, root int) {
+func (s builder) doublingAllgather(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
 	for d := 1; d < size; d *= 2 {
@@ -162,7 +162,7 @@ func (s *schedule) doublingAllgather(p parts, root int) {
 
 // ringAllgather takes size-1 rounds. In each, a rank passes the piece it got
 // last to its right neighbour. Pieces are counted from the root.
-func (s *schedule) ringAllgather(p parts, root int) {
+func (s builder) ringAllgather(p parts, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	left, right := (me-1+size)%size, (me+1)%size
 	have := (me - root + size) % size

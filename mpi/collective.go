@@ -204,13 +204,13 @@ func (o Bcast) begin(c *Comm) (running, error) {
 		return nil, err
 	}
 	s := c.schedule(call{kind: callBcast, root: o.Root, bytes: p.bytes, types: p.types})
-	v := s.stream(&p)
+	v := p.stream(s)
 	if c.rank == o.Root {
-		s.pack(&p, noBlock)
+		p.pack(s, noBlock)
 	}
 	s.bcast(v, o.Root)
 	if c.rank != o.Root {
-		s.unpack(&p, noBlock)
+		p.unpack(s, noBlock)
 	}
 	return s, nil
 }
@@ -222,10 +222,10 @@ func (o Scatter) begin(c *Comm) (running, error) {
 	}
 	what := ofBlock(callScatter, o.Root, &in, &out)
 	s := c.schedule(what)
-	from, to := s.stream(&out), s.stream(&in)
-	s.pack(&out, s.skipped(&in))
+	from, to := out.stream(s), in.stream(s)
+	out.pack(s, in.skipped(s))
 	s.scatter(from, to, what.bytes, o.Root)
-	s.unpack(&in, noBlock)
+	in.unpack(s, noBlock)
 	return s, nil
 }
 
@@ -236,10 +236,10 @@ func (o Gather) begin(c *Comm) (running, error) {
 	}
 	what := ofBlock(callGather, o.Root, &out, &in)
 	s := c.schedule(what)
-	from, to := s.stream(&out), s.stream(&in)
-	s.pack(&out, noBlock)
+	from, to := out.stream(s), in.stream(s)
+	out.pack(s, noBlock)
 	s.gather(from, to, what.bytes, o.Root)
-	s.unpack(&in, s.skipped(&out))
+	in.unpack(s, out.skipped(s))
 	return s, nil
 }
 
@@ -249,10 +249,10 @@ func (o Scatterv) begin(c *Comm) (running, error) {
 		return nil, err
 	}
 	s := c.schedule(call{kind: callScatterv, root: o.Root, bytes: -1})
-	to, from := s.stream(&in), s.streams(&out)
-	s.pack(&out, s.skipped(&in))
+	to, from := in.stream(s), out.streams(s)
+	out.pack(s, in.skipped(s))
 	s.scatterv(from, to, o.Root)
-	s.unpack(&in, noBlock)
+	in.unpack(s, noBlock)
 	return s, nil
 }
 
@@ -262,10 +262,10 @@ func (o Gatherv) begin(c *Comm) (running, error) {
 		return nil, err
 	}
 	s := c.schedule(call{kind: callGatherv, root: o.Root, bytes: -1})
-	from := s.stream(&out)
-	s.pack(&out, noBlock)
-	s.gatherv(from, s.streams(&in), o.Root)
-	s.unpack(&in, s.skipped(&out))
+	from := out.stream(s)
+	out.pack(s, noBlock)
+	s.gatherv(from, in.streams(s), o.Root)
+	in.unpack(s, out.skipped(s))
 	return s, nil
 }
 
@@ -276,10 +276,10 @@ func (o Allgather) begin(c *Comm) (running, error) {
 	}
 	what := ofBlock(callAllgather, noRoot, &in)
 	s := c.schedule(what)
-	from, to := s.stream(&out), s.stream(&in)
-	s.packOwn(&out, &in)
+	from, to := out.stream(s), in.stream(s)
+	packOwn(s, &out, &in)
 	s.allgather(from, to, what.bytes)
-	s.unpack(&in, s.skipped(&out))
+	in.unpack(s, out.skipped(s))
 	return s, nil
 }
 
@@ -302,8 +302,8 @@ func (o Allgatherv) begin(c *Comm) (running, error) {
 		}
 	}
 	s := c.schedule(call{kind: callAllgatherv, root: noRoot, bytes: in.bytes, types: in.types})
-	from, to := s.stream(&out), s.stream(&in)
-	s.packOwn(&out, &in)
+	from, to := out.stream(s), in.stream(s)
+	packOwn(s, &out, &in)
 	lengths, places := in.blocks.counts, in.blocks.places
 	if in.each != nil {
 		lengths, places = make([]int, c.Size()), in.bounds[:c.Size()]
@@ -312,7 +312,7 @@ func (o Allgatherv) begin(c *Comm) (running, error) {
 		}
 	}
 	s.allgatherv(from, to, lengths, places)
-	s.unpack(&in, s.skipped(&out))
+	in.unpack(s, out.skipped(s))
 	return s, nil
 }
 
@@ -323,14 +323,14 @@ func (o Alltoall) begin(c *Comm) (running, error) {
 	}
 	what := ofBlock(callAlltoall, noRoot, &in)
 	s := c.schedule(what)
-	from, to := s.stream(&out), s.stream(&in)
+	from, to := out.stream(s), in.stream(s)
 	if out.there {
-		s.pack(&out, noBlock)
+		out.pack(s, noBlock)
 	} else {
-		s.pack(&in, noBlock)
+		in.pack(s, noBlock)
 	}
 	s.alltoall(from, to, what.bytes)
-	s.unpack(&in, s.skipped(&out))
+	in.unpack(s, out.skipped(s))
 	return s, nil
 }
 
@@ -379,18 +379,18 @@ func (o Alltoallw) begin(c *Comm) (running, error) {
 
 // exchangeBlocks sends the blocks of out, or of in if there is no out, and
 // receives the blocks of in.
-func (k checks) exchangeBlocks(out, in *side) *schedule {
+func (k checks) exchangeBlocks(out, in *side) builder {
 	s := k.c.schedule(call{kind: k.kind, root: noRoot, bytes: -1})
-	to := s.streams(in)
+	to := in.streams(s)
 	if !out.there {
-		s.pack(in, k.c.rank)
+		in.pack(s, k.c.rank)
 		s.replacingAlltoall(to)
 	} else {
-		from := s.streams(out)
-		s.pack(out, noBlock)
+		from := out.streams(s)
+		out.pack(s, noBlock)
 		s.scatteredAlltoall(from, to)
 	}
-	s.unpack(in, s.skipped(out))
+	in.unpack(s, out.skipped(s))
 	return s
 }
 
@@ -417,13 +417,13 @@ func (o Reduce) begin(c *Comm) (running, error) {
 		return nil, k.wrong("%v", err)
 	}
 	s := c.schedule(call{kind: callReduce, root: o.Root, bytes: operand.bytes, t: t, op: o.Op})
-	from, to := s.stream(&out), s.stream(&in)
-	s.pack(operand, noBlock)
+	from, to := out.stream(s), in.stream(s)
+	operand.pack(s, noBlock)
 	if !out.there {
 		from = to
 	}
 	s.reduceTo(from, to, o.Root)
-	s.unpack(&in, noBlock)
+	in.unpack(s, noBlock)
 	return s, nil
 }
 
@@ -458,13 +458,13 @@ func (o Exscan) begin(c *Comm) (running, error) {
 
 // reduction checks the arguments of a reduction with a result for each rank. in
 // is the rank's vector.
-func (o Allreduce) reduction(k checks) (s *schedule, in runtime.View, err error) {
+func (o Allreduce) reduction(k checks) (s builder, in runtime.View, err error) {
 	in = operand(o.Send, o.Recv)
 	if err := k.reduction(o.Send, o.Recv, in.Len(), o.Type, o.Op); err != nil {
-		return nil, in, err
+		return s, in, err
 	}
 	if o.Recv.Len() != in.Len() {
-		return nil, in, k.wrong("%d B for the result, expected %d B", o.Recv.Len(), in.Len())
+		return s, in, k.wrong("%d B for the result, expected %d B", o.Recv.Len(), in.Len())
 	}
 	return k.c.schedule(call{kind: k.kind, root: noRoot, bytes: in.Len(), t: o.Type, op: o.Op}), in, nil
 }

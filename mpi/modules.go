@@ -204,7 +204,7 @@ func (m *module) refuses(k *call) string {
 }
 
 // offloads gives a call to the module of its communicator, if that takes it.
-func (s *schedule) offloads(in, recv runtime.View) bool {
+func (s builder) offloads(in, recv runtime.View) bool {
 	c := s.comm
 	if c.module == nil || in.Len() == 0 {
 		return false

@@ -15,7 +15,7 @@ func subtree(rel, size int) (ranks, parent int) {
 // scatter sends blocks down a binomial tree: each rank gets the blocks of its
 // subtree. A root other than rank 0 first puts them into the tree's order, in
 // temporary memory.
-func (s *schedule) scatter(send, recv runtime.View, n, root int) {
+func (s builder) scatter(send, recv runtime.View, n, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	if n == 0 {
 		return
@@ -52,7 +52,7 @@ func (s *schedule) scatter(send, recv runtime.View, n, root int) {
 
 // gather collects blocks up a binomial tree. At the root send is InPlace if its
 // block is in place already.
-func (s *schedule) gather(send, recv runtime.View, n, root int) {
+func (s builder) gather(send, recv runtime.View, n, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	if n == 0 {
 		return
@@ -83,7 +83,7 @@ func (s *schedule) gather(send, recv runtime.View, n, root int) {
 
 // gatherAtRoot receives the blocks of the subtree at distance d. They may wrap
 // around to the beginning of recv.
-func (s *schedule) gatherAtRoot(recv runtime.View, n, d int) {
+func (s builder) gatherAtRoot(recv runtime.View, n, d int) {
 	me, size := s.comm.rank, s.comm.Size()
 	count := min(d, size-d)
 	first := (me + d) % size
@@ -100,7 +100,7 @@ func (s *schedule) gatherAtRoot(recv runtime.View, n, d int) {
 }
 
 // allgather also copies the rank's own block, unless it is in place.
-func (s *schedule) allgather(send, recv runtime.View, n int) {
+func (s builder) allgather(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	switch {
 	case n == 0:
@@ -116,7 +116,7 @@ func (s *schedule) allgather(send, recv runtime.View, n int) {
 }
 
 // placed copies a rank's own block, unless it is in place.
-func (s *schedule) placed(to, send runtime.View) {
+func (s builder) placed(to, send runtime.View) {
 	if send.Proc() != nil {
 		s.copy(to, send)
 	}
@@ -125,7 +125,7 @@ func (s *schedule) placed(to, send runtime.View) {
 // bruckAllgather collects the blocks in temporary memory, the rank's own block
 // first, from the ranks 1, 2, 4, ... above. Then the core puts them into order.
 // bounds are the bounds of the blocks, in the order of ranks.
-func (s *schedule) bruckAllgather(send, recv runtime.View, bounds []int) {
+func (s builder) bruckAllgather(send, recv runtime.View, bounds []int) {
 	me, size := s.comm.rank, s.comm.Size()
 	total := bounds[size]
 	at := func(i int) int { // the place of rank me+i's block
@@ -149,7 +149,7 @@ func (s *schedule) bruckAllgather(send, recv runtime.View, bounds []int) {
 }
 
 // allgatherv is allgather with a length and a place for each block.
-func (s *schedule) allgatherv(send, recv runtime.View, counts, places []int) {
+func (s builder) allgatherv(send, recv runtime.View, counts, places []int) {
 	me, size := s.comm.rank, s.comm.Size()
 	bounds := make([]int, size+1)
 	for i, n := range counts {
@@ -183,7 +183,7 @@ func (s *schedule) allgatherv(send, recv runtime.View, counts, places []int) {
 }
 
 // pipelinedRing is a ring that passes long blocks on in pieces.
-func (s *schedule) pipelinedRing(recv runtime.View, counts, places []int, total int) {
+func (s builder) pipelinedRing(recv runtime.View, counts, places []int, total int) {
 	me, size := s.comm.rank, s.comm.Size()
 	left, right := (me-1+size)%size, (me+1)%size
 	piece := counts[0]
@@ -235,7 +235,7 @@ func uniform(v runtime.View, size, n int) vector {
 	return b
 }
 
-func (s *schedule) alltoall(send, recv runtime.View, n int) {
+func (s builder) alltoall(send, recv runtime.View, n int) {
 	size := s.comm.Size()
 	switch {
 	case n == 0:
@@ -252,7 +252,7 @@ func (s *schedule) alltoall(send, recv runtime.View, n int) {
 
 // bruckAlltoall passes on, in step k, all blocks whose distance has bit k. The
 // core packs them first.
-func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
+func (s builder) bruckAlltoall(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(blocks(recv, 0, size-me, n), blocks(send, me, size, n))
 	s.copy(blocks(recv, size-me, size, n), blocks(send, 0, me, n))
@@ -273,7 +273,7 @@ func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
 
 // scatteredAlltoall receives from the ranks above and sends to the ranks below,
 // the nearest first, alltoallThrottle at a time.
-func (s *schedule) scatteredAlltoall(send, recv vector) {
+func (s builder) scatteredAlltoall(send, recv vector) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(recv.block(me), send.block(me))
 	for first := 0; first < size; first += alltoallThrottle {
@@ -293,7 +293,7 @@ func (s *schedule) scatteredAlltoall(send, recv vector) {
 }
 
 // pairwiseAlltoall exchanges blocks with one pair of ranks after the other.
-func (s *schedule) pairwiseAlltoall(send, recv runtime.View, n int) {
+func (s builder) pairwiseAlltoall(send, recv runtime.View, n int) {
 	me, size := s.comm.rank, s.comm.Size()
 	s.copy(block(recv, me, n), block(send, me, n))
 	for i := 1; i < size; i++ {
@@ -307,7 +307,7 @@ func (s *schedule) pairwiseAlltoall(send, recv runtime.View, n int) {
 
 // replacingAlltoall exchanges blocks in place. All ranks take the pairs (i, j)
 // with i < j in one order: by i, then by j.
-func (s *schedule) replacingAlltoall(b vector) {
+func (s builder) replacingAlltoall(b vector) {
 	me, size := s.comm.rank, s.comm.Size()
 	most := 0
 	for _, n := range b.counts {
@@ -327,7 +327,7 @@ func (s *schedule) replacingAlltoall(b vector) {
 
 // scatterv makes the root send each rank its block. blocks counts only at the
 // root.
-func (s *schedule) scatterv(blocks vector, recv runtime.View, root int) {
+func (s builder) scatterv(blocks vector, recv runtime.View, root int) {
 	me := s.comm.rank
 	if me != root {
 		if recv.Len() > 0 {
@@ -347,7 +347,7 @@ func (s *schedule) scatterv(blocks vector, recv runtime.View, root int) {
 
 // gatherv makes every rank send to the root, synchronously if there are many
 // ranks. blocks counts only at the root.
-func (s *schedule) gatherv(send runtime.View, blocks vector, root int) {
+func (s builder) gatherv(send runtime.View, blocks vector, root int) {
 	c := s.comm
 	if c.rank != root {
 		if send.Len() > 0 {

@@ -10,7 +10,7 @@ import (
 // ranks, those with parity out give their vector to their neighbour. fold
 // returns the rank's number among the ranks that are left (-1: it is not), and
 // how many are left.
-func (s *schedule) fold(acc, tmp runtime.View, out int) (number, power int) {
+func (s builder) fold(acc, tmp runtime.View, out int) (number, power int) {
 	me, size := s.comm.rank, s.comm.Size()
 	power = below(size)
 	rem := size - power
@@ -29,7 +29,7 @@ func (s *schedule) fold(acc, tmp runtime.View, out int) (number, power int) {
 }
 
 // unfolded returns the rank that has a number after fold.
-func (s *schedule) unfolded(number, power, out int) int {
+func (s builder) unfolded(number, power, out int) int {
 	if rem := s.comm.Size() - power; number >= rem {
 		return number + rem
 	}
@@ -38,7 +38,7 @@ func (s *schedule) unfolded(number, power, out int) int {
 
 // reduceTo chooses among the algorithms of Reduce. in is the rank's vector,
 // which must not change unless it is recv. recv counts only at the root.
-func (s *schedule) reduceTo(in, recv runtime.View, root int) {
+func (s builder) reduceTo(in, recv runtime.View, root int) {
 	c := s.comm
 	n := in.Len()
 	if n == 0 {
@@ -62,7 +62,7 @@ func (s *schedule) reduceTo(in, recv runtime.View, root int) {
 // binomialReduce combines a rank's vector with the vectors of its subtree, the
 // nearest child first. Ranks are counted from the root. If the operation does
 // not commute, rank 0 is the root of the tree and passes the result on.
-func (s *schedule) binomialReduce(acc runtime.View, root int) {
+func (s builder) binomialReduce(acc runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	top := root
 	if !s.call.op.commutes {
@@ -107,7 +107,7 @@ type halves struct {
 // halvingScatter is a reduce-scatter; the number of ranks is a power of two. In
 // step k, ranks that differ in bit k exchange halves of their pieces. At the
 // end each rank has one piece.
-func (s *schedule) halvingScatter(acc, tmp runtime.View, number, power, out int) *halves {
+func (s builder) halvingScatter(acc, tmp runtime.View, number, power, out int) *halves {
 	t := s.call.t.size
 	each := acc.Len() / t / power * t
 	h := &halves{p: cut(acc, power, each)}
@@ -141,7 +141,7 @@ func (h *halves) sibling(k int) runtime.View {
 
 // halvingReduce is Rabenseifner's algorithm: halvingScatter, then the same
 // steps in reverse to gather the pieces at the root.
-func (s *schedule) halvingReduce(acc runtime.View, root int) {
+func (s builder) halvingReduce(acc runtime.View, root int) {
 	const out = 1 // the odd ranks
 	me := s.comm.rank
 	tmp := s.temp(acc.Len())
@@ -198,7 +198,7 @@ func leftmost(acc runtime.View, power, t int) *halves {
 }
 
 // allreduce chooses among the algorithms. in and recv may be the same.
-func (s *schedule) allreduce(in, recv runtime.View) {
+func (s builder) allreduce(in, recv runtime.View) {
 	size, n := s.comm.Size(), in.Len()
 	if n == 0 {
 		return
@@ -220,7 +220,7 @@ func (s *schedule) allreduce(in, recv runtime.View) {
 
 // doublingAllreduce is recursive doubling: in step k, ranks that differ in bit
 // k exchange their vectors, and both combine them.
-func (s *schedule) doublingAllreduce(acc runtime.View) {
+func (s builder) doublingAllreduce(acc runtime.View) {
 	if s.comm.Size() == 1 {
 		return
 	}
@@ -235,7 +235,7 @@ func (s *schedule) doublingAllreduce(acc runtime.View) {
 }
 
 // unfold gives the result to the ranks that fold left out, the even ones.
-func (s *schedule) unfold(acc runtime.View) {
+func (s builder) unfold(acc runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	switch {
 	case me >= 2*(size-below(size)):
@@ -250,7 +250,7 @@ func (s *schedule) unfold(acc runtime.View) {
 
 // halvingAllreduce is Rabenseifner's algorithm: halvingScatter, then the same
 // steps in reverse to give the pieces to all.
-func (s *schedule) halvingAllreduce(acc runtime.View) {
+func (s builder) halvingAllreduce(acc runtime.View) {
 	if s.comm.Size() == 1 {
 		return
 	}
@@ -268,7 +268,7 @@ func (s *schedule) halvingAllreduce(acc runtime.View) {
 
 // reduceScatter chooses among the algorithms. p holds the pieces of in, one for
 // each rank; recv takes the rank's own piece.
-func (s *schedule) reduceScatter(p parts, recv runtime.View) {
+func (s builder) reduceScatter(p parts, recv runtime.View) {
 	c, n := s.comm, p.v.Len()
 	mine := p.span(c.rank, c.rank+1)
 	switch {
@@ -289,7 +289,7 @@ func (s *schedule) reduceScatter(p parts, recv runtime.View) {
 
 // halvingReduceScatter is recursive halving. Ranks that differ in the highest
 // bit exchange the pieces of the other half; then the same for each lower bit.
-func (s *schedule) halvingReduceScatter(p parts, recv runtime.View) {
+func (s builder) halvingReduceScatter(p parts, recv runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	acc, tmp := s.temp(p.v.Len()), s.temp(p.v.Len())
 	s.copy(acc, p.v)
@@ -326,7 +326,7 @@ func (s *schedule) halvingReduceScatter(p parts, recv runtime.View) {
 
 // pairwiseReduceScatter sends, in step i, to the rank i above the piece of that
 // rank.
-func (s *schedule) pairwiseReduceScatter(p parts, recv runtime.View) {
+func (s builder) pairwiseReduceScatter(p parts, recv runtime.View) {
 	me, size := s.comm.rank, s.comm.Size()
 	mine := p.span(me, me+1)
 	acc := recv
@@ -346,7 +346,7 @@ func (s *schedule) pairwiseReduceScatter(p parts, recv runtime.View) {
 // scan is recursive doubling. The vectors of lower ranks are combined into
 // recv. All vectors a rank gets are combined into the partial result that it
 // passes on. An exclusive scan leaves the rank's own vector out of recv.
-func (s *schedule) scan(in, recv runtime.View, exclusive bool) {
+func (s builder) scan(in, recv runtime.View, exclusive bool) {
 	me, size := s.comm.rank, s.comm.Size()
 	if in.Len() == 0 {
 		return

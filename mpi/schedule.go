@@ -52,8 +52,11 @@ type step struct {
 	typed  *typed       // elements to pack or to unpack
 }
 
+// builder adds the steps of an operation to a schedule: the algorithms.
+type builder struct{ *schedule }
+
 // schedule returns an empty schedule for a call with checked arguments.
-func (c *Comm) schedule(what call) *schedule {
+func (c *Comm) schedule(what call) builder {
 	r := c.r
 	var s *schedule
 	if n := len(r.idle); n > 0 {
@@ -63,7 +66,7 @@ func (c *Comm) schedule(what call) *schedule {
 		s = new(schedule)
 	}
 	s.r, s.comm, s.call, s.tag = r, c, what, c.log.add(what)
-	return s
+	return builder{s}
 }
 
 // temp returns n bytes, which go back when the schedule is done. Its error ends

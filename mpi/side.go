@@ -411,7 +411,7 @@ func ofBlock(k callKind, root int, sides ...*side) call {
 
 // stream returns memory for the bytes of all blocks: their own, if they are in
 // one piece, or temporary memory. Without data it is InPlace.
-func (s *schedule) stream(p *side) runtime.View {
+func (p *side) stream(s builder) runtime.View {
 	if p.each == nil {
 		return p.memory
 	}
@@ -423,7 +423,7 @@ func (s *schedule) stream(p *side) runtime.View {
 }
 
 // streams is stream with separate memory for each block.
-func (s *schedule) streams(p *side) vector {
+func (p *side) streams(s builder) vector {
 	if p.each == nil {
 		return p.blocks
 	}
@@ -439,8 +439,8 @@ func (s *schedule) streams(p *side) vector {
 
 // skipped returns the number of the rank's own block, which stays in place, if
 // the rank has no other side; else noBlock.
-func (s *schedule) skipped(other *side) int {
-	if !other.there {
+func (p *side) skipped(s builder) int {
+	if !p.there {
 		return s.comm.rank
 	}
 	return noBlock
@@ -448,12 +448,12 @@ func (s *schedule) skipped(other *side) int {
 
 // pack makes the core pack the blocks that are not in one piece, except block
 // but.
-func (s *schedule) pack(p *side, but int) { s.elements(stepPackElements, p.each, but) }
+func (p *side) pack(s builder, but int) { s.elements(stepPackElements, p.each, but) }
 
 // packOwn packs a rank's contribution: out or, in place, its own block of in.
-func (s *schedule) packOwn(out, in *side) {
+func packOwn(s builder, out, in *side) {
 	if out.there {
-		s.pack(out, noBlock)
+		out.pack(s, noBlock)
 		return
 	}
 	if me := s.comm.rank; in.each != nil {
@@ -463,14 +463,14 @@ func (s *schedule) packOwn(out, in *side) {
 
 // unpack makes the core unpack the blocks, except block but, when all messages
 // have come.
-func (s *schedule) unpack(p *side, but int) {
+func (p *side) unpack(s builder, but int) {
 	if p.each != nil {
 		s.fence()
 		s.elements(stepUnpackElements, p.each, but)
 	}
 }
 
-func (s *schedule) elements(kind stepKind, each []*typed, but int) {
+func (s builder) elements(kind stepKind, each []*typed, but int) {
 	for i, t := range each {
 		if i != but && t.size > 0 && t.packed.Proc() != nil {
 			s.steps = append(s.steps, step{kind: kind, typed: t})
