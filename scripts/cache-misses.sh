@@ -3,7 +3,7 @@
 #
 #   scripts/cache-misses.sh [LINES]        LINES of source that miss most, by default 40
 #
-# Most of such a run is waiting for memory (RATIONALE.md, "Why are cells not simulated in trains?"), which on a shared machine no clock can
+# Most of such a run is waiting for memory (RATIONALE.md, "Cells are not simulated in trains"), which on a shared machine no clock can
 # tell. Valgrind's cachegrind simulates the cache: two counts of one program differ by a fraction of a percent. What is shown is that of
 # 128 KiB less that of 64 KiB, so nothing of the start. Takes some minutes; installs valgrind with apt-get where it is missing.
 set -euo pipefail

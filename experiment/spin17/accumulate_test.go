@@ -22,7 +22,7 @@ func accumulated(t *testing.T, costs, mode string, bytes int) *experiment.Result
 	return r
 }
 
-// RATIONALE.md, "Why does a handler cost what it costs?": an element of the
+// RATIONALE.md, "A handler costs what a cost table says": an element of the
 // accumulate loop takes 6 cycles with the profile's table and 20 with the
 // scalar table. That one executes 20 instructions one by one: 4 loads, 4
 // products, 2 sums, 2 stores, and 8 for addresses, the counter and the branch.
