@@ -87,7 +87,8 @@ type Spec struct {
 	StallLimit int `yaml:"stall_limit"`
 	// Stale is the treatment of a translation in a TLB or the walk cache that
 	// differs from the tables. Ignore uses it, like the device. Poison ends the
-	// access with Stale and calls the Watcher.
+	// access with Stale and calls the Watcher. Tables and their invalidation must
+	// then change at one time, because the check compares with the tables.
 	Stale string `yaml:"stale"`
 }
 

@@ -16,7 +16,9 @@
 // messages: this is the report's "on top of message passing". Up to Inline
 // bytes travel in these messages. Larger data goes by RDMA, which the home
 // starts when it is the request's turn. For a write, it reads the data from the
-// caller's memory. For a read, it writes the data there, with a notification.
+// caller's memory. For a read, it writes the data there, with a notification. A
+// caller who wrote by RDMA would save a message, but the home would not know
+// when the bytes arrive, so large operations would not be atomic.
 //
 // # What is promised
 //
