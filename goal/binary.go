@@ -9,6 +9,19 @@ import (
 	"math"
 )
 
+// The binary format is little-endian and packed:
+//
+//	0      u64 magic 4223
+//	8      u32 num_ranks ; u8 max_cpu_index ; u8 max_nic_index
+//	14     num_ranks x { u64 start, u64 end }         offsets relative to file byte 8
+//	rank:  u32 nNodes ; u32 nRoots ; u32 rootIdx[nRoots] ; node[nNodes] ; u32 appendix[]
+//	node (39 B): u32 depCount, u8 type (1 send, 2 recv, 3 calc), u32 peer, u64 size, u32 tag, u8 cpu, u8 nic,
+//	             u32 nDone, u32 idxDone, u32 nStart, u32 idxStart
+//
+// The appendix holds for each node first the nodes that it releases when it is
+// done, then those that it releases when it starts. Index and count of the
+// lists are in the node.
+
 // Sizes in the binary format, in bytes.
 const (
 	binaryMagic   = 4223

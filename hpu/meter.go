@@ -2,8 +2,34 @@ package hpu
 
 import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
-// rewriter makes the module for engines from a checked module: see README.md,
-// "How a module is rewritten".
+// rewriter makes the module for engines from a checked module.
+//
+//   - Blocks. A block ends at every branch, condition, call and loop head, and
+//     where a branch arrives. Its cost is subtracted from the global remaining
+//     when it begins.
+//   - Budget. At function entries and loop heads, before bulk operations and
+//     behind imports the handler ends if remaining is negative. Every branch and
+//     call costs at least a cycle (CostTable.Validate), so every loop and
+//     recursion ends. At most MaxUnchecked instructions of a function run
+//     between two checks.
+//   - Imports get remaining behind their arguments and return it behind their
+//     result: an access to a global from outside is slow on every engine. A
+//     call ends its block, so an action's time does not contain later work.
+//     my_hpu is a global, because it must not leave the module.
+//   - Entries take the registers of the module (budget, stack pointer and its
+//     limit, depth, number of the HPU) as parameters, for the same reason.
+//   - Bulk operations charge for their bytes before they move them.
+//   - Functions that may recurse count active calls, those with large frames
+//     several times (frameBytes). So endless recursion ends at the same call on
+//     every engine, before one has used up its own stack.
+//   - A store into the shadow stack pointer is compared with the end of the
+//     context's stack. So an overflow is an error of the handler that caused it.
+//   - Remainders, on arm64 only: a % b becomes a - a/b*b at the same cost,
+//     because wazero v1.12.0 computes some wrongly there (rem.go).
+//   - NaN results of arithmetic are made canonical, unless the next instruction
+//     treats all NaNs alike: the standard leaves their bits open.
+//   - memory.size gives the module's own memory; HPU memory and contexts are
+//     behind it. data.drop sets a global, which memory.init reads.
 type rewriter struct {
 	m        *wasm.Module
 	ops      []Op // of each imported function
