@@ -11,6 +11,13 @@ import (
 // the firmware where the data is (TR-488 §4.5.1), until that has answered, and
 // then, ever more rarely, until the data is there: if the transfer fails there,
 // somebody has to ask.
+//
+// Here the firmware is the mailbox, so there are differences to TR-488. Each of
+// the 32 reads of a page may have a request under way, instead of four channels
+// shared with messages. The firmware acknowledges a request and checks its PDID
+// when it has a channel. A lost request takes a time-out of the page (1 ms,
+// instead of 100 µs), and so does one that finds no channel, instead of a NACK.
+// Without losses only the two or three cycles of a mailbox are missing.
 
 // ask sends a request of the own process.
 func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
