@@ -9,6 +9,13 @@
 // operation for each run; packets may come in any order. How it finds its place
 // is the strategy: see the constants. README.md says what each costs, and
 // [Compile] takes one.
+//
+// To pack, the host's message to the entry starts workers, messages to self. A
+// worker looks its place up, reads the runs of a packet by non-blocking DMA,
+// eight at a time, puts the packet to the target, and asks for its next batch
+// by another message to self: so no handler runs long. The packets are messages
+// of their own; their remote offset is where they belong (pieces at the
+// target).
 package datatype
 
 import "structs"

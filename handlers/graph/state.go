@@ -2,11 +2,37 @@
 // spread over the nodes of a network, by handlers on their network interfaces
 // (sPIN'17, "Simple Graph Kernels"). A message carries new distances; a handler
 // changes those that it makes smaller, by compare-and-swap in host memory, and
-// handlers go on from there. Nobody's host takes part. README.md says how it
-// ends and why nothing is lost.
+// handlers go on from there. Nobody's host takes part.
 //
 // A vertex v lives on node v modulo the number of nodes, where it has the
 // number v divided by that.
+//
+// # How it works
+//
+// graph_update carries out the updates of a packet. An update that is not
+// better than the label last seen ends there. The others are compare-and-swaps
+// in host memory, up to 16 on the bus at once. A vertex that has improved gets
+// its bit, and an idle worker is woken.
+//
+// Workers are messages to self (guest/work.go). A worker takes vertices 64 at a
+// time, reads edges and fills a packet for each node. When one is full, or
+// nothing is left, it sends all and waits for the acknowledgements. After Turn
+// it goes on in a new message to itself, so no handler is long. No wake-up is
+// lost: a handler sets the bit and then looks for an idle worker; a worker
+// becomes idle and then looks for bits.
+//
+// Nothing is lost for want of room. A worker has at most one packet on its way
+// to each node, and the driver makes workers and packets so few that they fill
+// half of nic.packet_buffer, and their handlers fit hpu.waiting_handlers. A
+// count of packets for each pair of nodes would let a worker go on earlier, but
+// costs a word for each pair and worker.
+//
+// The end is found as by Dijkstra and Scholten (1980), because asking all nodes
+// in waves would cost messages while they work. A node is engaged by the packet
+// that finds it with nothing to do. It counts busy handlers and workers, and
+// packets that have not come to an end. One word holds the count and the node
+// that engaged it. When the node of the root is done, all are; the end goes
+// round in a binomial tree.
 //
 // A host program uses it so:
 //

@@ -1,7 +1,37 @@
 // Package kv is a key-value store on the network interface (sPIN'17 §5.4): a
-// hash table in host memory, whose buckets handlers walk by DMA. README.md says
-// how. Options choose who serves: handlers on the server's network interface,
-// its host, or its host for writes only, while clients read its memory.
+// hash table in host memory, whose buckets handlers walk by DMA. Options choose
+// who serves: handlers on the server's network interface, its host, or its host
+// for writes only, while clients read its memory.
+//
+// # How a request is served
+//
+// A request is 48 bytes, the key and the value. The header handler sees the
+// first 256: it checks lengths, takes a block, hashes the key, and carries a
+// short request out. For a longer request payload handlers write the packets
+// into the block, in any order, and the completion handler goes on. To carry
+// out a request, a handler enters the stripe (shared for a get; a waiting
+// writer keeps new readers out), walks the bucket, writes item and link,
+// leaves, and answers from the device. A get copies through HPU memory, because
+// an item may be replaced before a put from host memory reads it.
+//
+// A request is handed over to the host if its walk is longer than Steps items,
+// or its key longer than 208 B. The stripe goes with it (AtHost in its lock),
+// and handlers that find it so send their requests after the first. The host
+// says Done by a message to its own interface; with the last one the stripe
+// belongs to handlers again. Handoffs have an era and words a turn, because
+// messages may overtake each other. A stripe with more than Load items a bucket
+// goes to the host without a request: so the table grows, a stripe at a time.
+// While requests come faster than the host works, the stripe stays there.
+//
+// Handlers take blocks from stacks that the host has filled, and give back half
+// of a full stack. If the host has none either, clients are told Full. A
+// request is sent back (Again), with nothing done, if there is no slot, block
+// or room at the host (Limit), if its lock stayed taken, or if it has lost a
+// packet.
+//
+// The store is linearizable: a stripe has one owner at a time, which changes it
+// by one write of a link, and DMA keeps its order (docs/abi.md, Order). Its
+// memory is locked, because pages must be there.
 //
 // A host program uses it so:
 //

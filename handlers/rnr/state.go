@@ -7,11 +7,33 @@
 //
 // One instance is one end of a connection (a queue pair), an IOchannel of
 // NPF'17. It has two entries, which share the state: the hardware's, for
-// packets, work requests and timers, and the firmware's, for faults. README.md
-// has the protocol.
+// packets, work requests and timers, and the firmware's, for faults.
 //
 // The memory of a work request need not be present (NPF'17 §4): it is brought
 // in when it is used.
+//
+// # Protocol
+//
+// The responder accepts the packet that is next, acknowledges the last of a
+// message and each 64th, and asks for one that is missing (NAK). The requester
+// goes back then, and after a time-out: 67.1 ms, seven times. NAK and RNR NACK
+// also say how far all has landed, because packets before may still fault on
+// their way into memory.
+//
+// If a page is absent the hardware does what the protocol can. Unless a fault
+// of that type is outstanding (in_flight) it tells the firmware, which
+// interrupts the kernel after 198 us. A connection has four faults at most, one
+// of each type. For data to be sent or read that side stops, and waits. For
+// memory of what is sent or written there is an RNR NACK with the pause t, what
+// still arrives is dropped, and the requester goes back when t is over. For
+// memory of what was read, all that comes is dropped until the page is there;
+// then the read is asked for again from that packet on (rewind).
+//
+// The kernel (kernel.go) brings in all ranges of the work request from the page
+// on, in one go, and tells the hardware first, then the firmware, which lets
+// the next fault of the type be reported. With OnePage (ATS and PRI) it is a
+// page at a time, and the hardware alone is told. Before a page is taken away,
+// the kernel's notifier has the NIC forget it and waits until nothing uses it.
 //
 // A host program uses it so:
 //
