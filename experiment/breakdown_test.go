@@ -188,7 +188,7 @@ func TestSamplesAndRepetition(t *testing.T) {
 		require.NoError(t, table.Write(&out, report.JSONFormat))
 		return out.Bytes()
 	}
-	again, _, err := Repeat(s.Record(), e, nil)
+	again, _, err := RerunSweep(s.Record(), e, nil)
 	require.NoError(t, err)
 	points, err = again.Points()
 	require.NoError(t, err)

@@ -28,7 +28,7 @@
 //	table.go, plot.go       results for people and programs
 //	waterfall.go            the way from one profile to another
 //	command.go              flags
-//	repeat.go, rerun.go     a result made again from its record
+//	rerunsweep.go, rerun.go a result made again from its record
 //	publication.go          the runs of a Publication
 //
 // For the function that runs a point:

@@ -81,7 +81,7 @@ func program(list []*Experiment, build provenance.Build) *cobra.Command {
 		root.AddCommand(c)
 	}
 	rerunLong := "Rerun reads a document written with --format json, makes the result again from its \"provenance\", and compares: the bytes must be the same."
-	root.AddCommand(Rerun(rerunLong, build, AgainAny(list)), columnsCommand(list))
+	root.AddCommand(Rerun(rerunLong, build, RerunAny(list)), columnsCommand(list))
 	return cli.Root(root, build.Line())
 }
 

@@ -21,14 +21,14 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Again makes the document of a record again. folder is the folder of the old
+// Rerunner makes the document of a record again. folder is the folder of the old
 // document: it may have files that are not where they were. notes tell the
 // reader about changes that are no errors.
-type Again func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error)
+type Rerunner func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error)
 
 // Rerun makes the command that makes a result again and compares it. long is
 // its manual. build is this program.
-func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
+func Rerun(long string, build provenance.Build, again Rerunner) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "rerun RESULTS.json",
@@ -41,22 +41,22 @@ func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 	return c
 }
 
-// AgainAny makes documents of any experiment of the list again.
-func AgainAny(list []*Experiment) Again {
+// RerunAny makes documents of any experiment of the list again.
+func RerunAny(list []*Experiment) Rerunner {
 	return func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
 		e, err := FindIn(list, strings.TrimPrefix(r.Command, CommandPrefix))
 		if err != nil {
 			return nil, nil, cli.BadInput(fmt.Errorf("provenance.command: %w", err))
 		}
-		return AgainOne(e)(ctx, r, folder, stdin)
+		return RerunOne(e)(ctx, r, folder, stdin)
 	}
 }
 
-// AgainOne makes documents of one experiment again, for example an experiment
+// RerunOne makes documents of one experiment again, for example an experiment
 // from the record's inputs.
-func AgainOne(e *Experiment) Again {
+func RerunOne(e *Experiment) Rerunner {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
-		s, notes, err := Repeat(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxModule) })
+		s, notes, err := RerunSweep(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxModule) })
 		if err != nil {
 			return nil, notes, cli.BadInput(err)
 		}
@@ -114,7 +114,7 @@ func FileBeside(folder, name string) string {
 // shownDifferences is how many differences are listed. The others are counted.
 const shownDifferences = 20
 
-func rerun(c *cobra.Command, name, output string, build provenance.Build, again Again) error {
+func rerun(c *cobra.Command, name, output string, build provenance.Build, again Rerunner) error {
 	was, err := file.Read(name, file.MaxData)
 	if err != nil {
 		return cli.BadInput(err)

@@ -227,7 +227,7 @@ func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
 	require.NoError(t, table.Write(&was, report.JSONFormat))
 	record, err := provenance.Read([]byte(was.String()))
 	require.NoError(t, err)
-	again, notes, err := Repeat(record, s.Experiment, func(path string) ([]byte, error) { return count.Library.Wasm, nil })
+	again, notes, err := RerunSweep(record, s.Experiment, func(path string) ([]byte, error) { return count.Library.Wasm, nil })
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	points, err := again.Points()

@@ -53,7 +53,7 @@ func TestTermsComeOnTopOfEachOther(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{7, 9}, []int{one.Int("a"), one.Int("b")})
 
-	again, _, err := Repeat(s.Record(), stepping(), nil)
+	again, _, err := RerunSweep(s.Record(), stepping(), nil)
 	require.NoError(t, err)
 	repeated, err := again.Points()
 	require.NoError(t, err)

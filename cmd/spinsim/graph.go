@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -11,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/handlers/graph"
-	"github.com/spinsim/spinsim/internal/provenance"
 )
 
 func graphCommand() *cobra.Command {
@@ -36,14 +33,7 @@ compare graph searches graphs that spinsim makes.`,
 const graphRunName = "graph run"
 
 func graphRunCommand() *cobra.Command {
-	c := experiment.Command(spin17.GraphOf("FILE", nil), experiment.CommandOptions{
-		Build: thisBuild(), Command: graphRunName, Columns: "spinsim help columns", Use: "run FILE",
-		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
-			m := newMaking(c, graphRunName)
-			e, err := readGraph(m, name)
-			return e, m.Inputs, err
-		},
-	})
+	c := fileCommand(graphRunName, "run FILE", spin17.GraphOf("FILE", nil))
 	c.Short = "Search a graph: breadth first, or shortest paths (sPIN'17, Simple Graph Kernels)"
 	c.Long += "\n\n- is the standard input."
 	c.Flags().Lookup("root").DefValue = "" // it depends on the graph
@@ -65,16 +55,4 @@ func readGraph(m *making, name string) (*experiment.Experiment, error) {
 		return nil, err
 	}
 	return spin17.GraphOf(filepath.Base(name), g), nil
-}
-
-// graphAgain makes the document of a result of graph run anew.
-func graphAgain(ctx context.Context, r *provenance.Record, m *making, folder string, stdin io.Reader) ([]byte, []string, error) {
-	if len(r.Inputs) != 1 {
-		return nil, nil, badInput(fmt.Errorf("provenance.inputs: %d, expected the graph", len(r.Inputs)))
-	}
-	e, err := readGraph(m, r.Inputs[0].Name)
-	if err != nil {
-		return nil, nil, badInput(err)
-	}
-	return experiment.AgainOne(e)(ctx, r, folder, stdin)
 }

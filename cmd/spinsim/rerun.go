@@ -29,19 +29,39 @@ document, and unchanged. Another version of spinsim, of one of its profiles or o
 		thisBuild(), again)
 }
 
+// fromFiles make the experiments of commands from a file.
+var fromFiles = map[string]func(m *making, name string) (*experiment.Experiment, error){graphRunName: readGraph, storageRunName: readStorage}
+
+// fileCommand makes the command of an experiment from a file. e has its axes.
+func fileCommand(name, use string, e *experiment.Experiment) *cobra.Command {
+	return experiment.Command(e, experiment.CommandOptions{
+		Build: thisBuild(), Command: name, Columns: "spinsim help columns", Use: use,
+		Input: func(c *cobra.Command, file string) (*experiment.Experiment, []provenance.Input, error) {
+			m := newMaking(c, name)
+			e, err := fromFiles[name](m, file)
+			return e, m.Inputs, err
+		},
+	})
+}
+
 // again makes the document anew.
 func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
 	m := repeating(r, folder, stdin)
 	var out bytes.Buffer
 	switch {
 	case strings.HasPrefix(r.Command, experiment.CommandPrefix):
-		return experiment.AgainAny(experiment.All())(ctx, r, folder, stdin)
+		return experiment.RerunAny(experiment.All())(ctx, r, folder, stdin)
 	case r.Command == "run":
-		notes, err = runAgain(ctx, r, m, &out)
-	case r.Command == graphRunName:
-		return graphAgain(ctx, r, m, folder, stdin)
-	case r.Command == storageRunName:
-		return storageAgain(ctx, r, m, folder, stdin)
+		notes, err = rerunScenario(ctx, r, m, &out)
+	case fromFiles[r.Command] != nil:
+		if len(r.Inputs) != 1 {
+			return nil, nil, badInput(fmt.Errorf("provenance.inputs: %d, expected the one file of %s", len(r.Inputs), r.Command))
+		}
+		e, err := fromFiles[r.Command](m, r.Inputs[0].Name)
+		if err != nil {
+			return nil, nil, badInput(err)
+		}
+		return experiment.RerunOne(e)(ctx, r, folder, stdin)
 	case r.Command == goalRunName:
 		f := goalRunFlags{}
 		schedule, e := f.restore(r)
@@ -56,14 +76,14 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 	return out.Bytes(), notes, err
 }
 
-// runAgain makes the result of a scenario. One that failed is a result like others.
-func runAgain(ctx context.Context, r *provenance.Record, m *making, out io.Writer) (notes []string, err error) {
+// rerunScenario makes the result of a scenario. One that failed is a result like others.
+func rerunScenario(ctx context.Context, r *provenance.Record, m *making, out io.Writer) (notes []string, err error) {
 	lists, err := scenario.ListsOf(r)
 	if err != nil {
 		return nil, badInput(err)
 	}
 	if lists != nil {
-		return sweepAgain(ctx, r, lists, m, out)
+		return rerunScenarioSweep(ctx, r, lists, m, out)
 	}
 	p, notes, err := scenario.PlanOf(r, m.read, 0, scenario.Variation{})
 	if err != nil {
@@ -81,8 +101,8 @@ func runAgain(ctx context.Context, r *provenance.Record, m *making, out io.Write
 	return notes, result.Write(out, report.JSONFormat)
 }
 
-// sweepAgain makes the result of several runs of a scenario.
-func sweepAgain(ctx context.Context, r *provenance.Record, lists *scenario.Lists, m *making, out io.Writer) (notes []string, err error) {
+// rerunScenarioSweep makes the result of several runs of a scenario.
+func rerunScenarioSweep(ctx context.Context, r *provenance.Record, lists *scenario.Lists, m *making, out io.Writer) (notes []string, err error) {
 	s, err := scenario.NewSweep(&scenario.Options{}, lists.Parameters, lists.Set)
 	if err != nil || !s.Several() {
 		return nil, badInput(fmt.Errorf("provenance.arguments.sweep: %w", cmp.Or(err, errors.New("no list of values"))))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -38,14 +36,7 @@ time stamp in seconds. Those of the University of Massachusetts have it; none co
 const storageRunName = "storage run"
 
 func storageRunCommand() *cobra.Command {
-	c := experiment.Command(spin17.Storage("TRACE", nil), experiment.CommandOptions{
-		Build: thisBuild(), Command: storageRunName, Columns: "spinsim help columns", Use: "run TRACE",
-		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
-			m := newMaking(c, storageRunName)
-			e, err := readStorage(m, name)
-			return e, m.Inputs, err
-		},
-	})
+	c := fileCommand(storageRunName, "run TRACE", spin17.Storage("TRACE", nil))
 	c.Short = "Play a trace on servers with parity, by their cores or by their NICs (sPIN'17 §5.3)"
 	c.Long += "\n\nTraces may be packed by gzip or bzip2; - is the standard input."
 	return c
@@ -70,18 +61,6 @@ func readStorage(m *making, name string) (*experiment.Experiment, error) {
 		return nil, err
 	}
 	return spin17.Storage(filepath.Base(name), trace), nil
-}
-
-// storageAgain makes the document of a result of storage run anew.
-func storageAgain(ctx context.Context, r *provenance.Record, m *making, folder string, stdin io.Reader) ([]byte, []string, error) {
-	if len(r.Inputs) != 1 {
-		return nil, nil, badInput(fmt.Errorf("provenance.inputs: %d, expected the trace", len(r.Inputs)))
-	}
-	e, err := readStorage(m, r.Inputs[0].Name)
-	if err != nil {
-		return nil, nil, badInput(err)
-	}
-	return experiment.AgainOne(e)(ctx, r, folder, stdin)
 }
 
 // generateFlags are the flags of storage generate.

@@ -141,7 +141,7 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 	if err := json.Unmarshal(document, &x); err != nil || len(x.Rows) == 0 {
 		return nil, fmt.Errorf("no rows: expected those of %s", r.Command)
 	}
-	sweep, notes, err := experiment.Repeat(r, e, s.Read)
+	sweep, notes, err := experiment.RerunSweep(r, e, s.Read)
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,10 @@ type sweepArguments struct {
 	Breakdown bool     `json:"breakdown,omitempty"`
 }
 
-// Repeat makes the sweep of a record again, for its experiment. read reads a
+// RerunSweep makes the sweep of a record again, for its experiment. read reads a
 // user's handler module. If a module has changed since, this is a note for a
 // module of the program, and an error for a user's.
-func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
+func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
 	var a sweepArguments
 	if err := r.Parse(&a); err != nil {
 		return nil, nil, err
