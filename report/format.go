@@ -63,9 +63,10 @@ func (t *Table) Write(w io.Writer, f Format) error {
 	case NDJSONFormat:
 		out, err = t.json("", "\n", "\n")
 	case ParquetFormat:
-		if err = checkBinary(widthOf(w)); err == nil {
-			out, err = t.parquet()
+		if widthOf(w) > 0 {
+			return fmt.Errorf("%s is no text for a terminal: send it into a file, such as > result.parquet", f)
 		}
+		out, err = t.parquet()
 	default:
 		_, err = ParseFormat(string(f))
 	}
