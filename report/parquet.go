@@ -26,18 +26,20 @@ func (g inOrder) Fields() []parquet.Field {
 	})
 }
 
+// columnInfo is the metadata of a column.
+type columnInfo struct {
+	Name string `json:"name"`
+	Unit string `json:"unit,omitempty"`
+	Kind string `json:"kind"`
+	Help string `json:"help,omitempty"`
+}
+
 // parquet writes the rows as an uncompressed Parquet file. It has the table's
 // columns in order, named by their keys. Texts are strings, counts and sizes
 // integers, flags booleans, and all others doubles in the unit of the key. A
 // missing value is null. The metadata of the file has unit, kind and help of
 // each column, the title, and the origin of the table.
 func (t *Table) parquet() ([]byte, error) {
-	type columnInfo struct {
-		Name string `json:"name"`
-		Unit string `json:"unit,omitempty"`
-		Kind string `json:"kind"`
-		Help string `json:"help,omitempty"`
-	}
 	infos := make([]columnInfo, len(t.Columns))
 	schema := inOrder{parquet.Group{}, map[string]int{}}
 	for i, c := range t.Columns {

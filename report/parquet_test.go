@@ -28,8 +28,7 @@ func TestParquetIsReadBack(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		table := New(columns...)
-		table.Title = "a title"
-		table.Origin = made{}
+		table.Title, table.Origin = "a title", made{}
 		for range rapid.IntRange(0, 40).Draw(r, "rows") {
 			row := []any{
 				rapid.String().Draw(r, "mode"), rapid.Int64().Draw(r, "ranks"), rapid.Int64().Draw(r, "size"), sim.Time(rapid.Int64().Draw(r, "latency")), rapid.Float64().Draw(r, "rate"),
@@ -51,11 +50,11 @@ func TestParquetIsReadBack(t *testing.T) {
 		origin, _ := f.Lookup("spinsim.provenance")
 		require.JSONEq(t, `{"by":"me"}`, origin)
 		text, _ := f.Lookup("spinsim.columns")
-		var described []struct{ Name, Unit, Kind, Help string }
+		var described []columnInfo
 		require.NoError(t, json.Unmarshal([]byte(text), &described))
 		for i, c := range columns {
 			require.Equal(t, c.Key(), f.Schema().Fields()[i].Name())
-			require.Equal(t, []string{c.Key(), c.Unit, c.Kind.String(), c.Help}, []string{described[i].Name, described[i].Unit, described[i].Kind, described[i].Help})
+			require.Equal(t, columnInfo{c.Key(), c.Unit, c.Kind.String(), c.Help}, described[i])
 		}
 		var again bytes.Buffer
 		require.NoError(t, table.Write(&again, ParquetFormat))

@@ -83,6 +83,9 @@ func (e Expr) IsSet() bool { return e.whole.IsSet() || e.fraction != "" }
 // String returns the expression as written.
 func (e Expr) String() string { return e.whole.String() + e.fraction }
 
+// MarshalText is String.
+func (e Expr) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
 // Whole reports whether the value is a whole number. Only constants with a
 // fraction are not.
 func (e Expr) Whole() bool { return e.fraction == "" }

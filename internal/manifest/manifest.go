@@ -34,21 +34,21 @@ const (
 
 // Manifest describes a handler library. The zero value describes nothing.
 type Manifest struct {
-	Name        string // of the library; "": the name of its module
-	Version     string // of the library, chosen by its author; "": none
-	Description string // one line
-	Handlers    []Handler
-	States      []*State // layouts, of different names
-	Needs       Needs    // of all handlers
+	Name        string    `json:"name,omitempty"`        // of the library; "": the name of its module
+	Version     string    `json:"version,omitempty"`     // of the library, by its author; "": none
+	Description string    `json:"description,omitempty"` // one line
+	Handlers    []Handler `json:"handlers,omitempty"`
+	States      []*State  `json:"states,omitempty"` // layouts, of different names
+	Needs       Needs     `json:"needs,omitzero"`   // of all handlers
 }
 
 // Handler is an exported handler.
 type Handler struct {
-	Export      string // its name in the module
-	Kind        Kind   // "": unknown, so it may be used as any
-	State       string // name of the layout of its state; "": not described
-	Description string
-	Needs       Needs // of this handler, added to the library's
+	Export      string `json:"export"`          // its name in the module
+	Kind        Kind   `json:"kind,omitempty"`  // "": unknown, so it may be used as any
+	State       string `json:"state,omitempty"` // name of the layout of its state; "": not described
+	Description string `json:"description,omitempty"`
+	Needs       Needs  `json:"needs,omitzero"` // of this handler, added to the library's
 }
 
 // Kind decides when a handler runs.
@@ -66,29 +66,30 @@ func Kinds() []Kind { return []Kind{Header, Payload, Completion} }
 
 // State is the layout of the HPU memory of a match entry.
 type State struct {
-	Name        string
-	Description string
-	Size        int64 // bytes
-	Fields      []Field
+	Name        string  `json:"name"`
+	Description string  `json:"description,omitempty"`
+	Size        int64   `json:"size"` // bytes
+	Fields      []Field `json:"fields,omitempty"`
 }
 
 // Field is a number, an array of numbers, a struct, or an array of structs.
 // Numbers are little-endian. The elements of an array follow each other without
 // gaps; the last index varies fastest.
 type Field struct {
-	Name        string
-	Description string
-	Offset      int64   // in the state, or in the struct that contains the field, bytes
-	Dims        []int64 // of an array, each at least 1; nil: not an array
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"` // in the state, or in the struct that contains the field, bytes
 
-	Type    Type   // of a number; "" of a struct
-	Unit    string // of a number; "": none or unknown
-	Default Expr   // of a number, of each element of an array; not set: 0
-	Min     Expr   // smallest value of a number; not set: the type's
-	Max     Expr   // largest value of a number; not set: the type's
+	Type    Type    `json:"type,omitempty"`   // of a number; "" of a struct
+	Dims    []int64 `json:"array,omitempty"`  // of an array, each at least 1; nil: not an array
+	Unit    string  `json:"unit,omitempty"`   // of a number; "": none or unknown
+	Default Expr    `json:"default,omitzero"` // of a number, or of each in an array; not set: 0
+	Min     Expr    `json:"min,omitzero"`     // smallest value of a number; not set: the type's
+	Max     Expr    `json:"max,omitzero"`     // largest value of a number; not set: the type's
 
-	Size   int64   // of a struct, bytes
-	Fields []Field // of a struct
+	Size   int64   `json:"size,omitempty"`   // of a struct, bytes
+	Fields []Field `json:"fields,omitempty"` // of a struct
+
+	Description string `json:"description,omitempty"`
 }
 
 // Type is a type of numbers.

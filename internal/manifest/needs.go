@@ -10,23 +10,26 @@ import (
 // Needs are the resources that a library needs from a device and from its
 // entries.
 type Needs struct {
-	Memory Expr // bytes of HPU memory behind the state; not set: none
-	// bytes at the head of a message that its header handler reads as user
-	// header
-	UserHeader   int64
-	Spaces       []Space  // host memories that its handlers access
-	HostMemory   Expr     // least bytes of handler host memory; not set: 0
-	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
-	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
+	Memory Expr `json:"memory,omitzero"` // bytes of HPU memory behind the state; not set: none
+	// UserHeader is how many bytes at the head of a message its header handler
+	// reads as user header.
+	UserHeader int64   `json:"user_header,omitempty"`
+	Spaces     []Space `json:"spaces,omitempty"`     // host memories that its handlers access
+	HostMemory Expr    `json:"host_memory,omitzero"` // least bytes of handler host memory; not set: 0
 	// Scratchpad is the memory in each cluster of HPUs in bytes; not set: none.
-	Scratchpad Expr
+	Scratchpad Expr `json:"scratchpad,omitzero"`
 	// MessageMemory is the memory for each message in progress in bytes; not
 	// set: none. Messages is the number of messages in progress; not set: one
 	// for each context of the HPUs.
-	MessageMemory Expr
-	Messages      Expr
-	Packets       []Packet // whole packets for its header and completion handlers
-	Pool          Pool     // the intended processors; "": any
+	MessageMemory Expr     `json:"message_memory,omitzero"`
+	Messages      Expr     `json:"messages,omitzero"`
+	// EntryOptions and PTOptions are of the match entry and the portal table
+	// entry: C names without PTL_ME_ and PTL_PT_, in lower case.
+	EntryOptions []string `json:"entry_options,omitempty"`
+	PTOptions    []string `json:"pt_options,omitempty"`
+	// Packets are the whole packets for its header and completion handlers.
+	Packets []Packet `json:"packets,omitempty"`
+	Pool    Pool     `json:"pool,omitempty"` // the intended processors; "": any
 }
 
 // Space is a host memory that handlers access.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func Parse(text []byte) (*Manifest, error) {
 	default:
 		p.json = json.NewDecoder(bytes.NewReader(text))
 		p.json.UseNumber()
-		p.manifest(m)
+		p.object("", reflect.ValueOf(&form{content: (*content)(m)}).Elem())
 		if p.err == nil {
 			if _, err := p.json.Token(); !errors.Is(err, io.EOF) {
 				p.fail("", "text behind the end of the manifest")
@@ -147,9 +148,8 @@ func (p *reader) open(field string, delim json.Delim) bool {
 	return p.err == nil
 }
 
-// object reads an object. Each field has a function that reads it. The required
-// fields must be present.
-func (p *reader) object(field string, required []string, fields map[string]func(field string)) {
+// object reads an object into a struct, and notes where its fields begin.
+func (p *reader) object(field string, into reflect.Value) {
 	if !p.open(field, '{') {
 		return
 	}
@@ -157,6 +157,7 @@ func (p *reader) object(field string, required []string, fields map[string]func(
 	if _, known := p.at[field]; !known {
 		p.at[field] = start
 	}
+	all := fieldsOf(into.Type())
 	var seen []string
 	for p.err == nil {
 		t := p.peek(field)
@@ -166,30 +167,56 @@ func (p *reader) object(field string, required []string, fields map[string]func(
 		}
 		at := join(field, name)
 		p.next = nil
-		read, known := fields[name]
+		i := slices.IndexFunc(all, func(f fieldOf) bool { return f.name == name })
 		switch {
-		case !known:
-			p.fail(field, "unknown field %q, expected one of %s", clip(name), strings.Join(sorted(fields), ", "))
+		case i < 0:
+			var names []string
+			for _, f := range all {
+				names = append(names, f.name)
+			}
+			p.fail(field, "unknown field %q, expected one of %s", clip(name), strings.Join(names, ", "))
 		case slices.Contains(seen, name):
 			p.fail(at, "given twice")
 		default:
 			seen = append(seen, name)
 			p.peek(at)
 			p.at[at] = p.from
-			read(at)
+			p.value(at, into.FieldByIndex(all[i].index))
 		}
 	}
 	p.take(field)
-	for _, name := range required {
-		if !slices.Contains(seen, name) && p.err == nil {
+	for _, f := range all {
+		if f.required && !slices.Contains(seen, f.name) && p.err == nil {
 			p.from = start
-			p.fail(join(field, name), "is missing")
+			p.fail(join(field, f.name), "is missing")
 		}
 	}
 }
 
-// list reads a list; one reads an element.
-func (p *reader) list(field string, one func(field string)) {
+// fieldOf is a field of a struct that a manifest has.
+type fieldOf struct {
+	name     string
+	required bool
+	index    []int
+}
+
+// fieldsOf lists the fields of a struct by name, and those of an embedded one.
+func fieldsOf(t reflect.Type) (list []fieldOf) {
+	for _, f := range reflect.VisibleFields(t) {
+		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			list = append(list, fieldOf{name, options == "", f.Index})
+		}
+	}
+	slices.SortFunc(list, func(a, b fieldOf) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// list reads a list into a slice.
+func (p *reader) list(field string, into reflect.Value) {
+	if strings.Count(field, ".fields") > maxDepth {
+		p.fail(field, "fields within more than %d others", maxDepth)
+		return
+	}
 	if !p.open(field, '[') {
 		return
 	}
@@ -200,18 +227,10 @@ func (p *reader) list(field string, one func(field string)) {
 			break
 		}
 		p.at[at] = p.from
-		one(at)
+		into.Set(reflect.Append(into, reflect.Zero(into.Type().Elem())))
+		p.value(at, into.Index(i))
 	}
 	p.take(field)
-}
-
-func sorted(fields map[string]func(string)) []string {
-	var names []string
-	for name := range fields { //lint:maporder sorted below
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func join(field, name string) string {
@@ -229,132 +248,54 @@ func clip(s string) string {
 	return s
 }
 
-// text reads a string.
-func text[T ~string](p *reader, into *T) func(string) {
-	return func(field string) {
+// value reads a value of the kind that into has: an object, a list, an
+// expression, a string, or a whole number of at most 2^53, which all readers of
+// JSON accept.
+func (p *reader) value(field string, into reflect.Value) {
+	e, isExpr := into.Addr().Interface().(*Expr)
+	switch kind := into.Kind(); {
+	case kind == reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		p.object(field, into.Elem())
+	case kind == reflect.Slice:
+		p.list(field, into)
+	case kind == reflect.Struct && !isExpr:
+		p.object(field, into)
+	case kind == reflect.Int64:
+		p.whole(field, into)
+	default:
 		t := p.take(field)
 		s, is := t.(string)
-		if !is && p.err == nil {
+		switch {
+		case p.err != nil:
+		case !is:
 			p.fail(field, "%s, expected a string", kindOf(t))
-		}
-		*into = T(s)
-	}
-}
-
-// texts reads a list of strings.
-func texts[T ~string](p *reader, into *[]T) func(string) {
-	return func(field string) {
-		p.list(field, func(field string) {
-			var s T
-			text(p, &s)(field)
-			*into = append(*into, s)
-		})
-	}
-}
-
-// whole reads a whole number of at most 2^53, which all readers of JSON accept.
-func (p *reader) whole(into *int64) func(string) {
-	return func(field string) {
-		t := p.take(field)
-		n, is := t.(json.Number)
-		if !is {
-			if p.err == nil {
-				p.fail(field, "%s, expected a whole number", kindOf(t))
+		case !isExpr:
+			into.SetString(s)
+		default:
+			var err error
+			if *e, err = ParseExpr(s); err != nil {
+				p.fail(field, "%v", err)
 			}
-			return
 		}
-		v, err := strconv.ParseInt(n.String(), 10, 64)
-		if err != nil || v < 0 || v > 1<<53 {
-			p.fail(field, "%s, expected a whole number from 0 to 2^53", clip(n.String()))
-			return
-		}
-		*into = v
 	}
 }
 
-// expr reads an expression in a string.
-func (p *reader) expr(into *Expr) func(string) {
-	return func(field string) {
-		var s string
-		text(p, &s)(field)
-		if p.err != nil {
-			return
+func (p *reader) whole(field string, into reflect.Value) {
+	t := p.take(field)
+	n, is := t.(json.Number)
+	if !is {
+		if p.err == nil {
+			p.fail(field, "%s, expected a whole number", kindOf(t))
 		}
-		e, err := ParseExpr(s)
-		if err != nil {
-			p.fail(field, "%v", err)
-		}
-		*into = e
+		return
 	}
-}
-
-// manifest reads the whole.
-func (p *reader) manifest(m *Manifest) {
-	var format int64
-	p.object("", []string{"manifest"}, map[string]func(string){
-		"manifest": func(field string) {
-			p.whole(&format)(field)
-			if format != Format && p.err == nil {
-				p.fail(field, "version %d of the manifest's form, this spinsim reads version %d", format, Format)
-			}
-		},
-		"name":        text(p, &m.Name),
-		"version":     text(p, &m.Version),
-		"description": text(p, &m.Description),
-		"handlers": func(field string) {
-			p.list(field, func(field string) {
-				var h Handler
-				p.object(field, []string{"export"}, map[string]func(string){
-					"export": text(p, &h.Export), "kind": text(p, &h.Kind), "state": text(p, &h.State), "description": text(p, &h.Description),
-					"needs": func(field string) { p.needs(field, &h.Needs) },
-				})
-				m.Handlers = append(m.Handlers, h)
-			})
-		},
-		"states": func(field string) {
-			p.list(field, func(field string) {
-				s := &State{}
-				p.object(field, []string{"name", "size"}, map[string]func(string){
-					"name": text(p, &s.Name), "description": text(p, &s.Description), "size": p.whole(&s.Size), "fields": p.fields(&s.Fields, 1),
-				})
-				m.States = append(m.States, s)
-			})
-		},
-		"needs": func(field string) { p.needs(field, &m.Needs) },
-	})
-}
-
-// fields reads the fields of a state or a struct.
-func (p *reader) fields(into *[]Field, depth int) func(string) {
-	return func(field string) {
-		if depth > maxDepth {
-			p.fail(field, "fields within more than %d others", maxDepth)
-			return
-		}
-		p.list(field, func(field string) {
-			var f Field
-			p.object(field, []string{"name", "offset"}, map[string]func(string){
-				"name": text(p, &f.Name), "description": text(p, &f.Description), "offset": p.whole(&f.Offset),
-				"array": func(field string) {
-					p.list(field, func(field string) {
-						var n int64
-						p.whole(&n)(field)
-						f.Dims = append(f.Dims, n)
-					})
-				},
-				"type": text(p, &f.Type), "unit": text(p, &f.Unit),
-				"default": p.expr(&f.Default), "min": p.expr(&f.Min), "max": p.expr(&f.Max),
-				"size": p.whole(&f.Size), "fields": p.fields(&f.Fields, depth+1),
-			})
-			*into = append(*into, f)
-		})
+	v, err := strconv.ParseInt(n.String(), 10, 64)
+	switch {
+	case err != nil || v < 0 || v > 1<<53:
+		p.fail(field, "%s, expected a whole number from 0 to 2^53", clip(n.String()))
+	case field == "manifest" && v != Format:
+		p.fail(field, "version %d of the manifest's form, this spinsim reads version %d", v, Format)
 	}
-}
-
-func (p *reader) needs(field string, n *Needs) {
-	p.object(field, nil, map[string]func(string){
-		"memory": p.expr(&n.Memory), "user_header": p.whole(&n.UserHeader), "spaces": texts(p, &n.Spaces), "host_memory": p.expr(&n.HostMemory),
-		"scratchpad": p.expr(&n.Scratchpad), "message_memory": p.expr(&n.MessageMemory), "messages": p.expr(&n.Messages),
-		"entry_options": texts(p, &n.EntryOptions), "pt_options": texts(p, &n.PTOptions), "packets": texts(p, &n.Packets), "pool": text(p, &n.Pool),
-	})
+	into.SetInt(v)
 }
