@@ -12,9 +12,7 @@ import (
 const madvNoHugePage = 15
 
 func reserve(n int) ([]byte, error) {
-	if err := memory.Reserve(n); err != nil {
-		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
-	}
+	memory.Reserve(n)
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)

@@ -141,13 +141,13 @@ var rejected = []struct {
 	{"high stack", func() []byte { return repeated("", "\x41\x00", "", 1<<16).bytes() }, "4097 values on the operand stack, at most 4096"},
 	{
 		"thousands of loops", func() []byte { return repeated("", "\x03\x40\x20\x00\x0d\x00\x0b", "\x41\x00", 1<<17).bytes() },
-		"function h: too much to compile: about ",
+		"function h: too much to compile: the module has ",
 	},
 	{
 		"thousands of labels", func() []byte {
 			return repeated("\x41\x00\x02\x40\x41\x00\x0e\x80\x80\x04", "\x00", "\x00\x0b", 1<<16).bytes()
 		},
-		"function h: too much to compile: about ",
+		"function h: too much to compile: the module has ",
 	},
 	{
 		"two start functions", func() []byte { return with(func(m *moduleOf) { m.start = []byte{0} }) },

@@ -142,40 +142,30 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 		return nil, m.loadError(err)
 	}
 	m.rewrite(facts, unchecked, divide)
-	if err := m.checkEffort(); err != nil {
+	if err := m.checkShape(); err != nil {
 		return nil, m.loadError(err)
 	}
 	return m, nil
 }
 
-// maxEffort is the largest effort of compiling a module, by the estimate of
-// package wasm. It keeps every module within the bounds that README.md
-// promises. A quarter of a mebibyte of ordinary code needs half of it.
-var maxEffort = wasm.Effort{Nanoseconds: 12e8, Bytes: 256 << 20}
+// watchTimes is the factor for the bounds of a module that is watched: the
+// watching code is then most of it.
+const watchTimes = 4
 
-// watchEffort is the factor for maxEffort if the module is watched.
-const watchEffort = 4
-
-// checkEffort refuses a module that would take an engine too much time or
+// checkShape refuses a module that would take an engine too much time or
 // memory. It looks at the rewritten module, which is the one the engine
 // compiles.
-func (m *Module) checkEffort() error {
+func (m *Module) checkShape() error {
 	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
 	rewritten, err := wasm.Decode(m.binary, everything)
 	if err != nil {
 		panic(fmt.Sprintf("hpu: module %s is broken by rewriting: %v", m.name, err))
 	}
-	e := wasm.EstimateEffort(rewritten)
-	most := maxEffort
-	// the watching code is then most of the module
+	times := int64(1)
 	if w := &m.spec.Watch; w.tells() || w.Null {
-		most.Nanoseconds, most.Bytes = watchEffort*most.Nanoseconds, watchEffort*most.Bytes
+		times = watchTimes
 	}
-	if e.Nanoseconds <= most.Nanoseconds && e.Bytes <= most.Bytes {
-		return nil
-	}
-	return &wasm.Error{Func: min(e.Func, m.wasm.FuncCount()-1), Offset: -1, Cause: fmt.Sprintf("too much to compile: %v by estimate, at most %d ms and %d MiB",
-		e, most.Nanoseconds/1e6, most.Bytes>>20)}
+	return wasm.CheckShape(rewritten, len(m.wasm.Imports), times)
 }
 
 func (m *Module) loadError(err error) *LoadError {

@@ -21,8 +21,8 @@ type Needs struct {
 	// MessageMemory is the memory for each message in progress in bytes; not
 	// set: none. Messages is the number of messages in progress; not set: one
 	// for each context of the HPUs.
-	MessageMemory Expr     `json:"message_memory,omitzero"`
-	Messages      Expr     `json:"messages,omitzero"`
+	MessageMemory Expr `json:"message_memory,omitzero"`
+	Messages      Expr `json:"messages,omitzero"`
 	// EntryOptions and PTOptions are of the match entry and the portal table
 	// entry: C names without PTL_ME_ and PTL_PT_, in lower case.
 	EntryOptions []string `json:"entry_options,omitempty"`
