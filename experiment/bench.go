@@ -222,19 +222,6 @@ func (w *Bench) Spawn(rank int, name string, f func(*runtime.Proc) error) error 
 	return w.Cluster.Spawn(rank, name, f)
 }
 
-// BenchMemory estimates the memory of the nodes of a Bench, in bytes. It
-// assumes that handlers run on all nodes or on none.
-func BenchMemory(p *Point, nodes int) int64 {
-	instances := 0
-	if len(p.Modules()) > 0 {
-		instances = nodes
-	}
-	return p.Footprint(nodes, instances)
-}
-
-// MessageMemory is the memory of some copies of the message, in bytes.
-func MessageMemory(p *Point, copies float64) int64 { return int64(copies * float64(p.Int("size"))) }
-
 // Portal table indices and match bits of requests and replies.
 const (
 	RequestPT   = 0

@@ -67,7 +67,8 @@ type Experiment struct {
 	Roles []Role
 	// Memory estimates the memory of Run at a point, in bytes: see
 	// Point.Footprint. A point that needs more than there is is refused before
-	// anything runs. nil: not known.
+	// anything runs. nil: nodes for the axis "ranks" (without it two), and two
+	// messages of the axis "size" for each, and four more.
 	Memory func(p *Point) int64
 	// Untraced means that a point takes several simulations and so has no
 	// timeline.

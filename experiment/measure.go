@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -16,7 +15,6 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
 	p.done = &operations{}
-	memory.Room(p.Need())
 	values, err := e.Run(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.place(), err)

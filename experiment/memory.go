@@ -33,20 +33,27 @@ func (e *MemoryError) What() string {
 	return "--" + strings.Join(e.Axes, ", --") + ": " + e.Point
 }
 
-// Footprint estimates the memory of a cluster of the point's device, in bytes.
-// The cluster has nodes with a process each, and instances of them have
-// handlers. It is for Experiment.Memory, which adds the memory that processes
+// Footprint estimates the memory of so many nodes of the point's device, in
+// bytes. It is for Experiment.Memory, which adds the memory that processes
 // allocate.
-func (p *Point) Footprint(nodes, instances int) int64 {
-	return device.Footprint(p.Profile, nodes, nodes, instances)
-}
+func (p *Point) Footprint(nodes int) int64 { return device.Footprint(p.Profile, nodes) }
 
-// Need is about how much memory the point takes, in bytes; 0: not known.
+// Need is about how much memory the point takes, in bytes.
 func (p *Point) Need() int64 {
-	if p.experiment.Memory == nil {
-		return 0
+	e := p.experiment
+	if e.Memory != nil {
+		return e.Memory(p)
 	}
-	return p.experiment.Memory(p)
+	value := func(axis string, otherwise int) int {
+		if i := e.axis(axis); i >= 0 {
+			if v, isInt := p.values[i].(int); isInt {
+				return v
+			}
+		}
+		return otherwise
+	}
+	ranks, size := value("ranks", 2), value("size", 0)
+	return p.Footprint(ranks) + int64(2*ranks+4)*int64(size)
 }
 
 // large lists the axes whose values each cause most of the point's need.
@@ -83,25 +90,18 @@ func (s *Sweep) checkMemory(points []*Point) error {
 	return nil
 }
 
-// leastRoom is the memory that every point may use to follow its operations,
-// and programMemory is what the program itself takes, both in bytes.
-const (
-	leastRoom     = 16 << 20
-	programMemory = 64 << 20
-)
-
 // share divides the memory that the running points leave free among them, so
 // that each may follow its operations. workers is how many run at once.
 func (s *Sweep) share(points []*Point, workers int) {
 	if s.MemoryLimit <= 0 || !s.Experiment.broken {
 		return
 	}
-	left := s.MemoryLimit - s.Held - programMemory
-	for _, need := range needs(points)[:workers] {
-		left -= need
+	need := s.Held
+	for _, n := range needs(points)[:workers] {
+		need += n
 	}
 	for _, p := range points {
-		p.room = max(leastRoom, left/int64(2*workers)) // half: the garbage collector takes as much
+		p.room = cli.Beside(s.MemoryLimit, need, workers)
 	}
 }
 

@@ -5,30 +5,21 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Memory that simulated things take on the simulating machine, in bytes. The
-// numbers come from runs of thousands of nodes (TestMemoryNeeded of
-// cmd/spinsim).
+// Bytes that simulated things take on the simulating machine, as measured with
+// thousands of nodes (TestMemoryNeeded of cmd/spinsim).
 const (
-	nodeFootprint     = 12 << 10 // node, NIC and network, without the parts that a profile multiplies
-	processFootprint  = 14 << 10 // coroutine, Portals interface, one entry
-	instanceFootprint = 40 << 10 // instance of a small module with its state
-	coreFootprint     = 100      // core of a pool of processors
-	contextFootprint  = 280      // context of such a core
-	hostCoreFootprint = 64
+	nodeFootprint    = 56 << 10 // a node with a process, and perhaps handlers
+	contextFootprint = 320      // a context of a handler processing unit
+	placeFootprint   = 640      // of a network that is built however few nodes it has
 )
 
-// Footprint estimates the bytes that a cluster takes on the simulating machine,
-// for so many nodes, processes, and handler instances. If the network is larger
-// than its nodes, all of the network counts. Memory that processes allocate,
-// and messages in flight, are not included.
-func Footprint(p *profile.Profile, nodes, processes, instances int) int64 {
-	node := int64(nodeFootprint) + int64(p.Host.Cores)*hostCoreFootprint + processorFootprint(p.HPU.Cores, p.HPU.Contexts)
-	for _, pool := range p.Pools { //lint:maporder a sum
-		node += processorFootprint(max(1, pool.Cores), max(pool.Contexts, pool.Depth))
+// Footprint estimates the bytes that a cluster of so many nodes takes on the
+// simulating machine, to refuse what is plainly too large. Memory that
+// processes allocate, and messages in flight, are not included.
+func Footprint(p *profile.Profile, nodes int) int64 {
+	bytes := int64(nodes) * (nodeFootprint + contextFootprint*int64(p.HPU.Cores)*int64(p.HPU.Contexts))
+	if kind := p.Fabric.Kind; (kind == fabric.Torus || kind == fabric.ExaNeSt) && p.Fabric.Validate() == nil {
+		bytes += placeFootprint * int64(p.Fabric.Most())
 	}
-	return int64(nodes)*node + int64(processes)*processFootprint + int64(instances)*instanceFootprint + fabric.Idle(&p.Fabric, nodes)
-}
-
-func processorFootprint(cores, contexts int) int64 {
-	return int64(cores) * (coreFootprint + int64(contexts)*contextFootprint)
+	return bytes
 }

@@ -61,7 +61,7 @@ func needed(t *testing.T, dir string, args ...string) float64 {
 	return float64(size)
 }
 
-// What a run is said to need is what it takes, within a factor of two: nodes in
+// What a run is said to need is what it takes, within a factor of three: nodes in
 // all forms of a broadcast, messages, handlers, schedules, scenarios.
 func TestMemoryNeeded(t *testing.T) {
 	dir := t.TempDir()
@@ -93,8 +93,8 @@ func TestMemoryNeeded(t *testing.T) {
 		args := strings.Fields(line)
 		is, said := taken(t, dir, args...)-itself, needed(t, dir, args...)
 		t.Logf("%.2f: said %v, is %v: %s", said/is, sim.Size(said).Rounded(), sim.Size(is).Rounded(), line)
-		assert.Less(t, said, 2*is, line)
-		assert.Greater(t, said, is/2, line)
+		assert.Less(t, said, 3*is, line)
+		assert.Greater(t, said, is/3, line)
 	}
 }
 

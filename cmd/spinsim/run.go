@@ -153,7 +153,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err := f.Memory.Check(fmt.Sprintf("%s: ranks: %d with their memories", file, p.Ranks()), need); err != nil {
 		return err
 	}
-	p.Bound(f.Memory.Beside(need, 1))
+	p.Bound(cli.Beside(f.Memory.Bytes(), need, 1))
 	if f.trace == "" && timeline != "" {
 		if err := cli.CheckOutputs(c, cli.Output{What: file + ": output.trace", Name: timeline}); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *s
 		if err := f.Memory.Check(fmt.Sprintf("%s: %s: ranks: %d with their memories", file, r.Label, r.Plan.Ranks()), need); err != nil {
 			return err
 		}
-		r.Plan.Bound(f.Memory.Beside(need, workers))
+		r.Plan.Bound(cli.Beside(f.Memory.Bytes(), need, workers))
 	}
 	if f.resume.List {
 		return batch.WriteList(c.OutOrStdout(), len(s.Runs), s.Label, scenario.Noun)

@@ -39,13 +39,6 @@ var allreduce = &experiment.Experiment{
 	},
 	Points: canAllreduce,
 	Run:    runAllreduce,
-	Memory: func(p *experiment.Point) int64 {
-		ranks, instances := p.Int("ranks"), 2
-		if p.Text("mode") == string(mpi.ByHost) && p.Text("transport") == string(mpi.Portals) {
-			instances = 0
-		}
-		return p.Footprint(allreduceOptions(p).Nodes(ranks), instances*p.Int("ranks-per-node")) + int64(ranks)*experiment.MessageMemory(p, 4)
-	},
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a call, over ranks and calls"},
 		{Name: "last_rank", Unit: "us", Kind: report.Duration, Help: "from the first rank's call until the last rank has the result, mean over calls"},

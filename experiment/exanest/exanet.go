@@ -41,9 +41,6 @@ The firmware of the RDMA engine is code that runs on the R5, which takes its tim
 	},
 	Points: hasExanet,
 	Run:    runExanet,
-	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(1+slices.Max(exanetPath(p)), 4) + experiment.MessageMemory(p, 8)
-	},
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "half of the mean round trip"},
 	}, experiment.ClusterColumns()...),

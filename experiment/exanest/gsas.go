@@ -37,9 +37,6 @@ the network MPSoC (b), to another MPSoC of the board (c), and from another one, 
 	},
 	Points: hasGSAS,
 	Run:    runGSAS,
-	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(1+slices.Max(exanetPath(p)), 4) + experiment.MessageMemory(p, float64(3*p.Int("processes")+1))
-	},
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time from call to return"},
 		{Name: "rate", Unit: "M_per_s", Kind: report.Number, Help: "millions of accesses of all processes in a second that they spend on nothing else"},

@@ -42,9 +42,6 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1: the report
 	},
 	Points: hasIP,
 	Run:    runIP,
-	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(1+slices.Max(ipPath(p)), 4) + experiment.MessageMemory(p, 4)
-	},
 	Columns: append([]report.Column{
 		{Name: "throughput", Unit: "Gbps", Kind: report.Number, Help: "of tcp and udp: bytes of programs, without headers"},
 		{Name: "round_trip", Unit: "us", Kind: report.Duration, Help: "of rtt: mean"},

@@ -58,10 +58,6 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 		values["of_link"] = ofLink(p, row.Bandwidth, src, dst)
 		return values, nil
 	},
-	Memory: func(p *experiment.Point) int64 {
-		src, dst, _ := p.Profile.Fabric.Path(p.Text("path"))
-		return p.Footprint(1+max(src, dst), 4) + benchmarkOf(p).Memory(p.Int("size"), 2)
-	},
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "of latency: half of the mean round trip"},
 		bandwidthColumn,

@@ -141,7 +141,7 @@ func hasOSURanks(p *experiment.Point) (bool, error) {
 
 func osuRanksMemory(p *experiment.Point) int64 {
 	nodes := nodesOf(p)
-	return p.Footprint(nodes, 2*nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
+	return p.Footprint(nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
 }
 
 func ranksAt(benchmark string, ranks, perNode, bytes int) []report.Is {

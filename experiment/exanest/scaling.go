@@ -51,7 +51,7 @@ An iteration is like the one before, so one is enough. Efficiency is t1 / tN, we
 			return 0
 		}
 		_, bytes, _ := plan.Sum()
-		return p.Footprint(nodes, 2*nodes) + 2*int64(bytes)*int64(p.Int("ranks"))
+		return p.Footprint(nodes) + 2*int64(bytes)*int64(p.Int("ranks"))
 	},
 	Columns: append([]report.Column{
 		{Name: "time", Unit: "us", Kind: report.Duration, Help: "of an iteration at the slowest rank"},

@@ -112,7 +112,7 @@ func beffMemory(p *experiment.Point) int64 {
 		return 0 // the run returns the error
 	}
 	eager := int64(2*b.Pairs()*mpi.DefaultInfiniBandOptions().Buffers) * int64(min(p.Int("eager"), p.Int("sent")))
-	return p.Footprint(n, n*(n-1)) + int64(n*b.Memory()) + eager
+	return p.Footprint(n) + int64(n*b.Memory()) + eager
 }
 
 func runNPFBeff(ctx context.Context, p *experiment.Point) (experiment.Values, error) {

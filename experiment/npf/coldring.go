@@ -106,7 +106,7 @@ simulated). If the network loses frames (fabric.faults), it is simulated until t
 
 // cacheFootprint estimates the memory of a run in bytes.
 func cacheFootprint(p *experiment.Point) int64 {
-	return p.Footprint(2, 1) + int64(p.Int("connections"))*cacheWindow*1024 + 256<<20
+	return p.Footprint(2) + int64(p.Int("connections"))*cacheWindow*1024 + 256<<20
 }
 
 var coldRuns experiment.SharedRuns[cacheResult]

@@ -55,7 +55,7 @@ receives it has not touched.`,
 	Followed: experiment.LatencyColumn,
 	Memory: func(p *experiment.Point) int64 {
 		n := p.Int("ranks")
-		return p.Footprint(n, n*(n-1)) + int64(2*n*p.Int("iterations")*imbStride(imbBytes(p))+imbEager(p))
+		return p.Footprint(n) + int64(2*n*p.Int("iterations")*imbStride(imbBytes(p))+imbEager(p))
 	},
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"strategy"}, X: "bytes", Quiet: []string{"ranks", "bound", "eager", "iterations"},

@@ -63,7 +63,7 @@ Operations are counted behind a warm-up, in which the pages of receive rings com
 	Operation: fleetOperation,
 	Memory: func(p *experiment.Point) int64 {
 		n := int64(p.Int("instances"))
-		return p.Footprint(2, 1) + n*(int64(p.Int("working-set"))/instanceChunk*200+int64(p.Int("vm"))/host4K*160) + 256<<20
+		return p.Footprint(2) + n*(int64(p.Int("working-set"))/instanceChunk*200+int64(p.Int("vm"))/host4K*160) + 256<<20
 	},
 	View: experiment.View{
 		Value: "throughput", Series: []string{"mode"}, X: "instances",

@@ -75,7 +75,6 @@ What-ifs, each with what those before it have, say how the parts would have to v
 	Published: publishedNPFLatency(),
 	Modules:   experiment.Always(handlers.Must("rnr")),
 	Operation: "the mean of messages from absent memory, from the call to the end of the send: the average above and what a message takes whose memory is there",
-	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2, 1) + experiment.MessageMemory(p, 4) },
 	View: experiment.View{
 		Value: "average", Series: []string{"mode", "noise"}, X: "bytes", Quiet: []string{"runs"},
 		Summary: []string{"mode", "noise", "bytes", "average", "p50", "p95", "p99", "most", "firmware", "handler", "addresses", "tables", "resume", "reports"},

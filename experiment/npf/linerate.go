@@ -54,7 +54,7 @@ ring lasts. The bus has the bandwidth of the link.`,
 	Modules:  experiment.Always(handlers.Must("backupring")),
 	Followed: "delivered",
 	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(1+lineSenders, 1) + int64(p.Int("rings")+1)*int64(p.Int("frames"))*host4K + 64<<20
+		return p.Footprint(1+lineSenders) + int64(p.Int("rings")+1)*int64(p.Int("frames"))*host4K + 64<<20
 	},
 	View: experiment.View{
 		Value: "line_share", Series: []string{"rate", "rings"}, X: "hpus", Quiet: []string{"every", "size", "frames", "bitmap", "slots"},

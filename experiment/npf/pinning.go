@@ -60,7 +60,7 @@ All messages are written twice: --pass first times the first time, when nobody h
 	Modules:  experiment.Always(handlers.Must("rnr")),
 	Followed: experiment.LatencyColumn,
 	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(2, 2) + 2*int64(p.Int("messages"))*int64(imbStride(p.Int("size"))) + 2*pinningBuffer
+		return p.Footprint(2) + 2*int64(p.Int("messages"))*int64(imbStride(p.Int("size"))) + 2*pinningBuffer
 	},
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"strategy"}, X: "bytes", Quiet: []string{"pass", "bound", "messages"},

@@ -65,7 +65,7 @@ Before the first request the cache is warm: the disk has been read once from its
 	Memory: func(p *experiment.Point) int64 {
 		const pageState = 256 // our bytes for each used page of memory
 		n := p.Int("initiators")
-		return p.Footprint(1+min(n, npfNodes), 2*n) + int64(p.Int("memory"))/host.PageBytes*pageState + int64(2*n*p.Int("depth")*p.Int("size"))
+		return p.Footprint(1+n) + int64(p.Int("memory"))/host.PageBytes*pageState + int64(2*n*p.Int("depth")*p.Int("size"))
 	},
 	View: experiment.View{
 		Value: "bandwidth", Series: []string{"strategy"}, X: "memory", Quiet: []string{"initiators", "depth", "requests", "pool", "disk", "other", "work", "term", "size"},

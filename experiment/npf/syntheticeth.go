@@ -55,7 +55,6 @@ A major fault takes storage.read_latency more than a minor one.`,
 	}},
 	Modules:   experiment.Always(handlers.Must("backupring")),
 	Operation: "the time from the first write to the last byte that is read, for each message",
-	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2, 1) + 64<<20 },
 	View: experiment.View{
 		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "slots"},
 		Summary: []string{"fault", "every", "mode", "throughput", "vs_optimum", "absent", "dropped", "timeouts"},

@@ -49,7 +49,7 @@ A minor fault is resolved by the kernel, a major one reads storage, too (storage
 	}},
 	Modules:   experiment.Always(handlers.Must("rnr")),
 	Operation: "the time from the first send to the end of the last receive, for each message",
-	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2, 1) + experiment.MessageMemory(p, 2*npfReceives) },
+	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2) + 2*npfReceives*int64(p.Int("size")) },
 	View: experiment.View{
 		Value: "throughput", Series: []string{"mode", "fault"}, X: "frequency", Quiet: []string{"pause", "messages", "size"},
 		Summary: []string{"mode", "fault", "pause", "frequency", "throughput", "slower", "faults", "pauses", "again"},

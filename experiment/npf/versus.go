@@ -53,7 +53,6 @@ firmware has the block sent again.`,
 		return []*handlers.Library{handlers.Must("part")}
 	},
 	Followed: experiment.LatencyColumn,
-	Memory:   func(p *experiment.Point) int64 { return p.Footprint(2, 1) + experiment.MessageMemory(p, 4) },
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"pause"},
 		Summary: []string{"side", "firmware", "bytes", "mode", experiment.LatencyColumn, "reports", "again"},

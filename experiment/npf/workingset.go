@@ -83,7 +83,7 @@ are many of them. Times are those of the testbed: --scale 1 is full size, and ta
 	Modules:   experiment.Always(handlers.Must("backupring")),
 	Operation: fleetOperation,
 	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(2, 1) + int64(p.Int("memory")+p.Int("large"))/int64(p.Int("scale"))/host4K*160 + 512<<20
+		return p.Footprint(2) + int64(p.Int("memory")+p.Int("large"))/int64(p.Int("scale"))/host4K*160 + 512<<20
 	},
 	View: experiment.View{
 		Value: "hits", Series: []string{"mode"}, X: "at", Course: true,

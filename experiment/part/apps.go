@@ -46,7 +46,7 @@ and is not in it (--compute): the difference here is the most that they could no
 		return true, nil
 	},
 	Run:    runApps,
-	Memory: func(p *experiment.Point) int64 { return p.Footprint(p.Int("ranks"), 0) + 4*appBytes(p) },
+	Memory: func(p *experiment.Point) int64 { return p.Footprint(p.Int("ranks")) + 4*appBytes(p) },
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a round, of the rank that took longest, from the barrier behind the first"},
 		{Name: "faults", Kind: report.Count, Help: "pages that came while devices or programs waited for them, of all ranks, the first round left out"},

@@ -35,9 +35,6 @@ drawn uniformly from 100 B to 512 MB: the sample says which. A message beyond --
 		return true, isendOptions(p).Validate()
 	},
 	Run: runIsend,
-	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(2, 0) + int64(isendSize(p)) + int64(isendSize(p))/pageBytes*64
-	},
 	Columns: []report.Column{
 		{Name: "bytes", Kind: report.Size, Help: "size of the message"},
 		{Name: "pages", Kind: report.Count, Help: "pages that the message has a part of"},

@@ -55,7 +55,6 @@ median latency.`,
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 		return runPagefault(ctx, p, nil)
 	},
-	Memory:    pagefaultMemory,
 	Columns:   pagefaultColumns(),
 	Relative:  pagefaultRelative(),
 	Published: publishedPagefault(),

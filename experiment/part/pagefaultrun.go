@@ -460,9 +460,3 @@ func holes(x *exchange) (n int) {
 	}
 	return n
 }
-
-// pagefaultMemory estimates the memory of a point in bytes.
-func pagefaultMemory(p *experiment.Point) int64 {
-	nodes := p.Int("nodes")
-	return p.Footprint(nodes, nodes) + 6*int64(p.Int("size"))
-}

@@ -41,7 +41,6 @@ target array is complete.
 		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
 	}},
 	// factors, array, product, copy, and the message under way
-	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) },
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,
 	View:        experiment.ModeView,

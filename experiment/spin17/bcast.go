@@ -30,9 +30,6 @@ at which the last rank's host has seen the whole message in its memory.
 	Run: experiment.Benchmark(runBcast),
 	// Every rank has a buffer. In the last round half of them are under way.
 	// The root has the message once more.
-	Memory: func(p *experiment.Point) int64 {
-		return experiment.BenchMemory(p, p.Int("ranks")) + experiment.MessageMemory(p, 1.5*float64(p.Int("ranks"))+1)
-	},
 	Columns:   experiment.BenchColumns(),
 	Relative:  experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
 	Published: publishedBcast(),

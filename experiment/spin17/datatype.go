@@ -41,7 +41,6 @@ the time from the first thing that the source does for it to the moment at which
 	Published: publishedDatatype(),
 	Modules:   datatypeModules,
 	// packed twice, two vectors with gaps, and the message under way
-	Memory:   func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 8) },
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
 	Presets: []experiment.Preset{{

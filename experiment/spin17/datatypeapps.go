@@ -40,7 +40,7 @@ order of the type; each cache line that it comes to is read and written whole.
 		if err != nil {
 			return 0 // Points refuses it
 		}
-		return experiment.BenchMemory(p, 2) + 8*reach(t)
+		return p.Footprint(2) + 8*reach(t)
 	},
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{

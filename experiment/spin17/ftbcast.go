@@ -36,16 +36,6 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	Run:    runFTBcast,
 	// Each rank has a buffer; in mode graph one for each neighbour, in mode
 	// detector one for each attempt.
-	Memory: func(p *experiment.Point) int64 {
-		copies := 2
-		if p.Text("mode") == modeDetector {
-			copies += p.Int("failed")
-		}
-		if p.Text("mode") == modeGraph {
-			copies = len(ftbcast.Graph(uint32(p.Int("ranks")))) + 1
-		}
-		return experiment.BenchMemory(p, p.Int("ranks")) + experiment.MessageMemory(p, float64(copies*p.Int("ranks")))
-	},
 	Columns: experiment.BenchColumns(append(experiment.LineColumns(),
 		report.Column{Name: "known", Unit: "ns", Kind: report.Duration, Help: "time at which the root knows that all have it (detector)"},
 		report.Column{Name: "attempts", Kind: report.Count, Help: "broadcasts that the root has begun (detector)"},

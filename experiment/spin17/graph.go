@@ -208,12 +208,7 @@ func (s *graphSearch) tooFar(root int) error {
 
 func (s *graphSearch) memory(p *experiment.Point) int64 {
 	vertices, edges := s.size(p)
-	ranks := p.Int("ranks")
-	n, err := graphOptions(p).HPUMemory(p.Profile, vertices, ranks)
-	if err != nil {
-		n = 0
-	}
-	return p.Footprint(ranks, len(p.Modules())) + int64(ranks)*n*2 + int64(vertices)*bytesOfVertex + int64(edges)*bytesOfEdge
+	return p.Footprint(p.Int("ranks")) + int64(vertices)*bytesOfVertex + int64(edges)*bytesOfEdge
 }
 
 // searching is a running measurement.

@@ -50,7 +50,7 @@ that the last packet has been handled.`,
 		if err != nil {
 			return 0 // Points refuses it
 		}
-		return experiment.BenchMemory(p, 2) + 5*int64(packets*p.Int("size")) // as in pingpong
+		return p.Footprint(2) + 8*int64(packets*p.Int("size"))
 	},
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,

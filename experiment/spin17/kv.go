@@ -33,7 +33,7 @@ records are called. The write of a read-modify-write is a swap of the version th
 	Run:    runKeyValue,
 	Memory: func(p *experiment.Point) int64 {
 		clients := int64(p.Int("clients"))
-		return p.Footprint(1+int(clients), len(p.Modules())) + int64(kvOptions(p).Memory) + clients*8*(int64(p.Int("size"))+1024) + experiment.MessageMemory(p, 16)
+		return p.Footprint(1+int(clients)) + int64(kvOptions(p).Memory) + (16+8*clients)*(int64(p.Int("size"))+1024)
 	},
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Scale: "latency", Help: "mean time of an operation, over all clients"},

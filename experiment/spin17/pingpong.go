@@ -25,7 +25,6 @@ the moment at which rank 0 has seen the whole pong in its memory.
 	},
 	Run: experiment.Benchmark(runPingpong),
 	// the message, three buffers, and the message under way
-	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) },
 	Columns:     experiment.BenchColumns(),
 	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
 	Modules:     experiment.InSpinModes("pingpong"),

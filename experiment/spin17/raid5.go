@@ -52,8 +52,8 @@ With --durable each server has a storage device; a write ends when the devices o
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
 	Modules:  experiment.LibraryIn("raid5", experiment.ModeSpin),
 	Memory: func(p *experiment.Point) int64 {
-		servers, all := p.Int("servers"), p.Int("servers")+p.Int("parity")
-		return p.Footprint(all+1, all) + experiment.MessageMemory(p, float64(2*all+6)) + int64(all)<<22 + kept(p, experiment.MessageMemory(p, float64(all)/float64(servers)))
+		all := p.Int("servers") + p.Int("parity")
+		return p.Footprint(all+1) + int64(all)<<22 + int64((2*all+8)*p.Int("size"))
 	},
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "parity", "cores", "unit", "durable"}},
@@ -245,14 +245,6 @@ func (s *storing) client(p *runtime.Proc) error {
 		return experiment.SameBytes("memory", memory.Read(), s.want[:s.bytes])
 	}
 	return nil
-}
-
-// kept estimates the memory of storage devices with some bytes of data.
-func kept(p *experiment.Point, bytes int64) int64 {
-	if !p.Flag("durable") {
-		return 0
-	}
-	return bytes
 }
 
 // stored compares the contents of devices and memories.

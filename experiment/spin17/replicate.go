@@ -56,10 +56,6 @@ Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		}
 		return []*handlers.Library{handlers.Must("replicate")}
 	},
-	Memory: func(p *experiment.Point) int64 {
-		copies := p.Int("copies")
-		return p.Footprint(copies+1, copies) + experiment.MessageMemory(p, float64(copies+3))
-	},
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: experiment.ModeHost, X: "bytes", Quiet: []string{"guarded"}, Answer: replicateAnswer,

@@ -41,9 +41,6 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 		return true, experiment.LongPackets(p, scan.HeadSize+scan.MaxRow)
 	},
 	Run: runScan,
-	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(2, len(p.Modules())) + experiment.MessageMemory(p, 10) + 10*int64(p.Int("size")/p.Int("row")*32)
-	},
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "from the call of the client until it has all rows that match"},
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the table by latency"},

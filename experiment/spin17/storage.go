@@ -155,8 +155,7 @@ func (s *traceRun) memory(p *experiment.Point) int64 {
 	unit := int64(p.Int("unit"))
 	stripe := unit * int64(servers)
 	list := rows(s.played(p), int64(p.Int("block")), stripe)
-	buffers := int64(servers+1) * int64(servers) * int64(clients*p.Int("cores")) << 18
-	return p.Footprint(servers+1+clients, servers+1) + int64(len(list))*(2*stripe+unit) + kept(p, int64(len(list))*(stripe+unit)) + buffers + int64(clients)*2*spc.MaxSize
+	return p.Footprint(servers+1+clients) + int64(len(list))*3*stripe + int64(servers*servers*clients*p.Int("cores"))<<18
 }
 
 // playing is a running measurement.

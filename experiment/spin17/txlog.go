@@ -44,7 +44,7 @@ var transactions = &experiment.Experiment{
 	Memory: func(p *experiment.Point) int64 {
 		o := transactionOptions(p)
 		clients := p.Int("ranks") - 1
-		return p.Footprint(p.Int("ranks"), 1) + int64(o.Region)*int64(clients+1) + 4*int64(o.Commit)*int64(clients)
+		return p.Footprint(p.Int("ranks")) + int64(o.Region)*int64(clients+1) + 4*int64(o.Commit)*int64(clients)
 	},
 	Columns: append([]report.Column{
 		{Name: "rate", Unit: "M_per_s", Kind: report.Number, Help: "millions of accesses, or of transactions that were committed, in a second, of all clients"},

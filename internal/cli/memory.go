@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -67,13 +68,13 @@ func (f *MemoryFlag) Check(what string, need int64) error {
 const leastLeft = 16 << 20
 
 // Beside is how many bytes each of several runs may hold until its end, besides
-// the bytes that it needs itself. 0: no limit.
-func (f *MemoryFlag) Beside(need int64, runs int) int64 {
-	if f.bytes <= 0 {
+// the bytes that they all need themselves. limit is for all of them; 0: none.
+func Beside(limit, need int64, runs int) int64 {
+	if limit <= 0 {
 		return 0
 	}
 	// half: the garbage collector takes as much
-	return max(leastLeft, (f.bytes-need-int64(leastMemory))/int64(2*runs))
+	return max(leastLeft, (limit-need-int64(leastMemory))/int64(2*runs))
 }
 
 // There describes how much memory there may be, and where this limit comes
@@ -188,16 +189,15 @@ func cramped(bounds []memory.Bound) error {
 // only a little in that time.
 const looksEvery = 20 * time.Millisecond
 
-// look returns the reason why the command must end; nil: none. least is how
-// many bytes the bounds of the process must leave.
-func (w *memoryWatch) look(least int64) *outgrown {
+// look returns the reason why the command must end; nil: none.
+func (w *memoryWatch) look() *outgrown {
 	if limit := w.limit.Load(); limit > 0 {
 		if taken := memory.Resident(); taken > limit {
 			return &outgrown{taken: taken, limit: limit, given: w.given.Load()}
 		}
 	}
 	for _, b := range memory.Bounds() {
-		if b.Left() < max(b.Limit/margin, least) {
+		if b.Left() < b.Limit/margin {
 			return &outgrown{taken: b.Taken, limit: b.Limit, bound: b.Name}
 		}
 	}
@@ -206,46 +206,26 @@ func (w *memoryWatch) look(least int64) *outgrown {
 
 // start looks at the memory until the command has finished. If it is too much,
 // start cancels the command. It ends the program if the command does not end
-// soon, since it may take even more.
+// soon, or if it comes close to a bound of the process. For example, nothing
+// interrupts a command while it makes a large cluster.
 func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name string, errs io.Writer) {
 	ticker := time.NewTicker(looksEvery)
 	defer ticker.Stop()
-	least := int64(0)
+	var cause *outgrown
+	var since time.Time
 	for {
 		select {
 		case <-e.over:
 			return
-		case <-memory.Low():
-			least = 2 * memory.Spare
-		case <-ticker.C:
-		}
-		cause := w.look(least)
-		if cause == nil {
-			continue
-		}
-		cancel(cause)
-		w.wait(ticker, e)
-		e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
-		return
-	}
-}
-
-// wait gives the command time to end, unless it reserves more memory. For
-// example, nothing interrupts a command while it makes a large cluster, and Go
-// would end it at the bounds of the process.
-func (w *memoryWatch) wait(ticker *time.Ticker, e *ending) {
-	enough := time.After(patience / 3)
-	for {
-		select {
-		case <-e.over:
-			return
-		case <-enough:
-			return
-		case <-ticker.C:
-		}
-		for _, b := range memory.Bounds() {
-			if b.Left() < memory.Spare/4 {
-				return
+		case now := <-ticker.C:
+			if cause != nil {
+				if now.Sub(since) > patience/3 || slices.ContainsFunc(memory.Bounds(), func(b memory.Bound) bool { return b.Left() < memory.Spare/4 }) {
+					e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
+					return
+				}
+			} else if cause = w.look(); cause != nil {
+				since = now
+				cancel(cause)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func (e *FullError) Error() string {
 // Bound returns a context that ends a run when its packets take more memory
 // than the limit leaves beside need, the run's own memory in bytes.
 func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64) context.Context {
-	left := limit.Beside(need, 1)
+	left := Beside(limit.Bytes(), need, 1)
 	if f.capture == nil || left == 0 {
 		return ctx
 	}

@@ -13,9 +13,7 @@ func Bytes(n int) []byte {
 	if n < small {
 		return make([]byte, n)
 	}
-	if memory.Reserve(n) != nil {
-		memory.Exhausted(n)
-	}
+	memory.Reserve(n)
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil { // as with a limit of addresses
 		memory.Exhausted(n)

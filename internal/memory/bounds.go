@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -107,43 +106,18 @@ func Ask(n int64) {
 // stacks of threads. Go cannot be refused memory, so others must be in time.
 const Spare = 8 * large
 
-var (
-	mapped atomic.Int64 // how much Reserve was asked for, bytes
-	low    = make(chan struct{}, 1)
-)
-
-// Low has a value after Reserve has found that the bounds of the process leave
-// less than Spare: the command should end soon.
-func Low() <-chan struct{} { return low }
+// mapped is how much Reserve was asked for, bytes.
+var mapped atomic.Int64
 
 // Reserve is called before n bytes are reserved outside of Go's heap. It looks
-// at the bounds of the process after each 16 MiB. If they leave less than Spare
-// it says so to Low; if they leave next to nothing, that is an error. For
-// example, a thousand nodes reserve a megabyte each: without it the last megabyte
-// would be theirs, and Go's next page, of which it needs few, would end the program.
-func Reserve(n int) error {
+// at the bounds of the process after each 16 MiB. If they leave less than
+// Spare, it calls Exhausted. For example, a thousand nodes reserve a megabyte
+// each: without it the last megabyte would be theirs, and Go's next page, of
+// which it needs few, would end the program.
+func Reserve(n int) {
 	const step = large / 2
 	now := mapped.Add(int64(n))
-	if now/step == (now-int64(n))/step {
-		return nil
-	}
-	switch left := bounded(os.DirFS("/")); {
-	case left < int64(n)+large:
-		return fmt.Errorf("the limits of the process (ulimit) leave %d bytes", left)
-	case left < int64(n)+Spare:
-		select {
-		case low <- struct{}{}:
-		default:
-		}
-	}
-	return nil
-}
-
-// Room is called before n bytes are allocated piece by piece, as a measurement
-// does. If the process may not reserve n bytes more, it collects what the last
-// measurement has left, so that this one can use it.
-func Room(n int64) {
-	if n >= 8*large && bounded(os.DirFS("/")) < n+8*large {
-		debug.FreeOSMemory()
+	if now/step != (now-int64(n))/step && bounded(os.DirFS("/")) < int64(n)+Spare {
+		Exhausted(n)
 	}
 }

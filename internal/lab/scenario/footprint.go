@@ -10,15 +10,9 @@ import (
 func (p *Plan) Ranks() int { return p.ranks }
 
 // Memory estimates how many bytes of the machine's memory a run needs. It
-// counts nodes, handlers, entries and buffers once, and half of that again for
+// counts nodes, entries and buffers once, and half of that again for
 // messages on the way. It adds the measurements.
 func (p *Plan) Memory() int64 {
-	instances := 0
-	for _, e := range p.entries {
-		if e.handlers != nil {
-			instances += len(e.ranks)
-		}
-	}
 	each := float64(sampleBytes)
 	if p.options.Breakdown {
 		each += measuredBytes
@@ -30,7 +24,7 @@ func (p *Plan) Memory() int64 {
 			samples += float64(len(g.ranks)) * measures(g.Steps, at)
 		}
 	}
-	return runtime.Footprint(p.profile, p.ranks, p.ranks, instances) + p.memory + p.memory/2 + int64(min(each*samples, math.MaxInt64/4))
+	return runtime.Footprint(p.profile, p.ranks) + p.memory + p.memory/2 + int64(min(each*samples, math.MaxInt64/4))
 }
 
 // Bound limits the memory of a breakdown in bytes; 0: no limit. A run that
