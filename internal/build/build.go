@@ -133,7 +133,6 @@ func (o *Options) Build(dir, out string) error {
 
 // module compiles a handler and adds its manifest.
 func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error) {
-	var debug []byte // C: the same module with debugging information
 	var err error
 	if lang != C && lang != Cpp && len(o.Include)+len(o.Define) > 0 {
 		return nil, errors.New("folders of headers and definitions are for C and C++")
@@ -141,33 +140,27 @@ func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error)
 	switch lang {
 	case TinyGo:
 		err = o.buildTinyGo(dir, tmp, out)
-	case Cpp:
-		err = o.buildCpp(dir, tmp, out)
+	case C, Cpp:
+		err = o.buildClang(dir, lang, tmp, out)
 	case Rust:
 		err = o.buildRust(dir, out)
 	case AssemblyScript:
 		err = o.buildAssemblyScript(dir, out)
-	case C:
-		debug, err = o.buildC(dir, tmp, out)
 	default:
 		err = fmt.Errorf("unknown language %q, expected %s", lang, LangNames())
 	}
 	if err != nil {
 		return nil, err
 	}
-	b := debug
-	if o.Strip || debug == nil {
-		if b, err = os.ReadFile(out); err != nil {
-			return nil, err
-		}
-	}
-	if lang == Cpp || lang == Rust {
-		debug = b
-	}
-	if b, err = keepSections(b, !o.Strip); err != nil {
+	compiled, err := os.ReadFile(out)
+	if err != nil {
 		return nil, err
 	}
-	return withManifest(b, dir, filepath.Join(tmp, cFolder), lang, debug)
+	module, err := keepSections(compiled, !o.Strip)
+	if err != nil {
+		return nil, err
+	}
+	return withManifest(module, dir, filepath.Join(tmp, cFolder), lang, compiled)
 }
 
 // warn passes on a compiler's messages about a source that it has accepted.

@@ -22,7 +22,7 @@ const copied = "copies "
 
 // played is the output of the compiler: a custom section of the names, one of
 // the producers.
-var played = []byte("\x00asm\x01\x00\x00\x00" + "\x00\x06\x04nameX" + "\x00\x0a\x09producers" + "\x06\x01\x00")
+var played = []byte("\x00asm\x01\x00\x00\x00" + "\x00\x08\x04name\x01\x01\x00" + "\x00\x0a\x09producers" + "\x06\x01\x00")
 
 func TestMain(m *testing.M) {
 	how := os.Getenv(play)
@@ -80,7 +80,7 @@ func TestBuildKeepsNamesOnly(t *testing.T) {
 		require.NoError(t, Build(dir, Auto, out))
 		b, err := os.ReadFile(out)
 		require.NoError(t, err)
-		require.Equal(t, "\x00asm\x01\x00\x00\x00"+"\x00\x06\x04nameX"+"\x06\x01\x00", string(b))
+		require.Equal(t, "\x00asm\x01\x00\x00\x00"+"\x00\x08\x04name\x01\x01\x00"+"\x06\x01\x00", string(b))
 	}
 }
 

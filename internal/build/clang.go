@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,48 +31,64 @@ var linkFlags = []string{
 // arguments.
 var macro = regexp.MustCompile(`^[A-Za-z_]\w*(\([^)]*\))?(=|$)`)
 
-// buildC compiles all .c files of a folder to a module. It returns the same
-// module with debugging information.
-func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
+// cppFlags are the flags of handlers in C++, in place of the dialect of C: no
+// exceptions, no run-time types, no library.
+var cppFlags = []string{
+	"-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-Wno-missing-field-initializers",
+}
+
+// buildClang compiles all sources of a folder to a module with debugging
+// information.
+func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
 	compiler, err := findClang()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	sources, err := sourcesOf(dir, lang)
 	if err != nil {
-		return nil, err
-	}
-	if len(sources) == 0 {
-		return nil, errors.New("no .c files")
-	}
-	for i := range sources {
-		sources[i] = filepath.Base(sources[i])
+		return err
 	}
 	library, err := extractC(tmp)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	args, err := o.clangArgs(library)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, k := range []struct {
-		out  string
-		more []string
-	}{
-		{out, nil},
-		{filepath.Join(tmp, "debug.wasm"), []string{"-gdwarf-4", "-fdebug-compilation-dir=.", "-fdebug-prefix-map=" + filepath.Join(tmp, cFolder) + "=" + libraryName}},
-	} {
-		all := slices.Concat(args, linkFlags, k.more, []string{"-o", k.out}, sources, library.sources)
-		messages, err := run(dir, compiler, all...)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, args, sources, messages))
-		}
-		if k.more == nil {
-			o.warn(messages)
-		}
+	args = append(args, "-gdwarf-4", "-fdebug-compilation-dir=.", "-fdebug-prefix-map="+filepath.Join(tmp, cFolder)+"="+libraryName)
+	plus := slices.Concat(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-std=gnu11" }), cppFlags)
+	all := slices.Concat(sources, library.sources)
+	if lang == Cpp {
+		all = append(all, library.cpp...)
 	}
-	return os.ReadFile(filepath.Join(tmp, "debug.wasm"))
+	var objects []string
+	var failed error
+	said := ""
+	for i, source := range all {
+		with := args
+		if filepath.Ext(source) != ".c" {
+			with = plus
+		}
+		object := filepath.Join(tmp, fmt.Sprintf("object%d.o", i))
+		messages, err := run(dir, compiler, slices.Concat(with, []string{"-c", "-o", object, source})...)
+		failed = cmp.Or(failed, err)
+		said += messages
+		objects = append(objects, object)
+	}
+	if failed != nil {
+		return fmt.Errorf("%s: %w\n%s", compiler, failed, said)
+	}
+	o.warn(said)
+	messages, err := run(dir, compiler, slices.Concat(clangFlags, linkFlags, []string{"-o", out}, objects)...)
+	if err != nil {
+		with := args
+		if lang == Cpp {
+			with = plus
+		}
+		return fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, with, sources, messages))
+	}
+	return nil
 }
 
 // clangArgs returns the arguments, except for the linker or a single run. The

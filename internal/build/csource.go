@@ -17,7 +17,7 @@ var records = map[string]manifest.Kind{
 	"ptl_header_t": manifest.Header, "ptl_payload_t": manifest.Payload, "ptl_completion_t": manifest.Completion,
 }
 
-// recordsElsewhere are these types in spin.rs and spin.ts.
+// recordsElsewhere are these types in package spin, spin.rs and spin.ts.
 var recordsElsewhere = map[string]manifest.Kind{"Header": manifest.Header, "Payload": manifest.Payload, "Completion": manifest.Completion}
 
 // fieldTag begins the annotations that SPIN_FIELD of spin.h makes.

@@ -6,7 +6,7 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// withManifest adds a manifest to a compiled module. debug is the module of a
+// withManifest adds a manifest to a compiled module. debug is the same module of a
 // handler in C with debugging information, library the folder of this package's
 // C library. A module without handlers is unchanged.
 func withManifest(module []byte, dir, library string, lang Lang, debug []byte) ([]byte, error) {

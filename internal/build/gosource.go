@@ -280,7 +280,7 @@ func (s *goSource) handler(name string, f *types.Func) (*manifest.Handler, error
 		return h, nil
 	}
 	if record, is := pointee(parameters.At(0).Type()).(*types.Named); is && record.Obj().Pkg() != nil && record.Obj().Pkg().Path() == spinPath {
-		h.Kind = map[string]manifest.Kind{"Header": manifest.Header, "Payload": manifest.Payload, "Completion": manifest.Completion}[record.Obj().Name()]
+		h.Kind = recordsElsewhere[record.Obj().Name()]
 	}
 	var err error
 	if state, is := pointee(parameters.At(1).Type()).(*types.Named); is {

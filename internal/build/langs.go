@@ -11,52 +11,6 @@ import (
 	"strings"
 )
 
-// cppFlags are the flags of handlers in C++, in place of the dialect of C: no
-// exceptions, no run-time types, no library.
-var cppFlags = []string{"-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-Wno-missing-field-initializers"}
-
-// buildCpp compiles all .cpp and .c files of a folder to a module with
-// debugging information.
-func (o *Options) buildCpp(dir, tmp, out string) error {
-	compiler, err := findClang()
-	if err != nil {
-		return err
-	}
-	sources, err := sourcesOf(dir, Cpp)
-	if err != nil {
-		return err
-	}
-	library, err := extractC(tmp)
-	if err != nil {
-		return err
-	}
-	args, err := o.clangArgs(library)
-	if err != nil {
-		return err
-	}
-	args = append(args, "-gdwarf-4", "-fdebug-compilation-dir=.", "-fdebug-prefix-map="+filepath.Join(tmp, cFolder)+"="+libraryName)
-	plus := slices.Concat(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-std=gnu11" }), cppFlags)
-	var objects []string
-	for i, source := range slices.Concat(sources, library.sources, library.cpp) {
-		with := args
-		if filepath.Ext(source) != ".c" {
-			with = plus
-		}
-		object := filepath.Join(tmp, fmt.Sprintf("object%d.o", i))
-		messages, err := run(dir, compiler, slices.Concat(with, []string{"-c", "-o", object, source})...)
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
-		}
-		o.warn(messages)
-		objects = append(objects, object)
-	}
-	messages, err := run(dir, compiler, slices.Concat(clangFlags, linkFlags, []string{"-o", out}, objects)...)
-	if err != nil {
-		return fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, plus, sources, messages))
-	}
-	return nil
-}
-
 // sourcesOf lists the sources of a language in a folder, by their names there.
 func sourcesOf(dir string, lang Lang) (names []string, err error) {
 	entries, err := os.ReadDir(dir)

@@ -1,14 +1,20 @@
 package build
 
 import (
-	"encoding/binary"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/manifest"
 )
+
+// codeSection is the code of a module.
+const codeSection = 10
+
+var errNoCode = errors.New("no code")
 
 // errMap is the error for bytes that are not a source map of version 3.
 var errMap = errors.New("what the compiler wrote: no source map of version 3")
@@ -25,10 +31,12 @@ func withLines(module, sourceMap []byte) ([]byte, error) {
 	if err := json.Unmarshal(sourceMap, &m); err != nil || m.Version != 3 {
 		return nil, errMap
 	}
-	begin, err := codeAt(module)
-	if err != nil {
-		return nil, err
+	sections, err := manifest.Sections(module)
+	code := slices.IndexFunc(sections, func(s manifest.Piece) bool { return s.ID == codeSection })
+	if err != nil || code < 0 {
+		return nil, fmt.Errorf("what the compiler wrote: %w", cmp.Or(err, errNoCode))
 	}
+	begin := sections[code].Start
 	var lines []manifest.Line
 	var fields [5]int // column, source, line, column there, name: each relative to the one before
 	for segment := range strings.SplitSeq(m.Mappings, ",") {
@@ -49,11 +57,7 @@ func withLines(module, sourceMap []byte) ([]byte, error) {
 		}
 		lines = append(lines, l)
 	}
-	content := manifest.EncodeLines(m.Sources, lines)
-	name := append(binary.AppendUvarint(nil, uint64(len(manifest.LinesSection))), manifest.LinesSection...)
-	module = append(module, 0) // a custom section
-	module = binary.AppendUvarint(module, uint64(len(name)+len(content)))
-	return append(append(module, name...), content...), nil
+	return manifest.Append(module, manifest.LinesSection, manifest.EncodeLines(m.Sources, lines)), nil
 }
 
 // cutVLQ reads a number in base 64, the lowest bits first. Its lowest bit is
@@ -76,22 +80,3 @@ func cutVLQ(text string) (v int, rest string, err error) {
 	}
 	return 0, "", errMap
 }
-
-// codeAt returns the beginning of the contents of a module's code section.
-func codeAt(module []byte) (int, error) {
-	const header, code = 8, 10
-	for at := header; at < len(module); {
-		size, n := binary.Uvarint(module[at+1:])
-		if n <= 0 || size > uint64(len(module)) {
-			break
-		}
-		begin := at + 1 + n
-		if module[at] == code {
-			return begin, nil
-		}
-		at = begin + int(size)
-	}
-	return 0, fmt.Errorf("what the compiler wrote: %w", errNoCode)
-}
-
-var errNoCode = errors.New("no code")

@@ -89,7 +89,7 @@ var table = map[string]policy{
 	"internal/libraries": {rooms: []string{"handlers"}},
 	"internal/wings":     {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf"}},
 	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page"}},
-	"internal/build":     {rooms: []string{"spin", "internal/manifest"}},
+	"internal/build":     {rooms: []string{"spin", "internal/manifest"}, modules: []string{"github.com/tetratelabs/wazero"}},
 	"internal/scaffold":  {rooms: []string{"internal/build"}},
 	"internal/site":      {modules: []string{"github.com/yuin/goldmark"}},
 	"cmd":                {rooms: anything, modules: anything},

@@ -105,11 +105,14 @@ func Write(module []byte, m *Manifest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := append(binary.AppendUvarint(nil, uint64(len(Section))), Section...)
-	body = append(body, text...)
-	out = append(out, customID)
-	out = binary.AppendUvarint(out, uint64(len(body)))
-	return append(out, body...), nil
+	return Append(out, Section, text), nil
+}
+
+// Append appends a custom section to a module.
+func Append(module []byte, name string, contents []byte) []byte {
+	head := append(binary.AppendUvarint(nil, uint64(len(name))), name...)
+	module = binary.AppendUvarint(append(module, customID), uint64(len(head)+len(contents)))
+	return append(append(module, head...), contents...)
 }
 
 // Keep returns the module with only the sections that keep chooses.
