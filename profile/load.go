@@ -167,23 +167,22 @@ func embedded(known *sync.Map, name string, source func(name string) ([]byte, er
 	return tree, nil
 }
 
-// finish applies overrides to a profile and validates it. wrong has the errors
-// of its text. p is nil if the text could not be read at all.
+// finish applies overrides to a profile. It validates the profile if the text
+// and the overrides could be read. wrong has the errors of the text. p is nil if
+// the base does not exist.
 func finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string) (*Profile, error) {
 	errs := wrong.Each()
-	known := p != nil
-	if !known {
+	if p == nil {
 		p = new(Profile) // still check the overrides
 	}
 	for _, o := range overrides {
 		r := strictyaml.Reader{File: fmt.Sprintf("%s: override %q", name, o), ByName: tablesAndShapes("")}
 		r.Set(p, o)
 		errs = append(errs, r.Errors.Each()...)
-		wrong = append(wrong, r.Errors...)
 	}
 	p.reshape(saidBy(overrides))
-	if known {
-		for _, err := range wrong.Beside(p.Validate()) {
+	if errs == nil {
+		for _, err := range fields.Each(p.Validate()) {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}

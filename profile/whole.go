@@ -45,7 +45,7 @@ func whole(r *strictyaml.Reader, tree *yaml.Node) {
 		}
 		var fields []string
 		for _, f := range strictyaml.FieldsOf(section.Type).List {
-			if path := section.Name + "." + f.Name; !f.Optional && strictyaml.Child(given, f.Name) == nil && !r.Errors.Damaged(path) {
+			if path := section.Name + "." + f.Name; !f.Optional && strictyaml.Child(given, f.Name) == nil {
 				fields = append(fields, path)
 			}
 		}

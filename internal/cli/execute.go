@@ -136,28 +136,13 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 func once(err error) error {
 	said := make(map[string]bool)
 	var list []error
-	for _, e := range joined(err) {
+	for _, e := range fields.Each(err) {
 		if !said[e.Error()] {
 			said[e.Error()] = true
 			list = append(list, e)
 		}
 	}
 	return errors.Join(list...)
-}
-
-// joined lists the errors that err joins, recursively.
-func joined(err error) (list []error) {
-	several, are := err.(interface{ Unwrap() []error })
-	switch {
-	case err == nil:
-		return nil
-	case !are || errors.Join(several.Unwrap()...).Error() != err.Error(): // it has more text
-		return []error{err}
-	}
-	for _, e := range several.Unwrap() {
-		list = append(list, joined(e)...)
-	}
-	return list
 }
 
 // steady hides that a writer is a terminal, so that nothing moves on it.

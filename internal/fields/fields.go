@@ -30,17 +30,29 @@ func (w *Wrong) Unwrap() error { return w.Err }
 // Renamed is err, or each of the errors that it joins, with an option named by
 // prefix and the name that it has there; options that names does not have stay.
 func Renamed(err error, prefix string, names map[string]string) error {
-	if several, are := err.(interface{ Unwrap() []error }); are {
-		var all []error
-		for _, one := range several.Unwrap() {
-			all = append(all, Renamed(one, prefix, names))
+	all := Each(err)
+	for i, one := range all {
+		if w := (*Wrong)(nil); errors.As(one, &w) && names[w.Option] != "" {
+			all[i] = fmt.Errorf("%s%s: %w", prefix, names[w.Option], w.Err)
 		}
-		return errors.Join(all...)
 	}
-	if w := (*Wrong)(nil); errors.As(err, &w) && names[w.Option] != "" {
-		return fmt.Errorf("%s%s: %w", prefix, names[w.Option], w.Err)
+	return errors.Join(all...)
+}
+
+// Each lists the errors that err joins, recursively; err itself if it joins
+// none or says more.
+func Each(err error) (list []error) {
+	several, are := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !are || errors.Join(several.Unwrap()...).Error() != err.Error():
+		return []error{err}
 	}
-	return err
+	for _, e := range several.Unwrap() {
+		list = append(list, Each(e)...)
+	}
+	return list
 }
 
 // Between notes a value that is not from least to most.
@@ -67,14 +79,8 @@ func (e *Errors) Add(field string, err error) {
 // Below notes what a section's own Validate has found, joined errors one by
 // one, with the section's path in front of each.
 func (e *Errors) Below(section string, err error) {
-	several, are := err.(interface{ Unwrap() []error })
-	switch {
-	case are:
-		for _, one := range several.Unwrap() {
-			e.Below(section, one)
-		}
-	case err != nil:
-		*e = append(*e, fmt.Errorf("%s.%w", section, err))
+	for _, one := range Each(err) {
+		*e = append(*e, fmt.Errorf("%s.%w", section, one))
 	}
 }
 

@@ -59,32 +59,8 @@ func (e Errors) Damaged(path string) bool {
 	})
 }
 
-// Beside returns, one by one, the joined errors of err, each of which begins
-// with a path, or several with commas between, that are about nothing damaged.
-func (e Errors) Beside(err error) (errs []error) {
-	for _, one := range each(err) {
-		paths, _, _ := strings.Cut(one.Error(), ": ")
-		if !slices.ContainsFunc(strings.Split(paths, ", "), e.Damaged) {
-			errs = append(errs, one)
-		}
-	}
-	return errs
-}
-
 // below reports whether a path is another or leads on from it.
 func below(path, other string) bool {
 	rest, is := strings.CutPrefix(path, other)
 	return is && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// each returns joined errors one by one.
-func each(err error) (errs []error) {
-	if several, are := err.(interface{ Unwrap() []error }); are {
-		for _, e := range several.Unwrap() {
-			errs = append(errs, each(e)...)
-		}
-	} else if err != nil {
-		errs = append(errs, err)
-	}
-	return errs
 }

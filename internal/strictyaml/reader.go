@@ -162,7 +162,7 @@ func (r *Reader) value(n *yaml.Node, v reflect.Value, path string) {
 func (r *Reader) named(n *yaml.Node, v reflect.Value, path string, find func(name string) (*yaml.Node, error)) {
 	if n.Kind == yaml.ScalarNode {
 		tree, err := find(n.Value)
-		for _, e := range each(err) {
+		for _, e := range fields.Each(err) {
 			r.Fail(n, path, "%w", e)
 		}
 		if err != nil {

@@ -376,23 +376,6 @@ func TestTextsLieOverEachOther(t *testing.T) {
 	})
 }
 
-// What follows from something wrong is not said.
-func TestBeside(t *testing.T) {
-	wrong := Errors{{Path: "a.b", Err: errors.New("x")}, {Path: "c[1]", Err: errors.New("x")}}
-	err := errors.Join(
-		errors.New("a.b: 0"), errors.New("a.b.c: 0"), errors.New("a.bc: kept"), errors.New("a: 0"), errors.Join(errors.New("c[1].d: 0"), errors.New("c[2]: kept")),
-		errors.New("x, y: kept"), errors.New("x, a: 0"), errors.New("cc: kept"),
-	)
-	var kept []string
-	for _, e := range wrong.Beside(err) {
-		kept = append(kept, e.Error())
-	}
-	require.Equal(t, []string{"a.bc: kept", "c[2]: kept", "x, y: kept", "cc: kept"}, kept)
-	require.Empty(t, Errors{{Err: errors.New("all of it")}}.Beside(err))
-	require.Nil(t, wrong.Beside(nil))
-	require.NoError(t, Errors(nil).Join())
-}
-
 // plainly is what both this reader and the YAML library can read.
 type plainly struct {
 	inner `yaml:",inline"`

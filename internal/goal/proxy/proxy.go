@@ -90,8 +90,10 @@ func Load(name string) (*Proxy, error) {
 	for _, err := range r.Errors {
 		errs = append(errs, fmt.Errorf("proxy: %w", err))
 	}
-	for _, err := range r.Errors.Beside(p.Validate()) {
-		errs = append(errs, fmt.Errorf("proxy: %s: %w", name, err))
+	if errs == nil {
+		for _, err := range fields.Each(p.Validate()) {
+			errs = append(errs, fmt.Errorf("proxy: %s: %w", name, err))
+		}
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
