@@ -337,7 +337,7 @@ func TestExanestNamesTheField(t *testing.T) {
 		`exanest.channels: want 2: packets on a ring of 4 with ties "up" could wait for each other in a circle`:   func(s *Spec) { s.Exanest.Ties, s.Exanest.Channels = tiesUp, 1 },
 		"exanest.z_links: want 1 or 2, got 0":                                                                     func(s *Spec) { s.Exanest.ZLinks = 0 },
 		"exanest.router: has no meaning with kind torus, want kind exanest":                                       func(s *Spec) { s.Kind, s.Exanest = Torus, ExanestSpec{Router: 1} },
-		"dims: [4 4 2] has no meaning with kind crossbar, want kind torus or exanest":                             func(s *Spec) { s.Kind, s.Exanest = Crossbar, ExanestSpec{} },
+		"dims: [4 4 2] has no meaning with kind crossbar, want kind " + names(dimsField):                          func(s *Spec) { s.Kind, s.Exanest = Crossbar, ExanestSpec{} },
 	} {
 		spec := exanestSpec(4, 4, 2)
 		spoil(&spec)

@@ -8,6 +8,26 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// ExaNeSt is the network of the ExaNeSt prototype: boards of four MPSoCs in a
+// torus.
+const ExaNeSt = "exanest"
+
+var exanestField = &field{name: "exanest", clear: func(s *Spec) { s.Exanest = ExanestSpec{} }, set: setOfExanest}
+
+var exanestKind = &kind{
+	name:   ExaNeSt,
+	fields: []*field{dimsField, exanestField},
+	whole:  true,
+	check:  (*Spec).exanest,
+	most:   func(s *Spec) int { return s.qfdbs().Nodes() },
+	build: func(s *Spec, nodes int) (Topology, error) {
+		if q := s.qfdbs(); nodes > q.Nodes() {
+			return nil, fmt.Errorf("dims: %v QFDBs have %d MPSoCs, too few for %d nodes", q, q.Nodes(), nodes)
+		}
+		return newExanest(s, nodes), nil
+	},
+}
+
 // ExanestSpec is the additional parameters of a network of kind exanest. Dims
 // is the numbers of QFDBs. Rate and Wire are for links inside an MPSoC,
 // SwitchRate and SwitchWire for links between the MPSoCs of a QFDB. A link
@@ -98,8 +118,9 @@ func (s *Spec) exanest() (errs []error) {
 	return errs
 }
 
-// none checks that no field of ExanestSpec is set.
-func (e *ExanestSpec) none(kind string) (errs []error) {
+// setOfExanest returns the fields of Exanest that are set.
+func setOfExanest(s *Spec) (set []string) {
+	e := &s.Exanest
 	for _, field := range []struct {
 		name string
 		said bool
@@ -113,10 +134,10 @@ func (e *ExanestSpec) none(kind string) (errs []error) {
 		{"z_links", e.ZLinks != 0},
 	} {
 		if field.said {
-			errs = append(errs, fmt.Errorf("exanest.%s: has no meaning with kind %s, want kind %s", field.name, kind, ExaNeSt))
+			set = append(set, "exanest."+field.name+":")
 		}
 	}
-	return errs
+	return set
 }
 
 // circle returns the length of a ring on which packets can wait all round, 0 if

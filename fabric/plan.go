@@ -8,6 +8,35 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// File is a network of switches and cables in Spec.Topology.
+const File = "file"
+
+var topologyField = &field{
+	name:  "topology",
+	clear: func(s *Spec) { s.Topology = Plan{} },
+	set: func(s *Spec) (set []string) {
+		if p := &s.Topology; len(p.Switches)+len(p.Nodes)+len(p.Links) > 0 {
+			set = append(set, "topology:")
+		}
+		return set
+	},
+}
+
+var fileKind = &kind{
+	name:   File,
+	fields: []*field{topologyField},
+	check:  func(s *Spec) []error { return s.Topology.check() },
+	most: func(s *Spec) (n int) {
+		for i := range s.Topology.Nodes {
+			n += s.Topology.Nodes[i].count()
+		}
+		return n
+	},
+	build: func(s *Spec, nodes int) (Topology, error) {
+		return newPlanned(&s.Topology, nodes, len(s.Buffer) > 0)
+	},
+}
+
 // Plan is a network of your own: switches, their nodes, and cables. Packets
 // take shortest paths, counted in links. If several links are equally short,
 // packets to one node all take the same link, and different nodes use them in
@@ -46,15 +75,12 @@ type PlanLink struct {
 // maxSwitches bounds the tables of a Plan.
 const maxSwitches = 2048
 
-// none reports whether the plan is empty.
-func (p *Plan) none() bool { return len(p.Switches)+len(p.Nodes)+len(p.Links) == 0 }
-
 func (p *PlanNodes) count() int { return max(1, p.Count) }
 
 // check reports everything wrong with a plan, each with the field.
 func (p *Plan) check() []error {
 	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("topology."+format, args...)) }
 	if len(p.Switches) < 1 || len(p.Switches) > maxSwitches {
 		wrong("switches: want 1 to %d, got %d", maxSwitches, len(p.Switches))
 	}
@@ -119,7 +145,7 @@ func (p *Plan) reach() []error {
 		far := t.distances(t.number[to.At])
 		for _, from := range p.Nodes {
 			if far[t.number[from.At]] == unreachable {
-				return []error{fmt.Errorf("links: no path leads from switch %q, which has nodes, to %q", from.At, to.At)}
+				return []error{fmt.Errorf("topology.links: no path leads from switch %q, which has nodes, to %q", from.At, to.At)}
 			}
 		}
 	}

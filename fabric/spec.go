@@ -8,15 +8,6 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Kinds of fabric.
-const (
-	FatTree  = "fat-tree"
-	Crossbar = "crossbar"
-	Torus    = "torus"
-	File     = "file"
-	ExaNeSt  = "exanest"
-)
-
 // MaxNodes is the largest number of nodes of a fabric.
 const MaxNodes = 1 << 22
 
@@ -26,14 +17,12 @@ const (
 	MaxTime   = sim.Second // of each of wire, switch and gap
 	MaxMTU    = 1 << 16    // bytes of a packet, and bytes that a link adds to it
 	maxInject = 1 << 30    // bytes of an inject buffer, or of a buffer
-	maxDims   = 8
 )
 
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
-	// Kind is "fat-tree", "crossbar" (one switch with a port for every node),
-	// "torus", "exanest" (boards of four MPSoCs in a torus) or "file" (the shape
-	// in Topology).
+	// Kind is the shape of the network, for example "fat-tree": [FatTree],
+	// [Crossbar], [Torus], [ExaNeSt] or [File].
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and ignores Radix.
@@ -167,52 +156,7 @@ func (s *Spec) bufferOf(c Class) int64 { return s.Buffer[min(int(c), len(s.Buffe
 
 // Validate reports everything wrong with s, each with the field's name in the
 // profile.
-func (s *Spec) Validate() error { return errors.Join(append(s.shape(), s.times()...)...) }
-
-// shape checks the fields of the network's shape.
-func (s *Spec) shape() (errs []error) {
-	wrong := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
-	}
-	if s.Kind != FatTree && (s.Radix < 0 || s.Radix > MaxNodes) {
-		wrong("radix", "want 0 to %d ports, got %d", MaxNodes, s.Radix)
-	}
-	switch s.Kind {
-	case FatTree:
-		if s.Radix < 4 || s.Radix%2 != 0 || s.Radix > MaxNodes {
-			wrong("radix", "want an even number from 4 to %d, got %d", MaxNodes, s.Radix)
-		}
-	case Crossbar:
-	case Torus:
-		points, legal := 1, len(s.Dims) >= 1 && len(s.Dims) <= maxDims
-		for _, d := range s.Dims {
-			legal = legal && d >= 1 && d <= MaxNodes
-			points = min(points*max(1, min(d, MaxNodes)), MaxNodes+1)
-		}
-		if !legal || points > MaxNodes {
-			wrong("dims", "want 1 to %d lengths of rings, each at least 1, of at most %d switches in all, got %v", maxDims, MaxNodes, s.Dims)
-		}
-	case ExaNeSt:
-		errs = append(errs, s.exanest()...)
-	case File:
-		for _, err := range s.Topology.check() {
-			errs = append(errs, fmt.Errorf("topology.%w", err))
-		}
-	default:
-		wrong("kind", "want %s, %s, %s, %s or %s, got %q", FatTree, Crossbar, Torus, ExaNeSt, File, s.Kind)
-		return errs
-	}
-	if s.Kind != Torus && s.Kind != ExaNeSt && len(s.Dims) > 0 {
-		wrong("dims", "%v has no meaning with kind %s, want kind %s or %s", s.Dims, s.Kind, Torus, ExaNeSt)
-	}
-	if s.Kind != ExaNeSt {
-		errs = append(errs, s.Exanest.none(s.Kind)...)
-	}
-	if s.Kind != File && !s.Topology.none() {
-		wrong("topology", "has no meaning with kind %s, want kind %s", s.Kind, File)
-	}
-	return errs
-}
+func (s *Spec) Validate() error { return errors.Join(append(s.checkShape(), s.times()...)...) }
 
 // times checks all other fields.
 func (s *Spec) times() (errs []error) {
@@ -293,49 +237,11 @@ func (s *Spec) checked(nodes int) (Topology, error) {
 	if nodes < 1 || nodes > MaxNodes {
 		return nil, fmt.Errorf("fabric: want 1 to %d nodes, got %d", MaxNodes, nodes)
 	}
-	topo, err := s.topology(nodes)
+	topo, err := s.shape().build(s, nodes)
 	if err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
 	}
 	return topo, nil
-}
-
-// Most returns the largest number of nodes of the topology. s must be valid.
-func (s *Spec) Most() int {
-	switch s.Kind {
-	case Torus:
-		return newTorus(s.Dims, 1).count
-	case ExaNeSt:
-		return s.qfdbs().Nodes()
-	case File:
-		n := 0
-		for i := range s.Topology.Nodes {
-			n += s.Topology.Nodes[i].count()
-		}
-		return n
-	}
-	return MaxNodes
-}
-
-func (s *Spec) topology(nodes int) (Topology, error) {
-	switch s.Kind {
-	case Torus:
-		t := newTorus(s.Dims, nodes)
-		if nodes > t.count {
-			return nil, fmt.Errorf("dims: a torus of %v has %d nodes, too few for %d", s.Dims, t.count, nodes)
-		}
-		return t, nil
-	case ExaNeSt:
-		if q := s.qfdbs(); nodes > q.Nodes() {
-			return nil, fmt.Errorf("dims: %v QFDBs have %d MPSoCs, too few for %d nodes", q, q.Nodes(), nodes)
-		}
-		return newExanest(s, nodes), nil
-	case File:
-		return newPlanned(&s.Topology, nodes, len(s.Buffer) > 0)
-	case Crossbar:
-		return newTree(nodes, nodes), nil
-	}
-	return newTree(s.Radix, nodes), nil
 }
 
 // newFabric makes a network with the faults of spec.

@@ -29,7 +29,7 @@ mtu: 4096
 // One mistake at a time, each named by its field.
 func TestValidateNamesTheField(t *testing.T) {
 	for want, spoil := range map[string]func(*Spec){
-		`kind: want fat-tree, crossbar, torus, exanest or file, got "ring"`:                           func(s *Spec) { s.Kind = "ring" },
+		`kind: want ` + names(nil) + `, got "ring"`:                                                   func(s *Spec) { s.Kind = "ring" },
 		"radix: want an even number from 4 to 4194304, got 7":                                         func(s *Spec) { s.Radix = 7 },
 		"radix: want an even number from 4 to 4194304, got 2":                                         func(s *Spec) { s.Radix = 2 },
 		"rate: want a rate such as 20ps/B or 400Gb/s":                                                 func(s *Spec) { s.Rate = sim.Rate{} },
@@ -60,5 +60,17 @@ func TestValidateNamesTheField(t *testing.T) {
 	for _, nodes := range []int{-1, 0, MaxNodes + 1} {
 		_, err := New(sim.New(0), spinDis(), nodes)
 		require.ErrorContains(t, err, "fabric: want 1 to 4194304 nodes, got")
+	}
+}
+
+// Errors name the kinds that there are, and of a field those that have it.
+func TestNamesOfKinds(t *testing.T) {
+	require.Regexp(t, "^fat-tree, crossbar, torus, exanest.* or [a-z-]+$", names(nil))
+	require.Equal(t, "file", names(topologyField))
+	require.Regexp(t, "^torus(, [a-z-]+)* or [a-z-]+$", names(dimsField))
+	seen := map[string]bool{}
+	for _, k := range kinds {
+		require.False(t, seen[k.name], "%s: two kinds", k.name)
+		seen[k.name] = true
 	}
 }

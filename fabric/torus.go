@@ -5,6 +5,47 @@ import (
 	"strings"
 )
 
+// Torus is a grid whose rows are rings, with a node at each point.
+const Torus = "torus"
+
+const maxDims = 8
+
+var dimsField = &field{
+	name:  "dims",
+	clear: func(s *Spec) { s.Dims = nil },
+	set: func(s *Spec) (set []string) {
+		if len(s.Dims) > 0 {
+			set = append(set, fmt.Sprintf("dims: %v", s.Dims))
+		}
+		return set
+	},
+}
+
+var torusKind = &kind{
+	name:   Torus,
+	fields: []*field{dimsField},
+	whole:  true,
+	check: func(s *Spec) []error {
+		points, legal := 1, len(s.Dims) >= 1 && len(s.Dims) <= maxDims
+		for _, d := range s.Dims {
+			legal = legal && d >= 1 && d <= MaxNodes
+			points = min(points*max(1, min(d, MaxNodes)), MaxNodes+1)
+		}
+		if !legal || points > MaxNodes {
+			return []error{fmt.Errorf("dims: want 1 to %d lengths of rings, each at least 1, of at most %d switches in all, got %v", maxDims, MaxNodes, s.Dims)}
+		}
+		return nil
+	},
+	most: func(s *Spec) int { return newTorus(s.Dims, 1).count },
+	build: func(s *Spec, nodes int) (Topology, error) {
+		t := newTorus(s.Dims, nodes)
+		if nodes > t.count {
+			return nil, fmt.Errorf("dims: a torus of %v has %d nodes, too few for %d", s.Dims, t.count, nodes)
+		}
+		return t, nil
+	},
+}
+
 // torus is a grid whose rows are rings, in any number of dimensions, with a
 // switch and a node at each point. Node x is at the point (x mod d[0], x/d[0]
 // mod d[1], …). A packet goes along the first dimension to the coordinate of

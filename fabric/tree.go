@@ -1,8 +1,24 @@
 package fabric
 
-import (
-	"fmt"
-)
+import "fmt"
+
+// FatTree is a k-ary n-tree of switches with Spec.Radix ports, no higher than
+// its nodes need.
+const FatTree = "fat-tree"
+
+var radixField = &field{name: "radix"}
+
+var fatTreeKind = &kind{
+	name:   FatTree,
+	fields: []*field{radixField},
+	check: func(s *Spec) []error {
+		if s.Radix < 4 || s.Radix%2 != 0 || s.Radix > MaxNodes {
+			return []error{fmt.Errorf("radix: want an even number from 4 to %d, got %d", MaxNodes, s.Radix)}
+		}
+		return nil
+	},
+	build: func(s *Spec, nodes int) (Topology, error) { return newTree(s.Radix, nodes), nil },
+}
 
 // tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at
 // the nodes. The switches of the top level have k ports down, the others m down

@@ -1,29 +1,14 @@
 package profile
 
-import (
-	"strings"
-
-	"github.com/spinsim/spinsim/fabric"
-)
+import "strings"
 
 // reshape removes fields that describe a network of another kind than the
 // present fabric.kind. It is called when a file or overrides set the kind.
 // Fields of the shape that they set themselves stay, and are an error if the
-// kind does not use them. A radix stays, too: every embedded profile has one,
-// and a change back to a fat tree needs it.
+// kind does not use them.
 func (p *Profile) reshape(said func(path string) bool) {
-	f := &p.Fabric
-	if !said("fabric.kind") {
-		return
-	}
-	if f.Kind != fabric.Torus && f.Kind != fabric.ExaNeSt && !said("fabric.dims") {
-		f.Dims = nil
-	}
-	if f.Kind != fabric.ExaNeSt && !said("fabric.exanest") {
-		f.Exanest = fabric.ExanestSpec{}
-	}
-	if f.Kind != fabric.File && !said("fabric.topology") {
-		f.Topology = fabric.Plan{}
+	if said("fabric.kind") {
+		p.Fabric.Reshape(func(field string) bool { return said("fabric." + field) })
 	}
 }
 

@@ -33,7 +33,7 @@ func TestShapeGoesWithItsKind(t *testing.T) {
 		{"spin-int", []string{"fabric.topology.switches=[{name: a}]"}, "fabric.topology: has no meaning"},
 		{"spin-int", []string{"fabric.topology=" + twoSwitches, "fabric.kind=torus", "fabric.dims=[2]"}, "fabric.topology: has no meaning with kind torus"},
 		{"spin-int", []string{"fabric.dims=[4, 4]", "fabric.kind=crossbar"}, "fabric.dims: [4 4] has no meaning with kind crossbar"},
-		{"spin-int", []string{"fabric.dims=[4, 4]", "fabric.kind=tree"}, `fabric.kind: want fat-tree, crossbar, torus, exanest or file, got "tree"`},
+		{"spin-int", []string{"fabric.dims=[4, 4]", "fabric.kind=tree"}, "fabric.kind: want fat-tree, crossbar, torus, exanest"},
 		{"{base: spin-int, fabric: {dims: [4, 4]}}", nil, "fabric.dims: [4 4] has no meaning with kind fat-tree"},
 		{"{base: spin-int, fabric: {kind: crossbar, topology: " + twoSwitches + "}}", nil, "fabric.topology: has no meaning with kind crossbar"},
 		{string(content), []string{"fabric.kind=torus"}, ""},
