@@ -33,6 +33,9 @@ type arrivals interface {
 	// packetArrived takes packet i. damaged means that the check of its payload
 	// has failed.
 	packetArrived(f *Frame, i int, damaged bool)
+	// abandoned ends all incomplete messages of a node. A transport that calls it
+	// passes on the packets of each node in the order of sending.
+	abandoned(source int32)
 }
 
 // transport handles the packets that it has made itself, with its own Ref.

@@ -78,6 +78,8 @@ func (x *linkAlone) Send(p fabric.Packet) {
 
 func (x *linkAlone) Release(fabric.Packet) { x.taken++ }
 
+func (x *linkAlone) abandoned(int32) { require.Fail(x.t, "a link gives nothing up") }
+
 // packetArrived is what comes up.
 func (x *linkAlone) packetArrived(f *Frame, i int, damaged bool) {
 	x.came = append(x.came, sentPacket{f.Source, f.Number, i})

@@ -55,3 +55,4 @@ func TestPathToTheOwnNode(t *testing.T) {
 type arrived func()
 
 func (a arrived) packetArrived(*Frame, int, bool) { a() }
+func (a arrived) abandoned(int32)                 { a() }

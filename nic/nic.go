@@ -62,8 +62,26 @@ type NIC struct {
 	report     Report
 	serve      Serve
 	memories   []*Memory
-	memoryUsed int64 // bytes of hpu.node_memory that the programs have
-	_          [8]byte
+	memoryUsed int64                      // bytes of hpu.node_memory that the programs have
+	optional   map[sim.Kind]optionalStage // by its events >> stageBits
+}
+
+// optionalStage handles its events. It sends messages on by the interfaces of
+// the stages beside it.
+type optionalStage interface {
+	handle(e *sim.Event)
+}
+
+// optional are the stages that some NICs have, from the matching outwards. To
+// add one, write its file and a line here. connect puts the stage between two
+// others: it sets their fields, and keeps what stood there as its own next. For
+// example, a stage in front of receive takes the place of link.next. connect
+// returns nil if this NIC does not have the stage.
+var optional = []struct {
+	events  sim.Kind // the first: a multiple of stageOf that no other stage has
+	connect func(n *NIC, cfg *Config) optionalStage
+}{
+	{kindsOfReliable, connectReliable},
 }
 
 // Init makes n a NIC. Connect it before the first event.
@@ -88,23 +106,18 @@ func (n *NIC) Init(cfg *Config) {
 		env: e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
 	}
-	switch {
-	case cfg.Transport.Kind == Reliable:
-		n.connectReliable(cfg.Transport)
-	case cfg.Faulty:
+	for _, o := range optional {
+		if s := o.connect(n, cfg); s != nil {
+			if n.optional == nil {
+				n.optional = map[sim.Kind]optionalStage{}
+			}
+			n.optional[o.events>>stageBits] = s
+		}
+	}
+	if cfg.Faulty && n.reliable == nil {
 		n.link.known, n.link.numbers = map[int32]*arrivedOf{}, map[int32]uint64{}
 	}
 	e.trace = newTimeline(e, &n.schedule)
-}
-
-// connectReliable puts the transport between transmit, link and receive.
-func (n *NIC) connectReliable(spec *TransportSpec) {
-	r := &reliable{env: &n.env, spec: spec, below: &n.link, next: &n.receive, peers: map[int32]*peer{}, failed: map[uint64]int{}}
-	n.reliable = r
-	n.link.transport = r
-	t := &n.transmit
-	t.next, t.reason = r, r.undelivered
-	t.undelivered, t.answers, t.owed = map[uint64]*outgoing{}, map[uint64]portals.Header{}, map[int32][]portals.Header{}
 }
 
 // Connect gives the NIC its port in the network.
@@ -142,8 +155,6 @@ func (n *NIC) handle(e *sim.Event) {
 		n.transmit.handle(e)
 	case kindsOfLink >> stageBits:
 		n.link.handle(e)
-	case kindsOfReliable >> stageBits:
-		n.reliable.handle(e)
 	case kindsOfReceive >> stageBits:
 		n.receive.handle(e)
 	case kindsOfSchedule >> stageBits:
@@ -153,7 +164,11 @@ func (n *NIC) handle(e *sim.Event) {
 	case kindsOfDeposit >> stageBits:
 		n.deposit.handle(e)
 	default:
-		unknown("any stage", e)
+		s := n.optional[e.Kind>>stageBits]
+		if s == nil {
+			unknown("any stage", e)
+		}
+		s.handle(e)
 	}
 }
 

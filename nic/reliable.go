@@ -25,7 +25,7 @@ type reliable struct {
 	*env
 	spec   *TransportSpec
 	below  departures
-	next   inOrder
+	next   arrivals
 	peers  map[int32]*peer
 	latest *peer // of peers
 	// messages that have failed before transmit has sent all their packets: how
@@ -43,13 +43,6 @@ type departures interface {
 	hold(n int)
 	onWire()
 	classOf(k portals.OpKind) fabric.Class
-}
-
-// inOrder takes the packets of each other node in the order of sending.
-type inOrder interface {
-	arrivals
-	// abandoned ends all incomplete messages of a node.
-	abandoned(source int32)
 }
 
 // segment is a packet with its state in the transport. It belongs to the
@@ -96,6 +89,20 @@ type peer struct {
 
 // The events of reliable.
 const kindTimeout sim.Kind = kindsOfReliable // *peer
+
+// connectReliable puts the transport between transmit, link and receive.
+func connectReliable(n *NIC, cfg *Config) optionalStage {
+	if cfg.Transport.Kind != Reliable {
+		return nil
+	}
+	r := &reliable{env: &n.env, spec: cfg.Transport, below: &n.link, next: n.link.next, peers: map[int32]*peer{}, failed: map[uint64]int{}}
+	n.reliable = r
+	n.link.transport = r
+	t := &n.transmit
+	t.next, t.reason = r, r.undelivered
+	t.undelivered, t.answers, t.owed = map[uint64]*outgoing{}, map[uint64]portals.Header{}, map[int32][]portals.Header{}
+	return r
+}
 
 func (t *reliable) handle(e *sim.Event) {
 	switch e.Kind {
