@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,11 @@ func TestExperimentsAreRight(t *testing.T) {
 		}
 	}
 	_, err := Find("nonsense")
-	require.EqualError(t, err, `no experiment "nonsense", expected one of pingpong, accumulate, bcast, hpus, matching, datatype, datatype-apps, raid5, replicate, ftbcast, txlog, kv, scan, graph, pagefault, isend, apps, exanet, gsas, ip, osu, osu-ranks, scaling, allreduce, credits, npf-latency, npf-cold-ring, npf-ring-size, npf-instances, npf-working-set, npf-storage, npf-imb, npf-beff, npf-pinning, npf-synthetic, npf-line-rate, npf-synthetic-ib, npf-versus-part`)
+	var names []string
+	for _, e := range All() {
+		names = append(names, e.Name)
+	}
+	require.EqualError(t, err, `no experiment "nonsense", expected one of `+strings.Join(names, ", "))
 }
 
 // wrongDefinitions spoil a definition. Each has the expected error.

@@ -27,12 +27,8 @@ type campaign struct {
 func TestExperimentsOnFaultyMemory(t *testing.T) {
 	var c campaign
 	for _, e := range All() {
-		if strings.HasPrefix(e.Name, "npf-") {
-			continue // they have absent memory anyway
-		}
 		switch e.Name {
 		case "matching": // TestApplicationsOnFaultyMemory
-		case "pagefault", "isend", "apps": // they have absent memory anyway
 		case "exanet": // TestExanetOnFaultyMemory
 		case "gsas": // TestGSASOnFaultyMemory
 		case "ip": // TestIPOnFaultyMemory
@@ -77,8 +73,10 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "kv":
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
-		default:
+		case "pingpong", "accumulate", "bcast", "allreduce", "ftbcast":
 			c.measureSizes(t, e)
+		default:
+			c.measureSmoke(t, e)
 		}
 	}
 	require.Greater(t, c.faults, 1000)
@@ -107,22 +105,41 @@ func (c *campaign) measureSizes(t *testing.T, e *Experiment) {
 	}
 }
 
+// measureSmoke measures what an experiment offers to tests. Profiles with an
+// SMMU have absent memory anyway.
+func (c *campaign) measureSmoke(t *testing.T, e *Experiment) {
+	for _, name := range e.DefaultProfiles() {
+		device, err := profile.Load(name)
+		require.NoError(t, err)
+		if device.SMMU.On() {
+			continue
+		}
+		for _, values := range e.Smoke {
+			c.measureOn(t, e, device, values)
+		}
+	}
+}
+
 // measure runs a point with all kinds of faults on both devices.
 func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
 	for _, name := range []string{"spin-dis", "spin-int"} {
 		device, err := profile.Load(name)
 		require.NoError(t, err)
-		for how, chances := range hosttest.Kinds { //lint:maporder each by itself
-			for seed := range *seeds {
-				p, err := e.At(device, values)
-				require.NoError(t, err)
-				p.Seed = uint64(seed + 1)
-				f := hosttest.Nodes{Chances: chances}
-				p.Translator = f.Make
-				_, err = e.Measure(context.Background(), p)
-				c.faults, c.late = c.faults+f.Faults, c.late+f.Delayed
-				require.NoError(t, err, "%s, %s, seed %d", p, how, seed+1)
-			}
+		c.measureOn(t, e, device, values)
+	}
+}
+
+func (c *campaign) measureOn(t *testing.T, e *Experiment, device *profile.Profile, values Values) {
+	for how, chances := range hosttest.Kinds { //lint:maporder each by itself
+		for seed := range *seeds {
+			p, err := e.At(device, values)
+			require.NoError(t, err)
+			p.Seed = uint64(seed + 1)
+			f := hosttest.Nodes{Chances: chances}
+			p.Translator = f.Make
+			_, err = e.Measure(context.Background(), p)
+			c.faults, c.late = c.faults+f.Faults, c.late+f.Delayed
+			require.NoError(t, err, "%s, %s, seed %d", p, how, seed+1)
 		}
 	}
 }

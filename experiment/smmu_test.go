@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,15 +27,20 @@ var faultChoices = [][]string{
 // each mode meets all reactions, else two of five in turn.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	turn := 0
+	measure := func(e *Experiment, values Values, overrides ...string) {
+		device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
+		require.NoError(t, err)
+		p, err := e.At(device, values)
+		require.NoError(t, err)
+		_, err = e.Measure(context.Background(), p)
+		require.NoError(t, err, "%s %s", p, overrides)
+	}
 	for _, e := range All() {
-		if strings.HasPrefix(e.Name, "npf-") {
-			continue // they have absent memory anyway
-		}
 		values, axis, modes := Values{"size": 40000}, "mode", []string{ModeSpinStream}
 		switch e.Name {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
-		case "matching", "datatype-apps", "kv", "scan", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
+		case "matching", "datatype-apps", "kv", "scan", "osu", "osu-ranks", "scaling", "credits":
 			// their worlds are in packages internal/goal/nodes and mpi; the
 			// tables of kv and scan are always present
 			continue
@@ -61,8 +65,15 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		case "bcast", "allreduce":
 			values["ranks"] = 8
 			fallthrough
-		default:
+		case "pingpong", "accumulate", "raid5", "replicate":
 			modes = e.Axis("mode").Of
+		default:
+			for _, values := range e.Smoke {
+				if !behindSMMU(t, e) { // else it has absent memory anyway
+					measure(e, values)
+				}
+			}
+			continue
 		}
 		for _, mode := range modes {
 			values[axis] = mode
@@ -73,28 +84,41 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 				if axis == "policy" { // a policy may determine them
 					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{"touch-a-page": "touch", "touch-ahead": "get_user_pages"}[mode], "get_user_pages")
 				}
-				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
-				require.NoError(t, err)
-				p, err := e.At(device, values)
-				require.NoError(t, err)
-				_, err = e.Measure(context.Background(), p)
-				require.NoError(t, err, "%s %s", p, overrides)
+				measure(e, values, overrides...)
 			}
 			turn++
 		}
 	}
 }
 
+// behindSMMU reports whether a device of an experiment has an SMMU by default.
+func behindSMMU(t *testing.T, e *Experiment) bool {
+	return slices.ContainsFunc(e.DefaultProfiles(), func(name string) bool {
+		device, err := profile.Load(name)
+		require.NoError(t, err)
+		return device.SMMU.On()
+	})
+}
+
 // Behind an SMMU every experiment gives the same bytes in every mode, at the
 // same time or later, with any size of the TLBs. No translation is stale.
 func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
+	measure := func(e *Experiment, values Values, column, name string, overrides ...string) sim.Time {
+		device, err := profile.Load(name, overrides...)
+		require.NoError(t, err)
+		p, err := e.At(device, values)
+		require.NoError(t, err)
+		m, err := e.Measure(context.Background(), p)
+		require.NoError(t, err, "%s %s", p, overrides)
+		return m.Time(column)
+	}
+	const behind = "../docs/profiles/spin-int-smmu.yaml"
 	for _, e := range All() {
-		if slices.Contains([]string{"matching", "datatype-apps", "pagefault", "isend", "apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) || strings.HasPrefix(e.Name, "npf-") {
+		if slices.Contains([]string{"matching", "datatype-apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) || behindSMMU(t, e) {
 			// its world is in package internal/goal/nodes; it is datatype with
-			// other types; they need an operating system; the first TLB has the
-			// queue of a mailbox; a call uses the same pages as the calls
-			// before
+			// other types; the first TLB has the queue of a mailbox; a call uses
+			// the same pages as the calls before; the others have an SMMU
 			continue
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
@@ -114,21 +138,19 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			values, column = Values{"ranks": 2, "scale": 6, "kernel": "bfs"}, "time"
 		case "kv":
 			values["clients"], values["ops"], values["records"] = 1, 20, 100
+		case "pingpong", "accumulate", "hpus", "raid5", "replicate":
+		default: // whether it is slower depends on the experiment
+			for _, values := range e.Smoke {
+				if e.Followed != "" {
+					require.LessOrEqual(t, measure(e, values, e.Followed, "spin-int"), measure(e, values, e.Followed, behind, append(small, "smmu.stale=poison")...), e.Name)
+				}
+			}
+			continue
 		}
 		for _, mode := range modes {
 			values["mode"] = mode
-			with := func(name string, overrides ...string) sim.Time {
-				device, err := profile.Load(name, overrides...)
-				require.NoError(t, err)
-				p, err := e.At(device, values)
-				require.NoError(t, err)
-				m, err := e.Measure(context.Background(), p)
-				require.NoError(t, err, "%s %s", p, overrides)
-				return m.Time(column)
-			}
-			const behind = "../docs/profiles/spin-int-smmu.yaml"
-			without, large := with("spin-int"), with(behind, "smmu.stale=poison")
-			least := with(behind, append(small, "smmu.stale=poison")...)
+			without, large := measure(e, values, column, "spin-int"), measure(e, values, column, behind, "smmu.stale=poison")
+			least := measure(e, values, column, behind, append(small, "smmu.stale=poison")...)
 			require.Less(t, without, large, "%s %s", e.Name, mode)
 			require.Less(t, large, least, "%s %s", e.Name, mode)
 		}

@@ -123,7 +123,7 @@ func TestErrorsOfNames(t *testing.T) {
 	name := filepath.Join(dir, "p.yaml")
 	for text, want := range map[string]string{
 		"base: spin-intt\nhpu: {costs: a16, coers: 1}\nfabric:\n  topology: net.yaml\n": `profile p.yaml:1: base: no profile "spin-intt", expected one of NAMES (did you mean spin-int?)
-profile p.yaml:2: hpu.costs: no cost table "a16", expected one of a15, rv32-pspin, scalar or a mapping (did you mean a15?)
+profile p.yaml:2: hpu.costs: no cost table "a16", expected one of TABLES or a mapping (did you mean a15?)
 profile p.yaml:2: hpu.coers: unknown field, expected one of FIELDS (did you mean cores?)
 profile p.yaml:4: fabric.topology: net.yaml:2: nodes[0].att: unknown field, expected one of at, count (did you mean at?)
 profile p.yaml:4: fabric.topology: net.yaml:3: links[0].wire: time "3": want a number and a unit of s, ms, µs, ns, ps
@@ -134,7 +134,7 @@ profile p.yaml: override "hpu.cores=x": hpu.cores: "x", expected a whole number`
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "net.yaml"), []byte("switches: [{name: a}]\nnodes: [{att: a}]\nlinks: [{wire: 3}]\n"), 0o666))
 		_, err := Load(name, "hpu.cores=x")
-		got := strings.NewReplacer(dir+"/", "", strings.Join(Names(), ", "), "NAMES").Replace(err.Error())
+		got := strings.NewReplacer(dir+"/", "", strings.Join(Names(), ", "), "NAMES", strings.Join(CostNames(), ", "), "TABLES").Replace(err.Error())
 		got = regexp.MustCompile(`clock, cores.*costs\b`).ReplaceAllString(got, "FIELDS")
 		require.Equal(t, want, got)
 	}

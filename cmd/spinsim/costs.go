@@ -47,7 +47,7 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 				return writeCostTable(out, chosen)
 			}
 			fmt.Fprintf(out, "Cycles of a round, by the cost table and by its reference; why, where they are more than %.0f%% apart\n", cores.Tolerance*100)
-			for _, table := range profile.CostNames() {
+			for _, table := range cores.Tables() {
 				if err := writeCosts(out, table); err != nil {
 					return err
 				}
@@ -73,7 +73,7 @@ func costColumns() []report.Column {
 
 func writeCostTable(out io.Writer, format report.Format) error {
 	t := report.New(costColumns()...)
-	for _, table := range profile.CostNames() {
+	for _, table := range cores.Tables() {
 		all, err := cores.Compare(table)
 		if err != nil {
 			return err

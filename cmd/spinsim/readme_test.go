@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
@@ -251,24 +250,4 @@ func TestGoalDocumentShowsTheProxies(t *testing.T) {
 			t.Errorf("docs/goal.md has no row %q", want)
 		}
 	}
-}
-
-// docs/experiments.md lists every experiment with its publication and its flags.
-func TestDocumentListsExperiments(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "experiments.md"))
-	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "| experiment | of | axes |\n| --- | --- | --- |\n")
-	require.True(t, found)
-	table, _, _ = strings.Cut(table, "\n\n")
-	var rows []string
-	for _, e := range experiment.All() {
-		var flags []string
-		for i := range e.Axes {
-			if a := &e.Axes[i]; !a.Fixed() {
-				flags = append(flags, "`--"+a.Name+"`")
-			}
-		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s |", e.Name, e.Source, strings.Join(flags, ", ")))
-	}
-	require.Equal(t, strings.Join(rows, "\n"), table)
 }

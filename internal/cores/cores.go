@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/csv"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spinsim/spinsim/hpu"
@@ -51,13 +52,20 @@ func Loops() []Loop {
 	}
 }
 
-// Source says where the references of a cost table come from.
-func Source(table string) string {
-	return map[string]string{
-		"a15":        "llvm-mca's Cortex-A57, as wide as the A15, on code for the A15",
-		"rv32-pspin": "the cycle counts of the CV32E40P user manual, on code for RV32IMFC",
-		"scalar":     "llvm-mca's Rocket, in order, on code for RV64GC",
-	}[table]
+// sources are where the references of a cost table come from.
+var sources = map[string]string{
+	"a15":        "llvm-mca's Cortex-A57, as wide as the A15, on code for the A15",
+	"rv32-pspin": "the cycle counts of the CV32E40P user manual, on code for RV32IMFC",
+	"scalar":     "llvm-mca's Rocket, in order, on code for RV64GC",
+}
+
+// Source says where the references of a cost table come from, "" if it has none.
+func Source(table string) string { return sources[table] }
+
+// Tables returns the names of the embedded cost tables that have references, in
+// alphabetical order.
+func Tables() []string {
+	return slices.DeleteFunc(profile.CostNames(), func(table string) bool { return Source(table) == "" })
 }
 
 // Comparison is a loop on a core.

@@ -2,6 +2,7 @@ package cores
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +14,8 @@ import (
 // reference says, to the tolerance, or there is a reason. Reasons that nothing
 // needs fail, too.
 func TestTablesAgreeWithReferences(t *testing.T) {
-	require.Equal(t, []string{"a15", "rv32-pspin", "scalar"}, profile.CostNames())
-	for _, table := range profile.CostNames() {
+	require.Subset(t, Tables(), []string{"a15", "rv32-pspin", "scalar"})
+	for _, table := range Tables() {
 		t.Run(table, func(t *testing.T) {
 			all, err := Compare(table)
 			require.NoError(t, err)
@@ -60,5 +61,5 @@ func TestRoundsByHand(t *testing.T) {
 
 func TestUnknownTable(t *testing.T) {
 	_, err := Compare("a72")
-	require.EqualError(t, err, `no cost table "a72", expected one of a15, rv32-pspin, scalar or a mapping`)
+	require.EqualError(t, err, `no cost table "a72", expected one of `+strings.Join(profile.CostNames(), ", ")+" or a mapping")
 }

@@ -7,19 +7,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/inet"
 )
 
 // What is wrong with a script is said, with the line.
 func TestMistakes(t *testing.T) {
+	sets := strings.Join(inet.Sets(), ", ")
 	const begin = "set rfc\n+0 dial\n+1ms < S. 0:0(0) ack 1 win 9\n"
 	for text, want := range map[string]string{
 		"dial":                                   `line 1: "dial", expected a time such as +0`,
 		"+x dial":                                `line 1: time "+x", expected such as +0 or +1.5ms`,
 		"+1s":                                    `line 1: nothing behind the time`,
 		"+0 dial":                                `line 1: "dial" before set`,
-		"set":                                    `line 1: set, expected once, with one of linux, lwip, rfc`,
-		"set rfc\nset rfc":                       `line 2: set, expected once, with one of linux, lwip, rfc`,
-		"set bsd":                                `line 1: inet: set of parameters "bsd", expected one of linux, lwip, rfc`,
+		"set":                                    `line 1: set, expected once, with one of ` + sets,
+		"set rfc\nset rfc":                       `line 2: set, expected once, with one of ` + sets,
+		"set bsd":                                `line 1: inet: set of parameters "bsd", expected one of ` + sets,
 		"set rfc mss=0":                          `line 1: mss "0"`,
 		"set rfc\n+0 write 1":                    `line 2: write without a connection`,
 		begin + "+0 dial":                        `line 4: dial: there is a connection`,
