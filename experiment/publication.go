@@ -18,7 +18,9 @@ type Publication struct {
 	// most of it is simulation, which depends on no disk or network
 	Minutes     int
 	Experiments []*Experiment // in the order of the publication
-	Runs        []PublicationRun
+	// Runs are what spinsim reproduce measures. Register adds the experiments of
+	// these Sources that have no run here: they run with their defaults.
+	Runs []PublicationRun
 }
 
 // PublicationRun is an experiment of a publication.

@@ -22,6 +22,12 @@ func Register(list ...*Publication) {
 				panic("experiment: there are two experiments " + e.Name)
 			}
 		}
+		for _, e := range p.Experiments {
+			published := slices.ContainsFunc(p.Sources, func(begin string) bool { return strings.HasPrefix(e.Source, begin) })
+			if published && !slices.ContainsFunc(p.Runs, func(r PublicationRun) bool { return r.Experiment == e.Name }) {
+				p.Runs = append(p.Runs, PublicationRun{Experiment: e.Name})
+			}
+		}
 		publications = append(publications, p)
 	}
 }

@@ -27,14 +27,6 @@ var faultChoices = [][]string{
 // each mode meets all reactions, else two of five in turn.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	turn := 0
-	measure := func(e *Experiment, values Values, overrides ...string) {
-		device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
-		require.NoError(t, err)
-		p, err := e.At(device, values)
-		require.NoError(t, err)
-		_, err = e.Measure(context.Background(), p)
-		require.NoError(t, err, "%s %s", p, overrides)
-	}
 	for _, e := range All() {
 		values, axis, modes := Values{"size": 40000}, "mode", []string{ModeSpinStream}
 		switch e.Name {
@@ -70,7 +62,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		default:
 			for _, values := range e.Smoke {
 				if !behindSMMU(t, e) { // else it has absent memory anyway
-					measure(e, values)
+					measureAbsent(t, e, values)
 				}
 			}
 			continue
@@ -84,11 +76,21 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 				if axis == "policy" { // a policy may determine them
 					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{"touch-a-page": "touch", "touch-ahead": "get_user_pages"}[mode], "get_user_pages")
 				}
-				measure(e, values, overrides...)
+				measureAbsent(t, e, values, overrides...)
 			}
 			turn++
 		}
 	}
+}
+
+// measureAbsent measures a point on memory of which no page is there.
+func measureAbsent(t *testing.T, e *Experiment, values Values, overrides ...string) {
+	device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
+	require.NoError(t, err)
+	p, err := e.At(device, values)
+	require.NoError(t, err)
+	_, err = e.Measure(context.Background(), p)
+	require.NoError(t, err, "%s %s", p, overrides)
 }
 
 // behindSMMU reports whether a device of an experiment has an SMMU by default.
