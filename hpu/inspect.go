@@ -120,16 +120,14 @@ func (m *Module) chooseGlobals(counted []int64, facts []wasm.Facts) (g globalSet
 	return g
 }
 
+// distinct leaves each function once, in its first place.
 func distinct(fns []uint32) []uint32 {
 	seen := make(map[uint32]bool, len(fns))
-	out := fns[:0]
-	for _, fn := range fns {
-		if !seen[fn] {
-			seen[fn] = true
-			out = append(out, fn)
-		}
-	}
-	return out
+	return slices.DeleteFunc(fns, func(fn uint32) bool {
+		before := seen[fn]
+		seen[fn] = true
+		return before
+	})
 }
 
 func (m *Module) describe(facts []wasm.Facts, suspends, recursive []bool) {

@@ -56,16 +56,26 @@ func (m *Module) whence(fn, at int, t *Trap) int {
 	if t.Op == OpNone && t.Kind != TrapKilled {
 		return offset
 	}
-	var in wasm.Instr
+	call, found := m.find(fn, func(in *wasm.Instr) bool {
+		return in.Info.Class == wasm.ClassCall && (in.Offset == offset || in.End == offset)
+	})
+	if !found {
+		return offset
+	}
+	return call.Offset
+}
+
+// find returns the first instruction of a function that is wanted.
+func (m *Module) find(fn int, wanted func(in *wasm.Instr) bool) (in wasm.Instr, found bool) {
 	for instrs := m.wasm.Instrs(&m.wasm.Codes[fn-len(m.ops)]); instrs.More(); {
 		if instrs.Next(&in) != nil {
-			return offset
+			return in, false
 		}
-		if in.Info.Class == wasm.ClassCall && (in.Offset == offset || in.End == offset) {
-			return in.Offset
+		if wanted(&in) {
+			return in, true
 		}
 	}
-	return offset
+	return in, false
 }
 
 // maxCallers is how many calls a message names at most.

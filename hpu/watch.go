@@ -129,16 +129,8 @@ func (m *Module) refusesNull(fn, offset int) bool {
 	if m.null == 0 || offset < 0 {
 		return false
 	}
-	var in wasm.Instr
-	for instrs := m.wasm.Instrs(&m.wasm.Codes[fn-len(m.ops)]); instrs.More(); {
-		if instrs.Next(&in) != nil {
-			return false
-		}
-		if in.Offset == offset {
-			return in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore || in.Info.Class == wasm.ClassBulk
-		}
-	}
-	return false
+	in, found := m.find(fn, func(in *wasm.Instr) bool { return in.Offset == offset })
+	return found && (in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore || in.Info.Class == wasm.ClassBulk)
 }
 
 // tell appends a call that reports a site. The operands are locals with the
@@ -294,13 +286,10 @@ func (r *rewriter) tellBlock(cost int64) {
 	}
 	sum, given := int64(0), int64(0)
 	for i, s := range r.shares {
-		if total == 0 {
-			s = 1
-		}
 		sum += s
 		upto := cost * sum / max(total, 1)
 		if total == 0 {
-			upto = cost * sum / int64(len(r.shares))
+			upto = cost * int64(i+1) / int64(len(r.shares))
 		}
 		b.Costs[i], given = upto-given, upto
 	}

@@ -1,17 +1,13 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
-	"io"
 	"math"
 	"path/filepath"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/spinsim/spinsim/internal/file"
 )
@@ -50,11 +46,11 @@ func (d *Diagram) DrawFile(name string) error {
 	if err := CheckImage(name); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	var picture bytes.Buffer
-	if err := d.write(&picture, filepath.Ext(name)); err != nil {
+	picture, err := d.picture(filepath.Ext(name))
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return file.Write(name, picture.Bytes())
+	return file.Write(name, picture)
 }
 
 // Sizes of a diagram, in points.
@@ -115,8 +111,8 @@ func (d *Diagram) bounds() (low, high vg.Point) {
 	return low, high
 }
 
-// write draws the diagram in the format of the extension.
-func (d *Diagram) write(w io.Writer, extension string) error {
+// picture draws the diagram in the format of the extension.
+func (d *Diagram) picture(extension string) ([]byte, error) {
 	low, high := d.bounds()
 	inner := max(high.X-low.X, leastWidth)
 	var caption []string
@@ -129,11 +125,14 @@ func (d *Diagram) write(w io.Writer, extension string) error {
 	width := inner + 2*edge
 	height := high.Y - low.Y + head + lineHeight(captionStyle)*vg.Length(len(caption)) + 3*edge
 	if width > mostWidth || height > mostWidth {
-		return fmt.Errorf("the picture would be %.0f x %.0f points, more than %d either way", width, height, mostWidth)
+		return nil, fmt.Errorf("the picture would be %.0f x %.0f points, more than %d either way", width, height, mostWidth)
 	}
-	paint := func(on vg.CanvasSizer) {
+	if pixels := float64(width) * float64(height) * (diagramDPI / 72) * (diagramDPI / 72); extension == ".png" && pixels > mostPixels {
+		return nil, fmt.Errorf("the picture would have %.0f million pixels, more than %.0f million: want a name that ends in .svg", pixels/1e6, mostPixels/1e6)
+	}
+	return paint(extension, width, height, diagramDPI, func(on vg.CanvasSizer) {
 		c := draw.New(on)
-		c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
+		c.FillPolygon(color.White, rectangle(c.Min.X, c.Min.Y, c.Max.X, c.Max.Y))
 		y := c.Max.Y - edge
 		for _, line := range title {
 			y -= lineHeight(titleStyle)
@@ -146,24 +145,7 @@ func (d *Diagram) write(w io.Writer, extension string) error {
 			y -= lineHeight(captionStyle)
 			c.FillText(captionStyle, vg.Point{X: edge, Y: y + 3}, line)
 		}
-	}
-	if extension == ".png" {
-		if pixels := float64(width) * float64(height) * (diagramDPI / 72) * (diagramDPI / 72); pixels > mostPixels {
-			return fmt.Errorf("the picture would have %.0f million pixels, more than %.0f million: want a name that ends in .svg", pixels/1e6, mostPixels/1e6)
-		}
-		canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(diagramDPI))}
-		paint(canvas)
-		_, err := canvas.WriteTo(w)
-		return err
-	}
-	canvas := vgsvg.New(width, height)
-	paint(canvas)
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return err
-	}
-	_, err := w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte(fontFamily)))
-	return err
+	})
 }
 
 // legend explains the colours of wires. It begins at a place and extends to the
@@ -173,7 +155,7 @@ func (d *Diagram) legend(c *draw.Canvas, at vg.Point) {
 		const steps = 50
 		for i := range steps {
 			left, right := at.X+scaleWidth*vg.Length(i)/steps, at.X+scaleWidth*vg.Length(i+1)/steps
-			c.FillPolygon(loadColour((float64(i)+0.5)/steps), []vg.Point{{X: left, Y: at.Y}, {X: right, Y: at.Y}, {X: right, Y: at.Y + scaleHeight}, {X: left, Y: at.Y + scaleHeight}})
+			c.FillPolygon(loadColour((float64(i)+0.5)/steps), rectangle(left, at.Y, right, at.Y+scaleHeight))
 		}
 		c.FillText(labelStyle, vg.Point{X: at.X + scaleWidth + 6, Y: at.Y}, fmt.Sprintf("0 to %.3g%%: %s", 100*d.full(), d.Load))
 		return
@@ -189,7 +171,7 @@ func (d *Diagram) legend(c *draw.Canvas, at vg.Point) {
 func (d *Diagram) body(c *draw.Canvas, origin vg.Point) {
 	for _, b := range d.Boxes {
 		x, y := origin.X+vg.Length(b.X), origin.Y+vg.Length(b.Y)
-		corners := []vg.Point{{X: x, Y: y}, {X: x + vg.Length(b.Width), Y: y}, {X: x + vg.Length(b.Width), Y: y + vg.Length(b.Height)}, {X: x, Y: y + vg.Length(b.Height)}}
+		corners := rectangle(x, y, x+vg.Length(b.Width), y+vg.Length(b.Height))
 		fill := color.Color(boxFill)
 		switch {
 		case b.Accent:

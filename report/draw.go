@@ -232,7 +232,7 @@ func (c *curve) called() string {
 // draw draws title, legend, panels and caption from top to bottom.
 func (f *figure) draw(on vg.CanvasSizer) {
 	c := draw.New(on)
-	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
+	c.FillPolygon(color.White, rectangle(c.Min.X, c.Min.Y, c.Max.X, c.Max.Y))
 	inner := draw.Crop(c, edge, -edge, edge, -edge)
 	y := inner.Max.Y
 	for _, line := range f.titleLines() {

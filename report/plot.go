@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -54,19 +53,19 @@ const pngDPI = 200
 // one point. Published numbers are drawn as hollow markers. The caption has
 // them, and the origin of the table.
 func (t *Table) PlotFile(name string, p Plot) error {
-	extension := filepath.Ext(name)
-	if extension != ".svg" && extension != ".png" {
-		return fmt.Errorf("plot %s: cannot draw %q files, want a name that ends in one of %s", name, extension, imageTypes)
+	err := CheckImage(name)
+	if err != nil {
+		return fmt.Errorf("plot %s: %w", name, err)
 	}
 	f, err := t.figure(p)
 	if err != nil {
 		return fmt.Errorf("plot %s: %w", name, err)
 	}
-	var picture bytes.Buffer
-	if err := f.write(&picture, extension); err != nil {
+	picture, err := f.picture(filepath.Ext(name))
+	if err != nil {
 		return fmt.Errorf("plot %s: %w", name, err)
 	}
-	if err := file.Write(name, picture.Bytes()); err != nil {
+	if err := file.Write(name, picture); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil
@@ -80,35 +79,38 @@ func (t *Table) SVG(p Plot) ([]byte, error) {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
 	f.notes = nil
-	var picture bytes.Buffer
-	if err := f.write(&picture, ".svg"); err != nil {
+	picture, err := f.picture(".svg")
+	if err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
 	// skip the declaration and a comment
-	_, element, found := bytes.Cut(picture.Bytes(), []byte("<svg"))
+	_, element, found := bytes.Cut(picture, []byte("<svg"))
 	if !found {
 		return nil, errors.New("plot: the picture is no svg")
 	}
 	return append([]byte("<svg"), element...), nil
 }
 
-// write draws the figure in the format of the extension.
-func (f *figure) write(w io.Writer, extension string) error {
+// picture draws the figure in the format of the extension.
+func (f *figure) picture(extension string) ([]byte, error) {
 	width, height := f.size()
+	return paint(extension, width, height, pngDPI, f.draw)
+}
+
+// paint returns a picture in the format of the extension. dpi is the resolution
+// of PNG.
+func paint(extension string, width, height vg.Length, dpi int, draw func(on vg.CanvasSizer)) ([]byte, error) {
+	var out bytes.Buffer
 	if extension == ".png" {
-		canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI))}
-		f.draw(canvas)
-		_, err := canvas.WriteTo(w)
-		return err
+		canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+		draw(canvas)
+		_, err := canvas.WriteTo(&out)
+		return out.Bytes(), err
 	}
 	canvas := vgsvg.New(width, height)
-	f.draw(canvas)
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return err
-	}
-	_, err := w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte(fontFamily)))
-	return err
+	draw(canvas)
+	_, err := canvas.WriteTo(&out)
+	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte(fontFamily)), err
 }
 
 // fontFamily names fonts of the same widths, for readers without the first.

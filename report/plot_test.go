@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
@@ -22,9 +21,9 @@ import (
 func drawn(t *testing.T, table *Table, p Plot) string {
 	f, err := table.figure(p)
 	require.NoError(t, err)
-	var out bytes.Buffer
-	require.NoError(t, f.write(&out, ".svg"))
-	return out.String()
+	out, err := f.picture(".svg")
+	require.NoError(t, err)
+	return string(out)
 }
 
 func sizesTable(rows ...any) *Table {
@@ -344,10 +343,10 @@ func TestTitlesAreLevel(t *testing.T) {
 	}
 	f, err := table.figure(Plot{X: "bytes", Y: "time_us", Facet: "side", LogX: true, LogY: true})
 	require.NoError(t, err)
-	var svg bytes.Buffer
-	require.NoError(t, f.write(&svg, ".svg"))
+	svg, err := f.picture(".svg")
+	require.NoError(t, err)
 	height := func(text string) (y float64) {
-		m := regexp.MustCompile(`(?s)<text x="[^"]*" y="([^"]*)"[^>]*>` + text + `<`).FindStringSubmatch(svg.String())
+		m := regexp.MustCompile(`(?s)<text x="[^"]*" y="([^"]*)"[^>]*>` + text + `<`).FindStringSubmatch(string(svg))
 		require.NotNil(t, m, text)
 		y, err := strconv.ParseFloat(m[1], 64)
 		require.NoError(t, err)
