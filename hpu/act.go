@@ -106,13 +106,21 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, blocked, ok boo
 
 // atomic executes an atomic operation on the program's memory.
 func (c *Context) atomic(op Op, args []uint64) (result uint64) {
-	switch op {
-	case OpCAS:
-		return c.compareAndSwap(uint32(args[0]), args[1], args[2])
-	case OpFAdd:
-		return c.fetchAndAdd(uint32(args[0]), args[1])
+	if op != OpCAS && op != OpFAdd {
+		return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3]))
 	}
-	return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3]))
+	addr := uint32(args[0])
+	at := c.program.mem[addr : addr+8]
+	before := binary.LittleEndian.Uint64(at)
+	switch {
+	case op == OpFAdd:
+		binary.LittleEndian.PutUint64(at, before+args[1])
+		return before
+	case before != args[1]:
+		return 0
+	}
+	binary.LittleEndian.PutUint64(at, args[2])
+	return 1
 }
 
 // pay takes the simulator's work for an action from the budget. It reports
@@ -279,20 +287,4 @@ func (d *Operation) decode(b []byte) {
 	d.Operand, d.Fetch = le.Uint32(b[88:]), le.Uint32(b[92:])
 	d.FetchOffset = le.Uint64(b[96:])
 	d.UserHdr, d.UserHdrLen = le.Uint32(b[104:]), le.Uint32(b[108:])
-}
-
-func (c *Context) compareAndSwap(addr uint32, compare, swap uint64) uint64 {
-	at := c.program.mem[addr : addr+8]
-	if binary.LittleEndian.Uint64(at) != compare {
-		return 0
-	}
-	binary.LittleEndian.PutUint64(at, swap)
-	return 1
-}
-
-func (c *Context) fetchAndAdd(addr uint32, inc uint64) uint64 {
-	at := c.program.mem[addr : addr+8]
-	before := binary.LittleEndian.Uint64(at)
-	binary.LittleEndian.PutUint64(at, before+inc)
-	return before
 }

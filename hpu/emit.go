@@ -107,7 +107,10 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 	}
 	number := wasm.AppendU32(nil, uint32(len(m.Codes)+len(wrapped)+len(handlers)))
 	codes = append(number, codes...)
-	r.settlePlaces(places, placesEnd, len(number))
+	for i := range places { // the code begins behind the number
+		places[i].at += uint32(len(number))
+	}
+	r.all, r.allEnd = places, placesEnd+len(number)
 	b := []byte("\x00asm\x01\x00\x00\x00")
 	b = wasm.AppendSection(b, 1, r.types())
 	b = wasm.AppendSection(b, 2, r.imports())

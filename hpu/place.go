@@ -22,14 +22,6 @@ func mark(places []place, at, offset int) []place {
 	return append(places, place{uint32(at), uint32(offset)})
 }
 
-// settlePlaces keeps the places of all functions, moved by shift.
-func (r *rewriter) settlePlaces(places []place, end, shift int) {
-	for i := range places {
-		places[i].at += uint32(shift)
-	}
-	r.all, r.allEnd = places, end+shift
-}
-
 // original returns the offset, in the loaded module, of the instruction that
 // rewritten code belongs to. It returns -1 if the code was added around an
 // import or a handler. at counts from the beginning of the contents of the code

@@ -127,16 +127,11 @@ func CheckColumns(columns []Column) error {
 			errs = append(errs, fmt.Errorf("column %s: unit %q of a time, expected one of ps, ns, us, ms, s", c.Name, c.Unit))
 		case c.Unit != "" && !isKey(c.Unit):
 			errs = append(errs, fmt.Errorf("column %s: unit %q, expected letters, digits and _, a letter first", c.Name, c.Unit))
-		case c.Unit != "" && unitless(c.Kind):
+		case c.Unit != "" && slices.Contains([]Kind{Text, Ratio, Share, Flag, Change, Points}, c.Kind):
 			errs = append(errs, fmt.Errorf("column %s: unit %q, but a column of kind %v has none", c.Name, c.Unit, c.Kind))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// unitless reports whether values of a kind have no unit.
-func unitless(k Kind) bool {
-	return slices.Contains([]Kind{Text, Ratio, Share, Flag, Change, Points}, k)
 }
 
 // isKey reports whether a text can be a key, or a part of a key, in every

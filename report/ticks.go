@@ -136,7 +136,7 @@ func (a *axis) binaryTicks(low, high float64) []plot.Tick {
 		if (e-first)%step == 0 {
 			tick.Label = shortNumber(tick.Value)
 			if a.column.Kind == Size {
-				tick.Label = binaryLabel(e)
+				tick.Label = sizeLabel(1 << e)
 			}
 		}
 		ticks = append(ticks, tick)
@@ -145,12 +145,6 @@ func (a *axis) binaryTicks(low, high float64) []plot.Tick {
 }
 
 var prefixes = []string{"", "Ki", "Mi", "Gi", "Ti"}
-
-// binaryLabel writes 2^e, at least one byte, as 8, 64, 4Ki, 1Mi.
-func binaryLabel(e int) string {
-	p := min(e/10, len(prefixes)-1)
-	return strconv.FormatInt(1<<(e-10*p), 10) + prefixes[p]
-}
 
 // decadeTicks marks 1 to 9 of every decade, in the axis' unit. It labels 1, or
 // 1, 2 and 5 if there is room.

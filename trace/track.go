@@ -71,14 +71,6 @@ type registry struct {
 	lastID    uint64
 }
 
-func newRegistry() registry {
-	return registry{
-		processes: map[processKey]*process{},
-		groups:    map[string]int32{},
-		tracks:    map[trackKey]*track{},
-	}
-}
-
 func (r *registry) nextID() uint64 {
 	r.lastID++
 	return r.lastID

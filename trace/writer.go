@@ -138,7 +138,8 @@ var _ sim.Tracer = (*Writer)(nil)
 
 // New returns a writer of the given format onto w. It does not close w.
 func New(w io.Writer, format Format, opts Options) *Writer {
-	t := &Writer{registry: newRegistry(), out: bufio.NewWriterSize(w, 1<<16), window: opts.Window}
+	names := registry{processes: map[processKey]*process{}, groups: map[string]int32{}, tracks: map[trackKey]*track{}}
+	t := &Writer{registry: names, out: bufio.NewWriterSize(w, 1<<16), window: opts.Window}
 	if t.window <= 0 {
 		t.window = DefaultWindow
 	}

@@ -105,7 +105,10 @@ func (r *Record) Use(pools []int, intervals []Interval) (u Use) {
 		}
 	}
 	times.settle()
-	total := length(times.spans)
+	total := sim.Time(0)
+	for _, s := range times.spans {
+		total += s.to - s.from
+	}
 	if total == 0 {
 		return u
 	}
@@ -133,13 +136,6 @@ func (r *Record) Use(pools []int, intervals []Interval) (u Use) {
 		}
 	}
 	return u
-}
-
-func length(spans []span) (sum sim.Time) {
-	for _, s := range spans {
-		sum += s.to - s.from
-	}
-	return sum
 }
 
 // longest returns the maximum length of a queue in times, which are sorted and

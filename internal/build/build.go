@@ -71,11 +71,6 @@ func languageOf(name string) Lang {
 	return Auto
 }
 
-// extensions lists the file extensions of sources.
-func extensions(lang Lang) string {
-	return map[Lang]string{TinyGo: ".go", C: ".c", Cpp: ".cpp, .cc, .cxx or .c", Rust: ".rs", AssemblyScript: ".ts"}[lang]
-}
-
 // Options are the options of a build. The zero value is the default of [Build]
 // for a folder of one language.
 type Options struct {

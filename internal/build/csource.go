@@ -325,7 +325,10 @@ func (s *cSource) state(name *typeName, layout *dwarf.Entry) (string, error) {
 	}
 	// Another file has the same struct, from the same header, or another struct
 	// with the same name.
-	for of, i := st.Name, 2; s.states[st.Name] != nil && !sameLayout(s.states[st.Name], st); i++ {
+	another := func(o *manifest.State) bool {
+		return o != nil && (o.Size != st.Size || !reflect.DeepEqual(o.Fields, st.Fields))
+	}
+	for of, i := st.Name, 2; another(s.states[st.Name]); i++ {
 		st.Name = fmt.Sprintf("%s_%d", of, i)
 	}
 	if known := s.states[st.Name]; known == nil {
@@ -335,8 +338,4 @@ func (s *cSource) state(name *typeName, layout *dwarf.Entry) (string, error) {
 	}
 	s.named[layout.Offset] = st.Name
 	return st.Name, nil
-}
-
-func sameLayout(a, b *manifest.State) bool {
-	return a.Size == b.Size && reflect.DeepEqual(a.Fields, b.Fields)
 }

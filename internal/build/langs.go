@@ -23,7 +23,8 @@ func sourcesOf(dir string, lang Lang) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no %s files", extensions(lang))
+		extensions := map[Lang]string{TinyGo: ".go", C: ".c", Cpp: ".cpp, .cc, .cxx or .c", Rust: ".rs", AssemblyScript: ".ts"}
+		return nil, fmt.Errorf("no %s files", extensions[lang])
 	}
 	return names, nil
 }

@@ -30,7 +30,8 @@ func Page(title string, build provenance.Build, results []*Result) *page.Page {
 		r.ID = page.ID(r.Title, i+1)
 		p.Sections = append(p.Sections, r.Section)
 		median, most := Distances(r.Deviations)
-		cells := []report.Cell{{Text: r.Title}, count(len(r.Deviations)), percent(median), percent(most), {Text: strings.Join(r.Answer[:min(1, len(r.Answer))], " ")}}
+		count := fmt.Sprint(len(r.Deviations))
+		cells := []report.Cell{{Text: r.Title}, {Text: count, Value: count}, percent(median), percent(most), {Text: strings.Join(r.Answer[:min(1, len(r.Answer))], " ")}}
 		overview.Rows = append(overview.Rows, cells)
 	}
 	switch {
@@ -62,10 +63,6 @@ func Distances(list []report.Deviation) (median, most float64) {
 	slices.Sort(all)
 	n := len(all)
 	return (all[(n-1)/2] + all[n/2]) / 2, all[n-1]
-}
-
-func count(n int) report.Cell {
-	return report.Cell{Text: fmt.Sprint(n), Value: fmt.Sprint(n)}
 }
 
 // percent is a share as people read it, and is sorted by.

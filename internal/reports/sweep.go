@@ -30,7 +30,9 @@ func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Resu
 		out.plot(s, all)
 	}
 	out.Tables = append(out.Tables, page.Table{Caption: s.Experiment.Short, Grid: seen.Grid(false)})
-	out.deviate()
+	if len(out.Deviations) > 0 {
+		out.Tables = append(out.Tables, page.Table{Caption: "Beside the publication", Grid: report.DeviationGrid(out.Deviations)})
+	}
 	out.Tables = append(out.Tables, page.Table{Caption: "All columns", Grid: all.Grid(true), Folded: true})
 	return out, nil
 }
@@ -45,13 +47,6 @@ func (r *Result) plot(s *experiment.Sweep, all *report.Table) {
 	}
 	alt := fmt.Sprintf("Plot: %s over %s; the numbers are those of the table below", p.Y, p.X)
 	r.Plots = append(r.Plots, page.Plot{SVG: picture, Alt: alt})
-}
-
-// deviate adds the table of published numbers.
-func (r *Result) deviate() {
-	if len(r.Deviations) > 0 {
-		r.Tables = append(r.Tables, page.Table{Caption: "Beside the publication", Grid: report.DeviationGrid(r.Deviations)})
-	}
 }
 
 // Waterfall makes a section of a way from one profile to another.
