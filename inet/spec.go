@@ -158,18 +158,8 @@ func Load(name string, overrides ...string) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inet: %w", err)
 	}
-	tree, err := strictyaml.Parse(file, text)
-	if err != nil {
-		return nil, fmt.Errorf("inet: %w", err)
-	}
 	s := new(Spec)
-	r := strictyaml.Reader{File: file}
-	r.Read(tree, s)
-	r.File = "inet"
-	for _, o := range overrides {
-		r.Set(s, o)
-	}
-	if err := r.Errors.Join(); err != nil {
+	if err := strictyaml.Load(file, text, s, "inet", overrides); err != nil {
 		return nil, err
 	}
 	if err := s.Validate(); err != nil {

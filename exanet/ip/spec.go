@@ -104,18 +104,8 @@ type EthernetSpec struct {
 // Load returns the defaults with overrides such as "sleep_most=100us". The
 // error lists every violation.
 func Load(overrides ...string) (*Spec, error) {
-	tree, err := strictyaml.Parse("ip.yaml", defaults)
-	if err != nil {
-		return nil, fmt.Errorf("ip: %w", err)
-	}
 	s := new(Spec)
-	r := strictyaml.Reader{File: "ip.yaml"}
-	r.Read(tree, s)
-	r.File = "ip"
-	for _, o := range overrides {
-		r.Set(s, o)
-	}
-	if err := r.Errors.Join(); err != nil {
+	if err := strictyaml.Load("ip.yaml", defaults, s, "ip", overrides); err != nil {
 		return nil, err
 	}
 	if err := s.Validate(); err != nil {

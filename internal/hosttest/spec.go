@@ -23,7 +23,7 @@ const Cores = 4
 // changed, each "field=value" as in a profile. All that is wrong is one error.
 func Spec(overrides ...string) (*host.OSSpec, error) {
 	spec := new(host.OSSpec)
-	if err := read("qfdb.yaml", qfdb, spec, overrides); err != nil {
+	if err := strictyaml.Load("qfdb.yaml", qfdb, spec, "", overrides); err != nil {
 		return nil, err
 	}
 	return spec, spec.Validate(Cores)
@@ -32,22 +32,8 @@ func Spec(overrides ...string) (*host.OSSpec, error) {
 // Storage returns the storage device of an ExaNeSt node, likewise.
 func Storage(overrides ...string) (*host.StorageSpec, error) {
 	spec := new(host.StorageSpec)
-	if err := read("storage.yaml", storage, spec, overrides); err != nil {
+	if err := strictyaml.Load("storage.yaml", storage, spec, "", overrides); err != nil {
 		return nil, err
 	}
 	return spec, spec.Validate()
-}
-
-func read(file string, text []byte, spec any, overrides []string) error {
-	r := strictyaml.Reader{File: file}
-	tree, err := strictyaml.Parse(r.File, text)
-	if err != nil {
-		return err
-	}
-	r.Read(tree, spec)
-	r.File = ""
-	for _, o := range overrides {
-		r.Set(spec, o)
-	}
-	return r.Errors.Join()
 }

@@ -14,17 +14,7 @@ var qfdb []byte
 // "field=value" as in a profile. All that is wrong is one error.
 func Spec(overrides ...string) (*smmu.Spec, error) {
 	spec := new(smmu.Spec)
-	r := strictyaml.Reader{File: "qfdb.yaml"}
-	tree, err := strictyaml.Parse(r.File, qfdb)
-	if err != nil {
-		return nil, err
-	}
-	r.Read(tree, spec)
-	r.File = ""
-	for _, o := range overrides {
-		r.Set(spec, o)
-	}
-	if err := r.Errors.Join(); err != nil {
+	if err := strictyaml.Load("qfdb.yaml", qfdb, spec, "", overrides); err != nil {
 		return nil, err
 	}
 	return spec, spec.Validate()

@@ -12,6 +12,22 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
+// Load sets the struct that into points at from a text of the program itself,
+// and then from overrides, for which errors have the name called.
+func Load(file string, text []byte, into any, called string, overrides []string) error {
+	tree, err := Parse(file, text)
+	if err != nil {
+		return err
+	}
+	r := Reader{File: file}
+	r.Read(tree, into)
+	r.File = called
+	for _, o := range overrides {
+		r.Set(into, o)
+	}
+	return r.Errors.Join()
+}
+
 // Set sets a field of the struct that into points at as an override says,
 // "a.b.c=value"; below a map a name is that of an entry. The field is replaced
 // as a whole. What is wrong is noted and leaves no trace in the struct; the
