@@ -1,7 +1,6 @@
 package patterns
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/mpi"
@@ -71,22 +70,6 @@ type Result struct {
 	Compute, Exchange, Reduce sim.Time // of it
 }
 
-// Check says what is wrong with a plan for ranks that all have such plans.
-func (p *Plan) Check(rank int) error {
-	var errs []error
-	for i, s := range p.Steps {
-		for _, m := range append(append([]Message(nil), s.Receives...), s.Sends...) {
-			if m.Rank < 0 || m.Rank >= p.Grid.Ranks() || m.Rank == rank || m.Bytes < 1 {
-				errs = append(errs, fmt.Errorf("patterns: rank %d of %v, step %d: a message of %d B to or from rank %d", rank, p.Grid, i, m.Bytes, m.Rank))
-			}
-		}
-		if s.Reduce%8 != 0 || s.Reduce < 0 || s.Work.Operations < 0 || s.Work.Bytes < 0 {
-			errs = append(errs, fmt.Errorf("patterns: rank %d of %v, step %d: a reduction of %d B, %d operations on %d B", rank, p.Grid, i, s.Reduce, s.Work.Operations, s.Work.Bytes))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Sum counts what a rank sends in an iteration, and with how many neighbours it exchanges.
 func (p *Plan) Sum() (messages, bytes, neighbours int) {
 	seen := map[int]bool{}
@@ -98,14 +81,6 @@ func (p *Plan) Sum() (messages, bytes, neighbours int) {
 		}
 	}
 	return messages, bytes, len(seen)
-}
-
-// Work is what a rank computes in an iteration.
-func (p *Plan) Work() (w Work) {
-	for _, s := range p.Steps {
-		w = w.plus(s.Work)
-	}
-	return w
 }
 
 const tag = 99

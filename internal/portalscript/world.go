@@ -94,12 +94,6 @@ type world struct {
 	err      error // of out, from a place that could not return it
 }
 
-// Run runs a script and writes what it prints to out. It returns an *Error for
-// a mistake in the script and the error of out.
-func Run(text string, out io.Writer) error {
-	return run(text, &world{out: out, device: Device, nodes: map[uint32]*portals.Node{}})
-}
-
 func run(text string, w *world) error {
 	cmds, err := parse(text)
 	if err != nil {

@@ -17,22 +17,6 @@ type Memory interface {
 	Write(addr uint64, n int)
 }
 
-// Flat is memory that takes no time and whose pages are all present.
-type Flat struct{ next uint64 }
-
-// Alloc implements Memory.
-func (f *Flat) Alloc(n int) (addr uint64) {
-	addr = f.next + host.PageBytes
-	f.next = addr + uint64(n)
-	return addr
-}
-
-// Read implements Memory.
-func (*Flat) Read(uint64, int) {}
-
-// Write implements Memory.
-func (*Flat) Write(uint64, int) {}
-
 // ProcMemory is the memory of a process. Pages that the store touches must be
 // present. The bytes themselves are in the store. So touched pages need no
 // memory of the simulating computer. An access costs the memory latency for its
