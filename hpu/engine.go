@@ -104,20 +104,17 @@ type Program struct {
 	workers  *workers
 	dev      Device
 	contexts []*Context
-	onClose  func(*Program)
 
 	owner  string
-	image  Image
+	image  *image
 	layout Layout
 }
 
 // newProgram makes a program and runs the module's code that must run before
 // the first handler.
-func newProgram(owner string, img Image, dev Device, inst instance, w *workers, onClose func(*Program)) (*Program, error) {
-	m, l := img.Module(), img.Layout()
-	p := &Program{
-		owner: owner, image: img, module: m, layout: l, dev: dev, inst: inst, workers: w, mem: inst.memory(), onClose: onClose,
-	}
+func newProgram(owner string, img *image, dev Device, inst instance) (*Program, error) {
+	m, l := img.module, img.layout
+	p := &Program{owner: owner, image: img, module: m, layout: l, dev: dev, inst: inst, workers: img.workers, mem: inst.memory()}
 	if len(p.mem) != int(l.Total) {
 		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
 	}
@@ -128,6 +125,44 @@ func newProgram(owner string, img Image, dev Device, inst instance, w *workers, 
 		}
 	}
 	return p, nil
+}
+
+// image is the part that the images of all engines share.
+type image struct {
+	module   *Module
+	layout   Layout
+	workers  *workers
+	instance func() (instance, error) // makes one
+	release  func() error             // gives back what it is made from
+	programs programs
+	closed   bool
+}
+
+func (img *image) Module() *Module { return img.module }
+func (img *image) Layout() Layout  { return img.layout }
+
+func (img *image) Instantiate(owner string, dev Device) (*Program, error) {
+	if img.closed {
+		return nil, ErrClosed
+	}
+	inst, err := img.instance()
+	if err != nil {
+		return nil, fmt.Errorf("module %s, program %s: %w", img.module.name, owner, err)
+	}
+	p, err := newProgram(owner, img, dev, inst)
+	if err != nil {
+		return nil, errors.Join(err, inst.close())
+	}
+	img.programs.add(p)
+	return p, nil
+}
+
+func (img *image) Close() error {
+	if img.closed {
+		return nil
+	}
+	img.closed = true
+	return errors.Join(img.programs.close(), img.release())
 }
 
 type programs []*Program
@@ -214,6 +249,6 @@ func (p *Program) Close() error {
 		}
 	}
 	p.closed, p.mem = true, nil
-	p.onClose(p)
+	p.image.programs.remove(p)
 	return p.inst.close()
 }

@@ -49,9 +49,14 @@ func (e *secondEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("module %s: %s cannot compile it: %w", m.name, e.name, err)
 	}
-	img := &secondImage{engine: e, module: m, layout: layout, compiled: code}
+	img := &secondImage{engine: e, compiled: code}
+	img.image = image{
+		module: m, layout: layout, workers: &e.workers,
+		instance: func() (instance, error) { return newSecondInstance(img) },
+		release:  func() error { code.Close(); return nil },
+	}
 	e.images = append(e.images, img)
-	return img, nil
+	return &img.image, nil
 }
 
 func (e *secondEngine) Close() error {
@@ -69,41 +74,9 @@ func (e *secondEngine) Close() error {
 }
 
 type secondImage struct {
+	image
 	engine   *secondEngine
-	module   *Module
-	layout   Layout
 	compiled second.Code
-	programs programs
-	closed   bool
-}
-
-func (img *secondImage) Module() *Module { return img.module }
-func (img *secondImage) Layout() Layout  { return img.layout }
-
-func (img *secondImage) Instantiate(owner string, dev Device) (*Program, error) {
-	if img.closed {
-		return nil, ErrClosed
-	}
-	inst := &secondInstance{image: img, mem: make([]byte, img.layout.Total), contexts: make([]*secondContext, img.layout.Contexts+1)}
-	if err := inst.first(); err != nil {
-		return nil, fmt.Errorf("module %s, program %s: %w", img.module.name, owner, errors.Join(err, inst.close()))
-	}
-	p, err := newProgram(owner, img, dev, inst, &img.engine.workers, img.programs.remove)
-	if err != nil {
-		return nil, errors.Join(err, inst.close())
-	}
-	img.programs.add(p)
-	return p, nil
-}
-
-func (img *secondImage) Close() error {
-	if img.closed {
-		return nil
-	}
-	img.closed = true
-	err := img.programs.close()
-	img.compiled.Close()
-	return err
 }
 
 // secondInstance is the state that the instances of all contexts share.
@@ -122,16 +95,17 @@ type secondContext struct {
 	globals []second.Global
 }
 
-// first makes the instance for the module's own initialisation and takes memory
-// and globals from it.
-func (i *secondInstance) first() error {
+// newSecondInstance makes the instance for the module's own initialisation and
+// takes memory and globals from it.
+func newSecondInstance(img *secondImage) (*secondInstance, error) {
+	i := &secondInstance{image: img, mem: make([]byte, img.layout.Total), contexts: make([]*secondContext, img.layout.Contexts+1)}
 	w, err := i.instantiate(-1)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, i.close())
 	}
 	i.globals = make([]uint64, len(w.globals))
 	i.out(w)
-	return nil
+	return i, nil
 }
 
 func (i *secondInstance) instantiate(index int) (*secondContext, error) {

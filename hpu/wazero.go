@@ -166,9 +166,14 @@ func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &wazeroImage{engine: e, module: m, layout: layout, shared: s}
+	c := &wazeroImage{engine: e, shared: s}
+	c.image = image{
+		module: m, layout: layout, workers: &e.workers,
+		instance: func() (instance, error) { return newWazeroInstance(c) },
+		release:  func() error { return e.shared.release(s) },
+	}
 	e.images = append(e.images, c)
-	return c, nil
+	return &c.image, nil
 }
 
 func (e *wazeroEngine) Close() error {
@@ -185,39 +190,9 @@ func (e *wazeroEngine) Close() error {
 }
 
 type wazeroImage struct {
-	engine   *wazeroEngine
-	module   *Module
-	layout   Layout
-	shared   *sharedCode
-	programs programs
-	closed   bool
-}
-
-func (c *wazeroImage) Module() *Module { return c.module }
-func (c *wazeroImage) Layout() Layout  { return c.layout }
-
-func (c *wazeroImage) Instantiate(owner string, dev Device) (*Program, error) {
-	if c.closed {
-		return nil, ErrClosed
-	}
-	inst, err := newWazeroInstance(c)
-	if err != nil {
-		return nil, fmt.Errorf("module %s, program %s: %w", c.module.name, owner, err)
-	}
-	p, err := newProgram(owner, c, dev, inst, &c.engine.workers, c.programs.remove)
-	if err != nil {
-		return nil, errors.Join(err, inst.close())
-	}
-	c.programs.add(p)
-	return p, nil
-}
-
-func (c *wazeroImage) Close() error {
-	if c.closed {
-		return nil
-	}
-	c.closed = true
-	return errors.Join(c.programs.close(), c.engine.shared.release(c.shared))
+	image
+	engine *wazeroEngine
+	shared *sharedCode
 }
 
 // wazeroInstance is a module instance.
