@@ -123,11 +123,13 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			// the same pages as the calls before; the others have an SMMU
 			continue
 		}
-		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
-		if e.Name == "hpus" {
-			values, modes, column = Values{"hpus": 4, "size": 4096}, []string{ModeSpinStream}, "latency"
+		values, modes, column := Values{"size": 40000}, []string{ModeSpinStream}, "latency"
+		if mode := e.Axis("mode"); mode != nil {
+			modes = mode.Of
 		}
 		switch e.Name {
+		case "hpus":
+			values = Values{"hpus": 4, "size": 4096}
 		case "txlog":
 			values, modes = Values{"op": "transaction", "ranks": 2, "size": 9000, "count": 5, "items": 6}, []string{ModeSpin}
 		case "bcast", "ftbcast":
@@ -140,7 +142,7 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			values, column = Values{"ranks": 2, "scale": 6, "kernel": "bfs"}, "time"
 		case "kv":
 			values["clients"], values["ops"], values["records"] = 1, 20, 100
-		case "pingpong", "accumulate", "hpus", "raid5", "replicate":
+		case "pingpong", "accumulate", "raid5", "replicate":
 		default: // whether it is slower depends on the experiment
 			for _, values := range e.Smoke {
 				if e.Followed != "" {
