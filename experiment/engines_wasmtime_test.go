@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -26,10 +25,7 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 				for _, bytes := range []int{16, 4096, 3 * 4096} {
 					values := Values{"mode": mode, "size": bytes}
 					if e.Name == "bcast" {
-						values["ranks"] = 9
-						if device.Fabric.Kind == fabric.File { // two hosts without a switch
-							values["ranks"] = 2
-						}
+						values["ranks"] = min(9, device.Fabric.Most())
 					}
 					requireSameOnBothEngines(t, e, device, values)
 				}
@@ -55,6 +51,13 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	requireSameOnBothEngines(t, builtin("matching"), device, Values{"app": "pop", "ranks": 64, "iterations": 1})
+	for _, e := range All() {
+		for _, values := range e.Smoke {
+			device, err := profile.Load(e.DefaultProfiles()[0])
+			require.NoError(t, err)
+			requireSameOnBothEngines(t, e, device, values)
+		}
+	}
 }
 
 func requireSameOnBothEngines(t *testing.T, e *Experiment, device *profile.Profile, values Values) {

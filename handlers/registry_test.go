@@ -89,7 +89,7 @@ func TestOpenFile(t *testing.T) {
 	_, err = handlers.Open("nix.wasm")
 	require.ErrorContains(t, err, "open nix.wasm: no such file")
 	_, err = handlers.Open("nix")
-	require.ErrorContains(t, err, `no module "nix": expected a .wasm file or one of accumulate, `)
+	require.ErrorContains(t, err, `no module "nix": expected a .wasm file or one of `+handlers.Names()[0]+", ")
 	_, err = handlers.Open(".")
 	require.Error(t, err)
 	require.Nil(t, handlers.New("x", []byte("no module")).Manifest(), "loading it says why")

@@ -102,7 +102,7 @@ func TestErrorsOfOverrides(t *testing.T) {
 		"=1":                          `override "=1": no field before =, expected one of name, `,
 		"fabric.inject_buffer=":       `override "fabric.inject_buffer=": fabric.inject_buffer: no value, expected one behind =`,
 		"fabric.inject_buffer.x=1":    `override "fabric.inject_buffer.x=1": fabric.inject_buffer.x: x is below a single value`,
-		"hpu.costs=fast":              `override "hpu.costs=fast": hpu.costs: no cost table "fast", expected one of a15, `,
+		"hpu.costs=fast":              `override "hpu.costs=fast": hpu.costs: no cost table "fast", expected one of ` + CostNames()[0] + ", ",
 		"hpu.costs={int: 1, ints: 2}": `override "hpu.costs={int: 1, ints: 2}": hpu.costs.ints: unknown field, expected one of move, `,
 		"hpu.cores=1.5":               `override "hpu.cores=1.5": hpu.cores: "1.5", expected a whole number`,
 	} {
