@@ -4,9 +4,9 @@ package raid5
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -21,17 +21,12 @@ var (
 // Client is a process's way to an array. It does one access at a time.
 type Client struct {
 	*Array
-	p      *runtime.Proc
-	ni     *runtime.NI
-	id     portals.ID
-	slot   uint32           // the first of two, for what is under way
-	last   uint32           // the last of the client's
-	eq     portals.Handle   // what servers answer
-	mds    []portals.Handle // of the access under way
-	rounds [clientSlots / flights]round
-	spent  bool   // servers have not answered so often that there are no slots left
+	link
+	rounds [service.Slots / service.Flights]round
 	failed uint32 // servers: bit i is server i
 }
+
+type link = service.Link
 
 // round is what a client sends words with until servers have not answered: what
 // was asked before may still come.
@@ -42,85 +37,43 @@ type round struct {
 }
 
 // round is the one that there is now.
-func (c *Client) round() *round { return &c.rounds[(c.slot+clientSlots-1-c.last)/flights] }
-
-// A client has clientSlots slots: flights for what is under way, and as many
-// anew each time that servers have not answered, since they may still do so.
-const (
-	flights     = 2
-	clientSlots = 4 * flights
-)
+func (c *Client) round() *round { return &c.rounds[c.Round()] }
 
 // Open gives a process a way to the array: as client number 0 to
 // Options.Clients-1, which no other process is. It takes no virtual time.
 func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
-	if err := p.SettingUp(); err != nil {
+	l, s, err := service.Open(p, service.Options{
+		Name: "raid5", Number: number, Clients: a.o.Clients, MaxNID: MaxNID, MaxPID: MaxPID, Answers: a.answersAtOnce(), Label: "answers of the array",
+		Timeout: a.o.Timeout, Silent: ErrSilent, Memory: ErrMemory,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if number < 0 || number >= a.o.Clients {
-		return nil, fmt.Errorf("raid5: client %d, expected 0 to %d", number, a.o.Clients-1)
-	}
-	c := &Client{Array: a, p: p, ni: p.NI(), slot: uint32(number) * clientSlots}
-	c.last = c.slot + clientSlots - 1
-	var err error
-	if c.id, err = c.ni.Objects().PhysID(); err != nil {
-		return nil, err
-	}
-	if c.id.PID > MaxPID || c.id.NID > MaxNID {
-		return nil, fmt.Errorf("raid5: the client is %v, expected nodes up to %d and processes up to %d", c.id, MaxNID, MaxPID)
-	}
-	if c.eq, err = c.ni.Objects().EQAlloc(c.answersAtOnce()); err != nil {
-		return nil, err
-	}
-	c.ni.Objects().Label(c.eq, "answers of the array")
+	c := &Client{Array: a, link: l}
 	for i := range c.rounds {
 		r := &c.rounds[i]
-		if r.ct, err = c.ni.Objects().CTAlloc(); err != nil {
-			return nil, err
-		}
-		r.word = p.Alloc(16 + RangeSize)
-		r.word.Lock()
-		r.md, err = c.ni.Objects().MDBind(&portals.MD{Start: r.word.Addr(), Length: uint64(r.word.Len()), CT: r.ct, Options: portals.OptMDEventCTReply | portals.OptMDVolatile})
-		if err != nil {
-			return nil, err
-		}
+		r.ct, r.word = s.Counter(""), s.Locked(16+RangeSize)
+		r.md = s.Bind(r.word, portals.MD{CT: r.ct, Options: portals.OptMDEventCTReply | portals.OptMDVolatile})
 	}
-	for _, e := range []struct {
-		pt           uint32
-		bits, ignore uint64
-	}{
-		{a.replyPT(), ReplyBits, MaxSlots - 1},
-		{a.o.PT, DoneBits, DoneBits ^ FailedBits}, // of the parity server
-	} {
-		if _, err = c.ni.Objects().PTAlloc(0, c.eq, e.pt); err != nil {
-			return nil, fmt.Errorf("raid5: portal table entry %d: %w", e.pt, err)
-		}
-		me := portals.ME{
-			UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: e.bits, IgnoreBits: e.ignore, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-		}
-		if e.pt == a.o.PT {
-			err = a.append(c.ni, &me, true)
-		} else {
-			_, err = c.ni.MEAppend(e.pt, &me, portals.PriorityList, 0)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	const options = portals.OptMEOpPut | portals.OptMEEventLinkDisable
+	s.Table(a.replyPT(), c.Answers, 0)
+	s.Append(a.replyPT(), portals.AnyID, runtime.View{}, portals.ME{MatchBits: ReplyBits, IgnoreBits: MaxSlots - 1, Options: options})
+	s.Table(a.o.PT, c.Answers, 0) // of the parity server
+	a.append(s, runtime.View{}, portals.ME{MatchBits: DoneBits, IgnoreBits: DoneBits ^ FailedBits, Options: options}, true)
+	return c, s.Err
 }
 
 // answersAtOnce is how many may come before the client looks at any.
-func (a *Array) answersAtOnce() uint64 {
-	n := len(a.servers) * (a.o.Cores*hostWindow + flights)
-	return uint64(max(n, (int(a.burst()/a.mtu)+2)*max(a.parities(), 1))) + clientSlots
+func (a *Array) answersAtOnce() int {
+	n := len(a.servers) * (a.o.Cores*hostWindow + service.Flights)
+	return max(n, (int(a.burst()/a.mtu)+2)*max(a.parities(), 1)) + service.Slots
 }
 
 // burst is how many bytes of a client may be on the way to handlers in each
 // flight: with what others send, they have room in a server's network
 // interface.
 func (a *Array) burst() int64 {
-	n := int64(a.c.Profile().NIC.PacketBuffer) / int64(2*flights*a.o.Clients)
+	n := int64(a.c.Profile().NIC.PacketBuffer) / int64(2*service.Flights*a.o.Clients)
 	if row := a.o.Unit * int64(a.o.Data); n > row {
 		return n / row * row
 	}
@@ -131,7 +84,7 @@ func (a *Array) burst() int64 {
 // it; with Options.Durable when their storage devices have it.
 func (c *Client) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
-	if err := errors.Join(c.o.within(offset, n), c.own(from), c.usable()); err != nil || n == 0 {
+	if err := errors.Join(c.o.within(offset, n), c.own(from), c.Usable()); err != nil || n == 0 {
 		return err
 	}
 	from.Read()
@@ -148,31 +101,15 @@ func (c *Client) Write(offset int64, from runtime.View) error {
 	if err == nil {
 		err = c.persist(c.changed(offset, n))
 	}
-	return errors.Join(err, c.release())
+	return errors.Join(err, c.Release())
 }
 
 // own is an error for memory of another process, whose addresses mean something else here.
 func (c *Client) own(v runtime.View) error {
-	if v.Len() > 0 && v.Proc() != c.p {
+	if v.Len() > 0 && v.Proc() != c.Proc {
 		return errors.New("raid5: the memory is another process's, expected the client's own")
 	}
 	return nil
-}
-
-// release forgets the descriptors of an access; those that a transport still
-// needs, with the next one.
-func (c *Client) release() (err error) {
-	used := c.mds[:0]
-	for _, md := range c.mds {
-		switch e := c.ni.Objects().MDRelease(md); {
-		case errors.Is(e, portals.ErrInUse):
-			used = append(used, md)
-		default:
-			err = errors.Join(err, e)
-		}
-	}
-	c.mds = used
-	return err
 }
 
 // writeHandlers puts pieces into the memory of the servers, whose network
@@ -207,7 +144,7 @@ func (c *Client) writeFlight(offset int64, from runtime.View, slot uint32) (answ
 	}
 	return answers, each(func(p Piece) error {
 		id, at := c.target(p.Server, p.At)
-		t := NewTicket(c.id.NID, c.id.PID, slot, uint32(packets[p.Server]))
+		t := NewTicket(c.Self.NID, c.Self.PID, slot, uint32(packets[p.Server]))
 		return c.put(from, offset, p, id, at, uint64(t))
 	})
 }
@@ -215,24 +152,24 @@ func (c *Client) writeFlight(offset int64, from runtime.View, slot uint32) (answ
 // flights sends parts of an access, the next one when the answers to the last
 // but one are there: the client has two of them under way.
 func (c *Client) flights(n int, send func(i int, slot uint32) (answers int, err error)) error {
-	var open [flights]int
+	var open [service.Flights]int
 	var failed error
-	for i := 0; i < n || open != [flights]int{}; {
-		if which := i % flights; i < n && failed == nil && open[which] == 0 {
+	for i := 0; i < n || open != [service.Flights]int{}; {
+		if which := i % service.Flights; i < n && failed == nil && open[which] == 0 {
 			var err error
-			if open[which], err = send(i, c.slot+uint32(which)); err != nil {
+			if open[which], err = send(i, c.Slot+uint32(which)); err != nil {
 				return err
 			}
 			i++
 			continue
-		} else if failed != nil && open == [flights]int{} {
+		} else if failed != nil && open == [service.Flights]int{} {
 			break
 		}
-		e, err := c.event()
+		e, err := c.Event()
 		if err != nil {
 			return err
 		}
-		if which := uint32(e.MatchBits&(MaxSlots-1)) - c.slot; which < flights && e.PTIndex == c.replyPT() {
+		if which := uint32(e.MatchBits&(MaxSlots-1)) - c.Slot; which < service.Flights && e.PTIndex == c.replyPT() {
 			open[which]--
 			failed = errors.Join(failed, status(&e))
 		}
@@ -251,39 +188,9 @@ func status(e *portals.Event) error {
 	return ErrMemory
 }
 
-// event waits for an answer. If none comes in time those that come later are not taken for others.
-func (c *Client) event() (portals.Event, error) {
-	if c.o.Timeout == 0 {
-		return c.ni.EQWait(c.eq)
-	}
-	e, _, err := c.ni.EQPoll([]portals.Handle{c.eq}, c.o.Timeout)
-	if errors.Is(err, portals.ErrEQEmpty) {
-		return e, c.silent()
-	}
-	return e, err
-}
-
-// silent is what happens when nobody answers.
-func (c *Client) silent() error {
-	if c.slot+flights > c.last {
-		c.spent = true
-		return c.usable()
-	}
-	c.slot += flights
-	return fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
-}
-
-// usable says why a client has no slot any more.
-func (c *Client) usable() error {
-	if c.spent {
-		return fmt.Errorf("%w, too often for this client", ErrSilent)
-	}
-	return nil
-}
-
 // put sends a piece.
 func (c *Client) put(from runtime.View, offset int64, p Piece, id portals.ID, at, header uint64) error {
-	md, err := c.bind(from, offset, p, portals.CTNone)
+	md, err := c.describe(from, offset, p, portals.CTNone)
 	if err != nil {
 		return err
 	}
@@ -293,11 +200,11 @@ func (c *Client) put(from runtime.View, offset int64, p Piece, id portals.ID, at
 	} else {
 		match |= down << ChainShift
 	}
-	return c.ni.Put(portals.Put{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: match, RemoteOffset: at, HdrData: header})
+	return c.NI.Put(portals.Put{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: match, RemoteOffset: at, HdrData: header})
 }
 
-// bind describes where a piece lies in a view that has the array from offset on.
-func (c *Client) bind(v runtime.View, offset int64, p Piece, ct portals.Handle) (portals.Handle, error) {
+// describe binds memory: where a piece lies in a view that has the array from offset on.
+func (c *Client) describe(v runtime.View, offset int64, p Piece, ct portals.Handle) (portals.Handle, error) {
 	md := portals.MD{CT: ct}
 	if ct != portals.CTNone {
 		md.Options |= portals.OptMDEventCTReply
@@ -309,17 +216,13 @@ func (c *Client) bind(v runtime.View, offset int64, p Piece, ct portals.Handle) 
 		md.IOVec, md.Length = list, uint64(len(list))
 		md.Options |= portals.OptMDIOVec
 	}
-	h, err := c.ni.Objects().MDBind(&md)
-	if err == nil {
-		c.mds = append(c.mds, h)
-	}
-	return h, err
+	return c.Bind(md)
 }
 
 // Read returns when the view has what the array has.
 func (c *Client) Read(offset int64, into runtime.View) error {
 	n := int64(into.Len())
-	if err := errors.Join(c.o.within(offset, n), c.own(into), c.usable()); err != nil || n == 0 {
+	if err := errors.Join(c.o.within(offset, n), c.own(into), c.Usable()); err != nil || n == 0 {
 		return err
 	}
 	into.Write()
@@ -327,53 +230,24 @@ func (c *Client) Read(offset int64, into runtime.View) error {
 	if c.touched(offset, n) != 0 {
 		read = c.readDegraded
 	}
-	return errors.Join(read(offset, into), c.release())
+	return errors.Join(read(offset, into), c.Release())
 }
 
 // readOthers gets what servers have that have not failed.
 func (c *Client) readOthers(offset int64, into runtime.View) error {
-	return c.counted(func(ct portals.Handle) (n int, err error) {
+	return c.Counted(func(ct portals.Handle) (n int, err error) {
 		err = c.o.Pieces(offset, int64(into.Len()), func(p Piece) error {
 			if c.hasFailed(p.Server) {
 				return nil
 			}
-			md, err := c.bind(into, offset, p, ct)
+			md, err := c.describe(into, offset, p, ct)
 			if err != nil {
 				return err
 			}
 			n++
 			id, at := c.target(p.Server, p.At)
-			return c.ni.Get(portals.Get{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: ReadBits, RemoteOffset: at})
+			return c.NI.Get(portals.Get{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: ReadBits, RemoteOffset: at})
 		})
 		return n, err
 	})
-}
-
-// counted waits for as many replies as f says.
-func (c *Client) counted(f func(ct portals.Handle) (int, error)) error {
-	ct, err := c.ni.Objects().CTAlloc()
-	if err != nil {
-		return err
-	}
-	n, err := f(ct)
-	if err == nil {
-		err = c.count(ct, uint64(n))
-	}
-	return errors.Join(err, c.ni.Objects().CTFree(ct))
-}
-
-// count waits for a counter.
-func (c *Client) count(ct portals.Handle, n uint64) error {
-	timeout := runtime.Forever
-	if c.o.Timeout != 0 {
-		timeout = c.o.Timeout
-	}
-	v, _, err := c.ni.CTPoll([]portals.Handle{ct}, []uint64{n}, timeout)
-	switch {
-	case errors.Is(err, portals.ErrCTNoneReached):
-		return c.silent()
-	case err == nil && v.Failure > 0:
-		return ErrMemory
-	}
-	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -95,7 +96,7 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 		words = append(append([]int64(nil), words[i:]...), words[:i]...)
 	}
 	var err error
-	n, own := 0, uint64(c.slot)+1
+	n, own := 0, uint64(c.Slot)+1
 	for ; n < len(words) && err == nil; n++ {
 		err = c.swapUntil(words[n], 0, own)
 	}
@@ -114,18 +115,18 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 // the first; not for ever for one client.
 func (c *Client) swapUntil(word int64, from, to uint64) error {
 	look := c.c.Profile().Host.Poll
-	holder, since := from, c.p.Now()
+	holder, since := from, c.Proc.Now()
 	for times := sim.Time(1); ; times = min(2*times, 256) {
 		found, err := c.swap(word, from, to)
 		if err != nil || found == from {
 			return err
 		}
 		if found != holder {
-			holder, since = found, c.p.Now()
-		} else if c.o.Timeout != 0 && c.p.Now()-since > c.o.Timeout {
-			return fmt.Errorf("%w: client %d, for %v", ErrHeld, (holder-1)/clientSlots, c.p.Now()-since)
+			holder, since = found, c.Proc.Now()
+		} else if c.o.Timeout != 0 && c.Proc.Now()-since > c.o.Timeout {
+			return fmt.Errorf("%w: client %d, for %v", ErrHeld, (holder-1)/service.Slots, c.Proc.Now()-since)
 		}
-		c.p.Sleep((times + sim.Time(c.slot)) * look) // clients do not keep in step
+		c.Proc.Sleep((times + sim.Time(c.Slot)) * look) // clients do not keep in step
 	}
 }
 
@@ -136,11 +137,11 @@ func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
 	binary.LittleEndian.PutUint64(operand[:], from)
 	s := c.servers[c.o.Data+bits.TrailingZeros32(c.told())]
 	r.swaps++
-	err = c.ni.Swap(portals.Swap{GetMD: r.md, GetOffset: 8, MD: r.md, Length: 8, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: LockBits, RemoteOffset: uint64(8 * word), Operand: operand[:], Op: portals.OpCSWAP, Type: portals.Uint64})
+	err = c.NI.Swap(portals.Swap{GetMD: r.md, GetOffset: 8, MD: r.md, Length: 8, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: LockBits, RemoteOffset: uint64(8 * word), Operand: operand[:], Op: portals.OpCSWAP, Type: portals.Uint64})
 	if err != nil {
 		return 0, err
 	}
-	if err := c.count(r.ct, r.swaps); err != nil {
+	if err := c.Count(r.ct, r.swaps); err != nil {
 		return 0, err
 	}
 	return binary.LittleEndian.Uint64(r.word.Slice(8, 16).Read()), nil
@@ -151,17 +152,16 @@ func (c *Client) free(f func() error) error {
 	if !c.degraded() {
 		return f()
 	}
-	zeros := c.p.Alloc(8 * rowLocks)
-	return c.counted(func(ct portals.Handle) (n int, err error) {
-		md, err := c.ni.Objects().MDBind(&portals.MD{Start: zeros.Addr(), Length: uint64(zeros.Len()), CT: ct, Options: portals.OptMDEventCTAck})
+	zeros := c.Proc.Alloc(8 * rowLocks)
+	return c.Counted(func(ct portals.Handle) (n int, err error) {
+		md, err := c.BindView(zeros, portals.MD{CT: ct, Options: portals.OptMDEventCTAck})
 		if err != nil {
 			return 0, err
 		}
-		c.mds = append(c.mds, md)
 		err = each(c.told(), func(i int) error {
 			n++
 			s := c.servers[c.o.Data+i]
-			return c.ni.Put(portals.Put{MD: md, Length: uint64(zeros.Len()), Ack: portals.CTAck, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: LockBits})
+			return c.NI.Put(portals.Put{MD: md, Length: uint64(zeros.Len()), Ack: portals.CTAck, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: LockBits})
 		})
 		return n, errors.Join(err, f())
 	})
@@ -199,7 +199,7 @@ func (c *Client) reconstruct(p Piece, view runtime.View, into []portals.IOVec) e
 
 // gather has servers send the sum, one after the other.
 func (c *Client) gather(p Piece, into []portals.IOVec) error {
-	ct, err := c.ni.Objects().CTAlloc()
+	ct, err := c.NI.Objects().CTAlloc()
 	if err != nil {
 		return err
 	}
@@ -213,16 +213,16 @@ func (c *Client) gather(p Piece, into []portals.IOVec) error {
 		me.IOVec, me.Length = into, uint64(len(into))
 		me.Options |= portals.OptMEIOVec
 	}
-	entry, err := c.ni.MEAppend(c.replyPT(), &me, portals.PriorityList, 0)
+	entry, err := c.NI.MEAppend(c.replyPT(), &me, portals.PriorityList, 0)
 	if err != nil {
 		return err
 	}
-	d := NewDestination(c.id.NID, c.id.PID, -uint64(p.At))
+	d := NewDestination(c.Self.NID, c.Self.PID, -uint64(p.At))
 	if err := c.ask(p, ToClient, uint64(d)); err != nil {
 		return err
 	}
-	err = c.count(ct, uint64(p.Length))
-	return errors.Join(err, c.ni.Objects().MEUnlink(entry), c.ni.Objects().CTFree(ct))
+	err = c.Count(ct, uint64(p.Length))
+	return errors.Join(err, c.NI.Objects().MEUnlink(entry), c.NI.Objects().CTFree(ct))
 }
 
 // ask begins a chain of servers that say what one has had that has failed.
@@ -239,26 +239,25 @@ func (c *Client) ask(p Piece, last int, header uint64) error {
 	} else {
 		match |= uint64(p.Server)<<LostShift | CollectBits
 	}
-	return c.ni.Put(portals.Put{MD: r.md, Offset: 16, Length: RangeSize, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: match, HdrData: header})
+	return c.NI.Put(portals.Put{MD: r.md, Offset: 16, Length: RangeSize, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: match, HdrData: header})
 }
 
 // sum gets what others have and adds it, on the client's core, where vectors say.
 func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 	set, length := c.rebuilding(c.failed), int(p.Length)
-	parts := c.p.Alloc(length * c.o.Data)
-	err := c.counted(func(ct portals.Handle) (n int, err error) {
+	parts := c.Proc.Alloc(length * c.o.Data)
+	err := c.Counted(func(ct portals.Handle) (n int, err error) {
 		place := 0
 		err = each(set, func(i int) error {
 			part := parts.Slice(place*length, (place+1)*length)
-			md, err := c.ni.Objects().MDBind(&portals.MD{Start: part.Addr(), Length: uint64(part.Len()), CT: ct, Options: portals.OptMDEventCTReply})
+			md, err := c.BindView(part, portals.MD{CT: ct, Options: portals.OptMDEventCTReply})
 			if err != nil {
 				return err
 			}
-			c.mds = append(c.mds, md)
 			for at := p.At; at < p.At+p.Length; {
 				length := min(Chunk-at%Chunk, p.At+p.Length-at)
 				id, remote := c.target(i, at)
-				if err := c.ni.Get(portals.Get{MD: md, Offset: uint64(at - p.At), Length: uint64(length), Target: id, PT: c.o.PT, MatchBits: ReadBits, RemoteOffset: remote}); err != nil {
+				if err := c.NI.Get(portals.Get{MD: md, Offset: uint64(at - p.At), Length: uint64(length), Target: id, PT: c.o.PT, MatchBits: ReadBits, RemoteOffset: remote}); err != nil {
 					return err
 				}
 				at += length
@@ -284,7 +283,7 @@ func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 		})
 		from += len(total)
 	}
-	c.p.Stream(int64(parts.Len()), p.Length)
+	c.Proc.Stream(int64(parts.Len()), p.Length)
 	return nil
 }
 
@@ -299,7 +298,7 @@ func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offs
 			if !c.hasFailed(p.Server) {
 				return nil
 			}
-			changes := c.p.Alloc(int(p.Length))
+			changes := c.Proc.Alloc(int(p.Length))
 			if err := c.reconstruct(p, changes, []portals.IOVec{{Base: changes.Addr(), Length: uint64(p.Length)}}); err != nil {
 				return err
 			}
@@ -308,7 +307,7 @@ func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offs
 				xor(into[:v.Length], data[v.Base:v.Base+v.Length])
 				into = into[v.Length:]
 			}
-			c.p.Stream(2*p.Length, p.Length)
+			c.Proc.Stream(2*p.Length, p.Length)
 			return c.changeParity(p, changes)
 		})
 	})
@@ -317,35 +316,34 @@ func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offs
 // changeParity sends parity servers a difference of a data server, times the
 // coefficient of each, and waits until it is applied.
 func (c *Client) changeParity(p Piece, changes runtime.View) error {
-	header := uint64(NewTicket(c.id.NID, c.id.PID, c.slot, 0))
+	header := uint64(NewTicket(c.Self.NID, c.Self.PID, c.Slot, 0))
 	answers := int64(0)
 	err := each(c.told(), func(i int) error {
 		product := changes
 		if by := c.coefficient(c.o.Data+i, p.Server); by != 1 {
-			product = c.p.Alloc(changes.Len())
+			product = c.Proc.Alloc(changes.Len())
 			into, from := product.WriteFrom(changes)
 			clear(into)
 			add(into, from, by)
-			c.p.Stream(p.Length, p.Length)
+			c.Proc.Stream(p.Length, p.Length)
 		}
-		md, err := c.ni.Objects().MDBind(&portals.MD{Start: product.Addr(), Length: uint64(product.Len())})
+		md, err := c.BindView(product, portals.MD{})
 		if err != nil {
 			return err
 		}
-		c.mds = append(c.mds, md)
 		id, at := c.target(c.o.Data+i, p.At)
 		if c.o.By != Handlers { // the room of the server that has failed
 			answers++
-			t := newHostTicket(c.slot, 0, at)
+			t := newHostTicket(c.Slot, 0, at)
 			header, at = uint64(t), uint64(p.Server*c.o.Clients*hostWindow*Chunk+t.room())
 		} else {
 			answers += (p.Length + c.mtu - 1) / c.mtu
 		}
-		return c.ni.Put(portals.Put{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: DeltaBits, RemoteOffset: at, HdrData: header})
+		return c.NI.Put(portals.Put{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: DeltaBits, RemoteOffset: at, HdrData: header})
 	})
 	for err == nil && answers > 0 {
 		var e portals.Event
-		e, err = c.event()
+		e, err = c.Event()
 		switch {
 		case err != nil:
 		// the answer to something that this client waits for no more
@@ -367,7 +365,7 @@ func (c *Client) Rebuild() error {
 	if c.failed == 0 {
 		return errors.New("raid5: no server has failed")
 	}
-	if err := c.usable(); err != nil {
+	if err := c.Usable(); err != nil {
 		return err
 	}
 	rebuild := c.rebuildHosts
@@ -384,7 +382,7 @@ func (c *Client) Rebuild() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.persist(spans), c.release())
+	return errors.Join(c.persist(spans), c.Release())
 }
 
 // rebuildHandlers has chains of the servers' handlers fill a failed server's memory.
@@ -398,7 +396,7 @@ func (c *Client) rebuildHandlers(server int) error {
 		for at := low; at < high; at += Chunk {
 			packets += (min(Chunk, high-at) + c.mtu - 1) / c.mtu
 		}
-		t := NewTicket(c.id.NID, c.id.PID, slot, uint32(packets))
+		t := NewTicket(c.Self.NID, c.Self.PID, slot, uint32(packets))
 		for at := low; at < high; at += Chunk {
 			if err := c.ask(Piece{server, at, min(Chunk, high-at)}, server, uint64(t)); err != nil {
 				return 0, err

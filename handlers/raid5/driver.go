@@ -8,11 +8,11 @@ import (
 	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
 )
 
 // By is who serves an array.
@@ -60,7 +60,7 @@ type Options struct {
 }
 
 // MaxClients is the largest number of clients of an array.
-const MaxClients = MaxSlots / clientSlots
+const MaxClients = MaxSlots / service.Slots
 
 // Array is a number of servers. What is in it does not change once programs run.
 type Array struct {
@@ -132,15 +132,8 @@ func (o *Options) check(c *runtime.Cluster) error {
 	case n > o.Data+1 && o.By == Triggered:
 		return fmt.Errorf("raid5: %d parity servers and triggered operations, expected one: an operation waits for one counter", n-o.Data)
 	}
-	used := make(map[int]bool)
-	for i, node := range o.Servers {
-		if node < 0 || node >= c.Nodes() || node > MaxNID {
-			return fmt.Errorf("raid5: server %d is on node %d of %d", i, node, c.Nodes())
-		}
-		if used[node] {
-			return fmt.Errorf("raid5: two servers on node %d: its failure would lose data", node)
-		}
-		used[node] = true
+	if err := service.Distinct("raid5", c, o.Servers, MaxNID, "data"); err != nil {
+		return err
 	}
 	switch {
 	case o.Clients < 1 || o.Clients > MaxClients:
@@ -217,7 +210,7 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 	prof := a.c.Profile()
 	buffers := min(prof.HPU.Cores*prof.HPU.Contexts, MaxBuffers)
 	state := State{
-		Free: 1<<buffers - 1, BufferSize: uint32(a.mtu), Slots: uint32(a.o.Clients * clientSlots), PT: a.o.PT, ReplyPT: a.replyPT(),
+		Free: 1<<buffers - 1, BufferSize: uint32(a.mtu), Slots: uint32(a.o.Clients * service.Slots), PT: a.o.PT, ReplyPT: a.replyPT(),
 		Index: uint32(s.index), Parity: NoParity,
 	}
 	if a.parities() > 0 {
@@ -233,44 +226,31 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 	if err != nil {
 		return err
 	}
-	ni := p.NI()
-	if _, err := ni.Objects().PTAlloc(0, portals.EQNone, a.o.PT); err != nil {
-		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
-	}
+	u := handlers.NewSetup("raid5", p)
+	u.Table(a.o.PT, portals.EQNone, 0)
 	for _, e := range a.entries() {
-		on, err := s.in.HPU.Spin(e.header, e.payload, "")
-		if err != nil {
-			return err
-		}
+		on := u.Spin(s.in, e.header, e.payload)
 		if e.header == Gather || e.header == Collect {
 			on.UserHdrLen = RangeSize
 		}
-		memory := s.parts[0]
-		me := portals.ME{
-			Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: e.bits, IgnoreBits: e.ignore, Spin: on,
-			Options: s.in.EntryOptions | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-		}
-		if err := a.append(ni, &me, e.header == Done); err != nil {
-			return err
-		}
+		a.append(u, s.parts[0], portals.ME{
+			MatchBits: e.bits, IgnoreBits: e.ignore, Spin: on, Options: s.in.EntryOptions | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
+		}, e.header == Done)
 	}
-	return a.readable(p, s, s.parts[0])
+	a.readable(u, s, s.parts[0])
+	return u.Err
 }
 
 // append appends an entry: one for anybody, or one for each parity server,
 // whose answers nobody else may give.
-func (a *Array) append(ni *runtime.NI, me *portals.ME, answers bool) error {
+func (a *Array) append(u *handlers.Setup, memory runtime.View, me portals.ME, answers bool) {
 	if !answers {
-		_, err := ni.MEAppend(a.o.PT, me, portals.PriorityList, 0)
-		return err
+		u.Append(a.o.PT, portals.AnyID, memory, me)
+		return
 	}
 	for _, s := range a.servers[a.o.Data:] {
-		me.MatchID = portals.PhysID(uint32(s.node), portals.PIDAny)
-		if _, err := ni.MEAppend(a.o.PT, me, portals.PriorityList, 0); err != nil {
-			return err
-		}
+		u.Append(a.o.PT, portals.PhysID(uint32(s.node), portals.PIDAny), memory, me)
 	}
-	return nil
 }
 
 // entry is one of a server's, with its handlers.
@@ -299,24 +279,12 @@ func (a *Array) entries() []entry {
 
 // readable lets clients get what a server has, and swap words at a parity
 // server: without a host, whoever serves writes.
-func (a *Array) readable(p *runtime.Proc, s *server, memory runtime.View) error {
-	ni := p.NI()
+func (a *Array) readable(u *handlers.Setup, s *server, memory runtime.View) {
+	const options = portals.OptMEOpGet | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable
 	if s.index >= a.o.Data {
-		words := p.Alloc(8 * rowLocks)
-		words.Lock()
-		_, err := ni.MEAppend(a.o.PT, &portals.ME{
-			Start: words.Addr(), Length: uint64(words.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: LockBits,
-			Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-		}, portals.PriorityList, 0)
-		if err != nil {
-			return err
-		}
+		u.Append(a.o.PT, portals.AnyID, u.Locked(8*rowLocks), portals.ME{MatchBits: LockBits, Options: portals.OptMEOpPut | options})
 	}
-	_, err := ni.MEAppend(a.o.PT, &portals.ME{
-		Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: ReadBits,
-		Options: portals.OptMEOpGet | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	return err
+	u.Append(a.o.PT, portals.AnyID, memory, portals.ME{MatchBits: ReadBits, Options: options})
 }
 
 // Peek returns what a server has, for tests and for filling an array before a
@@ -362,12 +330,4 @@ func (a *Array) Contents(offset, length int64) []byte {
 func (a *Array) Node(server int) *runtime.Node { return a.c.Node(a.servers[server].node) }
 
 // Counts are what the handlers of a server have done; without handlers nothing.
-func (a *Array) Counts(server int) Counts {
-	var s State
-	if in := a.servers[server].in; in != nil {
-		if err := spin.DecodeState(in.HPU.Bytes(), &s); err != nil {
-			panic(err) //lint:panic the state is as long as the library's
-		}
-	}
-	return s.Counts
-}
+func (a *Array) Counts(server int) Counts { return handlers.Peek[State](a.servers[server].in).Counts }

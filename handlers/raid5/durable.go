@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -54,22 +56,13 @@ func (a *Array) flusher(s *server) error {
 	})
 }
 
-func (f *flusher) open() (err error) {
-	ni := f.p.NI()
-	if f.eq, err = ni.Objects().EQAlloc(uint64(f.o.Clients*clientSlots + 1)); err != nil {
-		return err
-	}
-	ni.Objects().Label(f.eq, "writes for the storage device")
-	if _, err = ni.Objects().PTAlloc(0, f.eq, f.o.PT); err != nil {
-		return fmt.Errorf("raid5: portal table entry %d: %w", f.o.PT, err)
-	}
-	if f.md, err = ni.Objects().MDBind(&portals.MD{}); err != nil {
-		return err
-	}
-	_, err = ni.MEAppend(f.o.PT, &portals.ME{
-		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: SyncBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	return err
+func (f *flusher) open() error {
+	s := handlers.NewSetup("raid5", f.p)
+	f.eq = s.Queue(f.o.Clients*service.Slots+1, "writes for the storage device")
+	s.Table(f.o.PT, f.eq, 0)
+	f.md = s.Bind(runtime.View{}, portals.MD{})
+	s.Append(f.o.PT, portals.AnyID, runtime.View{}, portals.ME{MatchBits: SyncBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable})
+	return s.Err
 }
 
 // loop serves requests, those together that are there.
@@ -147,7 +140,7 @@ func (c *Client) persist(list []span) error {
 		for _, r := range list {
 			s := c.servers[r.server]
 			header := uint64(slot)<<rangeBits | uint64(r.high-r.low)
-			if err := c.ni.Put(portals.Put{MD: c.round().md, Target: portals.PhysID(uint32(s.node), s.flusher), PT: c.o.PT, MatchBits: SyncBits, RemoteOffset: uint64(r.low), HdrData: header}); err != nil {
+			if err := c.NI.Put(portals.Put{MD: c.round().md, Target: portals.PhysID(uint32(s.node), s.flusher), PT: c.o.PT, MatchBits: SyncBits, RemoteOffset: uint64(r.low), HdrData: header}); err != nil {
 				return 0, err
 			}
 		}

@@ -1,7 +1,7 @@
 package raid5
 
 // Hold takes the first row, and does not give it back: as a client that is gone.
-func (c *Client) Hold() error { return c.swapUntil(0, 0, uint64(c.slot)+1) }
+func (c *Client) Hold() error { return c.swapUntil(0, 0, uint64(c.Slot)+1) }
 
 // Lose sets what a server has to zeros.
 func (a *Array) Lose(server int) {

@@ -5,9 +5,10 @@ package raid5
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -35,7 +36,7 @@ func (t hostTicket) round() int   { return int(t>>hostPlaceBits) & (1<<hostRound
 func (t hostTicket) at() int      { return int(t & (1<<hostPlaceBits - 1)) }
 
 // room is where in its buffer a piece lies.
-func (t hostTicket) room() int { return (int(t.slot())/clientSlots*hostWindow + t.round()) * Chunk }
+func (t hostTicket) room() int { return (int(t.slot())/service.Slots*hostWindow + t.round()) * Chunk }
 
 // hostServer is a core's program.
 type hostServer struct {
@@ -57,56 +58,28 @@ func (a *Array) host(p *runtime.Proc, s *server, core int) error {
 	if s.index >= a.o.Data {
 		rooms, sides = rooms*a.o.Data, 1
 	}
-	h.buffer = p.Alloc(rooms * sides * Chunk)
-	h.buffer.Lock()
-	ni := p.NI()
-	var err error
-	if h.eq, err = ni.Objects().EQAlloc(uint64((1+sides)*rooms + 1)); err != nil {
-		return err
-	}
-	if h.ct, err = ni.Objects().CTAlloc(); err != nil {
-		return err
-	}
-	ni.Objects().Label(h.eq, "requests to the array")
-	ni.Objects().Label(h.ct, "answers of the parity server")
-	if _, err := ni.Objects().PTAlloc(0, h.eq, a.o.PT); err != nil {
-		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
-	}
-	if h.md, err = ni.Objects().MDBind(&portals.MD{Start: h.buffer.Addr(), Length: uint64(h.buffer.Len())}); err != nil {
-		return err
-	}
-	bits, ignore := uint64(WriteBits), uint64(WriteBits^AloneBits)
+	u := handlers.NewSetup("raid5", p)
+	h.buffer = u.Locked(rooms * sides * Chunk)
+	h.eq, h.ct = u.Queue((1+sides)*rooms+1, "requests to the array"), u.Counter("answers of the parity server")
+	u.Table(a.o.PT, h.eq, 0)
+	h.md = u.Bind(h.buffer, portals.MD{})
+	const options = portals.OptMEOpPut | portals.OptMEEventLinkDisable
+	request := portals.ME{MatchBits: WriteBits, IgnoreBits: WriteBits ^ AloneBits, Options: options}
 	switch {
 	case s.index >= a.o.Data:
-		bits, ignore = DeltaBits, 0
+		request.MatchBits, request.IgnoreBits = DeltaBits, 0
 	case a.parities() > 1:
-		ignore = ^uint64(KindMask)
+		request.IgnoreBits = ^uint64(KindMask)
 	}
-	me := portals.ME{
-		Start: h.buffer.Addr(), Length: uint64(h.buffer.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}
-	if _, err := ni.MEAppend(a.o.PT, &me, portals.PriorityList, 0); err != nil {
-		return err
-	}
-	done := portals.ME{
-		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: DoneBits, CT: h.ct,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCTComm,
-	}
+	u.Append(a.o.PT, portals.AnyID, h.buffer, request)
+	done := portals.ME{MatchBits: DoneBits, CT: h.ct, Options: options | portals.OptMEEventCTComm}
 	if a.o.By == Triggered {
 		done.Options |= portals.OptMEEventCommDisable
 	}
-	if err := a.append(ni, &done, true); err != nil {
-		return err
-	}
-	fill := portals.ME{
-		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: FillBits, IgnoreBits: ^uint64(KindMask), Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}
-	if _, err := ni.MEAppend(a.o.PT, &fill, portals.PriorityList, 0); err != nil {
-		return err
-	}
-	if err := a.readable(p, s, h.memory); err != nil {
-		return err
+	a.append(u, runtime.View{}, done, true)
+	u.Append(a.o.PT, portals.AnyID, runtime.View{}, portals.ME{MatchBits: FillBits, IgnoreBits: ^uint64(KindMask), Options: options})
+	if a.readable(u, s, h.memory); u.Err != nil {
+		return u.Err
 	}
 	return h.loop()
 }
@@ -346,16 +319,16 @@ func (c *Client) rebuildHosts(server int) error {
 	match := uint64(c.rebuilding(c.failed))<<ChainShift | FillBits
 	for core := range c.o.Cores {
 		id := portals.PhysID(uint32(s.node), s.pid+uint32(core))
-		if err := c.ni.Put(portals.Put{MD: c.round().md, Target: id, PT: c.o.PT, MatchBits: match, HdrData: uint64(newHostTicket(c.slot, 0, 0))}); err != nil {
+		if err := c.NI.Put(portals.Put{MD: c.round().md, Target: id, PT: c.o.PT, MatchBits: match, HdrData: uint64(newHostTicket(c.Slot, 0, 0))}); err != nil {
 			return err
 		}
 	}
 	for due := c.o.Cores; due > 0; {
-		e, err := c.event()
+		e, err := c.Event()
 		if err != nil {
 			return err
 		}
-		if e.MatchBits == ReplyBits|uint64(c.slot) {
+		if e.MatchBits == ReplyBits|uint64(c.Slot) {
 			due--
 		}
 	}
@@ -388,7 +361,7 @@ func (c *Client) writeHosts(offset int64, from runtime.View) error {
 				later = append(later, p)
 				continue
 			}
-			t := newHostTicket(c.slot, w.sent%hostWindow, at)
+			t := newHostTicket(c.Slot, w.sent%hostWindow, at)
 			if err := c.put(from, offset, p, id, uint64(t.room()), uint64(t)); err != nil {
 				return err
 			}
@@ -396,11 +369,11 @@ func (c *Client) writeHosts(offset int64, from runtime.View) error {
 			open++
 		}
 		due = later
-		e, err := c.event()
+		e, err := c.Event()
 		if err != nil {
 			return err
 		}
-		if w := window[e.Initiator]; w != nil && e.MatchBits == ReplyBits|uint64(c.slot) {
+		if w := window[e.Initiator]; w != nil && e.MatchBits == ReplyBits|uint64(c.Slot) {
 			w.answered++
 			open--
 			failed = errors.Join(failed, status(&e))

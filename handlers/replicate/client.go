@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -22,64 +23,36 @@ var (
 	ErrDenied  = errors.New("replicate: the capability does not allow it")
 )
 
-// A client has clientSlots slots: flights for what is under way, and as many
-// anew each time that servers have not answered, or not all: they may still do
-// so.
-const (
-	flights     = 2
-	clientSlots = 4 * flights
-)
-
 // Caller is a process's way to a group. It does one access at a time.
 type Caller struct {
 	*Group
-	p      *runtime.Proc
-	ni     *runtime.NI
-	id     portals.ID
+	link
 	number int
-	slot   uint32 // the first of those for what is under way
-	last   uint32 // the last of the client's
-	eq     portals.Handle
-	mds    []portals.Handle // of the access under way
-	live   uint32           // a bit for each server
-	spent  bool             // there are no slots left
+	live   uint32 // a bit for each server
 
 	capability Capability
 	header     runtime.View // the user header of requests to guarded servers
 }
 
+type link = service.Link
+
 // Open gives a process a way to the group: as client number 0 to
 // Options.Clients-1, which no other process is. It takes no virtual time.
 func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
-	if err := p.SettingUp(); err != nil {
+	l, s, err := service.Open(p, service.Options{
+		Name: "replicate", Number: number, Clients: g.o.Clients, MaxNID: raid5.MaxNID, MaxPID: raid5.MaxPID,
+		Answers: int(Last(MaxServers, true)) * (service.Flights*(hostChunks+1) + service.Slots), Label: "answers of servers with copies",
+		Timeout: g.o.Timeout, Silent: ErrSilent, Memory: ErrMemory,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if number < 0 || number >= g.o.Clients {
-		return nil, fmt.Errorf("replicate: client %d, expected 0 to %d", number, g.o.Clients-1)
-	}
-	c := &Caller{Group: g, p: p, ni: p.NI(), number: number, slot: uint32(number) * clientSlots, live: 1<<len(g.servers) - 1}
-	c.last = c.slot + clientSlots - 1
-	var err error
-	if c.id, err = c.ni.Objects().PhysID(); err != nil {
-		return nil, err
-	}
-	if c.id.PID > raid5.MaxPID || c.id.NID > raid5.MaxNID {
-		return nil, fmt.Errorf("replicate: the client is %v, expected nodes up to %d and processes up to %d", c.id, raid5.MaxNID, raid5.MaxPID)
-	}
-	answers := int(Last(MaxServers, true)) * (flights*(hostChunks+1) + clientSlots)
-	if c.eq, err = c.ni.Objects().EQAlloc(uint64(answers)); err != nil {
-		return nil, err
-	}
-	c.ni.Objects().Label(c.eq, "answers of servers with copies")
-	c.header = p.Alloc(FetchSize)
-	c.header.Lock()
-	if _, err = c.ni.Objects().PTAlloc(0, c.eq, g.replyPT()); err != nil {
-		return nil, fmt.Errorf("replicate: portal table entry %d: %w", g.replyPT(), err)
-	}
-	_, err = c.ni.MEAppend(g.replyPT(), &portals.ME{
-		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: ReplyBits, IgnoreBits: raid5.MaxSlots - 1, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	return c, err
+	c := &Caller{Group: g, link: l, number: number, live: 1<<len(g.servers) - 1, header: s.Locked(FetchSize)}
+	s.Table(g.replyPT(), c.Answers, 0)
+	s.Append(g.replyPT(), portals.AnyID, runtime.View{}, portals.ME{
+		MatchBits: ReplyBits, IgnoreBits: raid5.MaxSlots - 1, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	})
+	return c, s.Err
 }
 
 // Fail tells the client that a server has failed; who watches over servers
@@ -101,7 +74,7 @@ func (c *Caller) Fail(server int) error {
 // told afterwards (Restored).
 func (c *Caller) Copy(server int) error {
 	live := c.live
-	buffer := c.p.Alloc(int(min(c.o.Bytes, 1<<20)))
+	buffer := c.Proc.Alloc(int(min(c.o.Bytes, 1<<20)))
 	for at := int64(0); at < c.o.Bytes; at += int64(buffer.Len()) {
 		part := buffer.Slice(0, int(min(int64(buffer.Len()), c.o.Bytes-at)))
 		if err := c.Read(at, part); err != nil {
@@ -123,13 +96,10 @@ func (c *Caller) Restored(server int) { c.live |= 1 << server }
 
 // within says whether an access is possible.
 func (c *Caller) within(offset, n int64) error {
-	switch {
-	case offset < 0 || offset > c.o.Bytes || n > c.o.Bytes-offset:
+	if offset < 0 || offset > c.o.Bytes || n > c.o.Bytes-offset {
 		return fmt.Errorf("%w: %d B at %d of %d", ErrRange, n, offset, c.o.Bytes)
-	case c.spent:
-		return fmt.Errorf("%w, too often for this client", ErrSilent)
 	}
-	return nil
+	return c.Usable()
 }
 
 // Write returns when all servers that are alive have what the view has.
@@ -140,23 +110,22 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 	}
 	from.Read()
 	if c.o.By == Client {
-		return errors.Join(c.sendAll(offset, from), c.release())
+		return errors.Join(c.sendAll(offset, from), c.Release())
 	}
 	if err := c.show(offset, n); err != nil {
 		return err
 	}
-	md, err := c.ni.Objects().MDBind(&portals.MD{Start: from.Addr(), Length: uint64(n)})
+	md, err := c.BindView(from, portals.MD{})
 	if err != nil {
 		return err
 	}
-	c.mds = append(c.mds, md)
 	return errors.Join(c.flights(offset, n, c.burst(), func(low, high int64, slot uint32) (answers, messages int, err error) {
 		ends := c.messages(low, high)
 		packets := int64(0)
 		for i, at := range ends[1:] {
 			packets += (at - ends[i] + c.shown() + c.mtu - 1) / c.mtu
 		}
-		ticket := uint64(raid5.NewTicket(c.id.NID, c.id.PID, slot, uint32(packets)))
+		ticket := uint64(raid5.NewTicket(c.Self.NID, c.Self.PID, slot, uint32(packets)))
 		messages = len(ends) - 1
 		for i, at := range ends[1:] {
 			if err := c.send(md, from, offset, ends[i], at, ticket); err != nil {
@@ -168,7 +137,7 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 			answers *= messages // each by itself
 		}
 		return answers, messages, nil
-	}), c.release())
+	}), c.Release())
 }
 
 // send puts a message to the first server that is alive, behind the capability if it is guarded.
@@ -178,13 +147,12 @@ func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high in
 	if c.o.Key != nil {
 		match ^= StoreBits ^ AdmitBits
 		list := []portals.IOVec{{Base: c.header.Addr(), Length: CapabilitySize}, {Base: from.Addr() + at, Length: size}}
-		if md, err = c.ni.Objects().MDBind(&portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec}); err != nil {
+		if md, err = c.Bind(portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec}); err != nil {
 			return err
 		}
-		c.mds = append(c.mds, md)
 		at, size = 0, size+CapabilitySize
 	}
-	return c.ni.Put(portals.Put{MD: md, Offset: at, Length: size, Target: to, PT: c.o.PT, MatchBits: match, RemoteOffset: uint64(low), HdrData: ticket})
+	return c.NI.Put(portals.Put{MD: md, Offset: at, Length: size, Target: to, PT: c.o.PT, MatchBits: match, RemoteOffset: uint64(low), HdrData: ticket})
 }
 
 // burst is how many bytes of a client may be on the way to handlers in each
@@ -194,7 +162,7 @@ func (c *Caller) burst() int64 {
 	if c.o.By == Hosts {
 		return hostChunks * chunk
 	}
-	n := int64(c.c.Profile().NIC.PacketBuffer) / int64(2*flights*c.o.Clients)
+	n := int64(c.c.Profile().NIC.PacketBuffer) / int64(2*service.Flights*c.o.Clients)
 	return max(n/Block*Block, Block)
 }
 
@@ -227,34 +195,34 @@ func (c *Caller) messages(low, high int64) []int64 {
 // flights sends a range in parts of burst bytes, which end at multiples of
 // that; the next one when the answers to the last but one are there.
 func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot uint32) (answers, messages int, err error)) error {
-	var open, messages [flights]int
+	var open, messages [service.Flights]int
 	low, end := offset, offset+n
 	denied := false
-	for i := 0; low < end || open != [flights]int{}; {
-		if which := i % flights; low < end && open[which] == 0 {
+	for i := 0; low < end || open != [service.Flights]int{}; {
+		if which := i % service.Flights; low < end && open[which] == 0 {
 			high := min((low/burst+1)*burst, end)
 			var err error
-			if open[which], messages[which], err = send(low, high, c.slot+uint32(which)); err != nil {
+			if open[which], messages[which], err = send(low, high, c.Slot+uint32(which)); err != nil {
 				return err
 			}
 			low = high
 			i++
 			continue
 		}
-		e, err := c.event()
+		e, err := c.Event()
 		if err != nil {
 			return err
 		}
-		which := uint32(e.MatchBits&(raid5.MaxSlots-1)) - c.slot
+		which := uint32(e.MatchBits&(raid5.MaxSlots-1)) - c.Slot
 		switch {
-		case which >= flights: // of what was given up
+		case which >= service.Flights: // of what was given up
 		case e.HdrData == Denied: // each message by itself, and all of them
 			low, denied = end, true
 			if messages[which]--; messages[which] == 0 {
 				open[which] = 0
 			}
 		case e.HdrData != OK:
-			c.retire() // others may still answer
+			_ = c.Retire() // others may still answer
 			if e.HdrData == Refused {
 				return ErrRefused
 			}
@@ -269,32 +237,12 @@ func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot
 	return nil
 }
 
-// event waits for an answer.
-func (c *Caller) event() (portals.Event, error) {
-	if c.o.Timeout == 0 {
-		return c.ni.EQWait(c.eq)
-	}
-	e, _, err := c.ni.EQPoll([]portals.Handle{c.eq}, c.o.Timeout)
-	if errors.Is(err, portals.ErrEQEmpty) {
-		c.retire()
-		return e, fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
-	}
-	return e, err
-}
-
-// retire takes other slots: those that answer later are not taken for others.
-func (c *Caller) retire() {
-	if c.spent = c.slot+flights > c.last; !c.spent {
-		c.slot += flights
-	}
-}
-
 // sendAll puts a range to each server, and waits for their acknowledgements.
 func (c *Caller) sendAll(offset int64, from runtime.View) error {
 	return c.counted(from, portals.OptMDEventCTAck, func(md portals.Handle) (n int, err error) {
 		for live := c.live; live != 0; live &= live - 1 {
 			to := c.Group.id(Of(live, 0))
-			if err := c.ni.Put(portals.Put{MD: md, Length: uint64(from.Len()), Ack: portals.Ack, Target: to, PT: c.o.PT, MatchBits: StoreBits, RemoteOffset: uint64(offset)}); err != nil {
+			if err := c.NI.Put(portals.Put{MD: md, Length: uint64(from.Len()), Ack: portals.Ack, Target: to, PT: c.o.PT, MatchBits: StoreBits, RemoteOffset: uint64(offset)}); err != nil {
 				return n, err
 			}
 			n++
@@ -311,11 +259,11 @@ func (c *Caller) Read(offset int64, into runtime.View) error {
 	}
 	into.Write()
 	if c.o.Key != nil {
-		return errors.Join(c.fetch(offset, into), c.release())
+		return errors.Join(c.fetch(offset, into), c.Release())
 	}
 	return errors.Join(c.counted(into, portals.OptMDEventCTReply, func(md portals.Handle) (int, error) {
-		return 1, c.ni.Get(portals.Get{MD: md, Length: uint64(n), Target: c.reads(), PT: c.o.PT, MatchBits: ReadBits, RemoteOffset: uint64(offset)})
-	}), c.release())
+		return 1, c.NI.Get(portals.Get{MD: md, Length: uint64(n), Target: c.reads(), PT: c.o.PT, MatchBits: ReadBits, RemoteOffset: uint64(offset)})
+	}), c.Release())
 }
 
 // reads is the server that the client reads from.
@@ -325,51 +273,11 @@ func (c *Caller) reads() portals.ID {
 
 // counted waits for as many answers as f says.
 func (c *Caller) counted(v runtime.View, options portals.MDOptions, f func(md portals.Handle) (int, error)) error {
-	ct, err := c.ni.Objects().CTAlloc()
-	if err != nil {
-		return err
-	}
-	md, err := c.ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), CT: ct, Options: options})
-	if err != nil {
-		return err
-	}
-	c.mds = append(c.mds, md)
-	n, err := f(md)
-	if err == nil {
-		err = c.count(ct, uint64(n))
-	}
-	return errors.Join(err, c.ni.Objects().CTFree(ct))
-}
-
-// count waits for a counter.
-func (c *Caller) count(ct portals.Handle, n uint64) error {
-	timeout := runtime.Forever
-	if c.o.Timeout != 0 {
-		timeout = c.o.Timeout
-	}
-	v, _, err := c.ni.CTPoll([]portals.Handle{ct}, []uint64{n}, timeout)
-	switch {
-	case errors.Is(err, portals.ErrCTNoneReached):
-		c.retire()
-		return fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
-	case err == nil && v.Failure > 0:
-		return ErrMemory
-	}
-	return err
-}
-
-// release forgets the descriptors of an access; those that a transport still
-// needs, with the next one.
-func (c *Caller) release() (err error) {
-	used := c.mds[:0]
-	for _, md := range c.mds {
-		switch e := c.ni.Objects().MDRelease(md); {
-		case errors.Is(e, portals.ErrInUse):
-			used = append(used, md)
-		default:
-			err = errors.Join(err, e)
+	return c.Counted(func(ct portals.Handle) (int, error) {
+		md, err := c.BindView(v, portals.MD{CT: ct, Options: options})
+		if err != nil {
+			return 0, err
 		}
-	}
-	c.mds = used
-	return err
+		return f(md)
+	})
 }

@@ -9,11 +9,11 @@ import (
 	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
 )
 
 // By is who sends copies to servers.
@@ -54,7 +54,7 @@ type Options struct {
 }
 
 // MaxClients is the largest number of clients of a group.
-const MaxClients = raid5.MaxSlots / clientSlots
+const MaxClients = raid5.MaxSlots / service.Slots
 
 const maxBytes = 1 << 40
 
@@ -102,15 +102,8 @@ func (o *Options) check(c *runtime.Cluster) error {
 	if n := len(o.Servers); n < 1 || n > MaxServers {
 		return fmt.Errorf("replicate: %d servers, expected 1 to %d", n, MaxServers)
 	}
-	used := make(map[int]bool)
-	for i, node := range o.Servers {
-		if node < 0 || node >= c.Nodes() || node > raid5.MaxNID {
-			return fmt.Errorf("replicate: server %d is on node %d of %d", i, node, c.Nodes())
-		}
-		if used[node] {
-			return fmt.Errorf("replicate: two servers on node %d: its failure would lose two copies", node)
-		}
-		used[node] = true
+	if err := service.Distinct("replicate", c, o.Servers, raid5.MaxNID, "two copies"); err != nil {
+		return err
 	}
 	switch {
 	case o.Bytes < 1 || o.Bytes > maxBytes:
@@ -136,46 +129,47 @@ func (g *Group) id(server uint32) portals.ID {
 
 // serve is a server's program.
 func (g *Group) serve(p *runtime.Proc, s *server) error {
+	u := handlers.NewSetup("replicate", p)
 	// messages are longer by their user headers, which are not written
-	all := p.Alloc(int(g.o.Bytes) + FetchSize)
-	all.Lock()
+	all := u.Locked(int(g.o.Bytes) + FetchSize)
 	if s.memory = all.Slice(0, int(g.o.Bytes)); g.o.Fill != nil {
 		g.o.Fill(0, s.memory.Raw())
 	}
-	var err error
 	eq := portals.EQNone
 	if g.o.By == Hosts {
-		if eq, err = p.NI().Objects().EQAlloc(uint64(g.o.Clients*flights*(hostChunks+1) + 1)); err != nil {
-			return err
-		}
-		p.NI().Objects().Label(eq, "writes to copies")
+		eq = u.Queue(g.o.Clients*service.Flights*(hostChunks+1)+1, "writes to copies")
 	}
-	if _, err := p.NI().Objects().PTAlloc(0, eq, g.o.PT); err != nil {
-		return fmt.Errorf("replicate: portal table entry %d: %w", g.o.PT, err)
+	u.Table(g.o.PT, eq, 0)
+	entry := func(bits, ignore uint64, options portals.EntryOptions) {
+		u.Append(g.o.PT, portals.AnyID, s.memory, portals.ME{MatchBits: bits, IgnoreBits: ignore, Options: options | portals.OptMEEventLinkDisable})
 	}
 	if g.o.Key == nil {
-		if err := g.append(p, s.memory, portals.AnyID, ReadBits, 0, portals.OptMEOpGet|portals.OptMEEventCommDisable, nil); err != nil {
-			return err
-		}
+		entry(ReadBits, 0, portals.OptMEOpGet|portals.OptMEEventCommDisable)
 	}
-	const live = ^uint64(KindMask)
 	switch g.o.By {
 	case Client:
-		return g.append(p, s.memory, portals.AnyID, StoreBits, live, portals.OptMEOpPut|portals.OptMEEventCommDisable, nil)
+		entry(StoreBits, live, portals.OptMEOpPut|portals.OptMEEventCommDisable)
+		return u.Err
 	case Hosts:
-		if err := g.append(p, s.memory, portals.AnyID, StoreBits, live|StoreBits^PassBits, portals.OptMEOpPut, nil); err != nil {
-			return err
+		if entry(StoreBits, live|StoreBits^PassBits, portals.OptMEOpPut); u.Err != nil {
+			return u.Err
 		}
 		return g.host(p, s, eq)
 	}
-	return g.install(p, s, all, live)
+	return g.install(u, p, s, all)
 }
+
+// live are the bits of an entry for writes that say who is alive.
+const live = ^uint64(KindMask)
 
 // install gives a server its handlers; its process has nothing more to do. all
 // is its memory and room behind it.
-func (g *Group) install(p *runtime.Proc, s *server, all runtime.View, live uint64) (err error) {
+func (g *Group) install(u *handlers.Setup, p *runtime.Proc, s *server, all runtime.View) (err error) {
+	if u.Err != nil {
+		return u.Err
+	}
 	state := State{
-		Slots: uint32(g.o.Clients * clientSlots), PT: g.o.PT, ReplyPT: g.replyPT(), Index: uint32(s.index), Bytes: uint64(g.o.Bytes),
+		Slots: uint32(g.o.Clients * service.Slots), PT: g.o.PT, ReplyPT: g.replyPT(), Index: uint32(s.index), Bytes: uint64(g.o.Bytes),
 	}
 	if g.o.Tree {
 		state.Tree = 1
@@ -192,35 +186,22 @@ func (g *Group) install(p *runtime.Proc, s *server, all runtime.View, live uint6
 	if err != nil {
 		return err
 	}
-	entry := func(memory runtime.View, of portals.ID, bits, ignore uint64, header, payload string, userHdr uint64) error {
-		on, err := s.in.HPU.Spin(header, payload, "")
-		if err != nil {
-			return err
-		}
+	entry := func(memory runtime.View, of portals.ID, bits, ignore uint64, header, payload string, userHdr uint64) {
+		on := u.Spin(s.in, header, payload)
 		on.UserHdrLen = userHdr
-		return g.append(p, memory, of, bits, ignore, s.in.EntryOptions|portals.OptMEEventCommDisable, on)
+		options := s.in.EntryOptions | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable
+		u.Append(g.o.PT, of, memory, portals.ME{MatchBits: bits, IgnoreBits: ignore, Spin: on, Options: options})
 	}
 	for _, other := range g.servers { // from these only: what they pass on they have looked at
-		if err := entry(s.memory, portals.PhysID(uint32(other.node), other.pid), PassBits, live, "", Store, 0); err != nil {
-			return err
-		}
+		entry(s.memory, portals.PhysID(uint32(other.node), other.pid), PassBits, live, "", Store, 0)
 	}
 	if g.o.Key == nil {
-		return entry(s.memory, portals.AnyID, StoreBits, live, Open, Store, 0)
+		entry(s.memory, portals.AnyID, StoreBits, live, Open, Store, 0)
+	} else {
+		entry(all, portals.AnyID, AdmitBits, live, Admit, Store, CapabilitySize)
+		entry(all, portals.AnyID, FetchBits, 0, Send, "", FetchSize)
 	}
-	return errors.Join(
-		entry(all, portals.AnyID, AdmitBits, live, Admit, Store, CapabilitySize),
-		entry(all, portals.AnyID, FetchBits, 0, Send, "", FetchSize),
-	)
-}
-
-// append lets others reach a server's memory.
-func (g *Group) append(p *runtime.Proc, memory runtime.View, of portals.ID, bits, ignore uint64, options portals.EntryOptions, on *portals.Spin) error {
-	_, err := p.NI().MEAppend(g.o.PT, &portals.ME{
-		Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: of, MatchBits: bits, IgnoreBits: ignore, Spin: on,
-		Options: options | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	return err
+	return u.Err
 }
 
 // Peek returns what a server has, for tests and experiments.
@@ -247,12 +228,4 @@ func (g *Group) Check(servers ...int) error {
 func (g *Group) Node(server int) *runtime.Node { return g.c.Node(g.servers[server].node) }
 
 // Counts are what the handlers of a server have done; without handlers nothing.
-func (g *Group) Counts(server int) Counts {
-	var s State
-	if in := g.servers[server].in; in != nil {
-		if err := spin.DecodeState(in.HPU.Bytes(), &s); err != nil {
-			panic(err) //lint:panic the state is as long as the library's
-		}
-	}
-	return s.Counts
-}
+func (g *Group) Counts(server int) Counts { return handlers.Peek[State](g.servers[server].in).Counts }

@@ -34,7 +34,7 @@ func (g *Group) SetEpoch(epoch uint32) {
 }
 
 // ID is the client's process, for Grant.
-func (c *Caller) ID() portals.ID { return c.id }
+func (c *Caller) ID() portals.ID { return c.Self }
 
 // Use shows a capability with all further requests.
 func (c *Caller) Use(capability Capability) { c.capability = capability }
@@ -72,33 +72,32 @@ func (c *Caller) fetch(offset int64, into runtime.View) error {
 	if err := c.show(offset, int64(into.Len())); err != nil {
 		return err
 	}
-	data := DataBits | uint64(c.slot)
-	me, err := c.ni.MEAppend(c.replyPT(), &portals.ME{
+	data := DataBits | uint64(c.Slot)
+	me, err := c.NI.MEAppend(c.replyPT(), &portals.ME{
 		Start: into.Addr(), Length: uint64(into.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: data, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 	}, portals.PriorityList, 0)
 	if err != nil {
 		return err
 	}
-	md, err := c.ni.Objects().MDBind(&portals.MD{Start: c.header.Addr(), Length: FetchSize})
+	md, err := c.BindView(c.header, portals.MD{})
 	if err != nil {
 		return err
 	}
-	c.mds = append(c.mds, md)
-	ticket := uint64(raid5.NewTicket(c.id.NID, c.id.PID, c.slot, 0))
-	if err := c.ni.Put(portals.Put{MD: md, Length: FetchSize, Target: c.reads(), PT: c.o.PT, MatchBits: FetchBits, HdrData: ticket}); err != nil {
+	ticket := uint64(raid5.NewTicket(c.Self.NID, c.Self.PID, c.Slot, 0))
+	if err := c.NI.Put(portals.Put{MD: md, Length: FetchSize, Target: c.reads(), PT: c.o.PT, MatchBits: FetchBits, HdrData: ticket}); err != nil {
 		return err
 	}
 	for {
-		e, err := c.event()
+		e, err := c.Event()
 		switch {
 		case err != nil:
-		case e.MatchBits == ReplyBits|uint64(c.slot) && e.HdrData == Denied:
+		case e.MatchBits == ReplyBits|uint64(c.Slot) && e.HdrData == Denied:
 			err = ErrDenied
 		case e.MatchBits != data:
 			continue // of what was given up
 		case e.Fail != portals.NIOK:
 			err = ErrMemory
 		}
-		return errors.Join(err, c.ni.Objects().MEUnlink(me))
+		return errors.Join(err, c.NI.Objects().MEUnlink(me))
 	}
 }
