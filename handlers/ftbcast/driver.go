@@ -59,31 +59,19 @@ func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ftbcast: %w", err)
 	}
-	m := &Member{ni: p.NI(), o: o}
-	self, err := m.ni.Objects().PhysID()
-	if err != nil {
-		return nil, err
+	u := handlers.NewSetup("ftbcast", p)
+	if u.Err == nil && u.Self.PID != 0 {
+		return nil, fmt.Errorf("ftbcast: process %d of node %d, expected the first: a node is a rank", u.Self.PID, u.Self.NID)
 	}
-	if self.PID != 0 {
-		return nil, fmt.Errorf("ftbcast: process %d of node %d, expected the first: a node is a rank", self.PID, self.NID)
-	}
-	if m.ct, err = m.ni.Objects().CTAlloc(); err != nil {
-		return nil, err
-	}
-	m.ni.Objects().Label(m.ct, "broadcast")
-	if _, err := m.ni.Objects().PTAlloc(installed.PTOptions, portals.EQNone, o.PT); err != nil {
-		return nil, err
-	}
-	entry := portals.ME{
-		Start: o.Memory.Addr(), Length: uint64(o.Memory.Len()), CT: m.ct, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: o.MatchBits,
-		Options: portals.OptMEOpPut | portals.OptMEEventCTComm,
-	}
+	m := &Member{ni: u.NI, o: o, ct: u.Counter("broadcast")}
+	u.Table(o.PT, portals.EQNone, installed.PTOptions)
+	entry := portals.ME{CT: m.ct, MatchBits: o.MatchBits, Options: portals.OptMEOpPut | portals.OptMEEventCTComm}
 	if o.Memory.Len() > 0 {
 		entry.Options |= portals.OptMEEventCTBytes
 	}
 	installed.Attach(&entry)
-	m.entry, err = m.ni.MEAppend(o.PT, &entry, portals.PriorityList, 0)
-	return m, err
+	m.entry = u.Append(o.PT, portals.AnyID, o.Memory, entry)
+	return m, u.Err
 }
 
 func (l *Loaded) install(p *runtime.Proc, o *Options, ranks int) (*handlers.Installed, error) {

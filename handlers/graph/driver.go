@@ -154,25 +154,24 @@ func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	if err := o.check(p.Cluster().Profile(), nodes); err != nil {
 		return nil, err
 	}
-	m := &Member{p: p, ni: p.NI(), o: o, rank: p.Rank(), nodes: nodes, shift: uint32(bits.Len(uint(nodes - 1)))}
-	self, err := m.ni.Objects().PhysID()
-	if err != nil {
-		return nil, err
+	u := handlers.NewSetup("graph", p)
+	m := &Member{p: p, ni: u.NI, o: o, rank: p.Rank(), nodes: nodes, shift: uint32(bits.Len(uint(nodes - 1)))}
+	if u.Err != nil {
+		return nil, u.Err
 	}
-	if self.PID != 0 {
-		return nil, fmt.Errorf("graph: process %d of node %d, expected the first: a node has a part of the graph", self.PID, self.NID)
+	if u.Self.PID != 0 {
+		return nil, fmt.Errorf("graph: process %d of node %d, expected the first: a node has a part of the graph", u.Self.PID, u.Self.NID)
 	}
 	if err := m.load(); err != nil {
 		return nil, err
 	}
 	if o.ByHost {
-		return m, m.listen()
+		return m, m.listen(u)
 	}
-	if m.done, err = m.ni.Objects().CTAlloc(); err != nil {
-		return nil, err
+	if m.done = u.Counter("end of the search"); u.Err != nil {
+		return nil, u.Err
 	}
-	m.ni.Objects().Label(m.done, "end of the search")
-	return m, m.install(l)
+	return m, m.install(u, l)
 }
 
 var le = binary.LittleEndian
@@ -236,7 +235,7 @@ func (m *Member) state() []byte {
 }
 
 // install appends the entries of the node's handlers, which share their memory.
-func (m *Member) install(l *Loaded) error {
+func (m *Member) install(u *handlers.Setup, l *Loaded) error {
 	state := m.state()
 	var err error
 	m.on, err = l.module.Install(m.p, handlers.Options{
@@ -246,27 +245,15 @@ func (m *Member) install(l *Loaded) error {
 	if err != nil {
 		return fmt.Errorf("graph: %w", err)
 	}
-	if _, err = m.ni.Objects().PTAlloc(m.on.PTOptions, portals.EQNone, m.o.PT); err != nil {
-		return err
-	}
+	u.Table(m.o.PT, portals.EQNone, m.on.PTOptions)
 	// what an entry must have; handlers take all that comes
 	packet := m.p.Alloc(m.o.Updates * UpdateSize)
-	entry := portals.ME{
-		Start: packet.Addr(), Length: uint64(packet.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: UpdateBits,
-		Options: portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-	}
-	m.on.Attach(&entry)
-	if _, err = m.ni.MEAppend(m.o.PT, &entry, portals.PriorityList, 0); err != nil {
-		return err
-	}
-	control, err := m.on.HPU.Spin(ControlHandler, "", "")
-	if err != nil {
-		return err
-	}
-	control.HostMem = m.on.Spin.HostMem
-	entry.Spin, entry.MatchBits, entry.IgnoreBits = control, UpdateBits&^ControlMask, ControlMask
-	_, err = m.ni.MEAppend(m.o.PT, &entry, portals.PriorityList, 0)
-	return err
+	me := portals.ME{MatchBits: UpdateBits, Options: portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable}
+	m.on.Attach(&me)
+	u.Append(m.o.PT, portals.AnyID, packet, me)
+	me.Spin, me.MatchBits, me.IgnoreBits = u.Spin(m.on, ControlHandler, ""), UpdateBits&^ControlMask, ControlMask
+	u.Append(m.o.PT, portals.AnyID, packet, me)
+	return u.Err
 }
 
 // ErrFailed says that a handler failed, or that memory could not be read or written.

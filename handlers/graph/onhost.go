@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin"
@@ -43,15 +44,13 @@ type host struct {
 const mostSlots = 4
 
 // listen makes the host ready.
-func (m *Member) listen() error {
+func (m *Member) listen(u *handlers.Setup) error {
 	h := &host{Member: m, slots: min(m.o.Workers, mostSlots)}
 	m.host = h
 	words := (m.local + 63) / 64
 	h.waiting, h.lines = make([]uint64, words), make([]uint64, (words+63)/64)
 	size := m.nodes * h.slots * h.packet()
-	h.in, h.out = m.p.Alloc(size), m.p.Alloc(size)
-	h.in.Lock()
-	h.out.Lock()
+	h.in, h.out = u.Locked(size), u.Locked(size)
 	h.free, h.filling, h.fill = make([][]int, m.nodes), make([]int, m.nodes), make([]int, m.nodes)
 	for i := range h.free {
 		h.filling[i] = -1
@@ -59,21 +58,12 @@ func (m *Member) listen() error {
 			h.free[i] = append(h.free[i], j)
 		}
 	}
-	var err error
-	if h.eq, err = m.ni.Objects().EQAlloc(uint64(2*m.nodes*h.slots + 2*m.nodes + 8)); err != nil {
-		return err
-	}
-	if h.md, err = m.ni.Objects().MDBind(&portals.MD{Start: h.out.Addr(), Length: uint64(size)}); err != nil {
-		return err
-	}
-	if _, err = m.ni.Objects().PTAlloc(0, h.eq, m.o.PT); err != nil {
-		return err
-	}
-	_, err = m.ni.MEAppend(m.o.PT, &portals.ME{
-		Start: h.in.Addr(), Length: uint64(size), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: UpdateBits &^ ControlMask,
-		IgnoreBits: ControlMask, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	return err
+	h.eq, h.md = u.Queue(2*m.nodes*h.slots+2*m.nodes+8, ""), u.Bind(h.out, portals.MD{})
+	u.Table(m.o.PT, h.eq, 0)
+	u.Append(m.o.PT, portals.AnyID, h.in, portals.ME{
+		MatchBits: UpdateBits &^ ControlMask, IgnoreBits: ControlMask, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	})
+	return u.Err
 }
 
 // packet is how many bytes a slot has.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -38,26 +39,15 @@ func Dial(p *runtime.Proc, servers []Address, o Options) (*Client, error) {
 	if len(servers) == 0 {
 		return nil, errors.New("kv: no servers, expected at least one")
 	}
-	c := &Client{o: o, p: p, ni: p.NI(), servers: servers, answers: p.Alloc(AnswerSize + o.MaxValue)}
-	c.answers.Lock()
-	if c.out, err = newOutbox(p, 2, RequestSize+o.MaxKey+o.MaxValue); err != nil {
-		return nil, err
+	u := handlers.NewSetup("kv", p)
+	c := &Client{o: o, p: p, ni: u.NI, servers: servers, answers: u.Locked(AnswerSize + o.MaxValue), out: newOutbox(u, p, 2, RequestSize+o.MaxKey+o.MaxValue)}
+	c.eq = u.Queue(o.MaxValue/int(p.Cluster().Profile().Fabric.MTU)+8, "answers of the key-value store")
+	c.pt = u.Table(portals.PTAny, c.eq, 0)
+	u.Append(c.pt, portals.AnyID, c.answers, portals.ME{MatchBits: requestBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable})
+	if o.Mode == OneSided {
+		c.remote = newReader(u, c)
 	}
-	if c.eq, err = c.ni.Objects().EQAlloc(uint64(o.MaxValue/int(p.Cluster().Profile().Fabric.MTU)) + 8); err != nil {
-		return nil, err
-	}
-	c.ni.Objects().Label(c.eq, "answers of the key-value store")
-	if c.pt, err = c.ni.Objects().PTAlloc(0, c.eq, portals.PTAny); err != nil {
-		return nil, err
-	}
-	_, err = c.ni.MEAppend(c.pt, &portals.ME{
-		Start: c.answers.Addr(), Length: uint64(c.answers.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	if err == nil && o.Mode == OneSided {
-		c.remote, err = newReader(c)
-	}
-	return c, err
+	return c, u.Err
 }
 
 // Again is how often servers have sent a request back, and how often a read by

@@ -3,6 +3,7 @@
 package kv
 
 import (
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -19,19 +20,14 @@ type outbox struct {
 	free []int
 }
 
-func newOutbox(p *runtime.Proc, slots, size int) (o *outbox, err error) {
-	o = &outbox{p: p, ni: p.NI(), size: (size + 63) &^ 63}
+func newOutbox(u *handlers.Setup, p *runtime.Proc, slots, size int) *outbox {
+	o := &outbox{p: p, ni: u.NI, size: (size + 63) &^ 63}
 	for i := range slots {
 		o.free = append(o.free, slots-1-i)
 	}
-	o.all = p.Alloc(slots * o.size)
-	o.all.Lock()
-	if o.eq, err = o.ni.Objects().EQAlloc(uint64(2 * slots)); err != nil {
-		return nil, err
-	}
-	o.ni.Objects().Label(o.eq, "messages that have left")
-	o.md, err = o.ni.Objects().MDBind(&portals.MD{Start: o.all.Addr(), Length: uint64(o.all.Len()), EQ: o.eq})
-	return o, err
+	o.all, o.eq = u.Locked(slots*o.size), u.Queue(2*slots, "messages that have left")
+	o.md = u.Bind(o.all, portals.MD{EQ: o.eq})
+	return o
 }
 
 // take returns a buffer, when there is one.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -30,21 +31,13 @@ type reader struct {
 // entry is one of a directory.
 type entry struct{ table, changes uint64 }
 
-func newReader(c *Client) (r *reader, err error) {
-	r = &reader{c: c}
-	r.memory = c.p.Alloc(64 << ClassOf(uint64(RequestSize+c.o.MaxKey+c.o.MaxValue)))
-	r.memory.Lock()
-	if r.eq, err = c.ni.Objects().EQAlloc(8); err != nil {
-		return nil, err
-	}
-	c.ni.Objects().Label(r.eq, "reads of the key-value store")
-	if r.md, err = c.ni.Objects().MDBind(&portals.MD{Start: r.memory.Addr(), Length: uint64(r.memory.Len()), EQ: r.eq}); err != nil {
-		return nil, err
-	}
+func newReader(u *handlers.Setup, c *Client) *reader {
+	r := &reader{c: c, memory: u.Locked(64 << ClassOf(uint64(RequestSize+c.o.MaxKey+c.o.MaxValue))), eq: u.Queue(8, "reads of the key-value store")}
+	r.md = u.Bind(r.memory, portals.MD{EQ: r.eq})
 	for range c.servers {
 		r.servers = append(r.servers, make([]entry, c.o.Stripes))
 	}
-	return r, nil
+	return r
 }
 
 // read reads memory of a server. The bytes are valid until the program next waits.

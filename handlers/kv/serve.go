@@ -132,7 +132,7 @@ func (s *Server) carryOut(p *part, j *job) error {
 	case j.Op == Get:
 		s.drop(j)
 		j.Value = uint32(i.value)
-		return s.answerValue(j, &i)
+		return s.answer(j, OK, i.version, &i)
 	case (j.Op == Swap || j.Expect != 0 && i.link != 0) && j.Expect != i.version:
 		status = Changed
 	case j.Op == Delete && i.link == 0:
@@ -184,26 +184,20 @@ func (s *Server) drop(j *job) {
 	}
 }
 
-// answerValue answers a get.
-func (s *Server) answerValue(j *job, i *item) error {
-	slot, b, err := s.out.take()
-	if err != nil {
-		return err
-	}
-	at := int(Place(i.link) + RequestSize + i.key)
-	b.CopyFrom(encode(&Answer{Status: OK, Value: uint32(i.value), Version: i.version, Tag: j.Tag}))
-	s.p.Copy(b.Slice(AnswerSize, AnswerSize+int(i.value)), s.t.area.Slice(at, at+int(i.value)))
-	return s.out.send(slot, AnswerSize+int(i.value), portals.PhysID(j.NID, j.PID), j.PT, j.Bits, AnswerData(j.Tag, AnswerSize+i.value))
-}
-
-// answer answers without a value.
-func (s *Server) answer(j *job, status uint32, version uint64, _ []byte) error {
+// answer answers; with an item it sends its value.
+func (s *Server) answer(j *job, status uint32, version uint64, i *item) error {
 	slot, b, err := s.out.take()
 	if err != nil {
 		return err
 	}
 	b.CopyFrom(encode(&Answer{Status: status, Value: j.Request.Value, Version: version, Tag: j.Tag}))
-	return s.out.send(slot, AnswerSize, portals.PhysID(j.NID, j.PID), j.PT, j.Bits, AnswerData(j.Tag, AnswerSize))
+	n := AnswerSize
+	if i != nil {
+		at := int(Place(i.link) + RequestSize + i.key)
+		s.p.Copy(b.Slice(n, n+int(i.value)), s.t.area.Slice(at, at+int(i.value)))
+		n += int(i.value)
+	}
+	return s.out.send(slot, n, portals.PhysID(j.NID, j.PID), j.PT, j.Bits, AnswerData(j.Tag, uint64(n)))
 }
 
 // word tells the handlers something.

@@ -65,68 +65,43 @@ func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, p: p, ni: p.NI()}
-	if s.self, err = s.ni.Objects().PhysID(); err != nil {
-		return nil, err
-	}
+	u := handlers.NewSetup("kv", p)
+	s := &Server{o: o, p: p, ni: u.NI, self: u.Self}
 	if s.t, err = newTable(p, &s.o); err != nil {
 		return nil, err
 	}
-	if s.out, err = newOutbox(p, 16, max(UserHeader, AnswerSize+o.MaxValue)); err != nil {
-		return nil, err
-	}
-	if s.eq, err = s.ni.Objects().EQAlloc(uint64(4*(o.Clients+o.Limit) + 64)); err != nil {
-		return nil, err
-	}
-	s.ni.Objects().Label(s.eq, "requests of the key-value store")
-	if err := s.listen(); err != nil {
-		return nil, err
-	}
-	if o.Mode == Handlers {
-		return s, s.install(l)
+	s.out = newOutbox(u, p, 16, max(UserHeader, AnswerSize+o.MaxValue))
+	s.eq = u.Queue(4*(o.Clients+o.Limit)+64, "requests of the key-value store")
+	s.listen(u)
+	if o.Mode == Handlers && u.Err == nil {
+		return s, s.install(u, l)
 	}
 	if o.Mode == OneSided {
-		return s, s.expose()
+		pt := uint32(o.PT + memoryEntry)
+		u.Table(pt, portals.EQNone, 0)
+		u.Append(pt, portals.AnyID, s.t.area, portals.ME{
+			MatchBits: requestBits, Options: portals.OptMEOpGet | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
+		})
 	}
-	return s, nil
-}
-
-// expose lets clients read the memory.
-func (s *Server) expose() error {
-	pt := uint32(s.o.PT + memoryEntry)
-	if _, err := s.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
-		return err
-	}
-	_, err := s.ni.MEAppend(pt, &portals.ME{
-		Start: s.t.area.Addr(), Length: uint64(s.t.area.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
-		Options: portals.OptMEOpGet | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
-	}, portals.PriorityList, 0)
-	return err
+	return s, u.Err
 }
 
 // listen appends the buffers that the host's requests come to: so many that
 // each client's longest one, or all that handlers may hand over, have room in
 // half of them.
-func (s *Server) listen() error {
+func (s *Server) listen(u *handlers.Setup) {
 	const number = 4
 	longest, most := RequestSize+s.o.MaxKey+s.o.MaxValue, s.o.Clients
-	entry := s.o.PT + requestEntry
+	entry := uint32(s.o.PT + requestEntry)
 	if s.o.Mode == Handlers {
 		longest, most = HandoffSize+max(UserHeader, 8*s.o.Depth), 2*s.o.Limit+4*MaxClass
-		entry = s.o.PT + hostEntry
+		entry = uint32(s.o.PT + hostEntry)
 	}
-	if _, err := s.ni.Objects().PTAlloc(0, s.eq, uint32(entry)); err != nil {
-		return err
+	u.Table(entry, s.eq, 0)
+	for i := 0; i < number && u.Err == nil; i++ {
+		s.buffers = append(s.buffers, u.Locked(longest*(most/2+2)))
+		u.Err = s.append(i, entry, uint64(longest))
 	}
-	for i := range number {
-		b := s.p.Alloc(longest * (most/2 + 2))
-		b.Lock()
-		s.buffers = append(s.buffers, b)
-		if err := s.append(i, uint32(entry), uint64(longest)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // append links a buffer.
@@ -140,7 +115,7 @@ func (s *Server) append(i int, entry uint32, longest uint64) error {
 }
 
 // install gives the interface its handlers, and what they begin with.
-func (s *Server) install(l *Loaded) error {
+func (s *Server) install(u *handlers.Setup, l *Loaded) error {
 	device := s.p.Cluster().Profile()
 	o := &s.o
 	buffers := min(device.HPU.Cores*device.HPU.Contexts, MaxBuffers)
@@ -167,16 +142,11 @@ func (s *Server) install(l *Loaded) error {
 		return err
 	}
 	s.in, s.stripes = in, in.HPU.Bytes()[len(b)-len(behind)+int(state.StripesAt):]
-	if _, err := s.ni.Objects().PTAlloc(0, portals.EQNone, uint32(o.PT+requestEntry)); err != nil {
-		return err
-	}
-	me := portals.ME{
-		Start: s.t.area.Addr(), Length: uint64(s.t.area.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
-	}
+	me := portals.ME{MatchBits: requestBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable}
 	in.Attach(&me)
-	_, err = s.ni.MEAppend(uint32(o.PT+requestEntry), &me, portals.PriorityList, 0)
-	return err
+	u.Table(uint32(o.PT+requestEntry), portals.EQNone, 0)
+	u.Append(uint32(o.PT+requestEntry), portals.AnyID, s.t.area, me)
+	return u.Err
 }
 
 // fill writes stripes, and as many blocks as stacks begin with: half of their

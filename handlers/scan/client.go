@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin"
@@ -47,22 +48,12 @@ func Dial(p *runtime.Proc, to Address, schema *Schema, n int, o Options) (*Clien
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, p: p, ni: p.NI(), to: portals.PhysID(to.NID, to.PID), schema: schema, n: n, out: p.Alloc(longestQuery)}
-	c.out.Lock()
-	c.in = p.Alloc(TotalSize + n*(schema.Size()+HeadSize)) // each row may come by itself
-	c.in.Lock()
-	if c.eq, err = c.ni.Objects().EQAlloc(uint64(n*schema.Size()/MaxRow + n/64 + 4096)); err != nil {
-		return nil, err
-	}
-	c.ni.Objects().Label(c.eq, "rows")
-	if c.replies, err = c.ni.Objects().EQAlloc(8); err != nil {
-		return nil, err
-	}
-	if c.md, err = c.ni.Objects().MDBind(&portals.MD{Start: c.out.Addr(), Length: uint64(c.out.Len())}); err != nil {
-		return nil, err
-	}
-	c.pt, err = c.ni.Objects().PTAlloc(0, c.eq, portals.PTAny)
-	return c, err
+	u := handlers.NewSetup("scan", p)
+	c := &Client{o: o, p: p, ni: u.NI, to: portals.PhysID(to.NID, to.PID), schema: schema, n: n, out: u.Locked(longestQuery)}
+	c.in = u.Locked(TotalSize + n*(schema.Size()+HeadSize)) // each row may come by itself
+	c.eq, c.replies = u.Queue(n*schema.Size()/MaxRow+n/64+4096, "rows"), u.Queue(8, "")
+	c.md, c.pt = u.Bind(c.out, portals.MD{}), u.Table(portals.PTAny, c.eq, 0)
+	return c, u.Err
 }
 
 // Select returns columns of the rows for which a predicate holds, at most limit

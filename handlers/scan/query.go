@@ -74,10 +74,11 @@ type Table struct {
 	n      int
 	in     *handlers.Installed // nil: none
 	eq     portals.Handle
-	out    runtime.View
-	md     portals.Handle
-	sent   portals.Handle // counts answers that have left
-	puts   uint64
+	// of queries, and of answers
+	buffers, out runtime.View
+	md           portals.Handle
+	sent         portals.Handle // counts answers that have left
+	puts         uint64
 }
 
 // Open gives a process a table with rows. It takes no virtual time.
@@ -89,33 +90,30 @@ func Open(p *runtime.Proc, schema *Schema, rows []byte, o Options) (*Table, erro
 	if len(rows)%schema.Size() != 0 {
 		return nil, fmt.Errorf("scan: a table of %d B, expected a multiple of %d, the size of a row", len(rows), schema.Size())
 	}
-	t := &Table{o: o, p: p, ni: p.NI(), schema: schema, rows: p.Alloc(len(rows)), n: len(rows) / schema.Size()}
-	t.rows.Lock()
+	u := handlers.NewSetup("scan", p)
+	t := &Table{o: o, p: p, ni: u.NI, schema: schema, rows: u.Locked(len(rows)), n: len(rows) / schema.Size()}
 	t.rows.CopyFrom(rows)
 	switch o.Mode {
 	case Handlers:
-		return t, t.install()
+		return t, t.install(u)
 	case Host:
-		return t, t.listen()
+		return t, t.listen(u)
 	}
-	return t, t.append(memoryEntry, portals.EQNone, &portals.ME{
-		Start: t.rows.Addr(), Length: uint64(t.rows.Len()), Options: portals.OptMEOpGet | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
-	}, 0)
+	return t, t.append(u, memoryEntry, portals.EQNone, t.rows, portals.ME{
+		Options: portals.OptMEOpGet | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
+	})
 }
 
 // append makes a portal table entry with an entry for everybody.
-func (t *Table) append(entry int, eq portals.Handle, me *portals.ME, userPtr uint64) error {
-	pt := uint32(t.o.PT + entry)
-	if _, err := t.ni.Objects().PTAlloc(0, eq, pt); err != nil {
-		return err
-	}
-	me.UID, me.MatchID, me.MatchBits = portals.UIDAny, portals.AnyID, tableBits
-	_, err := t.ni.MEAppend(pt, me, portals.PriorityList, userPtr)
-	return err
+func (t *Table) append(u *handlers.Setup, entry int, eq portals.Handle, v runtime.View, me portals.ME) error {
+	me.MatchBits = tableBits
+	u.Table(uint32(t.o.PT+entry), eq, 0)
+	u.Append(uint32(t.o.PT+entry), portals.AnyID, v, me)
+	return u.Err
 }
 
 // install gives the interface its handlers.
-func (t *Table) install() error {
+func (t *Table) install(u *handlers.Setup) error {
 	device := t.p.Cluster().Profile()
 	if device.Fabric.MTU < HeadSize+MaxRow {
 		return fmt.Errorf("scan: packets of %d B (fabric.mtu), expected at least %d", device.Fabric.MTU, HeadSize+MaxRow)
@@ -135,18 +133,14 @@ func (t *Table) install() error {
 	if t.in, err = m.Install(t.p, handlers.Options{Header: Worker, Payload: Request, State: b, Memory: int64(len(b)), Shared: true}); err != nil {
 		return err
 	}
-	me := portals.ME{
-		Start: t.rows.Addr(), Length: uint64(t.rows.Len()),
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
+	rows := t.rows
+	if rows.Len() < longestQuery { // a message that is longer than the entry would be cut
+		rows = u.Locked(longestQuery)
+		rows.CopyFrom(t.rows.Read())
 	}
-	if t.rows.Len() < longestQuery { // a message that is longer than the entry would be cut
-		room := t.p.Alloc(longestQuery)
-		room.Lock()
-		room.CopyFrom(t.rows.Read())
-		me.Start, me.Length = room.Addr(), uint64(longestQuery)
-	}
+	me := portals.ME{Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable}
 	t.in.Attach(&me)
-	return t.append(queryEntry, portals.EQNone, &me, 0)
+	return t.append(u, queryEntry, portals.EQNone, rows, me)
 }
 
 // Counts are what handlers have done so far.
@@ -160,26 +154,18 @@ func (t *Table) Counts() (Counts, error) {
 }
 
 // listen makes the buffers of a host that serves by itself.
-func (t *Table) listen() (err error) {
-	if t.eq, err = t.ni.Objects().EQAlloc(4 * queryBuffers); err != nil {
-		return err
-	}
-	t.ni.Objects().Label(t.eq, "queries")
-	if t.sent, err = t.ni.Objects().CTAlloc(); err != nil {
-		return err
-	}
-	t.out = t.p.Alloc(TotalSize + t.rows.Len() + (t.rows.Len()/piece+1)*HeadSize)
-	t.out.Lock()
-	if t.md, err = t.ni.Objects().MDBind(&portals.MD{Start: t.out.Addr(), Length: uint64(t.out.Len()), CT: t.sent, Options: portals.OptMDEventCTSend}); err != nil {
-		return err
-	}
-	b := t.p.Alloc(queryBuffers * longestQuery)
-	b.Lock()
+func (t *Table) listen(u *handlers.Setup) error {
+	t.eq, t.sent = u.Queue(4*queryBuffers, "queries"), u.Counter("")
+	t.out = u.Locked(TotalSize + t.rows.Len() + (t.rows.Len()/piece+1)*HeadSize)
+	t.md = u.Bind(t.out, portals.MD{CT: t.sent, Options: portals.OptMDEventCTSend})
 	// room for all that come in a run: queries do not wait for buffers
-	return t.append(queryEntry, t.eq, &portals.ME{
-		Start: b.Addr(), Length: uint64(b.Len()), MinFree: longestQuery,
-		Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable,
-	}, 0)
+	t.buffers = u.Locked(queryBuffers * longestQuery)
+	return t.append(u, queryEntry, t.eq, t.buffers, queries)
+}
+
+// queries is the entry that queries to a host come to.
+var queries = portals.ME{
+	MinFree: longestQuery, MatchBits: tableBits, Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable,
 }
 
 // Serve deals with queries until the process is aborted. With handlers, or if
@@ -200,10 +186,9 @@ func (t *Table) Serve() error {
 		switch {
 		case err != nil:
 		case ev.Type == portals.EventAutoUnlink:
-			_, err = t.ni.MEAppend(ev.PTIndex, &portals.ME{
-				Start: ev.Start, Length: queryBuffers * longestQuery, MinFree: longestQuery, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: tableBits,
-				Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable,
-			}, portals.PriorityList, 0)
+			u := handlers.NewSetup("scan", t.p)
+			u.Append(ev.PTIndex, portals.AnyID, t.buffers, queries)
+			err = u.Err
 		case ev.Type == portals.EventPut:
 			err = t.answer(ev.Initiator, v.Read())
 		}

@@ -5,6 +5,7 @@ package txlog
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -41,31 +42,13 @@ func Join(p *runtime.Proc, home portals.ID, o Options) (*Client, error) {
 	if p.Rank() >= 1<<(32-countBits) {
 		return nil, fmt.Errorf("txlog: node %d, expected one below %d", p.Rank(), 1<<(32-countBits))
 	}
-	c := &Client{p: p, ni: p.NI(), o: o, home: home}
-	var err error
-	if c.replies, err = c.ni.Objects().CTAlloc(); err != nil {
-		return nil, err
-	}
-	if c.answers, err = c.ni.Objects().EQAlloc(8); err != nil {
-		return nil, err
-	}
-	c.landing, c.request = p.Alloc(o.Region), p.Alloc(o.slot())
-	if c.get, err = c.ni.Objects().MDBind(&portals.MD{
-		Start: c.landing.Addr(), Length: uint64(o.Region), CT: c.replies, Options: portals.OptMDEventCTReply,
-	}); err != nil {
-		return nil, err
-	}
-	if c.put, err = c.ni.Objects().MDBind(&portals.MD{Start: c.request.Addr(), Length: uint64(c.request.Len())}); err != nil {
-		return nil, err
-	}
-	if _, err = c.ni.Objects().PTAlloc(0, c.answers, o.PT+readEntry); err != nil {
-		return nil, err
-	}
-	_, err = c.ni.MEAppend(o.PT+readEntry, &portals.ME{
-		Start: c.landing.Addr(), Length: uint64(o.Region), UID: portals.UIDAny, MatchID: home, MatchBits: Bits,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0)
-	return c, err
+	u := handlers.NewSetup("txlog", p)
+	c := &Client{p: p, ni: u.NI, o: o, home: home, replies: u.Counter(""), answers: u.Queue(8, ""), landing: p.Alloc(o.Region), request: p.Alloc(o.slot())}
+	c.get = u.Bind(c.landing, portals.MD{CT: c.replies, Options: portals.OptMDEventCTReply})
+	c.put = u.Bind(c.request, portals.MD{})
+	u.Table(o.PT+readEntry, c.answers, 0)
+	u.Append(o.PT+readEntry, home, c.landing, portals.ME{MatchBits: Bits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable})
+	return c, u.Err
 }
 
 // Tx is a transaction. A client has one at a time.

@@ -67,43 +67,22 @@ func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, p: p, ni: p.NI(), running: map[uint32]*running{}, clients: map[uint32]uint32{}}
-	nodes := p.Cluster().Nodes()
-	s.region, s.inbox = p.Alloc(o.Region), p.Alloc(nodes*o.slot())
-	var err error
-	if s.self, err = s.ni.Objects().PhysID(); err != nil {
-		return nil, err
+	u, nodes := handlers.NewSetup("txlog", p), p.Cluster().Nodes()
+	s := &Server{
+		o: o, p: p, ni: u.NI, self: u.Self, running: map[uint32]*running{}, clients: map[uint32]uint32{},
+		region: p.Alloc(o.Region), inbox: p.Alloc(nodes * o.slot()), eq: u.Queue(4*nodes+16, ""), landed: u.Counter("writes of commits"),
 	}
-	if s.eq, err = s.ni.Objects().EQAlloc(uint64(4*nodes + 16)); err != nil {
-		return nil, err
+	s.out, s.reply = u.Bind(s.inbox, portals.MD{}), u.Bind(s.region, portals.MD{})
+	u.Table(o.PT+requestEntry, s.eq, 0)
+	u.Append(o.PT+requestEntry, portals.AnyID, s.inbox, portals.ME{MatchBits: Bits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable})
+	if !o.ByHost && u.Err == nil {
+		s.install(u, l)
 	}
-	if s.landed, err = s.ni.Objects().CTAlloc(); err != nil {
-		return nil, err
-	}
-	s.ni.Objects().Label(s.landed, "writes of commits")
-	if s.out, err = s.ni.Objects().MDBind(&portals.MD{Start: s.inbox.Addr(), Length: uint64(s.inbox.Len())}); err != nil {
-		return nil, err
-	}
-	if s.reply, err = s.ni.Objects().MDBind(&portals.MD{Start: s.region.Addr(), Length: uint64(o.Region)}); err != nil {
-		return nil, err
-	}
-	if _, err = s.ni.Objects().PTAlloc(0, s.eq, o.PT+requestEntry); err != nil {
-		return nil, err
-	}
-	if _, err = s.ni.MEAppend(o.PT+requestEntry, &portals.ME{
-		Start: s.inbox.Addr(), Length: uint64(s.inbox.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: Bits,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0); err != nil {
-		return nil, err
-	}
-	if o.ByHost {
-		return s, nil
-	}
-	return s, s.install(l)
+	return s, u.Err
 }
 
 // install appends the entries of the region, with handlers.
-func (s *Server) install(l *Loaded) error {
+func (s *Server) install(u *handlers.Setup, l *Loaded) {
 	s.log = s.p.Alloc(s.o.Log * RecordSize)
 	state := spin.EncodeState(&State{Last: uint64(s.o.Log - 1)})
 	in, err := l.module.Install(s.p, handlers.Options{
@@ -111,36 +90,21 @@ func (s *Server) install(l *Loaded) error {
 		HostMemory: portals.Region{Start: s.log.Addr(), Length: uint64(s.log.Len())},
 	})
 	if err != nil {
-		return fmt.Errorf("txlog: %w", err)
+		u.Err = fmt.Errorf("txlog: %w", err)
+		return
 	}
 	writer := s.self
 	if s.o.Open {
 		writer = portals.AnyID
 	}
-	for _, e := range []struct {
-		pt   uint32
-		from portals.ID
-		does portals.EntryOptions
-	}{
-		{s.o.PT + readEntry, portals.AnyID, portals.OptMEOpGet},
-		{s.o.PT + writeEntry, writer, portals.OptMEOpPut},
-	} {
-		if _, err := s.ni.Objects().PTAlloc(in.PTOptions, portals.EQNone, e.pt); err != nil {
-			return err
-		}
-		entry := portals.ME{
-			Start: s.region.Addr(), Length: uint64(s.o.Region), UID: portals.UIDAny, MatchID: e.from, MatchBits: Bits, IgnoreBits: TagBits,
-			Options: e.does | portals.OptMEEventCTComm, CT: s.landed,
-		}
-		if e.does == portals.OptMEOpGet {
-			entry.Options, entry.CT = e.does, portals.CTNone
-		}
-		in.Attach(&entry)
-		if _, err := s.ni.MEAppend(e.pt, &entry, portals.PriorityList, 0); err != nil {
-			return err
-		}
+	entry := func(pt uint32, from portals.ID, me portals.ME) {
+		me.MatchBits, me.IgnoreBits = Bits, TagBits
+		in.Attach(&me)
+		u.Table(pt, portals.EQNone, in.PTOptions)
+		u.Append(pt, from, s.region, me)
 	}
-	return nil
+	entry(s.o.PT+readEntry, portals.AnyID, portals.ME{Options: portals.OptMEOpGet})
+	entry(s.o.PT+writeEntry, writer, portals.ME{Options: portals.OptMEOpPut | portals.OptMEEventCTComm, CT: s.landed})
 }
 
 // Memory is the region, for what it begins with.
