@@ -3,8 +3,6 @@ package exanet
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers"
@@ -144,21 +142,15 @@ func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 	case o.Depth == 0:
 		o.Depth = defaultDepth
 	}
-	limits := s.cluster.Profile().PortalsLimits()
-	ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
-	if err != nil {
-		return nil, err
+	u := handlers.NewListSetup("exanet", p)
+	i := &Interface{proc: p, ni: u.NI, pt: firstPT + 2*d.used, depth: uint32(o.Depth)}
+	i.self = Address{NID: u.Self.NID, PID: u.Self.PID, PT: i.pt + 1}
+	i.changed, i.arrived = u.Counter("answers to messages"), u.Counter("messages in the mailbox")
+	i.registers = p.Alloc(mailbox.Channels * mailbox.MaxPayload)
+	if i.md = u.Bind(i.registers, portals.MD{Options: portals.OptMDVolatile}); u.Err != nil {
+		return nil, u.Err
 	}
-	i := &Interface{proc: p, ni: ni, pt: firstPT + 2*d.used, depth: uint32(o.Depth)}
-	id, err := ni.Objects().PhysID()
-	if err != nil {
-		return nil, err
-	}
-	i.self = Address{NID: id.NID, PID: id.PID, PT: i.pt + 1}
-	if err := i.prepare(); err != nil {
-		return nil, err
-	}
-	if err := i.install(s, d.pdid, o); err != nil {
+	if err := i.install(u, s, d.pdid, o); err != nil {
 		return nil, err
 	}
 	d.used++
@@ -166,40 +158,17 @@ func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 	return i, nil
 }
 
-// prepare makes the interface's counters and the page of its channels.
-func (i *Interface) prepare() (err error) {
-	if i.changed, err = i.ni.Objects().CTAlloc(); err != nil {
-		return err
-	}
-	if i.arrived, err = i.ni.Objects().CTAlloc(); err != nil {
-		return err
-	}
-	i.ni.Objects().Label(i.changed, "answers to messages")
-	i.ni.Objects().Label(i.arrived, "messages in the mailbox")
-	i.registers = i.proc.Alloc(mailbox.Channels * mailbox.MaxPayload)
-	i.md, err = i.ni.Objects().MDBind(&portals.MD{Start: i.registers.Addr(), Length: uint64(i.registers.Len()), Options: portals.OptMDVolatile})
-	return err
-}
-
 // install makes the queue and the two portal table entries.
-func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
-	i.queue = i.proc.Alloc(max(o.Depth, defaultDepth) * mailbox.EntrySize)
-	i.queue.Lock()
+func (i *Interface) install(u *handlers.Setup, s *System, pdid gvas.PDID, o Options) error {
+	i.queue = u.Locked(max(o.Depth, defaultDepth) * mailbox.EntrySize)
 	i.registers.Lock()
-	state := map[string]any{}
-	for name, v := range map[string]uint64{ //lint:maporder they are set by name
+	state, err := handlers.Fields("exanet", "", o.State, map[string]any{
 		"pdid": uint64(pdid), "nid": uint64(i.self.NID), "pid": uint64(i.self.PID), "pt": uint64(i.pt), "depth": uint64(o.Depth),
 		"changed_ct": uint64(i.changed), "arrived_ct": uint64(i.arrived),
-	} {
-		state[name] = v
+	})
+	if err != nil {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.State)) {
-		if _, ours := state[name]; ours {
-			return fmt.Errorf("exanet: state %s is set by Open", name)
-		}
-		state[name] = o.State[name]
-	}
-	var err error
 	i.in, err = s.module.Install(i.proc, handlers.Options{
 		Header: mailbox.Packetizer, Payload: mailbox.Mailbox, State: state, Memory: o.Memory, Shared: true,
 		HostMemory: portals.Region{Start: i.queue.Addr(), Length: uint64(i.queue.Len())},
@@ -210,36 +179,14 @@ func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
 	if err := i.fits(); err != nil {
 		return err
 	}
-	for k, names := range [2][2]string{{mailbox.Packetizer, ""}, {"", mailbox.Mailbox}} {
-		if err := i.entry(i.pt+uint32(k), names[0], names[1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry appends a list entry whose messages go to handlers.
-func (i *Interface) entry(pt uint32, header, payload string) error {
-	if _, err := i.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
-		return fmt.Errorf("exanet: portal table entry %d, of interface %d of the process: %w", pt, (pt-firstPT)/2+1, err)
-	}
-	le := portals.LE{
-		Length: mailbox.MaxPayload, UID: portals.UIDAny,
-		Options: i.in.EntryOptions | portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-	}
-	var err error
-	if le.Spin, err = i.in.HPU.Spin(header, payload, ""); err != nil {
-		return err
-	}
-	le.Spin.HostMem = i.in.Spin.HostMem
-	if payload != "" { // cells from any sender
-		le.Spin.Stamp = portals.Stamp{Shift: mailbox.PDIDShift, Bits: gvas.PDIDBits}
-	}
-	if header != "" {
-		le.Spin.UserHdrLen = mailbox.MaxPayload
-	}
-	_, err = i.ni.LEAppend(pt, &le, portals.PriorityList, 0)
-	return err
+	u.Of = fmt.Sprintf(", of interface %d of the process", (i.pt-firstPT)/2+1)
+	on := u.Spin(i.in, mailbox.Packetizer, "")
+	on.UserHdrLen = mailbox.MaxPayload
+	u.List(i.pt, mailbox.MaxPayload, i.in, on)
+	on = u.Spin(i.in, "", mailbox.Mailbox)
+	on.Stamp = portals.Stamp{Shift: mailbox.PDIDShift, Bits: gvas.PDIDBits} // cells from any sender
+	u.List(i.pt+1, mailbox.MaxPayload, i.in, on)
+	return u.Err
 }
 
 // fits checks that the HPU memory holds all peers.

@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -130,4 +132,20 @@ func Peek[S any](in *Installed) (state S) {
 		}
 	}
 	return state
+}
+
+// Fields are the fields of a state that whoever installs it gives and, with a
+// prefix, those that are the library's own to set: they cannot be given.
+func Fields(library, prefix string, given, own map[string]any) (map[string]any, error) {
+	state := maps.Clone(given)
+	if state == nil {
+		state = make(map[string]any)
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if _, ours := state[prefix+name]; ours {
+			return nil, fmt.Errorf("%s: state %s is set by Open", library, prefix+name)
+		}
+		state[prefix+name] = own[name]
+	}
+	return state, nil
 }

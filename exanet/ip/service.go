@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
@@ -78,13 +79,10 @@ func (s *service) run(p *runtime.Proc) (err error) {
 	s.out = s.page.Outbox(s.dropped)
 	s.ni = s.page.NI()
 	s.completed, s.notified = s.rdma.Signals()
-	for _, ct := range []*portals.Handle{&s.readable, &s.heardCT} {
-		if *ct, err = s.ni.Objects().CTAlloc(); err != nil {
-			return err
-		}
+	u := handlers.NewListSetup("ip", p)
+	if s.readable, s.heardCT = u.Counter("packets of the device"), u.Counter("heartbeats"); u.Err != nil {
+		return u.Err
 	}
-	s.ni.Objects().Label(s.readable, "packets of the device")
-	s.ni.Objects().Label(s.heardCT, "heartbeats")
 	s.device.Ready(func() { s.ring(s.readable) })
 	l := &s.net.ethernet.nodes[s.node].lanes[laneBeat]
 	l.ni, l.ct = s.ni, s.heardCT

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -30,12 +31,11 @@ func (n *Network) Open(p *runtime.Proc) (*Sockets, error) {
 	if k == nil {
 		return nil, fmt.Errorf("ip: node %d has no IP", p.Rank())
 	}
-	ct, err := p.NI().Objects().CTAlloc()
-	if err != nil {
-		return nil, err
+	u := handlers.NewSetup("ip", p)
+	s := &Sockets{k: k, p: p, ct: u.Counter("something on a socket")}
+	if u.Err != nil {
+		return nil, u.Err
 	}
-	p.NI().Objects().Label(ct, "something on a socket")
-	s := &Sockets{k: k, p: p, ct: ct}
 	k.sockets = append(k.sockets, s)
 	return s, nil
 }

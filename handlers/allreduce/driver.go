@@ -11,7 +11,6 @@ import (
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin"
 )
 
 // Errors of calls.
@@ -112,44 +111,33 @@ func (l *Loaded) Open(p *runtime.Proc, o Options) (*Module, error) {
 	if err := l.check(&o); err != nil {
 		return nil, err
 	}
-	limits := l.cluster.Profile().PortalsLimits()
-	ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
-	if err != nil {
-		return nil, err
+	u := handlers.NewListSetup("allreduce", p)
+	if u.Err != nil {
+		return nil, u.Err
 	}
-	m := &Module{proc: p, ni: ni, pt: firstPT - uint32(o.Group), block: uint32(o.Block), bits: uint64(o.PDID) << pdidShift}
-	m.call.Rank, m.call.Ranks, m.call.Algorithm = uint32(o.Rank), uint32(len(o.Members)), o.Algorithm
-	if m.self, err = m.ni.Objects().PhysID(); err != nil {
-		return nil, err
+	if u.Self != o.Members[o.Rank] {
+		return nil, fmt.Errorf("allreduce: process %s is %v, not rank %d, %v", p, u.Self, o.Rank, o.Members[o.Rank])
 	}
-	if m.self != o.Members[o.Rank] {
-		return nil, fmt.Errorf("allreduce: process %s is %v, not rank %d, %v", p, m.self, o.Rank, o.Members[o.Rank])
+	m := &Module{
+		proc: p, ni: u.NI, self: u.Self, pt: firstPT - uint32(o.Group), block: uint32(o.Block), bits: uint64(o.PDID) << pdidShift,
+		call: Descriptor{Rank: uint32(o.Rank), Ranks: uint32(len(o.Members)), Algorithm: o.Algorithm},
 	}
 	if o.Beside != nil {
 		m.done = o.Beside.done
 	} else {
-		if m.done, err = m.ni.Objects().CTAlloc(); err != nil {
-			return nil, err
-		}
-		m.ni.Objects().Label(m.done, "results of allreduce")
+		m.done = u.Counter("results of allreduce")
 	}
-	m.page = p.Alloc(descriptor)
-	if err = m.lock(m.page, o.Late); err != nil {
+	m.page, m.table = p.Alloc(descriptor), p.Alloc(entryBytes*len(o.Members))
+	if err := errors.Join(m.lock(m.page, o.Late), m.lock(m.table, o.Late)); err != nil {
 		return nil, err
 	}
-	if m.md, err = m.ni.Objects().MDBind(&portals.MD{Start: m.page.Addr(), Length: descriptor, Options: portals.OptMDVolatile}); err != nil {
-		return nil, err
-	}
-	m.table = p.Alloc(entryBytes * len(o.Members))
-	if err = m.lock(m.table, o.Late); err != nil {
-		return nil, err
-	}
+	m.md = u.Bind(m.page, portals.MD{Options: portals.OptMDVolatile})
 	for i, b := 0, m.table.Write(); i < len(o.Members); i++ {
 		binary.LittleEndian.PutUint32(b[entryBytes*i:], uint32(i))
 		binary.LittleEndian.PutUint32(b[entryBytes*i+4:], o.Members[i].NID|o.Members[i].PID<<NodeBits)
 	}
 	m.call.Table = m.table.Addr()
-	return m, m.install(l, &o)
+	return m, m.install(u, l, &o)
 }
 
 // lock keeps memory that the device uses in its place.
@@ -199,7 +187,10 @@ func (l *Loaded) check(o *Options) error {
 }
 
 // install makes the entry that descriptors and vectors come to.
-func (m *Module) install(l *Loaded, o *Options) error {
+func (m *Module) install(u *handlers.Setup, l *Loaded, o *Options) error {
+	if u.Err != nil {
+		return u.Err
+	}
 	levels := LevelsOf(o.Algorithm, m.call.Ranks)
 	s := State{Levels: levels, Block: uint32(o.Block)}
 	m.block = s.Block
@@ -218,15 +209,9 @@ func (m *Module) install(l *Loaded, o *Options) error {
 	if err = m.lock(m.status, o.Late); err != nil {
 		return err
 	}
-	if _, err := m.ni.Objects().PTAlloc(0, portals.EQNone, m.pt); err != nil {
-		return fmt.Errorf("allreduce: portal table entry %d of group %d: %w", m.pt, o.Group, err)
-	}
-	le := portals.LE{
-		Length: 1 << addressBits, UID: portals.UIDAny, Spin: m.in.Spin,
-		Options: m.in.EntryOptions | portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-	}
-	m.entry, err = m.ni.LEAppend(m.pt, &le, portals.PriorityList, 0)
-	return err
+	u.Of = fmt.Sprintf(" of group %d", o.Group)
+	m.entry = u.List(m.pt, 1<<addressBits, m.in, m.in.Spin)
+	return u.Err
 }
 
 // addressBits is the width of virtual addresses (TR-488 §4.3): vectors lie
@@ -339,10 +324,4 @@ func (m *Module) NI() *runtime.NI { return m.ni }
 func (m *Module) Signal() portals.Handle { return m.done }
 
 // Counts returns what the module has done so far.
-func (m *Module) Counts() Counts {
-	var s State
-	if err := spin.DecodeState(m.in.HPU.Bytes(), &s); err != nil {
-		panic(err) //lint:panic the state is as long as the library's
-	}
-	return s.Counts
-}
+func (m *Module) Counts() Counts { return handlers.Peek[State](m.in).Counts }

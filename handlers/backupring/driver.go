@@ -53,16 +53,10 @@ type Port struct {
 // Connect lets a process send frames that lie in memory, at most all of it at a
 // time. It takes no virtual time.
 func (l *Loaded) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
-	left, err := p.NI().Objects().CTAlloc()
-	if err != nil {
-		return nil, err
-	}
-	p.NI().Objects().Label(left, "frames that have left")
-	md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len()), CT: left, Options: portals.OptMDEventCTSend})
-	if err != nil {
-		return nil, err
-	}
-	return &Port{library: l, proc: p, ni: p.NI(), md: md, left: left}, nil
+	u := handlers.NewSetup("backupring", p)
+	o := &Port{library: l, proc: p, ni: u.NI, left: u.Counter("frames that have left")}
+	o.md = u.Bind(memory, portals.MD{CT: o.left, Options: portals.OptMDEventCTSend})
+	return o, u.Err
 }
 
 // Sent is how many frames Send has taken.

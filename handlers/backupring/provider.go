@@ -78,21 +78,16 @@ func (l *Loaded) Serve(node int, o Options) (*Provider, error) {
 
 // open makes the device.
 func (v *Provider) open(p *runtime.Proc) (err error) {
-	v.proc = p
-	ni := p.NI()
-	v.backup = p.Alloc(v.o.Slots * v.slot)
-	v.backup.Lock()
-	var counters [2]portals.Handle
-	for i, label := range []string{"frames in the backup ring", "tails"} {
-		if counters[i], err = ni.Objects().CTAlloc(); err != nil {
-			return err
-		}
-		ni.Objects().Label(counters[i], label)
+	u := handlers.NewSetup("backupring", p)
+	v.proc, v.backup = p, u.Locked(v.o.Slots*v.slot)
+	arrived, tails := u.Counter("frames in the backup ring"), u.Counter("tails")
+	if u.Err != nil {
+		return u.Err
 	}
 	v.in, err = v.library.module.Install(p, handlers.Options{
 		Header: Control, Payload: Receive, Shared: true,
 		State: spin.EncodeState(&State{
-			NID: v.id.NID, PID: v.id.PID, BackupCT: uint32(counters[0]), TailCT: uint32(counters[1]),
+			NID: v.id.NID, PID: v.id.PID, BackupCT: uint32(arrived), TailCT: uint32(tails),
 			Slots: uint64(v.o.Slots), SlotBytes: uint64(v.slot), Free: uint64(v.o.Slots),
 			Patience: uint64(v.library.cluster.Profile().HPU.MaxCycles / 4 * 3),
 		}),
@@ -100,24 +95,15 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 	if err != nil {
 		return fmt.Errorf("backupring: %w", err)
 	}
-	for pt, names := range [2][3]string{ptFrames: {"", Receive, ""}, ptControl: {Control, "", ""}} {
-		if _, err = ni.Objects().PTAlloc(v.in.PTOptions, portals.EQNone, uint32(pt)); err != nil {
-			return err
-		}
-		me := portals.ME{
-			Start: v.backup.Addr(), Length: uint64(v.backup.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
-			Options: portals.OptMEOpPut,
-		}
+	for pt, names := range [2][2]string{ptFrames: {"", Receive}, ptControl: {Control, ""}} {
+		me := portals.ME{IgnoreBits: ^uint64(0), Options: portals.OptMEOpPut}
 		v.in.Attach(&me)
-		if me.Spin, err = v.in.HPU.Spin(names[0], names[1], names[2]); err != nil {
-			return err
-		}
-		if _, err = ni.MEAppend(uint32(pt), &me, portals.PriorityList, 0); err != nil {
-			return err
-		}
+		me.Spin = u.Spin(v.in, names[0], names[1])
+		u.Table(uint32(pt), portals.EQNone, v.in.PTOptions)
+		u.Append(uint32(pt), portals.AnyID, v.backup, me)
 	}
-	if v.md, err = ni.Objects().MDBind(&portals.MD{Start: v.backup.Addr(), Length: uint64(v.backup.Len())}); err != nil {
-		return err
+	if v.md = u.Bind(v.backup, portals.MD{}); u.Err != nil {
+		return u.Err
 	}
 	cpu := p.Node().CPU()
 	core := 0
@@ -126,8 +112,8 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 	}
 	v.thread = cpu.Kthread(core, "backup ring", v.resolves)
 	v.napi = cpu.NewNAPI(core, "backup ring", &v.library.cluster.Profile().OS, v.frames)
-	ni.Interrupt(counters[0], v.napi.Line())
-	ni.Interrupt(counters[1], cpu.RequestIRQ(core, "tail", func(*host.Thread) { v.thread.Wake() }))
+	u.NI.Interrupt(arrived, v.napi.Line())
+	u.NI.Interrupt(tails, cpu.RequestIRQ(core, "tail", func(*host.Thread) { v.thread.Wake() }))
 	return nil
 }
 

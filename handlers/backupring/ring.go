@@ -9,6 +9,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -87,7 +88,6 @@ func (v *Provider) Open(p *runtime.Proc, o RingOptions) (*Ring, error) {
 }
 
 func (r *Ring) open() (err error) {
-	ni := r.proc.NI()
 	r.buffers = (r.o.Size*DescriptorSize + host.PageBytes - 1) &^ (host.PageBytes - 1)
 	if r.memory, err = r.alloc(r.buffers+r.o.Size*r.o.Buffer, r.o.Pinned); err != nil {
 		return err
@@ -98,31 +98,18 @@ func (r *Ring) open() (err error) {
 	if r.head, err = r.alloc(8, true); err != nil {
 		return err
 	}
-	if r.changed, err = ni.Objects().CTAlloc(); err != nil {
-		return err
-	}
-	ni.Objects().Label(r.changed, "frames")
-	if _, err = ni.Objects().PTAlloc(0, portals.EQNone, ptHead); err != nil {
-		return err
-	}
-	r.told = true
-	if r.entry, err = ni.MEAppend(ptHead, &portals.ME{
-		Start: r.head.Addr(), Length: 8, UID: portals.UIDAny, MatchID: r.provider.id, CT: r.changed,
-		Options: portals.OptMEOpPut | portals.OptMEEventCTComm,
-	}, portals.PriorityList, 0); err != nil {
-		return err
-	}
-	if r.md, err = ni.Objects().MDBind(&portals.MD{Start: r.head.Addr(), Length: 8}); err != nil {
-		return err
+	u := handlers.NewSetup("backupring", r.proc)
+	r.changed = u.Counter("frames")
+	u.Table(ptHead, portals.EQNone, 0)
+	r.told = u.Err == nil
+	r.entry = u.Append(ptHead, r.provider.id, r.head, portals.ME{CT: r.changed, Options: portals.OptMEOpPut | portals.OptMEEventCTComm})
+	if r.md = u.Bind(r.head, portals.MD{}); u.Err != nil {
+		return u.Err
 	}
 	if r.space, err = r.proc.Grant(r.provider.in.HPU, r.memory); err != nil {
 		return err
 	}
-	id, err := ni.Objects().PhysID()
-	if err != nil {
-		return err
-	}
-	ring := RingState{Generation: r.id / MaxRings, Space: r.space, Size: uint32(r.o.Size), BitmapSize: uint32(r.o.BitmapSize), PID: id.PID, PT: ptHead}
+	ring := RingState{Generation: r.id / MaxRings, Space: r.space, Size: uint32(r.o.Size), BitmapSize: uint32(r.o.BitmapSize), PID: u.Self.PID, PT: ptHead}
 	// of memory that is there nothing is skipped, and no frame needs to wait
 	// for the one before it
 	if r.o.Skip || r.o.Pinned && r.o.BitmapSize == 0 {

@@ -40,17 +40,11 @@ func QueueOf(g *rdma.Page) *Queue {
 // OpenQueue returns the FIFO of a page of an engine of Load. It is for the time
 // before the process first waits.
 func OpenQueue(g *rdma.Page) (*Queue, error) {
-	ct, err := g.NI().Objects().CTAlloc()
-	if err != nil {
-		return nil, err
+	u, q := handlers.NewListSetup("part", g.NI().Proc()), QueueOf(g)
+	if q.pushed = u.Counter("page faults"); u.Err != nil {
+		return nil, u.Err
 	}
-	g.NI().Objects().Label(ct, "page faults")
-	if err := g.Installed().Set("fault_ct", uint64(ct)); err != nil {
-		return nil, err
-	}
-	q := QueueOf(g)
-	q.pushed = ct
-	return q, nil
+	return q, g.Installed().Set("fault_ct", uint64(q.pushed))
 }
 
 // Await waits until something was pushed since the last call that returned.

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/host"
@@ -97,37 +95,24 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	if e.pages[p.Rank()] == Pages {
 		return nil, ErrNoPage
 	}
-	limits := e.cluster.Profile().PortalsLimits()
-	ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
-	if err != nil {
-		return nil, err
+	u := handlers.NewListSetup("rdma", p)
+	if u.Err != nil {
+		return nil, u.Err
 	}
-	g := &Page{proc: p, ni: ni, pdid: uint32(o.PDID)}
-	if uid, err := ni.Objects().UID(); err != nil {
+	g := &Page{proc: p, ni: u.NI, self: u.Self, pdid: uint32(o.PDID)}
+	if uid, err := u.NI.Objects().UID(); err != nil {
 		return nil, err
 	} else if uid != 0 && uid != g.pdid { // 0: in no domain yet
 		return nil, fmt.Errorf("rdma: process %s of rank %d is in protection domain %d, not %d", p, p.Rank(), uid, g.pdid)
 	}
-	if g.self, err = ni.Objects().PhysID(); err != nil {
+	g.completed, g.notified = u.Counter("transfers that have ended"), u.Counter("notifications of transfers")
+	if err := errors.Join(u.Err, g.install(u, e, o)); err != nil {
 		return nil, err
 	}
-	if g.completed, err = ni.Objects().CTAlloc(); err != nil {
-		return nil, err
-	}
-	if g.notified, err = ni.Objects().CTAlloc(); err != nil {
-		return nil, err
-	}
-	ni.Objects().Label(g.completed, "transfers that have ended")
-	ni.Objects().Label(g.notified, "notifications of transfers")
-	if err := g.install(e, o); err != nil {
-		return nil, err
-	}
-	g.descriptors = p.Alloc((len(g.busy) + commandSlots) * descriptorBytes)
-	g.descriptors.Lock()
+	g.descriptors = u.Locked((len(g.busy) + commandSlots) * descriptorBytes)
 	g.status.Lock()
-	g.md, err = ni.Objects().MDBind(&portals.MD{Start: g.descriptors.Addr(), Length: uint64(g.descriptors.Len())})
-	if err != nil {
-		return nil, err
+	if g.md = u.Bind(g.descriptors, portals.MD{}); u.Err != nil {
+		return nil, u.Err
 	}
 	p.SetUID(g.pdid)
 	e.pages[p.Rank()]++
@@ -141,36 +126,25 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 // ended: each block and request at its next time-out, instead of all its
 // retries, a minute for a program that is not there.
 func (g *Page) abandon() {
-	b := g.in.HPU.Bytes()
-	var s State
-	if err := spin.DecodeState(b, &s); err != nil {
-		panic(err) //lint:panic the state is as long as the library's
-	}
+	s := handlers.Peek[State](g.in)
 	s.Retries = 0
 	for i := range s.Blocks {
 		s.Blocks[i].Attempt = 0
 	}
-	copy(b, spin.EncodeState(&s))
+	copy(g.in.HPU.Bytes(), spin.EncodeState(&s))
 }
 
 // install makes the two entries.
-func (g *Page) install(e *Engine, o Options) error {
+func (g *Page) install(u *handlers.Setup, e *Engine, o Options) error {
 	if _, err := e.module.Manifest().States[0].Lookup("pdid"); err != nil {
 		g.prefix = "rdma."
 	}
-	state := map[string]any{}
-	for name, v := range map[string]uint64{ //lint:maporder they are set by name
+	state, err := handlers.Fields("rdma", g.prefix, o.State, map[string]any{
 		"pdid": uint64(o.PDID), "nid": uint64(g.self.NID), "pid": uint64(g.self.PID), "completed_ct": uint64(g.completed), "notified_ct": uint64(g.notified),
-	} {
-		state[g.prefix+name] = v
+	})
+	if err != nil {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.State)) {
-		if _, ours := state[name]; ours {
-			return fmt.Errorf("rdma: state %s is set by Open", name)
-		}
-		state[name] = o.State[name]
-	}
-	var err error
 	g.in, err = e.module.Install(g.proc, handlers.Options{Header: Control, Payload: Cells, State: state, Memory: o.Memory, Shared: true})
 	if err != nil {
 		return err
@@ -179,53 +153,33 @@ func (g *Page) install(e *Engine, o Options) error {
 		return err
 	}
 	g.status = g.in.Host
+	u.Of = ", of the page of channels that a process has"
 	for pt, names := range [][2]string{PTControl: {Control, ""}, PTCells: {"", Cells}} {
-		if _, err := g.ni.Objects().PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
-			return fmt.Errorf("rdma: portal table entry %d, of the page of channels that a process has: %w", pt, err)
-		}
-		le := portals.LE{
-			Length: 1 << AddressBits, UID: portals.UIDAny,
-			Options: g.in.EntryOptions | portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-		}
-		if le.Spin, err = g.in.HPU.Spin(names[0], names[1], ""); err != nil {
-			return err
-		}
-		le.Spin.HostMem = g.in.Spin.HostMem
-		le.Spin.Stamp = portals.Stamp{Shift: PDIDShift, Bits: 16} // whoever has put it
+		on := u.Spin(g.in, names[0], names[1])
+		on.Stamp = portals.Stamp{Shift: PDIDShift, Bits: 16} // whoever has put it
 		if pt == PTControl {
-			le.Spin.UserHdrLen = descriptorBytes
+			on.UserHdrLen = descriptorBytes
 		}
-		if _, err := g.ni.LEAppend(uint32(pt), &le, portals.PriorityList, 0); err != nil {
-			return err
-		}
+		u.List(uint32(pt), 1<<AddressBits, g.in, on)
 	}
-	return nil
+	return u.Err
 }
 
 // fits checks that contexts and peers lie in the HPU memory.
 func (g *Page) fits() error {
-	contexts, err := g.in.Number(g.prefix + "contexts")
-	if err != nil {
-		return err
+	var contexts, peers, b, mtu uint64
+	for name, v := range map[string]*uint64{"contexts": &contexts, "peers": &peers, "block": &b, "mtu": &mtu} { //lint:maporder each is set by itself
+		n, err := g.in.Number(g.prefix + name)
+		if err != nil {
+			return err
+		}
+		*v = n.(uint64)
 	}
-	peers, err := g.in.Number(g.prefix + "peers")
-	if err != nil {
-		return err
-	}
-	block, err := g.in.Number(g.prefix + "block")
-	if err != nil {
-		return err
-	}
-	mtu, err := g.in.Number(g.prefix + "mtu")
-	if err != nil {
-		return err
-	}
-	needed := uint64(g.in.State.Size) + contexts.(uint64)*ContextSize + peers.(uint64)*PeerSize
+	needed := uint64(g.in.State.Size) + contexts*ContextSize + peers*PeerSize
 	if have := uint64(len(g.in.HPU.Bytes())); needed > have {
 		return fmt.Errorf("rdma: contexts and peers need %d bytes of HPU memory, there are %d: give more (Options.Memory)", needed, have)
 	}
-	b := block.(uint64)
-	if b&(b-1) != 0 || b > MaxCells*mtu.(uint64) {
+	if b&(b-1) != 0 || b > MaxCells*mtu {
 		return fmt.Errorf("rdma: block: %d, expected a power of two of at most %d cells of %d bytes", b, MaxCells, mtu)
 	}
 	return nil
@@ -379,11 +333,8 @@ type Counts struct {
 }
 
 // Counts returns what the engine of the process has done so far.
-func (g *Page) Counts() (c Counts) {
-	var s State
-	if err := spin.DecodeState(g.in.HPU.Bytes(), &s); err != nil {
-		panic(err) //lint:panic the state is as long as the library's
-	}
+func (g *Page) Counts() Counts {
+	s := handlers.Peek[State](g.in)
 	return Counts{s.Sent, s.Received}
 }
 

@@ -68,16 +68,10 @@ type Loaded struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module
 	o       Options
-	nodes   []*kernel // by node
-	ends    map[*runtime.Proc]*process
-	open    map[string]*Conn // that have one end
+	nodes   []*kernel             // by node
+	ends    map[*runtime.Proc]int // connections
+	open    map[string]*Conn      // that have one end
 	pairs   map[string]bool
-}
-
-// process is what a process has for its connections.
-type process struct {
-	ni    *runtime.NI
-	conns int
 }
 
 // Load makes the library ready for the processes of a cluster. Handlers have to
@@ -97,7 +91,7 @@ func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loaded{c, m, o, make([]*kernel, c.Nodes()), map[*runtime.Proc]*process{}, map[string]*Conn{}, map[string]bool{}}, nil
+	return &Loaded{c, m, o, make([]*kernel, c.Nodes()), map[*runtime.Proc]int{}, map[string]*Conn{}, map[string]bool{}}, nil
 }
 
 // Connect makes one end of a connection; the other is made by the process that
@@ -111,21 +105,12 @@ func (l *Loaded) Connect(p *runtime.Proc, name string) (*Conn, error) {
 	if err := p.SettingUp(); err != nil {
 		return nil, fmt.Errorf("rnr: %w", err)
 	}
-	e := l.ends[p]
-	if e == nil {
-		limits := l.cluster.Profile().PortalsLimits()
-		ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
-		if err != nil {
-			return nil, err
-		}
-		e = &process{ni: ni}
-		l.ends[p] = e
+	u := handlers.NewListSetup(fmt.Sprintf("rnr: connection %q", name), p)
+	c := &Conn{library: l, name: name, proc: p, ni: u.NI, self: u.Self, pt: uint32(2 * l.ends[p])}
+	if err := c.install(u); err != nil {
+		return nil, err
 	}
-	c := &Conn{library: l, name: name, proc: p, ni: e.ni, pt: uint32(2 * e.conns)}
-	if err := c.install(); err != nil {
-		return nil, fmt.Errorf("rnr: connection %q: %w", name, err)
-	}
-	e.conns++
+	l.ends[p]++
 	c.attach()
 	other := l.open[name]
 	if other == nil {
@@ -141,15 +126,10 @@ func (l *Loaded) Connect(p *runtime.Proc, name string) (*Conn, error) {
 }
 
 // install makes the two entries of an end.
-func (c *Conn) install() (err error) {
-	if c.self, err = c.ni.Objects().PhysID(); err != nil {
-		return err
-	}
-	for ct, label := range map[*portals.Handle]string{&c.done: "work requests that have ended", &c.faults: "page faults"} { //lint:maporder each is set by itself
-		if *ct, err = c.ni.Objects().CTAlloc(); err != nil {
-			return err
-		}
-		c.ni.Objects().Label(*ct, label)
+func (c *Conn) install(u *handlers.Setup) (err error) {
+	c.done, c.faults = u.Counter("work requests that have ended"), u.Counter("page faults")
+	if u.Err != nil {
+		return u.Err
 	}
 	o := &c.library.o
 	state := map[string]any{
@@ -169,30 +149,15 @@ func (c *Conn) install() (err error) {
 		state["single"] = uint64(1)
 	}
 	if c.in, err = c.library.module.Install(c.proc, handlers.Options{Header: Firmware, Payload: Hardware, State: state, Shared: true}); err != nil {
-		return err
+		return fmt.Errorf("rnr: connection %q: %w", c.name, err)
 	}
-	for i, names := range [][2]string{{"", Hardware}, {Firmware, ""}} {
-		pt := c.pt + uint32(i)
-		if _, err = c.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
-			return fmt.Errorf("portal table entry %d: %w", pt, err)
-		}
-		le := portals.LE{
-			Length: Addresses, UID: portals.UIDAny, Options: c.in.EntryOptions | portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-		}
-		if le.Spin, err = c.in.HPU.Spin(names[0], names[1], ""); err != nil {
-			return err
-		}
-		le.Spin.HostMem = c.in.Spin.HostMem
-		if _, err = c.ni.LEAppend(pt, &le, portals.PriorityList, 0); err != nil {
-			return err
-		}
-	}
+	u.List(c.pt, Addresses, c.in, u.Spin(c.in, "", Hardware))
+	u.List(c.pt+1, Addresses, c.in, u.Spin(c.in, Firmware, ""))
 	c.host = c.in.Host
 	c.host.Lock()
-	c.work = c.proc.Alloc(2 * MaxWork * WorkSize)
-	c.work.Lock()
-	c.md, err = c.ni.Objects().MDBind(&portals.MD{Start: c.work.Addr(), Length: uint64(c.work.Len())})
-	return err
+	c.work = u.Locked(2 * MaxWork * WorkSize)
+	c.md = u.Bind(c.work, portals.MD{})
+	return u.Err
 }
 
 // join tells the device where the other end is.

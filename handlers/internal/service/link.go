@@ -60,7 +60,7 @@ func Open(p *runtime.Proc, o Options) (Link, *handlers.Setup, error) {
 }
 
 // Round is how often servers have not answered.
-func (l *Link) Round() int { return int(l.Slot)%Slots/Flights }
+func (l *Link) Round() int { return int(l.Slot) % Slots / Flights }
 
 // Event waits for an answer.
 func (l *Link) Event() (portals.Event, error) {
