@@ -11,7 +11,6 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
 )
 
 // Address names a mailbox: the interface PT of a process of a node. A global
@@ -330,10 +329,7 @@ type Counts struct {
 
 // Counts returns the statistics so far.
 func (i *Interface) Counts() Counts {
-	var s mailbox.State
-	if err := spin.DecodeState(i.in.HPU.Bytes(), &s); err != nil {
-		panic(err) //lint:panic the state is as long as the library's
-	}
+	s := handlers.Peek[mailbox.State](i.in)
 	return Counts{s.Sent, s.Received}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -284,24 +285,8 @@ func (m *Module) Done() (bool, error) {
 // Wait waits until the call is over and says why it has failed; the core then
 // has looked at the result for the poll time.
 func (m *Module) Wait() error {
-	for test := uint64(0); ; {
-		v, err := m.ni.Objects().CTGet(m.done)
-		if err != nil {
-			return err
-		}
-		over, err := m.Done()
-		if over && test == 0 {
-			_, looked := m.ni.CTWait(m.done, 0)
-			return errors.Join(err, looked)
-		}
-		if over {
-			return err
-		}
-		test = v.Success + 1
-		if _, err := m.ni.CTWait(m.done, test); err != nil {
-			return err
-		}
-	}
+	err := service.Await(m.ni, m.done, func() bool { over, _ := m.Done(); return over })
+	return errors.Join(m.broken, err)
 }
 
 // Close gives a module back whose calls are over: its entry, its number and its

@@ -22,10 +22,7 @@ type Loaded struct {
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
 	m, err := handlers.Must("ftbcast").Load(c)
-	if err != nil {
-		return nil, err
-	}
-	return &Loaded{c, m}, nil
+	return &Loaded{c, m}, err
 }
 
 // Options say what a process takes part in. All have the same PT, MatchBits and

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -295,35 +296,15 @@ func (t *Pending) Err() error { return t.err }
 // Wait waits until the transfer has ended and says why it has failed; the core
 // then has looked at that for the poll time.
 func (t *Pending) Wait() error {
-	if err := t.page.await(t.page.completed, t.Done); err != nil {
+	if err := service.Await(t.page.ni, t.page.completed, t.Done); err != nil {
 		return err
 	}
 	return t.err
 }
 
-// await waits until something is so that a counter moves for.
-func (g *Page) await(ct portals.Handle, is func() bool) error {
-	test := uint64(0)
-	for !is() {
-		v, err := g.ni.Objects().CTGet(ct)
-		if err != nil {
-			return err
-		}
-		test = v.Success + 1
-		if _, err := g.ni.CTWait(ct, test); err != nil {
-			return err
-		}
-	}
-	if test > 0 {
-		return nil
-	}
-	_, err := g.ni.CTWait(ct, 0) // one look
-	return err
-}
-
 // AwaitNotification waits until the 8 bytes of a view, which transfers notify, have a value.
 func (g *Page) AwaitNotification(flag runtime.View, value uint64) error {
-	return g.await(g.notified, func() bool { return binary.LittleEndian.Uint64(flag.Read()) == value })
+	return service.Await(g.ni, g.notified, func() bool { return binary.LittleEndian.Uint64(flag.Read()) == value })
 }
 
 // Counts are what the engine of the process has done.

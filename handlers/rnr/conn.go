@@ -9,6 +9,7 @@ import (
 	"math/bits"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin"
@@ -163,24 +164,8 @@ func (w *Work) Done() bool {
 // has moved. All that is outstanding ends with an error when the connection
 // breaks.
 func (w *Work) Wait() (int, error) {
-	ni, ct, test := w.conn.ni, w.conn.done, uint64(0)
-	for !w.Done() {
-		v, err := ni.Objects().CTGet(ct)
-		if err != nil {
-			return 0, err
-		}
-		if w.Done() {
-			break
-		}
-		test = v.Success + 1
-		if _, err := ni.CTWait(ct, test); err != nil {
-			return 0, err
-		}
-	}
-	if test == 0 { // one look
-		if _, err := ni.CTWait(ct, 0); err != nil {
-			return 0, err
-		}
+	if err := service.Await(w.conn.ni, w.conn.done, w.Done); err != nil {
+		return 0, err
 	}
 	return w.bytes, w.err
 }

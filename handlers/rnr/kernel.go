@@ -18,8 +18,6 @@ type kernel struct {
 	smmu    *host.SMMUDriver
 	spec    *host.OSSpec
 	ends    map[*host.Process]bool
-	others  []host.DeviceFault // of processes without connections
-	work    *host.Tasklet
 	stats   Stats
 	found   sim.Time // when the interface has met the last absent page of a process with connections
 }
@@ -71,7 +69,6 @@ func (c *Conn) attach() {
 	k := l.nodes[c.proc.Rank()]
 	if k == nil {
 		k = &kernel{library: l, smmu: n.Driver(), spec: n.Kernel().Spec(), ends: map[*host.Process]bool{}}
-		k.work = n.CPU().NewTasklet("page-in", k.bring)
 		k.smmu.Serve(k)
 		l.nodes[c.proc.Rank()] = k
 	}
@@ -99,27 +96,7 @@ func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
 		k.smmu.Resolved(&f)
 		return
 	}
-	k.others = append(k.others, f)
-	k.work.Schedule(t.Core())
-}
-
-func (k *kernel) bring(t *host.Thread) {
-	for left := k.spec.Batch(); len(k.others) > 0; left-- {
-		if left == 0 {
-			k.work.Schedule(t.Core())
-			return
-		}
-		f := k.others[0]
-		k.others = append(k.others[:0], k.others[1:]...)
-		var pin host.Pin
-		err := f.Process.GetUserPages(t, f.Addr&^(host.PageBytes-1), host.PageBytes, f.Write, &pin)
-		if err == nil || errors.Is(err, host.ErrNoMemory) {
-			k.smmu.Resolved(&f)
-		} else {
-			k.smmu.Refuse(&f)
-		}
-		pin.Put(t)
-	}
+	k.smmu.PageIn(t, f)
 }
 
 // interrupt is the interrupt handler: it reads what the firmware has written.

@@ -17,10 +17,7 @@ type Loaded struct{ module *handlers.Module }
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
 	m, err := handlers.Must("txlog").Load(c)
-	if err != nil {
-		return nil, err
-	}
-	return &Loaded{m}, nil
+	return &Loaded{m}, err
 }
 
 // Options are those of a region, the same for its home and its clients.

@@ -167,3 +167,24 @@ func Distinct(name string, c *runtime.Cluster, nodes []int, maxNID int, lost str
 	}
 	return nil
 }
+
+// Await waits until something is so that a counter moves for. It looks once at
+// least, which takes the poll time.
+func Await(ni *runtime.NI, ct portals.Handle, is func() bool) error {
+	test := uint64(0)
+	for !is() {
+		v, err := ni.Objects().CTGet(ct)
+		if err != nil {
+			return err
+		}
+		test = v.Success + 1
+		if _, err := ni.CTWait(ct, test); err != nil {
+			return err
+		}
+	}
+	if test > 0 {
+		return nil
+	}
+	_, err := ni.CTWait(ct, 0)
+	return err
+}
