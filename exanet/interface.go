@@ -1,6 +1,7 @@
 package exanet
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -153,24 +154,17 @@ func (i *Interface) Reason(channel int) error {
 	if err := isChannel(channel); err != nil {
 		return err
 	}
-	switch {
-	case i.state[channel] == TimedOut:
+	switch i.state[channel] {
+	case TimedOut:
 		return ErrTimedOut
-	case i.state[channel] != Refused:
-		return nil
+	case Refused:
+		return cmp.Or(reasons[i.code[channel]], ErrNoSpace)
 	}
-	switch i.code[channel] {
-	case mailbox.NackFull:
-		return ErrFull
-	case mailbox.NackLeft:
-		return ErrLeft
-	case mailbox.NackForeign:
-		return ErrForeign
-	case mailbox.NackIllegal:
-		return ErrIllegal
-	default:
-		return ErrNoSpace
-	}
+	return nil
+}
+
+var reasons = map[uint32]error{
+	mailbox.NackFull: ErrFull, mailbox.NackLeft: ErrLeft, mailbox.NackForeign: ErrForeign, mailbox.NackIllegal: ErrIllegal,
 }
 
 // Free returns a channel that can be launched. found is false if none was free

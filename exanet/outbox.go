@@ -2,6 +2,7 @@ package exanet
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -48,11 +49,7 @@ func (o *Outbox) Post(to Address, payload []byte, tag uint64) error {
 	p := posted{to: to, tag: tag, length: len(payload)}
 	if len(payload) <= MaxPayload { // otherwise Launch returns the error
 		copy(p.payload[:], payload)
-		if len(o.queue) > 0 {
-			o.queue = append(o.queue, p)
-			return nil
-		}
-		if _, free := o.i.Free(); !free {
+		if _, free := o.i.Free(); !free || len(o.queue) > 0 {
 			o.queue = append(o.queue, p)
 			return nil
 		}
@@ -73,10 +70,10 @@ func (o *Outbox) launch(p *posted, payload []byte) error {
 // Act handles one event, if there is any: answers, a message to resend, or a
 // free channel.
 func (o *Outbox) Act() (acted bool, err error) {
-	if n, err := o.answered(); err != nil {
+	if v, err := o.i.ni.Objects().CTGet(o.i.changed); err != nil {
 		return false, err
-	} else if o.ongoing() && n > o.seen {
-		o.seen = n
+	} else if o.ongoing() && v.Success > o.seen {
+		o.seen = v.Success
 		o.look()
 		return true, nil
 	}
@@ -93,19 +90,7 @@ func (o *Outbox) Act() (acted bool, err error) {
 	return false, nil
 }
 
-func (o *Outbox) answered() (uint64, error) {
-	v, err := o.i.ni.Objects().CTGet(o.i.changed)
-	return v.Success, err
-}
-
-func (o *Outbox) ongoing() bool {
-	for _, s := range o.i.state {
-		if s == Ongoing {
-			return true
-		}
-	}
-	return false
-}
+func (o *Outbox) ongoing() bool { return slices.Contains(o.i.state[:], Ongoing) }
 
 // look loads the states of the channels, and handles refused messages.
 func (o *Outbox) look() {
@@ -131,15 +116,7 @@ func (o *Outbox) look() {
 // Idle reports whether every message was delivered or dropped, as of the
 // program's last look.
 func (o *Outbox) Idle() bool {
-	if len(o.queue) > 0 {
-		return false
-	}
-	for _, s := range o.i.state {
-		if s == Ongoing || s == Refused {
-			return false
-		}
-	}
-	return true
+	return len(o.queue) == 0 && !o.ongoing() && !slices.Contains(o.i.state[:], Refused)
 }
 
 // Await waits until the mailbox has a message, until the outbox has work, until

@@ -183,17 +183,8 @@ func (h *home) waits(r *request, before []request) bool {
 	if h.space.unheld {
 		return false
 	}
-	for i := range h.moving {
-		if h.overlap(r, &h.moving[i].request) {
-			return true
-		}
-	}
-	for i := range before {
-		if h.overlap(r, &before[i]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.moving, func(m transfer) bool { return h.overlap(r, &m.request) }) ||
+		slices.ContainsFunc(before, func(b request) bool { return h.overlap(r, &b) })
 }
 
 // ended handles completed transfers. Then it serves the requests that waited
@@ -356,31 +347,25 @@ func (o op) apply(old, a, b uint64) uint64 {
 
 // alloc serves a request for zeroed memory or for a barrier.
 func (h *home) alloc(r *request) {
-	n := r.a
-	r.target, r.a = Null, 0
+	n, bytes := r.a, r.a
 	if r.op == opBarrierAlloc {
-		if n == 0 || n > maxBarrier {
-			r.status = badSize
-			return
-		}
-		if b := h.heap.alloc(heapAlign); b != nil {
-			b.barrier = &barrier{processes: n}
-			r.target = h.pointer(b.at)
-			return
-		}
-		r.status = noMemory
-		return
+		bytes = heapAlign
 	}
-	if n == 0 {
+	r.target, r.a = Null, 0
+	if n == 0 || r.op == opBarrierAlloc && n > maxBarrier {
 		r.status = badSize
 		return
 	}
-	b := h.heap.alloc(n)
+	b := h.heap.alloc(bytes)
 	if b == nil {
 		r.status = noMemory
 		return
 	}
 	r.target = h.pointer(b.at)
+	if r.op == opBarrierAlloc {
+		b.barrier = &barrier{processes: n}
+		return
+	}
 	clear(h.view(r.target, int(n)).Write())
 	h.p.Stream(0, int64(n))
 }

@@ -148,19 +148,14 @@ func (s *Spec) Validate() error {
 		wrong.Add("ring", fmt.Errorf("want a multiple of %d, got %d", granule, s.Ring))
 	}
 	fields.Between(&wrong, "slots", s.Slots, 1, maxSlots)
-	for _, t := range []struct {
-		name string
-		v    sim.Time
-	}{{"spin", s.Spin}, {"sleep", s.Sleep}} {
-		fields.Between(&wrong, t.name, t.v, 1, maxTime)
-	}
+	fields.Between(&wrong, "spin", s.Spin, 1, maxTime)
+	fields.Between(&wrong, "sleep", s.Sleep, 1, maxTime)
 	fields.Between(&wrong, "sleep_most", s.SleepMost, s.Sleep, maxTime)
-	for _, t := range []struct {
-		name string
-		v    sim.Time
-	}{{"syscall", s.Syscall}, {"packet_out", s.PacketOut}, {"packet_in", s.PacketIn}, {"route", s.Route}, {"wake", s.Wake}} {
-		fields.Between(&wrong, t.name, t.v, 0, maxTime)
-	}
+	fields.Between(&wrong, "syscall", s.Syscall, 0, maxTime)
+	fields.Between(&wrong, "packet_out", s.PacketOut, 0, maxTime)
+	fields.Between(&wrong, "packet_in", s.PacketIn, 0, maxTime)
+	fields.Between(&wrong, "route", s.Route, 0, maxTime)
+	fields.Between(&wrong, "wake", s.Wake, 0, maxTime)
 	fields.Between(&wrong, "rto_least", s.RTOLeast, 1, longest)
 	fields.Between(&wrong, "rto_initial", s.RTOInitial, s.RTOLeast, longest)
 	fields.Between(&wrong, "rto_most", s.RTOMost, s.RTOInitial, longest)

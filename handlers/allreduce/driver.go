@@ -255,7 +255,7 @@ func (m *Module) Begin(c Call) error {
 	return nil
 }
 
-// encode writes a descriptor as the module reads it.
+// encode writes a descriptor as the module reads it, without an allocation.
 func encode(b []byte, d *Descriptor) {
 	le := binary.LittleEndian
 	le.PutUint64(b, d.Source)

@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
 )
 
 // Of an array as many servers may have failed as there are for parity. Whoever
@@ -228,9 +229,7 @@ func (c *Client) gather(p Piece, into []portals.IOVec) error {
 // ask begins a chain of servers that say what one has had that has failed.
 func (c *Client) ask(p Piece, last int, header uint64) error {
 	r := c.round()
-	asked := r.word.Slice(16, 16+RangeSize).Write()
-	binary.LittleEndian.PutUint64(asked, uint64(p.At))
-	binary.LittleEndian.PutUint64(asked[8:], uint64(p.Length))
+	r.word.Slice(16, 16+RangeSize).CopyFrom(spin.EncodeState(&Range{Offset: uint64(p.At), Length: uint64(p.Length)}))
 	chain := c.rebuilding(c.failed)
 	s := c.servers[bits.TrailingZeros32(chain)]
 	match := uint64(last)<<LastShift | uint64(chain)<<ChainShift

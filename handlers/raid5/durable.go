@@ -151,14 +151,3 @@ func (c *Client) persist(list []span) error {
 // Stored returns what the storage device of a server has, with Options.Durable:
 // what is left when power is lost.
 func (a *Array) Stored(server int) []byte { return a.servers[server].disk.Content() }
-
-// StoredContents is Contents of the storage devices.
-func (a *Array) StoredContents(offset, length int64) []byte {
-	all := make([]byte, length)
-	for x := offset; x < offset+length; {
-		server, at := a.o.Place(x)
-		n := a.o.Unit - at%a.o.Unit
-		x += int64(copy(all[x-offset:], a.Stored(server)[at:at+n]))
-	}
-	return all
-}

@@ -9,3 +9,14 @@ func (a *Array) Lose(server int) {
 		clear(part.Write())
 	}
 }
+
+// StoredContents is Contents of the storage devices.
+func (a *Array) StoredContents(offset, length int64) []byte {
+	all := make([]byte, length)
+	for x := offset; x < offset+length; {
+		server, at := a.o.Place(x)
+		n := a.o.Unit - at%a.o.Unit
+		x += int64(copy(all[x-offset:], a.Stored(server)[at:at+n]))
+	}
+	return all
+}

@@ -3,7 +3,6 @@
 package replicate
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"unsafe"
@@ -11,6 +10,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
 )
 
 // Grant signs the right of a process to a range of the memory, bytes from low
@@ -56,14 +56,7 @@ func (c *Caller) show(offset, n int64) error {
 	if f := &c.capability; uint64(offset) < f.Low || uint64(offset+n) > f.High {
 		return ErrDenied
 	}
-	var b bytes.Buffer
-	if err := binary.Write(&b, binary.LittleEndian, []uint64{
-		c.capability.Low, c.capability.High, uint64(c.capability.NID) | uint64(c.capability.PID)<<32,
-		uint64(c.capability.Rights) | uint64(c.capability.Expires)<<32, c.capability.MAC, uint64(offset), uint64(n),
-	}); err != nil {
-		return err
-	}
-	c.header.CopyFrom(b.Bytes())
+	c.header.CopyFrom(spin.EncodeState(&Fetch{Capability: c.capability, Offset: uint64(offset), Length: uint64(n)}))
 	return nil
 }
 

@@ -214,18 +214,19 @@ func (c *Client) readAll(q *Query, code []Instruction) (*Result, error) {
 			return nil, fmt.Errorf("scan: a read of %d B ended with %v and %d B", n, ev.Fail, ev.MLength)
 		}
 		for there[ev.UserPtr] = true; there[uint64(next)]; next += step {
-			c.filter(r, q, code, all.Slice(next, min(next+step, all.Len())))
+			r.filter(c.p, q, code, size, all.Slice(next, min(next+step, all.Len())))
 		}
 	}
 	return r, c.ni.Objects().MDRelease(md)
 }
 
-// filter adds the rows that match.
-func (c *Client) filter(r *Result, q *Query, code []Instruction, part runtime.View) {
-	before, size := len(r.Rows), c.schema.Size()
+// filter adds the rows that match, on the core of a process, which reads them
+// and writes what is asked for.
+func (r *Result) filter(p *runtime.Proc, q *Query, code []Instruction, size int, part runtime.View) {
+	before := len(r.Rows)
 	for rows := part.Read(); len(rows) > 0; rows = rows[size:] {
 		if row := rows[:size]; Eval(code, row) {
-			if r.Matched++; r.Sent < int(q.Limit) {
+			if r.Matched++; uint64(r.Sent) < q.Limit {
 				r.Sent++
 				for _, p := range q.Part[:q.Parts] {
 					r.Rows = append(r.Rows, row[p.Offset:p.Offset+p.Length]...)
@@ -233,5 +234,5 @@ func (c *Client) filter(r *Result, q *Query, code []Instruction, part runtime.Vi
 			}
 		}
 	}
-	c.p.Stream(int64(part.Len()), int64(len(r.Rows)-before))
+	p.Stream(int64(part.Len()), int64(len(r.Rows)-before))
 }

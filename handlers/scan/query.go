@@ -3,7 +3,6 @@
 package scan
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -210,39 +209,27 @@ func (t *Table) answer(to portals.ID, b []byte) error {
 	if _, err := t.ni.CTWait(t.sent, t.puts); err != nil { // the buffer is used again
 		return err
 	}
-	var result []byte
-	total := Total{Packets: 1}
-	size, at, rows := t.schema.Size(), 0, uint32(0)
+	var r Result
+	packets, size, at, sent := uint64(1), t.schema.Size(), 0, 0
 	all := t.rows.Slice(int(q.First)*size, int(q.First+q.Rows)*size)
 	for step := max(piece/size, 1) * size; ; {
 		part := all.Slice(0, min(step, all.Len()))
 		all = all.Slice(part.Len(), all.Len())
-		before := len(result)
-		for b := part.Read(); len(b) > 0; b = b[size:] {
-			if row := b[:size]; Eval(code, row) {
-				if total.Matched++; total.Sent < q.Limit {
-					total.Sent++
-					rows++
-					for _, p := range q.Part[:q.Parts] {
-						result = append(result, row[p.Offset:p.Offset+p.Length]...)
-					}
-				}
-			}
-		}
-		t.p.Stream(int64(part.Len()), int64(len(result)-before))
+		r.filter(t.p, &q, code, size, part)
 		if all.Len() == 0 {
-			return t.send(to, &q, KindTotal, at, spin.EncodeState(&total), result)
+			total := Total{Matched: uint64(r.Matched), Sent: uint64(r.Sent), Packets: packets}
+			return t.send(to, &q, KindTotal, at, spin.EncodeState(&total), r.Rows)
 		}
-		if len(result) < piece {
+		if len(r.Rows) < piece {
 			continue
 		}
-		head := spin.EncodeState(&Head{Batch: total.Packets, Rows: rows})
-		if err := t.send(to, &q, KindRows, at, head, result); err != nil {
+		head := spin.EncodeState(&Head{Batch: packets, Rows: uint32(r.Sent - sent)})
+		if err := t.send(to, &q, KindRows, at, head, r.Rows); err != nil {
 			return err
 		}
-		at += len(head) + len(result)
-		total.Packets++
-		result, rows = result[:0], 0
+		at += len(head) + len(r.Rows)
+		packets++
+		r.Rows, sent = r.Rows[:0], r.Sent
 	}
 }
 
@@ -260,10 +247,9 @@ func decode(b []byte, q *Query, rowBytes int) (code []Instruction, ok bool) {
 		return nil, false
 	}
 	for at := QuerySize; at < len(b); at += 16 {
-		w := b[at:]
-		code = append(code, Instruction{
-			Op: w[0], Kind: w[1], Offset: binary.LittleEndian.Uint16(w[2:]), Length: binary.LittleEndian.Uint32(w[4:]), Value: binary.LittleEndian.Uint64(w[8:]),
-		})
+		var i Instruction
+		_ = spin.DecodeState(b[at:], &i) // the length is right
+		code = append(code, i)
 	}
 	room := uint64(rowBytes) // of a row in the buffer of answers
 	for _, p := range q.Part[:q.Parts] {

@@ -75,11 +75,8 @@ func (c *Client) Begin() *Tx {
 // Read reads bytes of the region at an offset, with what the transaction has written. ErrRange.
 func (t *Tx) Read(offset int, b []byte) error {
 	c := t.c
-	if offset < 0 || len(b) > c.o.Region || offset > c.o.Region-len(b) {
-		return fmt.Errorf("%w: %d B at %d of %d B", ErrRange, len(b), offset, c.o.Region)
-	}
-	if len(b) == 0 {
-		return nil
+	if err := c.o.within(offset, len(b)); err != nil || len(b) == 0 {
+		return err
 	}
 	if err := c.fetch(t, offset, len(b)); err != nil {
 		return err
@@ -122,8 +119,8 @@ func (c *Client) fetch(t *Tx, offset, n int) error {
 // It takes no virtual time. ErrRange; more than Options.Commit.
 func (t *Tx) Write(offset int, b []byte) error {
 	o := &t.c.o
-	if offset < 0 || len(b) > o.Region || offset > o.Region-len(b) {
-		return fmt.Errorf("%w: %d B at %d of %d B", ErrRange, len(b), offset, o.Region)
+	if err := o.within(offset, len(b)); err != nil {
+		return err
 	}
 	n := (len(b) + 7) &^ 7
 	if t.bytes+n > o.Commit {

@@ -94,6 +94,14 @@ const (
 // ErrRange says that an access is not within the region.
 var ErrRange = errors.New("txlog: an access beyond the region")
 
+// within checks an access.
+func (o *Options) within(offset, n int) error {
+	if offset < 0 || n > o.Region || offset > o.Region-n {
+		return fmt.Errorf("%w: %d B at %d of %d B", ErrRange, n, offset, o.Region)
+	}
+	return nil
+}
+
 // ErrTaken says that another process of the node is the home's client: a node has one.
 var ErrTaken = errors.New("txlog: another process of the node is the home's client")
 
