@@ -28,20 +28,13 @@ var (
 // System is the system software of a cluster's nodes, for interfaces only. It
 // alone sets the protection domain of a process.
 type System struct {
-	cluster *runtime.Cluster
 	module  *handlers.Module
-	nodes   []node
-}
-
-// node is the state of a node's driver.
-type node struct {
-	domains []domain
-	used    int // interfaces
+	domains map[*runtime.Proc]*domain
+	used    []int // interfaces, by node
 }
 
 // domain is the protection domain of a process.
 type domain struct {
-	proc *runtime.Proc
 	pdid gvas.PDID
 	used uint32 // interfaces of the process
 }
@@ -59,7 +52,7 @@ func Load(c *runtime.Cluster) (*System, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &System{c, m, make([]node, c.Nodes())}, nil
+	return &System{m, map[*runtime.Proc]*domain{}, make([]int, c.Nodes())}, nil
 }
 
 // Admit puts a process into a protection domain, 1 to 65535, for good. All its
@@ -69,11 +62,10 @@ func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 	if pdid == 0 {
 		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), gvas.PDIDs-1)
 	}
-	if d := s.domain(p); d != nil {
+	if d := s.domains[p]; d != nil {
 		return fmt.Errorf("exanet: process %s of rank %d is in protection domain %d", p, p.Rank(), d.pdid)
 	}
-	n := &s.nodes[p.Rank()]
-	n.domains = append(n.domains, domain{proc: p, pdid: pdid})
+	s.domains[p] = &domain{pdid: pdid}
 	p.SetUID(uint32(pdid))
 	return nil
 }
@@ -81,21 +73,10 @@ func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 // Domain returns the protection domain of a process. It is false if the process
 // was not admitted to any.
 func (s *System) Domain(p *runtime.Proc) (gvas.PDID, bool) {
-	d := s.domain(p)
-	if d == nil {
-		return 0, false
+	if d := s.domains[p]; d != nil {
+		return d.pdid, true
 	}
-	return d.pdid, true
-}
-
-func (s *System) domain(p *runtime.Proc) *domain {
-	n := &s.nodes[p.Rank()]
-	for i := range n.domains {
-		if n.domains[i].proc == p {
-			return &n.domains[i]
-		}
-	}
-	return nil
+	return 0, false
 }
 
 // Options configure an interface. The zero value selects the library's
@@ -128,14 +109,14 @@ const firstPT = 2
 // queue is locked in memory. Call Open before the process first waits; it takes
 // no virtual time. ErrNoInterface: all interfaces of the node are in use.
 func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
-	d, n := s.domain(p), &s.nodes[p.Rank()]
+	d, used := s.domains[p], &s.used[p.Rank()]
 	if err := p.SettingUp(); err != nil {
 		return nil, fmt.Errorf("exanet: %w", err)
 	}
 	switch {
 	case d == nil:
 		return nil, fmt.Errorf("exanet: process %s of rank %d is in no protection domain: the system has not admitted it", p, p.Rank())
-	case n.used == mailbox.Interfaces:
+	case *used == mailbox.Interfaces:
 		return nil, ErrNoInterface
 	case o.Depth < 0 || o.Depth > 1<<16 || o.Depth&(o.Depth-1) != 0:
 		return nil, fmt.Errorf("exanet: depth of a mailbox: %d, expected a power of two from 1 to 65536", o.Depth)
@@ -154,7 +135,7 @@ func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 		return nil, err
 	}
 	d.used++
-	n.used++
+	*used++
 	return i, nil
 }
 

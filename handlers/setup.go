@@ -10,10 +10,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Setup makes what a client or server of a library needs before its process
-// first waits: counters, queues, memory, entries. Its calls take no virtual
-// time. After the first error they do nothing and return zeros, so that their
-// caller looks at Err once.
+// Setup makes what a client or server of a library needs: counters, queues,
+// memory, entries. Its calls take no virtual time; those that lock memory are
+// for the time before the process first waits. After the first error they do
+// nothing and return zeros, so that their caller looks at Err once.
 type Setup struct {
 	NI   *runtime.NI
 	Self portals.ID

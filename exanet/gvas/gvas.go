@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // Widths of the fields, in bits (TR-488 §4.3).
@@ -67,15 +65,6 @@ func At(node, rank int, va uint64) (Target, error) {
 	return Target(node)<<NodeVABits | Target(rank)<<VABits | Target(va), nil
 }
 
-// AtNodeVA is At for a node-level virtual address of 42 bits. Its upper three
-// bits are the rank.
-func AtNodeVA(node int, va uint64) (Target, error) {
-	if va >= 1<<NodeVABits {
-		return 0, fmt.Errorf("gvas: node-level virtual address %#x, expected 0 to %#x (%d bits)", va, uint64(1<<NodeVABits-1), NodeVABits)
-	}
-	return At(node, int(va>>VABits), va&(VAs-1))
-}
-
 // Node returns the number of the endpoint, below Nodes.
 func (t Target) Node() int { return int(t >> NodeVABits) }
 
@@ -85,9 +74,6 @@ func (t Target) Rank() int { return int(t >> VABits & (Ranks - 1)) }
 // VA returns the virtual address within the port, below VAs.
 func (t Target) VA() uint64 { return uint64(t & (VAs - 1)) }
 
-// NodeVA returns rank and virtual address as one number of 42 bits.
-func (t Target) NodeVA() uint64 { return uint64(t & (1<<NodeVABits - 1)) }
-
 // Add returns the target n bytes further on. The error means that this leaves
 // the port.
 func (t Target) Add(n int64) (Target, error) {
@@ -96,10 +82,6 @@ func (t Target) Add(n int64) (Target, error) {
 	}
 	return t + Target(n), nil
 }
-
-// Holds reports whether the n bytes from t on are addresses of one port. A
-// negative n is false.
-func (t Target) Holds(n int64) bool { return n >= 0 && n <= VAs-int64(t.VA()) }
 
 // In returns the address of t in a protection domain. The hardware does this
 // with the domain register that the system has set.
@@ -111,31 +93,6 @@ func (t Target) String() string { return fmt.Sprintf("%d.%d:%#x", t.Node(), t.Ra
 // String writes an address as "0012/17.3:0x7f001000": the protection domain in
 // four hexadecimal digits, then the target.
 func (a Address) String() string { return fmt.Sprintf("%04x/%v", uint16(a.PDID), a.Target) }
-
-// ParseTarget reads the output of Target.String. The virtual address may also
-// be decimal.
-func ParseTarget(text string) (Target, error) {
-	port, va, ok := strings.Cut(text, ":")
-	node, rank, has := strings.Cut(port, ".")
-	n, errNode := strconv.ParseUint(node, 10, 32)
-	r, errRank := strconv.ParseUint(rank, 10, 16)
-	v, errVA := strconv.ParseUint(va, 0, 64)
-	if !ok || !has || errNode != nil || errRank != nil || errVA != nil {
-		return 0, fmt.Errorf("gvas: %q, expected NODE.RANK:ADDRESS, such as 17.3:0x7f001000", text)
-	}
-	return At(int(n), int(r), v)
-}
-
-// Parse reads the output of Address.String.
-func Parse(text string) (Address, error) {
-	domain, target, ok := strings.Cut(text, "/")
-	d, err := strconv.ParseUint(domain, 16, PDIDBits)
-	if !ok || err != nil {
-		return Address{}, fmt.Errorf("gvas: %q, expected PDID/NODE.RANK:ADDRESS with a PDID of up to four hexadecimal digits, such as 0012/17.3:0x7f001000", text)
-	}
-	t, err := ParseTarget(target)
-	return t.In(PDID(d)), err
-}
 
 // Bytes returns the 80 bits: the protection domain first, each field with its
 // most significant bit first. TR-488 draws the fields in that order and does

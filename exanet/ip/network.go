@@ -192,11 +192,8 @@ func (n *Network) Counts(node int) Counts {
 // Up reports whether packets between two nodes now go over ExaNet.
 func (n *Network) Up(node, to int) bool {
 	if s := n.service(node); s != nil {
-		for _, p := range s.peers {
-			if p.node == to {
-				return p.up
-			}
-		}
+		p := s.peer(to)
+		return p != nil && p.up
 	}
 	return false
 }

@@ -248,19 +248,14 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 	}
 	others := h.o.Data
 	var rooms [2]runtime.View
-	var cts [2]portals.Handle
-	ni := h.p.NI()
-	var mds [2]portals.Handle
+	var cts, mds [2]portals.Handle
+	u := handlers.NewSetup("raid5", h.p)
 	for i := range rooms {
-		rooms[i] = h.p.Alloc(others * Chunk)
-		var err error
-		if cts[i], err = ni.Objects().CTAlloc(); err != nil {
-			return err
-		}
-		mds[i], err = ni.Objects().MDBind(&portals.MD{Start: rooms[i].Addr(), Length: uint64(rooms[i].Len()), CT: cts[i], Options: portals.OptMDEventCTReply})
-		if err != nil {
-			return err
-		}
+		rooms[i], cts[i] = h.p.Alloc(others*Chunk), u.Counter("")
+		mds[i] = u.Bind(rooms[i], portals.MD{CT: cts[i], Options: portals.OptMDEventCTReply})
+	}
+	if u.Err != nil {
+		return u.Err
 	}
 	chunks := (h.memory.Len() + Chunk - 1) / Chunk
 	for i := range chunks + 1 {
@@ -273,7 +268,7 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 			continue
 		}
 		at := (i - 1) * Chunk
-		v, err := ni.CTWait(cts[(i-1)%2], uint64(others*((i-1)/2+1)))
+		v, err := u.NI.CTWait(cts[(i-1)%2], uint64(others*((i-1)/2+1)))
 		if err == nil && v.Failure > 0 {
 			err = ErrMemory
 		}
@@ -291,7 +286,7 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 		h.p.Stream(int64(others*len(total)), int64(len(total)))
 	}
 	for i := range rooms {
-		if err := errors.Join(ni.Objects().MDRelease(mds[i]), ni.Objects().CTFree(cts[i])); err != nil {
+		if err := errors.Join(u.NI.Objects().MDRelease(mds[i]), u.NI.Objects().CTFree(cts[i])); err != nil {
 			return err
 		}
 	}
