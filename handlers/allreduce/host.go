@@ -4,8 +4,15 @@ package allreduce
 
 import (
 	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 //go:generate go run ../../internal/build/cmd -o allreduce.wasm guest
@@ -18,3 +25,300 @@ var Library = handlers.Register("allreduce", wasm)
 
 // Handler is the name of its handler.
 const Handler = "module"
+
+// Errors of calls.
+var (
+	ErrBusy    = errors.New("allreduce: the call before is not over")
+	ErrDenied  = errors.New("memory that is not there, or not for this access")
+	ErrIllegal = errors.New("a descriptor that the module does not take")
+	ErrDiffers = errors.New("another rank means a vector of another length, another operation or another type")
+	ErrTable   = errors.New("the table of ranks has another rank in a place")
+	ErrNode    = errors.New("the table of ranks has a node that does not exist")
+)
+
+var statusErrors = map[uint32]error{
+	Denied: ErrDenied, Illegal: ErrIllegal, Differs: ErrDiffers, BadTable: ErrTable, Illegible: ErrNode,
+}
+
+// Loaded is the handlers on the devices of a cluster.
+type Loaded struct {
+	cluster *runtime.Cluster
+	plan    *handlers.Plan
+}
+
+// Load makes the library ready for the processes of a cluster.
+func Load(c *runtime.Cluster) (*Loaded, error) {
+	m, err := handlers.Must("allreduce").Load(c)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := m.Plan("", Handler, "")
+	if err != nil {
+		return nil, err
+	}
+	return &Loaded{cluster: c, plan: plan}, nil
+}
+
+// Options say how a process opens a module.
+type Options struct {
+	// Members are the processes of the group, in the order of their ranks; Rank is the process's own.
+	Members []portals.ID
+	Rank    int
+	// Group is the number of the group, the same at all members and below
+	// Groups, of those that the process has open another; PDID is their
+	// protection domain: modules refuse messages of others.
+	Group, PDID uint16
+	// Algorithm is that of all calls: allreduce.Boards, Doubling or Ring.
+	Algorithm uint32
+	// Window is how many runs of a call are under way at a time; 0: 1. Block is
+	// how many bytes a run has at most, a multiple of 8; 0: a packet's.
+	Window, Block int
+	// Late says that the process has waited before: what the module reads and
+	// writes beside vectors is then locked in memory by a system call, which
+	// takes its time.
+	Late bool
+	// Beside is another module of the process, whose counter counts the calls
+	// of this one, too; nil: it has one of its own.
+	Beside *Module
+}
+
+// Groups is how many a process has open at most: each has a portal table entry,
+// behind those of packetizers and mailboxes.
+const Groups = firstPT - 1 - lastPT
+
+const (
+	firstPT = 255 // of group 0
+	lastPT  = 2 + 2*mailbox.Interfaces
+)
+
+// Sizes, bytes, and the place of the protection domain in match bits.
+const (
+	pdidShift  = 32
+	entryBytes = 8
+	descriptor = 56
+)
+
+// Module is a process's part in a group.
+type Module struct {
+	proc    *runtime.Proc
+	pt      uint32
+	ni      *runtime.NI
+	in      *handlers.Installed
+	entry   portals.Handle
+	done    portals.Handle
+	md      portals.Handle
+	page    runtime.View // the registers, as they are stored into
+	table   runtime.View
+	status  runtime.View
+	self    portals.ID
+	bits    uint64
+	call    Descriptor
+	block   uint32
+	pending bool
+	broken  error
+}
+
+// Open gives a process a module: HPU memory, an entry for what comes to it, and
+// the table of the members. It takes no virtual time.
+func (l *Loaded) Open(p *runtime.Proc, o Options) (*Module, error) {
+	if err := l.check(&o); err != nil {
+		return nil, err
+	}
+	u := handlers.NewListSetup("allreduce", p)
+	if u.Err != nil {
+		return nil, u.Err
+	}
+	if u.Self != o.Members[o.Rank] {
+		return nil, fmt.Errorf("allreduce: process %s is %v, not rank %d, %v", p, u.Self, o.Rank, o.Members[o.Rank])
+	}
+	m := &Module{
+		proc: p, ni: u.NI, self: u.Self, pt: firstPT - uint32(o.Group), block: uint32(o.Block), bits: uint64(o.PDID) << pdidShift,
+		call: Descriptor{Rank: uint32(o.Rank), Ranks: uint32(len(o.Members)), Algorithm: o.Algorithm},
+	}
+	if o.Beside != nil {
+		m.done = o.Beside.done
+	} else {
+		m.done = u.Counter("results of allreduce")
+	}
+	m.page, m.table = p.Alloc(descriptor), p.Alloc(entryBytes*len(o.Members))
+	if err := errors.Join(m.lock(m.page, o.Late), m.lock(m.table, o.Late)); err != nil {
+		return nil, err
+	}
+	m.md = u.Bind(m.page, portals.MD{Options: portals.OptMDVolatile})
+	for i, b := 0, m.table.Write(); i < len(o.Members); i++ {
+		binary.LittleEndian.PutUint32(b[entryBytes*i:], uint32(i))
+		binary.LittleEndian.PutUint32(b[entryBytes*i+4:], o.Members[i].NID|o.Members[i].PID<<NodeBits)
+	}
+	m.call.Table = m.table.Addr()
+	return m, m.install(u, l, &o)
+}
+
+// lock keeps memory that the device uses in its place.
+func (m *Module) lock(v runtime.View, late bool) error {
+	if !late {
+		v.Lock()
+		return nil
+	}
+	if m.proc.OS() == nil {
+		return nil
+	}
+	if err := m.proc.OS().Lock(m.proc.Thread(), v.Addr(), uint64(v.Len())); err != nil {
+		return fmt.Errorf("allreduce: memory of the module: %w", err)
+	}
+	return nil
+}
+
+// check fills in defaults and refuses what makes no sense.
+func (l *Loaded) check(o *Options) error {
+	mtu := int(l.cluster.Profile().Fabric.MTU)
+	if o.Window == 0 {
+		o.Window = 1
+	}
+	if o.Block == 0 {
+		o.Block = min(mtu&^7, 1<<16)
+	}
+	switch ranks := len(o.Members); {
+	case o.Rank < 0 || o.Rank >= ranks:
+		return fmt.Errorf("allreduce: rank %d of %d", o.Rank, ranks)
+	case o.Algorithm < Boards || o.Algorithm > Ring:
+		return fmt.Errorf("allreduce: algorithm %d, expected %d to %d", o.Algorithm, Boards, Ring)
+	case o.Algorithm == Boards && ranks%Board != 0:
+		return fmt.Errorf("allreduce: %d ranks, expected whole boards: a multiple of %d", ranks, Board)
+	case o.Block < 8 || o.Block%8 != 0 || o.Block > mtu:
+		return fmt.Errorf("allreduce: %d B in a run, expected a multiple of 8 of at most %d, the payload of a packet", o.Block, mtu)
+	case o.Group >= Groups:
+		return fmt.Errorf("allreduce: group %d, expected one below %d", o.Group, Groups)
+	case o.Window < 1 || o.Window > 4096:
+		return fmt.Errorf("allreduce: a window of %d runs, expected 1 to 4096", o.Window)
+	}
+	for i, id := range o.Members {
+		if id.NID >= 1<<NodeBits || id.PID >= 1<<(32-NodeBits) {
+			return fmt.Errorf("allreduce: rank %d is %v, expected nodes below %d and processes below %d", i, id, 1<<NodeBits, 1<<(32-NodeBits))
+		}
+	}
+	return nil
+}
+
+// install makes the entry that descriptors and vectors come to.
+func (m *Module) install(u *handlers.Setup, l *Loaded, o *Options) error {
+	if u.Err != nil {
+		return u.Err
+	}
+	levels := LevelsOf(o.Algorithm, m.call.Ranks)
+	s := State{Levels: levels, Block: uint32(o.Block)}
+	m.block = s.Block
+	var err error
+	m.in, err = l.plan.Install(m.proc, handlers.Options{
+		Memory: l.plan.State.Size + 2*int64(o.Window)*int64(s.SlotBytes()), Shared: true,
+		State: map[string]any{
+			"match_bits": m.bits, "nid": m.self.NID, "pid": m.self.PID, "pt": m.pt, "done_ct": uint32(m.done),
+			"window": o.Window, "block": o.Block, "levels": levels,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	m.status = m.in.Host
+	if err = m.lock(m.status, o.Late); err != nil {
+		return err
+	}
+	u.Of = fmt.Sprintf(" of group %d", o.Group)
+	m.entry = u.List(m.pt, 1<<addressBits, m.in, m.in.Spin)
+	return u.Err
+}
+
+// addressBits is the width of virtual addresses (TR-488 §4.3): vectors lie
+// anywhere in the memory of the process.
+const addressBits = 39
+
+// Call is a vector to combine with those of the other members. All of them give
+// the same length, operation and type.
+type Call struct {
+	Source, Result runtime.View // of the same length; they may be the same
+	Op, Type       uint16       // allreduce.Sum, Min, Max; allreduce.Int32, Int64, Float32, Float64
+}
+
+// Begin programs the module: posted stores of a descriptor, nic.overhead of the
+// core. Both vectors are touched, since the module does not deal with pages
+// that are not there. ErrBusy: the call before is not over.
+func (m *Module) Begin(c Call) error {
+	n := c.Source.Len()
+	switch size := int(Size(c.Type)); {
+	case m.broken != nil:
+		return m.broken
+	case m.pending:
+		return ErrBusy
+	case c.Result.Len() != n:
+		return fmt.Errorf("allreduce: %d B for the result, expected %d B", c.Result.Len(), n)
+	case size == 0 || n%size != 0 || n == 0 || n >= 1<<31 || c.Op < Sum || c.Op > Max:
+		return fmt.Errorf("allreduce: %d B, operation %d, type %d: expected whole elements, at least one, and an operation and a type of the library", n, c.Op, c.Type)
+	}
+	c.Source.Read()
+	c.Result.Write()
+	d := &m.call
+	d.Source, d.Result, d.Bytes, d.Op, d.Type = c.Source.Addr(), c.Result.Addr(), uint32(n), c.Op, c.Type
+	d.Tag++
+	encode(m.page.Write(), d)
+	if err := m.ni.Put(portals.Put{MD: m.md, Length: descriptor, Target: m.self, PT: m.pt, MatchBits: m.bits | KindBegin}); err != nil {
+		return err
+	}
+	d.First += (d.Bytes + m.block - 1) / m.block
+	m.pending = true
+	return nil
+}
+
+// encode writes a descriptor as the module reads it, without an allocation.
+func encode(b []byte, d *Descriptor) {
+	le := binary.LittleEndian
+	le.PutUint64(b, d.Source)
+	le.PutUint64(b[8:], d.Result)
+	le.PutUint64(b[16:], d.Table)
+	for i, v := range [...]uint32{d.Bytes, d.First, d.Rank, d.Ranks, d.Algorithm, uint32(d.Op) | uint32(d.Type)<<16, d.Tag, 0} {
+		le.PutUint32(b[24+4*i:], v)
+	}
+}
+
+// Done reports whether the call is over, without taking time, and if so why it has failed.
+func (m *Module) Done() (bool, error) {
+	if !m.pending {
+		return true, m.broken
+	}
+	word := binary.LittleEndian.Uint64(m.status.Read())
+	if uint32(word>>32) != m.call.Tag {
+		return false, nil
+	}
+	m.pending = false
+	if err := statusErrors[uint32(word)]; err != nil {
+		m.broken = fmt.Errorf("allreduce: rank %d of %d, call %d: %w", m.call.Rank, m.call.Ranks, m.call.Tag, err)
+	}
+	return true, m.broken
+}
+
+// Wait waits until the call is over and says why it has failed; the core then
+// has looked at the result for the poll time.
+func (m *Module) Wait() error {
+	err := service.Await(m.ni, m.done, func() bool { over, _ := m.Done(); return over })
+	return errors.Join(m.broken, err)
+}
+
+// Close gives a module back whose calls are over: its entry, its number and its
+// HPU memory. It waits for handlers that have not ended. The counter stays.
+func (m *Module) Close() error {
+	if m.pending {
+		return ErrBusy
+	}
+	if err := m.ni.PTDisable(m.pt); err != nil {
+		return err
+	}
+	return errors.Join(m.ni.Objects().LEUnlink(m.entry), m.ni.Objects().PTFree(m.pt), m.ni.Objects().MDRelease(m.md), m.in.HPU.Free())
+}
+
+// NI is the interface of the module, and Signal its counter of calls that are
+// over, for programs that wait for several things.
+func (m *Module) NI() *runtime.NI { return m.ni }
+
+// Signal is described with NI.
+func (m *Module) Signal() portals.Handle { return m.done }
+
+// Counts returns what the module has done so far.
+func (m *Module) Counts() Counts { return handlers.Peek[State](m.in).Counts }

@@ -4,8 +4,12 @@ package backupring
 
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 //go:generate go run ../../internal/build/cmd -o backupring.wasm guest
@@ -21,3 +25,104 @@ const (
 	Receive = "receive" // payload: frames
 	Control = "control" // header
 )
+
+// Portal table entries of IOproviders and IOusers.
+const (
+	ptFrames  = 0
+	ptControl = 1
+	ptHead    = 2 // of IOusers
+)
+
+// Loaded is the interface on the nodes of a cluster.
+type Loaded struct {
+	cluster   *runtime.Cluster
+	module    *handlers.Module
+	providers []*Provider // by node
+}
+
+// Load makes the library ready for the processes of a cluster. Handlers have to
+// know when what they have written has landed: the profile must have
+// hpu.dma_write landed.
+func Load(c *runtime.Cluster) (*Loaded, error) {
+	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
+		return nil, fmt.Errorf("backupring: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
+	}
+	m, err := handlers.Must("backupring").Load(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Loaded{c, m, make([]*Provider, c.Nodes())}, nil
+}
+
+// Port is what frames are sent with.
+type Port struct {
+	library *Loaded
+	proc    *runtime.Proc
+	ni      *runtime.NI
+	md      portals.Handle
+	left    portals.Handle // counts frames that have left the memory
+	sent    uint64
+	closed  bool
+}
+
+// Connect lets a process send frames that lie in memory, at most all of it at a
+// time. It takes no virtual time.
+func (l *Loaded) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
+	u := handlers.NewSetup("backupring", p)
+	o := &Port{library: l, proc: p, ni: u.NI, left: u.Counter("frames that have left")}
+	o.md = u.Bind(memory, portals.MD{CT: o.left, Options: portals.OptMDEventCTSend})
+	return o, u.Err
+}
+
+// Sent is how many frames Send has taken.
+func (o *Port) Sent() uint64 { return o.sent }
+
+// Left is how many of them have left the memory, which may be written again:
+// they leave in the order of Send. A look takes no time; the counter is for
+// those who wait.
+func (o *Port) Left() (frames uint64, counter portals.Handle, err error) {
+	v, err := o.ni.Objects().CTGet(o.left)
+	return v.Success + v.Failure, o.left, err
+}
+
+// Send sends a frame of n bytes at an offset of the port's memory to a ring of
+// a node. It takes nic.overhead; nobody is told what becomes of the frame.
+// Errors: a frame that is longer than a packet, or not in the port's memory, a
+// node without an IOprovider; then nothing was sent.
+func (o *Port) Send(offset, n, node, ring int) error {
+	if o.closed {
+		return ErrPortClosed
+	}
+	if mtu := int(o.library.cluster.Profile().Fabric.MTU); n < 1 || n > mtu {
+		return fmt.Errorf("backupring: frame of %d bytes, expected 1 to %d (fabric.mtu)", n, mtu)
+	}
+	if node < 0 || node >= len(o.library.providers) || o.library.providers[node] == nil {
+		return fmt.Errorf("backupring: node %d has no IOprovider", node)
+	}
+	err := o.ni.Put(portals.Put{MD: o.md, Offset: uint64(offset), Length: uint64(n), Target: o.library.providers[node].id, PT: ptFrames, MatchBits: uint64(ring)})
+	if err == nil {
+		o.sent++
+	}
+	return err
+}
+
+// maxSlots bounds the backup ring: it is to be small.
+const maxSlots = 1 << 16
+
+// Options say what an IOprovider has.
+type Options struct {
+	Slots int // of the backup ring; 0: 64 (ours: NPF'17 says small). Power of two or not
+}
+
+// RingOptions say what a ring is like.
+type RingOptions struct {
+	Size int // descriptors, 1 to backupring.MaxSize
+	// frames that the IOprovider may hold for it, at most backupring.MaxSize;
+	// 0: absent memory drops
+	BitmapSize int
+	Buffer     int // bytes of a buffer; 0: fabric.mtu
+	// of BitmapSize 0: a frame that is dropped for an absent buffer takes its
+	// descriptor along (ErrAbsent); else the next one gets it
+	Skip   bool
+	Pinned bool // descriptors and buffers stay in memory
+}

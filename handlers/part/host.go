@@ -4,8 +4,13 @@ package part
 
 import (
 	_ "embed"
+	"fmt"
+	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 //go:generate go run ../../internal/build/cmd -o part.wasm guest
@@ -16,3 +21,101 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest and the
 // engine of package rdma.
 var Library = handlers.Register("part", wasm)
+
+// Method is how pages are brought in.
+type Method int
+
+// The methods.
+const (
+	// GetUserPages brings pages in in the kernel; the request to send again leaves the process (P).
+	GetUserPages Method = iota
+	// Touch has a thread of the process touch the pages, and then send the
+	// request (T: the first version).
+	Touch
+	// InKernel is GetUserPages, and the request leaves the kernel, without
+	// netlink: "future work" in P and T.
+	InKernel
+)
+
+var methodNames = []string{GetUserPages: "get_user_pages", Touch: "touch", InKernel: "in-kernel"}
+
+// String is the name in results.
+func (m Method) String() string {
+	if m < 0 || int(m) >= len(methodNames) {
+		return fmt.Sprintf("method %d", int(m))
+	}
+	return methodNames[m]
+}
+
+// Options say what is done about faults.
+type Options struct {
+	Policy Policy // nil: PIO
+	By     Method
+}
+
+// Part is the engine with PART, and its drivers on the nodes of a cluster.
+type Part struct {
+	cluster *runtime.Cluster
+	engine  *rdma.Engine
+	options Options
+	nodes   []*Driver // by node; nil: no process has opened a page there
+}
+
+// Load makes the engine ready for the processes of a cluster. The profile must
+// have an operating system and an SMMU.
+func Load(c *runtime.Cluster, o Options) (*Part, error) {
+	prof := c.Profile()
+	if !prof.OS.On() || !prof.SMMU.On() {
+		return nil, fmt.Errorf("part: profile %s has no operating system that could bring pages in (os.kind, smmu.kind)", prof.Name)
+	}
+	if o.By < 0 || int(o.By) >= len(methodNames) {
+		return nil, fmt.Errorf("part: %v, expected one of %s", o.By, strings.Join(methodNames, ", "))
+	}
+	if o.By == Touch && prof.OS.DeviceTables == host.OwnTables {
+		return nil, fmt.Errorf("part: profile %s has os.device_tables %s: a page that is touched would not be in them", prof.Name, host.OwnTables)
+	}
+	if o.Policy == nil {
+		o.Policy = PIO
+	}
+	e, err := LoadEngine(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Part{cluster: c, engine: e, options: o, nodes: make([]*Driver, c.Nodes())}, nil
+}
+
+// Open gives a process its page, and has its node's driver serve it, with a
+// thread of the process on the core beside its own. It takes no virtual time
+// and is for the time before the process first waits.
+func (s *Part) Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error) {
+	g, err := s.engine.Open(p, o)
+	if err != nil {
+		return nil, err
+	}
+	d := s.nodes[p.Rank()]
+	if d == nil {
+		d = newDriver(s, p.Rank(), p.Node())
+		s.nodes[p.Rank()] = d
+	}
+	d.attach(p, g)
+	return g, nil
+}
+
+// Driver is the driver of a node; nil: no process there has opened a page.
+func (s *Part) Driver(node int) *Driver { return s.nodes[node] }
+
+// Stats counts what a node's driver and the threads of its processes have done.
+type Stats struct {
+	Receives int64 // runs of the receive tasklet
+	Sends    int64 // runs of the send tasklet
+	Entries  int64 // of the FIFO that were read
+	Skipped  int64 // of those, of pages that had been dealt with for their block
+	Late     int64 // of those, of other pages of a block for which the request had left
+	Ranges   int64 // that were brought in or touched
+	Pages    int64 // in them
+	Messages int64 // netlink messages
+	Dropped  int64 // of those, for which the process had no room
+	Requests int64 // to send a block again
+	Refused  int64 // pages that a process cannot have
+	Short    int64 // ranges for all of which there was no memory
+}

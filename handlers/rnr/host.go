@@ -4,8 +4,16 @@ package rnr
 
 import (
 	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
 )
 
 //go:generate go run ../../internal/build/cmd -o rnr.wasm guest
@@ -21,3 +29,166 @@ const (
 	Hardware = "hardware" // payload: packets, work requests, timers
 	Firmware = "firmware" // header: page faults
 )
+
+// pauses are t of an RNR NACK by the 5 bits that name it, us (InfiniBand
+// Architecture Specification, volume 1, "Encoding for RNR NAK Timer Field"; the
+// same as in enum ib_rnr_timeout of Linux, include/rdma/ib_verbs.h, of which
+// rxe_comp.c has 61,410 us for code 25: a slip, it is 61.44 ms there by name).
+var pauses = [32]sim.Time{
+	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920,
+	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+}
+
+// Pause is t of an RNR NACK by its code, 0 to 31.
+func Pause(code int) sim.Time { return pauses[code&31] * sim.Microsecond }
+
+// DefaultPause is the code of the shortest pause that is not over before a
+// fault of 220 us is resolved: 240 us (ours; NPF'17 gives no t).
+const DefaultPause = 9
+
+// NoPause has receivers drop what meets an absent page, as if RNR NACKs could not be used.
+const NoPause = -1
+
+// Options say what connections are like.
+type Options struct {
+	// OnePage reports a page at a time, as ATS and PRI dictate. Else the kernel
+	// brings in all that the work request needs from the page on, in one go.
+	OnePage bool
+	// Pause is the code of t, 1 to 31, or 0: DefaultPause; NoPause: there is no
+	// RNR NACK, the packet is dropped, and comes again after the requester's
+	// time-out.
+	Pause int
+	// Timeout is how long a requester waits for an answer; 0: 67.1 ms (code 14
+	// of InfiniBand: 4.096 us * 2^14).
+	Timeout sim.Time
+	// Delay is how much longer a part of a fault takes than the profile says,
+	// at least 0, for so many pages; nil: nothing does.
+	Delay func(part Part, pages int) sim.Time
+	// Served is told of each fault that the kernel of a node has served, for an observer.
+	Served func(node int, s *Served)
+}
+
+// Part is a part of what a fault takes.
+type Part int
+
+// Parts of a fault that may take longer.
+const (
+	PartFirmware  Part = iota // until it interrupts
+	PartHandler               // until the kernel begins with the fault: it does something else
+	PartAddresses             // until it has the pages
+)
+
+// Loaded is the connections of a cluster.
+type Loaded struct {
+	cluster *runtime.Cluster
+	module  *handlers.Module
+	o       Options
+	nodes   []*kernel             // by node
+	ends    map[*runtime.Proc]int // connections
+	open    map[string]*Conn      // that have one end
+	pairs   map[string]bool
+}
+
+// Load makes the library ready for the processes of a cluster. Handlers have to
+// know when what they have written has landed: with an operating system the
+// profile must have hpu.dma_write landed.
+func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
+	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
+		return nil, fmt.Errorf("rnr: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
+	}
+	if o.Pause < NoPause || o.Pause >= len(pauses) {
+		return nil, fmt.Errorf("rnr: code %d of a pause, expected 1 to 31", o.Pause)
+	}
+	if o.Timeout < 0 || o.Timeout > sim.Second {
+		return nil, fmt.Errorf("rnr: time-out of %v, expected up to 1 s", o.Timeout)
+	}
+	m, err := handlers.Must("rnr").Load(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Loaded{c, m, o, make([]*kernel, c.Nodes()), map[*runtime.Proc]int{}, map[string]*Conn{}, map[string]bool{}}, nil
+}
+
+// Connect makes one end of a connection; the other is made by the process that
+// calls it with the same name. It takes no virtual time, and is for the time
+// before the process first waits: what connection managers say to each other is
+// not simulated.
+func (l *Loaded) Connect(p *runtime.Proc, name string) (*Conn, error) {
+	if l.pairs[name] {
+		return nil, fmt.Errorf("rnr: connection %q has two ends", name)
+	}
+	if err := p.SettingUp(); err != nil {
+		return nil, fmt.Errorf("rnr: %w", err)
+	}
+	u := handlers.NewListSetup(fmt.Sprintf("rnr: connection %q", name), p)
+	c := &Conn{library: l, name: name, proc: p, ni: u.NI, self: u.Self, pt: uint32(2 * l.ends[p])}
+	if err := c.install(u); err != nil {
+		return nil, err
+	}
+	l.ends[p]++
+	c.attach()
+	other := l.open[name]
+	if other == nil {
+		l.open[name] = c
+		return c, nil
+	}
+	delete(l.open, name)
+	l.pairs[name] = true
+	c.join(other)
+	other.join(c)
+	other.proc.Thread().Wake()
+	return c, nil
+}
+
+// install makes the two entries of an end.
+func (c *Conn) install(u *handlers.Setup) (err error) {
+	c.done, c.faults = u.Counter("work requests that have ended"), u.Counter("page faults")
+	if u.Err != nil {
+		return u.Err
+	}
+	o := &c.library.o
+	state := map[string]any{
+		"nid": uint64(c.self.NID), "pid": uint64(c.self.PID), "pt": uint64(c.pt), "done_ct": uint64(c.done), "fault_ct": uint64(c.faults), "pause": uint64(Pause(DefaultPause) / sim.Nanosecond),
+	}
+	switch o.Pause {
+	case 0:
+	case NoPause:
+		state["pause"] = uint64(0)
+	default:
+		state["pause"] = uint64(Pause(o.Pause) / sim.Nanosecond)
+	}
+	if o.Timeout != 0 {
+		state["timeout"] = uint64(max(1, o.Timeout/sim.Nanosecond))
+	}
+	if o.OnePage {
+		state["single"] = uint64(1)
+	}
+	if c.in, err = c.library.module.Install(c.proc, handlers.Options{Header: Firmware, Payload: Hardware, State: state, Shared: true}); err != nil {
+		return fmt.Errorf("rnr: connection %q: %w", c.name, err)
+	}
+	u.List(c.pt, Addresses, c.in, u.Spin(c.in, "", Hardware))
+	u.List(c.pt+1, Addresses, c.in, u.Spin(c.in, Firmware, ""))
+	c.host = c.in.Host
+	c.host.Lock()
+	c.work = u.Locked(2 * MaxWork * WorkSize)
+	c.md = u.Bind(c.work, portals.MD{})
+	return u.Err
+}
+
+// join tells the device where the other end is.
+func (c *Conn) join(other *Conn) {
+	c.peer = other
+	s := c.in.HPU.Bytes()
+	set := func(offset uintptr, v uint32) { binary.LittleEndian.PutUint32(s[offset:], v) }
+	var x State
+	set(unsafe.Offsetof(x.PeerNID), other.self.NID)
+	set(unsafe.Offsetof(x.PeerPID), other.self.PID)
+	set(unsafe.Offsetof(x.PeerPT), other.pt)
+	set(unsafe.Offsetof(x.Ready), 1)
+}
+
+// State is that of the end's device as it is now, for an observer.
+func (c *Conn) State() (s State) {
+	_ = spin.DecodeState(c.in.HPU.Bytes()[:unsafe.Sizeof(s)], &s)
+	return s
+}

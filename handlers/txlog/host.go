@@ -4,8 +4,12 @@ package txlog
 
 import (
 	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 //go:generate go run ../../internal/build/cmd -o txlog.wasm guest
@@ -20,4 +24,111 @@ var Library = handlers.Register("txlog", wasm)
 const (
 	Header     = "log_header"
 	Completion = "log_completion"
+)
+
+// Loaded is the handlers on the devices of a cluster.
+type Loaded struct{ module *handlers.Module }
+
+// Load makes the library ready for the processes of a cluster.
+func Load(c *runtime.Cluster) (*Loaded, error) {
+	m, err := handlers.Must("txlog").Load(c)
+	return &Loaded{m}, err
+}
+
+// Options are those of a region, the same for its home and its clients.
+type Options struct {
+	PT     uint32 // the first of three portal table indexes that it has for itself, at all
+	Region int    // bytes
+	// Log is how many records the log has before it begins anew, a power of
+	// two; 0: 4096. A transaction that takes longer does not commit.
+	Log int
+	// Commit is how many bytes a transaction can write, 16 more for each place; 0: 64 KiB.
+	Commit int
+	// ByHost: the home's host answers reads, and logs them itself; no handlers run.
+	ByHost bool
+	// Open: puts of clients into the region are logged, too. They are no
+	// transactions, and transactions do not see that they change what these
+	// write.
+	Open bool
+}
+
+const (
+	defaultLog    = 4096
+	defaultCommit = 64 << 10
+	maxLog        = 1 << 24
+	maxBytes      = 1 << 40
+)
+
+func (o *Options) check() error {
+	if o.Log == 0 {
+		o.Log = defaultLog
+	}
+	if o.Commit == 0 {
+		o.Commit = defaultCommit
+	}
+	switch {
+	case o.Region <= 0 || o.Region > maxBytes:
+		return fmt.Errorf("txlog: a region of %d B, expected 1 to %d", o.Region, maxBytes)
+	case o.Log < 1 || o.Log > maxLog || o.Log&(o.Log-1) != 0:
+		return fmt.Errorf("txlog: a log of %d records, expected a power of two up to %d", o.Log, maxLog)
+	case o.Commit < 0 || o.Commit > maxBytes:
+		return fmt.Errorf("txlog: commits of %d B, expected 0 to %d", o.Commit, maxBytes)
+	}
+	o.Commit = (o.Commit + 7) &^ 7
+	return nil
+}
+
+// Portal table entries of the home, beside Options.PT; clients have the first, for answers.
+const (
+	readEntry    = iota // gets of clients
+	writeEntry          // puts of the home's host to itself
+	requestEntry        // what the host is asked
+)
+
+// The match bits of accesses to a region, and those below that say what they
+// are for: the client and its transaction.
+const (
+	Bits    = 0x74786c6f << 32 // "txlo"
+	TagBits = 1<<32 - 1
+)
+
+const (
+	countBits = 20 // of a client's transactions, in a tag; above is its node
+	countMask = 1<<countBits - 1
+)
+
+// Requests: the first of its words has tag and kind, or how many places a
+// commit writes; the second how many reads the transaction had, or what a read
+// asks for. Places follow.
+const (
+	requestSize = 16
+	placeSize   = 16
+	askRead     = 1<<32 - 1
+)
+
+// ErrRange says that an access is not within the region.
+var ErrRange = errors.New("txlog: an access beyond the region")
+
+// within checks an access.
+func (o *Options) within(offset, n int) error {
+	if offset < 0 || n > o.Region || offset > o.Region-n {
+		return fmt.Errorf("%w: %d B at %d of %d B", ErrRange, n, offset, o.Region)
+	}
+	return nil
+}
+
+// ErrTaken says that another process of the node is the home's client: a node has one.
+var ErrTaken = errors.New("txlog: another process of the node is the home's client")
+
+var le = binary.LittleEndian
+
+// slot is how many bytes a client's request has at most.
+func (o *Options) slot() int { return requestSize + o.Commit + placeSize*(o.Commit/8+1) }
+
+// answers are what a home's host says, in the header data: the number of the
+// commit, or one of these.
+const (
+	aborted = 1 << 63
+	served  = 1 << 62
+	taken   = 1 << 61
 )
