@@ -19,6 +19,7 @@
 //	registry.go  the built-in libraries, and files
 //	choose.go    which exports handle header, packets and end of a message
 //	install.go   HPU memory, state and the handler part of an entry
+//	setup.go     counters, queues and entries of clients and servers
 //
 // The sub-packages are the built-in libraries, one folder each: compiled
 // module, source and the types that hosts share with it.

@@ -38,12 +38,6 @@ var statusErrors = map[status]error{
 // index.
 var transferErrors = [...]error{rdma.ErrTimedOut, rdma.ErrDenied, rdma.ErrForeign, rdma.ErrNoSpace, rdma.ErrIllegal}
 
-// PageOpener gives a process its page of RDMA channels. It is rdma.Engine, or
-// PART's driver, for which pages may be absent.
-type PageOpener interface {
-	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
-}
-
 // Options configure a space.
 type Options struct {
 	// PDID is the protection domain of the homes; 0: gvas.DefaultPDID.
@@ -53,10 +47,9 @@ type Options struct {
 	// Nodes are the nodes with a home; nil: all. A home takes a core while
 	// it has work.
 	Nodes []int
-	// System and RDMA are the cluster's, if something else uses them too;
-	// nil: the space loads its own.
+	// System is the cluster's, if something else uses it too; nil: the
+	// space loads its own.
 	System *exanet.System
-	RDMA   PageOpener
 	// Home and Member configure the mailboxes of homes and of other
 	// processes. The zero value selects the library's defaults.
 	Home, Member exanet.Options
@@ -71,7 +64,7 @@ const MaxHeap = 1 << 30
 type Space struct {
 	o      Options
 	system *exanet.System
-	rdma   PageOpener
+	rdma   *rdma.Engine
 	homes  []*home // by node; nil: none
 	unheld bool    // for tests: requests never wait for others
 }
@@ -81,17 +74,15 @@ func New(c *runtime.Cluster, o Options) (*Space, error) {
 	if o.Heap < 1 || o.Heap > MaxHeap {
 		return nil, fmt.Errorf("gsas: heap of %d bytes, expected 1 to %d", o.Heap, MaxHeap)
 	}
-	s := &Space{o: o, system: o.System, rdma: o.RDMA, homes: make([]*home, c.Nodes())}
+	s := &Space{o: o, system: o.System, homes: make([]*home, c.Nodes())}
 	var err error
 	if s.system == nil {
 		if s.system, err = exanet.Load(c); err != nil {
 			return nil, fmt.Errorf("gsas: %w", err)
 		}
 	}
-	if s.rdma == nil {
-		if s.rdma, err = rdma.Load(c); err != nil {
-			return nil, fmt.Errorf("gsas: %w", err)
-		}
+	if s.rdma, err = rdma.Load(c); err != nil {
+		return nil, fmt.Errorf("gsas: %w", err)
 	}
 	nodes := slices.Clone(o.Nodes)
 	if nodes == nil {

@@ -1,7 +1,6 @@
 package ip
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -26,27 +25,14 @@ const (
 // Idles lists the behaviours. The first is the default.
 func Idles() []Idle { return []Idle{Polling, Sleeping} }
 
-// PageOpener gives a process its page of RDMA channels. It is rdma.Engine, or
-// PART's driver.
-type PageOpener interface {
-	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
-}
-
 // Options configure a network.
 type Options struct {
 	Spec  *Spec // nil: the defaults
 	Idle  Idle
-	PDID  gvas.PDID // protection domain of the services; 0: gvas.DefaultPDID
-	Nodes []int     // nodes with a service, each once; nil: all
+	Nodes []int // nodes with a service, each once; nil: all
 	// Device makes the device of a node; nil: a simulated TUN.
 	Device func(node int) Device
-	// System and RDMA are the cluster's, if something else uses them too;
-	// nil: the network loads its own.
-	System *exanet.System
-	RDMA   PageOpener
-	// Mail and Channels configure the mailboxes and the RDMA pages of
-	// services.
-	Mail     exanet.Options
+	// Channels configures the RDMA pages of services.
 	Channels rdma.Options
 }
 
@@ -56,7 +42,7 @@ type Network struct {
 	o        Options
 	spec     *Spec
 	system   *exanet.System
-	rdma     PageOpener
+	rdma     *rdma.Engine
 	ethernet *ethernet
 	nodes    []int
 	services []*service // by node; nil: none
@@ -104,7 +90,7 @@ func nodeOf(a inet.Addr) (node int, by networks) {
 
 // New makes the network and starts its services, which run until Stop.
 func New(c *runtime.Cluster, o Options) (*Network, error) {
-	n := &Network{o: o, spec: o.Spec, system: o.System, rdma: o.RDMA, services: make([]*service, c.Nodes()), kernels: make([]*kernel, c.Nodes())}
+	n := &Network{o: o, spec: o.Spec, services: make([]*service, c.Nodes()), kernels: make([]*kernel, c.Nodes())}
 	var err error
 	if n.spec == nil {
 		if n.spec, err = Load(); err != nil {
@@ -119,15 +105,11 @@ func New(c *runtime.Cluster, o Options) (*Network, error) {
 	} else if !slices.Contains(Idles(), o.Idle) {
 		return nil, fmt.Errorf("ip: idle: %q, expected one of %v", o.Idle, Idles())
 	}
-	if n.system == nil {
-		if n.system, err = exanet.Load(c); err != nil {
-			return nil, fmt.Errorf("ip: %w", err)
-		}
+	if n.system, err = exanet.Load(c); err != nil {
+		return nil, fmt.Errorf("ip: %w", err)
 	}
-	if n.rdma == nil {
-		if n.rdma, err = rdma.Load(c); err != nil {
-			return nil, fmt.Errorf("ip: %w", err)
-		}
+	if n.rdma, err = rdma.Load(c); err != nil {
+		return nil, fmt.Errorf("ip: %w", err)
 	}
 	if n.ethernet, err = newEthernet(c, &n.spec.Management); err != nil {
 		return nil, err
@@ -216,16 +198,15 @@ func (n *Network) service(node int) *service {
 
 // join gives a service its interfaces.
 func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *rdma.Page, error) {
-	pdid := cmp.Or(n.o.PDID, gvas.DefaultPDID)
-	if err := n.system.Admit(p, pdid); err != nil {
+	if err := n.system.Admit(p, gvas.DefaultPDID); err != nil {
 		return nil, nil, err
 	}
-	page, err := n.system.Open(p, n.o.Mail)
+	page, err := n.system.Open(p, exanet.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	o := n.o.Channels
-	o.PDID = uint16(pdid)
+	o.PDID = uint16(gvas.DefaultPDID)
 	if peers := rdma.Writes * len(n.nodes); o.State["peers"] == nil && peers > defaultPeers {
 		state := map[string]any{"peers": peers}
 		for name, v := range n.o.Channels.State { //lint:maporder they are set by name

@@ -198,6 +198,8 @@ var (
 	ErrAbsent  = fmt.Errorf("backupring: the buffer was absent (RingOptions.Skip)")
 )
 
+var lost = map[uint32]error{TooLong: ErrTooLong, Illegal: ErrIllegal, Unused: ErrAbsent}
+
 // ErrClosed is what a ring says that is closed.
 var ErrClosed = errors.New("backupring: the ring is closed")
 
@@ -230,13 +232,8 @@ func (r *Ring) Receive() (f Frame, err error) {
 	if err := spin.DecodeState(r.memory.Slice(place*DescriptorSize, (place+1)*DescriptorSize).Read(), &d); err != nil {
 		return f, err
 	}
-	switch d.Used {
-	case TooLong:
-		return Frame{Err: ErrTooLong}, nil
-	case Illegal:
-		return Frame{Err: ErrIllegal}, nil
-	case Unused:
-		return Frame{Err: ErrAbsent}, nil
+	if err := lost[d.Used]; err != nil {
+		return Frame{Err: err}, nil
 	}
 	at := r.buffers + place*r.o.Buffer
 	return Frame{Memory: r.memory.Slice(at, at+int(d.Used))}, nil

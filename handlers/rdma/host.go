@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/internal/service"
@@ -241,12 +242,11 @@ func (g *Page) Read(t Transfer) (*Pending, error) {
 }
 
 func (g *Page) begin(first, count int, pt uint32, kind uint32, t Transfer) (*Pending, error) {
-	place := first
-	for g.busy[place] {
-		if place++; place == first+count {
-			return nil, ErrNoChannel
-		}
+	free := slices.Index(g.busy[first:first+count], false)
+	if free < 0 {
+		return nil, ErrNoChannel
 	}
+	place := first + free
 	g.tag++
 	d := Descriptor{
 		Source: t.Source, Destination: t.Destination, Length: t.Length, Notify: t.Notify, Value: t.Value,

@@ -3,6 +3,7 @@
 package rnr
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/binary"
 	"fmt"
@@ -148,14 +149,10 @@ func (c *Conn) install(u *handlers.Setup) (err error) {
 	}
 	o := &c.library.o
 	state := map[string]any{
-		"nid": uint64(c.self.NID), "pid": uint64(c.self.PID), "pt": uint64(c.pt), "done_ct": uint64(c.done), "fault_ct": uint64(c.faults), "pause": uint64(Pause(DefaultPause) / sim.Nanosecond),
+		"nid": uint64(c.self.NID), "pid": uint64(c.self.PID), "pt": uint64(c.pt), "done_ct": uint64(c.done), "fault_ct": uint64(c.faults), "pause": uint64(0),
 	}
-	switch o.Pause {
-	case 0:
-	case NoPause:
-		state["pause"] = uint64(0)
-	default:
-		state["pause"] = uint64(Pause(o.Pause) / sim.Nanosecond)
+	if o.Pause != NoPause {
+		state["pause"] = uint64(Pause(cmp.Or(o.Pause, DefaultPause)) / sim.Nanosecond)
 	}
 	if o.Timeout != 0 {
 		state["timeout"] = uint64(max(1, o.Timeout/sim.Nanosecond))
