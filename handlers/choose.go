@@ -21,12 +21,12 @@ func (e Exports) String() string {
 // None as the name of an export stands for no handler where an empty one asks for a choice.
 const None = "-"
 
-// Choose returns the exports of a module for an entry. Names that are given
+// choose returns the exports of a module for an entry. Names that are given
 // must be handlers of their kind. With all three empty, each kind takes the one
 // handler that the manifest has of it or, among several and where it does not
 // say, the one that is called like its kind. With all of them left open and
 // nothing to choose, the error says what there is.
-func Choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
+func choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
 	if wanted != (Exports{}) {
 		var errs []error
 		for i, kind := range manifest.Kinds() {
@@ -107,9 +107,9 @@ func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 	}
 }
 
-// StateOf returns the layout of the state that handlers of an entry share, nil
+// stateOf returns the layout of the state that handlers of an entry share, nil
 // if the module does not describe it.
-func StateOf(m *hpu.Module, of Exports) (*manifest.State, error) {
+func stateOf(m *hpu.Module, of Exports) (*manifest.State, error) {
 	if m.Manifest() == nil {
 		return nil, nil
 	}

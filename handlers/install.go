@@ -17,8 +17,9 @@ import (
 
 // Options say how handlers are installed.
 type Options struct {
-	// Header, Payload and Completion are exports; all empty: those that Choose
-	// finds; if any is given, an empty one is none.
+	// Header, Payload and Completion are exports; all empty: of each kind the
+	// one that there is, or that is called like it; if any is given, an empty
+	// one is none.
 	Header, Payload, Completion string
 	// State is what HPU memory begins with: nil for the defaults of the
 	// manifest, what manifest.State.Bytes takes, or bytes.
@@ -51,12 +52,12 @@ type Plan struct {
 
 // PlanOf checks which handlers of a module an entry gets.
 func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
-	chosen, err := Choose(m, wanted)
+	chosen, err := choose(m, wanted)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Exports: chosen, module: m}
-	if p.State, err = StateOf(m, chosen); err != nil {
+	if p.State, err = stateOf(m, chosen); err != nil {
 		return nil, err
 	}
 	if m.Manifest() != nil {

@@ -43,8 +43,8 @@ func End(h uint64) uint64 {
 // Hash is that of a key.
 func Hash(key []byte) uint64 { return End(Mix(Begin(uint64(len(key))), key)) }
 
-// Check is the checksum of an item: of its version and of key and value.
-func Check(version uint64, b []byte) uint64 { return End(Mix(Begin(version), b)) }
+// checksum proves an item: its version, key and value.
+func checksum(version uint64, b []byte) uint64 { return End(Mix(Begin(version), b)) }
 
 // Same compares two keys.
 func Same(a, b []byte) bool {

@@ -5,10 +5,10 @@ package kv
 import (
 	_ "embed"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -235,24 +235,9 @@ func (s *Server) Stats() Stats { return s.stats }
 
 // Serve deals with requests until the process is aborted.
 func (s *Server) Serve() error {
-	for {
-		ev, err := s.ni.EQWait(s.eq)
-		if errors.Is(err, portals.ErrAborted) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch ev.Type {
-		case portals.EventPut:
-			err = s.arrived(&ev)
-		case portals.EventAutoUnlink: // its last message is complete
-			err = s.append(int(ev.UserPtr>>32), ev.PTIndex, ev.UserPtr&(1<<32-1))
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return service.Serve(s.ni, s.eq, s.arrived, func(e *portals.Event) error {
+		return s.append(int(e.UserPtr>>32), e.PTIndex, e.UserPtr&(1<<32-1))
+	})
 }
 
 // Lay names the places of what lies behind the state in HPU memory, from the

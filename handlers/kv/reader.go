@@ -147,7 +147,7 @@ func (r *reader) walk(server int, table uint64, key []byte, hash uint64) (i Item
 		}
 		all := RequestSize + uint64(i.Key) + uint64(i.Value)
 		if i.Hash == hash && int(i.Key) == len(key) && all <= uint64(n) && Same(b[RequestSize:RequestSize+i.Key], key) {
-			good := i.Version != 0 && Check(i.Version, b[RequestSize:all]) == i.Check
+			good := i.Version != 0 && checksum(i.Version, b[RequestSize:all]) == i.Check
 			r.c.p.Stream(int64(all), 0)
 			if !good {
 				return Item{}, anew, nil

@@ -132,8 +132,7 @@ func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
 	binary.LittleEndian.PutUint32(head[24:], uint32(key))
 	binary.LittleEndian.PutUint32(head[28:], uint32(value))
 	if t.shared {
-		check := Check(p.version, t.bytes(place+RequestSize, uint64(key+value)))
-		binary.LittleEndian.PutUint64(t.area.Slice(int(place)+32, int(place)+40).Write(), check)
+		t.setWord(place+32, checksum(p.version, t.bytes(place+RequestSize, uint64(key+value))))
 	}
 	t.setWord(at, Link(place, Class(block), hash))
 	t.publish(p)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin"
@@ -191,28 +192,17 @@ func (t *Table) Serve() error {
 	if t.o.Mode != Host {
 		return nil
 	}
-	for {
-		ev, err := t.ni.EQWait(t.eq)
-		if errors.Is(err, portals.ErrAborted) {
-			return nil
-		}
+	return service.Serve(t.ni, t.eq, func(e *portals.Event) error {
+		v, err := t.p.View(e.Start, int(e.MLength))
 		if err != nil {
 			return err
 		}
-		v, err := t.p.View(ev.Start, int(ev.MLength))
-		switch {
-		case err != nil:
-		case ev.Type == portals.EventAutoUnlink:
-			u := handlers.NewSetup("scan", t.p)
-			u.Append(ev.PTIndex, portals.AnyID, t.buffers, queries)
-			err = u.Err
-		case ev.Type == portals.EventPut:
-			err = t.answer(ev.Initiator, v.Read())
-		}
-		if err != nil {
-			return err
-		}
-	}
+		return t.answer(e.Initiator, v.Read())
+	}, func(e *portals.Event) error {
+		u := handlers.NewSetup("scan", t.p)
+		u.Append(e.PTIndex, portals.AnyID, t.buffers, queries)
+		return u.Err
+	})
 }
 
 // answer filters on the host's core: it reads rows, writes those that match,

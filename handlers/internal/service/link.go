@@ -1,6 +1,9 @@
-// Package service is what the clients of arrays and copies have in common: a
-// client sends parts of an access, servers answer with the number of a slot,
-// and whoever does not answer in time is waited for no longer.
+// Package service is what libraries with clients and servers have in common.
+//
+//	link.go  clients of arrays and copies: a client sends parts of an access,
+//	         servers answer with the number of a slot, and whoever does not
+//	         answer in time is waited for no longer
+//	wait.go  waiting for counters, and for messages that fill buffers
 package service
 
 import (
@@ -166,25 +169,4 @@ func Distinct(name string, c *runtime.Cluster, nodes []int, maxNID int, lost str
 		used[node] = true
 	}
 	return nil
-}
-
-// Await waits until something is so that a counter moves for. It looks once at
-// least, which takes the poll time.
-func Await(ni *runtime.NI, ct portals.Handle, is func() bool) error {
-	test := uint64(0)
-	for !is() {
-		v, err := ni.Objects().CTGet(ct)
-		if err != nil {
-			return err
-		}
-		test = v.Success + 1
-		if _, err := ni.CTWait(ct, test); err != nil {
-			return err
-		}
-	}
-	if test > 0 {
-		return nil
-	}
-	_, err := ni.CTWait(ct, 0)
-	return err
 }
