@@ -97,7 +97,7 @@ func TestWrongTerms(t *testing.T) {
 
 // The terms of npf lead to the published numbers: the last term comes within
 // 6%, or 10% for a tail, and no earlier term does. (The terms for the storage
-// target and for 4 MiB take minutes of a core: docs/npf.md.)
+// target and for 4 MiB take minutes of a core: docs/figures.)
 func TestWaysOfNPFMeet(t *testing.T) {
 	for _, way := range []struct {
 		of     *Experiment

@@ -17,11 +17,12 @@ var Publication = &experiment.Publication{
 	},
 	Runs: []experiment.PublicationRun{
 		{Experiment: "exanet", Full: experiment.Choice{Values: "path=intra-fpga,intra-qfdb,d"}, Quick: experiment.Choice{Values: "path=intra-fpga,intra-qfdb size=0,64,4KiB,4MiB mode=mailbox,mpi"}},
+		{Experiment: "exanet", Preset: "firmware", Quick: experiment.Choice{Values: "size=64,1KiB,16KiB"}},
 		{Experiment: "gsas", Quick: experiment.Choice{Values: "size=8,64,4KiB path=intra-qfdb"}},
 		{Experiment: "ip", Quick: experiment.Choice{Values: "traffic=rtt"}, Without: "throughput of TCP and UDP"},
 		{
-			Experiment: "osu", Full: experiment.Choice{Values: "benchmark=latency,bw,bibw"}, Quick: experiment.Choice{Values: "benchmark=latency,bw path=intra-fpga,intra-qfdb,intra-mezz:1 size=0,64,4KiB,4MiB"},
-			Without: "distant paths, both directions at once",
+			Experiment: "osu", Full: experiment.Choice{Values: "benchmark=latency,bw,bibw size=0,1,32,64,4KiB,64KiB,4MiB"}, Quick: experiment.Choice{Values: "benchmark=latency path=intra-fpga,intra-qfdb,intra-mezz:1 size=0,64,4KiB,4MiB"},
+			Without: "distant paths, throughput",
 		},
 		{
 			Experiment: "osu-ranks", Full: experiment.Choice{Values: "benchmark=bcast,allreduce ranks=4,16,64,128 ranks-per-node=1,4 size=1,4,32,64,256,1KiB,4KiB,16KiB"},
@@ -32,6 +33,8 @@ var Publication = &experiment.Publication{
 		{
 			Experiment: "allreduce", Full: experiment.Choice{Values: "ranks=4,16,32,64,128"}, Quick: experiment.Choice{Values: "ranks=4,16 size=4,256"}, Without: "more than 16 ranks",
 		},
-		{Experiment: "credits", Quick: experiment.Choice{Values: "ranks=16 size=4KiB"}, Without: "128 ranks"},
+		{Experiment: "allreduce", Preset: "pools", Quick: experiment.Choice{Values: "ranks=16 size=256"}},
+		{Experiment: "allreduce", Preset: "offload", Full: experiment.Choice{Profiles: "exanest,spin-int"}, Quick: experiment.Choice{Values: "ranks=16 size=8"}},
+		{Experiment: "credits", Full: experiment.Choice{Values: "ranks=16,128"}, Quick: experiment.Choice{Values: "ranks=16"}, Without: "128 ranks"},
 	},
 }

@@ -16,7 +16,7 @@ import (
 // Publication is the publication with the experiments of this package, one in
 // each file.
 var Publication = &experiment.Publication{
-	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"}, Minutes: 5,
+	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"}, Minutes: 7,
 	Experiments: []*experiment.Experiment{
 		npfLatency,
 		coldRing,
@@ -33,21 +33,31 @@ var Publication = &experiment.Publication{
 		npfVersus,
 	},
 	Runs: []experiment.PublicationRun{
-		{Experiment: "npf-latency", Quick: experiment.Choice{Values: "runs=200"}, Without: "300 of 500 runs, of which the largest is published"},
-		{Experiment: "npf-latency", Preset: "waterfall", Quick: experiment.Choice{Values: "runs=200"}, Without: "1,800 of 2,000 runs of how parts of a fault would have to vary"},
+		{Experiment: "npf-latency", Quick: experiment.Choice{Values: "size=4KiB"}, Without: "messages of 4 MiB"},
+		{Experiment: "npf-latency", Preset: "waterfall", Quick: experiment.Choice{Values: "size=4KiB"}, Without: "how parts of a fault of 4 MiB would have to vary"},
+		{Experiment: "npf-latency", Preset: "invalidation"},
 		{Experiment: "npf-cold-ring", Quick: experiment.Choice{Values: "at=5s,60s"}},
 		{Experiment: "npf-cold-ring", Preset: "waterfall"},
+		{Experiment: "npf-cold-ring", Preset: "choices", Quick: experiment.Choice{Skip: true}, Without: "choices that the paper leaves open"},
+		{Experiment: "npf-cold-ring", Preset: "gives-up", Quick: experiment.Choice{Values: "timeout=100ms descriptor=skips ring=32,128"}, Without: "most of when TCP gives up"},
 		{Experiment: "npf-ring-size", Quick: experiment.Choice{Values: "ring=16 mode=drop,backup"}, Without: "rings of more than 16 buffers"},
 		{Experiment: "npf-ring-size", Preset: "waterfall"},
+		{Experiment: "npf-synthetic", Quick: experiment.Choice{Values: "fault=minor every=0,50"}, Without: "most of a stream of TCP into a ring"},
+		{Experiment: "npf-synthetic", Preset: "udp", Quick: experiment.Choice{Values: "every=1000"}},
+		{Experiment: "npf-line-rate", Quick: experiment.Choice{Values: "rate=400 rings=1 hpus=4,28,32"}},
 		{Experiment: "npf-instances", Quick: experiment.Choice{Values: "instances=1"}, Without: "2, 3 and 4 servers"},
 		{Experiment: "npf-instances", Preset: "waterfall", Quick: experiment.Choice{Values: "instances=1"}, Without: "what an operation takes of 2, 3 and 4 servers"},
 		{Experiment: "npf-working-set", Quick: experiment.Choice{Skip: true}, Without: "working sets that change"},
+		{Experiment: "npf-working-set", Preset: "swap", Quick: experiment.Choice{Skip: true}, Without: "storage of other speeds under them"},
 		{Experiment: "npf-storage", Quick: experiment.Choice{Skip: true}, Without: "the storage target"},
 		{Experiment: "npf-storage", Preset: "waterfall", Quick: experiment.Choice{Skip: true}, Without: "the way to its published speedup"},
-		{Experiment: "npf-imb", Quick: experiment.Choice{Values: "benchmark=sendrecv size=4KiB iterations=1"}, Without: "bcast, alltoall, and messages of more than 4 KiB"},
+		{Experiment: "npf-storage", Preset: "initiators", Quick: experiment.Choice{Skip: true}, Without: "its memory by the number of initiators"},
+		{Experiment: "npf-imb", Quick: experiment.Choice{Values: "benchmark=sendrecv size=4KiB"}, Without: "bcast, alltoall, and messages of more than 4 KiB"},
+		{Experiment: "npf-imb", Preset: "bound", Quick: experiment.Choice{Values: "size=256KiB"}},
 		{Experiment: "npf-beff", Quick: experiment.Choice{Skip: true}, Without: "effective bandwidth"},
-		{Experiment: "npf-synthetic", Quick: experiment.Choice{Skip: true}, Without: "a stream of TCP into a ring"},
-		{Experiment: "npf-synthetic-ib", Quick: experiment.Choice{Values: "messages=100 frequency=0%,1%,100%"}, Without: "400 of 500 messages"},
+		{Experiment: "npf-pinning", Quick: experiment.Choice{Values: "size=4KiB,64KiB"}},
+		{Experiment: "npf-synthetic-ib", Quick: experiment.Choice{Values: "mode=drop frequency=0%,1%"}, Without: "pauses of the sender"},
+		{Experiment: "npf-versus-part"},
 	},
 }
 

@@ -23,7 +23,8 @@ var Publication = &experiment.Publication{
 		{Experiment: "pagefault", Preset: "timeout", Quick: experiment.Choice{Skip: true}, Without: "timeouts"},
 		{Experiment: "pagefault", Preset: "sides", Quick: experiment.Choice{Skip: true}, Without: "faults at the source"},
 		{Experiment: "pagefault", Preset: "hupcf", Quick: experiment.Choice{Skip: true}, Without: "hit under previous context fault"},
+		{Experiment: "pagefault", Preset: "pool", Quick: experiment.Choice{Skip: true}, Without: "the engine's firmware on HPUs"},
 		{Experiment: "isend", Quick: experiment.Choice{Values: "sample=1,8,16"}},
-		{Experiment: "apps", Quick: experiment.Choice{Values: "ranks=4 rounds=5"}, Without: "1 and 16 ranks, 20 rounds"},
+		{Experiment: "apps", Quick: experiment.Choice{Values: "ranks=4"}, Without: "1 and 16 ranks"},
 	},
 }
