@@ -40,34 +40,17 @@ var everything = flag.Bool("everything", false, "run documented and shown comman
 var long = map[string]string{
 	"spinsim compare npf-cold-ring": "spinsim compare npf-cold-ring --mode pinned --connections 1 --at 5s",
 
-	"spinsim compare npf-synthetic": "spinsim compare npf-synthetic --messages 10 --every 100",
-
-	"spinsim compare npf-working-set":            "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
-	"spinsim compare npf-working-set --scale 16": "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
-
-	"spinsim compare npf-working-set --experiment swap": "spinsim compare npf-working-set --experiment swap --scale 256 --horizon 1s --at 1s --window 1s",
-
-	"spinsim compare npf-ring-size": "spinsim compare npf-ring-size --mode backup --operations 200 --ring 16",
-
-	"spinsim compare npf-cold-ring --experiment choices": "spinsim compare npf-cold-ring --experiment choices --ring 32 --connections 1",
-
-	"spinsim compare npf-cold-ring --experiment gives-up": "spinsim compare npf-cold-ring --experiment gives-up --ring 16 --connections 1 --timeout 100ms",
+	"spinsim compare npf-working-set": "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
 
 	"spinsim compare kv": "spinsim compare kv --workload C --clients 2 --ops 5 --records 50",
-
-	"spinsim compare npf-instances": "spinsim compare npf-instances --instances 1 --working-set 4MiB --vm 8MiB --warm 1ms --time 1ms",
 
 	"spinsim compare ip": "spinsim compare ip --traffic rtt",
 
 	"spinsim compare bcast": "spinsim compare bcast --ranks 4,16",
 
-	"spinsim compare isend": "spinsim compare isend --sample 1",
-
 	"spinsim compare ftbcast": "spinsim compare ftbcast --ranks 8 --size 8",
 
 	"spinsim goal proxies --app milc": "spinsim goal proxies --app milc --iterations 1",
-
-	"spinsim compare npf-imb --experiment first": "spinsim compare npf-imb --experiment first --ranks 2 --size 16KiB",
 
 	"spinsim osu latency --path inter-mezz:3,1,2": "spinsim osu latency --path inter-mezz:3,1,2 -m 8:64",
 
@@ -89,8 +72,6 @@ var long = map[string]string{
 
 	"spinsim compare scaling": "spinsim compare scaling --ranks 1,8 --app minife",
 
-	"spinsim compare credits": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB",
-
 	"spinsim compare datatype": "spinsim compare datatype --block 64KiB",
 
 	"spinsim compare matching": "spinsim compare matching --app pop --iterations 1",
@@ -105,28 +86,14 @@ var long = map[string]string{
 
 	"spinsim compare bcast --format json > results.json": "spinsim compare bcast --ranks 4,16 --format json > results.json",
 
-	"spinsim compare npf-storage":                         "spinsim compare npf-storage --disk 2MiB --pool 2MiB --memory 128MiB --requests 4",
-	"spinsim compare npf-storage --experiment initiators": "spinsim compare npf-storage --experiment initiators --disk 2MiB --pool 2MiB --memory 128MiB --initiators 1 --depth 2 --requests 4",
-	"spinsim compare npf-latency":                         "spinsim compare npf-latency --runs 5 --size 4KiB",
-	"spinsim compare npf-line-rate":                       "spinsim compare npf-line-rate --frames 256 --rate 400 --hpus 8",
-	"spinsim compare npf-synthetic-ib":                    "spinsim compare npf-synthetic-ib --messages 40",
-	"spinsim compare npf-versus-part":                     "spinsim compare npf-versus-part --size 4KiB",
-	"spinsim compare npf-beff":                            "spinsim compare npf-beff --ranks 2 --sent 4KiB --repetitions 1 --loop 0us",
-	"spinsim compare npf-imb":                             "spinsim compare npf-imb --ranks 2 --size 16KiB --iterations 1",
+	"spinsim compare npf-storage":   "spinsim compare npf-storage --disk 2MiB --pool 2MiB --memory 128MiB --requests 4",
+	"spinsim compare npf-latency":   "spinsim compare npf-latency --runs 5 --size 4KiB",
+	"spinsim compare npf-line-rate": "spinsim compare npf-line-rate --frames 256 --rate 400 --hpus 8",
+	"spinsim compare npf-imb":       "spinsim compare npf-imb --ranks 2 --size 16KiB --iterations 1",
 
 	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
 
-	"spinsim compare scaling --ranks 1,8,64,512 --plot scaling.svg": "spinsim compare scaling --ranks 1,8 --app minife --plot scaling.svg",
-
-	"spinsim compare osu-ranks --experiment collectives --ranks 512": "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
-
 	"spinsim compare datatype --mode spin-general,spin-read-only,spin-progress": "spinsim compare datatype --mode spin-general,spin-read-only,spin-progress --block 64KiB",
-
-	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg": "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
-
-	"spinsim compare credits --benchmark alltoall --buffer 512,1KiB,2KiB,4KiB,8KiB,16KiB --plot credits.svg": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB --plot credits.svg",
-
-	"spinsim compare ftbcast --profile spin-int --ranks 8,16,..,256 --size 8,64KiB --failed 0,1,3 --plot ftbcast.svg": "spinsim compare ftbcast --profile spin-int --ranks 8 --size 8 --failed 0,1,3 --plot ftbcast.svg",
 }
 
 // documentedCommands returns the commands in a text, in order.
