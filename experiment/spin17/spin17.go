@@ -33,7 +33,7 @@ var Publication = &experiment.Publication{
 			Quick: experiment.Choice{Waterfall: "spin-int-sc17,spin-int", Values: "ranks=64 size=64KiB mode=rdma,p4,spin-stream"}, Without: "the way from the authors' simulator to ours on 1024 ranks, 64 instead",
 		},
 		{Experiment: "hpus"},
-		{Experiment: "matching", Quick: experiment.Choice{Values: "app=milc,pop,comd ranks=64,72"}, Without: "cloverleaf, and applications with 360 ranks"},
+		{Experiment: "matching", Quick: experiment.Choice{Values: "ranks=64,72"}, Without: "applications with 360 ranks"},
 		{
 			Experiment: "datatype", Full: experiment.Choice{Values: "side=destination,source,both block=4,16,64,256,1KiB,4KiB,16KiB,64KiB,256KiB"},
 			Quick: experiment.Choice{Values: "side=destination block=64,4KiB,64KiB"}, Without: "packing at the source",
