@@ -14,10 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/strictyaml"
-	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -37,24 +35,6 @@ func TestSchemaIsCurrent(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
 	current(t, "../../../docs/scenario.schema.json", string(text))
-}
-
-// The manual lists the existing libraries.
-func TestManualListsTheLibraries(t *testing.T) {
-	text, err := Schema()
-	require.NoError(t, err)
-	if list := "A built-in library (" + strings.Join(handlers.Names(), ", ") + ")"; !strings.Contains(string(text), list) {
-		t.Errorf("the manual does not say %q", list)
-	}
-}
-
-// The manual lists the existing profiles.
-func TestManualListsTheProfiles(t *testing.T) {
-	text, err := Schema()
-	require.NoError(t, err)
-	if list := "a built-in profile (" + strings.Join(profile.Names(), ", ") + ")"; !strings.Contains(string(text), list) {
-		t.Errorf("the manual does not say %q", list)
-	}
 }
 
 // The reference has no table without a field. A type with a form of its own has

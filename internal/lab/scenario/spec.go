@@ -11,7 +11,7 @@ type Spec struct {
 	Title       string        `yaml:"title" help:"One line for the head of the report."`
 	Description string        `yaml:"description" help:"What the experiment is about, for people who read the file."`
 	Parameters  Parameters    `yaml:"parameters" help:"Values with names. In all other values $name stands for one, and spinsim run --param changes them; $$ is a $."`
-	Profile     string        `yaml:"profile" required:"true" help:"The device and the network: the name of a built-in profile (eth-npf, exanest, exanest-qfdb, ib-npf, spin-dis, spin-dis-sc17, spin-int, spin-int-sc17), or a profile file, relative to the scenario."`
+	Profile     string        `yaml:"profile" required:"true" help:"The device and the network: the name of a built-in profile (spinsim profile lists them), or a profile file, relative to the scenario."`
 	Set         Settings      `yaml:"set" help:"Values of the profile to replace: paths such as hpu.cores, or the profile's own nesting."`
 	Topology    Settings      `yaml:"topology" help:"Values of the profile's fabric section to replace, such as kind: crossbar."`
 	Ranks       int           `yaml:"ranks" required:"true" help:"Number of nodes, each with one process."`
@@ -49,7 +49,7 @@ type Entry struct {
 
 // Handlers is the handler part of an entry (sPIN'17 §2).
 type Handlers struct {
-	Module     string  `yaml:"module" required:"true" help:"A built-in library (accumulate, allreduce, backupring, bcast, count, count_c, datatype, ftbcast, graph, kv, mailbox, matching, part, pingpong, raid5, rdma, replicate, rnr, scan, sum, txlog, work), or the path of a .wasm file, relative to the scenario."`
+	Module     string  `yaml:"module" required:"true" help:"A built-in library, such as count, or the path of a .wasm file, relative to the scenario."`
 	Shares     string  `yaml:"shares" help:"Earlier entry, with handlers of the same module, whose HPU memory and state these handlers have, too. Default: memory of their own."`
 	Header     string  `yaml:"header" help:"Export that runs when the header of a message arrives."`
 	Payload    string  `yaml:"payload" help:"Export that runs for every packet."`
