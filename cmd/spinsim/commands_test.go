@@ -238,13 +238,13 @@ func documentedFiles(t *testing.T, of string) string {
 }
 
 // stubCompiler makes a program that is called like TinyGo or clang and makes a
-// given module; one that shall have debugging information has that of the only
-// handler in C of which a document tells how to build it.
+// given module; clang links that of the only handler in C of which a document
+// tells how to build it, with debugging information.
 func stubCompiler(t *testing.T, module string) string {
 	name := filepath.Join(t.TempDir(), "compiler")
 	debug, err := filepath.Abs(filepath.Join("testdata", "docs", "c-filter.debug.wasm"))
 	require.NoError(t, err)
-	script := "#!/bin/sh\nm='" + module + "'\ncase \"$*\" in *-gdwarf*) m='" + debug + "';; esac\n" +
+	script := "#!/bin/sh\nm='" + module + "'\ncase \"$*\" in *-Wl,*) m='" + debug + "';; esac\n" +
 		"while [ \"$1\" != -o ]; do shift; done\ncp \"$m\" \"$2\"\n"
 	require.NoError(t, os.WriteFile(name, []byte(script), 0o777))
 	return name
