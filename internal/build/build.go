@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/file"
@@ -196,7 +197,7 @@ func detect(dir string) (Lang, error) {
 }
 
 func (o *Options) buildTinyGo(dir, tmp, out string) error {
-	compiler, err := Compiler(dir, TinyGo)
+	compiler, err := findTinyGo(dir)
 	if err != nil {
 		return err
 	}
@@ -261,4 +262,90 @@ func run(dir, compiler string, args ...string) (string, error) {
 	cmd.Dir = dir
 	messages, err := cmd.CombinedOutput()
 	return string(messages), err
+}
+
+// Compiler returns the path of the compiler that Build would use for the
+// sources of a language in a folder. The error explains how to get it.
+func Compiler(dir string, lang Lang) (string, error) {
+	switch lang {
+	case TinyGo:
+		return findTinyGo(dir)
+	case C, Cpp:
+		return findClang()
+	case Rust:
+		return findRust()
+	case AssemblyScript:
+		return findAssemblyScript(dir)
+	}
+	return "", fmt.Errorf("language %q, expected %s", lang, LangNames())
+}
+
+func findTinyGo(dir string) (string, error) {
+	if path := os.Getenv("SPINSIM_TINYGO"); path != "" {
+		return executable("SPINSIM_TINYGO", path)
+	}
+	if tools := os.Getenv("SPINSIM_TOOLS"); tools != "" {
+		return executable("SPINSIM_TOOLS", filepath.Join(tools, "tinygo", "bin", "tinygo"))
+	}
+	if path, ok := installed(dir, filepath.Join(".tools", "tinygo", "bin", "tinygo")); ok {
+		return path, nil
+	}
+	path, err := exec.LookPath("tinygo")
+	if err != nil {
+		return "", errors.New("TinyGo not found: run scripts/install-tinygo.sh of spinsim, or set SPINSIM_TINYGO to the compiler")
+	}
+	return path, nil
+}
+
+// installed returns the first of programs that is in the folder or one above
+// it, or in the place of scripts/install-*.sh. That place is in a clone of this
+// module: the clone with the working directory, or the clone that the folder's
+// own module uses.
+func installed(dir string, programs ...string) (string, bool) {
+	if path, ok := above(dir, programs); ok {
+		return path, true
+	}
+	scripts := slices.DeleteFunc(slices.Clone(programs), func(p string) bool { return !strings.HasPrefix(p, ".tools") })
+	if path, ok := above(".", scripts); ok {
+		return path, true
+	}
+	clone, err := exec.Command("go", "-C", dir, "list", "-m", "-f", "{{.Dir}}", "github.com/spinsim/spinsim").Output()
+	if err != nil {
+		return "", false
+	}
+	return oneIn(strings.TrimSpace(string(clone)), programs)
+}
+
+// above returns the first of programs that is in a folder or one above it.
+func above(dir string, programs []string) (string, bool) {
+	at, err := filepath.Abs(dir)
+	for before := ""; err == nil && at != before; before, at = at, filepath.Dir(at) {
+		if path, ok := oneIn(at, programs); ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// oneIn returns the first of programs that is in a folder.
+func oneIn(folder string, programs []string) (string, bool) {
+	for _, p := range programs {
+		if path, err := exec.LookPath(filepath.Join(folder, p)); err == nil {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// executable returns path if it can be run. Otherwise the error names the
+// variable that contained it.
+func executable(variable, path string) (string, error) {
+	abs, err := filepath.Abs(path) // compilers run in the handler's folder
+	if err != nil {
+		return "", err
+	}
+	if _, err := exec.LookPath(abs); err != nil {
+		return "", fmt.Errorf("from $%s: %w", variable, err)
+	}
+	return abs, nil
 }

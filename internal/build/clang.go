@@ -2,8 +2,10 @@ package build
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,7 +40,7 @@ var cppFlags = []string{
 // buildClang compiles all sources of a folder to a module with debugging
 // information.
 func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
-	compiler, err := Compiler(dir, lang)
+	compiler, err := findClang()
 	if err != nil {
 		return err
 	}
@@ -114,4 +116,16 @@ func (o *Options) clangArgs(library *cLibrary) ([]string, error) {
 		args = append(args, "-isystem", folder)
 	}
 	return args, nil
+}
+
+func findClang() (string, error) {
+	if path := os.Getenv("SPINSIM_CLANG"); path != "" {
+		return executable("SPINSIM_CLANG", path)
+	}
+	for _, name := range []string{"clang-19", "clang"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("clang not found: install clang-19 and lld-19 (scripts/install-tinygo.sh does), or set SPINSIM_CLANG to the compiler")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ const rustTarget = "wasm32-unknown-unknown"
 // buildRust compiles the crate of a folder to a module with debugging
 // information.
 func (o *Options) buildRust(dir, out string) error {
-	compiler, err := Compiler(dir, Rust)
+	compiler, err := findRust()
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (o *Options) buildRust(dir, out string) error {
 	if err != nil {
 		return err
 	}
-	linker, err := wasmLD.find(dir)
+	linker, err := findProgram("wasm-ld", "apt-get install lld-19", "wasm-ld-19", "wasm-ld", "rust-lld")
 	if err != nil {
 		return err
 	}
@@ -83,9 +84,37 @@ func (o *Options) buildRust(dir, out string) error {
 	return nil
 }
 
+// findRust finds a compiler that has the target. The first on the PATH may lack
+// it.
+func findRust() (string, error) {
+	if path := os.Getenv("SPINSIM_RUSTC"); path != "" {
+		return executable("SPINSIM_RUSTC", path)
+	}
+	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin") {
+		path := filepath.Join(folder, "rustc")
+		if _, err := exec.LookPath(path); err != nil {
+			continue
+		}
+		lib, err := exec.Command(path, "--print=target-libdir", "--target="+rustTarget).Output()
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(strings.TrimSpace(string(lib))); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no Rust compiler with the target " + rustTarget + ": " + getRust + ", or set SPINSIM_RUSTC to the compiler")
+}
+
+// getRust and getAssemblyScript explain how to get the compilers.
+const (
+	getRust           = "apt-get install rustc libstd-rust-dev-wasm32 lld-19, or rustup target add " + rustTarget
+	getAssemblyScript = "npm install assemblyscript in the handler's folder or one above it, or run scripts/install-languages.sh of spinsim"
+)
+
 // buildAssemblyScript compiles the module of a folder.
 func (o *Options) buildAssemblyScript(dir, out string) error {
-	compiler, err := Compiler(dir, AssemblyScript)
+	compiler, err := findAssemblyScript(dir)
 	if err != nil {
 		return err
 	}
@@ -116,4 +145,31 @@ func (o *Options) buildAssemblyScript(dir, out string) error {
 		return err
 	}
 	return os.WriteFile(out, module, 0o644) //lint:files scratch of a build
+}
+
+func findAssemblyScript(dir string) (string, error) {
+	if path := os.Getenv("SPINSIM_ASC"); path != "" {
+		return executable("SPINSIM_ASC", path)
+	}
+	asc := filepath.Join("node_modules", ".bin", "asc")
+	if tools := os.Getenv("SPINSIM_TOOLS"); tools != "" {
+		if path, err := exec.LookPath(filepath.Join(tools, asc)); err == nil {
+			return path, nil
+		}
+	}
+	if path, ok := installed(dir, asc, filepath.Join(".tools", asc)); ok {
+		return path, nil
+	}
+	return findProgram("the compiler of AssemblyScript", getAssemblyScript+", or set SPINSIM_ASC to the compiler", "asc")
+}
+
+// findProgram finds the first of programs that may be on the PATH; get explains
+// how to get it.
+func findProgram(what, get string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s not found: %s", what, get)
 }
