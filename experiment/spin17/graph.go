@@ -310,10 +310,7 @@ func (w *searching) finish() error {
 		if err := m.Quiet(); err != nil {
 			return err
 		}
-		one, err := m.Counts()
-		if err != nil {
-			return err
-		}
+		one := m.Counts()
 		sent = append(sent, int64(one.Sent)*graph.UpdateSize)
 		w.counts.Sent, w.counts.Swaps = w.counts.Sent+one.Sent, w.counts.Swaps+one.Swaps
 		w.counts.Improved, w.counts.Edges = w.counts.Improved+one.Improved, w.counts.Edges+one.Edges

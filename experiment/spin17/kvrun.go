@@ -216,10 +216,7 @@ func (k *kvRun) values() (experiment.Values, error) {
 	}
 	k.AtLineRate(k.c, v, nil)
 	if k.o.Mode == kv.Handlers {
-		counts, err := k.server.Counts()
-		if err != nil {
-			return nil, err
-		}
+		counts := k.server.Counts()
 		v["handed"] = float64(counts.Handed) / float64(max(counts.Served+counts.Handed, 1))
 	}
 	return v, nil

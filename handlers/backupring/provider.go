@@ -5,7 +5,6 @@ package backupring
 import (
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/host"
@@ -281,7 +280,4 @@ func (v *Provider) Stats() ProviderStats {
 }
 
 // State returns the registers of the device as they are at this moment, for an observer.
-func (v *Provider) State() (s State) {
-	_ = spin.DecodeState(v.in.HPU.Bytes()[:unsafe.Sizeof(s)], &s)
-	return s
-}
+func (v *Provider) State() State { return handlers.Peek[State](v.in) }

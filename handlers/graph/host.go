@@ -302,13 +302,11 @@ func (m *Member) first(b []byte) {
 }
 
 // Counts are what has been done on the node. They take no virtual time.
-func (m *Member) Counts() (Counts, error) {
+func (m *Member) Counts() Counts {
 	if m.host != nil {
-		return m.host.counts, nil
+		return m.host.counts
 	}
-	var s State
-	err := m.on.Read(&s)
-	return s.Counts, err
+	return handlers.Peek[State](m.on).Counts
 }
 
 // Quiet looks whether nothing is left of a search that is over: no vertex
@@ -317,10 +315,7 @@ func (m *Member) Quiet() error {
 	if m.host != nil {
 		return m.host.quiet()
 	}
-	var s State
-	if err := m.on.Read(&s); err != nil {
-		return err
-	}
+	s := handlers.Peek[State](m.on)
 	if s.Deficit != 0 || s.Pending != 0 || bits.OnesCount64(s.Idle) != m.o.Workers {
 		return fmt.Errorf("graph: node %d at the end: deficit %#x, %d words of vertices that wait, idle %#x of %d workers", m.rank, s.Deficit, int64(s.Pending), s.Idle, m.o.Workers)
 	}

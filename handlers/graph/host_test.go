@@ -46,8 +46,7 @@ func search(t require.TestingT, device string, nodes int, o Options, set ...stri
 	require.NoError(t, o.Graph.Validate(o.Root, distance, parent, o.Weighted))
 	for _, m := range members {
 		require.NoError(t, m.Quiet())
-		one, err := m.Counts()
-		require.NoError(t, err)
+		one := m.Counts()
 		all.Sent, all.Updates, all.Swaps = all.Sent+one.Sent, all.Updates+one.Updates, all.Swaps+one.Swaps
 		all.Improved, all.Taken, all.Edges = all.Improved+one.Improved, all.Taken+one.Taken, all.Edges+one.Edges
 	}

@@ -221,14 +221,7 @@ func (s *Server) Preload(key, value []byte) error {
 }
 
 // Counts are what handlers have done so far.
-func (s *Server) Counts() (Counts, error) {
-	var state State
-	if s.in == nil {
-		return state.Counts, nil
-	}
-	err := s.in.Read(&state)
-	return state.Counts, err
-}
+func (s *Server) Counts() Counts { return handlers.Peek[State](s.in).Counts }
 
 // Stats are what the host has done so far.
 func (s *Server) Stats() Stats { return s.stats }

@@ -217,8 +217,7 @@ func TestLinearizable(t *testing.T) {
 		checked, wrong := s.check()
 		require.Empty(t, wrong, "system %d", seed)
 		n += checked
-		counts, err := s.server.Counts()
-		require.NoError(t, err)
+		counts := s.server.Counts()
 		all.Served += counts.Served
 		all.Handed += counts.Handed
 		all.Far += counts.Far

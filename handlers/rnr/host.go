@@ -14,7 +14,6 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
 )
 
 //go:generate go run ../../internal/build/cmd -o rnr.wasm guest
@@ -185,7 +184,4 @@ func (c *Conn) join(other *Conn) {
 }
 
 // State is that of the end's device as it is now, for an observer.
-func (c *Conn) State() (s State) {
-	_ = spin.DecodeState(c.in.HPU.Bytes()[:unsafe.Sizeof(s)], &s)
-	return s
-}
+func (c *Conn) State() State { return handlers.Peek[State](c.in) }
