@@ -59,9 +59,9 @@ func runKeyValue(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	}
 	k := &kvRun{Point: p, o: kvOptions(p), workload: workload, clients: make([]kvClient, p.Int("clients"))}
 	var values experiment.Values
-	stats, err := experiment.Simulate(ctx, p.Config(ctx, 1+len(k.clients)), k.spawn, func() (err error) {
-		values, err = k.values()
-		return err
+	stats, err := experiment.Simulate(ctx, p.Config(ctx, 1+len(k.clients)), k.spawn, func() error {
+		values = k.values()
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (w *kvWork) get(record uint64) (version uint64, err error) {
 	return version, nil
 }
 
-func (k *kvRun) values() (experiment.Values, error) {
+func (k *kvRun) values() experiment.Values {
 	var times []sim.Time
 	var end, sum sim.Time
 	var requests, again uint64
@@ -219,5 +219,5 @@ func (k *kvRun) values() (experiment.Values, error) {
 		counts := k.server.Counts()
 		v["handed"] = float64(counts.Handed) / float64(max(counts.Served+counts.Handed, 1))
 	}
-	return v, nil
+	return v
 }

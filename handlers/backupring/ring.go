@@ -232,8 +232,8 @@ func (r *Ring) Receive() (f Frame, err error) {
 	if err := spin.DecodeState(r.memory.Slice(place*DescriptorSize, (place+1)*DescriptorSize).Read(), &d); err != nil {
 		return f, err
 	}
-	if err := lost[d.Used]; err != nil {
-		return Frame{Err: err}, nil
+	if why, is := lost[d.Used]; is {
+		return Frame{Err: why}, nil
 	}
 	at := r.buffers + place*r.o.Buffer
 	return Frame{Memory: r.memory.Slice(at, at+int(d.Used))}, nil
