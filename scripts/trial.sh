@@ -65,7 +65,6 @@ var trial = &experiment.Experiment{
 		Column: "latency", Value: 500, Note: "a trial",
 	}},
 	Modules:  experiment.Always(count.Library),
-	Memory:   func(p *experiment.Point) int64 { return p.Footprint(2, 2) + int64(2*p.Int("size")) },
 	Followed: "latency",
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 		v := experiment.Values{}
