@@ -2,6 +2,7 @@ package hpu
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -148,6 +149,12 @@ var rejected = []struct {
 			return repeated("\x41\x00\x02\x40\x41\x00\x0e\x80\x80\x04", "\x00", "\x00\x0b", 1<<16).bytes()
 		},
 		"function h: too much to compile: the module has ",
+	},
+	{
+		"values that wait across thousands of blocks", func() []byte {
+			return repeated(strings.Repeat("\x20\x00", 4000), "\x02\x40\x0b", strings.Repeat("\x1a", 3999), 1<<13).bytes()
+		},
+		"variables, in each block of their function",
 	},
 	{
 		"two start functions", func() []byte { return with(func(m *moduleOf) { m.start = []byte{0} }) },

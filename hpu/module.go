@@ -142,7 +142,7 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 		return nil, m.loadError(err)
 	}
 	m.rewrite(facts, unchecked, divide)
-	if err := m.checkShape(); err != nil {
+	if err := m.checkShape(facts); err != nil {
 		return nil, m.loadError(err)
 	}
 	return m, nil
@@ -155,7 +155,7 @@ const watchTimes = 4
 // checkShape refuses a module that would take an engine too much time or
 // memory. It looks at the rewritten module, which is the one the engine
 // compiles.
-func (m *Module) checkShape() error {
+func (m *Module) checkShape(facts []wasm.Facts) error {
 	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
 	rewritten, err := wasm.Decode(m.binary, everything)
 	if err != nil {
@@ -165,7 +165,7 @@ func (m *Module) checkShape() error {
 	if w := &m.spec.Watch; w.tells() || w.Null {
 		times = watchTimes
 	}
-	return wasm.CheckShape(rewritten, len(m.wasm.Imports), times)
+	return wasm.CheckShape(rewritten, len(m.wasm.Imports), facts, times)
 }
 
 func (m *Module) loadError(err error) *LoadError {

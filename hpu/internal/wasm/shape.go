@@ -27,12 +27,17 @@ var bounds = [...]struct {
 
 // CheckShape refuses a valid module whose shape makes it slow to compile. The
 // bounds are multiplied by times. imports is how many functions the module had
-// imported before it was rewritten, for the error.
-func CheckShape(m *Module, imports int, times int64) error {
+// imported before it was rewritten, for the error, and facts are of that module.
+// A value that waits on the operand stack where a block begins is a variable to
+// a compiler.
+func CheckShape(m *Module, imports int, facts []Facts, times int64) error {
 	var sums, worst [len(bounds)]int64
 	var at [len(bounds)]int
 	for i := range m.Codes {
 		s := m.shape(i)
+		if i < len(facts) && facts[i].Begins > 0 {
+			s.variables += facts[i].Waiting / facts[i].Begins
+		}
 		for k := range bounds {
 			n := bounds[k].of(s)
 			sums[k] += n

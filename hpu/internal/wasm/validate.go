@@ -8,6 +8,9 @@ type Facts struct {
 	Loops        int
 	Branches     int // branches, labels of br_table, and conditions
 	Height       int // greatest operand stack, values
+	// instructions that begin blocks, and the values that wait on the operand
+	// stack at each of them, all together
+	Begins, Waiting int64
 	// data segments of the function's data.drop instructions, in order
 	Dropped []uint32
 }
@@ -71,6 +74,11 @@ func (v *validator) function(i int) {
 		v.instr()
 		if v.err != nil {
 			return
+		}
+		switch v.in.Op {
+		case OpBlock, OpLoop, OpIf, OpElse, OpBrIf, OpBrTable:
+			v.facts.Begins++
+			v.facts.Waiting += int64(len(v.stack))
 		}
 		v.facts.Height = max(v.facts.Height, len(v.stack))
 		if v.facts.Height > maxHeight {
