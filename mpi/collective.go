@@ -196,7 +196,7 @@ func (o Barrier) begin(c *Comm) (running, error) {
 
 func (o Bcast) begin(c *Comm) (running, error) {
 	k := checks{c, callBcast}
-	if err := k.usable(o.Root, o.Data, Data{}); err != nil {
+	if err := k.from(o.Root, o.Data, Data{}); err != nil {
 		return nil, err
 	}
 	p, err := k.alike(o.Data, 1, c.rank != o.Root)
@@ -285,7 +285,7 @@ func (o Allgather) begin(c *Comm) (running, error) {
 
 func (o Allgatherv) begin(c *Comm) (running, error) {
 	k := checks{c, callAllgatherv}
-	if err := k.usable(noRoot, o.Send, o.Recv); err != nil {
+	if err := k.usable(o.Send, o.Recv); err != nil {
 		return nil, err
 	}
 	in, err := k.blocksOf(o.Recv, o.Counts, o.Places, true)
@@ -336,7 +336,7 @@ func (o Alltoall) begin(c *Comm) (running, error) {
 
 func (o Alltoallv) begin(c *Comm) (running, error) {
 	k := checks{c, callAlltoallv}
-	if err := k.usable(noRoot, o.Send, o.Recv); err != nil {
+	if err := k.usable(o.Send, o.Recv); err != nil {
 		return nil, err
 	}
 	in, err := k.blocksOf(o.Recv, o.RecvCounts, o.RecvPlaces, true)
@@ -357,7 +357,7 @@ func (o Alltoallv) begin(c *Comm) (running, error) {
 
 func (o Alltoallw) begin(c *Comm) (running, error) {
 	k := checks{c, callAlltoallw}
-	if err := k.usable(noRoot, Data{}, Data{}); err != nil {
+	if err := k.usable(Data{}, Data{}); err != nil {
 		return nil, err
 	}
 	in, err := k.various(o.Recv, true)
@@ -396,7 +396,7 @@ func (k checks) exchangeBlocks(out, in *side) builder {
 
 func (o Reduce) begin(c *Comm) (running, error) {
 	k := checks{c, callReduce}
-	if err := k.usable(o.Root, o.Send, o.Recv); err != nil {
+	if err := k.from(o.Root, o.Send, o.Recv); err != nil {
 		return nil, err
 	}
 	in, out, err := k.parts(o.Root, o.Recv, 1, o.Send, false)

@@ -149,6 +149,15 @@ func TestWrongArguments(t *testing.T) {
 		require.ErrorContains(t, err, "are no memory that Alloc has returned")
 		_, err = c.Split(-7, 0)
 		require.ErrorContains(t, err, "color -7")
+		require.ErrorContains(t, c.Do(nil), "no operation")
+		_, err = c.Start(nil)
+		require.ErrorContains(t, err, "no operation")
+		_, err = c.Prepare(nil)
+		require.ErrorContains(t, err, "no operation")
+		_, err = c.Prepare(&mpi.Send{To: 7})
+		require.ErrorContains(t, err, "persistent send of 0 B, rank 7 of world")
+		_, err = c.Prepare(mpi.Send{Mode: 9})
+		require.ErrorContains(t, err, "send of mode 9")
 		return nil
 	})
 }
@@ -165,6 +174,9 @@ func TestWrongCalls(t *testing.T) {
 		for text, call := range map[string]func() error{
 			"Bcast on world: root 2, expected a rank below 2":                         func() error { return c.Bcast(v, 2) },
 			"Bcast on world: root -3, expected a rank below 2":                        func() error { return c.Bcast(v, -3) },
+			"Bcast on world: root -1, expected a rank below 2":                        func() error { return c.Bcast(v, -1) },
+			"Gather on world: root -1, expected a rank below 2":                       func() error { return c.Gather(v.Slice(0, 32), w, -1) },
+			"Reduce on world: root -1, expected a rank below 2":                       func() error { return c.Reduce(v, w, mpi.Int32, mpi.Sum, -1) },
 			"Bcast on world: InPlace, expected memory of Alloc":                       func() error { return c.Bcast(mpi.InPlace, 0) },
 			"32 B to send to the rank itself and 30 B to receive":                     func() error { return c.Scatter(v, w.Slice(0, 30), r.Rank()) },
 			"64 B to send to the rank itself and 30 B to receive":                     func() error { return c.Gather(v, w.Slice(0, 60), r.Rank()) },

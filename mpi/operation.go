@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/runtime"
@@ -36,11 +37,21 @@ func (m underWay) wait() error {
 func (m underWay) asRequest() (*Request, error) { return m.q, nil }
 
 // Do makes an operation and returns when it is complete.
-func (c *Comm) Do(o Operation) error { return blocking(o.begin(c)) }
+func (c *Comm) Do(o Operation) error {
+	if o == nil {
+		return errNothing
+	}
+	return blocking(o.begin(c))
+}
+
+var errNothing = errors.New("mpi: no operation")
 
 // Start starts an operation. A collective operation makes progress while the
 // program is in a call that waits or tests.
 func (c *Comm) Start(o Operation) (*Request, error) {
+	if o == nil {
+		return nil, errNothing
+	}
 	run, err := o.begin(c)
 	if err != nil {
 		return nil, err
@@ -59,12 +70,12 @@ type Persistent struct {
 // Prepare stores an operation. The arguments of messages are checked at once,
 // those of collective operations at each Start.
 func (c *Comm) Prepare(o Operation) (*Persistent, error) {
+	if o == nil {
+		return nil, errNothing
+	}
 	var err error
-	switch o := o.(type) {
-	case Send:
-		err = c.checked("persistent send", o.Data, o.To, 0, o.Tag, false)
-	case Recv:
-		err = c.checked("persistent receive", o.Data, o.From, AnySource, o.Tag, true)
+	if m, is := o.(interface{ check(c *Comm) error }); is {
+		err = m.check(c)
 	}
 	return &Persistent{c: c, o: o}, err
 }
@@ -123,14 +134,29 @@ const (
 
 var sendNames = [...]string{Standard: "send", Synchronous: "synchronous send", Ready: "ready send", Buffered: "buffered send"}
 
+// check checks a message that is sent later.
+func (o Send) check(c *Comm) error {
+	if err := o.Mode.check(c); err != nil {
+		return err
+	}
+	return c.checked("persistent send", o.Data, o.To, 0, o.Tag, false)
+}
+
+func (m SendMode) check(c *Comm) error {
+	if int(m) >= len(sendNames) {
+		return fmt.Errorf("mpi: rank %d: send of mode %d, expected Standard, Synchronous, Ready or Buffered", c.r.rank, m)
+	}
+	return nil
+}
+
 func (o Send) begin(c *Comm) (running, error) {
 	q, err := o.start(c)
 	return underWay{c.r, q}, err
 }
 
 func (o Send) start(c *Comm) (q *Request, err error) {
-	if int(o.Mode) >= len(sendNames) {
-		return nil, fmt.Errorf("mpi: rank %d: send of mode %d, expected Standard, Synchronous, Ready or Buffered", c.r.rank, o.Mode)
+	if err := o.Mode.check(c); err != nil {
+		return nil, err
 	}
 	what := sendNames[o.Mode]
 	m := mode{synchronous: o.Mode == Synchronous}
@@ -179,6 +205,11 @@ type Recv struct {
 	Data Data
 	From int    // a rank, AnySource or ProcNull
 	Tag  uint32 // or AnyTag
+}
+
+// check checks a message that is received later.
+func (o Recv) check(c *Comm) error {
+	return c.checked("persistent receive", o.Data, o.From, AnySource, o.Tag, true)
 }
 
 func (o Recv) begin(c *Comm) (running, error) {

@@ -37,13 +37,18 @@ func (k checks) wrong(format string, args ...any) error {
 	return fmt.Errorf("mpi: rank %d: %s on %s: %s", k.c.r.rank, callNames[k.kind], k.c.name, fmt.Sprintf(format, args...))
 }
 
+// from checks the root, and what does not depend on the operation.
+func (k checks) from(root int, a, b Data) error {
+	if root < 0 || root >= k.c.Size() {
+		return k.wrong("root %d, expected a rank below %d", root, k.c.Size())
+	}
+	return k.usable(a, b)
+}
+
 // usable checks what does not depend on the operation.
-func (k checks) usable(root int, a, b Data) error {
+func (k checks) usable(a, b Data) error {
 	if err := k.c.usable(); err != nil {
 		return err
-	}
-	if root != noRoot && (root < 0 || root >= k.c.Size()) {
-		return k.wrong("root %d, expected a rank below %d", root, k.c.Size())
 	}
 	if v, w := a.Memory, b.Memory; a.Type == nil && b.Type == nil && overlap(v, w) {
 		return k.wrong("%d B at %#x and %d B at %#x overlap, expected memory apart or InPlace", v.Len(), v.Addr(), w.Len(), w.Addr())
@@ -271,7 +276,7 @@ func (k checks) same(out, in *side) error {
 // rooted checks a call in which the root has a block for each rank (many), and
 // each rank has one (few). If scatters is set, few is received, else many is.
 func (k checks) rooted(root int, many, few Data, scatters bool) (whole, part side, err error) {
-	if err := k.usable(root, many, few); err != nil {
+	if err := k.from(root, many, few); err != nil {
 		return whole, part, err
 	}
 	whole, part, err = k.parts(root, many, k.c.Size(), few, scatters)
@@ -306,7 +311,7 @@ func (k checks) parts(root int, many Data, n int, few Data, scatters bool) (whol
 
 // rootedBlocks is rooted for blocks of different lengths.
 func (k checks) rootedBlocks(root int, many Data, counts, places []int, few Data, scatters bool) (whole, part side, err error) {
-	if err := k.usable(root, many, few); err != nil {
+	if err := k.from(root, many, few); err != nil {
 		return whole, part, err
 	}
 	if k.c.rank == root {
@@ -332,7 +337,7 @@ func (k checks) rootedBlocks(root int, many Data, counts, places []int, few Data
 // each checks a call whose result all ranks have: n blocks to send, or none,
 // and one block to receive from each rank.
 func (k checks) each(send, recv Data, n int) (out, in side, err error) {
-	if err := k.usable(noRoot, send, recv); err != nil {
+	if err := k.usable(send, recv); err != nil {
 		return out, in, err
 	}
 	if in, err = k.alike(recv, k.c.Size(), true); err != nil || send.none() {
@@ -347,7 +352,7 @@ func (k checks) each(send, recv Data, n int) (out, in side, err error) {
 // reduction checks the arguments of a reduction of vectors of n bytes whose
 // result is recv.
 func (k checks) reduction(send, recv runtime.View, n int, t Type, op *Op) error {
-	if err := k.usable(noRoot, Data{Memory: send}, Data{Memory: recv}); err != nil {
+	if err := k.usable(Data{Memory: send}, Data{Memory: recv}); err != nil {
 		return err
 	}
 	if recv.Proc() == nil {
