@@ -31,9 +31,10 @@ var (
 	images  = filepath.Join("..", "..", "docs", "images")
 )
 
-// Every experiment of a publication has its page, with the text that its
-// definition makes and the rows that the quick choice of each run prints.
-// -everything compares whole pages and their pictures.
+// The page of an experiment has the text that its definition makes and the rows
+// that the quick choice of each run prints. -everything compares whole pages and
+// their pictures, and wants one for every experiment of a publication: a new
+// experiment is one file until then.
 func TestFigurePages(t *testing.T) {
 	t.Parallel()
 	index := "# Published figures\n\nOne page for each experiment that reproduces a publication: what is measured, the command, what it prints, and how far the published numbers are. " +
@@ -50,6 +51,9 @@ func TestFigurePages(t *testing.T) {
 			}
 			require.NotEmpty(t, page.runs, "%s has no run of %s", e.Name, p.Name)
 			name := e.Name + ".md"
+			if _, err := os.Stat(filepath.Join(figures, name)); err != nil && !*update && !*everything {
+				continue
+			}
 			index += fmt.Sprintf("| [%s](%s) | %s | %s |\n", e.Name, name, e.Short, e.Source)
 			names = append(names, name)
 			t.Run(e.Name, func(t *testing.T) {
