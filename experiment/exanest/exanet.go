@@ -26,7 +26,7 @@ var exanet = &experiment.Experiment{
   mpi-touch    as mpi, and both sides touch each page of the buffer before a transfer (PART'22's baseline)
   mpi-part     as mpi, with PART's driver for page faults
   mpi-portals  MPI over Portals on the same network, matching by the process; it charges no library code (host.message)
-Paths are those of TR-488's Table 1: within an MPSoC (intra-fpga), to another one of the board (intra-qfdb, a), and to the next board: from and to
+Paths have the names of TR-488's Table 1: within an MPSoC (intra-fpga), to another one of the board (intra-qfdb, a), and to the next board: from and to
 the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).
 The firmware of the RDMA engine is code that runs on the R5, which takes its time for every invocation (pools.r5.invocation); --firmware has it run on HPUs.`,
 	Source:   "TR-488",

@@ -23,7 +23,7 @@ call to return. Reads and writes of up to ` + fmt.Sprint(memory.Inline) + ` B go
   fetch-add      of a word of 8 B, the same for all processes
   compare-swap   likewise
   barrier        of all processes; no bytes
-Paths are those of TR-488's Table 1: memory of the own MPSoC (intra-fpga), of another one of the board (intra-qfdb, a), and of the next board: from and to
+Paths have the names of TR-488's Table 1: memory of the own MPSoC (intra-fpga), of another one of the board (intra-qfdb, a), and of the next board: from and to
 the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).`,
 	Source:   "TR-488 §5.2.2",
 	Smoke:    []experiment.Values{{"op": gsasCompare, "size": 8, "rounds": 2, "processes": 3}},

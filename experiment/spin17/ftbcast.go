@@ -18,7 +18,7 @@ var ftbcastExperiment = &experiment.Experiment{
 	Long: `Rank 0 broadcasts a message; some of the other nodes have failed before, and nobody knows which. The latency is the time from the call at rank 0 to
 the moment at which the host of the last rank that is up has the whole message.
   rdma      hosts, down a binomial tree that no rank may be missing in: what compare bcast has
-  detector  hosts, down a binomial tree; a rank whose NIC does not acknowledge within timeout has failed, of which the root is told: it broadcasts anew,
+  detector  hosts, down a binomial tree; a rank whose NIC does not acknowledge within timeout has failed, and the root is told: it broadcasts anew,
             down a tree without that rank, until all below have said that they have the message (Buntinas, IPDPS'12)
   graph     hosts, each to all its neighbours in a binomial graph (Angskun et al., ISPA'07): copies travel other ways, and all come to host memory
   spin      likewise by handlers (library ftbcast), which deliver the first copy of each packet only and pass it on from the device
