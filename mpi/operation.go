@@ -82,6 +82,9 @@ func (c *Comm) Prepare(o Operation) (*Persistent, error) {
 
 // Start starts the operation. Its previous request must have been given back.
 func (p *Persistent) Start() (*Request, error) {
+	if p == nil {
+		return nil, errNothing
+	}
 	if p.active {
 		return nil, fmt.Errorf("mpi: rank %d: a persistent operation on %s is started while it is active", p.c.r.rank, p.c.name)
 	}

@@ -7,6 +7,9 @@ import (
 
 // Wait returns when a request is complete, and gives it back.
 func (r *Rank) Wait(q *Request) (Status, error) {
+	if q == nil {
+		return Status{}, fmt.Errorf("mpi: rank %d: no request to wait for", r.rank)
+	}
 	q.mark.Live("mpi: a request")
 	r.blocked = q
 	for !q.done {

@@ -1,5 +1,7 @@
 package mpi
 
+import "fmt"
+
 // Tested handles everything that has arrived and, if the request is complete,
 // gives it back (MPI_Test). If it is not, at least one look at memory
 // (host.poll) has passed, so a program may call Tested in a loop.
@@ -20,6 +22,9 @@ func (r *Rank) Tested(q *Request) (Status, bool, error) {
 
 // WaitAll returns when all requests are complete.
 func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
+	if err := r.places(qs, statuses); err != nil {
+		return err
+	}
 	for i, q := range qs {
 		if q == nil {
 			continue
@@ -31,6 +36,14 @@ func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
 		if qs[i] = nil; statuses != nil {
 			statuses[i] = s
 		}
+	}
+	return nil
+}
+
+// places checks that there is a place for each status.
+func (r *Rank) places(qs []*Request, statuses []Status) error {
+	if statuses != nil && len(statuses) < len(qs) {
+		return fmt.Errorf("mpi: rank %d: %d statuses for %d requests", r.rank, len(statuses), len(qs))
 	}
 	return nil
 }
@@ -89,6 +102,9 @@ func (r *Rank) TestAny(qs []*Request) (i int, s Status, active bool, err error) 
 // WaitSome waits until at least one request is complete, and appends the
 // indices of all completed ones to done, ascending.
 func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
+	if err := r.places(qs, statuses); err != nil {
+		return done, err
+	}
 	for {
 		i, active := ended(qs)
 		if i >= 0 || !active {
@@ -102,6 +118,9 @@ func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, er
 
 // TestSome appends the indices of all completed requests to done, ascending.
 func (r *Rank) TestSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
+	if err := r.places(qs, statuses); err != nil {
+		return done, err
+	}
 	if err := r.arrived(); err != nil {
 		return done, err
 	}
