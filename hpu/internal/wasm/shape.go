@@ -48,8 +48,11 @@ func CheckShape(m *Module, imports int, facts []Facts, times int64) error {
 	}
 	for k, b := range bounds {
 		if most := b.most * times; sums[k] > most {
-			cause := fmt.Sprintf("too much to compile: the module has %d %s, %d of them here, at most %d", sums[k], b.what, worst[k], most)
-			return &Error{Func: imports + at[k], Offset: -1, Cause: cause}
+			cause := fmt.Sprintf("too much to compile: the module has %d %s, at most %d", sums[k], b.what, most)
+			if 2*worst[k] < sums[k] {
+				return &Error{Func: -1, Offset: -1, Cause: cause + "; they are spread over its functions"}
+			}
+			return &Error{Func: imports + at[k], Offset: -1, Cause: fmt.Sprintf("%s; %d of them here", cause, worst[k])}
 		}
 	}
 	return nil
