@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/reedsolomon"
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/handlers/internal/blocktest"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -122,41 +123,29 @@ func TestPowerLoss(t *testing.T) {
 	kept := 0
 	for seed := range uint64(24) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		s := &storm{device: "spin-int", clients: 1 + rng.IntN(3), rounds: 6, seed: seed, set: []string{device}}
+		s := &storm{Storm: blocktest.Storm{Clients: 1 + rng.IntN(3), Rounds: 6, Seed: seed}, device: "spin-int", set: []string{device}}
 		s.o = Options{
 			Layout: Layout{Data: 1 + rng.IntN(4), Unit: 8 * (64 + rng.Int64N(700)), Rows: 1 + rng.Int64N(12)}, Durable: true, Cores: 1 + rng.IntN(2),
 			By: []By{Handlers, Handlers, Hosts, Triggered}[rng.IntN(4)],
 		}
-		s.o.Servers = servers(s.clients, s.o.Data+1)
+		s.o.Servers = servers(s.Clients, s.o.Data+1)
 		if seed%2 == 1 && s.o.By != Triggered {
-			s.o.Servers = servers(s.clients, s.o.Data+2)
+			s.o.Servers = servers(s.Clients, s.o.Data+2)
 		}
-		start := make([]byte, s.o.Bytes())
-		for i := range start {
-			start[i] = byte(i) | 0x80
-		}
+		start := s.Start(s.o.Bytes())
 		s.o.Fill = func(offset int64, b []byte) { copy(b, start[offset:]) }
-		c, a := cluster(t, t.Cleanup, s.device, s.clients, s.o, runtime.Config{
+		c, a := cluster(t, t.Cleanup, s.device, s.Clients, s.o, runtime.Config{
 			Seed: seed, Limits: sim.Limits{Until: sim.Time(1+rng.IntN(400)) * sim.Microsecond},
 		}, s.set...)
-		s.done = make([][]written, s.clients)
-		for rank := range s.clients {
+		for rank := range s.Clients {
 			require.NoError(t, c.Spawn(rank, "client", func(p *runtime.Proc) error { return s.client(p, a, rank) }))
 		}
 		if err := c.Run(context.Background()); err != nil {
 			require.ErrorAs(t, err, new(*sim.LimitError))
 		}
 		left := a.StoredContents(0, s.o.Bytes())
-		for i, b := range left {
-			require.True(t, s.possible(int64(i), b, start[i]), "seed %d: byte %d is %#02x", seed, i, b)
-		}
-		for _, list := range s.done {
-			for _, w := range list {
-				if w.end < forever {
-					kept++
-				}
-			}
-		}
+		s.Check(t, left)
+		kept += s.Ended()
 		restart(t, s.o, left)
 	}
 	require.Greater(t, kept, 100, "writes that had ended")

@@ -12,28 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/handlers/internal/blocktest"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
-// written is a write of a client: bytes of one value.
-type written struct {
-	at, n      int64
-	value      byte
-	begun, end sim.Time
-}
-
 // storm is clients that write and read what they like at the same time, some of it the same bytes.
 type storm struct {
-	o       Options
-	device  string
-	set     []string
-	clients int
-	rounds  int
-	parity  int // servers
-	failed  []int
-	seed    uint64
-	done    [][]written // by client
+	blocktest.Storm
+	o      Options
+	device string
+	set    []string
+	parity int // servers
+	failed []int
 }
 
 func drawStorm(rt *rapid.T) *storm {
@@ -44,8 +35,8 @@ func drawStorm(rt *rapid.T) *storm {
 	s.o.By = rapid.SampledFrom([]By{Handlers, Handlers, Handlers, Hosts, Triggered}).Draw(rt, "by")
 	s.o.Cores = rapid.IntRange(1, 3).Draw(rt, "cores")
 	s.device = rapid.SampledFrom([]string{"spin-int", "spin-dis"}).Draw(rt, "device")
-	s.clients = rapid.IntRange(1, 4).Draw(rt, "clients")
-	s.rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
+	s.Clients = rapid.IntRange(1, 4).Draw(rt, "clients")
+	s.Rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
 	s.parity = 1
 	if s.o.By != Triggered {
 		s.parity = rapid.IntRange(1, 3).Draw(rt, "parity servers")
@@ -57,20 +48,16 @@ func drawStorm(rt *rapid.T) *storm {
 	if rapid.Bool().Draw(rt, "faults") {
 		s.set = append(s.set, "transport.kind=reliable", "transport.timeout=20us", "fabric.faults={loss: 0.02, corrupt: 0.01, duplicate: 0.02, delay: 0.05, max_delay: 5us}")
 	}
-	s.seed = rapid.Uint64().Draw(rt, "seed")
+	s.Seed = rapid.Uint64().Draw(rt, "seed")
 	return s
 }
 
 func (s *storm) run(t require.TestingT, cleanup func(func())) {
-	start := make([]byte, s.o.Bytes())
+	start := s.Start(s.o.Bytes())
 	s.o.Fill = func(offset int64, b []byte) { copy(b, start[offset:]) }
-	for i := range start {
-		start[i] = byte(i) | 0x80
-	}
-	s.o.Servers = servers(s.clients, s.o.Data+max(s.parity, 1))
-	c, a := cluster(t, cleanup, s.device, s.clients, s.o, runtime.Config{Seed: s.seed, Limits: sim.Limits{Events: 20_000_000}}, s.set...)
-	s.done = make([][]written, s.clients)
-	for rank := range s.clients {
+	s.o.Servers = servers(s.Clients, s.o.Data+max(s.parity, 1))
+	c, a := cluster(t, cleanup, s.device, s.Clients, s.o, runtime.Config{Seed: s.Seed, Limits: sim.Limits{Events: 20_000_000}}, s.set...)
+	for rank := range s.Clients {
 		require.NoError(t, c.Spawn(rank, "client", func(p *runtime.Proc) error { return s.client(p, a, rank) }))
 	}
 	require.NoError(t, c.Run(context.Background()))
@@ -80,11 +67,7 @@ func (s *storm) run(t require.TestingT, cleanup func(func())) {
 	if len(s.failed) == 0 {
 		require.NoError(t, a.Check())
 	}
-	for i, b := range got {
-		if !s.possible(int64(i), b, start[i]) {
-			require.Fail(t, fmt.Sprintf("byte %d is %#02x", i, b))
-		}
-	}
+	s.Check(t, got)
 }
 
 // contents is what the array has; what servers had that have failed the others
@@ -126,57 +109,7 @@ func (s *storm) client(p *runtime.Proc, a *Array, rank int) error {
 			return err
 		}
 	}
-	rng := rand.New(rand.NewPCG(s.seed, uint64(rank)))
-	for round := range s.rounds {
-		n := rng.Int64N(min(s.o.Bytes(), []int64{8, 3000, 40_000}[rng.IntN(3)])) + 1
-		at := rng.Int64N(s.o.Bytes() - n + 1)
-		v := p.Alloc(int(n))
-		if rng.IntN(3) == 0 {
-			if err := client.Read(at, v); err != nil {
-				return err
-			}
-			continue
-		}
-		w := written{at: at, n: n, value: byte(1 + rank*s.rounds + round), begun: p.Now()}
-		b := v.Write()
-		for i := range b {
-			b[i] = w.value
-		}
-		w.end = forever
-		s.done[rank] = append(s.done[rank], w)
-		if err := client.Write(at, v); err != nil {
-			return err
-		}
-		s.done[rank][len(s.done[rank])-1].end = p.Now()
-	}
-	return nil
-}
-
-// forever is when a write ends that has not.
-const forever = sim.Time(1<<63 - 1)
-
-// possible reports whether a byte may be what it is at the end: of a write
-// behind which no other began that wrote it, too.
-func (s *storm) possible(at int64, b, start byte) bool {
-	last := sim.Time(-1) // when the last of its writes began, of those that have ended
-	for _, list := range s.done {
-		for _, w := range list {
-			if at >= w.at && at < w.at+w.n && w.end < forever {
-				last = max(last, w.begun)
-			}
-		}
-	}
-	if last < 0 && b == start {
-		return true
-	}
-	for _, list := range s.done {
-		for _, w := range list {
-			if at >= w.at && at < w.at+w.n && w.value == b && w.end >= last {
-				return true
-			}
-		}
-	}
-	return false
+	return s.Client(p, client, rank, 8, 3000, 40_000)
 }
 
 // Whatever clients write at the same time, over each other, on networks with
@@ -196,7 +129,7 @@ func TestClientsFightForAStripe(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for by := range byNames {
 			for _, failed := range [][]int{nil, {0}, {1}, {2}, {3}, {0, 3}, {1, 2}} {
-				s := &storm{device: device, clients: 4, rounds: 12, parity: max(len(failed), 1), failed: failed, seed: 3}
+				s := &storm{Storm: blocktest.Storm{Clients: 4, Rounds: 12, Seed: 3}, device: device, parity: max(len(failed), 1), failed: failed}
 				if s.parity > 1 && by == Triggered {
 					continue
 				}
