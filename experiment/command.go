@@ -33,6 +33,9 @@ type CommandOptions struct {
 	// Use is the usage line, with the argument if there is one. "": the name of
 	// the experiment.
 	Use string
+	// Limits are the limits of the command, for a caller that runs something
+	// else besides. nil: the command's own.
+	Limits *cli.LimitFlags
 }
 
 // compareFlags are the flags of every experiment.
@@ -54,7 +57,7 @@ type compareFlags struct {
 	breakdown                   bool
 	samples                     SamplesFlag
 	resume                      batch.ResumeFlags
-	cli.LimitFlags
+	*cli.LimitFlags
 }
 
 // listHelp explains the lists of values in flags.
@@ -69,7 +72,10 @@ func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if err := e.Check(); err != nil {
 		panic("experiment: " + err.Error()) //lint:panic programmer's mistake
 	}
-	f := &compareFlags{CommandOptions: o, experiment: e, axes: make(map[string]*string)}
+	f := &compareFlags{CommandOptions: o, experiment: e, axes: make(map[string]*string), LimitFlags: o.Limits}
+	if f.LimitFlags == nil {
+		f.LimitFlags = &cli.LimitFlags{}
+	}
 	short := e.Short
 	if e.Source != "" {
 		short += " (" + e.Source + ")"
@@ -206,7 +212,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 	}
-	if err := Bound(c, &f.LimitFlags, s); err != nil {
+	if err := Bound(c, f.LimitFlags, s); err != nil {
 		errs = append(errs, err)
 	}
 	for _, set := range f.overrides {
@@ -289,7 +295,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return cli.BadInput(LimitError(&f.LimitFlags, err))
+		return cli.BadInput(LimitError(f.LimitFlags, err))
 	}
 	name := func(i int) string { return points[i].String() }
 	if f.resume.List {

@@ -65,6 +65,19 @@ type Options struct {
 // Nodes returns the number of nodes for so many ranks.
 func (o Options) Nodes(ranks int) int { return (ranks + o.perNode() - 1) / o.perNode() }
 
+// Program returns the node of a rank and the name of its program there.
+func (o Options) Program(rank int) (node int, name string) {
+	switch {
+	case o.Places != nil:
+		node = o.Places[rank]
+	case o.perNode() == 1:
+		return rank, "rank"
+	default:
+		node = rank / o.perNode()
+	}
+	return node, fmt.Sprintf("MPI rank %d", rank)
+}
+
 func (o Options) transport() Transport { return cmp.Or(o.Transport, Portals) }
 
 func (o Options) algorithms() Algorithms { return cmp.Or(o.Algorithms, ExaNetMPI) }

@@ -90,13 +90,7 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	if rank < 0 || rank >= len(w.ranks) {
 		return fmt.Errorf("mpi: no rank %d, expected 0 to %d", rank, len(w.ranks)-1)
 	}
-	node, name := rank/w.o.perNode(), "rank"
-	if w.o.Places != nil {
-		node = w.o.Places[rank]
-	}
-	if w.o.perNode() > 1 || w.o.Places != nil {
-		name = fmt.Sprintf("MPI rank %d", rank)
-	}
+	node, name := w.o.Program(rank)
 	place := portals.PhysID(uint32(node), uint32(w.c.Processes(node)))
 	w.places[rank], w.at[place] = place, rank
 	return w.c.Spawn(node, name, func(p *runtime.Proc) error {

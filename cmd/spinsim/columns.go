@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -31,8 +30,9 @@ type section = experiment.HelpSection
 // sections are all that spinsim writes as columns.
 func sections() []section {
 	list := experiment.ColumnSections("compare: ", experiment.All())
-	list = append(list, experiment.ColumnSections("graph run: ", []*experiment.Experiment{spin17.GraphOf("FILE", nil)})...)
-	list = append(list, experiment.ColumnSections("storage run: ", []*experiment.Experiment{spin17.Storage("TRACE", nil)})...)
+	for _, f := range fromFiles() {
+		list = append(list, experiment.ColumnSections(f.command+": ", []*experiment.Experiment{f.empty})...)
+	}
 	for _, name := range scenario.TableNames {
 		list = append(list, section{Title: "run, table " + name, Columns: scenario.TableColumns(name)})
 	}
@@ -43,8 +43,6 @@ func sections() []section {
 		section{Title: "goal run, JSON", Columns: goalRunColumns()},
 		section{Title: "goal run, CSV, NDJSON and Markdown", Columns: finishColumns()},
 		section{Title: "goal run --critical-path", Columns: pathColumns()},
-		section{Title: "goal run --on nodes", Columns: nodeColumns()},
-		section{Title: "goal run --on nodes, JSON besides", Columns: nodeFields()},
 		section{Title: "--samples of compare, behind experiment, profile and axes", Columns: experiment.SampleColumns()},
 		section{Title: "--links of compare, run and goal run", Columns: cli.LinkColumns()},
 		section{Title: "topology", Columns: classColumns()},
@@ -62,22 +60,11 @@ func sections() []section {
 func goalRunColumns() []report.Column {
 	return []report.Column{
 		{Name: "ranks", Kind: report.Count, Help: "ranks of the schedule"},
-		{Name: "events", Kind: report.Count, Help: "operations that ran and messages that were sent; on nodes, events of the simulation"},
+		{Name: "events", Kind: report.Count, Help: "operations that ran and messages that were sent"},
 		{Name: "messages", Kind: report.Count, Help: "messages sent"},
 		{Name: "mismatched", Kind: report.Count, Help: "messages whose receive has another size, which the model ignores"},
 		{Name: "max", Unit: "ns", Kind: report.Count, Help: "when the last rank had done all of its operations"},
 		{Name: "max_rank", Kind: report.Count, Help: "the first rank that ends then"},
 		{Name: "finish", Unit: "ns", Kind: report.Count, Help: "a list: when each rank had done all of its operations"},
 	}
-}
-
-// nodeFields are those that JSON has besides the columns of a run on nodes.
-func nodeFields() (fields []report.Column) {
-	for _, c := range goalRunColumns() {
-		switch c.Name {
-		case "ranks", "events", "max_rank", "finish":
-			fields = append(fields, c)
-		}
-	}
-	return fields
 }

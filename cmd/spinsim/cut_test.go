@@ -42,7 +42,7 @@ var cutRuns = map[string][]cutRun{
 	"compare": {{args: []string{"pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--breakdown"}}},
 	"goal run": {
 		{args: []string{"a.goal", "--on", "nodes", "--matching", "host"}},
-		{args: []string{"a.goal"}, not: []string{"links"}},
+		{args: []string{"a.goal"}, not: []string{"links", "pcap", "plot", "samples"}},
 	},
 	"reproduce":       {{args: []string{"spin17", "--only", "hpus"}, ext: ".html"}},
 	"goal proxies":    {{args: []string{"--app", "milc", "--iterations", "1"}, not: []string{"samples"}}},

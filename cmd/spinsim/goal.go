@@ -6,9 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
@@ -135,95 +140,98 @@ func parseFormat(name string) (report.Format, error) {
 	return format, nil
 }
 
-// goalRunFlags are the flags of goal run.
+// goalRunFlags are the flags of goal run on the model.
 type goalRunFlags struct {
-	model    modelFlags
-	nodes    nodeFlags
-	on       string
-	format   string
-	timeline string
-	path     bool
+	model modelFlags
+	path  bool
 	limitFlags
-	bounds sim.Limits
 }
+
+// onNodes is the name of goal run on nodes in a record.
+const onNodes = goalRunName + " --on nodes"
 
 func goalRunCommand() *cobra.Command {
 	var f goalRunFlags
-	c := &cobra.Command{
-		Use:   "run FILE",
-		Short: "When does every rank finish?",
-		Long: `Run computes the finishing time of every rank, in the LogGOPS model (LogGOPS'10) or, with --on nodes, on simulated nodes: sends
+	var on string
+	c := fileCommand(onNodes, "run FILE", &f.limitFlags)
+	c.Short = "When does every rank finish?"
+	c.Long = `Run computes the finishing time of every rank, in the LogGOPS model (LogGOPS'10) or, with --on nodes, on simulated nodes: sends
 and receives are then real messages, matched by the host or by its network interface (sPIN'17 §5.1), and every byte is checked.
 
-A schedule that does not finish is reported with the operations that wait, and the exit status is 1.` + limitsHelp,
-		Args: exactArguments("FILE"),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
-	}
-	c.Flags().StringVar(&f.on, "on", "model", "model or nodes")
+A schedule that does not finish is reported with the operations that wait, and the exit status is 1.` + limitsHelp
+	nodes := c.RunE
+	flags := c.Flags()
+	onlyOn := map[string][]string{}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains([]string{"format", "trace", "until", "event-limit", "time-limit", "memory-limit"}, flag.Name) {
+			onlyOn["nodes"] = append(onlyOn["nodes"], flag.Name)
+			flag.Usage = "nodes: " + flag.Usage
+		}
+	})
 	f.model.register(c)
-	f.nodes.register(c)
-	c.Flags().StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
-	c.Flags().StringVar(&f.timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-	c.Flags().BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
-	f.Register(c, "each run", false)
+	flags.BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
+	onlyOn["model"] = append(f.model.names(), "critical-path")
+	flags.StringVar(&on, "on", "model", "model or nodes")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if onlyOn[on] == nil {
+			return badInput(fmt.Errorf("--on: %q, expected model or nodes", on))
+		}
+		for other, names := range onlyOn { //lint:maporder there are two
+			for _, name := range names {
+				if other != on && c.Flags().Changed(name) {
+					return badInput(fmt.Errorf("--%s has no meaning with --on %s", name, on))
+				}
+			}
+		}
+		if on == "nodes" {
+			return nodes(c, args)
+		}
+		return f.run(c, args[0])
+	}
 	return c
 }
 
-// check refuses flags of the model for a run on nodes, and the other way round.
-func (f *goalRunFlags) check(c *cobra.Command) error {
-	foreign := f.nodes.names()
-	switch f.on {
-	case "model":
-	case "nodes":
-		foreign = append(f.model.names(), "critical-path")
-	default:
-		return badInput(fmt.Errorf("--on: %q, expected model or nodes", f.on))
+// readNodes makes the experiment of a schedule on nodes.
+func readNodes(m *making, name string) (*experiment.Experiment, error) {
+	s, err := readSchedule(m, name)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range foreign {
-		if c.Flags().Changed(name) {
-			return badInput(fmt.Errorf("--%s has no meaning with --on %s", name, f.on))
-		}
-	}
-	return nil
+	return spin17.Schedule(filepath.Base(name), s), nil
 }
 
 func (f *goalRunFlags) run(c *cobra.Command, file string) error {
-	format, err := parseFormat(f.format)
+	name, err := c.Flags().GetString("format")
 	if err != nil {
 		return err
 	}
-	if err := f.check(c); err != nil {
+	format, err := parseFormat(name)
+	if err != nil {
 		return err
 	}
-	if f.bounds, err = f.Limits(c); err != nil {
+	bounds, err := f.Limits(c)
+	if err != nil {
 		return badInput(err)
+	}
+	timeline, err := c.Flags().GetString("trace")
+	if err != nil {
+		return err
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	return f.make(ctx, newMaking(c, goalRunName), file, format, c.OutOrStdout())
+	return f.make(ctx, newMaking(c, goalRunName), file, timeline, bounds, format, c.OutOrStdout())
 }
 
-// make runs the schedule and writes the result.
-func (f *goalRunFlags) make(ctx context.Context, m *making, file string, format report.Format, out io.Writer) error {
-	if err := m.WithArguments(f.arguments(file)); err != nil {
+// make runs the schedule in the model and writes the result.
+func (f *goalRunFlags) make(ctx context.Context, m *making, file, timeline string, bounds sim.Limits, format report.Format, out io.Writer) error {
+	if err := m.WithArguments(f.model.arguments(file)); err != nil {
 		return err
 	}
 	s, err := readSchedule(m, file)
 	if err != nil {
 		return err
 	}
-	if f.on == "nodes" {
-		f.nodes.timeline, f.nodes.limits, f.nodes.memory = f.timeline, f.bounds, f.Memory
-		results, err := runNodes(ctx, m, s, &f.nodes)
-		switch {
-		case err != nil:
-			return err
-		case format == report.JSONFormat:
-			return writeNodesJSON(out, m, results)
-		}
-		return writeNodesTable(out, m, &f.nodes, results, format)
-	}
-	r, steps, err := runModel(ctx, m, s, &f.model, f.timeline, f.path, goal.WithLimits(f.bounds))
+	r, steps, err := runModel(ctx, m, s, &f.model, timeline, f.path, goal.WithLimits(bounds))
 	switch {
 	case errors.Is(err, goal.ErrOverflow):
 		return badInput(err)
@@ -362,7 +370,7 @@ network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
 				return badInput(fmt.Errorf("--output: expected the name of a file that ends in one of %s", trace.Extensions))
 			}
 			m := newMaking(c, goalRunName) // which this is, with another output
-			if err := m.WithArguments((&goalRunFlags{on: "model", model: model}).arguments(args[0])); err != nil {
+			if err := m.WithArguments(model.arguments(args[0])); err != nil {
 				return err
 			}
 			s, err := readSchedule(m, args[0])

@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
-	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/provenance"
 )
@@ -14,12 +14,13 @@ import (
 // goalRunName is what the record of a result of goal run calls it.
 const goalRunName = "goal run"
 
-// goalRunArguments are the arguments of goal run, as a record has them.
+// goalRunArguments are the arguments of goal run on the model, as a record has
+// them.
 type goalRunArguments struct {
 	Schedule string          `json:"schedule"`
 	On       string          `json:"on"`
 	Model    *modelArguments `json:"model,omitempty"`
-	Nodes    *nodeArguments  `json:"nodes,omitempty"`
+	Nodes    json.RawMessage `json:"nodes,omitempty"` // of results that older versions wrote
 }
 
 type modelArguments struct {
@@ -33,53 +34,30 @@ type modelArguments struct {
 	Coscheduled bool   `json:"noise_coscheduled,omitempty"`
 }
 
-type nodeArguments struct {
-	Profile  string   `json:"profile"`
-	Matching []string `json:"matching"`
-	Eager    string   `json:"eager"`
-	Buffers  int      `json:"buffers"`
-	PerNode  int      `json:"ranks_per_node"`
-}
-
-func (f *modelFlags) arguments() *modelArguments {
+func (f *modelFlags) arguments(schedule string) *goalRunArguments {
 	p := f.params
-	return &modelArguments{p.L, p.Overhead, p.Gap, p.ByteGap, p.ByteOverhead, p.Eager, f.noise, f.coscheduled}
+	m := &modelArguments{p.L, p.Overhead, p.Gap, p.ByteGap, p.ByteOverhead, p.Eager, f.noise, f.coscheduled}
+	return &goalRunArguments{Schedule: schedule, On: "model", Model: m}
 }
 
-func (f *goalRunFlags) arguments(schedule string) *goalRunArguments {
-	a := &goalRunArguments{Schedule: schedule, On: f.on}
-	if f.on == "nodes" {
-		a.Nodes = &nodeArguments{f.nodes.profile, f.nodes.matching, f.nodes.eager, f.nodes.buffers, f.nodes.perNode}
-	} else {
-		a.Model = f.model.arguments()
-	}
-	return a
-}
-
-// restore sets the flags to what a record says and returns the name of the schedule.
-func (f *goalRunFlags) restore(r *provenance.Record) (schedule string, err error) {
+// restore sets the flags from a record and returns the name of the schedule.
+func (f *modelFlags) restore(r *provenance.Record) (schedule string, err error) {
 	var a goalRunArguments
 	if err := r.Parse(&a); err != nil {
 		return "", err
 	}
-	if !(a.On == "model" && a.Model != nil || a.On == "nodes" && a.Nodes != nil) {
-		return "", fmt.Errorf("provenance.arguments: on %q, expected model or nodes with the arguments of it", a.On)
-	}
-	f.on = a.On
-	if m := a.Model; m != nil {
-		f.model.params = goal.DefaultParams()
-		p := &f.model.params
+	switch m := a.Model; {
+	case a.Nodes != nil:
+		return "", errors.New("provenance: goal run --on nodes of an older spinsim wrote another document: run it again")
+	case m == nil || a.On != "model":
+		return "", fmt.Errorf("provenance.arguments: on %q, expected model with its arguments", a.On)
+	default:
+		p := &f.params
 		p.L, p.Overhead, p.Gap, p.ByteGap, p.ByteOverhead, p.Eager = m.L, m.O, m.G, m.PerByteG, m.PerByteO, m.Eager
-		f.model.noise, f.model.coscheduled = m.Noise, m.Coscheduled
-		if r.Seed != nil {
-			f.model.seed = *r.Seed
-		}
+		f.noise, f.coscheduled = m.Noise, m.Coscheduled
 	}
-	if n := a.Nodes; n != nil {
-		f.nodes = nodeFlags{profile: n.Profile, matching: n.Matching, eager: n.Eager, buffers: n.Buffers, perNode: max(1, n.PerNode), engine: r.Engine}
-		if r.Seed != nil {
-			f.nodes.seed = *r.Seed
-		}
+	if r.Seed != nil {
+		f.seed = *r.Seed
 	}
 	return a.Schedule, nil
 }

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
-	"github.com/spinsim/spinsim/profile"
 )
 
 // making is what a result is being made from. Of a result that is made again,
@@ -38,28 +35,6 @@ func newMaking(c *cobra.Command, name string) *making {
 // the record says, so that equal results are equal bytes.
 func repeating(r *provenance.Record, folder string, stdin io.Reader) *making {
 	return &making{Record: provenance.Record{Build: r.Build, Command: r.Command}, again: r, folder: folder, stdin: stdin}
-}
-
-// profile loads a profile and records it.
-func (m *making) profile(name string, overrides []string) (p *profile.Profile, err error) {
-	p, err = m.load(name, overrides)
-	if err != nil {
-		return nil, err
-	}
-	recorded, err := provenance.NewProfile(p)
-	m.Profiles = append(m.Profiles, recorded)
-	return p, err
-}
-
-func (m *making) load(name string, overrides []string) (*profile.Profile, error) {
-	if m.again != nil {
-		i := slices.IndexFunc(m.again.Profiles, func(p provenance.Profile) bool { return p.From == name })
-		if i < 0 {
-			return nil, errors.New("provenance: the profile " + name + " is not recorded")
-		}
-		return m.again.Profiles[i].Load()
-	}
-	return profile.Load(name, overrides...)
 }
 
 // input lets parse read a file, or with "-" the standard input, and records it.
@@ -114,16 +89,6 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 // read returns a file of a result that is made again.
 func (m *making) read(name string, limit int64) ([]byte, error) {
 	return file.ReadRegular(experiment.FileBeside(m.folder, name), limit)
-}
-
-// otherHandlers are notes on the built-in module of matching, if it is another one than recorded.
-func (m *making) otherHandlers() (notes []string) {
-	for i := range m.again.Handlers {
-		if err := m.again.Handlers[i].Verify(matching.Library.Wasm); err != nil {
-			notes = append(notes, err.Error())
-		}
-	}
-	return notes
 }
 
 // flagsGiven are the flags of a command that were set, for the record of results that need no more.

@@ -128,23 +128,15 @@ func readResult(c *cobra.Command, name string) (*reports.Result, error) {
 
 // experimentOf is what a record is a result of; nil if it is none of an experiment.
 func experimentOf(c *cobra.Command, r *provenance.Record, folder string) (*experiment.Experiment, error) {
-	one := func(read func(m *making, name string) (*experiment.Experiment, error)) (*experiment.Experiment, error) {
-		if len(r.Inputs) != 1 {
-			return nil, fmt.Errorf("provenance.inputs: %d, expected the one of %s", len(r.Inputs), r.Command)
-		}
-		return read(repeating(r, folder, c.InOrStdin()), r.Inputs[0].Name)
+	if f := fileExperiment(r.Command); f != nil {
+		return f.recorded(r, folder, c.InOrStdin())
 	}
-	switch {
-	case strings.HasPrefix(r.Command, experiment.CommandPrefix):
-		e, err := experiment.FindIn(experiment.All(), strings.TrimPrefix(r.Command, experiment.CommandPrefix))
-		if err != nil {
-			return nil, fmt.Errorf("provenance.command: %w", err)
-		}
-		return e, nil
-	case r.Command == graphRunName:
-		return one(readGraph)
-	case r.Command == storageRunName:
-		return one(readStorage)
+	if !strings.HasPrefix(r.Command, experiment.CommandPrefix) {
+		return nil, nil //nolint:nilnil // of none
 	}
-	return nil, nil //nolint:nilnil // of none
+	e, err := experiment.FindIn(experiment.All(), strings.TrimPrefix(r.Command, experiment.CommandPrefix))
+	if err != nil {
+		return nil, fmt.Errorf("provenance.command: %w", err)
+	}
+	return e, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 func rerunCommand() *cobra.Command {
@@ -29,23 +30,15 @@ document, and unchanged. Another version of spinsim, of one of its profiles or o
 		thisBuild(), again)
 }
 
-// fromFiles make the experiments of commands from a file.
-var fromFiles = map[string]func(m *making, name string) (*experiment.Experiment, error){graphRunName: readGraph, storageRunName: readStorage}
-
-// fileCommand makes the command of an experiment from a file. e has its axes.
-func fileCommand(name, use string, e *experiment.Experiment) *cobra.Command {
-	return experiment.Command(e, experiment.CommandOptions{
-		Build: thisBuild(), Command: name, Columns: "spinsim help columns", Use: use,
-		Input: func(c *cobra.Command, file string) (*experiment.Experiment, []provenance.Input, error) {
-			m := newMaking(c, name)
-			e, err := fromFiles[name](m, file)
-			return e, m.Inputs, err
-		},
-	})
-}
-
 // again makes the document anew.
 func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
+	if f := fileExperiment(r.Command); f != nil {
+		e, err := f.recorded(r, folder, stdin)
+		if err != nil {
+			return nil, nil, badInput(err)
+		}
+		return experiment.RerunOne(e)(ctx, r, folder, stdin)
+	}
 	m := repeating(r, folder, stdin)
 	var out bytes.Buffer
 	switch {
@@ -53,23 +46,13 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 		return experiment.RerunAny(experiment.All())(ctx, r, folder, stdin)
 	case r.Command == "run":
 		notes, err = rerunScenario(ctx, r, m, &out)
-	case fromFiles[r.Command] != nil:
-		if len(r.Inputs) != 1 {
-			return nil, nil, badInput(fmt.Errorf("provenance.inputs: %d, expected the one file of %s", len(r.Inputs), r.Command))
-		}
-		e, err := fromFiles[r.Command](m, r.Inputs[0].Name)
-		if err != nil {
-			return nil, nil, badInput(err)
-		}
-		return experiment.RerunOne(e)(ctx, r, folder, stdin)
 	case r.Command == goalRunName:
-		f := goalRunFlags{}
-		schedule, e := f.restore(r)
+		var f goalRunFlags
+		schedule, e := f.model.restore(r)
 		if e != nil {
 			return nil, nil, badInput(e)
 		}
-		notes = m.otherHandlers()
-		err = f.make(ctx, m, schedule, report.JSONFormat, &out)
+		err = f.make(ctx, m, schedule, "", sim.Limits{}, report.JSONFormat, &out)
 	default:
 		return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
 	}

@@ -36,7 +36,7 @@ time stamp in seconds. Those of the University of Massachusetts have it; none co
 const storageRunName = "storage run"
 
 func storageRunCommand() *cobra.Command {
-	c := fileCommand(storageRunName, "run TRACE", spin17.Storage("TRACE", nil))
+	c := fileCommand(storageRunName, "run TRACE", nil)
 	c.Short = "Play a trace on servers with parity, by their cores or by their NICs (sPIN'17 §5.3)"
 	c.Long += "\n\nTraces may be packed by gzip or bzip2; - is the standard input."
 	return c

@@ -28,7 +28,7 @@ func suggestFlags(root *cobra.Command) {
 		"handler new --lang": languages, "handler build --lang": languages,
 		"handler inspect --format": texts, "handler run --format": texts, "explain --format": texts, "version --format": texts,
 		"run --table":   scenario.TableNames,
-		"goal run --on": {"model", "nodes"}, "goal run --matching": formNames(),
+		"goal run --on": {"model", "nodes"},
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
 	} {
 		suggest(root, path, values...)

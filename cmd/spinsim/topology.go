@@ -109,7 +109,11 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 		n.Profiles = n.of.Profiles
 		n.p, err = n.of.Profiles[0].Load()
 	} else {
-		n.p, err = n.profile(name, overrides)
+		if n.p, err = profile.Load(name, overrides...); err != nil {
+			return nil, err
+		}
+		n.Profiles = make([]provenance.Profile, 1)
+		n.Profiles[0], err = provenance.NewProfile(n.p)
 	}
 	if err != nil {
 		return nil, err

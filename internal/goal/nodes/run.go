@@ -31,6 +31,8 @@ type Config struct {
 	Translator runtime.MakeTranslator
 	// Links is that of runtime.Config.
 	Links runtime.WatchLinks
+	// Capture is that of runtime.Config.
+	Capture runtime.Capture
 }
 
 // Result is what a run gave.
@@ -76,13 +78,13 @@ func (e InputError) Unwrap() error { return e.Err }
 // operations wait for ever, wrong bytes, a message that its receive has no room
 // for or that came when all buffers were full.
 func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err error) {
-	if err := runnable(s, cfg.MPI); err != nil {
+	if err := Check(s, cfg.MPI); err != nil {
 		return nil, err
 	}
 	cfg.MPI.Ranks = s.Ranks()
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits, Translator: cfg.Translator,
-		Links: cfg.Links, Stop: func() error { return context.Cause(ctx) },
+		Links: cfg.Links, Capture: cfg.Capture, Stop: func() error { return context.Cause(ctx) },
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, cause
@@ -140,8 +142,9 @@ func incoming(s *goal.Schedule, o mpi.Options) []int64 {
 	return bytes
 }
 
-// runnable says why a schedule cannot run on nodes, or would not finish.
-func runnable(s *goal.Schedule, o mpi.Options) error {
+// Check runs a schedule in the endpoint model. Errors: an InputError if it
+// cannot run on nodes, a *goal.UnfinishedError if it would not finish there.
+func Check(s *goal.Schedule, o mpi.Options) error {
 	if err := o.Validate(); err != nil {
 		return InputError{err}
 	}

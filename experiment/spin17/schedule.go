@@ -1,0 +1,154 @@
+package spin17
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+)
+
+// Schedule runs a GOAL schedule on nodes. Its sends and receives are messages
+// of package mpi. name is the schedule's name in tables. nil: the experiment
+// can be described but not run.
+func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
+	g := &scheduleRun{schedule: s, wrong: make(map[int]error)}
+	host := mpi.DefaultOptions(mpi.Host)
+	short := "a GOAL schedule on nodes"
+	if s != nil {
+		short = fmt.Sprintf("a GOAL schedule of %d %s on nodes", s.Ranks(), report.Counted(s.Ranks(), "ranks"))
+	}
+	return &experiment.Experiment{
+		Name:     "schedule",
+		Short:    short,
+		Source:   "sPIN'17 §5.1",
+		Profiles: []string{"spin-int"},
+		Axes: []experiment.Axis{
+			{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the schedule"},
+			{Name: "matching", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
+			{Name: "eager", Kind: report.Size, Default: fmt.Sprint(host.Eager), Help: "largest message that does not wait for its receive"},
+			{Name: "buffers", Kind: report.Count, Least: "1", Default: fmt.Sprint(host.Buffers), Help: "buffers of each rank for messages without a receive; each holds 16 of the largest eager messages, and at least 256 KiB"},
+			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on a core of its own while there are any"},
+		},
+		Points: g.has,
+		Run:    g.run,
+		Memory: func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
+		Columns: []report.Column{
+			{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
+			{Name: "max_rank", Kind: report.Count, Help: "the first rank that ends then"},
+			{Name: "half", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when half of the ranks had done all of their operations; --samples has the time of each"},
+			{Name: "first", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the first rank had done all of its operations"},
+			{Name: "communication_share", Kind: report.Share, Help: "share of the ranks' time in which they did not compute"},
+			{Name: "messages", Kind: report.Count, Help: "messages received, payload checked"},
+			{Name: "unexpected", Kind: report.Count, Help: "of them, those that came before their receive"},
+			{Name: "large", Kind: report.Count, Help: "of them, those above the eager limit"},
+			{Name: "copied", Kind: report.Count, Help: "of them, those that a core has copied, at least in part"},
+			{Name: "copied_bytes", Kind: report.Size, Help: "bytes so copied"},
+			{Name: "resent", Kind: report.Count, Help: "times that a message was refused, because the buffers of its target were full, and sent again"},
+			{Name: "added_buffers", Kind: report.Count, Help: "buffers that ranks added then"},
+			{Name: "host_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the host memories of all ranks: DMA in both directions, and reads and writes of the cores"},
+			{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy, computations included"},
+			{Name: "events", Kind: report.Count, Help: "events of the simulation"},
+		},
+		Relative: []experiment.Relative{{
+			Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "max of host / max"},
+			Of:     "max", Axis: "matching", Base: string(mpi.Host),
+		}},
+		Modules: func(p *experiment.Point) []*handlers.Library {
+			if p.Text("matching") == string(mpi.Host) {
+				return nil
+			}
+			return []*handlers.Library{handlers.Must("matching")}
+		},
+		View: experiment.View{
+			Value: "max", Series: []string{"matching"}, Base: string(mpi.Host), X: "eager", Quiet: []string{"eager", "buffers", "ranks-per-node"},
+			Summary: []string{
+				experiment.ProfileColumn, "eager", "buffers", "ranks_per_node", "matching", "max", "speedup", "communication_share",
+				"messages", "unexpected", "large", "copied", "copied_bytes", "host_memory", "host_cpu",
+			},
+		},
+		Caveats:   scheduleCaveats,
+		Operation: "the time of a rank, from the beginning of the run to the end of its last operation",
+	}
+}
+
+// scheduleCaveats are about messages that were refused.
+func scheduleCaveats(results []*experiment.Result) (lines []string) {
+	for _, r := range results {
+		if n := r.Values["resent"].(int64); n > 0 {
+			lines = append(lines, fmt.Sprintf("%v: %d times a message was refused, because the buffers of its target were full, and sent again; ranks added %d buffers.",
+				r.Point, n, r.Values["added_buffers"]))
+		}
+	}
+	return lines
+}
+
+// scheduleRun measures points of a schedule.
+type scheduleRun struct {
+	schedule *goal.Schedule
+	wrong    map[int]error // why it cannot run, by eager limit
+}
+
+// messagesPerBuffer is how many of the largest eager messages a buffer holds at
+// least.
+const messagesPerBuffer = 16
+
+// flagsOfMPI are the axes by the options of package mpi.
+var flagsOfMPI = map[string]string{
+	"eager": "eager", "buffers": "buffers", "ranks on a node": "ranks-per-node", "bytes of a buffer": "eager",
+}
+
+// config describes the run of a point.
+func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
+	o := mpi.DefaultOptions(mpi.Matching(p.Text("matching")))
+	o.Eager, o.Buffers, o.PerNode = p.Int("eager"), p.Int("buffers"), p.Int("ranks-per-node")
+	o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
+	return nodes.Config{
+		Profile: p.Profile, MPI: o, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
+		Translator: p.Translator, Links: p.Links, Capture: p.Capture,
+	}
+}
+
+// has refuses a schedule that cannot run on nodes. If its operations wait for
+// each other it is a point all the same, and Run names them.
+func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
+	o := g.config(p).MPI
+	if err := o.Validate(); err != nil {
+		return false, fields.Renamed(err, "--", flagsOfMPI)
+	}
+	err, known := g.wrong[o.Eager]
+	if !known {
+		if err = nodes.Check(g.schedule, o); !errors.As(err, &nodes.InputError{}) {
+			err = nil
+		}
+		g.wrong[o.Eager] = err
+	}
+	return true, err
+}
+
+func (g *scheduleRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	cfg := g.config(p)
+	r, err := nodes.Run(ctx, g.schedule, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for rank, finish := range r.Finish {
+		node, program := cfg.MPI.Program(rank)
+		p.NoteOperation(node, program, 0, finish)
+	}
+	times := slices.Sorted(slices.Values(r.Finish))
+	m := &r.Messages
+	return experiment.Values{
+		"max": r.Max, "max_rank": r.MaxRank, "half": times[(len(times)-1)/2], "first": times[0], "communication_share": r.Share(),
+		"messages": m.Received, "unexpected": m.Unexpected, "large": m.Large, "copied": m.Copied, "copied_bytes": m.CopiedBytes,
+		"resent": m.Resent, "added_buffers": m.Grown, "host_memory": r.Nodes.HostMemoryBytes, "host_cpu": r.Nodes.CPUBusy, "events": r.Events,
+	}, nil
+}
