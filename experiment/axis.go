@@ -48,6 +48,16 @@ func (a *Axis) column() report.Column {
 	return c
 }
 
+// columnName makes a column name from a path.
+func columnName(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, path)
+}
+
 // Fixed reports whether the axis has one value only, so that nobody can choose.
 func (a *Axis) Fixed() bool {
 	return len(a.Of) == 1 || len(a.Of) == 0 && a.Least != "" && a.Least == a.Most

@@ -348,7 +348,7 @@ func Finished(err error, show func(u *Unfinished) error) error {
 // RunWithProgress runs the points of a sweep and shows its progress on a
 // terminal.
 func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Point) ([]*Result, error) {
-	return s.batch(points).Shown(ctx, errs, s.Experiment.Name)
+	return s.batch(points).Shown(ctx, errs, s.grid.experiment.Name)
 }
 
 // show writes the table of a sweep. u is not nil if only part of it was

@@ -37,7 +37,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 	w.Keep(folder)
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	progress := cli.NewProgress(c.ErrOrStderr(), s.Experiment.Name, w.Points())
+	progress := cli.NewProgress(c.ErrOrStderr(), s.grid.experiment.Name, w.Points())
 	err = w.Run(ctx, progress.Step)
 	progress.Stop()
 	if u := (*Unfinished)(nil); errors.As(err, &u) && len(w.Steps) > 0 {
@@ -59,7 +59,7 @@ func (f *compareFlags) showFall(out io.Writer, s *Sweep, w *Waterfall, format re
 	if format == report.TextFormat && !f.all {
 		t = w.Summary()
 	}
-	t.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", s.Experiment.Name, w.From, w.To)
+	t.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", s.grid.experiment.Name, w.From, w.To)
 	t.Answer, t.Notes = first, w.Notes()
 	return t.Write(out, format)
 }

@@ -23,7 +23,8 @@
 //	check.go                errors in a definition
 //	breakdown.go            where the time of an operation goes
 //	measure.go, keep.go     a point is measured, and its result kept
-//	vary.go, recorded.go    fields with several values; what produced a result
+//	grid.go, vary.go        values of axes, and of fields; their combinations
+//	recorded.go             what produced a result
 //	sweep.go                the points of a sweep (several at a time: internal/batch)
 //	table.go, plot.go       results for people and programs
 //	waterfall.go            the way from one profile to another

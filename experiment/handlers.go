@@ -208,9 +208,9 @@ func (s *Sweep) narrow(base *profile.Profile) error {
 	if s.Handler == nil {
 		return nil
 	}
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
-		if a.State == "" || len(s.values[i]) == 1 {
+	for i := range s.grid.experiment.Axes {
+		a := &s.grid.experiment.Axes[i]
+		if a.State == "" || len(s.grid.values[i]) == 1 {
 			continue
 		}
 		m, err := hpu.Load(s.Handler.Name, s.Handler.Wasm, base.Device())
@@ -220,10 +220,10 @@ func (s *Sweep) narrow(base *profile.Profile) error {
 		if m.Manifest() == nil || slices.ContainsFunc(m.Manifest().States, func(st *manifest.State) bool { _, err := st.Lookup(a.State); return err == nil }) {
 			continue
 		}
-		if s.chosen[i] {
-			return fmt.Errorf("--%s: %d values, but they make no difference to %s, whose state has no %s: choose one", a.Name, len(s.values[i]), s.Handler.Name, a.State)
+		if s.grid.chosen[i] {
+			return fmt.Errorf("--%s: %d values, but they make no difference to %s, whose state has no %s: choose one", a.Name, len(s.grid.values[i]), s.Handler.Name, a.State)
 		}
-		s.values[i] = s.values[i][:1]
+		s.grid.values[i] = s.grid.values[i][:1]
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (s *Sweep) checkHandler(points []*Point) error {
 			return err
 		}
 		if _, err := key.role.plan(m, false); err != nil {
-			err = fmt.Errorf("%s cannot take the place of the handlers of %s, %v: %w", s.Handler.Name, s.Experiment.Name, key.role, err)
+			err = fmt.Errorf("%s cannot take the place of the handlers of %s, %v: %w", s.Handler.Name, s.grid.experiment.Name, key.role, err)
 			if !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
 				errs = append(errs, err)
 			}

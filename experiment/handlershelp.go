@@ -92,7 +92,7 @@ func (e *Experiment) ownState() (state *manifest.State) {
 		return nil
 	}
 	found := errors.New("found")
-	_ = combinations(s.values, func(values []any) error {
+	_ = combinations(s.grid.values, func(values []any) error {
 		p := &Point{experiment: e, values: values}
 		list := e.Modules(p)
 		if len(list) == 0 || list[0].Manifest() == nil {

@@ -93,7 +93,7 @@ func (s *Sweep) checkMemory(points []*Point) error {
 // share divides the memory that the running points leave free among them, so
 // that each may follow its operations. workers is how many run at once.
 func (s *Sweep) share(points []*Point, workers int) {
-	if s.MemoryLimit <= 0 || !s.Experiment.broken {
+	if s.MemoryLimit <= 0 || !s.grid.experiment.broken {
 		return
 	}
 	need := s.Held

@@ -42,7 +42,7 @@ func TestPointsThatNeedTooMuch(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Choose("size", x.sizes))
 		require.NoError(t, s.Choose("ranks", x.ranks))
-		limit, err := s.Experiment.Axes[0].parse(x.limit)
+		limit, err := s.grid.experiment.Axes[0].parse(x.limit)
 		require.NoError(t, err)
 		s.MemoryLimit = int64(limit.(int))
 		_, err = s.Points()
@@ -61,10 +61,10 @@ func TestPointsThatRunAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := New(heavy())
 		require.NoError(t, err)
-		size := s.Experiment.axis("size")
-		s.values[size] = nil
+		size := s.grid.experiment.axis("size")
+		s.grid.values[size] = nil
 		for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(1, 1000), 1, 8, rapid.ID).Draw(t, "sizes") {
-			s.values[size] = append(s.values[size], n)
+			s.grid.values[size] = append(s.grid.values[size], n)
 		}
 		points, err := s.Points()
 		require.NoError(t, err)

@@ -3,7 +3,6 @@ package experiment
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // NoPoint is an error of Experiment.Points for a combination that the
@@ -45,13 +44,13 @@ func (a passedOver) first(values [][]any) error {
 	return nil
 }
 
-// measured asks the experiment whether it has a point, and adds it to missing
-// if not.
-func (s *Sweep) measured(p *Point, missing passedOver) (bool, error) {
-	if s.Experiment.Points == nil {
+// measured asks the experiment of a point whether it has it, and adds it if
+// not.
+func (a passedOver) measured(p *Point) (bool, error) {
+	if p.experiment.Points == nil {
 		return true, nil
 	}
-	there, err := s.Experiment.Points(p)
+	there, err := p.experiment.Points(p)
 	var none *NoPoint
 	if errors.As(err, &none) {
 		there, err = false, nil
@@ -61,7 +60,7 @@ func (s *Sweep) measured(p *Point, missing passedOver) (bool, error) {
 		if none != nil {
 			why = none.Why
 		}
-		missing.add(p.values, why)
+		a.add(p.values, why)
 	}
 	return there, err
 }
@@ -70,8 +69,8 @@ func (s *Sweep) measured(p *Point, missing passedOver) (bool, error) {
 // point.
 func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 	if len(points) == 0 {
-		err := fmt.Errorf("%s has no point with these values: %s", s.Experiment.Name, s.chosenText())
-		if why := missing.first(s.values); why != nil {
+		err := fmt.Errorf("%s has no point with these values: %s", s.grid.experiment.Name, s.grid.text())
+		if why := missing.first(s.grid.values); why != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
 		return err
@@ -79,20 +78,20 @@ func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 	if s.Recorded != nil {
 		return nil // it has run before
 	}
-	for i := range s.values {
-		if !s.chosen[i] {
+	for i := range s.grid.values {
+		if !s.grid.chosen[i] {
 			continue
 		}
 		there := make(map[any]bool)
 		for _, p := range points {
 			there[p.values[i]] = true
 		}
-		for _, v := range s.values[i] {
+		for _, v := range s.grid.values[i] {
 			if there[v] {
 				continue
 			}
-			a := &s.Experiment.Axes[i]
-			err := fmt.Errorf("--%s: %s has no point of %s with the values of the other flags", a.Name, s.Experiment.Name, a.Plain(v))
+			a := &s.grid.experiment.Axes[i]
+			err := fmt.Errorf("--%s: %s has no point of %s with the values of the other flags", a.Name, s.grid.experiment.Name, a.Plain(v))
 			if why := missing[i][v]; why != nil {
 				err = fmt.Errorf("%w: %w", err, why)
 			}
@@ -100,14 +99,4 @@ func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 		}
 	}
 	return nil
-}
-
-// chosenText writes the values of all axes.
-func (s *Sweep) chosenText() string {
-	var parts []string
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
-		parts = append(parts, a.title()+" "+strings.Join(a.texts(s.values[i]), ","))
-	}
-	return strings.Join(parts, "; ")
 }

@@ -11,14 +11,14 @@ import (
 // with the most values. A published value relative to another point is drawn as
 // the value that it makes with our value there.
 func (s *Sweep) Plot() report.Plot {
-	e := s.Experiment
+	e := s.grid.experiment
 	value := e.value()
-	p := report.Plot{Title: s.title(), Caption: s.everywhere(), Y: value.Key(), LogY: !e.View.Course && value.Kind != report.Share && value.Kind != report.Change}
-	x, lines := s.along(), -1
+	p := report.Plot{Title: s.title(), Caption: s.grid.everywhere(), Y: value.Key(), LogY: !e.View.Course && value.Kind != report.Share && value.Kind != report.Change}
+	x, lines := s.grid.along(), -1
 	if len(e.View.Series) > 0 && len(e.View.Parts) == 0 {
 		lines = e.axis(e.View.Series[0])
 	}
-	by := s.byName(x)
+	by := s.grid.byName(x)
 	if by >= 0 && by == lines {
 		lines = -1 // each has its own place on x
 	}
@@ -31,16 +31,16 @@ func (s *Sweep) Plot() report.Plot {
 		p.X = e.Axes[x].column().Key()
 	}
 	c, _ := e.column(p.X)
-	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
+	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.grid.values[x]))
 	panels := []string{ProfileColumn}
 	var besides []string // series that tell lines apart, after the first
 	for i := range e.Axes {
 		a := &e.Axes[i]
 		switch {
-		case x >= 0 && lines >= 0 && i != x && i != lines && len(s.values[i]) > 1 && slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
+		case x >= 0 && lines >= 0 && i != x && i != lines && len(s.grid.values[i]) > 1 && slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
 			besides = append(besides, a.column().Name)
-		case a.Fixed() || i == x || i == lines || s.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
-		case lines < 0 && len(s.values[i]) > 1 && len(e.View.Parts) == 0:
+		case a.Fixed() || i == x || i == lines || s.grid.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
+		case lines < 0 && len(s.grid.values[i]) > 1 && len(e.View.Parts) == 0:
 			lines = i
 		default:
 			panels = append(panels, a.column().Name)
@@ -65,48 +65,6 @@ func anyNegative(values []any) bool {
 		x, _ := number(v)
 		return x < 0
 	})
-}
-
-// along is the axis of x in a plot: View.X, or the axis of numbers with the
-// most values. -1: there is none.
-func (s *Sweep) along() int {
-	e := s.Experiment
-	best := -1
-	for i := range e.Axes {
-		a := &e.Axes[i]
-		if e.View.X == a.column().Name && e.View.X != "" {
-			return i
-		}
-		_, isNumber := number(a.zero())
-		if !isNumber || a.Fixed() || e.View.X != "" || slices.Contains(e.View.Series, a.Name) {
-			continue
-		}
-		if best < 0 || len(s.values[i]) > len(s.values[best]) {
-			best = i
-		}
-	}
-	return best
-}
-
-// byName is an axis of texts whose values are places on x, for a plot whose
-// axis of numbers has one value. It prefers an axis that Set has added, then
-// other axes, then a series. -1: there is none.
-func (s *Sweep) byName(numbers int) int {
-	e := s.Experiment
-	if e.View.Course || e.View.X != "" && numbers < 0 || len(e.View.Parts) > 0 || numbers >= 0 && len(s.values[numbers]) > 1 {
-		return -1
-	}
-	best := -1
-	for i := range e.Axes {
-		a := &e.Axes[i]
-		if _, isNumber := number(a.zero()); isNumber || len(s.values[i]) < 2 {
-			continue
-		}
-		if series := slices.Contains(e.View.Series, a.Name); best < 0 || !series {
-			best = i
-		}
-	}
-	return best
 }
 
 // places returns the positions of published numbers in a plot along x.

@@ -75,19 +75,10 @@ func (p *Point) Float(axis string) float64 { return valueOf[float64](p, axis) }
 func (p *Point) Flag(axis string) bool { return valueOf[bool](p, axis) }
 
 // String names the point: profile and values.
-func (p *Point) String() string { return p.Profile.Name + ", " + p.label(p.axes()) }
+func (p *Point) String() string { return p.Profile.Name + ", " + p.label(p.experiment.all()) }
 
 // Experiment returns the experiment of the point.
 func (p *Point) Experiment() *Experiment { return p.experiment }
-
-// axes are the indices of all axes.
-func (p *Point) axes() []int {
-	list := make([]int, len(p.values))
-	for i := range list {
-		list[i] = i
-	}
-	return list
-}
 
 // label writes the values of some axes for people.
 func (p *Point) label(axes []int) string {
@@ -136,18 +127,6 @@ func (p *Point) field(axis int) string {
 		text = a.write(p.values[axis])
 	}
 	return a.Field + "=" + text
-}
-
-// check returns an error if the experiment does not have the point.
-func (p *Point) check() error {
-	if p.experiment.Points == nil {
-		return nil
-	}
-	measured, err := p.experiment.Points(p)
-	if err == nil && !measured {
-		err = fmt.Errorf("%s is not measured at %s", p.experiment.Name, p.label(p.axes()))
-	}
-	return err
 }
 
 // Modules are the handler modules that run at the point.
@@ -270,6 +249,15 @@ func least(values []any) int {
 		}
 	}
 	return best
+}
+
+// all lists the axes.
+func (e *Experiment) all() []int {
+	list := make([]int, len(e.Axes))
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 // rows lists the axes that are no series.

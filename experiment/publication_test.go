@@ -47,7 +47,7 @@ func TestPublicationsAreComplete(t *testing.T) {
 				require.NoError(t, err, r.Name(full))
 				there, _ := s.Numbers(points)
 				for _, number := range there {
-					at := firstOf(s.Experiment, &number)
+					at := firstOf(s.grid.experiment, &number)
 					measured[r.Experiment][at] = measured[r.Experiment][at] || full
 				}
 			}

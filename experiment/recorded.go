@@ -25,14 +25,14 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 // these fields has its first value; points set their own value later.
 func (s *Sweep) base(name string) (*profile.Profile, error) {
 	p, err := s.profile(name)
-	if err == nil || s.varied == 0 {
+	if err == nil || s.grid.varied == 0 {
 		return p, err
 	}
-	first := &Point{experiment: s.Experiment, values: make([]any, len(s.values))}
+	first := &Point{experiment: s.grid.experiment, values: make([]any, len(s.grid.values))}
 	before := s.more
 	s.more = slices.Clone(before)
-	for _, i := range s.own() {
-		first.values[i] = s.values[i][0]
+	for _, i := range s.grid.own() {
+		first.values[i] = s.grid.values[i][0]
 		s.more = append(s.more, first.field(i))
 	}
 	if p, err = s.profile(name); err != nil {
@@ -63,13 +63,13 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		}
 	}
 	s.record = r
-	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.Experiment.broken}
-	for i := range s.Experiment.Axes {
-		switch axis := &s.Experiment.Axes[i]; {
-		case slices.Contains(s.own(), i):
-			a.Set = append(a.Set, axis.Name+"="+strings.Join(axis.texts(s.values[i]), ","))
+	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.grid.experiment.broken}
+	for i := range s.grid.experiment.Axes {
+		switch axis := &s.grid.experiment.Axes[i]; {
+		case slices.Contains(s.grid.own(), i):
+			a.Set = append(a.Set, axis.Name+"="+strings.Join(axis.texts(s.grid.values[i]), ","))
 		case !axis.Fixed():
-			a.Axes[axis.Name] = axis.texts(s.values[i])
+			a.Axes[axis.Name] = axis.texts(s.grid.values[i])
 		}
 	}
 	return r.WithArguments(a)

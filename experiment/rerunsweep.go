@@ -98,8 +98,8 @@ func (s *Sweep) restore(r *provenance.Record) error {
 		return err
 	}
 	s.falls = a.Waterfall
-	for i := range s.Experiment.Axes {
-		axis := &s.Experiment.Axes[i]
+	for i := range s.grid.experiment.Axes {
+		axis := &s.grid.experiment.Axes[i]
 		if axis.Fixed() {
 			continue
 		}
@@ -118,7 +118,7 @@ func (s *Sweep) restore(r *provenance.Record) error {
 		}
 	}
 	for name := range a.Axes { //lint:maporder any of several is as good
-		return fmt.Errorf("provenance.arguments: %s has no axis %q", s.Experiment.Name, name)
+		return fmt.Errorf("provenance.arguments: %s has no axis %q", s.grid.experiment.Name, name)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
 		if at == len(all) {
 			return nil, 0, fmt.Errorf("rows[%d]: none of the points of its provenance, or not in their order", i)
 		}
-		values := make(Values, len(s.Experiment.Columns))
-		for _, c := range s.Experiment.Columns {
+		values := make(Values, len(s.grid.experiment.Columns))
+		for _, c := range s.grid.experiment.Columns {
 			if values[c.Name], err = row.value(c); err != nil {
 				return nil, 0, fmt.Errorf("rows[%d].%w", i, err)
 			}
@@ -77,9 +77,9 @@ func (w *Waterfall) Restore(rows []Row) error {
 	whole := len(rows) / n
 	w.cut = whole < len(w.Steps)
 	w.Steps = w.Steps[:whole]
-	value := w.sweep.Experiment.WaterfallColumns()
+	value := w.sweep.grid.experiment.WaterfallColumns()
 	of := value[len(value)-2]
-	name := w.sweep.Experiment.value().Name
+	name := w.sweep.grid.experiment.value().Name
 	for i := range n {
 		for k := range w.Steps {
 			step := &w.Steps[k]
@@ -157,4 +157,4 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 }
 
 // Experiment is the experiment that the steps measure.
-func (w *Waterfall) Experiment() *Experiment { return w.sweep.Experiment }
+func (w *Waterfall) Experiment() *Experiment { return w.sweep.grid.experiment }

@@ -75,7 +75,7 @@ func SampleColumns() []report.Column {
 
 // Samples is a table of all operations of results, one by one.
 func (s *Sweep) Samples(results []*Result) *report.Table {
-	e := s.Experiment
+	e := s.grid.experiment
 	columns := []report.Column{
 		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
 		{Name: ProfileColumn, Help: "the device and network simulated"},

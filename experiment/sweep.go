@@ -19,12 +19,11 @@ import (
 // Sweep is an experiment on some devices, at combinations of values of its
 // axes.
 type Sweep struct {
-	Experiment *Experiment
-	Profiles   []string // names or files
-	Overrides  []string // "path=value", for every profile; for several values see Set
-	Seed       uint64
-	Engine     string
-	Handler    *handlers.Library // the user's, in place of the experiment's
+	Profiles  []string // names or files
+	Overrides []string // "path=value", for every profile; for several values see Set
+	Seed      uint64
+	Engine    string
+	Handler   *handlers.Library // the user's, in place of the experiment's
 	// a timeline or the loads of links are wanted: there must be exactly one
 	// point, and the caller sets its Tracer or Links
 	Traced bool
@@ -47,15 +46,13 @@ type Sweep struct {
 	Recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
 	Inputs   []provenance.Input   // the files that the experiment is made from, for the record
 
-	values [][]any            // of the axes
-	chosen []bool             // whether the user has asked for the values of an axis
+	grid   grid
 	record *provenance.Record // of the results; Points sets it
 	more   []string           // overrides that are a step of a waterfall
 	// notes on processors that were chosen for handlers which do not run;
 	// Points sets it
-	idle   []string
-	falls  bool // the two profiles are the ends of a waterfall
-	varied int  // how many axes Set has added, at the end
+	idle  []string
+	falls bool // the two profiles are the ends of a waterfall
 }
 
 // New returns a sweep of an experiment over its default profiles and values,
@@ -65,12 +62,12 @@ func New(e *Experiment) (*Sweep, error) {
 		return nil, err
 	}
 	s := &Sweep{
-		Experiment: e, Profiles: e.DefaultProfiles(), Seed: 1, Build: provenance.ReadBuild(), Command: CommandPrefix + e.Name,
-		values: make([][]any, len(e.Axes)), chosen: make([]bool, len(e.Axes)),
+		Profiles: e.DefaultProfiles(), Seed: 1, Build: provenance.ReadBuild(), Command: CommandPrefix + e.Name,
+		grid: grid{experiment: e, values: make([][]any, len(e.Axes)), chosen: make([]bool, len(e.Axes))},
 	}
 	for i := range e.Axes {
 		var err error
-		if s.values[i], err = e.Axes[i].Parse(e.Axes[i].DefaultList()); err != nil {
+		if s.grid.values[i], err = e.Axes[i].Parse(e.Axes[i].DefaultList()); err != nil {
 			return nil, err // not reached: Check parses it, too
 		}
 	}
@@ -83,21 +80,24 @@ const CommandPrefix = "compare "
 
 // Choose gives an axis the values of a list: see Axis.Parse.
 func (s *Sweep) Choose(axis, list string) error {
-	i := s.Experiment.axis(axis)
+	i := s.grid.experiment.axis(axis)
 	if i < 0 {
-		return fmt.Errorf("no axis %q, there are %s", axis, strings.Join(s.Experiment.axisNames(), ", "))
+		return fmt.Errorf("no axis %q, there are %s", axis, strings.Join(s.grid.experiment.axisNames(), ", "))
 	}
-	values, err := s.Experiment.Axes[i].Parse(list)
+	values, err := s.grid.experiment.Axes[i].Parse(list)
 	if err == nil {
-		s.values[i], s.chosen[i] = values, true
+		s.grid.values[i], s.grid.chosen[i] = values, true
 	}
 	return err
 }
 
+// Experiment returns the experiment with the axes that Set has added.
+func (s *Sweep) Experiment() *Experiment { return s.grid.experiment }
+
 // Values returns the values of an axis. nil: there is no such axis.
 func (s *Sweep) Values(axis string) []any {
-	if i := s.Experiment.axis(axis); i >= 0 {
-		return slices.Clone(s.values[i])
+	if i := s.grid.experiment.axis(axis); i >= 0 {
+		return slices.Clone(s.grid.values[i])
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 	}
 	var points []*Point
 	var profiles []*profile.Profile
-	missing := make(passedOver, len(s.values))
+	missing := make(passedOver, len(s.grid.values))
 	for i, name := range s.Profiles {
 		base, err := s.base(name)
 		if err != nil {
@@ -130,7 +130,11 @@ func (s *Sweep) Points() ([]*Point, error) {
 		return nil, err
 	}
 	if s.Traced && len(points) > 1 {
-		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one value for %s", len(points), s.several())
+		several := s.grid.several()
+		if len(s.Profiles) > 1 {
+			several = slices.Insert(several, 0, "--"+ProfileColumn)
+		}
+		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one value for %s", len(points), strings.Join(several, ", "))
 	}
 	if s.Handler != nil {
 		if err := s.checkHandler(points); err != nil {
@@ -178,13 +182,13 @@ func running(points []*Point) (libraries []string) {
 // to missing.
 func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (points []*Point, err error) {
 	made := map[string]*profile.Profile{"": base}
-	err = combinations(s.values, func(values []any) error {
-		values, first := s.Experiment.stepped(values, s.values)
+	err = combinations(s.grid.values, func(values []any) error {
+		values, first := s.grid.experiment.stepped(values, s.grid.values)
 		if !first {
 			return nil
 		}
 		p := &Point{
-			Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Limits: s.Limits, experiment: s.Experiment, device: number,
+			Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Limits: s.Limits, experiment: s.grid.experiment, device: number,
 			values: values,
 		}
 		fields := p.fields()
@@ -195,7 +199,7 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 			}
 		}
 		p.Profile = made[set]
-		if measured, err := s.measured(p, missing); err != nil || !measured {
+		if measured, err := missing.measured(p); err != nil || !measured {
 			return err
 		}
 		points = append(points, p)
@@ -212,10 +216,10 @@ func (s *Sweep) blame(number int, p *Point, err error) error {
 		if one == "" {
 			continue
 		}
-		if _, wrong := s.profile(s.Profiles[number], one); wrong != nil && slices.Contains(s.own(), i) {
+		if _, wrong := s.profile(s.Profiles[number], one); wrong != nil && slices.Contains(s.grid.own(), i) {
 			return fmt.Errorf("--set: %w", wrong)
 		} else if wrong != nil {
-			return fmt.Errorf("--%s: %w", s.Experiment.Axes[i].Name, wrong)
+			return fmt.Errorf("--%s: %w", s.grid.experiment.Axes[i].Name, wrong)
 		}
 	}
 	return err
@@ -236,46 +240,30 @@ func (s *Sweep) check() error {
 	for _, o := range s.Overrides {
 		field, _, _ := strings.Cut(o, "=")
 		field = strings.TrimSpace(field)
-		for i := range s.Experiment.Axes {
-			switch a := &s.Experiment.Axes[i]; {
+		for i := range s.grid.experiment.Axes {
+			switch a := &s.grid.experiment.Axes[i]; {
 			case field == "" || a.Field != field:
 			case s.Recorded != nil: // base gave it one
-			case i >= len(s.Experiment.Axes)-s.varied:
+			case i >= len(s.grid.experiment.Axes)-s.grid.varied:
 				fail("%s is given several values and a single one", field)
 			default:
-				fail("%s: %s measures at several, choose them with --%s", field, s.Experiment.Name, a.Name)
+				fail("%s: %s measures at several, choose them with --%s", field, s.grid.experiment.Name, a.Name)
 			}
 		}
 	}
-	errs = append(errs, s.changed()...)
-	if s.Handler != nil && !s.Experiment.Replaceable {
-		fail("%s runs no handlers that yours could replace", s.Experiment.Name)
+	if s.Recorded == nil { // a record chooses every axis
+		errs = append(errs, s.grid.changed(s.Overrides)...)
 	}
-	if s.Traced && s.Experiment.Untraced {
-		fail("a trace follows one run, but a point of %s takes several", s.Experiment.Name)
+	if s.Handler != nil && !s.grid.experiment.Replaceable {
+		fail("%s runs no handlers that yours could replace", s.grid.experiment.Name)
 	}
-	if combined(s.values) > maxPoints {
+	if s.Traced && s.grid.experiment.Untraced {
+		fail("a trace follows one run, but a point of %s takes several", s.grid.experiment.Name)
+	}
+	if combined(s.grid.values) > maxPoints {
 		errs = append(errs, errTooMany)
 	}
 	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)
-}
-
-// several lists the flags with several values.
-func (s *Sweep) several() string {
-	var names []string
-	if len(s.Profiles) > 1 {
-		names = append(names, "--"+ProfileColumn)
-	}
-	for i := range s.Experiment.Axes {
-		name := "--" + s.Experiment.Axes[i].Name
-		if i >= len(s.Experiment.Axes)-s.varied {
-			name = "--set " + s.Experiment.Axes[i].Name
-		}
-		if len(s.values[i]) > 1 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // Unfinished is the error of a sweep whose context ended before all points were
@@ -301,7 +289,7 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 	hashes := make(map[*profile.Profile]string)
 	return &batch.Batch[Result]{
 		Noun: pointNoun, Count: len(points), Workers: workers, Folder: s.Checkpoint,
-		Run:    func(ctx context.Context, i int) (*Result, error) { return s.Experiment.Measure(ctx, points[i]) },
+		Run:    func(ctx context.Context, i int) (*Result, error) { return s.grid.experiment.Measure(ctx, points[i]) },
 		Key:    func(i int) (string, error) { return s.key(points[i], hashes) },
 		Name:   func(i int) string { return points[i].place() },
 		Encode: func(r *Result) any { return r.encode() },
@@ -319,7 +307,7 @@ func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) 
 	p := &Point{experiment: e, values: make([]any, len(e.Axes)), Seed: 1}
 	for i := range e.Axes {
 		a := &e.Axes[i]
-		p.values[i] = s.values[i][0]
+		p.values[i] = s.grid.values[i][0]
 		if v, given := values[a.Name]; given {
 			if p.values[i], err = a.take(v); err != nil {
 				return nil, fmt.Errorf("experiment %s: axis %s: %w", e.Name, a.Name, err)
@@ -335,5 +323,12 @@ func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) 
 	if p.Profile, err = WithFields(device, p.fields()); err != nil {
 		return nil, err
 	}
-	return p, p.check()
+	if e.Points == nil {
+		return p, nil
+	}
+	measured, err := e.Points(p)
+	if err == nil && !measured {
+		err = fmt.Errorf("%s is not measured at %s", e.Name, p.label(e.all()))
+	}
+	return p, err
 }

@@ -196,7 +196,7 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 		return
 	}
 	plot := s.Plot()
-	if c, found := s.Experiment.column(plot.X); found && c.Kind != report.Text && len(table.Columns) > 0 {
+	if c, found := s.grid.experiment.column(plot.X); found && c.Kind != report.Text && len(table.Columns) > 0 {
 		if err := table.PlotFile(picture, plot); err != nil {
 			require.ErrorContains(t, err, "too far for a picture")
 		}
@@ -218,7 +218,7 @@ func TestPlotAlongNames(t *testing.T) {
 	require.Equal(t, []string{"hpu_cores", "mode"}, []string{s.Plot().X, s.Plot().Series}, "numbers, where there are several")
 	require.Equal(t, "mode,noise", sweepOf(t, builtin("npf-latency"), nil).Plot().Series, "lines of several series are told apart by all of them")
 	require.Equal(t, "1 HPU", builtin("hpus").Axis("hpus").show(1))
-	require.Equal(t, "1000000", s.Experiment.Axis("size").write(1e6))
+	require.Equal(t, "1000000", s.grid.experiment.Axis("size").write(1e6))
 }
 
 // requireAgain makes the sweep again from its record.
@@ -227,7 +227,7 @@ func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
 	require.NoError(t, table.Write(&was, report.JSONFormat))
 	record, err := provenance.Read([]byte(was.String()))
 	require.NoError(t, err)
-	again, notes, err := RerunSweep(record, s.Experiment, func(path string) ([]byte, error) { return count.Library.Wasm, nil })
+	again, notes, err := RerunSweep(record, s.grid.experiment, func(path string) ([]byte, error) { return count.Library.Wasm, nil })
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	points, err := again.Points()
@@ -278,29 +278,29 @@ func TestWrongSweeps(t *testing.T) {
 		"a trace follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = true },
 		"own runs no handlers that yours could replace":                                      func(s *Sweep) { s.Handler = &handlers.Library{} },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
-			s.Experiment.Points = func(*Point) (bool, error) { return false, nil }
+			s.grid.experiment.Points = func(*Point) (bool, error) { return false, nil }
 		},
 		"own has no point with these values: mode a,b; size 8B,64B: it is too early": func(s *Sweep) {
-			s.Experiment.Points = func(*Point) (bool, error) { return false, &NoPoint{errors.New("it is too early")} }
+			s.grid.experiment.Points = func(*Point) (bool, error) { return false, &NoPoint{errors.New("it is too early")} }
 		},
 		"--size: own has no point of 64 B with the values of the other flags: a and b take 8 B": func(s *Sweep) {
-			s.Experiment.Points = func(p *Point) (bool, error) {
+			s.grid.experiment.Points = func(p *Point) (bool, error) {
 				return p.Int("size") == 8, map[bool]error{false: &NoPoint{errors.New("a and b take 8 B")}}[p.Int("size") == 8]
 			}
 			require.NoError(t, s.Choose("size", "8,64"))
 		},
 		"--mode: own has no point of b with the values of the other flags": func(s *Sweep) {
-			s.Experiment.Points = func(p *Point) (bool, error) { return p.Text("mode") == "a", nil }
+			s.grid.experiment.Points = func(p *Point) (bool, error) { return p.Text("mode") == "a", nil }
 			require.NoError(t, s.Choose("mode", "a,b"))
 		},
 		"profile spin-int: it is Monday": func(s *Sweep) {
-			s.Experiment.Points = func(p *Point) (bool, error) { return true, fmt.Errorf("profile %s: it is Monday", p.Profile.Name) }
+			s.grid.experiment.Points = func(p *Point) (bool, error) { return true, fmt.Errorf("profile %s: it is Monday", p.Profile.Name) }
 		},
 		"dma.latency: own measures at several, choose them with --size": func(s *Sweep) {
-			s.Experiment.Axes[1].Field, s.Overrides = "dma.latency", []string{"dma.latency=1ns"}
+			s.grid.experiment.Axes[1].Field, s.Overrides = "dma.latency", []string{"dma.latency=1ns"}
 		},
-		`dma.latencee: no field "latencee"`: func(s *Sweep) { s.Experiment.Axes[1].Field = "dma.latencee" },
-		"more than 1000000 points":          func(s *Sweep) { s.values[0], s.values[1] = make([]any, 1001), make([]any, 1000) },
+		`dma.latencee: no field "latencee"`: func(s *Sweep) { s.grid.experiment.Axes[1].Field = "dma.latencee" },
+		"more than 1000000 points":          func(s *Sweep) { s.grid.values[0], s.grid.values[1] = make([]any, 1001), make([]any, 1000) },
 	} {
 		s, err := New(definition())
 		require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -14,7 +13,7 @@ import (
 // Table makes the table of a sweep's results: a row for each point, with all
 // columns, published numbers beside them, and their provenance.
 func (s *Sweep) Table(results []*Result) (*report.Table, error) {
-	e := s.Experiment
+	e := s.grid.experiment
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
 	t.Title = s.title()
 	t.Origin = s.record
@@ -96,9 +95,9 @@ const notMeasured = ""
 // published lists the published numbers for the sweep. There are none for a
 // changed profile or for other handlers.
 func (s *Sweep) published() (list []report.Published) {
-	for _, p := range s.Experiment.Published {
+	for _, p := range s.grid.experiment.Published {
 		if p.Source == "" {
-			p.Source = s.Experiment.Source
+			p.Source = s.grid.experiment.Source
 		}
 		of := slices.IndexFunc(p.At, func(is report.Is) bool { return is.Column == ProfileColumn })
 		at := slices.Clone(p.At)
@@ -108,7 +107,7 @@ func (s *Sweep) published() (list []report.Published) {
 		}
 		for _, is := range s.asPublished(at[of].Value) {
 			p.At = slices.Concat(at[:of], is, at[of+1:])
-			list = append(list, s.ofTerms(p)...)
+			list = append(list, s.grid.ofTerms(p)...)
 		}
 	}
 	return list
@@ -120,7 +119,7 @@ func (s *Sweep) published() (list []report.Published) {
 func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
-		if at, as := s.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
+		if at, as := s.grid.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
 			rows = append(rows, append(at, report.Is{Column: ProfileColumn, Value: p.Name}))
 		}
 	}
@@ -134,9 +133,9 @@ func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 // View.Summary, if there are any. Else it has a line for each point of the axes
 // that are no series, and a column for each value of the series.
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
-	e := s.Experiment
+	e := s.grid.experiment
 	if len(e.View.Summary) > 0 {
-		names := s.named()
+		names := s.grid.named()
 		if e.broken {
 			names = e.shown(t, names)
 		}
@@ -144,7 +143,7 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	}
 	rows := []string{ProfileColumn}
 	for i := range e.Axes {
-		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) && !s.quiet(i) {
+		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) && !s.grid.quiet(i) {
 			rows = append(rows, a.column().Name)
 		}
 	}
@@ -158,76 +157,35 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 		return t.Select(beside(t, rows)...)
 	}
 	series := e.axis(e.View.Series[0])
-	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name, Order: s.values[series]}
-	p.Called = func(v any) string { return s.marked(series, v) }
-	if base, err := e.Axes[series].parse(e.View.Base); err == nil && e.View.Base != "" && slices.Contains(s.values[series], base) {
+	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name, Order: s.grid.values[series]}
+	if s.Handler != nil {
+		p.Called = func(v any) string { return s.grid.yours(series, v) }
+	}
+	if base, err := e.Axes[series].parse(e.View.Base); err == nil && e.View.Base != "" && slices.Contains(s.grid.values[series], base) {
 		p.Versus = base
 	}
 	return t.Pivot(p)
 }
 
-// named lists the columns of View.Summary without quiet axes. It adds all axes
-// that vary, because rows could not be told apart without them.
-func (s *Sweep) named() []string {
-	e := s.Experiment
-	names := slices.Clone(e.View.Summary)
-	at := slices.Index(names, ProfileColumn) + 1
-	for i := range e.Axes {
-		name := e.Axes[i].column().Name
-		switch known := slices.Index(names, name); {
-		case known >= 0 && s.quiet(i):
-			names = slices.Delete(names, known, known+1)
-		case known < 0 && (len(s.values[i]) > 1 || s.stepping(i)):
-			names = slices.Insert(names, at, name)
-			at++
-		}
-	}
-	return names
-}
-
-// quiet reports whether an axis of View.Quiet has one value and so needs no
-// column.
-func (s *Sweep) quiet(axis int) bool {
-	return len(s.values[axis]) == 1 && slices.Contains(s.Experiment.View.Quiet, s.Experiment.Axes[axis].Name) && !s.stepping(axis)
-}
-
-// everywhere writes the values of the axes that no row shows. "": there are
-// none.
-func (s *Sweep) everywhere() string {
-	var parts []string
-	for i := range s.Experiment.Axes {
-		if a := &s.Experiment.Axes[i]; s.quiet(i) && !a.Fixed() {
-			parts = append(parts, a.Name+" "+a.Plain(s.values[i][0]))
-		}
-	}
-	if parts == nil {
-		return ""
-	}
-	return "Everywhere: " + strings.Join(parts, ", ") + "."
-}
-
 // title is the experiment's title. It names the user's handlers if they run.
 func (s *Sweep) title() string {
 	if s.Handler == nil {
-		return s.Experiment.Title()
+		return s.grid.experiment.Title()
 	}
-	return s.Experiment.Title() + ", handlers of " + s.Handler.Name
+	return s.grid.experiment.Title() + ", handlers of " + s.Handler.Name
 }
 
-// marked is the name of the column for a value of an axis where the user's
+// yours is the name of the column for a value of an axis where the user's
 // handlers run. "": they do not run there.
-func (s *Sweep) marked(axis int, value any) (name string) {
-	if s.Handler == nil {
-		return ""
-	}
-	values := slices.Clone(s.values)
+func (g *grid) yours(axis int, value any) (name string) {
+	values := slices.Clone(g.values)
 	values[axis] = []any{value}
 	found := errors.New("found")
 	_ = combinations(values, func(one []any) error {
-		if len(s.Experiment.Modules(&Point{experiment: s.Experiment, values: one})) == 0 {
+		if len(g.experiment.Modules(&Point{experiment: g.experiment, values: one})) == 0 {
 			return nil
 		}
-		name = s.Experiment.Axes[axis].write(value) + " (yours)" // the title names the handlers
+		name = g.experiment.Axes[axis].write(value) + " (yours)" // the title names the handlers
 		return found
 	})
 	return name
@@ -252,11 +210,11 @@ func beside(t *report.Table, columns []string) (all []string) {
 // Notes explain how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
 	notes := slices.Clone(s.idle)
-	if all := s.everywhere(); all != "" {
+	if all := s.grid.everywhere(); all != "" {
 		notes = append(notes, all)
 	}
-	notes = append(notes, s.told()...)
-	notes = append(notes, s.Experiment.Notes...)
+	notes = append(notes, s.grid.told()...)
+	notes = append(notes, s.grid.experiment.Notes...)
 	if s.Hint == "" {
 		return notes
 	}
@@ -270,10 +228,10 @@ func (s *Sweep) Notes() []string {
 
 // Answer writes the findings of a sweep in sentences, and its caveats.
 func (s *Sweep) Answer(results []*Result) (lines []string) {
-	s.parts(results, func(of *Sweep, where string, these []*Result) {
-		found := of.found(these)
-		if s.Experiment.Caveats != nil {
-			found = append(found, s.Experiment.Caveats(these)...)
+	s.grid.parts(results, func(of *grid, where string, these []*Result) {
+		found := of.found(len(s.Profiles), these)
+		if s.grid.experiment.Caveats != nil {
+			found = append(found, s.grid.experiment.Caveats(these)...)
 		}
 		for _, line := range found {
 			lines = append(lines, where+line)
@@ -282,8 +240,8 @@ func (s *Sweep) Answer(results []*Result) (lines []string) {
 	return lines
 }
 
-func (s *Sweep) found(results []*Result) []string {
-	e := s.Experiment
+func (g *grid) found(devices int, results []*Result) []string {
+	e := g.experiment
 	if e.View.Answer != nil {
 		return e.View.Answer(results)
 	}
@@ -291,9 +249,9 @@ func (s *Sweep) found(results []*Result) []string {
 		return nil
 	}
 	var lines []string
-	for device := range s.Profiles {
-		for _, at := range s.ends() {
-			lines = append(lines, s.fastest(device, at, results)...)
+	for device := range devices {
+		for _, at := range g.ends() {
+			lines = append(lines, g.fastest(device, at, results)...)
 		}
 	}
 	return lines
@@ -302,15 +260,15 @@ func (s *Sweep) found(results []*Result) []string {
 // ends lists the combinations of values that an answer is about. Every axis,
 // except the series, has its largest value. The last axis of the experiment has
 // the smallest and the largest.
-func (s *Sweep) ends() (list [][]any) {
-	e := s.Experiment
+func (g *grid) ends() (list [][]any) {
+	e := g.experiment
 	series := e.axis(e.View.Series[0])
 	one, last := make([]any, len(e.Axes)), -1
 	for i := range e.Axes {
 		if i == series {
 			continue
 		}
-		if one[i] = s.values[i][largest(s.values[i])]; i < len(e.Axes)-s.varied {
+		if one[i] = g.values[i][largest(g.values[i])]; i < len(e.Axes)-g.varied {
 			last = i
 		}
 	}
@@ -318,7 +276,7 @@ func (s *Sweep) ends() (list [][]any) {
 		return [][]any{one}
 	}
 	first := slices.Clone(one)
-	first[last] = s.values[last][least(s.values[last])]
+	first[last] = g.values[last][least(g.values[last])]
 	if first[last] == one[last] {
 		return [][]any{one}
 	}
@@ -327,8 +285,8 @@ func (s *Sweep) ends() (list [][]any) {
 
 // fastest compares the fastest value of the series with the base, at a
 // combination of the other axes.
-func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
-	e := s.Experiment
+func (g *grid) fastest(device int, at []any, results []*Result) []string {
+	e := g.experiment
 	series := e.axis(e.View.Series[0])
 	var best, base *Result
 	for _, r := range results {
@@ -350,7 +308,7 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 	if base == nil {
 		return nil
 	}
-	others := slices.DeleteFunc(base.Point.axes(), func(i int) bool { return i == series || s.quiet(i) || slices.Contains(s.own(), i) })
+	others := slices.DeleteFunc(e.rows(), func(i int) bool { return g.quiet(i) || slices.Contains(g.own(), i) })
 	where := base.Point.Profile.Name
 	if len(others) > 0 {
 		where += ", " + base.Point.label(others)

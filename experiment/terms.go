@@ -60,11 +60,11 @@ func (t *Term) said() string {
 
 // stepping reports whether a chosen term changes the axis. Then not every row
 // has its value.
-func (s *Sweep) stepping(axis int) bool {
-	name := s.Experiment.Axes[axis].Name
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
-		for _, v := range s.values[i] {
+func (g *grid) stepping(axis int) bool {
+	name := g.experiment.Axes[axis].Name
+	for i := range g.experiment.Axes {
+		a := &g.experiment.Axes[i]
+		for _, v := range g.values[i] {
 			if slices.ContainsFunc(a.terms(v), func(t Term) bool { return t.Values[name] != "" }) {
 				return true
 			}
@@ -75,14 +75,14 @@ func (s *Sweep) stepping(axis int) bool {
 
 // told returns notes that explain the measured terms, if one of them is a
 // what-if.
-func (s *Sweep) told() (notes []string) {
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
+func (g *grid) told() (notes []string) {
+	for i := range g.experiment.Axes {
+		a := &g.experiment.Axes[i]
 		var terms []string
 		whatIf := false
 		for k := range a.Terms {
 			t := &a.Terms[k]
-			if k == 0 || !slices.ContainsFunc(s.values[i], func(v any) bool { return slices.Index(a.Of, v.(string)) >= k }) {
+			if k == 0 || !slices.ContainsFunc(g.values[i], func(v any) bool { return slices.Index(a.Of, v.(string)) >= k }) {
 				continue
 			}
 			name := a.Of[k]
@@ -100,12 +100,12 @@ func (s *Sweep) told() (notes []string) {
 
 // ofTerms copies a published number into the rows of all terms, if terms were
 // measured. For a what-if it notes that the term was made for the number.
-func (s *Sweep) ofTerms(p report.Published) (list []report.Published) {
+func (g *grid) ofTerms(p report.Published) (list []report.Published) {
 	list = []report.Published{p}
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
+	for i := range g.experiment.Axes {
+		a := &g.experiment.Axes[i]
 		named := func(is report.Is) bool { return is.Column == a.column().Name }
-		if a.Terms == nil || slices.ContainsFunc(p.At, named) || slices.Equal(s.values[i], []any{a.Of[0]}) {
+		if a.Terms == nil || slices.ContainsFunc(p.At, named) || slices.Equal(g.values[i], []any{a.Of[0]}) {
 			continue
 		}
 		var all []report.Published
@@ -149,24 +149,21 @@ func (e *Experiment) stepped(values []any, lists [][]any) (changed []any, first 
 
 // changed returns an error for each axis and field that somebody has chosen and
 // that terms of the sweep change.
-func (s *Sweep) changed() (errs []error) {
-	if s.Recorded != nil {
-		return nil // a record chooses every axis
-	}
-	for i := range s.Experiment.Axes {
-		a := &s.Experiment.Axes[i]
+func (g *grid) changed(overrides []string) (errs []error) {
+	for i := range g.experiment.Axes {
+		a := &g.experiment.Axes[i]
 		for k, t := range a.Terms {
-			if !slices.ContainsFunc(s.values[i], func(v any) bool { return slices.Index(a.Of, v.(string)) >= k }) {
+			if !slices.ContainsFunc(g.values[i], func(v any) bool { return slices.Index(a.Of, v.(string)) >= k }) {
 				break
 			}
-			for j := range s.Experiment.Axes {
-				if name := s.Experiment.Axes[j].Name; s.chosen[j] && t.Values[name] != "" {
+			for j := range g.experiment.Axes {
+				if name := g.experiment.Axes[j].Name; g.chosen[j] && t.Values[name] != "" {
 					errs = append(errs, fmt.Errorf("--%s: %s of --%s changes it to %s", name, a.Of[k], a.Name, t.Values[name]))
 				}
 			}
 			for _, set := range t.Set {
 				field, value, _ := strings.Cut(set, "=")
-				if slices.ContainsFunc(s.Overrides, func(o string) bool { return strings.HasPrefix(strings.TrimSpace(o), field+"=") }) {
+				if slices.ContainsFunc(overrides, func(o string) bool { return strings.HasPrefix(strings.TrimSpace(o), field+"=") }) {
 					errs = append(errs, fmt.Errorf("--set %s: %s of --%s changes it to %s", field, a.Of[k], a.Name, value))
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -20,24 +19,24 @@ import (
 func (s *Sweep) Set(assignment string) error {
 	path, list, given := strings.Cut(assignment, "=")
 	path = strings.TrimSpace(path)
-	if !given || !isSeveral(list) || s.ofAxis(path) != nil { // check refuses a field of an axis
+	if !given || !isSeveral(list) || s.grid.ofAxis(path) != nil { // check refuses a field of an axis
 		s.Overrides = append(s.Overrides, assignment)
 		return nil
 	}
-	if slices.ContainsFunc(s.Experiment.Axes, func(a Axis) bool { return a.Name == path }) {
+	if slices.ContainsFunc(s.grid.experiment.Axes, func(a Axis) bool { return a.Name == path }) {
 		return fmt.Errorf("%s is given several values twice", path)
 	}
 	a := Axis{Name: path, Field: path, Help: "the profile's " + path}
-	a.Column = s.newColumn(path)
+	a.Column = s.grid.newColumn(path)
 	values, err := a.values(list)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	e := *s.Experiment
+	e := *s.grid.experiment
 	e.Axes = append(slices.Clone(e.Axes), a)
-	s.Experiment = &e
-	s.values, s.chosen = append(slices.Clone(s.values), values), append(slices.Clone(s.chosen), true)
-	s.varied++
+	s.grid.experiment = &e
+	s.grid.values, s.grid.chosen = append(slices.Clone(s.grid.values), values), append(slices.Clone(s.grid.chosen), true)
+	s.grid.varied++
 	return nil
 }
 
@@ -72,35 +71,6 @@ func NewList(name, text string) (list *List, several bool, err error) {
 		parts = a.texts(values)
 	}
 	return &List{a.column(), values, parts}, several, nil
-}
-
-// ofAxis returns the axis of the definition that sets a field. nil: there is
-// none.
-func (s *Sweep) ofAxis(path string) *Axis {
-	own := s.Experiment.Axes[:len(s.Experiment.Axes)-s.varied]
-	if i := slices.IndexFunc(own, func(a Axis) bool { return a.Field == path }); i >= 0 {
-		return &own[i]
-	}
-	return nil
-}
-
-// newColumn makes a column name for a field that no other column has.
-func (s *Sweep) newColumn(path string) string {
-	name := columnName(path)
-	for slices.ContainsFunc(s.Experiment.TableColumns(), func(c report.Column) bool { return c.Name == name }) {
-		name = "set_" + name
-	}
-	return name
-}
-
-// columnName makes a column name from a path.
-func columnName(path string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, path)
 }
 
 // isSeveral reports whether a text is a list of values: it has a comma outside
@@ -204,72 +174,4 @@ func meant(text string) any {
 		return t
 	}
 	return strings.Join(strings.Fields(text), "")
-}
-
-// own lists the axes that Set has added.
-func (s *Sweep) own() []int {
-	list := make([]int, s.varied)
-	for i := range list {
-		list[i] = len(s.Experiment.Axes) - s.varied + i
-	}
-	return list
-}
-
-// unchanged returns the values of the axes that Set has added at which the
-// profile is as it was. There, published numbers hold. false: there are none.
-func (s *Sweep) unchanged(base *provenance.Profile) (at []report.Is, ok bool) {
-	for _, axis := range s.own() {
-		a := &s.Experiment.Axes[axis]
-		i := slices.IndexFunc(s.values[axis], func(v any) bool {
-			p := &Point{experiment: s.Experiment, values: make([]any, len(s.values))}
-			p.values[axis] = v
-			changed, err := base.Load(p.field(axis))
-			if err != nil {
-				return false
-			}
-			is, err := provenance.NewProfile(changed)
-			return err == nil && is.SHA256 == base.SHA256
-		})
-		if i < 0 {
-			return nil, false
-		}
-		at = append(at, report.Is{Column: a.column().Name, Value: s.values[axis][i]})
-	}
-	return at, true
-}
-
-// parts divides the results by the values of the axes that Set has added, and
-// calls each for every combination. where begins a sentence about it. If there
-// are more than four combinations, only the first and the last count.
-func (s *Sweep) parts(results []*Result, each func(of *Sweep, where string, results []*Result)) {
-	if s.varied == 0 {
-		each(s, "", results)
-		return
-	}
-	own := s.own()
-	var combined [][]any
-	var values [][]any
-	for _, i := range own {
-		values = append(values, s.values[i])
-	}
-	_ = combinations(values, func(one []any) error { // the function never fails
-		combined = append(combined, one)
-		return nil
-	})
-	if len(combined) > 4 {
-		combined = [][]any{combined[0], combined[len(combined)-1]}
-	}
-	for _, one := range combined {
-		of := *s
-		of.values = slices.Clone(s.values)
-		var where []string
-		for i, axis := range own {
-			of.values[axis] = one[i : i+1]
-			where = append(where, s.Experiment.Axes[axis].Name+" "+s.Experiment.Axes[axis].Plain(one[i]))
-		}
-		these := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool {
-			return !slices.Equal(r.Point.values[len(r.Point.values)-s.varied:], one)
-		})
-		each(&of, strings.Join(where, ", ")+": ", these)
-	}
 }

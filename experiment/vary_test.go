@@ -75,7 +75,7 @@ func TestSeveralValuesOfFields(t *testing.T) {
 	document := written(t, s, report.JSONFormat)
 	record, err := provenance.Read([]byte(document))
 	require.NoError(t, err)
-	again, _, err := RerunSweep(record, tallying(t, &runs).Experiment, nil)
+	again, _, err := RerunSweep(record, tallying(t, &runs).grid.experiment, nil)
 	require.NoError(t, err)
 	require.Equal(t, document, written(t, again, report.JSONFormat))
 }
@@ -138,7 +138,7 @@ func TestValuesThatAProfileNeeds(t *testing.T) {
 	document := written(t, s, report.JSONFormat)
 	record, err := provenance.Read([]byte(document))
 	require.NoError(t, err)
-	again, _, err := RerunSweep(record, tallying(t, &runs).Experiment, nil)
+	again, _, err := RerunSweep(record, tallying(t, &runs).grid.experiment, nil)
 	require.NoError(t, err)
 	require.Equal(t, document, written(t, again, report.JSONFormat))
 

@@ -69,7 +69,8 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if s.Traced {
 		return nil, errors.New("a trace follows one run, a waterfall has many")
 	}
-	s = s.fewer()
+	few := *s
+	few.grid, s = s.grid.fewer(), &few
 	ends := *s
 	ends.Profiles, ends.falls = []string{from, to}, true
 	points, err := ends.Points()
@@ -111,22 +112,9 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	return w, w.plan()
 }
 
-// fewer returns the sweep with as many points as a table of steps can hold.
-func (s *Sweep) fewer() *Sweep {
-	few := *s
-	few.values = slices.Clone(s.values)
-	rows := s.Experiment.rows()
-	for i, axis := range rows {
-		if !s.chosen[axis] && i < len(rows)-1 {
-			few.values[axis] = []any{s.values[axis][largest(s.values[axis])]}
-		}
-	}
-	return &few
-}
-
 // fixes reports whether an axis or override of the sweep sets the field.
 func (s *Sweep) fixes(d profile.Difference) bool {
-	if slices.ContainsFunc(s.Experiment.Axes, func(a Axis) bool { return a.Field == d.Path }) {
+	if slices.ContainsFunc(s.grid.experiment.Axes, func(a Axis) bool { return a.Field == d.Path }) {
 		return true
 	}
 	return slices.ContainsFunc(s.Overrides, func(o string) bool {
@@ -230,7 +218,7 @@ func (w *Waterfall) compare() error {
 
 // column is the column of the value that the waterfall follows.
 func (w *Waterfall) column() report.Column {
-	c := w.sweep.Experiment.value()
+	c := w.sweep.grid.experiment.value()
 	c.Scale = "waterfall"
 	return c
 }
@@ -276,7 +264,7 @@ func difference(of report.Column, name string) report.Column {
 
 // Table is the long form, for programs: a row for each step and point.
 func (w *Waterfall) Table() (*report.Table, error) {
-	e := w.sweep.Experiment
+	e := w.sweep.grid.experiment
 	t := report.New(append(e.WaterfallColumns(), provenance.Columns()...)...)
 	t.Origin = w.Record
 	for i, p := range w.Steps[0].Points {
@@ -342,7 +330,7 @@ func (w *Waterfall) Summary() *report.Table {
 	}
 	columns := make([]report.Column, 0, len(rows)+1+2*len(series))
 	for _, axis := range rows {
-		columns = append(columns, w.sweep.Experiment.Axes[axis].column())
+		columns = append(columns, w.sweep.grid.experiment.Axes[axis].column())
 	}
 	columns = append(columns, report.Column{Name: "step"})
 	for _, name := range series {
@@ -372,8 +360,8 @@ func (w *Waterfall) Summary() *report.Table {
 // series, and the lines of a step: for each line the points, one for each
 // series.
 func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
-	e := w.sweep.Experiment
-	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() || w.sweep.quiet(i) })
+	e := w.sweep.grid.experiment
+	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() || w.sweep.grid.quiet(i) })
 	at := map[string]int{}
 	for i, p := range w.Steps[0].Points {
 		name := p.series()
@@ -450,7 +438,7 @@ func (w *Waterfall) Notes() []string {
 	for _, s := range w.Steps[1:] {
 		notes = append(notes, fmt.Sprintf("  %s: %s", s.Group, s.changes()))
 	}
-	if all := w.sweep.everywhere(); all != "" {
+	if all := w.sweep.grid.everywhere(); all != "" {
 		notes = append(notes, all)
 	}
 	return append(notes, w.published...)

@@ -230,12 +230,12 @@ func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen [
 			continue
 		}
 		there, missing := one.sweep.Numbers(one.points)
-		for _, name := range experiment.Names(one.sweep.Experiment, missing) {
+		for _, name := range experiment.Names(one.sweep.Experiment(), missing) {
 			if _, known := numbers[name]; !known {
 				numbers[name], order = false, append(order, name)
 			}
 		}
-		for _, name := range experiment.Names(one.sweep.Experiment, there) {
+		for _, name := range experiment.Names(one.sweep.Experiment(), there) {
 			if _, known := numbers[name]; !known {
 				order = append(order, name)
 			}

@@ -106,7 +106,7 @@ func TestDocumentsOfExperiments(t *testing.T) {
 	} {
 		document, results := measured(t, s)
 		r, err := source.Section("a.json", document)
-		require.NoError(t, err, s.Experiment.Name)
+		require.NoError(t, err, s.Experiment().Name)
 		require.Equal(t, s.Answer(results), r.Answer)
 		require.Equal(t, append([]string{}, s.Notes()...), append([]string{}, r.Notes...), "and no difference is noted")
 		require.Len(t, r.Plots, 1)
@@ -285,7 +285,7 @@ func TestValuesThatNobodyMeasures(t *testing.T) {
 	document, _ := measured(t, s)
 	x := opened(t, document)
 	for _, row := range x["rows"].([]any) {
-		for _, c := range s.Experiment.Columns {
+		for _, c := range s.Experiment().Columns {
 			row.(map[string]any)[c.Key()] = nil
 		}
 	}

@@ -29,7 +29,7 @@ func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Resu
 		out.Answer = s.Answer(results)
 		out.plot(s, all)
 	}
-	out.Tables = append(out.Tables, page.Table{Caption: s.Experiment.Short, Grid: seen.Grid(false)})
+	out.Tables = append(out.Tables, page.Table{Caption: s.Experiment().Short, Grid: seen.Grid(false)})
 	if len(out.Deviations) > 0 {
 		out.Tables = append(out.Tables, page.Table{Caption: "Beside the publication", Grid: report.DeviationGrid(out.Deviations)})
 	}
@@ -76,7 +76,7 @@ func OfSweep(program string, s *experiment.Sweep, results []*experiment.Result, 
 	if err != nil {
 		return nil, err
 	}
-	return out, out.complete(program, t, s.Record(), s.Experiment)
+	return out, out.complete(program, t, s.Record(), s.Experiment())
 }
 
 // OfWaterfall is likewise for Waterfall.
