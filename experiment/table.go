@@ -289,6 +289,7 @@ func (g *grid) fastest(device int, at []any, results []*Result) []string {
 	e := g.experiment
 	series := e.axis(e.View.Series[0])
 	var best, base *Result
+	measured := 0
 	for _, r := range results {
 		p := r.Point
 		here := p.device == device
@@ -301,6 +302,7 @@ func (g *grid) fastest(device int, at []any, results []*Result) []string {
 		if e.Axes[series].write(p.values[series]) == e.View.Base {
 			base = r
 		}
+		measured++
 		if best == nil || r.Time(e.value().Name) < best.Time(e.value().Name) {
 			best = r
 		}
@@ -315,6 +317,9 @@ func (g *grid) fastest(device int, at []any, results []*Result) []string {
 	}
 	mode := func(r *Result) string { return e.Axes[series].show(r.Point.values[series]) }
 	ours, theirs := best.Time(e.value().Name), base.Time(e.value().Name)
+	if measured == 1 {
+		return []string{fmt.Sprintf("%s: %s takes %s.", where, mode(base), ShortTime(theirs))}
+	}
 	if best == base {
 		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), ShortTime(theirs))}
 	}
