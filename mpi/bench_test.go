@@ -121,7 +121,7 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 func BenchmarkModules(b *testing.B) {
 	p, err := profile.Load("exanest", "fabric.dims=[16, 16, 4]")
 	require.NoError(b, err)
-	for _, by := range []mpi.By{mpi.ByBoards, mpi.ByDoubling} {
+	for _, by := range []mpi.Mode{mpi.ModeBoards, mpi.ModeDoubling} {
 		b.Run(string(by)+"/4096", func(b *testing.B) {
 			for range b.N {
 				o := mpi.DefaultExaNetOptions()

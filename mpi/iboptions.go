@@ -110,8 +110,8 @@ func (o *InfiniBandOptions) validate(all *Options, wrong func(option, format str
 	if all.Matching == Offload {
 		wrong("matching", "%q, expected %s: over InfiniBand the process matches", all.Matching, Host)
 	}
-	if all.allreduce() != ByHost {
-		wrong("allreduce", "%q, expected %s: over InfiniBand processes compute it", all.Allreduce, ByHost)
+	if all.allreduce() != ModeHost {
+		wrong("allreduce", "%q, expected %s: over InfiniBand processes compute it", all.Allreduce, ModeHost)
 	}
 	if all.Buffers > rnr.MaxWork {
 		wrong("buffers", "%d, expected 1 to %d: receives of a connection", all.Buffers, rnr.MaxWork)

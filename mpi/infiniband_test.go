@@ -269,7 +269,7 @@ func TestInfiniBandOptions(t *testing.T) {
 		want   string
 	}{
 		{func(o *mpi.Options) { o.Matching = mpi.Offload }, "over InfiniBand the process matches"},
-		{func(o *mpi.Options) { o.Allreduce = mpi.ByRing }, "over InfiniBand processes compute it"},
+		{func(o *mpi.Options) { o.Allreduce = mpi.ModeRing }, "over InfiniBand processes compute it"},
 		{func(o *mpi.Options) { o.Buffers = 65 }, "expected 1 to 64"},
 		{func(o *mpi.Options) { o.InfiniBand.Piece = 5 }, "expected a multiple of 4096 B"},
 		{func(o *mpi.Options) { o.InfiniBand.Pinning.Kind = "most" }, "expected one of static"},

@@ -16,30 +16,32 @@ import (
 // modules do not take a call, the process computes it as usual, and the reason
 // is counted.
 
-// By selects who computes Allreduce.
-type By string
+// Mode selects who computes Allreduce.
+type Mode string
 
 // The choices.
 const (
-	// ByHost is the process, with messages.
-	ByHost By = "host"
-	// ByAccelerator is ExaNeSt's hardware (TR-488 §4.7) with its limits: sum,
+	// ModeHost is the process, with messages.
+	ModeHost Mode = "host"
+	// ModeAccelerator is ExaNeSt's hardware (TR-488 §4.7) with its limits: sum,
 	// min and max of int32, float32 and float64, for whole QFDBs with a rank on
 	// each MPSoC, in order, up to 1,024 ranks. A run is 256 B of a vector, and
 	// the process starts one run after the other.
-	ByAccelerator By = "accelerator"
-	// ByBoards, ByDoubling and ByRing are algorithms of the same modules as
-	// sPIN handlers. Ranks may be anywhere and of any number (ByBoards: a
+	ModeAccelerator Mode = "accelerator"
+	// ModeBoards, ModeDoubling and ModeRing are algorithms of the same modules as
+	// sPIN handlers. Ranks may be anywhere and of any number (ModeBoards: a
 	// multiple of 4), and several runs are under way at a time.
-	ByBoards   By = "offload-boards"
-	ByDoubling By = "offload-doubling"
-	ByRing     By = "offload-ring"
+	ModeBoards   Mode = "offload-boards"
+	ModeDoubling Mode = "offload-doubling"
+	ModeRing     Mode = "offload-ring"
 )
 
 // AllreduceChoices lists the choices; the first is the default.
-func AllreduceChoices() []By { return []By{ByHost, ByAccelerator, ByBoards, ByDoubling, ByRing} }
+func AllreduceChoices() []Mode {
+	return []Mode{ModeHost, ModeAccelerator, ModeBoards, ModeDoubling, ModeRing}
+}
 
-func (o Options) allreduce() By { return cmp.Or(o.Allreduce, ByHost) }
+func (o Options) allreduce() Mode { return cmp.Or(o.Allreduce, ModeHost) }
 
 const maxWindow = 4096
 
@@ -52,18 +54,18 @@ const (
 
 func (o Options) window(ranks int) int {
 	switch {
-	case o.allreduce() == ByAccelerator:
+	case o.allreduce() == ModeAccelerator:
 		return 1
 	case o.Window > 0:
 		return o.Window
-	case o.Allreduce == ByRing:
+	case o.Allreduce == ModeRing:
 		return min(max(ranks, fewRuns), mostRuns)
 	}
 	return fewRuns
 }
 
-var moduleAlgorithms = map[By]uint32{
-	ByAccelerator: allreduce.Boards, ByBoards: allreduce.Boards, ByDoubling: allreduce.Doubling, ByRing: allreduce.Ring,
+var moduleAlgorithms = map[Mode]uint32{
+	ModeAccelerator: allreduce.Boards, ModeBoards: allreduce.Boards, ModeDoubling: allreduce.Doubling, ModeRing: allreduce.Ring,
 }
 
 var moduleTypes = [kinds]uint16{kindInt32: allreduce.Int32, kindInt64: allreduce.Int64, kindFloat32: allreduce.Float32, kindFloat64: allreduce.Float64}
@@ -106,7 +108,7 @@ type moduleSet struct {
 
 // loadModules loads the library if the options ask for it.
 func (w *World) loadModules() (err error) {
-	if w.o.allreduce() != ByHost {
+	if w.o.allreduce() != ModeHost {
 		w.modules, err = allreduce.Load(w.c)
 	}
 	return err
@@ -116,13 +118,13 @@ func (w *World) loadModules() (err error) {
 // The answer is the same at all its ranks.
 func (w *World) unfit(c *Comm) string {
 	n := c.Size()
-	if by := w.o.allreduce(); n%allreduce.Board != 0 && (by == ByAccelerator || by == ByBoards) {
+	if by := w.o.allreduce(); n%allreduce.Board != 0 && (by == ModeAccelerator || by == ModeBoards) {
 		return fmt.Sprintf("no whole QFDBs: %d ranks", n)
 	}
 	if int(c.id) >= allreduce.Groups {
 		return fmt.Sprintf("no more than %d communicators have modules", allreduce.Groups)
 	}
-	if w.o.allreduce() != ByAccelerator {
+	if w.o.allreduce() != ModeAccelerator {
 		return ""
 	}
 	if w.c.Profile().Serve["allreduce"] == nil {
@@ -158,7 +160,7 @@ func (c *Comm) openModule(late bool) error {
 	for i := range o.Members {
 		o.Members[i] = w.places[c.Translate(i)]
 	}
-	if w.o.Allreduce == ByAccelerator {
+	if w.o.Allreduce == ModeAccelerator {
 		m.most = allreduce.MaxBytes
 		o.Block = min(allreduce.MaxBytes, int(w.c.Profile().Fabric.MTU)&^7)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // reducers returns profiles and options with which modules compute Allreduce.
-func reducers(by mpi.By) map[string]mpi.Options {
+func reducers(by mpi.Mode) map[string]mpi.Options {
 	list := map[string]mpi.Options{
 		"exanest":  mpi.DefaultExaNetOptions(),
 		"spin-int": {Matching: mpi.Offload, Eager: 200, Buffers: 4, BufferBytes: 4096},
@@ -116,11 +116,11 @@ func TestModules(t *testing.T) {
 						require.Positive(t, s.Offloaded+s.FellBack)
 						require.NotEmpty(t, why)
 					}
-					boards := by == mpi.ByAccelerator || by == mpi.ByBoards
-					if n > 1 && (!boards || n%4 == 0 && (by == mpi.ByBoards || name == "exanest" && o.PerNode <= 1)) {
+					boards := by == mpi.ModeAccelerator || by == mpi.ModeBoards
+					if n > 1 && (!boards || n%4 == 0 && (by == mpi.ModeBoards || name == "exanest" && o.PerNode <= 1)) {
 						require.Positive(t, s.Offloaded, "%d ranks: %v", n, why)
 					}
-					if by == mpi.ByAccelerator && name != "exanest" {
+					if by == mpi.ModeAccelerator && name != "exanest" {
 						require.Zero(t, s.Offloaded)
 					}
 					calls := int64(0)
@@ -160,7 +160,7 @@ func TestFallbacks(t *testing.T) {
 		if c.name == "spin-int" {
 			o = mpi.DefaultOptions(mpi.Host)
 		}
-		o.Ranks, o.PerNode, o.Allreduce = c.ranks, c.perNode, mpi.ByAccelerator
+		o.Ranks, o.PerNode, o.Allreduce = c.ranks, c.perNode, mpi.ModeAccelerator
 		var set []string
 		name := c.name
 		if name == "exanest 8x8x5" {
@@ -199,7 +199,7 @@ func TestFallbacks(t *testing.T) {
 // message that waits for its receive would hold up a rank that has not called
 // yet.
 func TestModulesAndMessages(t *testing.T) {
-	for name, o := range reducers(mpi.ByDoubling) {
+	for name, o := range reducers(mpi.ModeDoubling) {
 		o.Ranks = 4
 		w := worldOf(t, name, o)
 		for rank := range 4 {
@@ -257,7 +257,7 @@ func TestOrderOfModules(t *testing.T) {
 	const n = 100
 	for _, by := range mpi.AllreduceChoices()[1:] {
 		for _, ranks := range []int{4, 6, 12, 20, 23} {
-			if (by == mpi.ByAccelerator || by == mpi.ByBoards) && ranks%4 != 0 {
+			if (by == mpi.ModeAccelerator || by == mpi.ModeBoards) && ranks%4 != 0 {
 				continue
 			}
 			x := make([][]float64, n)
@@ -296,7 +296,7 @@ func TestOrderOfModules(t *testing.T) {
 }
 
 // moduleSum returns the sum of the ranks' elements in block b of a vector.
-func moduleSum(by mpi.By, x []float64, b int) float64 {
+func moduleSum(by mpi.Mode, x []float64, b int) float64 {
 	sum := func(x []float64) float64 {
 		s := x[0]
 		for _, v := range x[1:] {
@@ -305,9 +305,9 @@ func moduleSum(by mpi.By, x []float64, b int) float64 {
 		return s
 	}
 	switch by {
-	case mpi.ByDoubling:
+	case mpi.ModeDoubling:
 		return balanced(folded(x))
-	case mpi.ByRing:
+	case mpi.ModeRing:
 		first := (b + 1) % len(x)
 		return sum(append(append([]float64{}, x[first:]...), x[:first]...))
 	}
@@ -327,7 +327,7 @@ func TestModulesLose(t *testing.T) {
 			set = append(set, "transport.kind=reliable", "transport.retries=100", "transport.timeout=50us")
 		}
 		o := mpi.DefaultExaNetOptions()
-		o.Allreduce = mpi.ByAccelerator
+		o.Allreduce = mpi.ModeAccelerator
 		w := exanetWorld(t, t.Cleanup, 16, o, runtime.Config{Seed: 3}, append(set, allThere...)...)
 		for rank := range 16 {
 			require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
@@ -380,7 +380,7 @@ func TestModulesAllocateNothing(t *testing.T) {
 			}
 			require.NoError(t, w.Run(context.Background()))
 			require.NoError(t, w.Cluster().Close())
-			if by == mpi.ByAccelerator && name != "exanest" || poison.On {
+			if by == mpi.ModeAccelerator && name != "exanest" || poison.On {
 				continue // processes compute, or the tag invariants stops reuse
 			}
 			require.Less(t, after.Mallocs-before.Mallocs, uint64(rounds/2), "%s on %s", by, name)

@@ -46,10 +46,10 @@ type Options struct {
 	// Algorithms selects the algorithms of collective operations; "":
 	// ExaNetMPI.
 	Algorithms Algorithms
-	// Allreduce selects who computes Allreduce; "": ByHost. Window is the
+	// Allreduce selects who computes Allreduce; "": ModeHost. Window is the
 	// number of runs of a vector that modules of the NIC have under way at a
 	// time, 1 to 4096; 0: a number that suits the algorithm.
-	Allreduce By
+	Allreduce Mode
 	Window    int
 	// ExaNet are the options of transport ExaNet, which ignores Buffers and
 	// BufferBytes.

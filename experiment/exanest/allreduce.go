@@ -48,18 +48,18 @@ var allreduce = &experiment.Experiment{
 	Relative: experiment.AgainstHost(),
 	Published: []report.Published{
 		{
-			At:     []report.Is{{Column: "mode", Value: string(mpi.ByAccelerator)}, {Column: "pool", Value: poolOfProfile}, {Column: "ranks", Value: 16}, {Column: "bytes", Value: 256}},
+			At:     []report.Is{{Column: "mode", Value: string(mpi.ModeAccelerator)}, {Column: "pool", Value: poolOfProfile}, {Column: "ranks", Value: 16}, {Column: "bytes", Value: 256}},
 			Column: experiment.LatencyColumn, Value: 6.79, Source: "TR-488 §4.7", Note: "set a parameter",
 		},
 		{
-			At:     []report.Is{{Column: "mode", Value: string(mpi.ByHost)}, {Column: "transport", Value: string(mpi.ExaNet)}, {Column: "ranks_per_node", Value: 1}, {Column: "ranks", Value: 4}, {Column: "bytes", Value: 4}},
+			At:     []report.Is{{Column: "mode", Value: string(mpi.ModeHost)}, {Column: "transport", Value: string(mpi.ExaNet)}, {Column: "ranks_per_node", Value: 1}, {Column: "ranks", Value: 4}, {Column: "bytes", Value: 4}},
 			Column: experiment.LatencyColumn, Value: 5.34, Source: "TR-488 §6", Note: "checks; the report does not say for how many bytes",
 		},
 	},
 	Modules:  allreduceModules,
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
-		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: string(mpi.ByHost), X: "bytes",
+		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: string(mpi.ModeHost), X: "bytes",
 		Quiet: []string{"pool", "transport", "op", "type", "calls", "window", "ranks-per-node"},
 	},
 	Presets: allreducePresets(),
@@ -122,7 +122,7 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 	if pool := p.Text("pool"); pool == "r5" && p.Profile.Pools["r5"] == (nic.PoolSpec{}) {
 		return false, fmt.Errorf("profile %s has no pool r5", p.Profile.Origin.Name)
 	}
-	if p.Text("mode") == string(mpi.ByHost) && p.Text("pool") != poolOfProfile {
+	if p.Text("mode") == string(mpi.ModeHost) && p.Text("pool") != poolOfProfile {
 		return false, &experiment.NoPoint{Why: errors.New("no module runs with mode host: it has pool profile alone")}
 	}
 	if bytes := allreduceType(p).Size(); p.Int("size")%bytes != 0 {
@@ -133,7 +133,7 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 
 // allreduceModules are the libraries of the transport and of the mode.
 func allreduceModules(p *experiment.Point) (list []*handlers.Library) {
-	if p.Text("mode") != string(mpi.ByHost) {
+	if p.Text("mode") != string(mpi.ModeHost) {
 		list = append(list, handlers.Must("allreduce"))
 	}
 	if p.Text("transport") == string(mpi.ExaNet) {

@@ -29,7 +29,7 @@ func reduced(t *testing.T, device string, values experiment.Values, set ...strin
 // processes, as in TR-488. A short vector takes almost as long as a whole run.
 func TestAllreduceAccelerator(t *testing.T) {
 	accelerated := func(ranks, n int, set ...string) sim.Time {
-		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "ranks": ranks, "size": n}, set...)
+		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ModeAccelerator), "ranks": ranks, "size": n}, set...)
 		require.InDelta(t, 1, r.Float("offloaded"), 1e-9)
 		require.Nil(t, r.Values["fallback"])
 		return r.Time(experiment.LatencyColumn)
@@ -43,7 +43,7 @@ func TestAllreduceAccelerator(t *testing.T) {
 	require.Greater(t, ns(run-accelerated(16, 256, "pools.allreduce.latency=0ns")), 5*cycles)
 	require.Less(t, run, accelerated(32, 256))
 	require.InEpsilon(t, 16*ns(run), ns(accelerated(16, 4096)), 0.08)
-	host := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByHost), "ranks": 16, "size": 4096}).Time(experiment.LatencyColumn)
+	host := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ModeHost), "ranks": 16, "size": 4096}).Time(experiment.LatencyColumn)
 	require.InEpsilon(t, ns(host), ns(accelerated(16, 4096)), 0.15)
 	require.InEpsilon(t, ns(run), ns(accelerated(16, 4)), 0.2)
 }
@@ -51,13 +51,13 @@ func TestAllreduceAccelerator(t *testing.T) {
 // Without an accelerator, or for a call that it cannot do, the processes
 // compute the result, and the fallback gives the reason.
 func TestAllreduceFallback(t *testing.T) {
-	r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "ranks": 6, "size": 8})
+	r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ModeAccelerator), "ranks": 6, "size": 8})
 	require.Equal(t, "no whole QFDBs: 6 ranks", r.Values["fallback"])
 	require.Zero(t, r.Float("offloaded"))
 	require.Equal(t, []string{"accelerator of 8 B on 6 ranks was computed by processes, all of it or in part: no whole QFDBs: 6 ranks."}, allreduceFallbacks([]*experiment.Result{r}))
-	r = reduced(t, "spin-int", experiment.Values{"mode": string(mpi.ByAccelerator), "transport": "portals", "ranks": 8, "size": 8})
+	r = reduced(t, "spin-int", experiment.Values{"mode": string(mpi.ModeAccelerator), "transport": "portals", "ranks": 8, "size": 8})
 	require.Equal(t, "the device has no accelerator (serve.allreduce)", r.Values["fallback"])
-	host := reduced(t, "spin-int", experiment.Values{"mode": string(mpi.ByHost), "transport": "portals", "ranks": 8, "size": 8})
+	host := reduced(t, "spin-int", experiment.Values{"mode": string(mpi.ModeHost), "transport": "portals", "ranks": 8, "size": 8})
 	require.Equal(t, host.Time(experiment.LatencyColumn), r.Time(experiment.LatencyColumn))
 }
 
@@ -67,7 +67,7 @@ func TestAllreduceFallback(t *testing.T) {
 func TestAllreducePools(t *testing.T) {
 	var before sim.Time
 	for _, pool := range []string{"2.5GHz", "1GHz", "r5", "150MHz"} {
-		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "pool": pool, "ranks": 16, "size": 256})
+		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ModeAccelerator), "pool": pool, "ranks": 16, "size": 256})
 		require.Less(t, before, r.Time(experiment.LatencyColumn), pool)
 		before = r.Time(experiment.LatencyColumn)
 	}
@@ -81,7 +81,7 @@ func TestAllreduceResults(t *testing.T) {
 			for _, op := range allreduce.Axis("op").Of {
 				for device, transport := range map[string]string{"exanest": "exanet", "spin-dis": "portals"} {
 					r := reduced(t, device, experiment.Values{"mode": mode, "type": kind, "op": op, "transport": transport, "ranks": 12, "size": 520, "calls": 1})
-					if mode != string(mpi.ByHost) && mode != string(mpi.ByAccelerator) {
+					if mode != string(mpi.ModeHost) && mode != string(mpi.ModeAccelerator) {
 						require.InDelta(t, 1, r.Float("offloaded"), 1e-9)
 					}
 				}

@@ -27,7 +27,7 @@ func allreduceOptions(p *experiment.Point) mpi.Options {
 	if p.Text("transport") == string(mpi.ExaNet) {
 		o = mpi.DefaultExaNetOptions()
 	}
-	o.Allreduce, o.Window = mpi.By(p.Text("mode")), p.Int("window")
+	o.Allreduce, o.Window = mpi.Mode(p.Text("mode")), p.Int("window")
 	o.Ranks, o.PerNode = p.Int("ranks"), p.Int("ranks-per-node")
 	return o
 }

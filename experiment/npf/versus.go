@@ -135,9 +135,9 @@ func (w *versus) load(c *runtime.Cluster) (err error) {
 	case versusNPF, versusOnePage:
 		w.lib, err = rnr.Load(c, rnr.Options{OnePage: mode == versusOnePage, Pause: w.Int("pause")})
 	case versusPIO:
-		w.part, err = part.Load(c, part.Options{Policy: part.PIO, By: part.InKernel})
+		w.part, err = part.Load(c, part.Options{Policy: part.PIO, Method: part.InKernel})
 	default:
-		w.part, err = part.Load(c, part.Options{Policy: part.PIA, By: part.InKernel})
+		w.part, err = part.Load(c, part.Options{Policy: part.PIA, Method: part.InKernel})
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 		e.opener, err = part.LoadEngine(w.c)
 		return e, err
 	}
-	e.parts, err = part.Load(w.c, part.Options{Policy: plan, By: pagefaultMethods[w.Text("by")]})
+	e.parts, err = part.Load(w.c, part.Options{Policy: plan, Method: pagefaultMethods[w.Text("by")]})
 	e.opener = e.parts
 	return e, err
 }

@@ -105,7 +105,7 @@ const (
 	raid5Data   = 2 // the first
 )
 
-var raid5By = map[string]raid5.By{experiment.ModeRDMA: raid5.Hosts, experiment.ModeP4: raid5.Triggered, experiment.ModeSpin: raid5.Handlers}
+var raid5Modes = map[string]raid5.Mode{experiment.ModeRDMA: raid5.Hosts, experiment.ModeP4: raid5.Triggered, experiment.ModeSpin: raid5.Handlers}
 
 // hasRaid5 leaves out points that equal another one.
 func hasRaid5(p *experiment.Point) (bool, error) {
@@ -155,7 +155,7 @@ type storing struct {
 // raid5Options are the options of an array as large as the access, or as the
 // server to rebuild.
 func raid5Options(p *experiment.Point) raid5.Options {
-	o := raid5.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores"), Durable: p.Flag("durable")}
+	o := raid5.Options{Mode: raid5Modes[p.Text("mode")], Clients: 1, Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	o.Data, o.Unit = p.Int("servers"), int64(p.Int("unit"))
 	rows := (int64(p.Int("size")) + o.Unit - 1) / o.Unit
 	if p.Text("op") != raid5Rebuild {

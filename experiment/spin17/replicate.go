@@ -94,11 +94,11 @@ const (
 	shapeTree  = "tree"
 )
 
-var replicateBy = map[string]replicate.By{modeClient: replicate.Client, experiment.ModeHost: replicate.Hosts, experiment.ModeSpin: replicate.Handlers}
+var replicateModes = map[string]replicate.Mode{modeClient: replicate.Client, experiment.ModeHost: replicate.Hosts, experiment.ModeSpin: replicate.Handlers}
 
 func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	copies, size := p.Int("copies"), p.Int("size")
-	o := replicate.Options{Bytes: int64(size), Tree: p.Text("shape") == shapeTree, By: replicateBy[p.Text("mode")], Clients: 1}
+	o := replicate.Options{Bytes: int64(size), Tree: p.Text("shape") == shapeTree, Mode: replicateModes[p.Text("mode")], Clients: 1}
 	if p.Flag("guarded") {
 		o.Key = &replicate.Key{p.Seed, p.Seed + 1}
 	}

@@ -180,7 +180,7 @@ type traceClient struct {
 
 func (s *traceRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &playing{Point: p, requests: s.played(p), clients: make([]traceClient, p.Int("clients"))}
-	w.o = raid5.Options{By: raid5By[p.Text("mode")], Clients: len(w.clients), Cores: p.Int("cores"), Durable: p.Flag("durable")}
+	w.o = raid5.Options{Mode: raid5Modes[p.Text("mode")], Clients: len(w.clients), Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	w.o.Data, w.o.Unit = p.Int("servers"), int64(p.Int("unit"))
 	w.rows = rows(w.requests, int64(p.Int("block")), w.stripe())
 	w.o.Rows = int64(max(len(w.rows), 1))

@@ -45,8 +45,8 @@ type Options struct {
 	Graph    *Graph
 	Root     int  // vertex
 	Weighted bool // shortest paths; else breadth-first search
-	// ByHost: hosts do what handlers do.
-	ByHost bool
+	// ModeHost: hosts do what handlers do.
+	ModeHost bool
 	// Uncached: handlers keep no labels that they have seen, 8 bytes of HPU
 	// memory for each vertex of the node. So each update goes to host memory.
 	Uncached bool
@@ -160,7 +160,7 @@ type Member struct {
 }
 
 // Join gives a process its part of the graph, and its handlers. It takes no
-// virtual time. Without handlers (Options.ByHost) l may be nil.
+// virtual time. Without handlers (Options.ModeHost) l may be nil.
 func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	nodes := p.Cluster().Nodes()
 	if err := o.check(p.Cluster().Profile(), nodes); err != nil {
@@ -177,7 +177,7 @@ func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	if err := m.load(); err != nil {
 		return nil, err
 	}
-	if o.ByHost {
+	if o.ModeHost {
 		return m, m.listen(u)
 	}
 	if m.done = u.Counter("end of the search"); u.Err != nil {

@@ -52,7 +52,7 @@ func TestProgramsBesideFaults(t *testing.T) {
 		{"early", early, os.FaultTasklet + sim.Time(os.FaultBatch)*(page+9*os.GupAbsent)},
 	} {
 		for _, by := range []Method{GetUserPages, Touch, InKernel} {
-			most := late(t, Options{Policy: c.policy, By: by}, pages*host.PageBytes)
+			most := late(t, Options{Policy: c.policy, Method: by}, pages*host.PageBytes)
 			t.Log(c.name, by, most)
 			require.LessOrEqual(t, most, c.most, "%s, %v", c.name, by)
 		}

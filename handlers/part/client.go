@@ -46,7 +46,7 @@ func (b *block) is(f *FaultRecord) bool {
 func (d *Driver) attach(p *runtime.Proc, g *rdma.Page) {
 	c := &client{driver: d, process: p.OS(), queue: QueueOf(g)}
 	d.clients = append(d.clients, c)
-	if d.part.options.By != InKernel {
+	if d.part.options.Method != InKernel {
 		cpu := p.Node().CPU()
 		c.thread = cpu.Kthread((p.Thread().Core()+1)%cpu.Cores(), p.Name()+" page faults", c.listen)
 	}
@@ -175,7 +175,7 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 		b := &m.block
 		m.plan = d.plan(t, c.process, page, false, Block{Known: true, Node: b.NID, PID: b.PID, Transaction: b.Slot, Sequence: b.Sequence})
 		c.brought = append(c.brought, m.plan.First)
-		if d.part.options.By == Touch {
+		if d.part.options.Method == Touch {
 			d.release()
 			c.deliver(t, m)
 			return

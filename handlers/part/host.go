@@ -50,7 +50,7 @@ func (m Method) String() string {
 // Options say what is done about faults.
 type Options struct {
 	Policy Policy // nil: PIO
-	By     Method
+	Method Method
 }
 
 // Part is the engine with PART, and its drivers on the nodes of a cluster.
@@ -68,10 +68,10 @@ func Load(c *runtime.Cluster, o Options) (*Part, error) {
 	if !prof.OS.On() || !prof.SMMU.On() {
 		return nil, fmt.Errorf("part: profile %s has no operating system that could bring pages in (os.kind, smmu.kind)", prof.Name)
 	}
-	if o.By < 0 || int(o.By) >= len(methodNames) {
-		return nil, fmt.Errorf("part: %v, expected one of %s", o.By, strings.Join(methodNames, ", "))
+	if o.Method < 0 || int(o.Method) >= len(methodNames) {
+		return nil, fmt.Errorf("part: %v, expected one of %s", o.Method, strings.Join(methodNames, ", "))
 	}
-	if o.By == Touch && prof.OS.DeviceTables == host.OwnTables {
+	if o.Method == Touch && prof.OS.DeviceTables == host.OwnTables {
 		return nil, fmt.Errorf("part: profile %s has os.device_tables %s: a page that is touched would not be in them", prof.Name, host.OwnTables)
 	}
 	if o.Policy == nil {

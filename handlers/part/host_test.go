@@ -129,7 +129,7 @@ func (o *outcome) stats(node int) Stats { return o.parts.Driver(node).Stats() }
 func TestOnePageOfTheDestination(t *testing.T) {
 	at := map[Method]sim.Time{}
 	for _, by := range []Method{GetUserPages, Touch, InKernel} {
-		o := run{Options: Options{By: by}, bytes: 4096, dest: true}.do(t)
+		o := run{Options: Options{Method: by}, bytes: 4096, dest: true}.do(t)
 		at[by] = o.arrived
 		s := o.stats(1)
 		require.Equal(t, []int64{1, 1, 1, 1}, []int64{s.Entries, s.Ranges, s.Pages, s.Requests}, by)
@@ -199,7 +199,7 @@ func TestUnresolvable(t *testing.T) {
 		for name, wreck := range map[string]func(*runtime.Proc, uint64) error{"no mapping": unmap, "no permission": protect} { //lint:maporder each by itself
 			for _, dest := range []bool{false, true} {
 				t.Run(by.String()+" "+name, func(t *testing.T) {
-					o := run{Options: Options{By: by}, bytes: 1 << 16, dest: dest, wreck: wreck, fails: rdma.ErrDenied}.do(t)
+					o := run{Options: Options{Method: by}, bytes: 1 << 16, dest: dest, wreck: wreck, fails: rdma.ErrDenied}.do(t)
 					if name == "no permission" { // what has no mapping the engine denies by itself
 						require.EqualValues(t, 1, o.stats(1).Refused)
 					}
@@ -208,7 +208,7 @@ func TestUnresolvable(t *testing.T) {
 			}
 		}
 		t.Run(by.String()+" source", func(t *testing.T) {
-			o := run{Options: Options{By: by}, bytes: 1 << 16, wreckSource: unmap, fails: rdma.ErrDenied}.do(t)
+			o := run{Options: Options{Method: by}, bytes: 1 << 16, wreckSource: unmap, fails: rdma.ErrDenied}.do(t)
 			require.EqualValues(t, 1, o.stats(0).Refused)
 			require.Zero(t, o.pages[0].Counts().Sent.Timeouts)
 		})
@@ -229,7 +229,7 @@ func TestBehindAReadNothingIsWritten(t *testing.T) {
 			before = p.Node().Kernel().Stats()
 			return err
 		}
-		o := run{Options: Options{Policy: early, By: by}, bytes: pages * host.PageBytes, source: true, wreckSource: wreck}.do(t)
+		o := run{Options: Options{Policy: early, Method: by}, bytes: pages * host.PageBytes, source: true, wreckSource: wreck}.do(t)
 		after := o.c.Node(0).Kernel().Stats()
 		require.EqualValues(t, pages, after.Zero-before.Zero, by)
 		require.LessOrEqual(t, o.stats(0).Sends, int64(2), "%v: two blocks begin at once; for the other pages nobody asks", by)
@@ -269,7 +269,7 @@ func TestWaysOfTheSMMU(t *testing.T) {
 	for _, set := range [][]string{{"os.clear_fault=tasklet"}, {"smmu.on_fault=stall"}, {"smmu.hit_under_fault=false"}, {"os.clear_fault=tasklet", "smmu.hit_under_fault=false"}} {
 		for _, by := range []Method{GetUserPages, Touch, InKernel} {
 			t.Log(set, by)
-			o := run{Options: Options{By: by}, bytes: 40000, source: true, dest: true, set: set}.do(t)
+			o := run{Options: Options{Method: by}, bytes: 40000, source: true, dest: true, set: set}.do(t)
 			t.Log(o.arrived, o.stats(0), o.stats(1), o.pages[0].Counts().Sent)
 			require.NotZero(t, o.stats(0).Pages, set)
 		}
@@ -395,7 +395,7 @@ func TestMoreProcessesThanBanks(t *testing.T) {
 	for _, set := range [][]string{{"smmu.banks=2"}, {"smmu.banks=1", "os.bank_hold=1us"}, {"smmu.banks=5", "os.bank_hold=10ms"}} {
 		for _, by := range []Method{GetUserPages, Touch, InKernel} {
 			c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb", set...)), Nodes: 2}))
-			parts := must(Load(c, Options{Policy: PIA, By: by}))
+			parts := must(Load(c, Options{Policy: PIA, Method: by}))
 			var dst, flag [processes]runtime.View
 			var pages [processes]*rdma.Page
 			for i := range processes {
@@ -455,7 +455,7 @@ func TestRangesOfPolicies(t *testing.T) {
 	for _, by := range []Method{GetUserPages, Touch, InKernel} {
 		at := map[bool]sim.Time{}
 		for ahead, policy := range map[bool]Policy{true: early, false: PIA} { //lint:maporder each by itself
-			at[ahead] = run{Options: Options{Policy: policy, By: by}, bytes: 1 << 18, dest: true, state: map[string]any{"nto": 1}}.do(t).arrived
+			at[ahead] = run{Options: Options{Policy: policy, Method: by}, bytes: 1 << 18, dest: true, state: map[string]any{"nto": 1}}.do(t).arrived
 		}
 		require.Less(t, at[true], at[false], "what comes behind the request saves time, by %v", by)
 	}
@@ -465,7 +465,7 @@ func TestRangesOfPolicies(t *testing.T) {
 func TestNoSuchMethod(t *testing.T) {
 	c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb")), Nodes: 1}))
 	defer func() { require.NoError(t, c.Close()) }()
-	_, err := Load(c, Options{By: 7})
+	_, err := Load(c, Options{Method: 7})
 	require.EqualError(t, err, "part: method 7, expected one of get_user_pages, touch, in-kernel")
 }
 
@@ -473,6 +473,6 @@ func TestNoSuchMethod(t *testing.T) {
 func TestTouchNeedsTablesOfTheProcess(t *testing.T) {
 	c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb", "os.device_tables=own")), Nodes: 1}))
 	defer func() { require.NoError(t, c.Close()) }()
-	_, err := Load(c, Options{By: Touch})
+	_, err := Load(c, Options{Method: Touch})
 	require.EqualError(t, err, "part: profile exanest-qfdb has os.device_tables own: a page that is touched would not be in them")
 }

@@ -22,7 +22,7 @@ func (c *client) tell(t *host.Thread, m message) {
 	if c.process.Gone() { // nobody would read it
 		return
 	}
-	if c.driver.part.options.By == InKernel {
+	if c.driver.part.options.Method == InKernel {
 		c.act(t, &m)
 		return
 	}

@@ -23,7 +23,7 @@ func TestForkWithAPage(t *testing.T) {
 		return err
 	}
 	for _, by := range []Method{GetUserPages, Touch, InKernel} {
-		o := run{Options: Options{By: by}, bytes: 1 << 16, source: true, dest: true, wreck: fork, wreckSource: fork}.do(t)
+		o := run{Options: Options{Method: by}, bytes: 1 << 16, source: true, dest: true, wreck: fork, wreckSource: fork}.do(t)
 		require.NotZero(t, o.stats(1).Requests, by)
 		for i := range 2 {
 			require.NoError(t, o.c.Node(i).Kernel().Audit(), by)
@@ -32,7 +32,7 @@ func TestForkWithAPage(t *testing.T) {
 			require.NoError(t, fork(p, addr))
 			return p.OS().Unmap(p.Thread(), addr+4096, 4096)
 		}
-		run{Options: Options{By: by}, bytes: 1 << 16, wreckSource: unmapped, fails: rdma.ErrDenied}.do(t)
+		run{Options: Options{Method: by}, bytes: 1 << 16, wreckSource: unmapped, fails: rdma.ErrDenied}.do(t)
 	}
 }
 
@@ -61,7 +61,7 @@ func exits(t *testing.T, by Method, side int, at sim.Time, read bool) (end strin
 	prof := must(profile.Load("exanest-qfdb", "os.interrupt_core=2"))
 	c := must(runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2}))
 	defer func() { require.NoError(t, c.Close()) }()
-	parts := must(Load(c, Options{By: by}))
+	parts := must(Load(c, Options{Method: by}))
 	const length = 1 << 17
 	var src, dst runtime.View
 	require.NoError(t, c.Spawn(0, "writer", func(p *runtime.Proc) error {

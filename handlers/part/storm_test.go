@@ -97,7 +97,7 @@ func network(t *testing.T, seed uint64, met map[string]int64) int {
 				all = some
 			}
 			parts, err = Load(c, Options{
-				Policy: any1(s, PIO, PI4, all, early), By: any1(s, GetUserPages, GetUserPages, Touch, InKernel),
+				Policy: any1(s, PIO, PI4, all, early), Method: any1(s, GetUserPages, GetUserPages, Touch, InKernel),
 			})
 			return parts.Open, err
 		},

@@ -90,7 +90,7 @@ func (d *Driver) sends(t *host.Thread) {
 // without a page of channels.
 func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 	plan := d.plan(t, f.Process, f.Addr, !f.Write, Block{})
-	if c != nil && d.part.options.By == Touch && !f.Stalled {
+	if c != nil && d.part.options.Method == Touch && !f.Stalled {
 		c.deliver(t, message{fault: *f, plan: plan})
 		d.smmu.Resolved(f)
 		return

@@ -89,7 +89,7 @@ func (c *Client) Write(offset int64, from runtime.View) error {
 	}
 	from.Read()
 	write := c.writeHosts
-	if c.o.By == Handlers {
+	if c.o.Mode == Handlers {
 		write = c.writeHandlers
 	}
 	var err error

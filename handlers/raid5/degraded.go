@@ -192,7 +192,7 @@ func (c *Client) readDegraded(offset int64, into runtime.View) error {
 
 // reconstruct computes what a failed server had, for memory of the view that vectors describe.
 func (c *Client) reconstruct(p Piece, view runtime.View, into []portals.IOVec) error {
-	if c.o.By == Handlers {
+	if c.o.Mode == Handlers {
 		return c.gather(p, into)
 	}
 	return c.sum(p, view, into)
@@ -331,7 +331,7 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 			return err
 		}
 		id, at := c.target(c.o.Data+i, p.At)
-		if c.o.By != Handlers { // the room of the server that has failed
+		if c.o.Mode != Handlers { // the room of the server that has failed
 			answers++
 			t := newHostTicket(c.Slot, 0, at)
 			header, at = uint64(t), uint64(p.Server*c.o.Clients*hostWindow*Chunk+t.room())
@@ -368,7 +368,7 @@ func (c *Client) Rebuild() error {
 		return err
 	}
 	rebuild := c.rebuildHosts
-	if c.o.By == Handlers {
+	if c.o.Mode == Handlers {
 		rebuild = c.rebuildHandlers
 	}
 	var spans []span

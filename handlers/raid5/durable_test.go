@@ -40,7 +40,7 @@ func TestDurable(t *testing.T) {
 	for by, name := range byNames {
 		for failed := -1; failed < 4; failed++ {
 			for _, cores := range []int{1, 2} {
-				o := Options{Layout: Layout{Data: 3, Unit: 5000, Rows: 61}, By: by, Cores: cores, Durable: true}
+				o := Options{Layout: Layout{Data: 3, Unit: 5000, Rows: 61}, Mode: by, Cores: cores, Durable: true}
 				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1}, device)
 				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
 					client, err := a.Open(p, 0)
@@ -126,10 +126,10 @@ func TestPowerLoss(t *testing.T) {
 		s := &storm{Storm: blocktest.Storm{Clients: 1 + rng.IntN(3), Rounds: 6, Seed: seed}, device: "spin-int", set: []string{device}}
 		s.o = Options{
 			Layout: Layout{Data: 1 + rng.IntN(4), Unit: 8 * (64 + rng.Int64N(700)), Rows: 1 + rng.Int64N(12)}, Durable: true, Cores: 1 + rng.IntN(2),
-			By: []By{Handlers, Handlers, Hosts, Triggered}[rng.IntN(4)],
+			Mode: []Mode{Handlers, Handlers, Hosts, Triggered}[rng.IntN(4)],
 		}
 		s.o.Servers = servers(s.Clients, s.o.Data+1)
-		if seed%2 == 1 && s.o.By != Triggered {
+		if seed%2 == 1 && s.o.Mode != Triggered {
 			s.o.Servers = servers(s.Clients, s.o.Data+2)
 		}
 		start := s.Start(s.o.Bytes())

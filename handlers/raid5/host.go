@@ -40,12 +40,12 @@ const (
 	Blend   = "blend"   // payload
 )
 
-// By is who serves an array.
-type By int
+// Mode is who serves an array.
+type Mode int
 
 // Who serves.
 const (
-	Handlers By = iota // of the servers' network interfaces; no host takes part
+	Handlers Mode = iota // of the servers' network interfaces; no host takes part
 	// programs: the core of a data server computes what changes, that of the
 	// parity server applies it
 	Hosts
@@ -61,7 +61,7 @@ type Options struct {
 	// servers: none, one (RAID-5), or up to raid5.MaxParity. So many servers
 	// may fail.
 	Servers []int
-	By      By
+	Mode    Mode
 	// Clients is how many processes may open the array, 1 to MaxClients.
 	Clients int
 	// Cores is how many cores of each server serve it with Hosts and Triggered,
@@ -111,7 +111,7 @@ type server struct {
 
 // New checks the options and starts the servers.
 func New(c *runtime.Cluster, o Options) (*Array, error) {
-	if o.Cores == 0 || o.By == Handlers {
+	if o.Cores == 0 || o.Mode == Handlers {
 		o.Cores = 1
 	}
 	if err := o.check(c); err != nil {
@@ -121,7 +121,7 @@ func New(c *runtime.Cluster, o Options) (*Array, error) {
 	if n := len(o.Servers) - o.Data; n > 0 {
 		a.code = NewCode(o.Data, n)
 	}
-	if o.By == Handlers {
+	if o.Mode == Handlers {
 		var err error
 		if a.module, err = handlers.Must("raid5").Load(c); err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func (o *Options) check(c *runtime.Cluster) error {
 		return fmt.Errorf("raid5: %d servers for %d data servers, expected %d to %d: up to %d for parity", n, o.Data, o.Data, o.Data+MaxParity, MaxParity)
 	case n > MaxServers:
 		return fmt.Errorf("raid5: %d servers, expected at most %d", n, MaxServers)
-	case n > o.Data+1 && o.By == Triggered:
+	case n > o.Data+1 && o.Mode == Triggered:
 		return fmt.Errorf("raid5: %d parity servers and triggered operations, expected one: an operation waits for one counter", n-o.Data)
 	}
 	if err := service.Distinct("raid5", c, o.Servers, MaxNID, "data"); err != nil {
@@ -165,8 +165,8 @@ func (o *Options) check(c *runtime.Cluster) error {
 		return fmt.Errorf("raid5: %d clients, expected 1 to %d", o.Clients, MaxClients)
 	case o.Cores < 1 || o.Cores > c.Profile().Host.Cores:
 		return fmt.Errorf("raid5: %d cores of each server, expected 1 to %d (host.cores)", o.Cores, c.Profile().Host.Cores)
-	case o.By < Handlers || o.By > Triggered:
-		return fmt.Errorf("raid5: served by %d, expected %d to %d", o.By, Handlers, Triggered)
+	case o.Mode < Handlers || o.Mode > Triggered:
+		return fmt.Errorf("raid5: served by %d, expected %d to %d", o.Mode, Handlers, Triggered)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (a *Array) serve(p *runtime.Proc, s *server, core int) error {
 	s.parts[core] = p.Alloc(a.partBytes())
 	s.parts[core].Lock()
 	a.fill(s, core)
-	if a.o.By == Handlers {
+	if a.o.Mode == Handlers {
 		return a.install(p, s)
 	}
 	return a.host(p, s, core)

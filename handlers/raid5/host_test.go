@@ -14,7 +14,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-var byNames = map[By]string{Handlers: "handlers", Hosts: "hosts", Triggered: "triggered"}
+var byNames = map[Mode]string{Handlers: "handlers", Hosts: "hosts", Triggered: "triggered"}
 
 // cluster has so many clients on nodes from 0 on, and behind them a node for
 // each server: with one for parity, if the options name none.
@@ -54,7 +54,7 @@ func TestWriteAndRead(t *testing.T) {
 			if shape.parity > 1 && by == Triggered {
 				continue
 			}
-			o := Options{Layout: Layout{Data: shape.data, Unit: shape.unit, Rows: shape.rows}, By: by, Cores: shape.cores, Servers: servers(1, shape.data+shape.parity)}
+			o := Options{Layout: Layout{Data: shape.data, Unit: shape.unit, Rows: shape.rows}, Mode: by, Cores: shape.cores, Servers: servers(1, shape.data+shape.parity)}
 			t.Run(fmt.Sprint(name, shape), func(t *testing.T) {
 				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
@@ -85,7 +85,7 @@ func TestFailedServer(t *testing.T) {
 		for _, data := range []int{1, 2, 5} {
 			for failed := range data + 1 {
 				t.Run(fmt.Sprint(name, data, failed), func(t *testing.T) {
-					o := Options{Layout: Layout{Data: data, Unit: 1000, Rows: 101}, By: by, Cores: 1 + data%2}
+					o := Options{Layout: Layout{Data: data, Unit: 1000, Rows: 101}, Mode: by, Cores: 1 + data%2}
 					c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 					require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
 						client, err := a.Open(p, 0)
@@ -124,10 +124,10 @@ func TestFailedServer(t *testing.T) {
 // had is read and written all the same, by all who serve; new ones in their
 // place are rebuilt, byte by byte. Each set of them, and one after the other.
 func TestFailedServers(t *testing.T) {
-	for _, by := range []By{Handlers, Hosts} {
+	for _, by := range []Mode{Handlers, Hosts} {
 		for _, shape := range []struct{ data, parity, cores int }{{3, 2, 2}, {1, 2, 1}, {2, 3, 1}} {
 			n := shape.data + shape.parity
-			o := Options{Layout: Layout{Data: shape.data, Unit: 1000, Rows: 41}, By: by, Cores: shape.cores, Servers: servers(1, n)}
+			o := Options{Layout: Layout{Data: shape.data, Unit: 1000, Rows: 41}, Mode: by, Cores: shape.cores, Servers: servers(1, n)}
 			for failed := uint32(1); failed < 1<<n; failed++ {
 				if bits.OnesCount32(failed) <= shape.parity {
 					failTogether(t, o, failed)
@@ -139,7 +139,7 @@ func TestFailedServers(t *testing.T) {
 
 func failTogether(t *testing.T, o Options, failed uint32) {
 	c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
-	name := fmt.Sprintf("%s %d+%d %b", byNames[o.By], o.Data, len(o.Servers)-o.Data, failed)
+	name := fmt.Sprintf("%s %d+%d %b", byNames[o.Mode], o.Data, len(o.Servers)-o.Data, failed)
 	require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
 		client, err := a.Open(p, 0)
 		if err != nil {
@@ -170,7 +170,7 @@ func failTogether(t *testing.T, o Options, failed uint32) {
 	require.Zero(t, failures)
 	require.NoError(t, a.Check(), name)
 	for i := range o.Servers {
-		require.Equal(t, o.By == Handlers && failed>>i&1 != 0, a.Counts(i).Filled > 0, "%s: server %d", name, i)
+		require.Equal(t, o.Mode == Handlers && failed>>i&1 != 0, a.Counts(i).Filled > 0, "%s: server %d", name, i)
 	}
 }
 

@@ -73,7 +73,7 @@ func (a *Array) host(p *runtime.Proc, s *server, core int) error {
 	}
 	u.Append(a.o.PT, portals.AnyID, h.buffer, request)
 	done := portals.ME{MatchBits: DoneBits, CT: h.ct, Options: options | portals.OptMEEventCTComm}
-	if a.o.By == Triggered {
+	if a.o.Mode == Triggered {
 		done.Options |= portals.OptMEEventCommDisable
 	}
 	a.append(u, runtime.View{}, done, true)
@@ -137,7 +137,7 @@ func (h *hostServer) write(e *portals.Event) error {
 	}
 	exchange(h.memory.Slice(t.at(), t.at()+n).Write(), h.buffer.Slice(t.room(), t.room()+n).Write())
 	h.p.Stream(2*int64(n), 2*int64(n))
-	if h.o.By == Triggered {
+	if h.o.Mode == Triggered {
 		if err := h.prepare(e.Initiator, t); err != nil {
 			return err
 		}

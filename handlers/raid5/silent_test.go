@@ -23,7 +23,7 @@ func TestTwoServersFail(t *testing.T) {
 				continue
 			}
 			second := shape.second
-			o := Options{Layout: Layout{Data: 3, Unit: 4096, Rows: 20}, By: by, Timeout: 50 * sim.Microsecond, Servers: servers(2, 3+shape.parity)}
+			o := Options{Layout: Layout{Data: 3, Unit: 4096, Rows: 20}, Mode: by, Timeout: 50 * sim.Microsecond, Servers: servers(2, 3+shape.parity)}
 			down := fmt.Sprintf("fabric.faults={down: [{node: 2, from: 0s, to: 1s}, {node: %d, from: 0s, to: 1s}]}", 2+second)
 			c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1, Limits: sim.Limits{Events: 1_000_000}}, down)
 			tries := func(p *runtime.Proc) error {
@@ -82,8 +82,8 @@ func TestMemoryOfAnother(t *testing.T) {
 // them.
 func TestClientIsGone(t *testing.T) {
 	for _, parity := range []int{1, 2} {
-		for _, by := range []By{Handlers, Hosts} {
-			o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Timeout: 50 * sim.Microsecond, Servers: servers(2, 2+parity)}
+		for _, by := range []Mode{Handlers, Hosts} {
+			o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}, Mode: by, Timeout: 50 * sim.Microsecond, Servers: servers(2, 2+parity)}
 			c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1})
 			require.NoError(t, c.Spawn(0, "gone", func(p *runtime.Proc) error {
 				client, err := a.Open(p, 0)

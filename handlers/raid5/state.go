@@ -15,7 +15,7 @@
 //
 // A host program uses it so:
 //
-//	array, err := raid5.New(cluster, raid5.Options{Layout: layout, Servers: nodes, By: raid5.Handlers, Clients: 1})
+//	array, err := raid5.New(cluster, raid5.Options{Layout: layout, Servers: nodes, Mode: raid5.Handlers, Clients: 1})
 //	client, err := array.Open(p, 0)             // in a process, before it first waits
 //	err = client.Write(offset, view)            // until every server, and parity, has it
 //	err = client.Read(offset, view)

@@ -32,13 +32,13 @@ func drawStorm(rt *rapid.T) *storm {
 	s.o.Data = rapid.IntRange(1, 6).Draw(rt, "data servers")
 	s.o.Unit = 8 * rapid.Int64Range(64, 1200).Draw(rt, "words of a unit")
 	s.o.Rows = rapid.Int64Range(1, 40).Draw(rt, "rows")
-	s.o.By = rapid.SampledFrom([]By{Handlers, Handlers, Handlers, Hosts, Triggered}).Draw(rt, "by")
+	s.o.Mode = rapid.SampledFrom([]Mode{Handlers, Handlers, Handlers, Hosts, Triggered}).Draw(rt, "by")
 	s.o.Cores = rapid.IntRange(1, 3).Draw(rt, "cores")
 	s.device = rapid.SampledFrom([]string{"spin-int", "spin-dis"}).Draw(rt, "device")
 	s.Clients = rapid.IntRange(1, 4).Draw(rt, "clients")
 	s.Rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
 	s.parity = 1
-	if s.o.By != Triggered {
+	if s.o.Mode != Triggered {
 		s.parity = rapid.IntRange(1, 3).Draw(rt, "parity servers")
 	}
 	if rapid.Bool().Draw(rt, "servers have failed") {
@@ -133,7 +133,7 @@ func TestClientsFightForAStripe(t *testing.T) {
 				if s.parity > 1 && by == Triggered {
 					continue
 				}
-				s.o = Options{Layout: Layout{Data: 3, Unit: 4096, Rows: 1}, By: by}
+				s.o = Options{Layout: Layout{Data: 3, Unit: 4096, Rows: 1}, Mode: by}
 				s.run(t, t.Cleanup)
 			}
 		}
@@ -149,7 +149,7 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 	for by, name := range byNames {
 		for failed := range 4 {
 			for _, from := range []sim.Time{0, 3 * sim.Microsecond, 9 * sim.Microsecond, 25 * sim.Microsecond} {
-				o := Options{Layout: Layout{Data: 3, Unit: 4096, Rows: 20}, By: by, Timeout: 5 * sim.Millisecond}
+				o := Options{Layout: Layout{Data: 3, Unit: 4096, Rows: 20}, Mode: by, Timeout: 5 * sim.Millisecond}
 				down := fmt.Sprintf("fabric.faults={down: [{node: %d, from: %dns, to: 4ms}]}", 1+failed, from/sim.Nanosecond)
 				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1}, "transport.kind=reliable", "transport.timeout=10us", "transport.retries=3", down)
 				silent := 0
@@ -194,7 +194,7 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 // An array without a server for parity, which is none without the last server.
 func TestWithoutParity(t *testing.T) {
 	for by := range byNames {
-		o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Servers: []int{1, 2}}
+		o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}, Mode: by, Servers: []int{1, 2}}
 		c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 		require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
 			client, err := a.Open(p, 0)
@@ -222,12 +222,12 @@ func TestErrors(t *testing.T) {
 		"1 servers for 2 data servers, expected 2 to 10: up to 8 for parity": func(o *Options) { o.Servers = []int{0} },
 		"11 servers for 2 data servers":                                      func(o *Options) { o.Servers = make([]int, 11) },
 		"33 servers, expected at most 32":                                    func(o *Options) { o.Data, o.Servers = 31, make([]int, 33) },
-		"2 parity servers and triggered operations, expected one":            func(o *Options) { o.By, o.Servers = Triggered, []int{0, 1, 2, 3} },
+		"2 parity servers and triggered operations, expected one":            func(o *Options) { o.Mode, o.Servers = Triggered, []int{0, 1, 2, 3} },
 		"server 1 is on node 9 of 4":                                         func(o *Options) { o.Servers = []int{1, 9, 3} },
 		"two servers on node 1":                                              func(o *Options) { o.Servers = []int{1, 2, 1} },
 		"0 clients, expected 1 to 512":                                       func(o *Options) { o.Clients = 0 },
-		"9 cores of each server, expected 1 to 8":                            func(o *Options) { o.By, o.Cores = Hosts, 9 },
-		"served by 7": func(o *Options) { o.By = 7 },
+		"9 cores of each server, expected 1 to 8":                            func(o *Options) { o.Mode, o.Cores = Hosts, 9 },
+		"served by 7": func(o *Options) { o.Mode = 7 },
 	} {
 		o := good
 		spoil(&o)

@@ -19,8 +19,8 @@ func TestStrangers(t *testing.T) {
 	kinds := []uint64{
 		WriteBits, AloneBits, DeltaBits, ReadBits, DoneBits, FailedBits, FillBits, LockBits, GatherBits, FoldBits, CollectBits, BlendBits,
 	}
-	for i, by := range []By{Handlers, Hosts, Triggered, Handlers, Hosts} {
-		o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Timeout: sim.Millisecond, Servers: servers(2, 3+i/3)}
+	for i, by := range []Mode{Handlers, Hosts, Triggered, Handlers, Hosts} {
+		o := Options{Layout: Layout{Data: 2, Unit: 512, Rows: 9}, Mode: by, Timeout: sim.Millisecond, Servers: servers(2, 3+i/3)}
 		name := byNames[by]
 		c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1, Limits: sim.Limits{Events: 2_000_000}})
 		require.NoError(t, c.Spawn(0, "stranger", func(p *runtime.Proc) error {

@@ -109,7 +109,7 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 		return err
 	}
 	from.Read()
-	if c.o.By == Client {
+	if c.o.Mode == Client {
 		return errors.Join(c.sendAll(offset, from), c.Release())
 	}
 	if err := c.show(offset, n); err != nil {
@@ -133,7 +133,7 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 			}
 		}
 		answers = int(Last(uint32(bits.OnesCount32(c.live)), c.o.Tree))
-		if c.o.By == Hosts {
+		if c.o.Mode == Hosts {
 			answers *= messages // each by itself
 		}
 		return answers, messages, nil
@@ -159,7 +159,7 @@ func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high in
 // flight: what others send at the same time has room in a server's network
 // interface, too.
 func (c *Caller) burst() int64 {
-	if c.o.By == Hosts {
+	if c.o.Mode == Hosts {
 		return hostChunks * chunk
 	}
 	n := int64(c.c.Profile().NIC.PacketBuffer) / int64(2*service.Flights*c.o.Clients)
@@ -171,10 +171,10 @@ func (c *Caller) burst() int64 {
 func (c *Caller) messages(low, high int64) []int64 {
 	list := []int64{low}
 	step, shown := int64(Block), c.shown()
-	if c.o.By == Hosts {
+	if c.o.Mode == Hosts {
 		step = chunk
 	}
-	rest := c.o.By == Handlers && step%c.mtu == 0
+	rest := c.o.Mode == Handlers && step%c.mtu == 0
 	for at := low; at < high; {
 		next := (at/step + 1) * step
 		if rest && next < high {

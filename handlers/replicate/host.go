@@ -33,14 +33,14 @@ const (
 	Send  = "fetch" // header, of a read from them
 )
 
-// By is who sends copies to servers.
-type By int
+// Mode is who sends copies to servers.
+type Mode int
 
 // Who does.
 const (
-	Handlers By = iota // of the servers' network interfaces; no host takes part
-	Hosts              // programs of the servers, each when it has the message
-	Client             // who writes: each server by itself, which does nothing
+	Handlers Mode = iota // of the servers' network interfaces; no host takes part
+	Hosts                // programs of the servers, each when it has the message
+	Client               // who writes: each server by itself, which does nothing
 )
 
 // Options say what a group of servers is.
@@ -52,7 +52,7 @@ type Options struct {
 	Bytes int64
 	// Tree says that each server passes on to two others, else to the next one.
 	Tree bool
-	By   By
+	Mode Mode
 	// Clients is how many processes may open the group, 1 to MaxClients.
 	Clients int
 	// PT is the first of the portal table entries of the group, of two at each
@@ -99,7 +99,7 @@ func New(c *runtime.Cluster, o Options) (*Group, error) {
 		return nil, err
 	}
 	g := &Group{o: o, c: c, mtu: int64(c.Profile().Fabric.MTU)}
-	if o.By == Handlers {
+	if o.Mode == Handlers {
 		var err error
 		if g.module, err = handlers.Must("replicate").Load(c); err != nil {
 			return nil, err
@@ -127,9 +127,9 @@ func (o *Options) check(c *runtime.Cluster) error {
 		return fmt.Errorf("replicate: %d B, expected 1 to %d", o.Bytes, int64(maxBytes))
 	case o.Clients < 1 || o.Clients > MaxClients:
 		return fmt.Errorf("replicate: %d clients, expected 1 to %d", o.Clients, MaxClients)
-	case o.By < Handlers || o.By > Client:
-		return fmt.Errorf("replicate: sent by %d, expected %d to %d", o.By, Handlers, Client)
-	case o.Key != nil && o.By != Handlers:
+	case o.Mode < Handlers || o.Mode > Client:
+		return fmt.Errorf("replicate: sent by %d, expected %d to %d", o.Mode, Handlers, Client)
+	case o.Key != nil && o.Mode != Handlers:
 		return errors.New("replicate: a key without handlers: by the time that a host sees a write it is in its memory")
 	}
 	return nil
@@ -153,7 +153,7 @@ func (g *Group) serve(p *runtime.Proc, s *server) error {
 		g.o.Fill(0, s.memory.Raw())
 	}
 	eq := portals.EQNone
-	if g.o.By == Hosts {
+	if g.o.Mode == Hosts {
 		eq = u.Queue(g.o.Clients*service.Flights*(hostChunks+1)+1, "writes to copies")
 	}
 	u.Table(g.o.PT, eq, 0)
@@ -163,7 +163,7 @@ func (g *Group) serve(p *runtime.Proc, s *server) error {
 	if g.o.Key == nil {
 		entry(ReadBits, 0, portals.OptMEOpGet|portals.OptMEEventCommDisable)
 	}
-	switch g.o.By {
+	switch g.o.Mode {
 	case Client:
 		entry(StoreBits, live, portals.OptMEOpPut|portals.OptMEEventCommDisable)
 		return u.Err

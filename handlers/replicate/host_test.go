@@ -17,7 +17,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-var byNames = map[By]string{Handlers: "handlers", Hosts: "hosts", Client: "client"}
+var byNames = map[Mode]string{Handlers: "handlers", Hosts: "hosts", Client: "client"}
 
 // cluster has so many clients on nodes from 0 on, and behind them a node for each server.
 func cluster(t require.TestingT, cleanup func(func()), device string, clients, servers int, o Options, cfg runtime.Config, set ...string) (*runtime.Cluster, *Group) {
@@ -51,14 +51,14 @@ func drawStorm(rt *rapid.T) *storm {
 	s.servers = rapid.IntRange(1, 7).Draw(rt, "servers")
 	s.o.Bytes = rapid.Int64Range(1, 60_000).Draw(rt, "bytes")
 	s.o.Tree = rapid.Bool().Draw(rt, "tree")
-	s.o.By = rapid.SampledFrom([]By{Handlers, Handlers, Handlers, Hosts}).Draw(rt, "by")
+	s.o.Mode = rapid.SampledFrom([]Mode{Handlers, Handlers, Handlers, Hosts}).Draw(rt, "by")
 	s.device = rapid.SampledFrom([]string{"spin-int", "spin-dis"}).Draw(rt, "device")
 	s.Clients = rapid.IntRange(1, 4).Draw(rt, "clients")
 	s.Rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
 	if rapid.IntRange(0, 3).Draw(rt, "small packets") == 0 {
 		s.set = append(s.set, fmt.Sprintf("fabric.mtu=%d", 8*rapid.IntRange(64, 512).Draw(rt, "mtu")))
 	}
-	if s.o.By == Handlers && rapid.Bool().Draw(rt, "guarded") {
+	if s.o.Mode == Handlers && rapid.Bool().Draw(rt, "guarded") {
 		s.o.Key = &Key{1, 2}
 	}
 	if s.servers > 1 && rapid.Bool().Draw(rt, "a server has failed") {
@@ -138,7 +138,7 @@ func TestWriteAndRead(t *testing.T) {
 		for _, servers := range []int{1, 2, 5, 16} {
 			for _, tree := range []bool{false, true} {
 				const size = 1_100_001
-				c, g := cluster(t, t.Cleanup, "spin-int", 1, servers, Options{Bytes: size, Tree: tree, By: by}, runtime.Config{Seed: 1})
+				c, g := cluster(t, t.Cleanup, "spin-int", 1, servers, Options{Bytes: size, Tree: tree, Mode: by}, runtime.Config{Seed: 1})
 				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
 					client, err := g.Open(p, 0)
 					if err != nil {
@@ -181,7 +181,7 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 		for _, tree := range []bool{false, true} {
 			for failed := range 4 {
 				for _, from := range []sim.Time{0, 3 * sim.Microsecond} {
-					o := Options{Bytes: 100_000, Tree: tree, By: by, Timeout: 5 * sim.Millisecond}
+					o := Options{Bytes: 100_000, Tree: tree, Mode: by, Timeout: 5 * sim.Millisecond}
 					down := fmt.Sprintf("fabric.faults={down: [{node: %d, from: %dns, to: 4ms}]}", 1+failed, from/sim.Nanosecond)
 					c, g := cluster(t, t.Cleanup, "spin-int", 1, 4, o, runtime.Config{Seed: 1}, "transport.kind=reliable", "transport.timeout=10us", "transport.retries=3", down)
 					require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
@@ -228,8 +228,8 @@ func TestErrors(t *testing.T) {
 		"two servers on node 1":        func(o *Options) { o.Servers = []int{1, 1} },
 		"0 B, expected 1 to":           func(o *Options) { o.Bytes = 0 },
 		"0 clients, expected 1 to 512": func(o *Options) { o.Clients = 0 },
-		"a key without handlers":       func(o *Options) { o.Key, o.By = &Key{}, Hosts },
-		"sent by 7, expected 0 to 2":   func(o *Options) { o.By = 7 },
+		"a key without handlers":       func(o *Options) { o.Key, o.Mode = &Key{}, Hosts },
+		"sent by 7, expected 0 to 2":   func(o *Options) { o.Mode = 7 },
 	} {
 		o := good
 		spoil(&o)

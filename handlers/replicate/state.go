@@ -12,7 +12,7 @@
 //
 // A host program uses it so:
 //
-//	group, err := replicate.New(cluster, replicate.Options{Servers: nodes, Bytes: 1 << 20, By: replicate.Handlers, Clients: 1})
+//	group, err := replicate.New(cluster, replicate.Options{Servers: nodes, Bytes: 1 << 20, Mode: replicate.Handlers, Clients: 1})
 //	client, err := group.Open(p, 0)             // in a process, before it first waits
 //	err = client.Write(offset, view)            // until every server has it
 //	err = client.Read(offset, view)             // of one of them
