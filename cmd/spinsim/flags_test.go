@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -21,32 +22,38 @@ import (
 )
 
 // whole are arguments with which commands that have flags of numbers would run.
-// Experiments have theirs in Experiment.Smoke.
-var whole = map[string][]string{
-	"spinsim advise":           {"count"},
-	"spinsim handler run":      {"count", "--hex", "00"},
-	"spinsim handler profile":  {"count", "--hex", "00"},
-	"spinsim handler inspect":  {"count"},
-	"spinsim run":              {"count.yaml"},
-	"spinsim sweep":            {"--slurm", "job.sh", "compare", "pingpong"},
-	"spinsim explain":          {"count.yaml"},
-	"spinsim goal run":         {"two.goal"},
-	"spinsim goal viz":         {"two.goal", "--output", "t.json"},
-	"spinsim goal gen":         {"halo2d", "--output", "t.goal"},
-	"spinsim goal proxies":     nil,
-	"spinsim topology path":    {"0", "1"},
-	"spinsim storage run":      {"a.spc"},
-	"spinsim graph run":        {"two.graph", "--ranks", "2"},
-	"spinsim storage generate": {"oltp"},
-	"spinsim reproduce":        {"spin17", "-o", "folder"},
-}
-
-func init() {
+// Experiments have theirs in Experiment.Smoke. It is made when a test asks for
+// it: this program is also the command spinsim of the scripts.
+var whole = sync.OnceValue(func() map[string][]string {
+	whole := map[string][]string{
+		"spinsim advise":           {"count"},
+		"spinsim handler run":      {"count", "--hex", "00"},
+		"spinsim handler profile":  {"count", "--hex", "00"},
+		"spinsim handler inspect":  {"count"},
+		"spinsim run":              {"count.yaml"},
+		"spinsim sweep":            {"--slurm", "job.sh", "compare", "pingpong"},
+		"spinsim explain":          {"count.yaml"},
+		"spinsim goal run":         {"two.goal"},
+		"spinsim goal viz":         {"two.goal", "--output", "t.json"},
+		"spinsim goal gen":         {"halo2d", "--output", "t.goal"},
+		"spinsim goal proxies":     nil,
+		"spinsim topology path":    {"0", "1"},
+		"spinsim storage run":      {"a.spc"},
+		"spinsim graph run":        {"two.graph", "--ranks", "2"},
+		"spinsim storage generate": {"oltp"},
+		"spinsim reproduce":        {"spin17", "-o", "folder"},
+	}
 	for _, b := range osu.All() {
 		whole["spinsim osu "+b.Name] = nil
 	}
 	for _, e := range experiment.All() {
 		whole["spinsim compare "+e.Name] = smoke(e)
+	}
+	return whole
+})
+
+func init() {
+	for _, e := range experiment.All() {
 		for i := range e.Axes {
 			if a := &e.Axes[i]; a.Kind == report.Text && len(a.Of) == 0 {
 				texts = append(texts, a.Name)
@@ -142,7 +149,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 		if osu, is := strings.CutPrefix(path, "spinsim osu "); is && osu != "latency" && osu != "allreduce" {
 			return // their flags are those of one of the two
 		}
-		args, known := whole[path]
+		args, known := whole()[path]
 		if !known && flag.Value.Type() == "string" {
 			return // a name or a number
 		}
@@ -235,7 +242,7 @@ func TestEveryTextIsChecked(t *testing.T) {
 				args, known = alone[path]
 			}
 			if !known {
-				args = whole[path]
+				args = whole()[path]
 			}
 			all := append(append(strings.Fields(path)[1:], args...), "--"+flag.Name+"="+value)
 			var out, errs bytes.Buffer

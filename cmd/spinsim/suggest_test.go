@@ -102,7 +102,7 @@ func TestSuggestionsAreTaken(t *testing.T) {
 			seen[of] = true
 			for _, value := range values {
 				var out, errs bytes.Buffer
-				all := slices.Concat(words, without(f.Name, whole[c.CommandPath()]), []string{"--until=never", "--" + f.Name + "=" + value})
+				all := slices.Concat(words, without(f.Name, whole()[c.CommandPath()]), []string{"--until=never", "--" + f.Name + "=" + value})
 				require.Equal(t, exitInput, run(all, &out, &errs), "%q", all)
 				require.NotContains(t, errs.String(), "--"+f.Name+":", "%q", all)
 				tried++
