@@ -103,8 +103,8 @@ func (m *IOMMU) Interrupt(bank int) {
 		m.driver.Interrupt(bank)
 		return
 	}
-	m.smmu.Write(bank, smmu.FSR, m.smmu.Read(bank, smmu.FSR))
-	if m.smmu.Read(bank, smmu.SCTLR)&uint64(smmu.SCTLRCFCFG) != 0 {
+	m.smmu.Write(bank, smmu.FSR, m.smmu.Bank(bank).Read(smmu.FSR))
+	if m.smmu.Bank(bank).Read(smmu.SCTLR)&uint64(smmu.SCTLRCFCFG) != 0 {
 		m.smmu.Write(bank, smmu.RESUME, 1)
 	}
 }
@@ -174,7 +174,7 @@ func (m *IOMMU) At(bank int) *AddressSpace { return m.banks[bank] }
 func (m *IOMMU) Victim(hold sim.Time) int {
 	victim := -1
 	for i, space := range m.banks {
-		if m.engine.Now()-m.since[i] >= hold && m.smmu.InFlight(i) == 0 && (victim < 0 || space.asked < m.banks[victim].asked) {
+		if m.engine.Now()-m.since[i] >= hold && m.smmu.Bank(i).InFlight() == 0 && (victim < 0 || space.asked < m.banks[victim].asked) {
 			victim = i
 		}
 	}

@@ -60,11 +60,11 @@ func (p *paged) Interrupt(bank int) {
 	s := p.iommu.SMMU()
 	p.faults++
 	write := uint64(0)
-	if s.Read(bank, smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0 {
+	if s.Bank(bank).Read(smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0 {
 		write = 1
 	}
-	p.engine.Post(p.engine.Now()+p.takes, p.id, p.id, kindBring, s.Read(bank, smmu.FAR), write, p.iommu.At(bank))
-	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
+	p.engine.Post(p.engine.Now()+p.takes, p.id, p.id, kindBring, s.Bank(bank).Read(smmu.FAR), write, p.iommu.At(bank))
+	s.Write(bank, smmu.FSR, s.Bank(bank).Read(smmu.FSR))
 }
 
 // Unbound implements host.IOMMUDriver.
@@ -262,7 +262,7 @@ func TestAbsentPagesAreBroughtUntilEveryAccessHasSucceeded(t *testing.T) {
 		}
 		for _, c := range processes {
 			if bank := p.iommu.BankOf(c.space); bank >= 0 {
-				require.Zero(rt, p.iommu.SMMU().InFlight(bank))
+				require.Zero(rt, p.iommu.SMMU().Bank(bank).InFlight())
 			}
 		}
 		stale, n := p.iommu.Stale()
@@ -297,7 +297,7 @@ func TestIgnoredAccessesReadZerosAndWriteNothing(t *testing.T) {
 			p := newPaged(t, 0)
 			space, addr := p.process(t, 8192)
 			s, bank := p.iommu.SMMU(), p.iommu.BankOf(space)
-			s.Write(bank, smmu.SCTLR, s.Read(bank, smmu.SCTLR)&^uint64(smmu.SCTLRCFRE))
+			s.Write(bank, smmu.SCTLR, s.Bank(bank).Read(smmu.SCTLR)&^uint64(smmu.SCTLRCFRE))
 			memory, ok := space.Bytes(addr, 8192)
 			require.True(t, ok)
 			for i := range memory {
@@ -428,7 +428,7 @@ func TestAnIOMMUBehindAnotherTranslator(t *testing.T) {
 			p.bus.Stream(&host.Access{Space: space, Addr: x.addr, Length: x.n, Piece: 32, Client: c})
 		}
 		require.NoError(t, p.engine.RunUntil(p.engine.Now()+sim.Millisecond))
-		require.Zero(t, p.iommu.SMMU().InFlight(0))
+		require.Zero(t, p.iommu.SMMU().Bank(0).InFlight())
 	}
 	require.Equal(t, 3*2*4, c.ends)
 	require.Len(t, r.Passed, c.ends)

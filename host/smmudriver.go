@@ -105,21 +105,21 @@ func (d *SMMUDriver) Interrupt(bank int) {
 func (d *SMMUDriver) contextFaults(t *Thread) {
 	s := &d.iommu.smmu
 	if len(d.risen) > 0 {
-		t.Follow(s.Flow(d.risen[0]))
+		t.Follow(s.Bank(d.risen[0]).Flow())
 	}
 	t.Run(d.spec.FaultInterrupt, "SMMU fault")
 	for len(d.risen) > 0 {
 		bank := d.risen[0]
 		d.risen = append(d.risen[:0], d.risen[1:]...)
-		fsr := uint32(s.Read(bank, smmu.FSR))
+		fsr := uint32(s.Bank(bank).Read(smmu.FSR))
 		space := d.iommu.banks[bank]
 		if fsr == 0 || space == nil {
 			continue
 		}
 		f := DeviceFault{
-			Process: space.process, Bank: bank, Addr: s.Read(bank, smmu.FAR), Write: s.Read(bank, smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0,
+			Process: space.process, Bank: bank, Addr: s.Bank(bank).Read(smmu.FAR), Write: s.Bank(bank).Read(smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0,
 			Permission: fsr&smmu.FSRPF != 0, Multiple: fsr&smmu.FSRMULTI != 0, Stalled: fsr&smmu.FSRSS != 0,
-			Flow: s.Flow(bank),
+			Flow: s.Bank(bank).Flow(),
 		}
 		d.stats.Faults++
 		if f.Multiple {
@@ -136,7 +136,7 @@ func (d *SMMUDriver) contextFaults(t *Thread) {
 // accesses from then on.
 func (d *SMMUDriver) Clear(bank int) {
 	s := &d.iommu.smmu
-	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
+	s.Write(bank, smmu.FSR, s.Bank(bank).Read(smmu.FSR))
 }
 
 // Resolved reports that the page of a fault is present: the bank retries
@@ -167,7 +167,7 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 		d.Clear(f.Bank)
 	}
 	s := &d.iommu.smmu
-	if f.Stalled || uint32(s.Read(f.Bank, smmu.FSR))&smmu.FSRSS != 0 {
+	if f.Stalled || uint32(s.Bank(f.Bank).Read(smmu.FSR))&smmu.FSRSS != 0 {
 		s.Write(f.Bank, smmu.RESUME, how)
 	}
 }
@@ -289,7 +289,7 @@ func (w *watch) Sync(t *Thread) {
 		return // no access was in flight when the bank was taken
 	}
 	y := &smmu.Sync{Client: synced{}, Ref: t}
-	if d.iommu.smmu.Sync(bank, y) {
+	if d.iommu.smmu.Bank(bank).Sync(y) {
 		return
 	}
 	for y.Ref != nil {

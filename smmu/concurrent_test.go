@@ -223,7 +223,7 @@ func (m *many) change() {
 	if old.Kind == smmu.Page && level == 3 && is.Addr != old.Addr {
 		y := &smmu.Sync{Client: m, Ref: span{old.Addr, 4096}}
 		m.retired++
-		if m.node.SMMU.Sync(bank, y) {
+		if m.node.SMMU.Bank(bank).Sync(y) {
 			m.Synced(y)
 		}
 	}
@@ -273,9 +273,9 @@ func (m *many) done() {
 // drive is one look of the driver at a bank.
 func (m *many) drive(bank int) {
 	s, b := m.node.SMMU, &m.banks[bank]
-	fsr := s.Read(bank, smmu.FSR)
+	fsr := s.Bank(bank).Read(smmu.FSR)
 	if below(m.t, "repair", 2) == 0 && fsr != 0 {
-		va := s.Read(bank, smmu.FAR) &^ 4095
+		va := s.Bank(bank).Read(smmu.FAR) &^ 4095
 		if p := (spot{bank, va}); m.absent(p) {
 			m.missing[p], m.bound[p] = m.now(), m.now()
 			m.world.tables[bank].Map(va, 3, m.world.frame(3), true)
@@ -289,7 +289,7 @@ func (m *many) drive(bank int) {
 		m.clear(bank, fsr)
 		m.resume(bank)
 	}
-	b.line = b.line || s.Asserted(bank) // a level
+	b.line = b.line || s.Bank(bank).Asserted() // a level
 }
 
 func (m *many) clear(bank int, v uint64) {
@@ -306,13 +306,13 @@ func (m *many) resume(bank int) {
 func (m *many) check() {
 	for i := range m.banks {
 		b, s := &m.banks[i], m.node.SMMU
-		require.Equal(m.t, uint64(b.fsr), s.Read(i, smmu.FSR))
-		require.Equal(m.t, b.far, s.Read(i, smmu.FAR))
-		require.Equal(m.t, uint64(b.fsynr), s.Read(i, smmu.FSYNR))
-		require.Equal(m.t, b.fsr != 0, s.Asserted(i))
+		require.Equal(m.t, uint64(b.fsr), s.Bank(i).Read(smmu.FSR))
+		require.Equal(m.t, b.far, s.Bank(i).Read(smmu.FAR))
+		require.Equal(m.t, uint64(b.fsynr), s.Bank(i).Read(smmu.FSYNR))
+		require.Equal(m.t, b.fsr != 0, s.Bank(i).Asserted())
 	}
 	require.LessOrEqual(m.t, m.node.SMMU.Outstanding(), m.spec.Channels*m.spec.Outstanding)
-	require.Equal(m.t, len(m.flying), m.node.SMMU.InFlight(0)+m.node.SMMU.InFlight(1))
+	require.Equal(m.t, len(m.flying), m.node.SMMU.Bank(0).InFlight()+m.node.SMMU.Bank(1).InFlight())
 }
 
 // Faulted implements smmu.Watcher and checks the registers.

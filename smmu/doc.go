@@ -14,7 +14,7 @@
 // the lines to a core.
 //
 // The driver, part of the operating system, assigns banks ([SMMU.Assign],
-// [SMMU.Release]), reads and writes registers ([SMMU.Read], [SMMU.Write]) and
+// [SMMU.Release]), reads and writes registers ([Bank.Read], [SMMU.Write]) and
 // invalidates. The TLBs are not coherent: after a change of the tables they use
 // the old translation until the driver invalidates it. With [Spec].Stale
 // "poison" such a use is a visible error.

@@ -23,10 +23,10 @@ func Example() {
 		return
 	}
 	node.Lines.Told = func(bank int) {
-		address := node.SMMU.Read(bank, smmu.FAR)
-		fmt.Printf("%v: bank %d, FSR %#x, address %#x\n", node.Engine.Now(), bank, node.SMMU.Read(bank, smmu.FSR), address)
+		address := node.SMMU.Bank(bank).Read(smmu.FAR)
+		fmt.Printf("%v: bank %d, FSR %#x, address %#x\n", node.Engine.Now(), bank, node.SMMU.Bank(bank).Read(smmu.FSR), address)
 		tables.Map(address&^4095, 3, 0x5000, true)
-		node.SMMU.Write(bank, smmu.FSR, node.SMMU.Read(bank, smmu.FSR))
+		node.SMMU.Write(bank, smmu.FSR, node.SMMU.Bank(bank).Read(smmu.FSR))
 	}
 
 	first := node.Access(7, 0x2010, 256, true)

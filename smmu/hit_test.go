@@ -121,7 +121,9 @@ func (w *twins) rare(bank int) {
 		if w.off[bank] = !w.off[bank] && below(w.t, "off", 4) == 0; w.off[bank] {
 			m = 0
 		}
-		w.both(func(x *twin) { x.SMMU.Write(bank, smmu.SCTLR, x.SMMU.Read(bank, smmu.SCTLR)&^uint64(smmu.SCTLRM)|m) })
+		w.both(func(x *twin) {
+			x.SMMU.Write(bank, smmu.SCTLR, x.SMMU.Bank(bank).Read(smmu.SCTLR)&^uint64(smmu.SCTLRM)|m)
+		})
 	}
 }
 
@@ -356,19 +358,19 @@ func TestHitIsOfOnePage(t *testing.T) {
 			f := n.SMMU.Hit(x.pdid, base+x.at, x.n, write)
 			require.Equal(t, x.hit, f != 0, x)
 			if f != 0 {
-				require.Equal(t, 1, n.SMMU.InFlight(0))
+				require.Equal(t, 1, n.SMMU.Bank(0).InFlight())
 				n.SMMU.Landed(f)
 			}
-			require.Zero(t, n.SMMU.InFlight(0))
+			require.Zero(t, n.SMMU.Bank(0).InFlight())
 		}
 	}
 
 	var told synced
 	before := n.SMMU.Hit(pdid, base, 8, true)
 	a, b := &smmu.Sync{Client: &told, Ref: "first"}, &smmu.Sync{Client: &told, Ref: "second"}
-	require.False(t, n.SMMU.Sync(0, a))
+	require.False(t, n.SMMU.Bank(0).Sync(a))
 	behind := n.SMMU.Hit(pdid, base, 8, true)
-	require.False(t, n.SMMU.Sync(0, b))
+	require.False(t, n.SMMU.Bank(0).Sync(b))
 	last := n.SMMU.Hit(pdid, base, 8, false)
 	n.SMMU.Landed(last)
 	require.Empty(t, told)

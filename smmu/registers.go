@@ -51,31 +51,6 @@ const (
 	FSYNRWNR  uint32 = 1 << 4 // it was a write
 )
 
-// Read returns a register of a bank. The host charges the driver's core for it.
-// FAR has all 64 bits. Read panics for a bank or register that does not exist:
-// that is a programmer's mistake.
-func (s *SMMU) Read(bank int, reg Register) uint64 {
-	b := &s.banks[bank]
-	switch reg {
-	case SCTLR:
-		return uint64(b.sctlr)
-	case FSR:
-		return uint64(b.fsr)
-	case FAR:
-		return b.far
-	case FARHigh:
-		return b.far >> 32
-	case FSYNR:
-		return uint64(b.fsynr)
-	case TLBSTATUS:
-		return uint64(b2i(b.asking || b.asked))
-	}
-	panic(fmt.Sprintf("smmu: read of register %#x", uint32(reg)))
-}
-
-// Flow is the flow, for timelines, of the fault in a bank's registers.
-func (s *SMMU) Flow(bank int) uint64 { return s.banks[bank].flow }
-
 // Write writes a register of a bank, with effect at once. A stalled transaction
 // reacts in an event at the present time. The host charges the driver's core
 // for it. Write panics for a bank or register that does not exist: that is a
@@ -86,11 +61,13 @@ func (s *SMMU) Write(bank int, reg Register, v uint64) {
 	case SCTLR:
 		b.sctlr = uint32(v) & (SCTLRM | SCTLRTRE | SCTLRAFE | SCTLRCFRE | SCTLRCFIE | SCTLRCFCFG | SCTLRHUPCF)
 	case RESUME:
+		first := retrying
 		if v&1 != 0 {
-			s.resume(b, ending)
-		} else {
-			s.resume(b, retrying)
+			first = ending
 		}
+		s.slots.resume(b.held, first)
+		b.stalled = 0
+		b.fsr &^= FSRSS
 	case FSR:
 		b.fsr &^= uint32(v) &^ FSRSS
 	case TLBIVA:
@@ -103,17 +80,17 @@ func (s *SMMU) Write(bank int, reg Register, v uint64) {
 		s.Invalidate(bank, v, true)
 		return
 	case TLBSYNC:
-		b.asked = b.inFlight[0]+b.inFlight[1] > 0
+		b.asked = b.InFlight() > 0
 		if !b.syncing {
-			s.turn(b)
+			b.turn()
 		}
 		return
 	default:
 		panic(fmt.Sprintf("smmu: write of register %#x", uint32(reg)))
 	}
 	s.changed(b)
-	s.wakeLater(bank)
-	s.tellLines()
+	s.wakeLater(b)
+	s.lines.tell()
 }
 
 // Invalidate makes a bank forget the page or block of an address (TLBIVAL).
@@ -124,18 +101,7 @@ func (s *SMMU) Invalidate(bank int, va uint64, leafOnly bool) {
 	s.banks[bank].inv++
 	va &= 1<<bits48 - 1
 	s.l1.invalidate(bank, va)
-	for level := lastLevel; level > 0; level-- {
-		s.l2.invalidate(bank, va, level)
-	}
-	if leafOnly {
-		return
-	}
-	s.tables.invalidate(bank, va, lastLevel-1)
-	for i := range s.walks {
-		if w := &s.walks[i]; w.first >= 0 && int(w.bank) == bank && w.level > s.top && (w.va^va)>>shift(w.level-1) == 0 {
-			w.restart = true
-		}
-	}
+	s.walker.invalidate(bank, va, leafOnly)
 }
 
 // InvalidateBank makes a bank forget everything (TLBIASID).
@@ -143,27 +109,15 @@ func (s *SMMU) InvalidateBank(bank int) {
 	s.count.Invalidations++
 	s.banks[bank].inv++
 	s.l1.invalidateBank(bank)
-	s.l2.invalidateBank(bank)
-	s.tables.invalidateBank(bank)
-	for i := range s.walks {
-		if w := &s.walks[i]; w.first >= 0 && int(w.bank) == bank && w.level > s.top {
-			w.restart = true
-		}
-	}
+	s.walker.invalidateBank(bank)
 }
 
 // InvalidateAll makes every bank forget everything (TLBIALLNSNH).
 func (s *SMMU) InvalidateAll() {
 	s.count.Invalidations++
-	s.l1.clear()
-	s.l2.clear()
-	s.tables.clear()
 	for i := range s.banks {
 		s.banks[i].inv++
 	}
-	for i := range s.walks {
-		if w := &s.walks[i]; w.first >= 0 && w.level > s.top {
-			w.restart = true
-		}
-	}
+	s.l1.clear()
+	s.walker.clear()
 }

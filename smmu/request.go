@@ -97,6 +97,26 @@ func (r *Request) land() {
 	r.state = idle
 }
 
+// begin makes all of the request wait for its look-up in a bank.
+func (r *Request) begin(b *Bank) {
+	r.result, r.open, r.known, r.next = OK, 0, false, nil
+	r.bank, r.gen = b.index, b.gen
+	r.at, r.end = r.Addr, r.Addr+uint64(r.Length)
+	if r.end < r.Addr {
+		r.end = ^uint64(0)
+	}
+}
+
+// lies notes that the page of va has been translated to frame.
+func (r *Request) lies(b *Bank, va, frame uint64) {
+	if !r.known {
+		r.known, r.inv = true, b.inv
+	}
+	if n := int(va>>pageBits - r.Addr>>pageBits); n < len(r.Frames) {
+		r.Frames[n] = frame
+	}
+}
+
 // Failed returns the first address that was not translated, for a request with
 // a result other than OK.
 func (r *Request) Failed() uint64 { return r.failed }
@@ -106,6 +126,33 @@ func (r *Request) fail(va uint64, res Result) {
 	if r.result == OK || va < r.failed {
 		r.result, r.failed = res, va
 	}
+}
+
+// queue has requests in order.
+type queue struct{ first, last *Request }
+
+func (q *queue) push(r *Request) {
+	r.next = nil
+	if q.first == nil {
+		q.first = r
+	} else {
+		q.last.next = r
+	}
+	q.last = r
+}
+
+func (q *queue) unshift(r *Request) {
+	r.next = q.first
+	q.first = r
+	if r.next == nil {
+		q.last = r
+	}
+}
+
+func (q *queue) pop() *Request {
+	r := q.first
+	q.first, r.next = r.next, nil
+	return r
 }
 
 // Client asks for a translation.

@@ -324,7 +324,7 @@ func cmdSync(w *scriptWorld, c *command) error {
 	}
 	y := &smmu.Sync{Client: w, Ref: name}
 	w.syncs[name] = true
-	if w.node.SMMU.Sync(bank, y) {
+	if w.node.SMMU.Bank(bank).Sync(y) {
 		w.Synced(y)
 	}
 	return nil

@@ -59,7 +59,7 @@ func cmdGet(w *scriptWorld, c *command) error {
 		if !known {
 			return c.Errorf("register %q, expected one of %s", name, words(readable))
 		}
-		switch v := w.node.SMMU.Read(bank, reg); reg {
+		switch v := w.node.SMMU.Bank(bank).Read(reg); reg {
 		case smmu.SCTLR:
 			w.printf("SCTLR %s", named(sctlrBits, v))
 		case smmu.FSR:
@@ -111,7 +111,7 @@ func (w *scriptWorld) value(c *command, bank int, reg smmu.Register, a script.Ar
 		}
 		return uint64(v), nil
 	case reg == smmu.SCTLR:
-		v := uint32(w.node.SMMU.Read(bank, smmu.SCTLR))
+		v := uint32(w.node.SMMU.Bank(bank).Read(smmu.SCTLR))
 		for change := range strings.SplitSeq(a.Value, ",") {
 			if change == "" || change[0] != '+' && change[0] != '-' {
 				return 0, c.Errorf("%s: %q, expected + or - and a bit", a.Key, change)

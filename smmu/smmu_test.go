@@ -99,7 +99,7 @@ func TestRangeOfPages(t *testing.T) {
 	a = n.Access(pdid, base+4000, 3*page, true)
 	require.Equal(t, smmu.Fault, a.Result)
 	require.Equal(t, uint64(base+2*page), a.Failed())
-	require.Zero(t, n.SMMU.InFlight(0))
+	require.Zero(t, n.SMMU.Bank(0).InFlight())
 }
 
 // An access without a bank is denied at once; so is one of a bank that does not
@@ -114,7 +114,7 @@ func TestDenied(t *testing.T) {
 	n.SMMU.Write(0, smmu.SCTLR, 0)
 	require.Equal(t, smmu.Denied, read(n, base).Result)
 	require.Empty(t, n.Lines.Rose)
-	require.Zero(t, n.SMMU.Read(0, smmu.FSR))
+	require.Zero(t, n.SMMU.Bank(0).Read(smmu.FSR))
 	require.Equal(t, uint64(2), n.SMMU.Counters().Denied)
 }
 
@@ -197,7 +197,7 @@ func TestBeyondAddresses(t *testing.T) {
 		require.Equal(t, smmu.Fault, a.Result)
 		require.Equal(t, end, a.Failed())
 		require.Equal(t, spec.WalkTime(spec.Levels(), memory), took(a))
-		require.Equal(t, end&(1<<48-1), n.SMMU.Read(0, smmu.FAR))
+		require.Equal(t, end&(1<<48-1), n.SMMU.Bank(0).Read(smmu.FAR))
 		require.Equal(t, uint64(2), n.SMMU.Counters().L1Misses)
 
 		a = huge(n, ^uint64(0)-10, 1<<20)

@@ -147,6 +147,13 @@ func (f *full) look(bank int, va uint64) uint16 {
 	return 0
 }
 
+// leaf looks va up.
+func (f *full) leaf(bank uint8, va uint64) (l leaf, level int, hit bool) {
+	i := f.look(int(bank), va)
+	line := &f.lines[i]
+	return line.leaf, line.tag.level(), i != 0
+}
+
 // settle records the use of the fronts in the ring.
 func (f *full) settle() {
 	first, last := &f.fronts[0], &f.fronts[1]

@@ -11,217 +11,163 @@ type walk struct {
 	level   int // of the table
 	reads   int
 	gen     uint32 // of the bank
+	index   uint8
 	bank    uint8
 	cached  bool // the walk cache had the table
 	restart bool // the way here has been invalidated
 }
 
-// lookup asks the second TLB, and walks the tables if it misses.
-func (s *SMMU) lookup(i int32) {
-	t := &s.slots[i]
-	b := &s.banks[t.bank]
-	if t.gen != b.gen {
-		s.denied(i)
-		return
-	}
-	if t.va>>s.spec.AddressBits != 0 {
-		s.missing(i, b, s.top)
-		return
-	}
-	bank := int(t.bank)
-	for level := lastLevel; level > 0; level-- {
-		data, hit := s.l2.look(bank, t.va, level)
-		if !hit {
-			continue
-		}
-		if t.again {
-			s.count.Merged++
-		} else {
-			s.count.L2Hits++
-		}
-		s.l1.insert(tagOf(bank, t.va, level), leaf(data))
-		s.resolve(i, leaf(data), level)
-		return
-	}
-	if !t.again {
-		s.count.L2Misses++
-	}
-	s.miss(i)
+// walker walks the tables. It has the second TLB, the walk cache, and so many
+// walks at a time.
+type walker struct {
+	pages      assoc // the second TLB
+	tables     assoc // the walk cache
+	walks      []walk
+	running    int    // walks
+	waiting    list   // slots that wait for a walk
+	top        int    // the level of the first table
+	ahead      int    // pages to prefetch
+	prefetched uint64 // pages
 }
 
-// miss makes a slot wait for a walk: one that is under way to its page, or a
-// new one.
-func (s *SMMU) miss(i int32) {
-	t := &s.slots[i]
-	free := -1
-	for k, left := 0, s.walking; k < len(s.walks) && (left > 0 || free < 0); k++ {
-		w := &s.walks[k]
-		if w.first >= 0 {
-			left--
+func (x *walker) init(spec *Spec) {
+	x.walks = make([]walk, spec.Walks)
+	for i := range x.walks {
+		x.walks[i].list, x.walks[i].index = none, uint8(i)
+	}
+	x.waiting, x.top, x.ahead = none, spec.top(), spec.Prefetch
+	x.pages.init(spec.L2Entries, spec.L2Ways)
+	x.tables.init(spec.WalkCache, spec.WalkCacheWays)
+}
+
+// look looks va up in the second TLB.
+func (x *walker) look(bank int, va uint64) (l leaf, level int, hit bool) {
+	for level = lastLevel; level > 0; level-- {
+		if data, hit := x.pages.look(bank, va, level); hit {
+			return leaf(data), level, true
 		}
+	}
+	return 0, 0, false
+}
+
+// find returns the walk that is under way to the page of a slot, or else one
+// that is free, or -1.
+func (x *walker) find(t *slot) int {
+	free := -1
+	for k, left := 0, x.running; k < len(x.walks) && (left > 0 || free < 0); k++ {
+		w := &x.walks[k]
 		switch {
 		case w.first < 0:
 			if free < 0 {
 				free = k
 			}
+			continue
 		case w.va == t.va&^pageMask && w.bank == t.bank && w.gen == t.gen:
-			s.count.Merged++
-			s.append(&w.list, i)
-			return
+			return k
 		}
+		left--
 	}
-	if free < 0 {
-		s.count.WalksFull++
-		s.append(&s.waiting, i)
-		if s.spec.WalksFull == Block {
-			s.l1.forget()
-			s.channels[t.channel].stuck++
-		}
-		return
-	}
-	s.begin(free, i)
+	return free
 }
 
-// begin begins walk k for a slot.
-func (s *SMMU) begin(k int, i int32) {
-	t := &s.slots[i]
-	s.walking++
-	s.count.Walks++
-	s.count.MostWalks = max(s.count.MostWalks, s.walking)
-	w := &s.walks[k]
-	*w = walk{va: t.va &^ pageMask, from: s.engine.Now(), list: none, gen: t.gen, bank: t.bank}
-	s.append(&w.list, i)
-	if s.descend(w) {
-		s.access(k)
-		return
-	}
-	s.over(k, Stale, 0)
+// begin makes a free walk one for a slot.
+func (x *walker) begin(w *walk, t *slot, now sim.Time) {
+	x.running++
+	*w = walk{index: w.index, va: t.va &^ pageMask, from: now, list: none, gen: t.gen, bank: t.bank}
 }
 
-// descend finds the first table of a walk. It returns false if the table is
-// stale, which happens only with Poison and a hit in the walk cache.
-func (s *SMMU) descend(w *walk) bool {
-	b := &s.banks[w.bank]
-	w.level, w.table, w.cached, w.restart = s.top, b.tables.Root(), false, false
-	table, hit := s.tables.look(int(w.bank), w.va, lastLevel-1)
-	if !hit {
-		return true
+// descend finds the first table that a walk reads.
+func (x *walker) descend(w *walk, root uint64) {
+	w.level, w.table, w.cached, w.restart = x.top, root, false, false
+	if table, hit := x.tables.look(int(w.bank), w.va, lastLevel-1); hit {
+		w.level, w.table, w.cached = lastLevel, table, true
 	}
-	s.count.WalkCacheHits++
-	w.level, w.table, w.cached = lastLevel, table, true
-	return !s.poison || !s.staleTable(b, w)
 }
 
-// access begins to read the descriptor of a walk.
-func (s *SMMU) access(k int) {
-	w := &s.walks[k]
-	w.reads++
-	s.count.Reads++
-	index := w.va >> shift(w.level) & (1<<levelBits - 1)
-	done := s.memory.Access(w.table+index*descriptor, s.spec.WalkBytes)
-	s.post(done+s.spec.WalkStep, kindRead, uint64(k), nil)
-}
-
-// read handles a descriptor that a walk has read.
-func (s *SMMU) read(k int) {
-	w := &s.walks[k]
-	b := &s.banks[w.bank]
-	if w.gen != b.gen {
-		s.over(k, Denied, 0)
-		return
-	}
-	if w.restart {
-		s.count.Restarts++
-		if s.descend(w) {
-			s.access(k)
-		} else {
-			s.over(k, Stale, 0)
-		}
-		return
-	}
+// step handles a descriptor that a walk has read. With OK the walk goes on in
+// the next table, or is at its end and has the page l.
+func (x *walker) step(w *walk, b *Bank) (l leaf, end bool, res Result) {
 	e := b.tables.Entry(w.table, w.level, w.va)
 	bank := int(w.bank)
 	switch {
 	case e.Kind == Table && w.level < lastLevel:
 		if w.level == lastLevel-1 {
-			s.tables.insert(tagOf(bank, w.va, w.level), e.Addr)
+			x.tables.insert(tagOf(bank, w.va, w.level), e.Addr)
 		}
 		w.table = e.Addr
 		w.level++
-		s.access(k)
+		return 0, false, OK
 	case e.Kind == Page && w.level > 0:
 		if w.level == lastLevel {
-			s.prefetch(b, w)
+			x.prefetch(w, b)
 		}
-		t, l := tagOf(bank, w.va, w.level), leafOf(e)
-		s.l2.insert(t, uint64(l))
-		s.l1.insert(t, l)
-		s.over(k, OK, l)
-	default:
-		s.over(k, Fault, 0)
+		l = leafOf(e)
+		x.pages.insert(tagOf(bank, w.va, w.level), uint64(l))
+		return l, true, OK
 	}
+	return 0, true, Fault
 }
 
 // prefetch puts the pages behind a walk's page into the second TLB, if their
 // descriptors came with its own. The farthest goes first, so that the nearest
 // stays longest.
-func (s *SMMU) prefetch(b *bank, w *walk) {
+func (x *walker) prefetch(w *walk, b *Bank) {
 	place := int(w.va >> pageBits % (lineBytes / descriptor))
-	for n := min(s.spec.Prefetch, lineBytes/descriptor-1-place); n > 0; n-- {
+	for n := min(x.ahead, lineBytes/descriptor-1-place); n > 0; n-- {
 		va := w.va + uint64(n)<<pageBits
 		if e := b.tables.Entry(w.table, lastLevel, va); e.Kind == Page {
-			s.count.Prefetched++
-			s.l2.insert(tagOf(int(w.bank), va, lastLevel), uint64(leafOf(e)))
+			x.prefetched++
+			x.pages.insert(tagOf(int(w.bank), va, lastLevel), uint64(leafOf(e)))
 		}
 	}
 }
 
-// over ends a walk. With OK its page is l.
-func (s *SMMU) over(k int, res Result, l leaf) {
-	w := &s.walks[k]
-	b := &s.banks[w.bank]
-	if s.watch != nil {
-		s.tellWalk(w, res)
-	}
-	slots, level := w.list, w.level
+// end ends a walk, and returns the slots that have waited for it.
+func (x *walker) end(w *walk) list {
+	slots := w.list
 	w.list = none
-	s.walking--
-	for slots.first >= 0 {
-		i := s.pop(&slots)
-		switch res {
-		case OK:
-			s.resolve(i, l, level)
-		case Fault:
-			s.missing(i, b, level)
-		case Denied:
-			s.denied(i)
-		default:
-			s.finish(i, res)
+	x.running--
+	return slots
+}
+
+// invalidate forgets the page or block of an address. With leafOnly false it
+// also forgets the way to the descriptor.
+func (x *walker) invalidate(bank int, va uint64, leafOnly bool) {
+	for level := lastLevel; level > 0; level-- {
+		x.pages.invalidate(bank, va, level)
+	}
+	if leafOnly {
+		return
+	}
+	x.tables.invalidate(bank, va, lastLevel-1)
+	for w := range x.onTheWay {
+		if int(w.bank) == bank && (w.va^va)>>shift(w.level-1) == 0 {
+			w.restart = true
 		}
 	}
 }
 
-// missing ends or stalls a slot for which there is no page.
-func (s *SMMU) missing(i int32, b *bank, level int) {
-	switch {
-	case !s.blocked(b):
-		s.fault(i, b, level, Fault)
-	case b.stalls():
-		s.hold(i, b)
-	default:
-		s.finish(i, s.terminated(b))
+func (x *walker) invalidateBank(bank int) {
+	x.pages.invalidateBank(bank)
+	x.tables.invalidateBank(bank)
+	for w := range x.onTheWay {
+		w.restart = w.restart || int(w.bank) == bank
 	}
 }
 
-// refill gives free walks to slots that wait for one.
-func (s *SMMU) refill() {
-	for s.waiting.first >= 0 && s.walking < len(s.walks) {
-		i := s.pop(&s.waiting)
-		t := &s.slots[i]
-		if s.spec.WalksFull == Block {
-			s.channels[t.channel].stuck--
+func (x *walker) clear() {
+	x.pages.clear()
+	x.tables.clear()
+	for w := range x.onTheWay {
+		w.restart = true
+	}
+}
+
+// onTheWay yields the walks that have left the first table.
+func (x *walker) onTheWay(yield func(*walk) bool) {
+	for i := range x.walks {
+		if w := &x.walks[i]; w.first >= 0 && w.level > x.top && !yield(w) {
+			return
 		}
-		t.again = true
-		s.lookup(i)
 	}
 }

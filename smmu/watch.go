@@ -38,19 +38,24 @@ type Counters struct {
 // Counters returns the totals so far.
 func (s *SMMU) Counters() Counters {
 	c := s.count
+	c.Interrupts = s.lines.count
+	c.Stale, c.Prefetched, c.MostOutstanding = s.audit.stale, s.walker.prefetched, s.slots.most
 	for i := range s.banks {
 		c.Requests += s.banks[i].hits
 		c.L1Hits += s.banks[i].hits
+		c.Terminated += s.banks[i].terminated
 	}
 	return c
 }
 
 // Walking is the number of walks under way.
-func (s *SMMU) Walking() int { return s.walking }
+func (s *SMMU) Walking() int { return s.walker.running }
 
 // Outstanding is the number of transactions that wait for their translation or
 // are stalled.
-func (s *SMMU) Outstanding() int { return s.channels[0].used + s.channels[1].used }
+func (s *SMMU) Outstanding() int {
+	return s.slots.channels[0].used + s.slots.channels[1].used
+}
 
 // Watcher observes an SMMU, for a timeline. A call comes when the
 // reported action ends.
@@ -113,63 +118,4 @@ type StaleInfo struct {
 	Is    Entry // in the tables
 	Level int   // of the descriptor in the TLB or the walk cache
 	At    sim.Time
-}
-
-func (s *SMMU) tellWalk(w *walk, res Result) {
-	var flow uint64
-	if w.first >= 0 {
-		flow = s.slots[w.first].r.Flow
-	}
-	s.watch.Walked(WalkInfo{
-		Bank: int(w.bank), Addr: w.va, Flow: flow, From: w.from, To: s.engine.Now(), Reads: w.reads, Cached: w.cached, Level: w.level, Result: res,
-	})
-}
-
-// truth returns the descriptor of va in the tables, down to a level, and its
-// level.
-func (s *SMMU) truth(b *bank, va uint64, last int) (e Entry, level int) {
-	table := b.tables.Root()
-	for level = s.top; ; level++ {
-		e = b.tables.Entry(table, level, va)
-		if e.Kind != Table || level == last {
-			return e, level
-		}
-		table = e.Addr
-	}
-}
-
-// stale reports whether an access ends differently with a translation from a
-// TLB than with one from the tables.
-func (s *SMMU) stale(r *Request, b *bank, va uint64, l leaf, at int) bool {
-	e, level := s.truth(b, va, lastLevel)
-	is := leafOf(e)
-	page := e.Kind == Page && level > 0
-	switch {
-	case page && !l.allows(r.Write) && !is.allows(r.Write): // denied by both
-		return false
-	case page && l.allows(r.Write) && is.allows(r.Write) && l.frame(at, va) == is.frame(level, va):
-		return false
-	}
-	s.found(r, b, va, at, Entry{Page, l&writable != 0, uint64(l &^ pageMask)}, e)
-	return true
-}
-
-// staleTable reports whether the walk cache has sent a walk to a table that is
-// not in the tables.
-func (s *SMMU) staleTable(b *bank, w *walk) bool {
-	e, level := s.truth(b, w.va, lastLevel-1)
-	if e.Kind == Table && level == lastLevel-1 && e.Addr == w.table {
-		return false
-	}
-	s.found(s.slots[w.first].r, b, w.va, lastLevel-1, Entry{Table, false, w.table}, e)
-	return true
-}
-
-func (s *SMMU) found(r *Request, b *bank, va uint64, level int, had, is Entry) {
-	s.count.Stale++
-	if s.watch != nil {
-		s.watch.Stale(StaleInfo{
-			Bank: int(b.index), PDID: r.PDID, Flow: r.Flow, Addr: va, Write: r.Write, Had: had, Is: is, Level: level, At: s.engine.Now(),
-		})
-	}
 }

@@ -161,7 +161,6 @@ func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
 var grown = []string{
 	"goal.Simulator", "host.Bus", "host.Kernel", "host.Process", "hpu.rewriter", "inet.Conn",
 	"mpi.Rank", "mpi.overPortals", "nic.act", "portals.Port", "portals.state", "report.Table", "runtime.Proc",
-	"smmu.SMMU",
 }
 
 // sizes bounds files, functions and types.
