@@ -30,12 +30,12 @@ func (ni *Objects) CTAlloc() (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
-	if ni.cts.live >= ni.limits.MaxCTs {
+	if ni.counters.all.live >= ni.limits.MaxCTs {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_cts", ni.limits.MaxCTs)
 	}
-	c := &ct{title: title{number: ni.ctsMade}}
-	ni.ctsMade++
-	c.handle = ni.cts.add(c)
+	c := &ct{title: title{number: ni.counters.made}}
+	ni.counters.made++
+	c.handle = ni.counters.all.add(c)
 	return c.handle, nil
 }
 
@@ -48,8 +48,8 @@ func (ni *Objects) CTFree(h Handle) error {
 		return err
 	}
 	ni.cancelTriggered(c)
-	ni.cts.remove(h)
-	ni.interrupted(h)
+	ni.counters.all.remove(h)
+	ni.witness.interrupted(h)
 	return nil
 }
 
@@ -116,11 +116,11 @@ func (ni *NI) CTPoll(hs []Handle, tests []uint64) (CTEvent, int, error) {
 		which = starved
 	}
 	for i, h := range hs {
-		if c := ni.cts.get(h); i != which && c.reached(tests[i]) {
+		if c := ni.counters.all.get(h); i != which && c.reached(tests[i]) {
 			c.passed++
 		}
 	}
-	c := ni.cts.get(hs[which])
+	c := ni.counters.all.get(hs[which])
 	c.passed = 0
 	return c.value, which, nil
 }
@@ -135,7 +135,7 @@ func (ni *Objects) CTSet(h Handle, value CTEvent) error {
 	if err != nil {
 		return err
 	}
-	ni.setCT(c, value)
+	ni.counters.set(c, value)
 	ni.drain()
 	return nil
 }
@@ -151,7 +151,7 @@ func (ni *Objects) CTInc(h Handle, increment CTEvent) error {
 	if increment.Success != 0 && increment.Failure != 0 {
 		return invalid("CTInc", "increment of both success and failure")
 	}
-	ni.setCT(c, CTEvent{c.value.Success + increment.Success, c.value.Failure + increment.Failure})
+	ni.counters.set(c, CTEvent{c.value.Success + increment.Success, c.value.Failure + increment.Failure})
 	ni.drain()
 	return nil
 }

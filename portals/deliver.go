@@ -1,9 +1,5 @@
 package portals
 
-import (
-	"github.com/spinsim/spinsim/internal/poison"
-)
-
 // Acknowledge answers the initiator of an open delivery before it is complete,
 // with the given fail type; the acknowledgement that Finish would send is not
 // sent (a handler's own acknowledgement). It does nothing for requests that are
@@ -18,52 +14,20 @@ func (port *Port) Acknowledge(d *Delivery, fail FailType) {
 	d.flags &^= deliveryDue
 }
 
-func (port *Port) newDelivery(h *Header) *Delivery {
-	d := port.delivPool.get()
-	d.Header, d.kind, d.flags, d.Fail, d.List, d.outcome = h, h.Kind, deliveryOpen, NIOK, PriorityList, NIOK
-	d.Offset, d.MLength, d.landed = 0, 0, 0
-	if h.Kind.request() && (h.Kind.fetches() || h.AckReq != NoAck && h.AckReq < ackCount) {
-		d.flags |= deliveryDue
-	}
-	return d
-}
-
-// freeDelivery gives a delivery back. What only some messages have is cleared where it is in use.
-func (port *Port) freeDelivery(d *Delivery) {
-	if d.is(deliveryOrdered) { // the interface was closed before its turn came
-		d.older, d.newer = nil, nil
-	}
-	d.flags = 0
-	d.Header, d.entry, d.pt, d.Spin = nil, nil, nil, nil
-	switch d.kind {
-	case OpReply:
-		d.reply = reply{}
-	case OpFetchAtomic, OpSwap:
-		d.old = d.old[:0]
-	}
-	if d.List == OverflowList {
-		d.header = nil
-	}
-	if d.mark.Release("portals: a delivery"); poison.On {
-		*d = Delivery{mark: d.mark}
-	}
-	port.delivPool.put(d)
-}
-
 // Receive matches the header of a request and decides everything about its
 // delivery: entry, list, offset, truncation, unlinking, unexpected header, flow
 // control, violations (Portals 4.x §2.2). It never fails: a message that is not
 // delivered is a Delivery that is not Matched. Every Delivery must be finished, and
 // the header stay as it is until Finish.
 func (port *Port) Receive(h *Header) *Delivery {
-	d := port.newDelivery(h)
-	if port.traced {
-		port.trace(TraceRecord{What: TraceRequest, Header: h, PT: h.PT})
+	d := port.deliveries.take(h)
+	if port.witness.tracer != nil {
+		port.witness.trace(TraceRecord{What: TraceRequest, Header: h, PT: h.PT})
 	}
 	if d.Fail = port.match(d); d.Fail != NIOK {
 		port.refuse(d)
-	} else if port.traced {
-		port.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle()})
+	} else if port.witness.tracer != nil {
+		port.witness.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle()})
 	}
 	return d
 }
@@ -78,8 +42,8 @@ func (port *Port) refuse(d *Delivery) {
 	default:
 		port.status[SRDropCount]++
 	}
-	if port.traced {
-		port.trace(TraceRecord{What: TraceRefused, PT: d.Header.PT, Delivery: d})
+	if port.witness.tracer != nil {
+		port.witness.trace(TraceRecord{What: TraceRefused, PT: d.Header.PT, Delivery: d})
 	}
 }
 
@@ -99,18 +63,19 @@ func (port *Port) match(d *Delivery) FailType {
 	if p.disabled {
 		return NIPTDisabled
 	}
-	if h.Kind.isAtomic() && (h.RLength > port.atomicLimit(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
+	// The device has its own limits, whatever the initiator was granted.
+	if h.Kind.isAtomic() && (h.RLength > port.proc.cfg.Device.atomic(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
 		return NIOpViolation
 	}
-	if port.traced {
-		port.explain(p, h)
+	if port.witness.tracer != nil {
+		port.witness.explain(p, h)
 	}
 	list, e := PriorityList, p.priority.find(h)
 	if e == nil {
 		list, e = OverflowList, p.overflow.find(h)
 	}
 	if e == nil {
-		return port.exhausted(p, 0)
+		return port.queues.exhausted(p, 0)
 	}
 	e.mark.Live("portals: an entry")
 	if !e.allowsUser(h) {
@@ -121,27 +86,9 @@ func (port *Port) match(d *Delivery) FailType {
 	}
 	leavesHeader := list == OverflowList && e.opts&OptMEUnexpectedHdrDisable == 0
 	if leavesHeader && port.unexpectedCount >= port.limits.MaxUnexpectedHeaders {
-		return port.exhausted(p, e.opts)
+		return port.queues.exhausted(p, e.opts)
 	}
 	return port.accept(p, e, d, list, leavesHeader)
-}
-
-// atomicLimit bounds what an initiator may ask of this device, whatever limits
-// its own interface was granted.
-func (port *Port) atomicLimit(kind OpKind) uint64 {
-	if kind == OpAtomic {
-		return port.proc.cfg.Device.MaxAtomicSize
-	}
-	return port.proc.cfg.Device.MaxFetchAtomicSize
-}
-
-// exhausted is the fate of a message for which something has run out.
-func (port *Port) exhausted(p *pt, opts EntryOptions) FailType {
-	if p.opts&OptPTFlowCtrl == 0 {
-		return NIDropped
-	}
-	port.flowControl(p, opts)
-	return NIPTDisabled
 }
 
 // accept commits a message to an entry, if the event queue has room.
@@ -157,8 +104,8 @@ func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader b
 	}
 	local := e.opts&OptMEManageLocal != 0
 	unlinks := e.opts&OptMEUseOnce != 0 || local && e.region.Length-off-mlength < e.minFree
-	if p.opts&OptPTFlowCtrl != 0 && !port.promise(p, e, d, unlinks) {
-		return port.exhausted(p, e.opts)
+	if p.opts&OptPTFlowCtrl != 0 && !port.queues.promiseFor(p, e, d, unlinks) {
+		return port.queues.exhausted(p, e.opts)
 	}
 	d.flags |= deliveryMatched
 	d.pt, d.entry, d.List, d.Spin, d.Offset, d.MLength = p, e, list, e.spin, off, mlength
@@ -191,34 +138,6 @@ func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader b
 		clear(d.old)
 	}
 	return NIOK
-}
-
-// promise takes the event queue slots the message will need: its communication
-// event, and AUTO_UNLINK and AUTO_FREE of the entry it uses up.
-func (port *Port) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
-	q := port.eqs.get(p.eq)
-	if q == nil {
-		return true
-	}
-	comm, unlink := 0, 0
-	if e.opts&OptMEEventCommDisable == 0 && (e.opts&OptMEEventSuccessDisable == 0 || e.spin != nil) {
-		comm = 1
-	}
-	if unlinks && e.opts&OptMEEventUnlinkDisable == 0 {
-		unlink = 1
-		if e.list == OverflowList {
-			unlink = 2
-		}
-	}
-	if !q.room(comm + unlink) {
-		return false
-	}
-	q.promised += comm + unlink
-	if comm > 0 {
-		d.flags |= deliverySlot
-	}
-	e.slots += int32(unlink)
-	return true
 }
 
 // Write lands bytes of a message: off is their offset in the message. A put or
@@ -261,7 +180,10 @@ func (port *Port) Finish(d *Delivery, o Outcome) {
 	}
 	if o.Pending {
 		d.keepHeader()
-		port.setAside(d)
+		if d.is(deliveryOrdered) && !port.dead { // it does not hold up the messages after it
+			d.leaveOrder()
+			port.completeReady(d.entry)
+		}
 		port.drain()
 		return
 	}
@@ -281,7 +203,7 @@ func (port *Port) Finish(d *Delivery, o Outcome) {
 	switch {
 	case !d.Matched():
 		port.answer(d)
-		port.freeDelivery(d)
+		port.deliveries.release(d)
 	case d.kind == OpGet:
 		d.keepHeader()
 		if d.outcome == NIOK && !port.readable(d) {
@@ -303,21 +225,11 @@ func (port *Port) readable(d *Delivery) bool {
 	return accessible(port.memory, d.Region(), d.Offset, d.MLength, false)
 }
 
-// setAside takes a pending delivery out of the order of its entry, so that the
-// messages after it are not held up.
-func (port *Port) setAside(d *Delivery) {
-	if !d.is(deliveryOrdered) || port.dead {
-		return
-	}
-	d.leaveOrder()
-	port.completeReady(d.entry)
-}
-
 // complete completes a delivery now or, on a locally managed entry, when the
 // older ones are complete.
 func (port *Port) complete(d *Delivery) {
 	if port.dead {
-		port.freeDelivery(d)
+		port.deliveries.release(d)
 		return
 	}
 	if d.is(deliveryOrdered) {
@@ -347,12 +259,12 @@ func (port *Port) completeNow(d *Delivery) {
 	e.mark.Live("portals: an entry")
 	waits := d.is(deliveryWaits) && d.outcome == NIOK
 	if !waits {
-		port.commEvent(d)
+		port.queues.delivered(d)
 		if e.opts&OptMEEventCTComm != 0 {
-			port.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
+			port.counters.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
 		}
 	} else if d.is(deliverySlot) {
-		port.unpromise(p.eq, 1)
+		port.queues.unpromise(p.eq, 1)
 	}
 	if d.List == OverflowList && d.header != nil {
 		port.headerDone(p, d.header, d.outcome, d.landed)
@@ -365,8 +277,13 @@ func (port *Port) completeNow(d *Delivery) {
 	if d.kind != OpGet {
 		port.answer(d)
 	}
-	port.freeDelivery(d)
-	port.messageOver(p)
+	port.deliveries.release(d)
+	p.open--
+	if p.open == 0 && p.disabled {
+		if f := port.witness.hooks.PTIdle; f != nil {
+			f(port.ni, p.index)
+		}
+	}
 }
 
 // relink puts an entry that a message has used up, and not completed, back into
@@ -376,17 +293,17 @@ func (port *Port) relink(p *pt, e *entry) {
 	if e.state != entryUnlinked {
 		return
 	}
-	port.unpromise(p.eq, int(e.slots))
+	port.queues.unpromise(p.eq, int(e.slots))
 	e.slots = 0
 	if e.list == PriorityList && p.headers.nextMatch(e, nil) != nil && port.roomForMatches(p, e) && port.takeMatches(p, e) {
 		e.waits = false
-		if e.claims > 0 && e.opts&OptMEEventUnlinkDisable == 0 && port.promiseSlot(p) {
+		if e.claims > 0 && e.opts&OptMEEventUnlinkDisable == 0 && port.queues.promise(p) {
 			e.slots++
 		}
 		return
 	}
 	e.state = entryLinked
-	p.list(e.list).add(&port.state, e)
+	p.list(e.list).add(e)
 }
 
 // WaitingEntry is an entry that is used once and waits for another message, as
@@ -411,24 +328,6 @@ func (port *Port) WaitingEntries(report func(WaitingEntry)) {
 				}
 			}
 		}
-	}
-}
-
-func (port *Port) commEvent(d *Delivery) {
-	e := d.entry
-	if e.opts&OptMEEventCommDisable != 0 || d.outcome == NIOK && e.opts&OptMEEventSuccessDisable != 0 {
-		if d.is(deliverySlot) {
-			port.unpromise(d.pt.eq, 1)
-		}
-		return
-	}
-	ev := eventOf(d.Header, deliveredEvent[d.kind])
-	ev.Fail, ev.List, ev.UserPtr, ev.MLength = d.outcome, d.List, e.userPtr, d.landed
-	ev.Start = e.region.Addr(d.Offset)
-	if d.is(deliverySlot) {
-		port.postPromised(d.pt.eq, &ev)
-	} else {
-		port.postEvent(d.pt.eq, &ev)
 	}
 }
 
@@ -472,32 +371,4 @@ func (port *Port) answer(d *Delivery) {
 		}
 	}
 	port.queue(op)
-}
-
-// messageOver notes that a message has been delivered through p.
-func (port *Port) messageOver(p *pt) {
-	p.open--
-	if p.open == 0 && p.disabled {
-		if f := port.proc.cfg.Hooks.PTIdle; f != nil {
-			f(port.ni, p.index)
-		}
-	}
-}
-
-// explain walks the lists as a device without an index would and tells the
-// verdict on every entry up to the one that decides.
-func (port *Port) explain(p *pt, h *Header) {
-	id := initiatorKey(h)
-	for _, list := range []List{PriorityList, OverflowList} {
-		for n := p.list(list).head; n != nil; n = n.next {
-			v := n.entry.verdict(h, id)
-			port.trace(TraceRecord{
-				What: TraceExamined, PT: p.index, Handle: n.entry.handle, List: list, Verdict: v,
-				UserPtr: n.entry.userPtr,
-			})
-			if v >= VerdictUser {
-				return
-			}
-		}
-	}
 }

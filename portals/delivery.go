@@ -34,6 +34,41 @@ type Delivery struct {
 	kept   Header // where the header is when the transport need not have it any more
 }
 
+// deliveryPool has deliveries that nobody uses at the moment.
+type deliveryPool struct{ all pool[Delivery] }
+
+func (p *deliveryPool) take(h *Header) *Delivery {
+	d := p.all.get()
+	d.Header, d.kind, d.flags, d.Fail, d.List, d.outcome = h, h.Kind, deliveryOpen, NIOK, PriorityList, NIOK
+	d.Offset, d.MLength, d.landed = 0, 0, 0
+	if h.Kind.request() && (h.Kind.fetches() || h.AckReq != NoAck && h.AckReq < ackCount) {
+		d.flags |= deliveryDue
+	}
+	return d
+}
+
+// release gives a delivery back. What only some messages have is cleared where it is in use.
+func (p *deliveryPool) release(d *Delivery) {
+	if d.is(deliveryOrdered) { // the interface was closed before its turn came
+		d.older, d.newer = nil, nil
+	}
+	d.flags = 0
+	d.Header, d.entry, d.pt, d.Spin = nil, nil, nil, nil
+	switch d.kind {
+	case OpReply:
+		d.reply = reply{}
+	case OpFetchAtomic, OpSwap:
+		d.old = d.old[:0]
+	}
+	if d.List == OverflowList {
+		d.header = nil
+	}
+	if d.mark.Release("portals: a delivery"); poison.On {
+		*d = Delivery{mark: d.mark}
+	}
+	p.all.put(d)
+}
+
 // reply is what a delivery of a reply has in place of an entry.
 type reply struct {
 	region     Region // where it lands

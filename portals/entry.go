@@ -135,7 +135,7 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 	if m.Options&^known != 0 {
 		return Region{}, invalid(fn, "options %#x, unknown bits", uint32(m.Options))
 	}
-	if m.CT != CTNone && st.cts.get(m.CT) == nil {
+	if m.CT != CTNone && st.counters.all.get(m.CT) == nil {
 		return Region{}, invalid(fn, "counter handle %#x names nothing", uint32(m.CT))
 	}
 	if err := st.checkSpin(fn, m); err != nil {
@@ -221,7 +221,7 @@ func (st *state) link(p *pt, e *entry) error {
 		}
 		if st.takeMatches(p, e) {
 			e.state = entryUnlinked
-			if e.claims > 0 && e.opts&OptMEEventUnlinkDisable == 0 && st.promiseSlot(p) {
+			if e.claims > 0 && e.opts&OptMEEventUnlinkDisable == 0 && st.queues.promise(p) {
 				e.slots++
 			}
 			st.settle(e)
@@ -229,7 +229,7 @@ func (st *state) link(p *pt, e *entry) error {
 		}
 	}
 	e.state = entryLinked
-	l.add(st, e)
+	l.add(e)
 	e.announce = true
 	st.settle(e)
 	return nil
@@ -243,7 +243,7 @@ func (st *state) linkTriggered(e *entry) {
 		return
 	}
 	if err := st.link(p, e); err != nil {
-		st.postEvent(p.eq, &Event{
+		st.queues.post(p.eq, &Event{
 			Type: EventLink, Fail: NIDropped, List: e.list, PTIndex: p.index, UserPtr: e.userPtr, Start: e.region.Addr(0),
 		})
 		st.freeEntry(e)
@@ -318,10 +318,10 @@ func (st *state) entryEvent(e *entry, t EventType, disabledBy EntryOptions) {
 	ev := Event{Type: t, List: e.list, PTIndex: e.pt.index, UserPtr: e.userPtr, Start: e.region.Addr(0)}
 	if e.slots > 0 && t != EventLink {
 		e.slots--
-		st.postPromised(e.pt.eq, &ev)
+		st.queues.postPromised(e.pt.eq, &ev)
 		return
 	}
-	st.postEvent(e.pt.eq, &ev)
+	st.queues.post(e.pt.eq, &ev)
 }
 
 // autoUnlink takes an entry that is used up out of its list. AUTO_UNLINK comes

@@ -44,15 +44,15 @@ func (ni *Objects) EQAlloc(count uint64) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
-	if ni.eqs.live >= ni.limits.MaxEQs {
+	if ni.queues.all.live >= ni.limits.MaxEQs {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_eqs", ni.limits.MaxEQs)
 	}
 	if count > maxEQSlots {
 		return InvalidHandle, ErrNoSpace
 	}
-	q := &eq{capacity: max(count, 1), title: title{number: ni.eqsMade}}
-	ni.eqsMade++
-	q.handle = ni.eqs.add(q)
+	q := &eq{capacity: max(count, 1), title: title{number: ni.queues.made}}
+	ni.queues.made++
+	q.handle = ni.queues.all.add(q)
 	return q.handle, nil
 }
 
@@ -63,8 +63,8 @@ func (ni *Objects) EQFree(h Handle) error {
 	if _, err := ni.eqOf("EQFree", h); err != nil {
 		return err
 	}
-	ni.eqs.remove(h)
-	ni.interrupted(h)
+	ni.queues.all.remove(h)
+	ni.witness.interrupted(h)
 	return nil
 }
 
@@ -117,11 +117,11 @@ func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 		which = starved
 	}
 	for i, h := range hs {
-		if q := ni.eqs.get(h); i != which && q.n > 0 {
+		if q := ni.queues.all.get(h); i != which && q.n > 0 {
 			q.passed++
 		}
 	}
-	q := ni.eqs.get(hs[which])
+	q := ni.queues.all.get(hs[which])
 	q.passed = 0
 	ev, err := q.take()
 	return ev, which, err
@@ -130,7 +130,7 @@ func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 // EQLen returns the number of events waiting in a queue, 0 for a handle that
 // names none.
 func (ni *Objects) EQLen(h Handle) int {
-	if q := ni.eqs.get(h); q != nil {
+	if q := ni.queues.all.get(h); q != nil {
 		return q.n
 	}
 	return 0

@@ -346,7 +346,7 @@ func (d *duel) compare() {
 	require.Equal(d.t, d.m.status, d.ni.status)
 	require.Equal(d.t, d.m.entries, d.ni.entries.live)
 	require.Equal(d.t, len(d.m.heads), d.ni.unexpectedCount)
-	require.Equal(d.t, d.m.pending, d.ni.triggeredCount)
+	require.Equal(d.t, d.m.pending, d.ni.counters.pending)
 	if !bytes.Equal(d.m.mem, d.mem) {
 		require.Fail(d.t, "memory differs")
 	}

@@ -123,7 +123,7 @@ func (t *table[T]) remove(h Handle) {
 // on it.
 type Spare struct {
 	ops        pool[Op]
-	deliveries pool[Delivery]
+	deliveries deliveryPool
 }
 
 // pool recycles objects. They are made one by one: objects of 256 or 320 bytes

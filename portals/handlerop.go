@@ -64,7 +64,7 @@ func (port *Port) Issue(o *HandlerOp) error {
 			op.source, op.offset = o.Source, o.SourceOffset
 		}
 	}
-	if m := port.mds.get(o.MD); m != nil {
+	if m := port.mds.all.get(o.MD); m != nil {
 		if x.kind.carries() {
 			pend.putMD = o.MD
 			m.refs++
@@ -90,7 +90,7 @@ func (port *Port) checkIssue(o *HandlerOp, x *transfer) error {
 	if !o.Kind.request() {
 		return invalid(fn, "kind %v is no request", o.Kind)
 	}
-	if o.MD != InvalidHandle && port.mds.get(o.MD) == nil {
+	if o.MD != InvalidHandle && port.mds.all.get(o.MD) == nil {
 		return invalid(fn, "memory descriptor handle %#x names nothing", uint32(o.MD))
 	}
 	if x.kind.carries() {

@@ -116,8 +116,8 @@ func (port *Port) acked(p *pendingOp, fail FailType, mlength, offset uint64, lis
 	}
 	if p.ack == OCAck {
 		// Operation completed: counted as one success whatever happened.
-		if m := port.mds.get(p.putMD); m != nil && m.opts&OptMDEventCTAck != 0 {
-			port.count(m.ct, 1, 0)
+		if m := port.mds.all.get(p.putMD); m != nil && m.opts&OptMDEventCTAck != 0 {
+			port.counters.count(m.ct, 1, 0)
 		}
 		return
 	}
@@ -129,7 +129,7 @@ func (port *Port) acked(p *pendingOp, fail FailType, mlength, offset uint64, lis
 // is not Matched and takes no data; it must be finished like any other. The header
 // stays as it is until Finish.
 func (port *Port) ReplyTo(h *Header) *Delivery {
-	d := port.newDelivery(h)
+	d := port.deliveries.take(h)
 	p := port.pending.at(h.Ref)
 	if h.Kind != OpReply || p == nil || !p.waiting || p.replying || !p.kind.fetches() {
 		d.Fail = NIDropped
@@ -140,7 +140,7 @@ func (port *Port) ReplyTo(h *Header) *Delivery {
 	d.reply = reply{descriptor: p.getMD, cookie: p.cookie}
 	if p.issued {
 		d.reply.region = p.dest
-	} else if m := port.mds.get(p.getMD); m != nil {
+	} else if m := port.mds.all.get(p.getMD); m != nil {
 		d.reply.region = m.region
 	}
 	d.flags |= deliveryReply
@@ -165,6 +165,32 @@ func (port *Port) finishReply(d *Delivery, o Outcome) {
 		port.initiatorEvent(p.getMD, &ev, o.Delivered, OptMDEventCTReply, true)
 		port.settlePending(p, d.Header.Ref)
 	}
-	port.freeDelivery(d)
+	port.deliveries.release(d)
 	port.drain()
+}
+
+// initiatorEvent posts SEND, ACK or REPLY on a descriptor and counts it.
+func (port *Port) initiatorEvent(h Handle, ev *Event, bytes uint64, counting MDOptions, full bool) {
+	m := port.mds.all.get(h)
+	if m == nil {
+		return
+	}
+	if ev.Fail == NIOK && m.opts&OptMDEventSuccessDisable != 0 ||
+		ev.Type == EventSend && m.opts&OptMDEventSendDisable != 0 {
+		full = false
+	}
+	if full {
+		port.queues.post(m.eq, ev)
+	}
+	if m.opts&counting == 0 {
+		return
+	}
+	switch {
+	case ev.Fail != NIOK:
+		port.counters.count(m.ct, 0, 1)
+	case m.opts&OptMDEventCTBytes != 0:
+		port.counters.count(m.ct, bytes, 0)
+	default:
+		port.counters.count(m.ct, 1, 0)
+	}
 }

@@ -1,17 +1,7 @@
 package portals
 
-import (
-	"math/bits"
-)
-
 func within(r *Region, off, n uint64) bool {
 	return off <= r.Length && n <= r.Length-off
-}
-
-func (st *state) mdUnref(h Handle) {
-	if m := st.mds.get(h); m != nil {
-		m.refs--
-	}
 }
 
 // transfer is a data movement operation as the initiator asked for it.
@@ -36,21 +26,11 @@ type transfer struct {
 
 func (st *state) queue(op *Op) {
 	st.outbox.push(op)
-	if st.traced {
-		st.trace(TraceRecord{What: TraceOpQueued, Header: &op.Header, PT: op.Header.PT})
+	if st.witness.tracer != nil {
+		st.witness.trace(TraceRecord{What: TraceOpQueued, Header: &op.Header, PT: op.Header.PT})
 	}
 	if f := st.proc.cfg.Hooks.OpQueued; f != nil {
 		f(st.port)
-	}
-}
-
-// hold keeps the descriptors of a transfer from being released.
-func (st *state) hold(x *transfer) {
-	if m := st.mds.get(x.putMD); m != nil {
-		m.refs++
-	}
-	if m := st.mds.get(x.getMD); m != nil {
-		m.refs++
 	}
 }
 
@@ -60,12 +40,12 @@ func (st *state) check(fn string, x *transfer) error {
 		return ErrNoInit
 	}
 	if x.kind.carries() {
-		if err := st.checkMD(fn, "put", x.putMD, x.putOff, x.length); err != nil {
+		if err := st.mds.check(fn, "put", x.putMD, x.putOff, x.length); err != nil {
 			return err
 		}
 	}
 	if x.kind.fetches() {
-		if err := st.checkMD(fn, "get", x.getMD, x.getOff, x.length); err != nil {
+		if err := st.mds.check(fn, "get", x.getMD, x.getOff, x.length); err != nil {
 			return err
 		}
 	}
@@ -77,15 +57,12 @@ func (st *state) checkRequest(fn string, x *transfer) error {
 	if x.ack >= ackCount {
 		return invalid(fn, "acknowledgement request %d", x.ack)
 	}
-	if _, ok := st.target(x.target); !ok {
+	if _, ok := st.names.physical(x.target); !ok {
 		return invalid(fn, "target %v is no process", x.target)
 	}
 	limit := st.limits.MaxMsgSize
 	if x.kind.isAtomic() {
-		limit = st.limits.MaxAtomicSize
-		if x.kind != OpAtomic {
-			limit = st.limits.MaxFetchAtomicSize
-		}
+		limit = st.limits.atomic(x.kind)
 		if err := checkAtomic(x.kind, x.op, x.typ, x.length); err != "" {
 			return invalid(fn, "%s", err)
 		}
@@ -99,18 +76,6 @@ func (st *state) checkRequest(fn string, x *transfer) error {
 	return nil
 }
 
-func (st *state) checkMD(fn, side string, h Handle, off, n uint64) error {
-	m := st.mds.get(h)
-	if m == nil {
-		return invalid(fn, "%s memory descriptor handle %#x names nothing", side, uint32(h))
-	}
-	end, carry := bits.Add64(off, n, 0)
-	if carry != 0 || end > m.region.Length {
-		return invalid(fn, "%d bytes at offset %d of a %s memory descriptor of %d", n, off, side, m.region.Length)
-	}
-	return nil
-}
-
 // launch puts a checked transfer into the outbox. The descriptors are held.
 func (st *state) launch(x *transfer, triggered bool) {
 	op := st.outbox.make()
@@ -119,7 +84,7 @@ func (st *state) launch(x *transfer, triggered bool) {
 	pend.kind, pend.ack, pend.length, pend.getOff = x.kind, x.ack, x.length, x.getOff
 	pend.putMD, pend.getMD, pend.userPtr = x.putMD, x.getMD, x.userPtr
 	st.fillHeader(&op.Header, x, ref)
-	if m := st.mds.get(x.putMD); m != nil && x.kind.carries() {
+	if m := st.mds.all.get(x.putMD); m != nil && x.kind.carries() {
 		op.source, op.offset, op.length = m.region, x.putOff, x.length
 		if m.opts&OptMDUnordered != 0 {
 			op.Header.Flags |= FlagUnordered
@@ -137,7 +102,7 @@ func (st *state) launch(x *transfer, triggered bool) {
 			op.inline = nil
 		}
 	}
-	if m := st.mds.get(x.getMD); m != nil && x.kind == OpGet && m.opts&OptMDUnordered != 0 {
+	if m := st.mds.all.get(x.getMD); m != nil && x.kind == OpGet && m.opts&OptMDUnordered != 0 {
 		op.Header.Flags |= FlagUnordered
 	}
 	pend.sent = !x.kind.carries()
@@ -150,12 +115,12 @@ func (st *state) launch(x *transfer, triggered bool) {
 
 func (st *state) fillHeader(h *Header, x *transfer, ref uint64) {
 	*h = Header{
-		Kind: x.kind, NI: st.kind, AckReq: x.ack, Op: x.op, Type: x.typ, Initiator: st.self,
+		Kind: x.kind, NI: st.kind, AckReq: x.ack, Op: x.op, Type: x.typ, Initiator: st.names.self,
 		UID: st.uid, PT: x.pt, MatchBits: x.matchBits, HdrData: x.hdrData, RLength: x.length,
 		RemoteOffset: x.remoteOffset, Ref: ref, Operand: x.operand,
 	}
 	var ok bool
-	if h.Target, ok = st.target(x.target); !ok {
+	if h.Target, ok = st.names.physical(x.target); !ok {
 		// A triggered operation whose rank a later SetMap has left out: nobody, not process 0 of node 0.
 		h.Target = PhysID(NIDAny, PIDAny)
 	}
@@ -165,7 +130,8 @@ func (st *state) start(fn string, x *transfer) error {
 	if err := st.check(fn, x); err != nil {
 		return err
 	}
-	st.hold(x)
+	st.mds.hold(x.putMD)
+	st.mds.hold(x.getMD)
 	st.launch(x, false)
 	return nil
 }
@@ -175,7 +141,7 @@ func (st *state) settlePending(p *pendingOp, ref uint64) {
 	if !p.sent || p.waiting {
 		return
 	}
-	st.mdUnref(p.putMD)
-	st.mdUnref(p.getMD)
+	st.mds.unhold(p.putMD)
+	st.mds.unhold(p.getMD)
 	st.pending.remove(p, ref)
 }

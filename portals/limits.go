@@ -43,6 +43,14 @@ const (
 	minWAROrderedSize = 8
 )
 
+// atomic is the largest message of an atomic kind.
+func (device *Limits) atomic(kind OpKind) uint64 {
+	if kind == OpAtomic {
+		return device.MaxAtomicSize
+	}
+	return device.MaxFetchAtomicSize
+}
+
 // provided are the limits of the device with the floors of the standard.
 func (device Limits) provided() Limits {
 	device.MaxPTIndex = max(device.MaxPTIndex, minPTIndex)

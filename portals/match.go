@@ -212,9 +212,10 @@ type entryList struct {
 	recent  found
 	fitting int // entries that take only what fits into them
 	chain
-	classes []*class
-	spare   []*class
-	loose   group
+	classes  []*class
+	spare    []*class
+	loose    group
+	appended uint64 // entries so far
 }
 
 // found is what a list answered last: as long as it does not change, requests
@@ -233,14 +234,14 @@ func (f *found) answers(h *Header, id uint64) bool {
 	return f.entry != nil && (f.bits^h.MatchBits)&^f.ignore == 0 && (f.id^id)&f.idMask == 0
 }
 
-func (l *entryList) add(st *state, e *entry) {
+func (l *entryList) add(e *entry) {
 	l.recent.entry = nil
 	if e.opts&OptMENoTruncate != 0 {
 		l.fitting++
 	}
 	if e.node.seq == 0 { // else it was in the list before
-		st.sequence++
-		e.node.seq = st.sequence
+		l.appended++
+		e.node.seq = l.appended
 	}
 	l.push(&e.node)
 	if c := l.classFor(e); c != nil {

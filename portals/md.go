@@ -1,5 +1,7 @@
 package portals
 
+import "math/bits"
+
 // md is a memory descriptor. refs counts the operations that still need it.
 type md struct {
 	handle Handle
@@ -7,6 +9,35 @@ type md struct {
 	region Region
 	eq, ct Handle
 	refs   int
+}
+
+// descriptors are the memory descriptors of an interface.
+type descriptors struct{ all table[md] }
+
+func (s *descriptors) check(fn, side string, h Handle, off, n uint64) error {
+	m := s.all.get(h)
+	if m == nil {
+		return invalid(fn, "%s memory descriptor handle %#x names nothing", side, uint32(h))
+	}
+	end, carry := bits.Add64(off, n, 0)
+	if carry != 0 || end > m.region.Length {
+		return invalid(fn, "%d bytes at offset %d of a %s memory descriptor of %d", n, off, side, m.region.Length)
+	}
+	return nil
+}
+
+// hold keeps a descriptor, if h names one, from being released.
+func (s *descriptors) hold(h Handle) {
+	if m := s.all.get(h); m != nil {
+		m.refs++
+	}
+}
+
+// unhold undoes a hold.
+func (s *descriptors) unhold(h Handle) {
+	if m := s.all.get(h); m != nil {
+		m.refs--
+	}
 }
 
 // MDBind (PtlMDBind) makes a memory descriptor. The memory is not touched: a
@@ -23,17 +54,17 @@ func (ni *Objects) MDBind(d *MD) (Handle, error) {
 	if err != nil {
 		return InvalidHandle, err
 	}
-	if d.EQ != EQNone && ni.eqs.get(d.EQ) == nil {
+	if d.EQ != EQNone && ni.queues.all.get(d.EQ) == nil {
 		return InvalidHandle, invalid("MDBind", "event queue handle %#x names nothing", uint32(d.EQ))
 	}
-	if d.CT != CTNone && ni.cts.get(d.CT) == nil {
+	if d.CT != CTNone && ni.counters.all.get(d.CT) == nil {
 		return InvalidHandle, invalid("MDBind", "counter handle %#x names nothing", uint32(d.CT))
 	}
-	if ni.mds.live >= ni.limits.MaxMDs {
+	if ni.mds.all.live >= ni.limits.MaxMDs {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_mds", ni.limits.MaxMDs)
 	}
 	m := &md{opts: d.Options, region: r, eq: d.EQ, ct: d.CT}
-	m.handle = ni.mds.add(m)
+	m.handle = ni.mds.all.add(m)
 	return m.handle, nil
 }
 
@@ -43,14 +74,14 @@ func (ni *Objects) MDRelease(h Handle) error {
 	if ni.dead {
 		return ErrNoInit
 	}
-	m := ni.mds.get(h)
+	m := ni.mds.all.get(h)
 	if m == nil {
 		return invalid("MDRelease", "memory descriptor handle %#x names nothing", uint32(h))
 	}
 	if m.refs > 0 {
 		return ErrInUse
 	}
-	ni.mds.remove(h)
+	ni.mds.all.remove(h)
 	return nil
 }
 

@@ -56,9 +56,9 @@ func (ni *Objects) shutdown() {
 	ni.refs = 0
 	generation := &ni.proc.node.generations[ni.kind]
 	*generation = max(*generation, ni.pending.clear())
-	ni.ready, ni.fired = nil, false
+	ni.counters.ready, ni.counters.fired = nil, false
 	ni.proc.closed(ni.kind)
-	ni.interrupted(InvalidHandle)
+	ni.witness.interrupted(InvalidHandle)
 }
 
 // NIStatus (PtlNIStatus) reads a status register.
@@ -89,12 +89,12 @@ func (ni *Objects) ID() (ID, error) {
 		return ID{}, ErrNoInit
 	}
 	if !ni.kind.Logical() {
-		return ni.self, nil
+		return ni.names.self, nil
 	}
-	if ni.self.Rank == RankAny {
-		return ID{}, invalid("GetId", "process %v has no rank", ni.self)
+	if ni.names.self.Rank == RankAny {
+		return ID{}, invalid("GetId", "process %v has no rank", ni.names.self)
 	}
-	return RankID(ni.self.Rank), nil
+	return RankID(ni.names.self.Rank), nil
 }
 
 // PhysID (PtlGetPhysId) returns NID and PID on any interface. Errors: ErrNoInit.
@@ -102,7 +102,7 @@ func (ni *Objects) PhysID() (ID, error) {
 	if ni.dead {
 		return ID{}, ErrNoInit
 	}
-	return PhysID(ni.self.NID, ni.self.PID), nil
+	return PhysID(ni.names.self.NID, ni.names.self.PID), nil
 }
 
 // SetMap (PtlSetMap) sets the map from ranks to physical identifiers. Errors:
@@ -121,7 +121,7 @@ func (ni *NI) SetMap(mapping []ID) error {
 	if ni.proc.cfg.Map != nil {
 		return ErrIgnored
 	}
-	ni.setMap(mapping)
+	ni.names.setMap(mapping)
 	return nil
 }
 
@@ -134,10 +134,10 @@ func (ni *Objects) GetMap(dst []ID) (int, error) {
 	if !ni.kind.Logical() {
 		return 0, invalid("GetMap", "the interface is physical")
 	}
-	for i := range min(len(dst), len(ni.rankMap)) {
-		dst[i] = PhysID(ni.rankMap[i].NID, ni.rankMap[i].PID)
+	for i := range min(len(dst), len(ni.names.ranks)) {
+		dst[i] = PhysID(ni.names.ranks[i].NID, ni.names.ranks[i].PID)
 	}
-	return len(ni.rankMap), nil
+	return len(ni.names.ranks), nil
 }
 
 // StartBundle (PtlStartBundle) hints that a group of operations begins; calls

@@ -127,7 +127,7 @@ func (p *Process) Abort() {
 	p.aborted = true
 	for _, ni := range p.nis {
 		if ni != nil {
-			ni.interrupted(InvalidHandle)
+			ni.witness.interrupted(InvalidHandle)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (p *Process) NIHandle(h Handle) (Handle, error) {
 	if p.inits == 0 {
 		return InvalidHandle, ErrNoInit
 	}
-	if ni := p.NI(h); ni != nil && ni.names(h) {
+	if ni := p.NI(h); ni != nil && ni.lives(h) {
 		return ni.handle, nil
 	}
 	return InvalidHandle, invalid("NIHandle", "handle %#x names nothing", uint32(h))

@@ -17,7 +17,7 @@ func (port *Port) NI() *NI { return port.ni }
 func (port *Port) Kind() NIKind { return port.kind }
 
 // ID returns NID and PID of the process, also after the last NIFini.
-func (port *Port) ID() ID { return PhysID(port.self.NID, port.self.PID) }
+func (port *Port) ID() ID { return PhysID(port.names.self.NID, port.names.self.PID) }
 
 // Limits returns the limits granted.
 func (port *Port) Limits() Limits { return port.limits }
@@ -72,21 +72,10 @@ func (port *Port) DisableForFlowControl(index uint32) bool {
 		return false
 	}
 	p := port.pts[index]
-	if !p.disabled && p.opts&OptPTFlowCtrl != 0 {
-		port.flowControl(p, 0)
+	if !p.disabled {
+		port.queues.exhausted(p, 0)
 	}
 	return p.disabled
-}
-
-// flowControl disables p and posts the one PT_DISABLED event, unless the entry
-// that could not be served disabled it.
-func (port *Port) flowControl(p *pt, entryOpts EntryOptions) {
-	p.disabled = true
-	port.trace(TraceRecord{What: TracePTDisabled, PT: p.index})
-	if entryOpts&OptMEEventFlowCtrlDisable != 0 {
-		return
-	}
-	port.postPTDisabled(p)
 }
 
 // Cookie returns the cookie of a handler's request that waits for its answer. It

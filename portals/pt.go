@@ -9,9 +9,7 @@ type pt struct {
 	open     int       // deliveries not finished
 	priority entryList // begins with what it found last
 	overflow entryList
-	headers  headerList
-
-	_ [16]byte // 448 bytes in all: it begins a cache line
+	headers  headerList // 448 bytes in all: it begins a cache line
 }
 
 func (p *pt) list(l List) *entryList {
@@ -31,7 +29,7 @@ func (ni *Objects) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, 
 	if options&^optPTAll != 0 {
 		return 0, invalid("PTAlloc", "options %#x, unknown bits", uint32(options))
 	}
-	q := ni.eqs.get(eq)
+	q := ni.queues.all.get(eq)
 	if eq != EQNone && q == nil {
 		return 0, invalid("PTAlloc", "event queue handle %#x names nothing", uint32(eq))
 	}
@@ -70,7 +68,7 @@ func (ni *Objects) PTFree(index uint32) error {
 	if p.open > 0 || p.priority.n > 0 || p.overflow.n > 0 || p.headers.n > 0 {
 		return ErrInUse
 	}
-	if q := ni.eqs.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 {
+	if q := ni.queues.all.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 {
 		q.flowPTs--
 	}
 	ni.pts[index], ni.recent[index&1] = nil, nil
@@ -85,7 +83,7 @@ func (ni *Objects) PTEnable(index uint32) error {
 		return err
 	}
 	p.disabled = false
-	ni.trace(TraceRecord{What: TracePTEnabled, PT: index})
+	ni.witness.trace(TraceRecord{What: TracePTEnabled, PT: index})
 	return nil
 }
 
@@ -99,7 +97,7 @@ func (ni *NI) PTDisable(index uint32) error {
 		return err
 	}
 	p.disabled = true
-	ni.trace(TraceRecord{What: TracePTDisabled, PT: index})
+	ni.witness.trace(TraceRecord{What: TracePTDisabled, PT: index})
 	return nil
 }
 

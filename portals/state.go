@@ -11,13 +11,12 @@ import (
 // What every message needs at its target is side by side at the beginning; what
 // counters and what leaves need follows.
 type state struct {
-	dead      bool
-	draining  bool
-	fired     bool   // ready has something
-	traced    bool   // there is a tracer
-	recent    [2]*pt // the entries of the latest requests, of even and of odd index
-	delivPool *pool[Delivery]
-	cts       table[ct]
+	dead       bool
+	draining   bool
+	witness    witness
+	recent     [2]*pt // the entries of the latest requests, of even and of odd index
+	deliveries *deliveryPool
+	counters   counters
 
 	memory  Memory // of the process
 	proc    *Process
@@ -25,33 +24,24 @@ type state struct {
 	port    *Port
 	kind    NIKind
 	uid     uint32
-	self    ID // physical identifier, and rank on logical interfaces
+	names   addressBook
 	outbox  outbox
 	pending pendingTable
-	mds     table[md]
+	mds     descriptors
 
 	limits  Limits
-	tracer  Tracer
 	pts     []*pt
-	rankMap []ID
-	mapped  bool
 	handle  Handle
 	refs    int
 	bundles int
 	entries table[entry]
-	eqs     table[eq]
-	eqsMade int
-	ctsMade int
+	queues  queues
 
 	entryPool  pool[entry]
 	headerPool pool[unexpected]
 	claimPool  pool[claim]
-	trigPool   pool[triggered]
 
 	unexpectedCount int
-	triggeredCount  int
-	ready           []*triggered // fired, waiting for their turn
-	sequence        uint64
 	status          [srCount]uint64
 }
 
@@ -64,21 +54,23 @@ func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	st := &both.port.state
 	both.ni.state = st
 	st.ni, st.port = &both.ni, &both.port
-	st.delivPool, st.outbox.spare = &p.cfg.Spare.deliveries, &p.cfg.Spare.ops
-	st.proc, st.kind, st.refs, st.limits, st.self = p, kind, 1, limits, p.id
+	st.deliveries, st.outbox.spare = &p.cfg.Spare.deliveries, &p.cfg.Spare.ops
+	st.proc, st.kind, st.refs, st.limits = p, kind, 1, limits
+	st.names = addressBook{self: p.id, logical: kind.Logical()}
 	st.pending.first = max(1, p.node.generations[kind])
 	st.memory, st.uid = p.cfg.Memory, p.cfg.UID
-	st.tracer, st.traced = p.cfg.Tracer, p.cfg.Tracer != nil
+	st.witness = witness{ni: st.ni, hooks: &p.cfg.Hooks, tracer: p.cfg.Tracer}
+	st.queues.witness, st.counters.witness = st.witness, st.witness
 	st.handle = makeHandle(KindNI, kind, p.serials[kind])
 	p.serials[kind]++
 	salt := uint32(mix(uint64(p.id.NID)<<32|uint64(p.id.PID), uint64(p.serials[kind]))) & serialMask
 	st.entries.init(KindME, kind, salt)
-	st.mds.init(KindMD, kind, salt)
-	st.eqs.init(KindEQ, kind, salt)
-	st.cts.init(KindCT, kind, salt)
+	st.mds.all.init(KindMD, kind, salt)
+	st.queues.all.init(KindEQ, kind, salt)
+	st.counters.all.init(KindCT, kind, salt)
 	st.pts = make([]*pt, limits.MaxPTIndex+1)
 	if kind.Logical() && p.cfg.Map != nil {
-		st.setMap(p.cfg.Map)
+		st.names.setMap(p.cfg.Map)
 	}
 	return st.ni
 }
@@ -87,7 +79,7 @@ func (st *state) ctOf(fn string, h Handle) (*ct, error) {
 	if st.dead {
 		return nil, ErrNoInit
 	}
-	c := st.cts.get(h)
+	c := st.counters.all.get(h)
 	if c == nil {
 		return nil, invalid(fn, "counter handle %#x names nothing", uint32(h))
 	}
@@ -98,61 +90,29 @@ func (st *state) eqOf(fn string, h Handle) (*eq, error) {
 	if st.dead {
 		return nil, ErrNoInit
 	}
-	q := st.eqs.get(h)
+	q := st.queues.all.get(h)
 	if q == nil {
 		return nil, invalid(fn, "event queue handle %#x names nothing", uint32(h))
 	}
 	return q, nil
 }
 
-func (st *state) setMap(mapping []ID) {
-	st.rankMap = make([]ID, len(mapping))
-	st.self.Rank = RankAny
-	st.mapped = true
-	for rank, id := range mapping {
-		st.rankMap[rank] = ID{NID: id.NID, PID: id.PID, Rank: uint32(rank)}
-		if id.NID == st.self.NID && id.PID == st.self.PID && st.self.Rank == RankAny {
-			st.self.Rank = uint32(rank)
-		}
-	}
-}
-
-// target translates the name an initiator gives into a physical one.
-func (st *state) target(id ID) (ID, bool) {
-	if st.kind.Logical() {
-		if uint64(id.Rank) >= uint64(len(st.rankMap)) {
-			return ID{}, false
-		}
-		return st.rankMap[id.Rank], true
-	}
-	if id.NID == NIDAny || id.PID == PIDAny {
-		return ID{}, false
-	}
-	return PhysID(id.NID, id.PID), true
-}
-
-// names reports whether h is a live object of this interface.
-func (st *state) names(h Handle) bool {
+// lives reports whether h is a live object of this interface.
+func (st *state) lives(h Handle) bool {
 	switch h.Kind() {
 	case KindNI:
 		return h == st.handle
 	case KindEQ:
-		return st.eqs.get(h) != nil
+		return st.queues.all.get(h) != nil
 	case KindCT:
-		return st.cts.get(h) != nil
+		return st.counters.all.get(h) != nil
 	case KindMD:
-		return st.mds.get(h) != nil
+		return st.mds.all.get(h) != nil
 	case KindLE, KindME:
 		return st.entries.get(h) != nil
 	case KindNone:
 	}
 	return false
-}
-
-func (st *state) interrupted(h Handle) {
-	if f := st.proc.cfg.Hooks.Interrupted; f != nil {
-		f(st.ni, h)
-	}
 }
 
 // mix hashes 128 bits to 64: a folded multiplication for each half.

@@ -304,7 +304,7 @@ func (s *storm) check() {
 		require.Equal(s.t, CTEvent{x.oks, x.fails}, v)
 		require.NoError(s.t, x.ni.MDRelease(x.md), "an operation is still pending")
 	}
-	require.Zero(s.t, s.target.eqs.get(s.q).promised, "slots promised to nobody")
+	require.Zero(s.t, s.target.queues.all.get(s.q).promised, "slots promised to nobody")
 }
 
 // TestStorm proves that nothing is lost: every message is delivered exactly once

@@ -20,9 +20,9 @@ func (t *title) text(kind string) string {
 // Label notes what an event queue or counter is for; reports of what is waited
 // for say it. A handle that names neither is left alone.
 func (ni *Objects) Label(h Handle, label string) {
-	if q := ni.eqs.get(h); q != nil {
+	if q := ni.queues.all.get(h); q != nil {
 		q.title.label = label
-	} else if c := ni.cts.get(h); c != nil {
+	} else if c := ni.counters.all.get(h); c != nil {
 		c.title.label = label
 	}
 }
@@ -34,10 +34,10 @@ func (ni *NI) SetCause(cause uint64) { ni.outbox.cause = cause }
 // in the order of allocation on the interface, from 0, and its label. Example:
 // counter 3 "acks".
 func (ni *Objects) Title(h Handle) string {
-	if q := ni.eqs.get(h); q != nil {
+	if q := ni.queues.all.get(h); q != nil {
 		return q.title.text("event queue")
 	}
-	if c := ni.cts.get(h); c != nil {
+	if c := ni.counters.all.get(h); c != nil {
 		return c.title.text("counter")
 	}
 	return fmt.Sprintf("handle %#x, which names nothing", uint32(h))

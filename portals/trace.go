@@ -62,22 +62,54 @@ type Tracer interface {
 	Trace(ni *NI, r *TraceRecord)
 }
 
-func (st *state) trace(r TraceRecord) {
-	if st.traced {
-		st.emit(r)
+// witness hears of what happens at an interface: the owner of its process, and
+// the tracer.
+type witness struct {
+	ni     *NI // it is about
+	hooks  *Hooks
+	tracer Tracer // nil: no trace
+}
+
+func (w *witness) trace(r TraceRecord) {
+	if w.tracer != nil {
+		w.emit(r)
 	}
 }
 
-func (st *state) emit(r TraceRecord) { st.tracer.Trace(st.ni, &r) }
+func (w *witness) emit(r TraceRecord) { w.tracer.Trace(w.ni, &r) }
 
-func (st *state) traceEvent(k TraceKind, q Handle, ev *Event) {
-	if st.traced {
-		st.emitEvent(k, q, *ev)
+func (w *witness) traceEvent(k TraceKind, q Handle, ev *Event) {
+	if w.tracer != nil {
+		w.emitEvent(k, q, *ev)
 	}
 }
 
-func (st *state) emitEvent(k TraceKind, q Handle, ev Event) {
-	st.emit(TraceRecord{What: k, Handle: q, Event: &ev, PT: ev.PTIndex})
+func (w *witness) emitEvent(k TraceKind, q Handle, ev Event) {
+	w.emit(TraceRecord{What: k, Handle: q, Event: &ev, PT: ev.PTIndex})
+}
+
+func (w *witness) interrupted(h Handle) {
+	if f := w.hooks.Interrupted; f != nil {
+		f(w.ni, h)
+	}
+}
+
+// explain walks the lists as a device without an index would and tells the
+// verdict on every entry up to the one that decides.
+func (w *witness) explain(p *pt, h *Header) {
+	id := initiatorKey(h)
+	for _, list := range []List{PriorityList, OverflowList} {
+		for n := p.list(list).head; n != nil; n = n.next {
+			v := n.entry.verdict(h, id)
+			w.trace(TraceRecord{
+				What: TraceExamined, PT: p.index, Handle: n.entry.handle, List: list, Verdict: v,
+				UserPtr: n.entry.userPtr,
+			})
+			if v >= VerdictUser {
+				return
+			}
+		}
+	}
 }
 
 func (e *entry) verdict(h *Header, id uint64) Verdict {

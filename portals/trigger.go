@@ -81,74 +81,48 @@ func (st *state) newTriggered(fn string, trigCT Handle, kind trigKind) (*ct, *tr
 	if err != nil {
 		return nil, nil, err
 	}
-	if st.triggeredCount >= st.limits.MaxTriggeredOps {
+	if st.counters.pending >= st.limits.MaxTriggeredOps {
 		return nil, nil, exhaustedLimit(ErrNoSpace, "max_triggered_ops", st.limits.MaxTriggeredOps)
 	}
-	t := st.trigPool.get()
+	t := st.counters.pool.get()
 	t.kind = kind
 	return c, t, nil
-}
-
-// wait queues t on c, or fires it at once when c is there already.
-func (st *state) wait(c *ct, t *triggered, threshold uint64) {
-	st.triggeredCount++
-	if c.total() >= threshold {
-		st.fire(t)
-		st.drain()
-		return
-	}
-	st.sequence++
-	c.push(trigRef{threshold, st.sequence, t})
-}
-
-func (st *state) freeTriggered(t *triggered) {
-	if t.mark.Release("portals: a triggered operation"); poison.On {
-		*t = triggered{mark: t.mark}
-	}
-	st.trigPool.put(t)
-}
-
-func (st *state) fire(t *triggered) {
-	t.mark.Live("portals: a triggered operation")
-	st.triggeredCount--
-	st.ready = append(st.ready, t)
-	st.fired = true
 }
 
 // drain performs what has fired, in the order of firing, including what that
 // fires in turn.
 func (st *state) drain() {
-	if st.draining || !st.fired {
+	if st.draining || !st.counters.fired {
 		return
 	}
 	st.draining = true
 	done := 0
-	for done < len(st.ready) { // grows on the way
-		t := st.ready[done]
+	for done < len(st.counters.ready) { // grows on the way
+		t := st.counters.ready[done]
 		done++
 		st.perform(t)
-		st.freeTriggered(t)
+		st.counters.free(t)
 	}
-	clear(st.ready)
-	st.ready = st.ready[:0]
-	st.draining, st.fired = false, false
+	clear(st.counters.ready)
+	st.counters.ready = st.counters.ready[:0]
+	st.draining, st.counters.fired = false, false
 }
 
 func (st *state) perform(t *triggered) {
 	t.mark.Live("portals: a triggered operation")
-	if st.traced {
-		st.trace(TraceRecord{What: TraceTriggered, Text: t.describe()})
+	if st.witness.tracer != nil {
+		st.witness.trace(TraceRecord{What: TraceTriggered, Text: t.describe()})
 	}
 	switch t.kind {
 	case trigTransfer:
 		st.launch(&t.xfer, true)
 	case trigCTSet:
-		if c := st.cts.get(t.ct); c != nil {
-			st.setCT(c, t.value)
+		if c := st.counters.all.get(t.ct); c != nil {
+			st.counters.set(c, t.value)
 		}
 	case trigCTInc:
-		if c := st.cts.get(t.ct); c != nil {
-			st.setCT(c, CTEvent{c.value.Success + t.value.Success, c.value.Failure + t.value.Failure})
+		if c := st.counters.all.get(t.ct); c != nil {
+			st.counters.set(c, CTEvent{c.value.Success + t.value.Success, c.value.Failure + t.value.Failure})
 		}
 	case trigAppend:
 		e := t.entry
@@ -177,17 +151,17 @@ func (t *triggered) describe() string {
 func (st *state) cancelTriggered(c *ct) {
 	for len(c.heap) > 0 {
 		t := c.pop()
-		st.triggeredCount--
+		st.counters.pending--
 		switch t.kind {
 		case trigTransfer:
-			st.mdUnref(t.xfer.putMD)
-			st.mdUnref(t.xfer.getMD)
+			st.mds.unhold(t.xfer.putMD)
+			st.mds.unhold(t.xfer.getMD)
 		case trigAppend:
 			st.freeEntry(t.entry)
 			t.entry = nil
 		case trigCTSet, trigCTInc, trigUnlink:
 		}
-		st.freeTriggered(t)
+		st.counters.free(t)
 	}
 }
 
@@ -199,9 +173,11 @@ func (st *state) trigger(fn string, x *transfer, trigCT Handle, threshold uint64
 	if err != nil {
 		return err
 	}
-	st.hold(x)
+	st.mds.hold(x.putMD)
+	st.mds.hold(x.getMD)
 	t.xfer = *x
-	st.wait(c, t, threshold)
+	st.counters.wait(c, t, threshold)
+	st.drain()
 	return nil
 }
 
@@ -214,6 +190,7 @@ func (st *state) triggerCT(fn string, kind trigKind, h Handle, value CTEvent, tr
 		return err
 	}
 	t.ct, t.value = h, value
-	st.wait(c, t, threshold)
+	st.counters.wait(c, t, threshold)
+	st.drain()
 	return nil
 }

@@ -51,7 +51,8 @@ func (ni *Objects) triggerUnlink(h, trigCT Handle, threshold uint64) error {
 		return err
 	}
 	t.me = h
-	ni.wait(c, t, threshold)
+	ni.counters.wait(c, t, threshold)
+	ni.drain()
 	return nil
 }
 
@@ -66,7 +67,7 @@ func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64
 	if _, err := ni.ctOf("TriggeredMEAppend", trigCT); err != nil {
 		return InvalidHandle, err
 	}
-	if ni.triggeredCount >= ni.limits.MaxTriggeredOps {
+	if ni.counters.pending >= ni.limits.MaxTriggeredOps {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_triggered_ops", ni.limits.MaxTriggeredOps)
 	}
 	e, _, err := ni.newEntry("TriggeredMEAppend", ptIndex, m, list, userPtr, KindME)
@@ -80,6 +81,7 @@ func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64
 	}
 	h := e.handle
 	t.entry = e
-	ni.wait(c, t, threshold)
+	ni.counters.wait(c, t, threshold)
+	ni.drain()
 	return h, nil
 }

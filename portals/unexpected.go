@@ -34,10 +34,10 @@ func (st *state) search(fn string, ptIndex uint32, m *ME, op SearchOp, userPtr u
 		u = next
 	}
 	if !found && e.opts&OptMEEventOverDisable == 0 {
-		st.postEvent(p.eq, &Event{Type: EventSearch, Fail: NINoMatch, PTIndex: p.index, UserPtr: userPtr})
+		st.queues.post(p.eq, &Event{Type: EventSearch, Fail: NINoMatch, PTIndex: p.index, UserPtr: userPtr})
 	}
 	if !found || !once {
-		st.countEntry(e.opts, e.ct, OptMEEventCTOverflow, NINoMatch, 0)
+		st.counters.countEntry(e.opts, e.ct, OptMEEventCTOverflow, NINoMatch, 0)
 	}
 	st.drain()
 	return nil
@@ -135,8 +135,8 @@ func (st *state) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *une
 	p.headers.add(u)
 	e.headers++
 	st.unexpectedCount++
-	if st.traced {
-		st.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
+	if st.witness.tracer != nil {
+		st.witness.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
 	}
 	return u
 }
@@ -170,7 +170,7 @@ func (l *headerList) nextMatch(e *entry, after *unexpected) *unexpected {
 // roomForMatches reports whether the events of the headers that e would take
 // fit into the queue of a flow-controlled portal table entry.
 func (st *state) roomForMatches(p *pt, e *entry) bool {
-	q := st.eqs.get(p.eq)
+	q := st.queues.all.get(p.eq)
 	if p.opts&OptPTFlowCtrl == 0 || q == nil {
 		return true
 	}
@@ -231,8 +231,8 @@ func (st *state) claimHeader(p *pt, u *unexpected, criteria, appended *entry, ty
 	if take {
 		p.headers.remove(u)
 		u.listed = false
-		if st.traced {
-			st.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
+		if st.witness.tracer != nil {
+			st.witness.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
 		}
 	}
 	c := claim{opts: criteria.opts, ct: criteria.ct, userPtr: criteria.userPtr, typ: typ, entry: appended}
@@ -241,7 +241,7 @@ func (st *state) claimHeader(p *pt, u *unexpected, criteria, appended *entry, ty
 		st.dropHeader(u)
 		return
 	}
-	c.slot = c.wantsEvent(NIOK) && st.promiseSlot(p)
+	c.slot = c.wantsEvent(NIOK) && st.queues.promise(p)
 	if appended != nil {
 		appended.claims++
 	}
@@ -268,14 +268,14 @@ func (st *state) announce(p *pt, u *unexpected, c *claim) {
 		ev.Fail, ev.List, ev.PTIndex = u.fail, OverflowList, p.index
 		ev.Start, ev.MLength, ev.UserPtr = u.start, u.mlength, c.userPtr
 		if c.slot {
-			st.postPromised(p.eq, &ev)
+			st.queues.postPromised(p.eq, &ev)
 		} else {
-			st.postEvent(p.eq, &ev)
+			st.queues.post(p.eq, &ev)
 		}
 	} else if c.slot {
-		st.unpromise(p.eq, 1)
+		st.queues.unpromise(p.eq, 1)
 	}
-	st.countEntry(c.opts, c.ct, OptMEEventCTOverflow, u.fail, u.mlength)
+	st.counters.countEntry(c.opts, c.ct, OptMEEventCTOverflow, u.fail, u.mlength)
 }
 
 // headerDone completes the message of a header and announces it to whoever
