@@ -20,34 +20,34 @@ func (p *Process) Discard(t *Thread, addr, n uint64) error {
 	if err != nil {
 		return err
 	}
-	p.lock.Lock(t, mmapLock)
-	defer p.lock.Unlock(t)
-	if err := p.mapped(start, end); err != nil {
-		return err
+	p.pager.lock.Lock(t, mmapLock)
+	defer p.pager.lock.Unlock(t)
+	if err := p.pager.mappings.covers(start, end); err != nil {
+		return fmt.Errorf("process %s: %w", p.name, err)
 	}
-	for i := range p.mappings {
-		if m := &p.mappings[i]; m.locked && m.start < end && m.end > start {
+	for i := range p.pager.mappings {
+		if m := &p.pager.mappings[i]; m.locked && m.start < end && m.end > start {
 			return fmt.Errorf("process %s: madvise of %#x: %w", p.name, max(m.start, start), ErrLocked)
 		}
 	}
 	spec := p.kernel.spec
 	run(t, spec.UnmapCall, "madvise")
-	run(t, spec.UnmapPage*simTime(p.count(start, end)), "madvise")
-	if err := p.calm(t, start, end); err != nil {
+	run(t, spec.UnmapPage*simTime(p.pager.tables.count(start, end)), "madvise")
+	if err := p.pager.calm(t, start, end); err != nil {
 		return err
 	}
-	holes := p.hollow(start, end)
-	p.invalidate(start, end, true)
-	p.drain(t, 1)
+	holes := p.pager.hollow(start, end)
+	p.pager.tables.invalidate(start, end, true)
+	p.pager.tables.drain(t, 1)
 	for _, h := range holes {
-		p.set(h.va, pte{})
+		p.pager.tables.set(h.va, pte{})
 		g := p.kernel.memory.page(h.frame)
 		g.held--
 		g.wake()
 		p.kernel.unused(h.frame)
 	}
-	for _, base := range p.bases(start, end) {
-		p.prune(p.regions[base>>hugeBits])
+	for _, base := range p.pager.tables.bases(start, end) {
+		p.pager.tables.prune(p.pager.tables.regions[base>>hugeBits])
 	}
 	return nil
 }
@@ -60,9 +60,9 @@ type hole struct {
 
 // hollow clears entries. Threads that want a page there must wait: the new page
 // would have the same bytes, and a device may still write to them.
-func (p *Process) hollow(start, end uint64) (holes []hole) {
-	p.hollowed = true
-	p.each(start, end, func(va uint64, e pte) {
+func (p *pager) hollow(start, end uint64) (holes []hole) {
+	p.space.hollowed = true
+	p.tables.each(start, end, func(va uint64, e pte) {
 		p.kernel.stats.Unmapped++
 		there := e.flags&(pteMapped|pteZero) == pteMapped
 		if there {
@@ -71,7 +71,7 @@ func (p *Process) hollow(start, end uint64) (holes []hole) {
 		}
 		p.clear(va, e)
 		if there {
-			p.set(va, pte{e.frame, pteBusy})
+			p.tables.set(va, pte{e.frame, pteBusy})
 		}
 	})
 	return holes
@@ -91,11 +91,11 @@ func (p *Process) PageOut(t *Thread, addr, n uint64) error {
 		scanned := 0
 		for ; va < addr+n && len(victims) < batch; va += PageBytes {
 			scanned++
-			if e := p.pte(va); k.movable(e) {
+			if e := p.pager.tables.pte(va); k.movable(e) {
 				g := k.memory.page(e.frame)
 				if _, stays := k.look(g); !stays && len(g.maps) == 1 {
-					k.delist(e.frame)
-					k.isolate(g)
+					k.memory.delist(e.frame)
+					g.isolate()
 					victims = append(victims, e.frame)
 				}
 			}

@@ -34,10 +34,10 @@ func TestDiscard(t *testing.T) {
 
 		w.fill(a, 1, 9)
 		f := &flights{w: w, until: w.th.Now() + sim.Millisecond}
-		w.p.Register(f)
+		w.p.Tables().Register(f)
 		require.NoError(t, w.p.Discard(w.th, a, page))
 		require.Equal(t, f.until, w.th.Now(), "a device may still write what was there")
-		w.p.Unregister(f)
+		w.p.Tables().Unregister(f)
 		require.NoError(t, w.Kernel.Audit())
 	})
 }

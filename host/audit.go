@@ -28,7 +28,7 @@ func (k *Kernel) Audit() error {
 		return fmt.Errorf("%d free pages, counted %d", free, k.memory.free)
 	}
 	for _, p := range k.processes {
-		if err := p.audit(used); err != nil {
+		if err := p.pager.audit(used); err != nil {
 			return fmt.Errorf("process %s: %w", p.name, err)
 		}
 	}
@@ -39,7 +39,7 @@ func (k *Kernel) Audit() error {
 			case !g.used || f == zeroFrame:
 			case used[f] != len(g.maps):
 				return fmt.Errorf("frame %d is mapped %d times, known %d", f, used[f], len(g.maps))
-			case len(g.maps) == 0 && g.pins == 0 && g.held == 0 && !k.elsewhere(g):
+			case len(g.maps) == 0 && g.pins == 0 && g.held == 0 && !g.elsewhere():
 				return fmt.Errorf("frame %d is nobody's", f)
 			}
 		}
@@ -51,7 +51,7 @@ func (k *Kernel) Audit() error {
 func (k *Kernel) auditSwap() error {
 	refs := map[frame]int32{}
 	for _, p := range k.processes {
-		p.each(0, p.space.next, func(_ uint64, e pte) {
+		p.pager.tables.each(0, p.space.next, func(_ uint64, e pte) {
 			if e.flags&pteSwap != 0 {
 				refs[e.frame]++
 			}
@@ -88,21 +88,21 @@ func (k *Kernel) auditSwap() error {
 }
 
 // elsewhere reports whether a page is kept for a reason other than a mapping.
-func (k *Kernel) elsewhere(g *page) bool { return g.file != nil || g.locked || g.inHand }
+func (g *page) elsewhere() bool { return g.file != nil || g.locked || g.inHand }
 
 // audit counts the entries that map each frame.
-func (p *Process) audit(used map[frame]int) error {
+func (p *pager) audit(used map[frame]int) error {
 	if err := p.auditMappings(); err != nil {
 		return err
 	}
 	resident, lent := 0, 0
-	for _, base := range p.bases(0, p.space.next) {
-		r, n := p.regions[base>>hugeBits], 0
+	for _, base := range p.tables.bases(0, p.space.next) {
+		r, n := p.tables.regions[base>>hugeBits], 0
 		for i, e := range r.pte {
 			va := base + uint64(i)*PageBytes
 			if e != (pte{}) {
 				n++
-				if p.mapping(va) == nil {
+				if p.mappings.find(va) == nil {
 					return fmt.Errorf("%#x has a page, and no mapping", va)
 				}
 			}
@@ -142,7 +142,7 @@ func (p *Process) audit(used map[frame]int) error {
 }
 
 // auditMappings checks that mappings are sorted and have bytes.
-func (p *Process) auditMappings() error {
+func (p *pager) auditMappings() error {
 	last := uint64(0)
 	for _, m := range p.mappings {
 		if m.start < last || m.end <= m.start {

@@ -69,7 +69,7 @@ func (w *world) mmap(n int) uint64 {
 
 // walk reports whether a device can use the page.
 func (w *world) walk(addr uint64, write bool) bool {
-	_, ok := hosttest.Walk(w.p, w.Kernel.Spec().AddressBits, addr, write)
+	_, ok := hosttest.Walk(w.p.Tables(), w.Kernel.Spec().AddressBits, addr, write)
 	return ok
 }
 
@@ -157,7 +157,7 @@ func TestGetUserPages(t *testing.T) {
 		require.NoError(t, w.p.GetUserPages(w.th, a, 4*page, true, &pin))
 		w.took(6*us + 3*3*us)
 		require.Equal(t, 4, pin.Pages())
-		frame, ok := hosttest.Walk(w.p, 39, a+2*page, true)
+		frame, ok := hosttest.Walk(w.p.Tables(), 39, a+2*page, true)
 		require.True(t, ok)
 		require.Equal(t, frame, pin.Frame(2))
 		w.th.Sleep(w.th.Now() + us)
@@ -241,7 +241,7 @@ func (f *flights) Sync(t *host.Thread) {
 func TestNotifiers(t *testing.T) {
 	program(t, func(w *world) {
 		f := &flights{w: w}
-		w.p.Register(f)
+		w.p.Tables().Register(f)
 		a := w.mmap(3 * page)
 		w.touch(a, 3*page, true)
 		w.took(11 * us)
@@ -265,7 +265,7 @@ func TestNotifiers(t *testing.T) {
 		require.False(t, ok)
 		_, ok = w.p.Space().Bytes(a+2*page, page)
 		require.True(t, ok)
-		w.p.Unregister(f)
+		w.p.Tables().Unregister(f)
 		require.NoError(t, w.p.Unmap(w.th, a, 3*page))
 		w.took(6*us + 2*800*ns)
 		require.Len(t, f.told, 1)
@@ -286,14 +286,14 @@ func TestTables(t *testing.T) {
 			require.False(t, w.walk(a+2<<20, false))
 			require.Equal(t, tables+1, w.Kernel.Stats().TablePages)
 			level := 4 - tables
-			table := w.p.Root()
+			table := w.p.Tables().Root()
 			for ; level < 3; level++ {
-				table = w.p.Entry(table, level, a).Addr
+				table = w.p.Tables().Entry(table, level, a).Addr
 			}
-			require.Equal(t, smmu.Page, w.p.Entry(table, 3, a).Kind)
+			require.Equal(t, smmu.Page, w.p.Tables().Entry(table, 3, a).Kind)
 			require.NoError(t, w.p.Unmap(w.th, a, 6<<20))
 			require.Equal(t, 1, w.Kernel.Stats().TablePages)
-			require.True(t, w.p.Entry(table, 3, a).Write, "a freed table is not an empty one")
+			require.True(t, w.p.Tables().Entry(table, 3, a).Write, "a freed table is not an empty one")
 			require.NoError(t, w.p.Exit(w.th))
 			require.Zero(t, w.Kernel.Stats().TablePages)
 			require.Equal(t, 16<<30/page-1, w.Kernel.Stats().FreePages)

@@ -19,12 +19,9 @@ type want struct {
 }
 
 // Touch implements PageTable.
-func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
-	if addr+n < addr {
-		return Pages{First: pageOf(addr), Count: 1} // Fault reports that there is no such page
-	}
+func (p *pager) Touch(addr, n uint64, write bool) (absent Pages) {
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
-		r := p.region(va)
+		r := p.tables.region(va)
 		if r != nil {
 			e := &r.pte[va>>pageBits%hugePages]
 			if e.allows(write) {
@@ -52,7 +49,7 @@ func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
 // Fault implements PageTable. Pages it has brought stay until a Touch finds all
 // pages that it asks for. So a program can have a whole range at once. If the
 // range is larger than memory, the program gets an error.
-func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
+func (p *pager) Fault(t *Thread, pages Pages, write bool) error {
 	s := p.kernel.spec
 	w := want{write: write, absent: s.FaultAbsent, zero: s.FaultZero, what: "page fault"}
 	for i := range uint64(pages.Count) {
@@ -62,9 +59,9 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 			return err
 		}
 		if t == nil { // before the program begins
-			p.admit(va)
+			p.tables.admit(va)
 		}
-		p.hold(p.pte(va).frame)
+		p.hold(p.tables.pte(va).frame)
 	}
 	return nil
 }
@@ -73,12 +70,12 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 // far as memory has room. To make room, it moves pages prepared earlier to
 // storage, which takes no time; their bytes may still be set until the program
 // begins. Devices have access to the pages.
-func (p *Process) prepare(addr, n uint64) error {
+func (p *pager) prepare(addr, n uint64) error {
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		if err := p.resolve(nil, va, want{write: true}); err != nil {
 			return err
 		}
-		p.admit(va)
+		p.tables.admit(va)
 	}
 	if p.space.lent > 0 {
 		p.materialise(addr, n)
@@ -87,14 +84,14 @@ func (p *Process) prepare(addr, n uint64) error {
 }
 
 // hold keeps a page in memory until letGo.
-func (p *Process) hold(f frame) {
+func (p *pager) hold(f frame) {
 	if f != zeroFrame {
 		p.kernel.memory.page(f).held++
 		p.held = append(p.held, f)
 	}
 }
 
-func (p *Process) letGo() {
+func (p *pager) letGo() {
 	for _, f := range p.held {
 		p.kernel.memory.page(f).held--
 		p.kernel.unused(f)
@@ -124,21 +121,21 @@ func (e *FaultError) Unwrap() error { return e.Err }
 
 // resolve makes a page usable as wanted. The page is usable at the moment
 // resolve returns without an error.
-func (p *Process) resolve(t *Thread, va uint64, w want) error {
+func (p *pager) resolve(t *Thread, va uint64, w want) error {
 	for {
 		if err := p.check(va, w.write); err != nil {
 			return err
 		}
 		var err error
-		switch e := p.pte(va); {
+		switch e := p.tables.pte(va); {
 		case e.flags&pteBusy != 0:
 			err = p.kernel.memory.page(e.frame).wait(t, "a page that is moved")
 		case e.allows(w.write):
-			p.region(va).pte[va>>pageBits%hugePages].flags |= pteYoung
+			p.tables.region(va).pte[va>>pageBits%hugePages].flags |= pteYoung
 			return nil
 		case e.flags&pteSwap != 0:
 			err = p.swapIn(t, va, e, w)
-		case e.flags&pteMapped == 0 && p.mapping(va).file != nil:
+		case e.flags&pteMapped == 0 && p.mappings.find(va).file != nil:
 			err = p.firstOfFile(t, va, w)
 		case e.flags&pteMapped == 0:
 			err = p.first(t, va, w)
@@ -152,8 +149,8 @@ func (p *Process) resolve(t *Thread, va uint64, w want) error {
 }
 
 // check returns why an access is not allowed; nil: it is allowed.
-func (p *Process) check(va uint64, write bool) error {
-	switch m := p.mapping(va); {
+func (p *pager) check(va uint64, write bool) error {
+	switch m := p.mappings.find(va); {
 	case m == nil:
 		return &FaultError{p.name, va, write, ErrNoMapping}
 	case !m.allows(write):
@@ -163,20 +160,20 @@ func (p *Process) check(va uint64, write bool) error {
 }
 
 // same reports whether an entry did not change while the thread worked.
-func (p *Process) same(va uint64, e pte, write bool) bool {
-	return (p.pte(va).flags|pteYoung) == (e.flags|pteYoung) && p.pte(va).frame == e.frame && p.check(va, write) == nil
+func (p *pager) same(va uint64, e pte, write bool) bool {
+	return (p.tables.pte(va).flags|pteYoung) == (e.flags|pteYoung) && p.tables.pte(va).frame == e.frame && p.check(va, write) == nil
 }
 
 // first provides an anonymous page at its first touch.
-func (p *Process) first(t *Thread, va uint64, w want) error {
+func (p *pager) first(t *Thread, va uint64, w want) error {
 	k := p.kernel
 	if !w.write {
 		run(t, w.zero, w.what)
 		if p.same(va, pte{}, false) {
 			k.stats.Zero++
 			k.stats.Minor++
-			p.blank(va)
-			p.set(va, pte{zeroFrame, pteMapped | pteZero | pteYoung})
+			p.space.blank(va)
+			p.tables.set(va, pte{zeroFrame, pteMapped | pteZero | pteYoung})
 		}
 		return nil
 	}
@@ -194,7 +191,7 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 	}
 	k.stats.Absent++
 	k.stats.Minor++
-	p.blank(va)
+	p.space.blank(va)
 	p.attach(va, f, pteWrite|pteYoung)
 	k.memory.page(f).dirty = true
 	return nil
@@ -202,16 +199,6 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 
 // zeros is the content of a page that was never written.
 var zeros [PageBytes]byte
-
-// blank zeroes the bytes of a new page. If the process has never returned
-// pages, the bytes are zeros already: a page is never written before it is
-// present. Skipping the check saves two page faults of the simulating computer:
-// one for the check, one for the first write after it.
-func (p *Process) blank(va uint64) {
-	if p.hollowed || poison.On {
-		blank(p.bytes(va))
-	}
-}
 
 // blank zeroes bytes. It does not write bytes that are zeros already, for
 // example untouched memory: so they take no memory of the simulating computer.
@@ -222,7 +209,7 @@ func blank(b []byte) {
 }
 
 // writable makes a present page writable.
-func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
+func (p *pager) writable(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
 	g := k.memory.page(e.frame)
 	if p.owns(va, e, g) {
@@ -246,83 +233,60 @@ func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 	}
 	k.stats.Copies++
 	k.stats.Minor++
-	p.clear(va, p.pte(va))
+	p.clear(va, p.tables.pte(va))
 	p.attach(va, f, pteWrite|pteYoung)
 	k.memory.page(f).dirty = true
-	p.invalidate(va, va+PageBytes, false)
+	p.tables.invalidate(va, va+PageBytes, false)
 	return nil
 }
 
 // owns reports whether a page can be written without a copy: it is shared on
 // purpose, or it has no other user.
-func (p *Process) owns(va uint64, e pte, g *page) bool {
-	if m := p.mapping(va); m != nil && m.shared {
+func (p *pager) owns(va uint64, e pte, g *page) bool {
+	if m := p.mappings.find(va); m != nil && m.shared {
 		return true
 	}
 	return e.flags&pteZero == 0 && g.file == nil && len(g.maps) == 1
 }
 
 // attach maps a frame at an address that has no page.
-func (p *Process) attach(va uint64, f frame, flags pteFlags) {
+func (p *pager) attach(va uint64, f frame, flags pteFlags) {
 	k := p.kernel
 	k.memory.page(f).add(p, va)
 	k.memory.page(f).inHand = false
 	if k.memory.page(f).list == onNone {
-		k.enlist(f, onInactive)
+		k.memory.enlist(f, onInactive)
 	}
 	p.resident++
-	p.set(va, pte{f, pteMapped | flags})
+	p.tables.set(va, pte{f, pteMapped | flags})
 	p.consider(va)
 }
 
 // change changes the access rights of a page and notifies devices.
-func (p *Process) change(va uint64, flags pteFlags) {
-	e := p.pte(va)
+func (p *pager) change(va uint64, flags pteFlags) {
+	e := p.tables.pte(va)
 	e.flags = flags
-	p.set(va, e)
-	p.invalidate(va, va+PageBytes, false)
+	p.tables.set(va, e)
+	p.tables.invalidate(va, va+PageBytes, false)
 }
 
 // clear unmaps the page of an address and reports whether its frame is not
 // mapped anywhere any more. Processes that have borrowed the bytes get them
 // first.
-func (p *Process) clear(va uint64, e pte) (last bool) {
+func (p *pager) clear(va uint64, e pte) (last bool) {
 	if e.flags&pteLent != 0 { // a device may still read it
 		p.materialise(va, 1)
 	}
-	p.set(va, pte{})
+	p.tables.set(va, pte{})
 	if e.flags&pteSwap != 0 {
-		p.kernel.swap.leave(p.bytes(va), e.frame)
+		p.kernel.swap.leave(p.space.page(va), e.frame)
 		p.kernel.swap.drop(e.frame)
 	}
 	if e.flags&pteMapped == 0 || e.flags&pteZero != 0 {
 		return false
 	}
 	p.resident--
-	return p.kernel.detach(e.frame, p, va)
-}
-
-// detach removes one mapping of a page and reports whether it was the last.
-func (k *Kernel) detach(f frame, p *Process, va uint64) (last bool) {
-	g := k.memory.page(f)
-	i := g.find(p, va)
-	if int(g.home) == i && len(g.maps) > 1 && g.file == nil {
-		heir := (i + 1) % len(g.maps)
-		h := g.maps[heir]
-		h.p.borrow(h.va, p.bytes(va))
-		g.home = int32(heir)
-	}
-	end := len(g.maps) - 1
-	if int(g.home) == end {
-		g.home = int32(i)
-	}
-	g.maps[i] = g.maps[end]
-	g.maps[end] = place{}
-	g.maps = g.maps[:end]
-	if end == 0 {
-		g.home = 0
-	}
-	return end == 0
+	return p.kernel.memory.page(e.frame).detach(p, va)
 }
 
 // unused frees a frame that has no user.
@@ -334,7 +298,7 @@ func (k *Kernel) unused(f frame) {
 		if g.slot != 0 {
 			k.swap.drop(g.slot)
 		}
-		k.delist(f)
+		k.memory.delist(f)
 		k.memory.give(f)
 		k.failures = 0
 	}
@@ -349,26 +313,26 @@ func (k *Kernel) putBack(f frame) {
 }
 
 // materialise copies the bytes of pages that are in other processes' backings.
-func (p *Process) materialise(addr, n uint64) {
+func (p *pager) materialise(addr, n uint64) {
 	for va := pageOf(addr); va < addr+max(n, 1); va += PageBytes {
-		if e := p.pte(va); e.flags&pteLent != 0 {
+		if e := p.tables.pte(va); e.flags&pteLent != 0 {
 			g := p.kernel.memory.page(e.frame)
 			h := g.maps[g.home]
-			p.borrow(va, h.p.bytes(h.va))
+			p.borrow(va, h.p.space.page(h.va))
 		}
 	}
 }
 
 // borrow fills a page with bytes if it does not have them yet.
-func (p *Process) borrow(va uint64, from []byte) {
-	r := p.region(va)
+func (p *pager) borrow(va uint64, from []byte) {
+	r := p.tables.region(va)
 	e := &r.pte[va>>pageBits%hugePages]
 	if e.flags&pteLent == 0 {
 		return
 	}
 	e.flags &^= pteLent
 	p.space.lent--
-	to := p.bytes(va)
+	to := p.space.page(va)
 	copy(to, from)
 	if poison.On && len(to) != len(from) {
 		panic("host: pages of one frame have different lengths") // kernel bug

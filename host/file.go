@@ -97,10 +97,10 @@ func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr 
 	if offset%PageBytes != 0 || offset < 0 || n < 1 || uint64(offset)+uint64(n) > uint64(len(f.cache)) {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes at %d of file %s, which has %d", p.name, n, offset, f.name, len(f.disk))
 	}
-	if err := p.begin(t, "mmap"); err != nil {
+	if err := p.pager.begin(t, "mmap"); err != nil {
 		return 0, err
 	}
-	defer p.lock.Unlock(t)
+	defer p.pager.lock.Unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapFile(f, offset, n, shared)
 }
@@ -111,10 +111,10 @@ func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
 	if n < 1 {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
 	}
-	if err := p.begin(t, "mmap"); err != nil {
+	if err := p.pager.begin(t, "mmap"); err != nil {
 		return 0, err
 	}
-	defer p.lock.Unlock(t)
+	defer p.pager.lock.Unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	if _, err = p.place(n); err != nil {
 		return 0, err
@@ -131,9 +131,9 @@ func (p *Process) mapFile(f *File, offset, n int, shared bool) (addr uint64, err
 	if shared {
 		p.space.share(addr, f.cache[offset:offset+n:offset+n])
 	} else {
-		p.back(addr, n)
+		p.space.back(addr, n)
 	}
-	p.mappings = append(p.mappings, mapping{
+	p.pager.mappings = append(p.pager.mappings, mapping{
 		start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite, file: f, shared: shared, first: uint32(offset / PageBytes),
 	})
 	return addr, nil
@@ -141,7 +141,7 @@ func (p *Process) mapFile(f *File, offset, n int, shared bool) (addr uint64, err
 
 // read returns the frame of a page of the file. The page is present and not in
 // transfer at this moment.
-func (f *File) read(t *Thread, p *Process, i uint32, w want) (frame, error) {
+func (f *File) read(t *Thread, p *pager, i uint32, w want) (frame, error) {
 	for {
 		fr, is := f.pages[i]
 		if !is {
@@ -161,7 +161,7 @@ func (f *File) read(t *Thread, p *Process, i uint32, w want) (frame, error) {
 }
 
 // fill brings a page into the cache.
-func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
+func (f *File) fill(t *Thread, p *pager, i uint32, w want) error {
 	k := f.kernel
 	fr, err := k.alloc(t, p)
 	if err != nil {
@@ -204,14 +204,14 @@ func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
 		}
 	}
 	g.filled, g.locked = true, false
-	k.enlist(fr, onInactive)
+	k.memory.enlist(fr, onInactive)
 	g.wake()
 	return nil
 }
 
 // firstOfFile provides a page of a file at its first use by the process.
-func (p *Process) firstOfFile(t *Thread, va uint64, w want) error {
-	k, m := p.kernel, *p.mapping(va)
+func (p *pager) firstOfFile(t *Thread, va uint64, w want) error {
+	k, m := p.kernel, *p.mappings.find(va)
 	i := m.first + uint32((va-m.start)/PageBytes)
 	fr, err := m.file.read(t, p, i, w)
 	if err != nil {
@@ -236,7 +236,7 @@ func (p *Process) firstOfFile(t *Thread, va uint64, w want) error {
 	}
 	k.stats.Minor++
 	if !m.shared {
-		copy(p.bytes(va), m.file.bytes(i))
+		copy(p.space.page(va), m.file.bytes(i))
 	}
 	switch {
 	case own != 0:
@@ -270,13 +270,13 @@ func (f *File) Sync(t *Thread) error {
 	for i := range uint32(len(f.cache) / PageBytes) {
 		fr, is := f.pages[i]
 		if g := k.memory.page(fr); is && g.dirty && !g.locked {
-			k.clean(g)
+			g.clean()
 			g.locked = true
 			writing = append(writing, fr)
 		}
 	}
 	run(t, k.spec.SyncPage*simTime(len(writing)), "fsync")
-	k.settle(t, writing)
+	k.memory.settle(t, writing)
 	var writes []*command
 	for range writing {
 		c := &command{t: t, write: true, bytes: PageBytes}
@@ -295,10 +295,10 @@ func (f *File) Sync(t *Thread) error {
 }
 
 // clean marks a cached page clean: the next write to it is a fault.
-func (k *Kernel) clean(g *page) {
+func (g *page) clean() {
 	g.dirty = false
 	for _, at := range g.maps {
-		if e := at.p.pte(at.va); e.flags&pteWrite != 0 {
+		if e := at.p.tables.pte(at.va); e.flags&pteWrite != 0 {
 			at.p.change(at.va, e.flags&^pteWrite)
 		}
 	}
@@ -321,8 +321,8 @@ func (k *Kernel) farewellFile(g *page) {
 	}
 	for _, at := range g.maps {
 		at.p.resident--
-		at.p.set(at.va, pte{})
-		poison.Bytes(at.p.bytes(at.va))
+		at.p.tables.set(at.va, pte{})
+		poison.Bytes(at.p.space.page(at.va))
 	}
 	if f.generate == nil {
 		poison.Bytes(f.bytes(i))
@@ -341,7 +341,7 @@ func (f *File) release(t *Thread) {
 		}
 	}
 	for _, p := range k.processes {
-		if slices.ContainsFunc(p.mappings, func(m mapping) bool { return m.file == f }) {
+		if slices.ContainsFunc(p.pager.mappings, func(m mapping) bool { return m.file == f }) {
 			return
 		}
 	}

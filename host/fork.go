@@ -9,18 +9,18 @@ import "fmt"
 // device writes to the parent before Fork returns, the child may get each
 // written byte or not.
 func (p *Process) Fork(t *Thread, name string) (*Process, error) {
-	if err := p.begin(t, "fork"); err != nil {
+	if err := p.pager.begin(t, "fork"); err != nil {
 		return nil, err
 	}
-	defer p.lock.Unlock(t)
+	defer p.pager.lock.Unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.ForkCall, "fork")
 	c := p.kernel.NewProcess(name)
-	c.lock.owner = t // no other thread has access, except reclaim
+	c.pager.lock.owner = t // no other thread has access, except reclaim
 	c.inherit(p)
 	ranges := 0
-	for _, base := range p.bases(0, p.space.next) {
-		r := p.regions[base>>hugeBits]
+	for _, base := range p.pager.tables.bases(0, p.space.next) {
+		r := p.pager.tables.regions[base>>hugeBits]
 		if r == nil { // reclaim or another thread was faster
 			continue
 		}
@@ -29,14 +29,14 @@ func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 			continue
 		}
 		run(t, spec.ForkPage*simTime(n), "fork")
-		if err := p.share(t, c, base); err != nil {
-			c.lock.owner = nil
+		if err := p.pager.share(t, &c.pager, base); err != nil {
+			c.pager.lock.owner = nil
 			return nil, fmt.Errorf("fork of process %s: %w", p.name, firstError(err, c.Exit(t)))
 		}
 		ranges++
 	}
-	p.drain(t, ranges)
-	c.lock.owner = nil
+	p.pager.tables.drain(t, ranges)
+	c.pager.lock.owner = nil
 	return c, nil
 }
 
@@ -57,26 +57,26 @@ func (p *Process) inherit(parent *Process) {
 		if r.shared {
 			p.space.share(r.start, r.data)
 		} else {
-			p.back(r.start, len(r.data))
+			p.space.back(r.start, len(r.data))
 		}
 	}
 	p.space.next = parent.space.next
-	for _, m := range parent.mappings {
+	for _, m := range parent.pager.mappings {
 		if m.unforked {
 			p.space.remove(m.start, m.end)
 			continue
 		}
 		m.locked = false
-		p.mappings = append(p.mappings, m)
+		p.pager.mappings = append(p.pager.mappings, m)
 	}
 }
 
 // forked returns how many pages of a region a child gets.
 func (p *Process) forked(r *region) (n int) {
 	n = int(r.used)
-	for i := range p.mappings {
-		if m := &p.mappings[i]; m.unforked && m.end > r.base && m.start < r.base+HugeBytes {
-			n -= p.count(max(m.start, r.base), min(m.end, r.base+HugeBytes))
+	for i := range p.pager.mappings {
+		if m := &p.pager.mappings[i]; m.unforked && m.end > r.base && m.start < r.base+HugeBytes {
+			n -= p.pager.tables.count(max(m.start, r.base), min(m.end, r.base+HugeBytes))
 		}
 	}
 	return n
@@ -96,51 +96,51 @@ func (p *Process) DontFork(t *Thread, addr, n uint64) error {
 }
 
 // share shares the pages of a region with a child.
-func (p *Process) share(t *Thread, c *Process, base uint64) error {
+func (p *pager) share(t *Thread, c *pager, base uint64) error {
 	if err := p.calm(t, base, base+HugeBytes); err != nil {
 		return err
 	}
 	var pinned []uint64
-	p.each(base, base+HugeBytes, func(va uint64, e pte) {
+	p.tables.each(base, base+HugeBytes, func(va uint64, e pte) {
 		switch {
-		case p.mapping(va).unforked:
+		case p.mappings.find(va).unforked:
 		case e.flags&pteSwap != 0:
 			p.kernel.swap.use(e.frame)
-			c.set(va, e)
+			c.tables.set(va, e)
 		case e.flags&pteZero != 0:
-			c.blank(va)
-			c.set(va, e)
+			c.space.blank(va)
+			c.tables.set(va, e)
 		case p.kernel.memory.page(e.frame).file != nil: // the child gets it at its first touch
 		case p.kernel.memory.page(e.frame).pins > 0:
 			pinned = append(pinned, va)
 		default:
 			e.flags &^= pteWrite
-			p.set(va, e)
+			p.tables.set(va, e)
 			p.kernel.memory.page(e.frame).add(c, va)
 			c.resident++
 			c.space.lent++
-			c.set(va, pte{e.frame, e.flags&^pteYoung | pteLent})
+			c.tables.set(va, pte{e.frame, e.flags&^pteYoung | pteLent})
 		}
 	})
-	p.invalidate(base, base+HugeBytes, false)
+	p.tables.invalidate(base, base+HugeBytes, false)
 	for _, va := range pinned {
 		f, err := p.kernel.alloc(t, c)
 		if err != nil {
 			return err
 		}
 		run(t, p.kernel.spec.FaultCopy, "fork")
-		e := p.pte(va)
+		e := p.tables.pte(va)
 		if e.flags&pteMapped == 0 { // it was put back, and is on storage by now
 			p.kernel.putBack(f)
 			if e.flags&pteSwap != 0 {
 				p.kernel.swap.use(e.frame)
-				c.set(va, e)
+				c.tables.set(va, e)
 			}
 			continue
 		}
 		p.kernel.stats.Copies++
 		p.materialise(va, 1)
-		copy(c.bytes(va), p.bytes(va))
+		copy(c.space.page(va), p.space.page(va))
 		c.attach(va, f, e.flags&pteNone)
 		p.kernel.memory.page(f).dirty = true
 	}
@@ -161,34 +161,28 @@ func (p *Process) Protect(t *Thread, addr, n uint64, prot Prot) error {
 	if err != nil {
 		return err
 	}
-	p.lock.Lock(t, mmapLock)
-	defer p.lock.Unlock(t)
+	p.pager.lock.Lock(t, mmapLock)
+	defer p.pager.lock.Unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.ProtectCall, "mprotect")
-	if err := p.mapped(addr, end); err != nil {
+	if err := p.pager.mappings.covers(addr, end); err != nil {
+		return fmt.Errorf("process %s: %w", p.name, err)
+	}
+	run(t, spec.ProtectPage*simTime(p.pager.tables.count(addr, end)), "mprotect")
+	if err := p.pager.calm(t, addr, end); err != nil {
 		return err
 	}
-	run(t, spec.ProtectPage*simTime(p.count(addr, end)), "mprotect")
-	if err := p.calm(t, addr, end); err != nil {
-		return err
-	}
-	p.split(addr)
-	p.split(end)
-	for i := range p.mappings {
-		if m := &p.mappings[i]; m.start >= addr && m.end <= end {
-			m.prot = prot
-		}
-	}
-	p.each(addr, end, func(va uint64, e pte) {
+	p.pager.mappings.mark(addr, end, func(m *mapping) { m.prot = prot })
+	p.pager.tables.each(addr, end, func(va uint64, e pte) {
 		if e.flags &^= pteNone; prot == ProtNone {
 			e.flags |= pteNone
 		}
 		if prot != ProtWrite {
 			e.flags &^= pteWrite
 		}
-		p.set(va, e)
+		p.pager.tables.set(va, e)
 	})
-	p.invalidate(addr, end, false)
-	p.drain(t, 1)
+	p.pager.tables.invalidate(addr, end, false)
+	p.pager.tables.drain(t, 1)
 	return nil
 }

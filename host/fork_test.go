@@ -19,7 +19,7 @@ func TestDontFork(t *testing.T) {
 		require.NoError(t, w.p.DontFork(w.th, a+page+5, page)) // parts of two pages
 		before := [2]uint64{}
 		for i := range before {
-			before[i], _ = hosttest.Walk(w.p, 39, a+uint64(i+1)*page, true)
+			before[i], _ = hosttest.Walk(w.p.Tables(), 39, a+uint64(i+1)*page, true)
 		}
 		w.last = w.th.Now()
 		c, err := w.p.Fork(w.th, "child")
@@ -29,7 +29,7 @@ func TestDontFork(t *testing.T) {
 		w.touch(a+page, 2*page, true)
 		w.took(0)
 		for i := range before {
-			now, ok := hosttest.Walk(w.p, 39, a+uint64(i+1)*page, true)
+			now, ok := hosttest.Walk(w.p.Tables(), 39, a+uint64(i+1)*page, true)
 			require.True(t, ok)
 			require.Equal(t, before[i], now)
 		}

@@ -19,6 +19,8 @@ type physical struct {
 	free    int
 	partial []int32 // blocks that have some free pages
 	empty   []int32 // blocks that have only free pages
+
+	active, inactive lru
 }
 
 // block is 2 MiB of physical memory.
@@ -53,7 +55,7 @@ type page struct {
 
 // place is one mapping of a page.
 type place struct {
-	p  *Process
+	p  *pager
 	va uint64
 }
 
@@ -159,7 +161,7 @@ func (m *physical) give(f frame) {
 }
 
 // add records a mapping of the page.
-func (g *page) add(p *Process, va uint64) {
+func (g *page) add(p *pager, va uint64) {
 	if g.maps == nil {
 		g.maps = g.room[:0]
 	}
@@ -167,7 +169,7 @@ func (g *page) add(p *Process, va uint64) {
 }
 
 // find returns the index of a place in maps.
-func (g *page) find(p *Process, va uint64) int {
+func (g *page) find(p *pager, va uint64) int {
 	for i := range g.maps {
 		if g.maps[i] == (place{p, va}) {
 			return i
@@ -197,3 +199,25 @@ func (g *page) wait(t *Thread, what string) error {
 }
 
 var errBusy = errors.New("memory that is being set up is under way to storage or elsewhere")
+
+// detach removes one mapping of a page and reports whether it was the last.
+func (g *page) detach(p *pager, va uint64) (last bool) {
+	i := g.find(p, va)
+	if int(g.home) == i && len(g.maps) > 1 && g.file == nil {
+		heir := (i + 1) % len(g.maps)
+		h := g.maps[heir]
+		h.p.borrow(h.va, p.space.page(va))
+		g.home = int32(heir)
+	}
+	end := len(g.maps) - 1
+	if int(g.home) == end {
+		g.home = int32(i)
+	}
+	g.maps[i] = g.maps[end]
+	g.maps[end] = place{}
+	g.maps = g.maps[:end]
+	if end == 0 {
+		g.home = 0
+	}
+	return end == 0
+}

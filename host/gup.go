@@ -43,18 +43,18 @@ func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) 
 	pin.kernel = p.kernel
 	told := s.GupFault == 0
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
-		if p.pte(va).allows(write) {
+		if p.pager.tables.pte(va).allows(write) {
 			run(t, s.GupPresent, w.what)
 		}
 		if !told && !p.Present(va, write) {
 			told = true
 			run(t, s.GupFault, w.what)
 		}
-		if err := p.resolve(t, va, w); err != nil {
+		if err := p.pager.resolve(t, va, w); err != nil {
 			return err
 		}
-		p.admit(va)
-		f := p.pte(va).frame
+		p.pager.tables.admit(va)
+		f := p.pager.tables.pte(va).frame
 		if f != zeroFrame {
 			p.kernel.memory.page(f).pins++
 			p.kernel.stats.Pinned++
@@ -93,23 +93,23 @@ func (p *Process) Lock(t *Thread, addr, n uint64) error {
 	}
 	s := p.kernel.spec
 	run(t, s.LockCall, "mlock")
-	if err := p.setLocked(t, first, end, true); err != nil {
+	if err := p.mark(t, first, end, func(m *mapping) { m.locked = true }); err != nil {
 		return err
 	}
 	w := want{absent: s.LockAbsent, zero: s.LockAbsent, what: "mlock"}
 	for va := first; va < end; va += PageBytes {
-		m := p.mapping(va)
+		m := p.pager.mappings.find(va)
 		if m == nil {
 			return &FaultError{p.name, va, false, ErrNoMapping}
 		}
 		w.write = m.prot == ProtWrite
-		if p.pte(va).allows(w.write) {
+		if p.pager.tables.pte(va).allows(w.write) {
 			run(t, s.LockPresent, w.what)
 		}
-		if err := p.resolve(t, va, w); err != nil {
+		if err := p.pager.resolve(t, va, w); err != nil {
 			return err
 		}
-		p.admit(va)
+		p.pager.tables.admit(va)
 	}
 	return nil
 }
@@ -122,41 +122,17 @@ func (p *Process) Unlock(t *Thread, addr, n uint64) error {
 	}
 	s := p.kernel.spec
 	run(t, s.UnlockCall+s.UnlockPage*sim.Time((end-first)/PageBytes), "munlock")
-	return p.setLocked(t, first, end, false)
-}
-
-// setLocked sets or clears the lock of pages. All must be mapped.
-func (p *Process) setLocked(t *Thread, start, end uint64, locked bool) error {
-	return p.mark(t, start, end, func(m *mapping) { m.locked = locked })
+	return p.mark(t, first, end, func(m *mapping) { m.locked = false })
 }
 
 // mark changes the mappings of the addresses from start to end. All must be
 // mapped.
 func (p *Process) mark(t *Thread, start, end uint64, change func(m *mapping)) error {
-	p.lock.Lock(t, mmapLock)
-	defer p.lock.Unlock(t)
-	if err := p.mapped(start, end); err != nil {
-		return err
+	p.pager.lock.Lock(t, mmapLock)
+	defer p.pager.lock.Unlock(t)
+	if err := p.pager.mappings.covers(start, end); err != nil {
+		return fmt.Errorf("process %s: %w", p.name, err)
 	}
-	p.split(start)
-	p.split(end)
-	for i := range p.mappings {
-		if m := &p.mappings[i]; m.start >= start && m.end <= end {
-			change(m)
-		}
-	}
-	return nil
-}
-
-// mapped returns an error that names the first unmapped address from start to
-// end.
-func (p *Process) mapped(start, end uint64) error {
-	for va := start; va < end; {
-		m := p.mapping(va)
-		if m == nil {
-			return fmt.Errorf("process %s: %#x: %w", p.name, va, ErrNoMapping)
-		}
-		va = m.end
-	}
+	p.pager.mappings.mark(start, end, change)
 	return nil
 }

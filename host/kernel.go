@@ -25,23 +25,20 @@ type Kernel struct {
 	engine    *sim.Engine
 	cpu       *CPU
 	memory    physical
-	tables    []tablePage // pages of tables, by number
+	tables    tablePages
 	processes []*Process
 	stats     KernelStats
 	storage   *Storage // nil: none
 	swap      swapSpace
 	files     []*File
 
-	active, inactive lru
-	kswapd           *Thread
-	khugepaged       *Thread
-	jobs             []job     // for khugepaged
-	asleep           bool      // kswapd
-	failures         int       // of kswapd, in a row
-	evicting         int       // number of evicting threads
-	short            []*Thread // threads that wait for them
-
-	tablePages int // in use
+	kswapd     *Thread
+	khugepaged *Thread
+	jobs       []job     // for khugepaged
+	asleep     bool      // kswapd
+	failures   int       // of kswapd, in a row
+	evicting   int       // number of evicting threads
+	short      []*Thread // threads that wait for them
 }
 
 // KernelStats counts the work of a kernel.
@@ -98,7 +95,7 @@ func (k *Kernel) CPU() *CPU { return k.cpu }
 // Stats returns its counts.
 func (k *Kernel) Stats() KernelStats {
 	s := k.stats
-	s.FreePages, s.TotalPages, s.TablePages, s.SwapUsed = k.memory.free, k.memory.total, k.tablePages, k.swap.used
+	s.FreePages, s.TotalPages, s.TablePages, s.SwapUsed = k.memory.free, k.memory.total, k.tables.used, k.swap.used
 	return s
 }
 
@@ -109,7 +106,7 @@ func run(t *Thread, d sim.Time, what string) {
 	}
 }
 
-func (k *Kernel) outOfMemory(p *Process) error {
+func (k *Kernel) outOfMemory(p *pager) error {
 	return fmt.Errorf("process %s: %w: %v of %v free, %v kept for the kernel, the process has %v, of which %v are being touched at once; %v of %v swap used", p.name,
 		ErrNoMemory, pagesSize(k.memory.free), k.spec.Memory, k.spec.WatermarkMin, pagesSize(p.resident), pagesSize(len(p.held)),
 		pagesSize(k.swap.used), pagesSize(k.swap.total))
@@ -117,7 +114,7 @@ func (k *Kernel) outOfMemory(p *Process) error {
 
 func pagesSize(n int) sim.Size { return sim.Size(n) * PageBytes }
 
-// mmapLock names waits for Process.lock.
+// mmapLock names waits for pager.lock.
 const mmapLock = "the lock of an address space"
 
 // Mutex admits one thread at a time, in the order of arrival, as mmap_lock

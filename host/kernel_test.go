@@ -96,11 +96,11 @@ func TestForkOfFork(t *testing.T) {
 		w.fill(a, 1, 5)
 		w.fill(shared, 1, 6)
 		f := &flights{w: w, until: w.th.Now() + sim.Millisecond}
-		w.p.Register(f)
+		w.p.Tables().Register(f)
 		c, err := w.p.Fork(w.th, "child")
 		require.NoError(t, err)
 		require.Equal(t, f.until, w.th.Now(), "a device may still write what is shared now")
-		w.p.Unregister(f)
+		w.p.Tables().Unregister(f)
 		g, err := c.Fork(w.th, "grandchild")
 		require.NoError(t, err)
 		w.fill(a, 1, 50)
@@ -331,9 +331,9 @@ func TestHugePages(t *testing.T) {
 		w.took(2*us + 300*us)
 		require.Equal(t, 512, w.p.Resident())
 		tables := w.Kernel.Stats().TablePages
-		frame, ok := hosttest.Walk(w.p, 39, a+511*page, true)
+		frame, ok := hosttest.Walk(w.p.Tables(), 39, a+511*page, true)
 		require.True(t, ok)
-		base, _ := hosttest.Walk(w.p, 39, a, true)
+		base, _ := hosttest.Walk(w.p.Tables(), 39, a, true)
 		require.Equal(t, base+511*page, frame)
 		require.Zero(t, base%host.HugeBytes)
 		w.touch(a, 2<<20, true)
@@ -357,13 +357,13 @@ func TestHugePages(t *testing.T) {
 func TestCollapse(t *testing.T) {
 	k := program(t, func(w *world) {
 		f := &flights{w: w}
-		w.p.Register(f)
+		w.p.Tables().Register(f)
 		a := w.mmap(2 << 20)
 		w.touch(a, 1, false) // so that the first write finds no empty region of 2 MiB
 		w.fill(a, 4, 40)
 		w.took(2*us + 2*us + 4*us + 3*3*us)
 		require.Empty(t, f.told[1:])
-		before, _ := hosttest.Walk(w.p, 39, a, false)
+		before, _ := hosttest.Walk(w.p.Tables(), 39, a, false)
 		w.th.Sleep(w.th.Now() + sim.Millisecond + 5*us) // khugepaged is looking
 		require.True(t, w.walk(a, false))
 		f.until = w.th.Now() + 3*sim.Millisecond
@@ -378,7 +378,7 @@ func TestCollapse(t *testing.T) {
 		require.Equal(t, byte(41), w.first(w.p, a+page))
 		require.Greater(t, w.th.Now(), f.until+sim.Millisecond, "it waits until no device has it and all is copied")
 		require.Equal(t, 512, w.p.Resident())
-		after, _ := hosttest.Walk(w.p, 39, a, true)
+		after, _ := hosttest.Walk(w.p.Tables(), 39, a, true)
 		require.NotEqual(t, before, after)
 		require.Zero(t, after%host.HugeBytes)
 		for i := range uint64(4) {
@@ -408,13 +408,13 @@ func TestMigrate(t *testing.T) {
 		w.took(2*us + 9*us + 6*us)
 		var before, after [3]uint64
 		for i := range before {
-			before[i], _ = hosttest.Walk(w.p, 39, a+uint64(i)*page, true)
+			before[i], _ = hosttest.Walk(w.p.Tables(), 39, a+uint64(i)*page, true)
 		}
 		w.At(w.th.Now()+us, func() { require.False(t, w.walk(a, false)) })
 		require.NoError(t, w.p.Migrate(w.th, a, 4*page))
 		w.took(2 * 3 * us)
 		for i := range after {
-			after[i], _ = hosttest.Walk(w.p, 39, a+uint64(i)*page, true)
+			after[i], _ = hosttest.Walk(w.p.Tables(), 39, a+uint64(i)*page, true)
 			require.Equal(t, byte(70+i), w.first(w.p, a+uint64(i)*page))
 			require.Equal(t, i == 1, before[i] == after[i])
 		}

@@ -14,22 +14,22 @@ const (
 	onActive
 )
 
-func (k *Kernel) list(which uint8) *lru {
+func (m *physical) list(which uint8) *lru {
 	if which == onActive {
-		return &k.active
+		return &m.active
 	}
-	return &k.inactive
+	return &m.inactive
 }
 
 // enlist puts a page at the head of a list.
-func (k *Kernel) enlist(f frame, which uint8) {
-	g, l := k.memory.page(f), k.list(which)
+func (m *physical) enlist(f frame, which uint8) {
+	g, l := m.page(f), m.list(which)
 	if g.list != onNone || !g.used {
 		panic("host: a page is put on a second list") // kernel bug
 	}
 	g.list, g.prev, g.next = which, 0, int32(l.head)
 	if l.head != 0 {
-		k.memory.page(l.head).prev = f
+		m.page(l.head).prev = f
 	} else {
 		l.tail = f
 	}
@@ -38,19 +38,19 @@ func (k *Kernel) enlist(f frame, which uint8) {
 }
 
 // delist removes a page from its list, if it is in one.
-func (k *Kernel) delist(f frame) {
-	g := k.memory.page(f)
+func (m *physical) delist(f frame) {
+	g := m.page(f)
 	if g.list == onNone {
 		return
 	}
-	l := k.list(g.list)
+	l := m.list(g.list)
 	if g.prev != 0 {
-		k.memory.page(g.prev).next = g.next
+		m.page(g.prev).next = g.next
 	} else {
 		l.head = frame(g.next)
 	}
 	if g.next != 0 {
-		k.memory.page(frame(g.next)).prev = g.prev
+		m.page(frame(g.next)).prev = g.prev
 	} else {
 		l.tail = g.prev
 	}

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/spinsim/spinsim/internal/guard"
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
@@ -26,17 +27,20 @@ type AddressSpace struct {
 	asked  sim.Time // when a device last requested some of it
 	pdid   uint16   // name for devices; 0: devices cannot name it
 
-	asks    bool // there is a page table or a guard
-	ranges  []memoryRange
-	last    int // index of latest
-	next    uint64
-	pages   PageTable
-	process *Process     // owner, if there is an operating system
-	guard   *guard.Space // nil: no test watches programs
-	pieces  int          // of the guard
-	tables  smmu.Tables  // of its pages
-	parked  []*passage   // device accesses that wait for a bank
-	_       [16]byte     // pads to a multiple of a cache line
+	asks bool // there is a page table or a guard
+	// some pages were freed but not their addresses: their bytes may be not zero
+	hollowed bool
+	ranges   []memoryRange
+	last     int // index of latest
+	next     uint64
+	pages    PageTable
+	process  *Process     // owner, if there is an operating system
+	guard    *guard.Space // nil: no test watches programs
+	pieces   int          // of the guard
+	tables   smmu.Tables  // of its pages
+	parked   []*passage   // device accesses that wait for a bank
+	large    [][]byte     // memory of the simulating computer to give back
+	_        [56]byte     // pads to a multiple of a cache line
 }
 
 type memoryRange struct {
@@ -144,7 +148,7 @@ func (r *memoryRange) slice(from, to uint64) memoryRange {
 // after its end.
 func (a *AddressSpace) Bytes(addr, n uint64) ([]byte, bool) {
 	if a.lent > 0 {
-		a.process.materialise(addr, n)
+		a.process.pager.materialise(addr, n)
 	}
 	return a.bytes(addr, n)
 }
@@ -219,7 +223,7 @@ func (a *AddressSpace) Prepare(addr, n uint64) error {
 		panic(fmt.Sprintf("host: %d bytes at %#x are to be prepared, which are none", n, addr))
 	}
 	if a.process != nil {
-		if err := a.process.prepare(addr, n); err != nil {
+		if err := a.process.pager.prepare(addr, n); err != nil {
 			return err
 		}
 	} else if a.pages != nil {
@@ -298,8 +302,8 @@ func (a *AddressSpace) Release() {
 	if a.guard != nil {
 		a.guard.Release()
 	}
-	if a.process != nil {
-		a.process.release()
+	for _, b := range a.large {
+		lazy.Free(b)
 	}
-	a.ranges, a.latest = nil, nil
+	a.ranges, a.latest, a.large = nil, nil, nil
 }

@@ -15,15 +15,15 @@ func (p *Process) Migrate(t *Thread, addr, n uint64) error {
 	}
 	k := p.kernel
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
-		e := p.pte(va)
+		e := p.pager.tables.pte(va)
 		if !k.movable(e) {
 			continue
 		}
-		f, err := k.alloc(t, p)
+		f, err := k.alloc(t, &p.pager)
 		if err != nil {
 			return err
 		}
-		if now := p.pte(va); now.frame != e.frame || !k.movable(now) {
+		if now := p.pager.tables.pte(va); now.frame != e.frame || !k.movable(now) {
 			k.putBack(f)
 			continue
 		}
@@ -45,24 +45,24 @@ func (k *Kernel) movable(e pte) bool {
 func (k *Kernel) move(t *Thread, from, to frame) {
 	g := k.memory.page(from)
 	list := g.list
-	k.delist(from)
-	k.isolate(g)
+	k.memory.delist(from)
+	g.isolate()
 	k.memory.page(to).locked = true
-	k.settle(t, []frame{from})
-	saved := k.lift(g)
+	k.memory.settle(t, []frame{from})
+	saved := g.lift()
 	run(t, k.spec.CopyPage, "migrate")
-	k.lay(g, saved)
+	g.lay(saved)
 	n := k.memory.page(to)
 	*n = page{used: true, dirty: g.dirty, filled: g.filled, slot: g.slot, file: g.file, index: g.index, home: g.home}
 	for _, at := range g.maps {
 		n.add(at.p, at.va)
-		e := at.p.pte(at.va)
-		at.p.set(at.va, pte{to, e.flags &^ pteBusy})
+		e := at.p.tables.pte(at.va)
+		at.p.tables.set(at.va, pte{to, e.flags &^ pteBusy})
 	}
 	if n.file != nil {
 		n.file.pages[n.index] = to
 	}
-	k.enlist(to, max(list, onInactive))
+	k.memory.enlist(to, max(list, onInactive))
 	clear(g.maps)
 	g.maps, g.home, g.file, g.slot, g.filled, g.locked = g.maps[:0], 0, nil, 0, false, false
 	g.wake()
@@ -71,30 +71,30 @@ func (k *Kernel) move(t *Thread, from, to frame) {
 }
 
 // lift takes away the bytes of a page that is not accessible, in tests.
-func (k *Kernel) lift(g *page) []byte {
+func (g *page) lift() []byte {
 	if !poison.On {
 		return nil
 	}
-	b := k.bytes(g)
+	b := g.bytes()
 	saved := slices.Clone(b)
 	poison.Bytes(b)
 	return saved
 }
 
 // lay restores them.
-func (k *Kernel) lay(g *page, saved []byte) {
+func (g *page) lay(saved []byte) {
 	if poison.On {
-		b := k.bytes(g)
+		b := g.bytes()
 		poison.Check(b, "a page that is moved")
 		copy(b, saved)
 	}
 }
 
 // bytes returns the place of a page's content.
-func (k *Kernel) bytes(g *page) []byte {
+func (g *page) bytes() []byte {
 	if g.file != nil {
 		return g.file.bytes(g.index)
 	}
 	at := g.maps[g.home]
-	return at.p.bytes(at.va)
+	return at.p.space.page(at.va)
 }

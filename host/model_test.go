@@ -167,7 +167,7 @@ func newModel(seed uint64, ops int) (*model, error) {
 // start starts a program on a process.
 func (m *model) start(p *host.Process, maps []*refMap) *job {
 	g := &job{m: m, p: p, maps: maps}
-	p.Register(&m.device)
+	p.Tables().Register(&m.device)
 	m.device.tlbs[p] = map[uint64]translation{}
 	m.programs = append(m.programs, g)
 	m.born++

@@ -84,11 +84,11 @@ func (d *nicModel) try(f *flight) {
 	}
 	tlb := d.tlbs[f.g.p]
 	for _, w := range []bool{false, true} {
-		_, is := hosttest.Walk(f.g.p, m.Kernel.Spec().AddressBits, f.va, w)
+		_, is := hosttest.Walk(f.g.p.Tables(), m.Kernel.Spec().AddressBits, f.va, w)
 		m.check(f.g.p.Present(f.va, w) == is, "%#x of %s is in the tables: %v, and the kernel knows %v", f.va, f.g.p.Name(), is, !is)
 	}
-	frame, ok := hosttest.Walk(f.g.p, m.Kernel.Spec().AddressBits, f.va, false)
-	_, write := hosttest.Walk(f.g.p, m.Kernel.Spec().AddressBits, f.va, true)
+	frame, ok := hosttest.Walk(f.g.p.Tables(), m.Kernel.Spec().AddressBits, f.va, false)
+	_, write := hosttest.Walk(f.g.p.Tables(), m.Kernel.Spec().AddressBits, f.va, true)
 	if had, known := tlb[f.va]; known {
 		m.check(ok && had.frame == frame && had.write == write, "the device was not told about %#x of %s: %+v, is %#x %v %v", f.va, f.g.p.Name(), had, frame, ok, write)
 	}

@@ -296,7 +296,7 @@ func (g *job) unpin() {
 		if h.pages[i] == nil {
 			continue
 		}
-		f, ok := hosttest.Walk(g.p, g.m.Kernel.Spec().AddressBits, addr, false)
+		f, ok := hosttest.Walk(g.p.Tables(), g.m.Kernel.Spec().AddressBits, addr, false)
 		// the device's own tables lose a page whose rights were changed meanwhile
 		own := g.m.Kernel.Spec().DeviceTables == host.OwnTables
 		g.m.check(ok || own || !g.readable(addr), "pinned page %#x is not there", addr)

@@ -17,46 +17,46 @@ type Notifier interface {
 }
 
 // Register makes n receive all changes from now on.
-func (p *Process) Register(n Notifier) { p.notifiers = append(p.notifiers, n) }
+func (pt *Tables) Register(n Notifier) { pt.notifiers = append(pt.notifiers, n) }
 
 // Unregister ends Register.
-func (p *Process) Unregister(n Notifier) {
-	for i, o := range p.notifiers {
+func (pt *Tables) Unregister(n Notifier) {
+	for i, o := range pt.notifiers {
 		if o == n {
-			p.notifiers = append(p.notifiers[:i:i], p.notifiers[i+1:]...)
+			pt.notifiers = append(pt.notifiers[:i:i], pt.notifiers[i+1:]...)
 			return
 		}
 	}
 }
 
 // invalidate reports to the notifiers that entries have changed now.
-func (p *Process) invalidate(start, end uint64, tables bool) {
-	for _, n := range p.notifiers {
+func (pt *Tables) invalidate(start, end uint64, tables bool) {
+	for _, n := range pt.notifiers {
 		n.InvalidateRange(start, end, tables)
 	}
 }
 
 // drain pays for the reported ranges and waits until no device uses the old
 // pages. Without a thread there are no devices yet.
-func (p *Process) drain(t *Thread, ranges int) {
+func (pt *Tables) drain(t *Thread, ranges int) {
 	if t == nil {
-		p.expelled = 0
+		pt.expelled = 0
 		return
 	}
-	if p.splits > 0 {
-		n := p.splits
-		p.splits = 0
-		run(t, p.kernel.spec.SplitHuge*sim.Time(n), "split")
+	if pt.splits > 0 {
+		n := pt.splits
+		pt.splits = 0
+		run(t, pt.spec.SplitHuge*sim.Time(n), "split")
 	}
-	if p.kernel.spec.ownTables() { // a range that devices did not have costs nothing (NPF'17 §4)
-		ranges, p.expelled = min(ranges, p.expelled), 0
+	if pt.spec.ownTables() { // a range that devices did not have costs nothing (NPF'17 §4)
+		ranges, pt.expelled = min(ranges, pt.expelled), 0
 	}
-	if len(p.notifiers) == 0 {
+	if len(pt.notifiers) == 0 {
 		return
 	}
-	run(t, p.kernel.spec.Invalidate*sim.Time(ranges), "invalidate")
-	run(t, p.kernel.spec.Acknowledge*sim.Time(ranges), "acknowledgement")
-	for _, n := range p.notifiers {
+	run(t, pt.spec.Invalidate*sim.Time(ranges), "invalidate")
+	run(t, pt.spec.Acknowledge*sim.Time(ranges), "acknowledgement")
+	for _, n := range pt.notifiers {
 		n.Sync(t)
 	}
 }

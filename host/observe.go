@@ -16,21 +16,21 @@ func (a *AddressSpace) Observe(addr, n uint64) ([]byte, bool) {
 	}
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		from, to := max(va, addr), min(va+PageBytes, addr+n)
-		a.process.observe(va, int(from-va), all[from-addr:to-addr])
+		a.process.pager.observe(va, int(from-va), all[from-addr:to-addr])
 	}
 	return all, true
 }
 
 // observe fills into with the bytes of a page from off on. It does nothing if
 // they are in the process's own backing.
-func (p *Process) observe(va uint64, off int, into []byte) {
-	k, e := p.kernel, p.pte(va)
+func (p *pager) observe(va uint64, off int, into []byte) {
+	k, e := p.kernel, p.tables.pte(va)
 	var from []byte // bytes after its end are zeros
 	switch {
 	case e.flags&pteBusy != 0:
 		switch g := k.memory.page(e.frame); {
 		case len(g.maps) > 0: // in transfer to storage or to another frame
-			from = k.bytes(g)
+			from = g.bytes()
 		case g.slot == 0:
 			return
 		default:
@@ -40,11 +40,11 @@ func (p *Process) observe(va uint64, off int, into []byte) {
 		from = k.swap.data(e.frame)
 	case e.flags&pteZero != 0:
 	case e.flags&pteLent != 0:
-		from = k.bytes(k.memory.page(e.frame))
+		from = k.memory.page(e.frame).bytes()
 	case e.flags&pteMapped != 0:
 		return
 	default:
-		if m := p.mapping(va); m == nil {
+		if m := p.mappings.find(va); m == nil {
 			return
 		} else if m.file != nil {
 			from = m.file.observe(m.first + uint32((va-m.start)/PageBytes))

@@ -47,7 +47,7 @@ func TestOwnTables(t *testing.T) {
 func TestOwnTablesAreInvalidated(t *testing.T) {
 	discard := func(tables string, device bool) (took sim.Time) {
 		program(t, func(w *world) {
-			w.p.Register(told{})
+			w.p.Tables().Register(told{})
 			a := w.mmap(2 * page)
 			w.touch(a, 2*page, true)
 			if device {
@@ -80,7 +80,7 @@ func (told) Sync(*host.Thread) {}
 // the cost of an invalidation, and keeps the other pages.
 func TestOwnTablesOfHugePages(t *testing.T) {
 	program(t, func(w *world) {
-		w.p.Register(told{})
+		w.p.Tables().Register(told{})
 		a := w.mmap(host.HugeBytes)
 		w.touch(a, 1, true)
 		require.False(t, w.p.Present(a+9*page, true))
@@ -111,7 +111,7 @@ func TestOwnTablesOweNothing(t *testing.T) {
 		require.NoError(t, w.p.GetUserPages(w.th, a, page, true, &pin))
 		pin.Put(w.th)
 		require.NoError(t, w.p.Discard(w.th, a, page))
-		w.p.Register(told{})
+		w.p.Tables().Register(told{})
 		w.touch(a+page, page, true)
 		w.last = w.th.Now()
 		require.NoError(t, w.p.Discard(w.th, a+page, page))

@@ -66,8 +66,8 @@ func TestRangesBeyondTheAddressSpace(t *testing.T) {
 			_, err = w.p.MapShared(w.th, n)
 			require.ErrorContains(t, err, "expected at least 1")
 		}
-		absent := w.p.Touch(math.MaxUint64-11, 100, true)
-		require.ErrorIs(t, w.p.Fault(w.th, absent, true), host.ErrNoMapping)
+		require.ErrorIs(t, w.p.Populate(w.th, top-page, page, true), host.ErrNoMapping)
+		require.ErrorIs(t, w.p.Populate(w.th, math.MaxUint64-11, 100, true), host.ErrRange)
 		require.NoError(t, w.Kernel.Audit())
 	})
 }

@@ -27,13 +27,13 @@ func (f *File) Read(t *Thread, p *Process, at, n int, use func(at int, page []by
 	fresh := first // absent pages before it were read by this call
 	for i := first; i <= last; i++ {
 		if _, is := f.pages[i]; !is {
-			brought, err := f.ahead(t, p, i, last)
+			brought, err := f.ahead(t, &p.pager, i, last)
 			if err != nil {
 				return err
 			}
 			fresh = i + uint32(brought)
 		}
-		fr, err := f.read(t, p, i, want{what: "read"})
+		fr, err := f.read(t, &p.pager, i, want{what: "read"})
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (f *File) load(i uint32) {
 
 // ahead brings in page i, which is absent, and the absent pages directly after
 // it, up to last, with one command. It returns their number.
-func (f *File) ahead(t *Thread, p *Process, i, last uint32) (brought int, err error) {
+func (f *File) ahead(t *Thread, p *pager, i, last uint32) (brought int, err error) {
 	k := f.kernel
 	var frames []frame
 	for j := i; j <= last && len(frames) < maxCommand; j++ {
@@ -110,7 +110,7 @@ func (f *File) ahead(t *Thread, p *Process, i, last uint32) (brought int, err er
 		k.stats.FileReads++
 		f.load(g.index)
 		g.filled, g.locked = true, false
-		k.enlist(fr, onInactive)
+		k.memory.enlist(fr, onInactive)
 		g.wake()
 	}
 	return len(frames), nil

@@ -19,7 +19,7 @@ const maxFailures = 16
 // alloc returns a frame for a process. The frame is in hand until it is mapped.
 // alloc wakes kswapd when memory is low, and frees memory itself when it is
 // nearly exhausted.
-func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
+func (k *Kernel) alloc(t *Thread, p *pager) (frame, error) {
 	for tries := maxFailures; k.memory.free <= int(k.spec.WatermarkMin/PageBytes); {
 		k.stats.Shortages++
 		if k.reclaim(t) {
@@ -94,23 +94,23 @@ func (k *Kernel) early() bool {
 // freed.
 func (k *Kernel) shrink(t *Thread) int {
 	spec := k.spec
-	for left := 2*(k.active.n+k.inactive.n) + batch; left > 0; {
+	for left := 2*(k.memory.active.n+k.memory.inactive.n) + batch; left > 0; {
 		k.refill()
 		var victims []frame
 		scanned := 0
-		for ; left > 0 && len(victims) < batch && scanned < batch && k.inactive.n > 0; left-- {
+		for ; left > 0 && len(victims) < batch && scanned < batch && k.memory.inactive.n > 0; left-- {
 			scanned++
-			f := k.inactive.tail
+			f := k.memory.inactive.tail
 			g := k.memory.page(f)
-			k.delist(f)
+			k.memory.delist(f)
 			switch used, stays := k.look(g); {
 			case stays, t == nil && (g.file != nil || len(g.maps) > 1):
-				k.enlist(f, onActive)
+				k.memory.enlist(f, onActive)
 			case used:
-				k.enlist(f, onActive)
+				k.memory.enlist(f, onActive)
 			default:
 				victims = append(victims, f)
-				k.isolate(g)
+				g.isolate()
 			}
 		}
 		k.stats.Scanned += int64(scanned)
@@ -144,13 +144,13 @@ func (k *Kernel) hurry() {
 // refill moves pages from the active list to the inactive one until that is as
 // long. Pages used since the last scan stay active for another round.
 func (k *Kernel) refill() {
-	for n := k.active.n; n > 0 && k.inactive.n < k.active.n; n-- {
-		f := k.active.tail
-		k.delist(f)
+	for n := k.memory.active.n; n > 0 && k.memory.inactive.n < k.memory.active.n; n-- {
+		f := k.memory.active.tail
+		k.memory.delist(f)
 		if used, _ := k.look(k.memory.page(f)); used {
-			k.enlist(f, onActive)
+			k.memory.enlist(f, onActive)
 		} else {
-			k.enlist(f, onInactive)
+			k.memory.enlist(f, onInactive)
 		}
 	}
 }
@@ -162,10 +162,10 @@ func (k *Kernel) look(g *page) (used, stays bool) {
 	stays = k.homeless(g) || g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil
 	used, g.read = g.read, false
 	for _, at := range g.maps {
-		e := &at.p.region(at.va).pte[at.va>>pageBits%hugePages]
+		e := &at.p.tables.region(at.va).pte[at.va>>pageBits%hugePages]
 		used = used || e.flags&pteYoung != 0
 		e.flags &^= pteYoung
-		if m := at.p.mapping(at.va); m != nil && m.locked || e.flags&pteBusy != 0 {
+		if m := at.p.mappings.find(at.va); m != nil && m.locked || e.flags&pteBusy != 0 {
 			stays = true
 		}
 	}
@@ -181,20 +181,20 @@ func (k *Kernel) homeless(g *page) bool {
 }
 
 // isolate unmaps a page from all its users; they wait if they want it again.
-func (k *Kernel) isolate(g *page) {
+func (g *page) isolate() {
 	g.locked = true
 	for _, at := range g.maps {
-		e := at.p.pte(at.va)
+		e := at.p.tables.pte(at.va)
 		e.flags |= pteBusy
-		at.p.set(at.va, e)
-		at.p.invalidate(at.va, at.va+PageBytes, false)
+		at.p.tables.set(at.va, e)
+		at.p.tables.invalidate(at.va, at.va+PageBytes, false)
 	}
 }
 
 // evict writes isolated pages to storage and frees them; pages without room on
 // storage stay. It returns the number of freed pages.
 func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
-	k.settle(t, victims)
+	k.memory.settle(t, victims)
 	run(t, k.spec.ReclaimPage*sim.Time(len(victims)), "reclaim")
 	var writes []*command
 	for i, f := range victims {
@@ -227,18 +227,18 @@ func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
 }
 
 // settle waits until no device uses the isolated pages.
-func (k *Kernel) settle(t *Thread, frames []frame) {
-	var all []*Process
-	ranges := map[*Process]int{}
+func (m *physical) settle(t *Thread, frames []frame) {
+	var all []*pager
+	ranges := map[*pager]int{}
 	for _, f := range frames {
-		for _, at := range k.memory.page(f).maps {
+		for _, at := range m.page(f).maps {
 			if ranges[at.p]++; ranges[at.p] == 1 {
 				all = append(all, at.p)
 			}
 		}
 	}
 	for _, p := range all {
-		p.drain(t, ranges[p])
+		p.tables.drain(t, ranges[p])
 	}
 }
 
@@ -267,11 +267,11 @@ func (k *Kernel) restore(f frame) {
 	g := k.memory.page(f)
 	g.locked = false
 	for _, at := range g.maps {
-		e := at.p.pte(at.va)
+		e := at.p.tables.pte(at.va)
 		e.flags &^= pteBusy
-		at.p.set(at.va, e)
+		at.p.tables.set(at.va, e)
 	}
-	k.enlist(f, onActive)
+	k.memory.enlist(f, onActive)
 	g.wake()
 }
 
@@ -286,21 +286,21 @@ func (k *Kernel) farewell(f frame, early bool) {
 		home := g.maps[g.home]
 		switch {
 		case early:
-			k.swap.slots[g.slot].early = home.p.bytes(home.va)
+			k.swap.slots[g.slot].early = home.p.space.page(home.va)
 		case g.dirty:
 			k.stats.SwappedOut++
-			k.swap.store(g.slot, home.p.bytes(home.va))
+			k.swap.store(g.slot, home.p.space.page(home.va))
 		}
 		for _, at := range slices.Clone(g.maps) {
-			e := at.p.pte(at.va)
+			e := at.p.tables.pte(at.va)
 			k.swap.use(g.slot)
 			if e.flags&pteLent != 0 {
 				at.p.space.lent--
 			}
 			at.p.resident--
-			at.p.set(at.va, pte{g.slot, pteSwap | e.flags&pteNone})
+			at.p.tables.set(at.va, pte{g.slot, pteSwap | e.flags&pteNone})
 			if !early {
-				poison.Bytes(at.p.bytes(at.va))
+				poison.Bytes(at.p.space.page(at.va))
 			}
 		}
 	}

@@ -86,10 +86,10 @@ func (d *SMMUDriver) Stats() DriverStats { return d.stats }
 
 // Admit gives devices access to the memory of a process.
 func (d *SMMUDriver) Admit(p *Process) error {
-	if err := d.iommu.Admit(p.space, p); err != nil {
+	if err := d.iommu.Admit(p.space, p.Tables()); err != nil {
 		return err
 	}
-	p.Register(&watch{driver: d, space: p.space})
+	p.Tables().Register(&watch{driver: d, space: p.space})
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (d *SMMUDriver) Unresolvable(space *AddressSpace, addr uint64, write bool) 
 	if _, known := d.refused[r]; !known {
 		return false
 	}
-	if m := space.process.mapping(addr); m != nil && m.allows(write) {
+	if m := space.process.pager.mappings.find(addr); m != nil && m.allows(write) {
 		delete(d.refused, r)
 		return false
 	}

@@ -96,36 +96,36 @@ func (s *swapSpace) drop(i frame) {
 }
 
 // swapIn brings in a page from a slot: a major fault.
-func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
+func (p *pager) swapIn(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
 	f, err := k.alloc(t, p)
 	if err != nil {
 		return err
 	}
-	if p.pte(va) != e {
+	if p.tables.pte(va) != e {
 		k.putBack(f)
 		return nil
 	}
 	g := k.memory.page(f)
 	g.held++
 	g.slot = e.frame // the entry's reference
-	p.set(va, pte{f, pteBusy})
+	p.tables.set(va, pte{f, pteBusy})
 	if t != nil { // pages that return before the program begins never left
 		run(t, k.spec.FaultMajor, w.what)
 		k.storage.transfer(t, PageBytes, false)
 		k.stats.Major++
 		k.stats.SwappedIn++
 	}
-	k.swap.load(p.bytes(va), e.frame)
+	k.swap.load(p.space.page(va), e.frame)
 	g.held--
-	p.set(va, pte{})
+	p.tables.set(va, pte{})
 	p.attach(va, f, e.flags&pteNone|pteYoung)
 	// else the slot keeps the content as long as the page is unchanged
 	if k.swap.slots[e.frame].refs > 1 || w.write {
 		k.dirty(g)
 	}
 	if w.write {
-		p.region(va).pte[va>>pageBits%hugePages].flags |= pteWrite
+		p.tables.region(va).pte[va>>pageBits%hugePages].flags |= pteWrite
 	}
 	g.wake()
 	return nil

@@ -1,6 +1,10 @@
 package host
 
-import "github.com/spinsim/spinsim/smmu"
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/smmu"
+)
 
 // pte is the entry of a page in the tables of a process, with data that Linux
 // keeps elsewhere. The zero value means never touched.
@@ -20,7 +24,7 @@ const (
 	pteNone                        // its mapping allows no access
 	pteBusy                        // in transfer or moving: threads that want it wait
 	pteSwap                        // its content is in a slot
-	// in the tables of devices (OSSpec.DeviceTables); see Process.admit
+	// in the tables of devices (OSSpec.DeviceTables); see Tables.admit
 	pteDevice
 )
 
@@ -55,50 +59,81 @@ const (
 	freedPage  = 1<<46 - PageBytes
 )
 
+// tablePages is the memory of the kernel for tables.
+type tablePages struct {
+	pages []tablePage
+	used  int
+}
+
 // tablePage is the owner of the table at a physical address.
 type tablePage struct {
-	p *Process // nil: it was freed
-	r *region  // for level 3
+	owner *Tables // nil: it was freed
+	r     *region // for level 3
 }
 
-// newTable returns the address of a new table. Addresses of freed tables are
-// not reused, so that a device that still reads them is noticed.
-func (k *Kernel) newTable(p *Process, r *region) uint64 {
-	k.tables = append(k.tables, tablePage{p, r})
-	k.tablePages++
-	return firstTable + uint64(len(k.tables)-1)*PageBytes
+// take returns the address of a new table. Addresses of freed tables are not
+// reused, so that a device that still reads them is noticed.
+func (m *tablePages) take(owner *Tables, r *region) uint64 {
+	m.pages = append(m.pages, tablePage{owner, r})
+	m.used++
+	return firstTable + uint64(len(m.pages)-1)*PageBytes
 }
 
-func (k *Kernel) freeTable(addr uint64) {
-	k.tables[(addr-firstTable)/PageBytes] = tablePage{}
-	k.tablePages--
+func (m *tablePages) free(addr uint64) {
+	m.pages[(addr-firstTable)/PageBytes] = tablePage{}
+	m.used--
+}
+
+// Tables are the page tables of a process. Devices walk them (smmu.Tables).
+// Notifiers receive their changes.
+type Tables struct {
+	spec        *OSSpec
+	memory      *tablePages
+	stats       *KernelStats
+	root        uint64 // physical address of the first table
+	directories [2]map[uint64]*directory
+	regions     map[uint64]*region
+	latest      *region // region of the latest access
+	notifiers   []Notifier
+	splits      int // splits of huge pages that are not paid for
+	// pages that devices with their own tables have lost and that are not paid for
+	expelled int
+}
+
+func (pt *Tables) init(k *Kernel) {
+	pt.spec, pt.memory, pt.stats = k.spec, &k.tables, &k.stats
+	pt.regions = map[uint64]*region{}
+	for i := range pt.directories {
+		pt.directories[i] = map[uint64]*directory{}
+	}
+	pt.root = pt.memory.take(pt, nil)
 }
 
 // Root implements smmu.Tables.
-func (p *Process) Root() uint64 { return p.root }
+func (pt *Tables) Root() uint64 { return pt.root }
 
 // Entry implements smmu.Tables: the present access rights of a device.
-func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
+func (pt *Tables) Entry(table uint64, level int, va uint64) smmu.Entry {
 	i := (table - firstTable) / PageBytes
-	if i >= uint64(len(p.kernel.tables)) || p.kernel.tables[i].p != p {
+	if i >= uint64(len(pt.memory.pages)) || pt.memory.pages[i].owner != pt {
 		return smmu.Entry{Kind: smmu.Page, Write: true, Addr: freedPage}
 	}
 	switch level {
 	case 3:
-		return p.leaf(p.kernel.tables[i].r.pte[va>>pageBits%hugePages])
+		return pt.leaf(pt.memory.pages[i].r.pte[va>>pageBits%hugePages])
 	case 2:
-		r := p.region(va)
+		r := pt.region(va)
 		switch {
 		case r == nil:
 			return smmu.Entry{}
 		case r.huge:
-			return p.leaf(r.pte[0])
+			return pt.leaf(r.pte[0])
 		case r.table == 0:
 			return smmu.Entry{}
 		}
 		return smmu.Entry{Kind: smmu.Table, Addr: r.table}
 	}
-	if d := p.directories[level][va>>dirBits(level)]; d != nil {
+	if d := pt.directories[level][va>>dirBits(level)]; d != nil {
 		return smmu.Entry{Kind: smmu.Table, Addr: d.table}
 	}
 	return smmu.Entry{}
@@ -108,24 +143,24 @@ func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
 // covers.
 func dirBits(level int) uint { return uint(pageBits + 9*(3-level)) }
 
-func (p *Process) leaf(e pte) smmu.Entry {
-	if !e.there() || !p.admitted(e) {
+func (pt *Tables) leaf(e pte) smmu.Entry {
+	if !e.there() || !pt.admitted(e) {
 		return smmu.Entry{}
 	}
 	return smmu.Entry{Kind: smmu.Page, Write: e.flags&pteWrite != 0, Addr: uint64(e.frame) * PageBytes}
 }
 
 // admitted reports whether devices can use a present page.
-func (p *Process) admitted(e pte) bool { return !p.kernel.spec.ownTables() || e.flags&pteDevice != 0 }
+func (pt *Tables) admitted(e pte) bool { return !pt.spec.ownTables() || e.flags&pteDevice != 0 }
 
 // admit makes a present page available to devices: it adds an entry to devices'
 // own tables. A huge page has one entry; if it is split later, its pages keep
 // the access.
-func (p *Process) admit(va uint64) {
-	r := p.region(va)
+func (pt *Tables) admit(va uint64) {
+	r := pt.region(va)
 	e := &r.pte[va>>pageBits%hugePages]
 	switch {
-	case p.admitted(*e):
+	case pt.admitted(*e):
 	case r.huge:
 		for i := range r.pte {
 			r.pte[i].flags |= pteDevice
@@ -138,95 +173,95 @@ func (p *Process) admit(va uint64) {
 // expel returns a new entry that replaces an old one. Devices keep a page that
 // stays in place and loses no rights. They lose other pages; drain pays for
 // that.
-func (p *Process) expel(old, e pte) pte {
+func (pt *Tables) expel(old, e pte) pte {
 	if old.flags&pteDevice != 0 && e.there() && e.frame == old.frame && old.flags&^e.flags&(pteDevice|pteWrite) == 0 {
 		return e
 	}
 	if old.flags&pteDevice != 0 {
-		p.expelled++
+		pt.expelled++
 	}
 	e.flags &^= pteDevice
 	return e
 }
 
 // region returns the region of an address, nil if it was never used.
-func (p *Process) region(va uint64) *region {
-	if r := p.latest; r != nil && r.base == va&^(HugeBytes-1) {
+func (pt *Tables) region(va uint64) *region {
+	if r := pt.latest; r != nil && r.base == va&^(HugeBytes-1) {
 		return r
 	}
-	r := p.regions[va>>hugeBits]
+	r := pt.regions[va>>hugeBits]
 	if r != nil {
-		p.latest = r
+		pt.latest = r
 	}
 	return r
 }
 
 // regionFor returns the region of an address, with its tables.
-func (p *Process) regionFor(va uint64) *region {
-	if r := p.region(va); r != nil {
+func (pt *Tables) regionFor(va uint64) *region {
+	if r := pt.region(va); r != nil {
 		return r
 	}
 	r := &region{base: va &^ (HugeBytes - 1)}
-	p.regions[va>>hugeBits] = r
-	r.table = p.kernel.newTable(p, r)
-	for level := 1; level >= p.top(); level-- {
-		d := p.directories[level][va>>dirBits(level)]
+	pt.regions[va>>hugeBits] = r
+	r.table = pt.memory.take(pt, r)
+	for level := 1; level >= pt.top(); level-- {
+		d := pt.directories[level][va>>dirBits(level)]
 		if d != nil {
 			d.used++
 			break
 		}
-		p.directories[level][va>>dirBits(level)] = &directory{table: p.kernel.newTable(p, nil), used: 1}
+		pt.directories[level][va>>dirBits(level)] = &directory{table: pt.memory.take(pt, nil), used: 1}
 	}
-	p.latest = r
+	pt.latest = r
 	return r
 }
 
 // top returns the level of the first table.
-func (p *Process) top() int {
-	if p.kernel.spec.AddressBits == addressBits3 {
+func (pt *Tables) top() int {
+	if pt.spec.AddressBits == addressBits3 {
 		return 1
 	}
 	return 0
 }
 
 // prune frees the tables of a region without entries.
-func (p *Process) prune(r *region) {
+func (pt *Tables) prune(r *region) {
 	if r.used > 0 {
 		return
 	}
-	delete(p.regions, r.base>>hugeBits)
-	if p.latest == r {
-		p.latest = nil
+	delete(pt.regions, r.base>>hugeBits)
+	if pt.latest == r {
+		pt.latest = nil
 	}
 	if r.table != 0 {
-		p.kernel.freeTable(r.table)
+		pt.memory.free(r.table)
 	}
-	for level := 1; level >= p.top(); level-- {
-		d := p.directories[level][r.base>>dirBits(level)]
+	for level := 1; level >= pt.top(); level-- {
+		d := pt.directories[level][r.base>>dirBits(level)]
 		if d.used--; d.used > 0 {
 			break
 		}
-		p.kernel.freeTable(d.table)
-		delete(p.directories[level], r.base>>dirBits(level))
+		pt.memory.free(d.table)
+		delete(pt.directories[level], r.base>>dirBits(level))
 	}
 }
 
 // pte returns the entry of an address, the zero one if there is none.
-func (p *Process) pte(va uint64) pte {
-	if r := p.region(va); r != nil {
+func (pt *Tables) pte(va uint64) pte {
+	if r := pt.region(va); r != nil {
 		return r.pte[va>>pageBits%hugePages]
 	}
 	return pte{}
 }
 
 // set changes the entry of an address. It splits a huge page around it.
-func (p *Process) set(va uint64, e pte) {
-	r := p.regionFor(va)
+func (pt *Tables) set(va uint64, e pte) {
+	r := pt.regionFor(va)
 	if r.huge {
-		p.splitHuge(r)
+		pt.splitHuge(r)
 	}
 	at := &r.pte[va>>pageBits%hugePages]
-	e = p.expel(*at, e)
+	e = pt.expel(*at, e)
 	if *at == (pte{}) {
 		r.used++
 	}
@@ -234,4 +269,61 @@ func (p *Process) set(va uint64, e pte) {
 		r.used--
 	}
 	*at = e
+}
+
+// each calls f for each nonzero entry from start to end, in order; f may change
+// the entry.
+func (pt *Tables) each(start, end uint64, f func(va uint64, e pte)) {
+	for _, base := range pt.bases(start, end) {
+		r := pt.regions[base>>hugeBits]
+		if r == nil {
+			continue
+		}
+		for va := max(start, base); va < min(end, base+HugeBytes); va += PageBytes {
+			if e := r.pte[va>>pageBits%hugePages]; e != (pte{}) {
+				f(va, e)
+			}
+		}
+	}
+}
+
+// bases returns the used regions between two addresses, in order.
+func (pt *Tables) bases(start, end uint64) (all []uint64) {
+	if (end-start)>>hugeBits < uint64(len(pt.regions)) {
+		for base := start &^ (HugeBytes - 1); base < end; base += HugeBytes {
+			if pt.regions[base>>hugeBits] != nil {
+				all = append(all, base)
+			}
+		}
+		return all
+	}
+	for _, r := range pt.regions { //lint:maporder sorted below
+		if r.base+HugeBytes > start && r.base < end {
+			all = append(all, r.base)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// count returns the number of present pages.
+func (pt *Tables) count(start, end uint64) (n int) {
+	pt.each(start, end, func(uint64, pte) { n++ })
+	return n
+}
+
+// splitHuge gives the pages of a huge page their own entries. It must run
+// before one of them changes.
+func (pt *Tables) splitHuge(r *region) {
+	r.huge = false
+	r.table = pt.memory.take(pt, r)
+	pt.stats.Splits++
+	pt.splits++
+	pt.invalidate(r.base, r.base+HugeBytes, true)
+}
+
+// empty reports whether a region has no pages.
+func (pt *Tables) empty(base uint64) bool {
+	r := pt.region(base)
+	return r == nil || r.used == 0
 }

@@ -10,14 +10,14 @@ const (
 
 // job is a region for khugepaged to check.
 type job struct {
-	p    *Process
+	p    *pager
 	base uint64
 }
 
 // hugeMapping reports whether a region can be a huge page: it lies within one
 // writable mapping of private anonymous memory.
-func (p *Process) hugeMapping(base uint64) bool {
-	m := p.mapping(base)
+func (p *pager) hugeMapping(base uint64) bool {
+	m := p.mappings.find(base)
 	return p.kernel.spec.HugePages == HugeAlways && m != nil && m.start <= base && base+HugeBytes <= m.end && m.file == nil && m.prot == ProtWrite
 }
 
@@ -45,9 +45,9 @@ func (k *Kernel) giveHuge(f frame) {
 
 // firstHuge provides a huge page for an untouched region. false: there is no
 // such page.
-func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
+func (p *pager) firstHuge(t *Thread, va uint64, w want) bool {
 	k, base := p.kernel, va&^(HugeBytes-1)
-	if !p.hugeMapping(base) || !p.empty(base) {
+	if !p.hugeMapping(base) || !p.tables.empty(base) {
 		return false
 	}
 	f, ok := k.takeHuge()
@@ -55,57 +55,41 @@ func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 		return false
 	}
 	run(t, k.spec.FaultHuge, w.what)
-	if !p.hugeMapping(base) || !p.empty(base) {
+	if !p.hugeMapping(base) || !p.tables.empty(base) {
 		k.giveHuge(f)
 		return true // check again
 	}
 	k.stats.Huge++
 	k.stats.Minor++
-	r := p.regionFor(base)
+	r := p.tables.regionFor(base)
 	for a := base; a < base+HugeBytes; a += PageBytes {
-		p.blank(a)
+		p.space.blank(a)
 	}
-	k.freeTable(r.table)
+	k.tables.free(r.table)
 	p.fillHuge(r, f)
 	return true
 }
 
-// empty reports whether a region has no pages.
-func (p *Process) empty(base uint64) bool {
-	r := p.region(base)
-	return r == nil || r.used == 0
-}
-
 // fillHuge makes frames the huge page of a region. The region must have no
 // table and no pages.
-func (p *Process) fillHuge(r *region, f frame) {
+func (p *pager) fillHuge(r *region, f frame) {
 	k := p.kernel
 	r.table, r.huge, r.used = 0, true, hugePages
 	for i := range frame(hugePages) {
 		g := k.memory.page(f + i)
 		g.locked, g.dirty = false, true
 		g.add(p, r.base+uint64(i)*PageBytes)
-		k.enlist(f+i, onInactive)
+		k.memory.enlist(f+i, onInactive)
 		r.pte[i] = pte{f + i, pteMapped | pteWrite | pteYoung}
 		g.wake()
 	}
 	p.resident += hugePages
 }
 
-// splitHuge gives the pages of a huge page their own entries. It must run
-// before one of them changes.
-func (p *Process) splitHuge(r *region) {
-	r.huge = false
-	r.table = p.kernel.newTable(p, r)
-	p.kernel.stats.Splits++
-	p.splits++
-	p.invalidate(r.base, r.base+HugeBytes, true)
-}
-
 // consider makes khugepaged check a region that may have enough pages by now.
-func (p *Process) consider(va uint64) {
+func (p *pager) consider(va uint64) {
 	k := p.kernel
-	r := p.region(va)
+	r := p.tables.region(va)
 	if r.queued || r.huge || int(r.used) < k.spec.CollapseMin || k.spec.HugePages != HugeAlways || !p.hugeMapping(r.base) {
 		return
 	}
@@ -137,8 +121,8 @@ func (k *Kernel) collapses(t *Thread) {
 
 // collapsible returns the region of an address if it can become a huge page
 // now.
-func (p *Process) collapsible(base uint64) *region {
-	r := p.regions[base>>hugeBits]
+func (p *pager) collapsible(base uint64) *region {
+	r := p.tables.regions[base>>hugeBits]
 	if r == nil || r.huge || int(r.used) < p.kernel.spec.CollapseMin || !p.hugeMapping(base) {
 		return nil
 	}
@@ -158,11 +142,11 @@ func (p *Process) collapsible(base uint64) *region {
 
 // collapse turns the pages of a region into a huge page. While they are copied
 // they are not accessible. Absent pages become present.
-func (p *Process) collapse(t *Thread, base uint64) {
+func (p *pager) collapse(t *Thread, base uint64) {
 	p.lock.Lock(t, mmapLock)
 	defer p.lock.Unlock(t)
 	k := p.kernel
-	if r := p.regions[base>>hugeBits]; r != nil {
+	if r := p.tables.regions[base>>hugeBits]; r != nil {
 		r.queued = false
 	}
 	run(t, k.spec.CollapseCall, "khugepaged")
@@ -178,29 +162,29 @@ func (p *Process) collapse(t *Thread, base uint64) {
 	for i := range r.pte {
 		e := &r.pte[i]
 		if e.flags&(pteMapped|pteZero) == pteMapped {
-			k.delist(e.frame)
+			k.memory.delist(e.frame)
 			k.memory.page(e.frame).locked = true
-			*e = p.expel(*e, pte{e.frame, e.flags | pteBusy})
+			*e = p.tables.expel(*e, pte{e.frame, e.flags | pteBusy})
 		} else {
-			*e = p.expel(*e, pte{f, pteBusy})
+			*e = p.tables.expel(*e, pte{f, pteBusy})
 		}
 	}
 	r.used = hugePages
-	k.freeTable(r.table)
+	k.tables.free(r.table)
 	r.table = 0
-	p.invalidate(base, base+HugeBytes, true)
-	p.drain(t, 1)
+	p.tables.invalidate(base, base+HugeBytes, true)
+	p.tables.drain(t, 1)
 	run(t, k.spec.CollapsePage*sim.Time(hugePages), "khugepaged")
 	k.stats.Collapsed++
 	for i, e := range old {
 		va := base + uint64(i)*PageBytes
 		if e.flags&(pteMapped|pteZero) != pteMapped {
-			p.blank(va)
+			p.space.blank(va)
 			continue
 		}
-		k.detach(e.frame, p, va)
-		p.resident--
 		g := k.memory.page(e.frame)
+		g.detach(p, va)
+		p.resident--
 		g.locked = false
 		g.wake()
 		k.unused(e.frame)

@@ -217,7 +217,7 @@ func (g *npfGiven) Sync(t *host.Thread) { g.synced = t.Now() }
 func (g *npfGiven) gives(p *runtime.Proc, v runtime.View) error {
 	if g.now == nil {
 		g.now, g.tell = p.Now, p.Cluster().Profile().OS.Invalidate
-		p.OS().Register(g)
+		p.OS().Tables().Register(g)
 	}
 	start := p.Now()
 	if err := p.OS().Discard(p.Thread(), v.Addr(), uint64(v.Len())); err != nil {

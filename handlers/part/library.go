@@ -108,14 +108,7 @@ func (c *client) touch(t *host.Thread, r Range, write bool) error {
 		return nil
 	}
 	c.driver.count(r)
-	for page := r.Start; page < r.End; page += host.PageBytes {
-		for absent := c.process.Touch(page, 1, write); absent.Count > 0; absent = c.process.Touch(page, 1, write) {
-			if err := c.process.Fault(t, absent, write); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c.process.Populate(t, r.Start, r.End-r.Start, write)
 }
 
 // refuse lets whoever uses a page that the process cannot have end with DENIED.

@@ -287,7 +287,7 @@ func (s *storm) replace(th *host.Thread, i int) {
 }
 
 func (s *storm) frame(va uint64) uint64 {
-	f, ok := hosttest.Walk(s.p, s.Kernel.Spec().AddressBits, va, true)
+	f, ok := hosttest.Walk(s.p.Tables(), s.Kernel.Spec().AddressBits, va, true)
 	require.True(s.t, ok, "a leased page is there")
 	return f
 }

@@ -55,7 +55,7 @@ type flight struct {
 
 func newTable(p *host.Process, bucket, bound, idling uint64) *table {
 	c := &table{pinner: pinner{process: p}, bucket: bucket, bound: bound, idling: idling, cells: map[uint64]*segment{}}
-	p.Register(c)
+	p.Tables().Register(c)
 	return c
 }
 
@@ -272,7 +272,7 @@ func (c *table) Close(t *host.Thread) error {
 	}
 	c.unpin(t, all, false)
 	c.flush(t)
-	c.process.Unregister(c)
+	c.process.Tables().Unregister(c)
 	return nil
 }
 
