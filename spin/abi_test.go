@@ -68,7 +68,8 @@ func documentedRecords(t *testing.T) map[string]record {
 	return records
 }
 
-// plain returns an identifier without case and underscores: user_hdr_len and UserHdrLen are equal.
+// plain removes case and underscores from an identifier, so that user_hdr_len
+// and UserHdrLen are equal.
 func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 func TestRecordsMatchDocument(t *testing.T) {
@@ -278,9 +279,10 @@ var paperNames = []string{
 	"PtlHandlerCTGet", "PtlHandlerCTSet", "PtlHandlerCTInc",
 }
 
-// The header for handlers of the paper's toolchain has all of them with that toolchain's argument
-// lists, and none is left as spin.h has it. What it defines, the handlers of package handlerlab's
-// tests use, which are compiled and run.
+// The header for handlers of the paper's toolchain has all of them with that
+// toolchain's argument lists, and none is left as spin.h has it. The handlers
+// in the tests of package handlerlab use what it defines; these tests compile
+// and run them.
 func TestPaperToolchainHasPaperNames(t *testing.T) {
 	header, err := os.ReadFile("c/p4spin.h")
 	require.NoError(t, err)
@@ -327,8 +329,8 @@ func sorted(names map[string]bool) (list []string) {
 	return list
 }
 
-// TestActionsCoverImports catches an action that natively goes by another name, and an import
-// without an action.
+// TestActionsCoverImports catches an action with another name than its import,
+// and an import without an action.
 func TestActionsCoverImports(t *testing.T) {
 	r := &recorder{names: make(map[string]bool)}
 	defer spin.Attach(r)()
@@ -389,8 +391,8 @@ func TestActionsCoverImports(t *testing.T) {
 	require.Equal(t, sorted(documented), sorted(covered))
 }
 
-// placeActions are those of posted writes and typed atomics, and of what a
-// handler asks about its place.
+// placeActions returns the actions that write without waiting, that are typed
+// atomics, or that ask about the handler's place.
 func placeActions() map[string]func() {
 	var (
 		b   [8]byte

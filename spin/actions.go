@@ -28,18 +28,19 @@ func ReadHost(space Space, offset uint64, v unsafe.Pointer, size uintptr) Result
 	return dmaFromHost(space, offset, (*byte)(v), uint32(size))
 }
 
-// LoadHost reads the 8 bytes at offset in host memory, StoreHost writes them. Suspend.
+// LoadHost reads the 8 bytes at offset in host memory. Suspends.
 func LoadHost(space Space, offset uint64) (v uint64, r Result) {
 	r = dmaFromHost(space, offset, (*byte)(unsafe.Pointer(&v)), 8)
 	return v, r
 }
 
-// StoreHost is described at [LoadHost].
+// StoreHost writes v to the 8 bytes at offset in host memory. Suspends.
 func StoreHost(space Space, offset, v uint64) Result {
 	return dmaToHost(space, offset, (*byte)(unsafe.Pointer(&v)), 8)
 }
 
-// Handle names a DMA operation under way; a negative one is the [Result] of one that did not start.
+// Handle names a DMA operation under way. A negative one is the [Result] of an
+// operation that did not start.
 type Handle int32
 
 // DMAToHostNB starts to write b to host memory. b must not change until the operation has ended.
@@ -61,8 +62,9 @@ func (h Handle) Wait() Result {
 	return dmaWait(h)
 }
 
-// Test tells whether the operation has ended, and how; the handle is then free. Suspends until the
-// handler's own time is reached.
+// Test reports whether the operation has ended and with which result. The
+// handle is then free. Suspends until simulated time has reached the handler's
+// own time.
 func (h Handle) Test() (done bool, r Result) {
 	if h < 0 {
 		return true, Result(h)
@@ -77,20 +79,21 @@ func (h Handle) Test() (done bool, r Result) {
 	}
 }
 
-// DMACAS compares the 8 bytes at offset in host memory with compare and, if equal, replaces them by
-// swap, atomically; offset is a multiple of 8. The value before is stored in found. The result is 1
-// if it swapped, 0 if not. Suspends.
+// DMACAS compares the 8 bytes at offset in host memory with compare and, if
+// they are equal, replaces them by swap, atomically; offset is a multiple of 8.
+// It stores the value before in found. The result is 1 if it swapped, 0 if not.
+// Suspends.
 func DMACAS(space Space, offset, compare, swap uint64, found *uint64) Result {
 	return dmaCAS(space, offset, compare, swap, found)
 }
 
-// DMACASNB starts a DMACAS; Wait tells whether it swapped.
+// DMACASNB starts a DMACAS; the result of Wait is 1 if it swapped.
 func DMACASNB(space Space, offset, compare, swap uint64, found *uint64) Handle {
 	return dmaCASNB(space, offset, compare, swap, found)
 }
 
-// DMAFAdd adds inc to the 8 bytes at offset in host memory, atomically; offset is a multiple of 8.
-// The value before is stored in found. Suspends.
+// DMAFAdd adds inc to the 8 bytes at offset in host memory, atomically; offset
+// is a multiple of 8. It stores the value before in found. Suspends.
 func DMAFAdd(space Space, offset, inc uint64, found *uint64) Result {
 	return dmaFAdd(space, offset, inc, found)
 }
@@ -110,8 +113,8 @@ func DMAFAdd32NB(space Space, offset uint64, inc uint32, found *uint32) Handle {
 	return dmaFAdd32NB(space, offset, inc, found)
 }
 
-// CAS replaces *p by swap if it equals compare, atomically between HPUs, and tells whether it did.
-// p is in HPU memory. Suspends.
+// CAS replaces *p by swap if it equals compare, atomically between HPUs, and
+// reports whether it did. p is in HPU memory. Suspends.
 func CAS(p *uint64, compare, swap uint64) bool { return cas(p, compare, swap) > 0 }
 
 // FAdd adds inc to *p, atomically between HPUs, and returns the value before. p is in HPU memory.
@@ -190,16 +193,17 @@ func Acknowledge(status int32) Result { return ack(status) }
 const MaxTimer = 1_000_000_000
 
 // Timer delivers op to this process as a message to self after delay
-// nanoseconds, at most MaxTimer; Invalid if it is longer. A result that has not
-// failed is the timer's number, for TimerCancel.
+// nanoseconds, at most MaxTimer; Invalid if it is longer. A result of 0 or more
+// is the timer's number, for TimerCancel.
 func Timer(delay uint64, op *Op) Result { return timer(delay, op) }
 
-// TimerCancel takes a timer of this program back at the handler's own time; one
-// that expires before that is delivered all the same. Invalid: there is no such
+// TimerCancel cancels a timer of this program at the handler's own time. A
+// timer that expires before that is still delivered. Invalid: there is no such
 // timer.
 func TimerCancel(timer Result) Result { return timerCancel(timer) }
 
-// ToSelf delivers op to this process as a message: a put from device that does not use the wire.
+// ToSelf delivers op to this process as a message, like a put from device that
+// does not use the wire.
 func ToSelf(op *Op) Result { return toSelf(op) }
 
 // NumHPUs returns the number of HPUs of the device.
@@ -208,14 +212,14 @@ func NumHPUs() int { return int(numHPUs()) }
 // MyHPU returns the HPU the handler runs on, from 0. It does not change while the handler runs.
 func MyHPU() int { return int(myHPU()) }
 
-// Cycles returns the cycles this handler has been charged so far.
+// Cycles returns how many cycles this handler has been charged so far.
 func Cycles() uint64 { return cycles() }
 
 // Log writes a line for the person who debugs. It has no effect on the simulation.
 func Log(line string) { log(unsafe.StringData(line), uint32(len(line))) }
 
-// LogValue writes a line of label, a blank and v in hexadecimal. Labels longer
-// than 40 bytes are cut.
+// LogValue writes a line of label, a blank and v in hexadecimal. It cuts labels
+// to 40 bytes.
 func LogValue(label string, v uint64) {
 	var b [60]byte
 	n := copy(b[:40], label)

@@ -1,6 +1,6 @@
 package spin
 
-// Atomic32 is an operation of [Apply32]: those of RISC-V's extension A, and
+// Atomic32 is an operation of [Apply32]: an atomic of RISC-V's extension A, or
 // compare-and-swap (docs/abi.md, Atomics on HPU memory).
 type Atomic32 uint32
 
@@ -18,7 +18,7 @@ const (
 	MaxU32
 )
 
-// Apply returns what the operation stores where before was.
+// Apply returns the value that the operation stores in place of before.
 func (o Atomic32) Apply(before, operand, compare uint32) uint32 {
 	switch o {
 	case CSwap32:

@@ -4,14 +4,14 @@ package spin
 
 import "embed"
 
-// CFiles are what handlers in C are compiled with, in the folder c: the headers
-// of this project, those under the names of other toolchains (docs/porting.md)
-// and a small C library.
+// CFiles is the folder c, with which handlers in C are compiled. It has the
+// headers of this project, headers under the names of other toolchains
+// (docs/porting.md) and a small C library.
 //
 //go:embed c
 var CFiles embed.FS
 
-// CHeader is the text of spin.h, which has the whole of the ABI.
+// CHeader is the text of spin.h, which declares the whole ABI.
 //
 //go:embed c/spin.h
 var CHeader []byte

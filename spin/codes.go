@@ -1,7 +1,7 @@
 package spin
 
-// Code is what a handler returns. Which code is allowed where is in docs/abi.md (Handlers); any
-// other counts as Fail (sPIN'17 §3).
+// Code is the result of a handler. docs/abi.md (Handlers) lists the codes that
+// each kind of handler may return; any other counts as Fail (sPIN'17 §3).
 type Code int32
 
 // Return codes of handlers.
@@ -21,7 +21,7 @@ const (
 	Segv               Code = -2 // likewise; also the end of a handler that traps
 )
 
-// Result is what an action returns: 0 or more is success.
+// Result is the result of an action: 0 or more is success.
 type Result int32
 
 // Results of actions (docs/abi.md, Imports).
@@ -36,7 +36,7 @@ const (
 	NotSupported Result = -5
 )
 
-// Failed tells whether the action did not succeed.
+// Failed reports whether the action failed.
 func (r Result) Failed() bool { return r < 0 }
 
 // Space names one of the two host memory ranges a handler reaches (sPIN'17 §2).
@@ -46,17 +46,17 @@ type Space uint32
 const (
 	MEHostMem      Space = 0 // the range of the match entry
 	HandlerHostMem Space = 1 // the handler host memory given with it
-	// the first of those that other processes have granted; DMA operations only
+	// the first space that other processes have granted; DMA operations only
 	Granted Space = 2
 )
 
-// TellFaults with a Space of a DMA operation (MEHostMem | TellFaults) has the
-// operation end with Fault as soon as a page is found absent. Without it the
-// device waits for the page, and the handler with it, if it waits for the
-// operation.
+// TellFaults is added to the Space of a DMA operation, for example MEHostMem |
+// TellFaults. The operation then ends with Fault as soon as it finds a page
+// absent. Without it the device waits for the page, and so does the handler if
+// it waits for the operation.
 const TellFaults Space = 1 << 8
 
-// MessageType is the kind of request a header handler looks at.
+// MessageType is the kind of a request.
 type MessageType uint32
 
 // Kinds of requests.
@@ -75,7 +75,8 @@ type HeaderFlags uint32
 // HeaderOverflow is set when the message matched in the overflow list.
 const HeaderOverflow HeaderFlags = 1 << 0
 
-// AckReq says which acknowledgement a put or atomic asks for (Portals 4.x §3.15).
+// AckReq is the acknowledgement that a put or atomic asks for (Portals 4.x
+// §3.15).
 type AckReq uint32
 
 // Acknowledgement requests.
@@ -92,14 +93,13 @@ type OpOptions uint32
 // CompleteEntry makes the end of the operation complete the pending match entry.
 const CompleteEntry OpOptions = 1 << 0
 
-// Datagrams makes each packet of a put a message of its own: it is matched by
-// itself, at its place behind RemoteOffset, and what becomes of it does not
-// concern the others. Nobody is told of one that is lost, nor is it a failure
-// of the run: the handlers see to it that it is sent again. The same holds for
-// data that cannot be read, of which the NIC sends nothing and which it does
-// not wait for. A payload handler has the place of the packet in the put, and
-// the length of all of it, in Offset and MLength; one that has come damaged has
-// Length 0. No acknowledgement.
+// Datagrams makes each packet of a put a message of its own. The packet matches
+// by itself, at its own place behind RemoteOffset, and does not affect the
+// others. Nobody is told of a lost packet, and the run does not fail: the
+// handlers must send it again. The same holds for data that the NIC cannot
+// read: it sends nothing and does not wait. Offset and MLength of a payload
+// handler are the place of the packet in the put and the length of the whole
+// put; Length is 0 if the packet arrived damaged. There is no acknowledgement.
 const Datagrams OpOptions = 1 << 1
 
 // AtomicOp is an atomic operation of Portals (Portals 4.x §3.15).

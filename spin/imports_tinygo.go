@@ -4,11 +4,11 @@ package spin
 
 import "unsafe"
 
-// The imports of docs/abi.md. TinyGo takes it that an import has done with the
-// memory behind its pointers when it returns, and may keep variables on the
-// stack or move accesses accordingly. That is wrong for the non-blocking ones:
-// they take addresses, which the compiler does not see through. Of posted
-// writes the device takes the bytes at the call.
+// The imports of docs/abi.md. TinyGo assumes that an import no longer uses the
+// memory behind its pointers when it returns: it may keep variables on the
+// stack or move accesses. That is wrong for non-blocking imports, so they take
+// addresses, which the compiler does not see through. Posted writes take
+// pointers, because the device takes their bytes at the call.
 
 //go:wasmimport spin dma_to_host
 func dmaToHost(space Space, offset uint64, local *byte, n uint32) Result

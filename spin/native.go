@@ -10,10 +10,11 @@ import (
 // Device carries out the actions of handlers that run natively. Package spintest has one; handlers
 // never see it.
 type Device interface {
-	// Act performs an action and returns its result, which is 64 bits wide for
+	// Act performs an action and returns its result. The result has 64 bits for
 	// fadd, cycles, scratchpad and message_memory.
 	Act(a *Action) int64
-	// Address gives the n bytes at p an address, the same for the same variable.
+	// Address gives the n bytes at p an address, always the same for a
+	// variable.
 	Address(p *byte, n uintptr) Ptr
 	// Resolve is the inverse of Address for the n bytes at p, which may lie within a variable.
 	// It does not return if there are none.
@@ -26,12 +27,12 @@ type Action struct {
 	Space    Space      // DMA: the host memory
 	Offset   uint64     // DMA: bytes in the host memory
 	Mem      []byte     // DMA: local memory; log: the line
-	Word     *uint64    // cas, fadd: the word; dma_cas, dma_fadd: where the value found goes
-	Word32   *uint32    // atomic32, wait32: the word; dma_fadd_typed: where the value found goes
-	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B what is compared
+	Word     *uint64    // cas, fadd: the word; dma_cas, dma_fadd: destination of the value found
+	Word32   *uint32    // atomic32, wait32: the word; dma_fadd_typed: destination of the value found
+	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B the value to compare with
 	Pair     *[2]uint64 // ct_get: where success and failure go
-	// compare; increment; success; delay, ns; status; value of host_write; what
-	// wait32 waits for another than; cluster
+	// compare; increment; success; delay, ns; status; value of host_write; the
+	// value that wait32 expects; cluster
 	A       uint64
 	B       uint64  // swap; failure
 	Counter Counter // of ct_get, ct_set, ct_inc
@@ -44,8 +45,9 @@ var (
 	attached Device
 )
 
-// Attach makes d the device of the handler the caller is about to run, until detach is called. It
-// waits while another device is attached, so that parallel tests do not meet.
+// Attach makes d the device of the handler that the caller is about to run,
+// until the caller calls detach. It waits while another device is attached, so
+// that parallel tests do not meet.
 func Attach(d Device) (detach func()) {
 	attachMu.Lock()
 	attached = d

@@ -2,9 +2,9 @@ package spin
 
 import "unsafe"
 
-// Writes that nobody waits for (docs/abi.md, Posted writes): the device takes
-// the bytes at the call, and the completion handler of the message begins when
-// all those of its header and payload handlers have landed.
+// Nobody waits for posted writes (docs/abi.md, Posted writes). The device takes
+// the bytes at the call. The completion handler of the message begins when all
+// posted writes of its header and payload handlers have landed.
 
 // DMAToHostPosted writes b to host memory and goes on, without a handle.
 // Suspends while the device has no room for it.
@@ -17,10 +17,10 @@ func WriteHostPosted(space Space, offset uint64, v unsafe.Pointer, size uintptr)
 	return dmaToHostPosted(space, offset, (*byte)(v), uint32(size))
 }
 
-// HostWrite writes 8 bytes to a place in host memory whose address is a
-// multiple of 8, in one command that carries them: all at once, and posted.
+// HostWrite writes 8 bytes to host memory at an address that is a multiple of
+// 8. One command carries them, so they land together; the write is posted.
 // Suspends while the device has no room for it.
 func HostWrite(space Space, offset, value uint64) Result { return hostWrite(space, offset, value) }
 
-// HostWriteNB is [HostWrite] with a handle, as of other non-blocking operations.
+// HostWriteNB is [HostWrite] with a handle, like other non-blocking operations.
 func HostWriteNB(space Space, offset, value uint64) Handle { return hostWriteNB(space, offset, value) }

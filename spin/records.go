@@ -2,8 +2,8 @@ package spin
 
 import "structs"
 
-// Header is what a header handler is given: the first packet of a message, matched (docs/abi.md,
-// Header record; sPIN'17 §3).
+// Header is the record of a header handler: the matched first packet of a
+// message (docs/abi.md, Header record; sPIN'17 §3).
 type Header struct {
 	_          structs.HostLayout
 	Type       MessageType
@@ -32,7 +32,8 @@ func (h *Header) PacketBytes() []byte { return h.Packet.Bytes(h.PacketLen) }
 // UserHeader returns the user header's bytes, which are valid until the handler returns.
 func (h *Header) UserHeader() []byte { return h.UserHdr.Bytes(h.UserHdrLen) }
 
-// Payload is what a payload handler is given: one packet (docs/abi.md, Payload record; sPIN'17 §3).
+// Payload is the record of a payload handler: one packet (docs/abi.md, Payload
+// record; sPIN'17 §3).
 type Payload struct {
 	_          structs.HostLayout
 	Base       Ptr    // the packet's payload, in the context's packet buffer; may be written
@@ -51,8 +52,8 @@ type Payload struct {
 // the handler returns.
 func (p *Payload) Bytes() []byte { return p.Base.Bytes(p.Length) }
 
-// Completion is what a completion handler is given, after the last payload handler of a message
-// (docs/abi.md, Completion record; sPIN'17 §3).
+// Completion is the record of a completion handler, which runs after the last
+// payload handler of a message (docs/abi.md, Completion record; sPIN'17 §3).
 type Completion struct {
 	_            structs.HostLayout
 	DroppedBytes uint64 // by payload handlers and flow control

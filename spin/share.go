@@ -2,14 +2,14 @@ package spin
 
 import "math/bits"
 
-// What handlers that run at the same time need to share HPU memory.
+// Handlers that run at the same time share HPU memory with these functions.
 
-// Behind returns the T that lies at bytes behind *v: v is a state that heads an
+// Behind returns the T at bytes behind *v, where v is a state at the head of an
 // area of varying size.
 func Behind[T, S any](v *S, at uint32) *T { return At[T](After(v) + Ptr(at)) }
 
-// Lock takes a lock in HPU memory, which is 0 while nobody has it, and waits
-// until it can. Nobody should keep it for long: who waits uses up its budget.
+// Lock waits for a lock in HPU memory and takes it. The lock is 0 while nobody
+// has it. Keep it for a short time only: a waiting handler uses its budget.
 // Suspends.
 func Lock(p *uint64) {
 	for !CAS(p, 0, 1) {
@@ -23,9 +23,9 @@ func Unlock(p *uint64) { *p = 0 }
 // Trylock takes a lock if nobody has it. Suspends.
 func Trylock(p *uint64) bool { return CAS(p, 0, 1) }
 
-// A lock of many readers or one writer, in HPU memory, is 0 while nobody has
-// it, else the number of readers, or writer. A writer waits until there is no
-// reader: many readers may keep it waiting.
+// A lock for many readers or one writer lies in HPU memory. It is 0 while
+// nobody has it, else the number of readers, or writer. A writer waits until
+// there is no reader, so many readers can keep it waiting.
 const writer = 1 << 63
 
 // RLock takes a lock for reading and waits until no writer has it. Suspends.
@@ -51,8 +51,8 @@ func WLock(p *uint64) {
 // WUnlock gives back what [WLock] took. Suspends.
 func WUnlock(p *uint64) { CAS(p, writer, 0) }
 
-// Acquire takes one of up to 64 things, of which *free has a bit for each that
-// nobody has, and waits until there is one. Suspends.
+// Acquire takes one of up to 64 things and returns its number. *free has a bit
+// for each thing that nobody has. It waits until there is one. Suspends.
 func Acquire(free *uint64) uint32 {
 	for {
 		f := *free
@@ -66,6 +66,6 @@ func Acquire(free *uint64) uint32 {
 	}
 }
 
-// Release gives it back. Its bit is 0 and nobody else sets it: adding sets it,
-// without a loop. Suspends.
+// Release gives thing i back. Its bit is 0 and nobody else sets it, so an
+// addition sets it, without a loop. Suspends.
 func Release(free *uint64, i uint32) { FAdd(free, 1<<i) }

@@ -9,9 +9,10 @@ import (
 	"unsafe"
 )
 
-// EncodeState returns v's bytes as a handler finds them in HPU memory: what the host gives as the
-// initial state of a match entry (sPIN'17 §2). T holds numbers, arrays and structs of them, with
-// every gap spelt out as a field; anything else is a programmer's mistake and panics.
+// EncodeState returns v's bytes as a handler finds them in HPU memory. The host
+// gives them as the initial state of a match entry (sPIN'17 §2). T consists of
+// numbers, and of arrays and structs of numbers, with every gap written as a
+// field. Any other T is a programmer's mistake and panics.
 func EncodeState[T any](v *T) []byte {
 	checkLayout[T]()
 	b, err := binary.Append(nil, binary.LittleEndian, v)
@@ -21,8 +22,8 @@ func EncodeState[T any](v *T) []byte {
 	return b
 }
 
-// DecodeState sets v from the bytes of HPU memory at its head. It fails if b is too short; the rest
-// of a longer b is ignored.
+// DecodeState sets v from the first bytes of b, which come from HPU memory. It
+// fails if b is too short and ignores the rest of a longer b.
 func DecodeState[T any](b []byte, v *T) error {
 	checkLayout[T]()
 	if _, err := binary.Decode(b, binary.LittleEndian, v); err != nil {

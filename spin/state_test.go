@@ -25,7 +25,7 @@ func TestStateRoundTrip(t *testing.T) {
 	require.ErrorContains(t, spin.DecodeState(b[:15], &out), "takes 16 bytes, got 15")
 }
 
-// A gap would shift the fields behind it: in memory it is there, in the encoding it is not.
+// A gap would shift the fields behind it: memory has it, the encoding does not.
 func TestStateWithGapPanics(t *testing.T) {
 	type gap struct {
 		_     structs.HostLayout

@@ -17,8 +17,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// adviseFlags are the flags of "advise": what "handler run" takes of a module and
-// its surroundings, and which messages come.
+// adviseFlags are the flags of "advise": the module and device, as in "handler
+// run", and the messages.
 type adviseFlags struct {
 	handlerRunFlags
 	size string
@@ -124,9 +124,9 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	return t.Write(c.OutOrStdout(), format)
 }
 
-// usual are the handlers and states of libraries with several handlers of a
-// kind, or with ones that deal with no message of zeros, where nobody says
-// others.
+// usual lists handlers and states to use if the user names none. It is for
+// libraries that have several handlers of a kind, or handlers that cannot
+// process a message of zeros.
 var usual = map[string]struct{ header, payload, completion, state string }{
 	"bcast":    {payload: "stream_payload", completion: "stream_completion"},
 	"pingpong": {payload: "stream_payload", completion: "stream_completion"},
@@ -136,8 +136,8 @@ var usual = map[string]struct{ header, payload, completion, state string }{
 	"replicate": {header: "open", payload: "store", state: "bytes=BYTES,slots=64"},
 }
 
-// preset chooses what is usual of a built-in library where no handler is named,
-// for messages of n bytes, and says so.
+// preset chooses the usual handlers and state of a built-in library for
+// messages of n bytes and returns a note, if the user named no handler.
 func (f *adviseFlags) preset(m *handlers.Library, n int) string {
 	u, is := usual[m.Name]
 	if !is || m.Path != "" || f.header+f.payload+f.completion != "" {
@@ -158,7 +158,8 @@ func (f *adviseFlags) preset(m *handlers.Library, n int) string {
 	return text
 }
 
-// longest is the length of a packet that a library deals with, of so many bytes at most.
+// longest returns the longest packet of at most mtu bytes that a library
+// accepts.
 func longest(m *handlers.Library, mtu int) int {
 	if m.Name == "accumulate" && m.Path == "" {
 		mtu -= mtu % accumulate.ElementSize // its handler fails packets with parts of elements
@@ -166,7 +167,8 @@ func longest(m *handlers.Library, mtu int) int {
 	return mtu
 }
 
-// message is what is sent, by default a packet of the longest length, bytes.
+// message returns the message to send, by default a packet of the longest
+// length, in bytes.
 func (f *adviseFlags) message(longest int) ([]byte, error) {
 	if f.payloadFile != "" {
 		if f.size != "" {
@@ -200,7 +202,8 @@ func parseAdvised(text string) (int64, error) {
 	return int64(n), err
 }
 
-// adviceText answers: whether handlers hold line rate, what limits them, what would mend it.
+// adviceText writes whether handlers hold line rate, what limits them and what
+// would help.
 func adviceText(a *handlerlab.Advice, module, profile string) []string {
 	rate := float64(sim.Second) / float64(a.Line)
 	comes := fmt.Sprintf("a message of %v every %.2f ns, %.1f GiB/s", sim.Size(a.Size), a.Line.Nanoseconds(), rate*float64(a.Size)/(1<<30))
@@ -212,7 +215,7 @@ func adviceText(a *handlerlab.Advice, module, profile string) []string {
 	return []string{first, limitText(a), mendText(a)}
 }
 
-// processorsOf names what runs handlers.
+// processorsOf names the processors that run handlers.
 func processorsOf(a *handlerlab.Advice) string {
 	if a.Pool == handlerlab.HPU {
 		return "HPUs"
@@ -220,7 +223,7 @@ func processorsOf(a *handlerlab.Advice) string {
 	return "processors of pool " + a.Pool
 }
 
-// reached says what was simulated.
+// reached describes the simulated throughput.
 func reached(a *handlerlab.Advice) string {
 	s := a.Stream
 	if s == nil {
@@ -232,7 +235,7 @@ func reached(a *handlerlab.Advice) string {
 	return fmt.Sprintf(", and reach %.1f%% of it as simulated", 100*s.Share)
 }
 
-// limitText names what has the most to do.
+// limitText names the resource that limits throughput.
 func limitText(a *handlerlab.Advice) string {
 	n := a.Limit()
 	if !a.Holds() && n.Load <= 1 {
@@ -260,7 +263,7 @@ func limitText(a *handlerlab.Advice) string {
 	return text + "."
 }
 
-// mendText says what would hold line rate, or how much there is to spare.
+// mendText describes what would hold line rate, or how much is to spare.
 func mendText(a *handlerlab.Advice) string {
 	for _, n := range a.Needs[1:] {
 		if n.Load > 1 {
@@ -287,7 +290,7 @@ func mendText(a *handlerlab.Advice) string {
 	return fmt.Sprintf("By Little's law it %s --set %s=%d%s.", takes, a.Field, max(1, int(math.Ceil(a.Needed))), room)
 }
 
-// adviceNotes say what the table does not.
+// adviceNotes returns what the table leaves out.
 func adviceNotes(a *handlerlab.Advice) (notes []string) {
 	share := min(1, 1/a.Limit().Load)
 	if a.Stream != nil {

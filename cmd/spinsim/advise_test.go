@@ -15,10 +15,10 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Advice on handlers of the library work is what compare hpus measures of
-// handlers that take as long: with the HPUs that are advised they hold line
-// rate, with one less they do not, and with either they handle as many packets
-// as the advice simulates, within two percent.
+// For handlers of the library work, advice agrees with compare hpus of handlers
+// that take as long. With the advised number of HPUs they hold line rate, with
+// one less they do not. With either number they handle as many packets as the
+// advice simulates, within two percent.
 func TestAdviceIsWhatHPUsMeasures(t *testing.T) {
 	const size = 2048
 	p, err := profile.Load("spin-int", fmt.Sprint("fabric.mtu=", size))
@@ -44,8 +44,9 @@ func TestAdviceIsWhatHPUsMeasures(t *testing.T) {
 	}
 }
 
-// Every library can be asked about, on devices of every kind: three sentences
-// that do not contradict each other, and a note of what ran if it was chosen.
+// Advice works on every library and on every kind of device. It is three
+// sentences without contradiction, and a note of the handlers if they were
+// chosen.
 func TestAdviceOnEveryLibrary(t *testing.T) {
 	devices := []string{"spin-int", "exanest-qfdb", "ib-npf"}
 	for i, library := range handlers.Names() {
@@ -74,7 +75,7 @@ func TestAdviceOnEveryLibrary(t *testing.T) {
 	}
 }
 
-// A packet of a length that no whole elements fill is not what a library is asked about by default.
+// By default, advice does not use a packet with a part of an element.
 func TestAdviceOnElementsOfAnOddLength(t *testing.T) {
 	require.Contains(t, string(output(t, "advise", "accumulate", "--profile", "eth-npf")), "messages of 1488 B on eth-npf")
 	require.Contains(t, string(output(t, "advise", "count", "--profile", "eth-npf")), "messages of 1500 B on eth-npf")

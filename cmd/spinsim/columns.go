@@ -27,7 +27,7 @@ func columnsTopic() *cobra.Command {
 
 type section = experiment.HelpSection
 
-// sections are all that spinsim writes as columns.
+// sections lists every table that spinsim writes as columns.
 func sections() []section {
 	list := experiment.ColumnSections("compare: ", experiment.All())
 	for _, f := range fromFiles() {

@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/internal/digest"
 )
 
-// help columns knows every column that any command writes, under the command's name.
+// The topic "columns" lists every column that any command writes, under the
+// command's name.
 func TestHelpKnowsAllColumns(t *testing.T) {
 	help := string(output(t, "help", "columns"))
 	known := func(key, where string) {
@@ -64,10 +65,11 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 	require.NoError(t, os.Remove(schedule))
 }
 
-// published tells whether a column stands beside another one with published numbers, and which.
-func published(key string) (of string, is bool) {
+// published returns the column beside which a column of published numbers
+// stands, if it is one.
+func published(key string) (of string, ok bool) {
 	for _, suffix := range []string{"_published_ns", "_published_us", "_published_s", "_published_GiBps", "_published_MBps", "_published_kops", "_published", "_deviation", "_difference"} {
-		if base, is := strings.CutSuffix(key, suffix); is && base != "littles_law" {
+		if base, ok := strings.CutSuffix(key, suffix); ok && base != "littles_law" {
 			return base, true
 		}
 	}

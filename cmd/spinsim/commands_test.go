@@ -19,16 +19,15 @@ import (
 	"github.com/spinsim/spinsim/handlers/count"
 )
 
-// A documented command is a line of a code block, or a piece of code in a
-// sentence, that begins with spinsim (or with how it is run from the
-// repository).
+// A documented command is a line of a code block, or code in a sentence, that
+// begins with spinsim (or with the way to run it from the repository).
 var (
 	blockLine  = regexp.MustCompile(`^(?:    |\$ )?((?:(?:go run \./cmd/)?spinsim|cd) .*)$`)
 	inSentence = regexp.MustCompile("`(spinsim [^`]+)`")
 	footer     = regexp.MustCompile(`^spinsim (?:devel|v[0-9])`) // of a table that is shown
 )
 
-// mentions name commands or stand for many; they are not to be typed as they are.
+// mentions name commands or stand for many; nobody types them as they are.
 var mentions = []string{
 	"spinsim compare … --waterfall A,B", "spinsim compare … --handler my.wasm", "spinsim handler new, build, inspect, run", "spinsim explain FILE",
 	"spinsim handler new NAME", "spinsim handler new NAME --lang c", "spinsim rerun", "spinsim run", "spinsim goal",
@@ -36,7 +35,8 @@ var mentions = []string{
 
 var everything = flag.Bool("everything", false, "run documented and shown commands that take long as they are written, as .ci/run deep does")
 
-// long are commands that take many seconds, and what is run in their place without -everything.
+// long maps commands that take many seconds to what runs instead without
+// -everything.
 var long = map[string]string{
 	"spinsim compare npf-cold-ring": "spinsim compare npf-cold-ring --mode pinned --connections 1 --at 5s",
 
@@ -119,14 +119,14 @@ func documentedCommands(text string) (list []string) {
 	return list
 }
 
-// porting is the document whose commands compile what others have written, so that they need a
-// compiler: TestToolchainPorting runs them.
+// porting is the document whose commands need a compiler, because they compile
+// the code of others. TestToolchainPorting runs them.
 var porting = filepath.Join("docs", "porting.md")
 
-// Every command of README.md, RATIONALE.md, docs and the examples can be typed
-// as it is written there, one after the other, in a folder that has the files
-// it speaks of. Compilers are not needed: a built module takes the place of
-// what they would make.
+// A reader can type every command of README.md, RATIONALE.md, docs and the
+// examples as written, one after the other, in a folder with the files that it
+// mentions. Compilers are not needed: a built module takes the place of their
+// output.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	repository, err := filepath.Abs("../..")
@@ -176,10 +176,10 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// foreignFlags are those that documents name of other programs.
+// foreignFlags are flags of other programs that documents mention.
 var foreignFlags = map[string]bool{"--array": true} // of sbatch
 
-// Every flag that a document names, in whatever sentence, is one of some command.
+// Every flag that a document mentions is a flag of some command.
 func TestDocumentedFlags(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"--help": true, "--version": true}
@@ -209,8 +209,8 @@ func TestDocumentedFlags(t *testing.T) {
 	require.Greater(t, total, 300)
 }
 
-// documentedFiles makes a folder with the files that commands speak of without
-// making them; those of an example are its own.
+// documentedFiles makes a folder with the files that commands read but do not
+// make. The commands of an example find the example's own files.
 func documentedFiles(t *testing.T, of string) string {
 	dir := t.TempDir()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -237,9 +237,9 @@ func documentedFiles(t *testing.T, of string) string {
 	return dir
 }
 
-// stubCompiler makes a program that is called like TinyGo or clang and makes a
-// given module; clang links that of the only handler in C of which a document
-// tells how to build it, with debugging information.
+// stubCompiler makes a program that takes the arguments of TinyGo or clang and
+// writes a given module. As clang it writes, with debugging information, the
+// only handler in C that a document builds.
 func stubCompiler(t *testing.T, module string) string {
 	name := filepath.Join(t.TempDir(), "compiler")
 	debug, err := filepath.Abs(filepath.Join("testdata", "docs", "c-filter.debug.wasm"))

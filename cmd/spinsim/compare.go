@@ -6,7 +6,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 )
 
-// compareCommand has a command for every experiment.
+// compareCommand has a subcommand for every experiment.
 func compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare",

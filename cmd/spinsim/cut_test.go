@@ -28,15 +28,16 @@ programs:
 output: {stats: all}
 `
 
-// cutRun is a run whose files are looked at after it was cut off.
+// cutRun is a run that is cut off; the test then looks at its files.
 type cutRun struct {
 	args []string
-	not  []string // flags of the command for files that another run of it has
-	ext  string   // of a file that may be a folder
+	not  []string // flags for files that only another run of the command has
+	ext  string   // of a file that may instead be a folder
 }
 
-// cutRuns are runs of every command that has limits and writes files, by their
-// paths; one experiment stands for all of them, whose command is the same.
+// cutRuns maps the path of every command that has limits and writes files to
+// its runs. One experiment stands for all of them, because they have the same
+// command.
 var cutRuns = map[string][]cutRun{
 	"run":     {{args: []string{"ring.yaml"}}},
 	"compare": {{args: []string{"pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--breakdown"}}},
@@ -52,7 +53,7 @@ var cutRuns = map[string][]cutRun{
 	"handler profile": {{args: []string{"count", "--hex", "0011"}}},
 }
 
-// outputsOf are the flags of a command for files that it writes.
+// outputsOf returns the flags of a command that name output files.
 func outputsOf(c *cobra.Command) (flags []*pflag.Flag) {
 	for _, name := range cli.OutputFlags {
 		if f := c.Flags().Lookup(name); f != nil {
@@ -62,7 +63,7 @@ func outputsOf(c *cobra.Command) (flags []*pflag.Flag) {
 	return flags
 }
 
-// limited are the commands that have limits and write files, by their paths.
+// limited returns the paths of the commands that have limits and write files.
 func limited(c *cobra.Command) (paths []string) {
 	path := strings.TrimPrefix(c.CommandPath(), "spinsim ")
 	if c.Runnable() && c.Flags().Lookup("event-limit") != nil && len(outputsOf(c)) > 0 {
@@ -78,9 +79,9 @@ func limited(c *cobra.Command) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// No file of a run that was cut off looks like that of a whole one: it stays as
-// it was, which the error says, or has a mark. Every kind of file of every
-// command is asked for; a run that is not cut off writes them all.
+// A run that is cut off leaves no file that looks complete. The old file stays,
+// and the error says so, or the new file has a mark. The test asks for every
+// kind of file of every command. A run that is not cut off writes them all.
 func TestFilesOfCutRuns(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"ring.yaml": ring, "two.graph": "0 1\n", "oltp.spc": "0,0,4096,w,0.0\n0,8,4096,r,0.001\n"} {

@@ -33,7 +33,7 @@ func TestOutputDoesNotDependOnTheMachine(t *testing.T) {
 	require.Greater(t, len(timeline), 10_000)
 }
 
-// same compares with what the first call has seen.
+// same requires that data equals what the first call has stored in first.
 func same(t *testing.T, first *[]byte, data []byte) {
 	if *first == nil {
 		*first = data

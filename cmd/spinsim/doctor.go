@@ -22,23 +22,23 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// need is something that a purpose takes besides spinsim.
+// need is something that a purpose needs besides spinsim.
 type need struct {
 	name string
-	find func() (found string, err error) // its version and where it is; the error says what is wrong
+	find func() (found string, err error) // returns its version and place; the error is the reason if it is not usable
 	get  string                           // how to get it
 }
 
-// purpose is something that one may want to do.
+// purpose is a task of a user.
 type purpose struct {
 	name, does string
 	needs      []need
 }
 
-// simulate is the purpose without which spinsim is none.
+// simulate is the purpose that must always work.
 const simulate = "simulate"
 
-// purposes lists what one may want to do and what that takes.
+// purposes lists the tasks of users and what they need.
 func purposes() []purpose {
 	linker := need{"wasm-ld", program("wasm-ld-19", "wasm-ld"), "apt-get install lld-19"}
 	golang := need{"go", program("go"), "https://go.dev/dl: 1.26 or newer"}
@@ -148,7 +148,8 @@ func doctor(out io.Writer, formatName string, wanted []string) error {
 	return errors.Join(t.Write(out, format), errors.Join(missing...))
 }
 
-// engineWorks takes a built-in module through what every simulation begins with.
+// engineWorks loads and runs a built-in module, as every simulation does at its
+// beginning.
 func engineWorks() (string, error) {
 	m, err := handlers.Open("count")
 	if err != nil {
@@ -186,8 +187,8 @@ func program(names ...string) func() (string, error) {
 
 var versionNumber = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
 
-// answersWithin is how long a program has to say its version: one that waits
-// for a display is none that works.
+// answersWithin is how long a program may take to print its version. A program
+// that waits for a display is not usable.
 const answersWithin = 10 * time.Second
 
 // versionOf asks a program for its version.

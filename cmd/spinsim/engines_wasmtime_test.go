@@ -27,10 +27,11 @@ var (
 	engineSeed      = flag.Uint64("engines.seed", 1, "what they are drawn from; 0: something new")
 )
 
-// TestScenariosOnBothEngines runs whole scenarios on both engines: the examples, those of package
-// scenario's tests, and generated ones, whose handlers are ours with bytes of their code changed,
-// so that they trap in all ways. Status, tables, messages with the places of traps, timeline and
-// capture are the same, byte by byte.
+// TestScenariosOnBothEngines runs whole scenarios on both engines: the
+// examples, the scenarios of package scenario's tests, and generated ones.
+// Handlers of generated scenarios are ours with changed bytes of code, so that
+// they trap in all ways. Exit status, tables, messages with the places of
+// traps, timeline and capture are the same, byte by byte.
 func TestScenariosOnBothEngines(t *testing.T) {
 	all, err := scenarios.All()
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ func sameOnBothEngines(t *testing.T, name, dir string, text []byte, args []strin
 	return status
 }
 
-// around is what stands at and before place k.
+// around returns the text near place k.
 func around(b []byte, k int) []byte { return b[max(0, k-300):min(len(b), k+100)] }
 
 // scenarioGenerator draws scenarios.

@@ -16,7 +16,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// explainCommand says what became of every request and why.
+// explainCommand shows what happened to every request, and why.
 func explainCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
@@ -70,7 +70,7 @@ func readText(c *cobra.Command, file string) (string, error) {
 	return string(text), err
 }
 
-// scriptError names the file of a mistake.
+// scriptError adds the name of the file to an error.
 func scriptError(file string, err error) error {
 	var mistake *portalscript.Error
 	if errors.As(err, &mistake) {
@@ -110,10 +110,10 @@ func explainScenario(c *cobra.Command, file, format string) error {
 	return errors.Join(failed, err)
 }
 
-// explanation is what json shows: requests in the order of their arrival, each
-// with what followed at the same process until the next one. What happened
-// before the first request of a process, or was printed by the script, stands
-// by itself.
+// explanation is what JSON shows: requests in the order of their arrival. Each
+// has the events that followed at the same process until the next request.
+// Events before the first request of a process, and lines that the script
+// printed, stand by themselves.
 type explanation struct {
 	Requests []*explainedRequest `json:"requests"`
 	last     map[int]*explainedRequest
@@ -173,7 +173,7 @@ func (x *explanation) begin(q *explainedRequest) *explainedRequest {
 	return q
 }
 
-// printed takes the lines that a script prints.
+// printed collects the lines that a script prints.
 type printed struct{ x *explanation }
 
 // Write notes lines, "process: text".

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The example of docs/explain.md prints what the page says.
+// The example of docs/explain.md prints the output that the page shows.
 func TestExplainDocument(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explain.md")
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// column runs a command and returns a column of what it prints.
+// column runs a command and returns a column of its output.
 func column(t *testing.T, name, command string) (values []float64) {
 	rows, err := csv.NewReader(bytes.NewReader(output(t, append(strings.Fields(command), "--format", "csv")...))).ReadAll()
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func column(t *testing.T, name, command string) (values []float64) {
 	return values
 }
 
-// Figures that stand in sentences are what commands print, too.
+// Figures within sentences agree with the output of commands, too.
 func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
 	text := map[string]string{}
@@ -41,7 +41,7 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 		sentence := fmt.Sprintf(format, figures...)
 		require.True(t, strings.Contains(text[name], sentence), "%s does not say %q", name, sentence) //nolint:testifylint // the whole text need not be shown
 	}
-	// longer is by how many percent each measurement takes longer with a setting.
+	// longer returns by how many percent a setting lengthens each measurement.
 	longer := func(command, setting string) (percent []any) {
 		without, with := column(t, "latency_ns", command), column(t, "latency_ns", command+" --set "+setting)
 		for i := range with {
@@ -83,7 +83,8 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 	says("docs/memory.md", "touching takes %.1f µs of the %.2f, and a single page %.1f where T has 3", us("touch_us", touch+"64KiB"), us("latency_us", touch+"64KiB"), us("touch_us", touch+"4KiB"))
 }
 
-// The table of what is calibrated and what predicted has the figures that commands print.
+// The table of calibrated and predicted numbers has the figures that commands
+// print.
 func TestDocumentSaysWhatIsCalibrated(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "exanest.md"))
 	require.NoError(t, err)

@@ -21,9 +21,9 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// whole are arguments with which commands that have flags of numbers would run.
-// Experiments have theirs in Experiment.Smoke. It is made when a test asks for
-// it: this program is also the command spinsim of the scripts.
+// whole maps commands with numeric flags to arguments with which they would
+// run. Experiments have such arguments in Experiment.Smoke. It is made when a
+// test asks for it: this program is also the command spinsim of the scripts.
 var whole = sync.OnceValue(func() map[string][]string {
 	whole := map[string][]string{
 		"spinsim advise":           {"count"},
@@ -62,7 +62,7 @@ func init() {
 	}
 }
 
-// smoke are the arguments of the first point that an experiment offers to tests.
+// smoke returns the arguments of the experiment's first smoke point.
 func smoke(e *experiment.Experiment) []string {
 	if len(e.Smoke) == 0 {
 		return nil
@@ -85,7 +85,8 @@ func smoke(e *experiment.Experiment) []string {
 	return args
 }
 
-// without are arguments without a flag and its value, which is given otherwise.
+// without returns args without a flag and its value, so that the test can give
+// the flag otherwise.
 func without(flag string, args []string) []string {
 	if i := slices.Index(args, "--"+flag); i >= 0 {
 		return slices.Delete(slices.Clone(args), i, i+2)
@@ -93,7 +94,7 @@ func without(flag string, args []string) []string {
 	return args
 }
 
-// besides are arguments without which a flag has no meaning.
+// besides maps flags to other arguments that they need to have a meaning.
 var besides = map[string][]string{
 	"spinsim goal run --eager":          {"--on", "nodes"},
 	"spinsim goal run --buffers":        {"--on", "nodes"},
@@ -105,13 +106,13 @@ var besides = map[string][]string{
 	"spinsim goal gen --seed":           {"permutation"},
 }
 
-// texts are flags that are no numbers: names, files, switches, values of a
-// profile or a state. A flag of a number must not be among them.
+// texts are flags that are not numbers: names, files, switches, values of a
+// profile or a state. A numeric flag must not be among them.
 var texts = strings.Fields(`quiet all breakdown samples app by define durable guarded client critical-path ack engine expect experiment fault firmware format handler handler-host-file header help hex host-file hupcf include lang matching mode noise
 	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op kernel set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step path benchmark transport algorithms full omb scaling shape param points resume part slurm strip title only list pcap pcap-at dissector`)
 
-// numbers calls f for every flag of a number of every command.
+// numbers calls f for every numeric flag of every command.
 func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pflag.Flag)) {
 	for _, sub := range c.Commands() {
 		numbers(t, sub, f)
@@ -129,8 +130,8 @@ func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pfla
 	})
 }
 
-// What is no number, or none that a flag can have, is one error of one line
-// that names the flag, in words of this program.
+// A text that is not a number, or not in the flag's range, is one error of one
+// line. It names the flag, in words of this program.
 func TestEveryNumberIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -188,14 +189,15 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	require.Len(t, left, 4, "nothing was written")
 }
 
-// nonsense are values that flags which are no numbers do not have.
+// nonsense maps flags that are not numbers to values that they do not take.
 var nonsense = map[string]string{
 	"app": "x", "by": "x", "experiment": "x", "hupcf": "x", "policy": "x", "pool": "x", "side": "x", "shape": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
 	"lang": "x", "links": "x", "load": "none/x", "svg": "x", "topology": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "pcap": "x", "pcap-at": "x", "only": "x", "payload-file": "none/x", "plot": "x", "samples": "x", "table": "x",
 	"transport": "x", "algorithms": "x", "benchmark": "x", "scaling": "x", "omb": "x", "path": "x", "to": "x", "trace": "x", "waterfall": "x", "state-format": "x", "state-file": "none/x", "state": "x=y",
 }
 
-// alone are flags that take the place of arguments in whole, or need others.
+// alone maps flags to their arguments, if they replace the arguments in whole
+// or need others.
 var alone = map[string][]string{
 	"spinsim handler run --packets":               {"count"},
 	"spinsim handler run --payload-file":          {"count"},
@@ -216,8 +218,8 @@ var alone = map[string][]string{
 	"spinsim goal convert":                        {"two.goal"},
 }
 
-// A text that is none of those a flag takes, or no file that there is, is one
-// error of one line that names the flag.
+// A text that a flag does not take, or the name of a missing file, is one error
+// of one line that names the flag.
 func TestEveryTextIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
@@ -257,8 +259,8 @@ func TestEveryTextIsChecked(t *testing.T) {
 	require.Len(t, tried, len(nonsense), "flags that no command has: %v", nonsense)
 }
 
-// A flag of one value that is given twice is refused by every command, before
-// anything else is looked at.
+// Every command refuses a flag of one value that is given twice, before it
+// looks at anything else.
 func TestEveryFlagIsGivenOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	values := map[string]string{"bool": "true", "string": "x", "duration": "1s"}

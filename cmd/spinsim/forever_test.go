@@ -30,8 +30,8 @@ programs:
   - {name: p, ranks: 0, steps: [{put: {to: 1, entry: e, bytes: 900000}}]}
 `
 
-// endless are commands whose handlers compute for ever, one after the other,
-// with a budget as large as there is.
+// endless returns commands whose handlers never return, one after the other,
+// with the largest possible budget.
 func endless(t *testing.T) (dir string, list [][]string) {
 	dir = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "forever.wasm"), []byte(forever), 0o600))
@@ -44,7 +44,7 @@ func endless(t *testing.T) (dir string, list [][]string) {
 	}
 }
 
-// A handler that computes for ever ends on the first signal, however large its budget.
+// The first signal ends a handler that never returns, however large its budget.
 func TestSignalEndsHandlers(t *testing.T) {
 	dir, list := endless(t)
 	for _, args := range list {
@@ -61,10 +61,10 @@ func TestSignalEndsHandlers(t *testing.T) {
 	}
 }
 
-// awaitBusy returns when a process has computed for three quarters of a second:
-// its handler is at work. With the race detector this program takes a quarter of
-// a second to begin. Where the system does not tell, the signal comes earlier,
-// which ends the command as well.
+// awaitBusy returns when a process has computed for three quarters of a second,
+// so that its handler is at work. With the race detector this program takes a
+// quarter of a second to start. On systems that do not report the time, the
+// signal comes earlier and ends the command as well.
 func awaitBusy(t *testing.T, pid int) {
 	deadline := time.Now().Add(time.Minute)
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full is a disk that takes so many bytes and no more.
+// full is a disk with room for left bytes.
 type full struct{ left int }
 
 func (f *full) Write(b []byte) (int, error) {
@@ -23,7 +23,8 @@ func (f *full) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Whoever cannot write says so once and has failed, wherever in the output it is.
+// A command that cannot write reports that once and fails, wherever in the
+// output it happens.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

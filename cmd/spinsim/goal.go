@@ -37,7 +37,7 @@ Files are text or binary, which the content tells; names that end in .gz, .xz or
 	return c
 }
 
-// readSchedule reads the schedule that an argument names.
+// readSchedule reads a schedule from the file that an argument names.
 func readSchedule(m *making, name string) (s *goal.Schedule, err error) {
 	err = m.input(name, func(r io.Reader) (err error) {
 		if name == "-" {
@@ -59,7 +59,7 @@ type modelFlags struct {
 	onlyDrawn   bool // for the timeline
 }
 
-// names lists the flags, which nodes do not have.
+// names lists the flags of the model, which runs on nodes do not have.
 func (f *modelFlags) names() []string {
 	return []string{"L", "o", "g", "G", "O", "S", "noise", "noise-seed", "noise-coscheduled"}
 }
@@ -78,7 +78,7 @@ func (f *modelFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.coscheduled, "noise-coscheduled", false, "all ranks begin at the same place of the noise")
 }
 
-// check says which numbers are out of range.
+// check refuses numbers that are out of range.
 func (f *modelFlags) check() error {
 	flags := make(map[string]string)
 	for _, name := range f.names() {
@@ -87,7 +87,8 @@ func (f *modelFlags) check() error {
 	return fields.Renamed(f.params.Validate(), "--", flags)
 }
 
-// String says what the model has been: the flags, of which a result must not leave out any.
+// String lists the parameters of the model as flags. A result must not leave
+// any out.
 func (f *modelFlags) String() string {
 	p := f.params
 	text := fmt.Sprintf("model: L %d ns, o %d ns, g %d ns, G %d ns/B, O %d ns/B, S %d B", p.L, p.Overhead, p.Gap, p.ByteGap, p.ByteOverhead, p.Eager)
@@ -100,7 +101,7 @@ func (f *modelFlags) String() string {
 	return text
 }
 
-// drawn is the flag with the file of the timeline.
+// drawn is the flag that names the file of the timeline.
 func (f *modelFlags) drawn() string {
 	if f.onlyDrawn {
 		return "output"
@@ -255,8 +256,8 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file, timeline strin
 	return writeLines(out, &m.Record, f.model.String())
 }
 
-// runModel runs a schedule on the LogGOPS model and draws it if a timeline is
-// asked for. The path is empty if none is.
+// runModel runs a schedule on the LogGOPS model and draws a timeline if one is
+// asked for. It also returns the critical path if path is set.
 func runModel(ctx context.Context, of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool, limits ...goal.Option) (r goal.Result, cp goal.CriticalPath, err error) {
 	options, err := model.options(of, s)
 	if err != nil {
@@ -369,7 +370,7 @@ network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
 			if output == "" {
 				return badInput(fmt.Errorf("--output: expected the name of a file that ends in one of %s", trace.Extensions))
 			}
-			m := newMaking(c, goalRunName) // which this is, with another output
+			m := newMaking(c, goalRunName) // the same command with another output
 			if err := m.WithArguments(model.arguments(args[0])); err != nil {
 				return err
 			}

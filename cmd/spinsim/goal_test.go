@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Programs that call the command tell a schedule that does not finish from one
-// that cannot be read by the exit status.
+// The exit status distinguishes a schedule that does not finish from one that
+// cannot be read, for programs that call the command.
 func TestGoalExitStatus(t *testing.T) {
 	file := func(text string) string {
 		name := filepath.Join(t.TempDir(), "a.goal")

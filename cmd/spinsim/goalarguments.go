@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// goalRunName is what the record of a result of goal run calls it.
+// goalRunName is the name of goal run in the record of a result.
 const goalRunName = "goal run"
 
 // goalRunArguments are the arguments of goal run on the model, as a record has
@@ -62,8 +62,8 @@ func (f *modelFlags) restore(r *provenance.Record) (schedule string, err error) 
 	return a.Schedule, nil
 }
 
-// writeWithOrigin writes an object as JSON in a line, with what produced it as
-// its first field and a digest as its last.
+// writeWithOrigin writes an object as a line of JSON. Its origin is the first
+// field and a digest is the last.
 func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 	var b bytes.Buffer
 	b.WriteString(`{"provenance":`)
@@ -78,7 +78,7 @@ func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 			b.Truncate(b.Len() - 1)
 			continue
 		}
-		b.Bytes()[at] = ',' // in place of the bracket that opens the object
+		b.Bytes()[at] = ',' // replaces the opening bracket of the object
 	}
 	sealed, err := digest.Add(b.Bytes())
 	if err != nil {

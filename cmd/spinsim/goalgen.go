@@ -21,7 +21,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// outputFlags say where a schedule is written to and in which form.
+// outputFlags choose the file and the form of a schedule.
 type outputFlags struct{ output, form string }
 
 func (f *outputFlags) register(c *cobra.Command) {
@@ -29,7 +29,7 @@ func (f *outputFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin, packed or not, and text for others")
 }
 
-// chosen is the form that the flags ask for.
+// chosen returns the form that the flags ask for.
 func (f *outputFlags) chosen() (goal.Form, error) {
 	switch form := goal.Form(f.form); form {
 	case "":
@@ -40,7 +40,8 @@ func (f *outputFlags) chosen() (goal.Form, error) {
 	return "", badInput(fmt.Errorf("--to: %q, expected %s or %s", f.form, goal.Text, goal.Binary))
 }
 
-// write writes the schedule that get returns, which is asked only if it can be written.
+// write writes the schedule that get returns. It calls get only if the file can
+// be written.
 func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)) error {
 	form, err := f.chosen()
 	if err != nil {
@@ -135,14 +136,14 @@ func goalGenCommand() *cobra.Command {
 	return c
 }
 
-// paramFlags are the flags of the parameters that not every pattern has.
+// paramFlags maps parameters that not every pattern has to their flags.
 var paramFlags = map[goal.Param]string{
 	goal.ParamRoot: "root", goal.ParamWays: "ways", goal.ParamSegment: "segment", goal.ParamIterations: "iterations", goal.ParamCalcNS: "calc",
 	goal.ParamSeed: "seed",
 }
 
-// checkGenerator refuses numbers below 1 and flags that the pattern or
-// application does not look at.
+// checkGenerator refuses numbers below 1, and flags that the pattern or
+// application does not use.
 func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 	var errs []error
 	for _, x := range []struct {
@@ -160,7 +161,7 @@ func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 	} else {
 		i := slices.IndexFunc(goal.Patterns(), func(q goal.Pattern) bool { return q.Name == name })
 		if i < 0 {
-			return errors.Join(errs...) // the generator says which there are
+			return errors.Join(errs...) // the generator lists the names
 		}
 		takes = append(takes, "size")
 		for _, q := range goal.Patterns()[i].Uses {
@@ -176,7 +177,7 @@ func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 	return errors.Join(errs...)
 }
 
-// checkSize refuses a schedule for which there is no memory.
+// checkSize refuses a schedule that does not fit in memory.
 func checkSize(c *cobra.Command, name string, p goal.GenParams, memory *cli.MemoryFlag) (err error) {
 	var operations int
 	if isApplication(name) {
@@ -195,7 +196,7 @@ func checkSize(c *cobra.Command, name string, p goal.GenParams, memory *cli.Memo
 	return memory.Check(fmt.Sprintf("%s: %s of %d operations", makingItLarge(c), name, operations), int64(operations)*goal.OperationFootprint)
 }
 
-// makingItLarge are the flags that say how large a schedule is.
+// makingItLarge names the flags that determine the size of a schedule.
 func makingItLarge(c *cobra.Command) string {
 	names := "--ranks"
 	for _, flag := range []string{"iterations", "ways", "size", "segment"} {
@@ -206,7 +207,7 @@ func makingItLarge(c *cobra.Command) string {
 	return names
 }
 
-// generatorError names the flags of what a generator refuses.
+// generatorError puts the names of flags into an error of a generator.
 func generatorError(c *cobra.Command, err error) error {
 	if errors.Is(err, goal.ErrTooLarge) {
 		return fmt.Errorf("%s: %w", makingItLarge(c), err)

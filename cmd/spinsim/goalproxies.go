@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 )
 
-// goalProxiesCommand is the experiment of the applications, which can also say
-// where its schedules come from.
+// goalProxiesCommand is the experiment of the applications. It can also print
+// the sources of its schedules.
 func goalProxiesCommand() *cobra.Command {
 	e, err := experiment.Find("matching")
 	if err != nil {
@@ -30,7 +30,8 @@ func goalProxiesCommand() *cobra.Command {
 	return c
 }
 
-// writeSources prints what the parameter files of the chosen applications say of themselves.
+// writeSources prints the descriptions in the parameter files of the chosen
+// applications.
 func writeSources(c *cobra.Command, e *experiment.Experiment) error {
 	list, err := c.Flags().GetString("app")
 	if err != nil {

@@ -29,7 +29,7 @@ compare graph searches graphs that spinsim makes.`,
 	return c
 }
 
-// graphRunName is what the record of a result of graph run calls it.
+// graphRunName is the name of graph run in the record of a result.
 const graphRunName = "graph run"
 
 func graphRunCommand() *cobra.Command {
@@ -40,7 +40,7 @@ func graphRunCommand() *cobra.Command {
 	return c
 }
 
-// readGraph makes the experiment of a graph.
+// readGraph makes an experiment from a graph.
 func readGraph(m *making, name string) (*experiment.Experiment, error) {
 	var g *graph.Graph
 	err := m.input(name, func(r io.Reader) (err error) {

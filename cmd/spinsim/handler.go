@@ -125,11 +125,11 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
 	return c
 }
 
-// langNames are the languages of handlers in words: people write Go, with the
-// name of its compiler or without.
+// langNames lists the languages of handlers in words. People write Go, with or
+// without the name of its compiler.
 var langNames = strings.Replace(build.LangNames(), string(build.TinyGo), "go", 1)
 
-// checkLang refuses a language that handlers are not written in; "" is the default.
+// checkLang refuses an unknown language; "" is the default.
 func checkLang(lang *build.Lang) error {
 	if *lang == "go" {
 		*lang = build.TinyGo
@@ -164,7 +164,7 @@ func (f *deviceFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.format, "format", "text", "text or json")
 }
 
-// open returns the device and the module that the argument names.
+// open returns the device, and the module that the argument names.
 func (f *deviceFlags) open(name string) (*profile.Profile, *handlers.Library, error) {
 	var errs []error
 	if f.format != "text" && f.format != "json" {
@@ -180,7 +180,7 @@ func (f *deviceFlags) open(name string) (*profile.Profile, *handlers.Library, er
 	return p, m, badInput(errors.Join(errs...))
 }
 
-// record says what a result about a module on a device is made from.
+// record records the module and the device that a result is made from.
 func (f *deviceFlags) record(c *cobra.Command, p *profile.Profile, m *handlers.Library) (*provenance.Record, error) {
 	profile, err := provenance.NewProfile(p)
 	if err != nil {
@@ -193,13 +193,13 @@ func (f *deviceFlags) record(c *cobra.Command, p *profile.Profile, m *handlers.L
 	return r, r.WithArguments(flagsGiven(c))
 }
 
-// writeLines writes what people read of a record, below a result.
+// writeLines writes the readable part of a record below a result.
 func writeLines(w io.Writer, r *provenance.Record, before ...string) error {
 	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(append(before, r.Lines()...), "\n"))
 	return err
 }
 
-// writeIndented is writeWithOrigin with a line for each value.
+// writeIndented is writeWithOrigin with one value per line.
 func writeIndented(w io.Writer, r *provenance.Record, v any) error {
 	var line, out bytes.Buffer
 	if err := errors.Join(writeWithOrigin(&line, r, v), json.Indent(&out, line.Bytes(), "", "  ")); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestToolchain runs scripts that need what scripts/install-tinygo.sh installs.
+// TestToolchain runs scripts that need the toolchain of
+// scripts/install-tinygo.sh.
 func TestToolchain(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
 	require.NoError(t, err)
@@ -30,8 +31,9 @@ func TestToolchain(t *testing.T) {
 	})
 }
 
-// TestToolchainPorting types the commands of docs/porting.md, one after the other, in a folder with
-// handlers of our own under the names and in the places of those that the document speaks of.
+// TestToolchainPorting types the commands of docs/porting.md, one after the
+// other. Its folder has our handlers under the names and in the places that the
+// document mentions.
 func TestToolchainPorting(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", porting))
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 	return c
 }
 
-// register adds the flags that say what to run.
+// register adds the flags that choose what to run.
 func (f *handlerRunFlags) register(c *cobra.Command) {
 	f.deviceFlags.register(c)
 	flags := c.Flags()
@@ -109,7 +109,8 @@ func (f *handlerRunFlags) register(c *cobra.Command) {
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// config turns the flags into a run; everything wrong with them is reported at once.
+// config turns the flags into a run. It reports everything wrong with them at
+// once.
 func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Config, error) {
 	p, m, err := f.open(name)
 	if err != nil {
@@ -167,8 +168,8 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 	return cfg, badInput(errors.Join(errs...))
 }
 
-// readState reads the state from the one flag that gives it. Without one it is
-// what the module says.
+// readState reads the state from the one flag that gives it. Without such a
+// flag the module's default remains.
 func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
 	flag := "state-format"
 	if f.stateFormat != "" {
@@ -229,7 +230,7 @@ func (f *handlerRunFlags) messages() ([]handlerlab.Message, error) {
 	return messages, nil
 }
 
-// messageFlag is the flag that gives the messages.
+// messageFlag returns the flag that gives the messages.
 func (f *handlerRunFlags) messageFlag() string {
 	switch {
 	case f.packets != "":
@@ -254,7 +255,8 @@ func parseFault(faults map[int]int64, text string) error {
 	return err
 }
 
-// lab runs the handlers, with a timeline if one is asked for: the caller ends the files.
+// lab runs the handlers, with a timeline if one is asked for. The caller ends
+// the files.
 func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config, files *cli.RunFiles) (*handlerlab.Report, error) {
 	if f.trace == "" {
 		return handlerlab.Run(ctx, cfg)
@@ -313,8 +315,8 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	return errors.Join(err, failed)
 }
 
-// ended is the error of a run that nothing has come of: of its input, unless
-// somebody or a limit has ended it.
+// ended returns the error of a run without result. The input is to blame unless
+// a limit or the user has ended the run.
 func ended(err error) error {
 	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
 		return err

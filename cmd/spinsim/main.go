@@ -19,8 +19,8 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
-	// what the commands are made of lasts as long as the program: nothing is to
-	// be found among it
+	// The commands last as long as the program, so collecting garbage among
+	// them would find nothing.
 	memory.CollectLate()
 	return cli.Execute(rootCommand(), args, out, errs)
 }

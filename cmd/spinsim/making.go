@@ -15,29 +15,30 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// making is what a result is being made from. Of a result that is made again,
-// the profiles and the inputs come from its record.
+// making collects what a result is made from. To rerun a result, it takes
+// profiles and inputs from the result's record.
 type making struct {
 	provenance.Record
 	again *provenance.Record // nil: a new result
-	// of the document with again: files that are not where they were may be
-	// there
+	// folder of the document with again; files that are not at their old place
+	// may be there
 	folder string
 	stdin  io.Reader
 }
 
-// newMaking begins the record of a command's result.
+// newMaking begins the record of a new result.
 func newMaking(c *cobra.Command, name string) *making {
 	return &making{Record: provenance.Record{Build: thisBuild(), Command: name}, stdin: c.InOrStdin()}
 }
 
-// repeating begins to make a result again. What it says of the program is what
-// the record says, so that equal results are equal bytes.
+// repeating begins to rerun a result. It takes the description of the program
+// from the record, so that equal results are equal bytes.
 func repeating(r *provenance.Record, folder string, stdin io.Reader) *making {
 	return &making{Record: provenance.Record{Build: r.Build, Command: r.Command}, again: r, folder: folder, stdin: stdin}
 }
 
-// input lets parse read a file, or with "-" the standard input, and records it.
+// input lets parse read a file, or the standard input if the name is "-", and
+// records it.
 func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 	var recorded *provenance.Input
 	if m.again != nil {
@@ -59,7 +60,7 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 		return errors.New("an empty name, expected that of a file, or - for the standard input")
 	default:
 		path := experiment.FileBeside(m.folder, name)
-		if m.again != nil { // nobody has typed the name
+		if m.again != nil { // the name comes from the record, not from the user
 			if err := file.Regular(path); err != nil {
 				return err
 			}
@@ -86,12 +87,13 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 	return err
 }
 
-// read returns a file of a result that is made again.
+// read returns a file of a result that is run again.
 func (m *making) read(name string, limit int64) ([]byte, error) {
 	return file.ReadRegular(experiment.FileBeside(m.folder, name), limit)
 }
 
-// flagsGiven are the flags of a command that were set, for the record of results that need no more.
+// flagsGiven returns the flags of a command that were set, for results whose
+// record needs no more.
 func flagsGiven(c *cobra.Command) map[string]string {
 	given := make(map[string]string)
 	c.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })

@@ -34,7 +34,8 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// writeManual writes the pages of a command and of those below it, and returns how many.
+// writeManual writes the pages of a command and of its subcommands, and returns
+// how many.
 func writeManual(c *cobra.Command, folder string) (pages int, err error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return 0, err
@@ -62,8 +63,8 @@ func writeManual(c *cobra.Command, folder string) (pages int, err error) {
 
 func manualName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manualPage is the page of a command in roff. It has the version instead of a
-// date, so that the same spinsim writes the same bytes.
+// manualPage returns the page of a command in roff. It has the version instead
+// of a date, so that the same spinsim always writes the same bytes.
 func manualPage(c *cobra.Command) ([]byte, error) {
 	of := *c // its text becomes Markdown
 	of.Long = markdown(c.Long)
@@ -76,13 +77,13 @@ func manualPage(c *cobra.Command) ([]byte, error) {
 	return bytes.Replace(page.Bytes(), []byte(`"Jan 0001"`), []byte(`""`), 1), nil
 }
 
-// markup are the characters of Markdown that help texts have for themselves.
+// markup escapes characters of help texts that have a meaning in Markdown.
 var markup = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`", "[", `\[`, "#", `\#`)
 
 // asItIs reports whether a line of a help text is a command or a row of a list.
 func asItIs(line string) bool { return strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t") }
 
-// markdown is a help text as Markdown.
+// markdown turns a help text into Markdown.
 func markdown(text string) string {
 	var out strings.Builder
 	before := ""

@@ -18,7 +18,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// taken is the most memory that a command has had, bytes.
+// taken returns the peak memory of a command in bytes.
 func taken(t *testing.T, dir string, args ...string) float64 {
 	c := spinsim(t, dir, args...)
 	var errs bytes.Buffer
@@ -35,8 +35,8 @@ func taken(t *testing.T, dir string, args ...string) float64 {
 	return kib * (1 << 10)
 }
 
-// needed is what a command says it would need, bytes. It is a process of its
-// own: what the tests before have taken counts against the limit.
+// needed returns how many bytes a command says it would need. It is a process
+// of its own, because memory of earlier tests counts against the limit.
 func needed(t *testing.T, dir string, args ...string) float64 {
 	c := spinsim(t, dir, append(slices.Clip(args), "--memory-limit", "64MiB")...)
 	var out, errs bytes.Buffer
@@ -61,8 +61,8 @@ func needed(t *testing.T, dir string, args ...string) float64 {
 	return float64(size)
 }
 
-// What a run is said to need is what it takes, within a factor of three: nodes in
-// all forms of a broadcast, messages, handlers, schedules, scenarios.
+// The estimate of a run's memory is right within a factor of three: for nodes
+// in all forms of a broadcast, messages, handlers, schedules and scenarios.
 func TestMemoryNeeded(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -99,8 +99,8 @@ func TestMemoryNeeded(t *testing.T) {
 }
 
 // Four key-value servers with 3 GB each, of which they use 1.8, on a host of 8
-// GiB (NPF'17 §6), are simulated within 2 GiB of memory: pages that are only
-// touched take none. Without -everything they have a tenth of all that.
+// GiB (NPF'17 §6), fit in 2 GiB of memory of this machine: pages that are only
+// touched take none. Without -everything the servers have a tenth of all sizes.
 func TestServersInMemory(t *testing.T) {
 	dir := t.TempDir()
 	args := strings.Fields("compare npf-instances --mode npf --instances 4 --vm 300MB --working-set 180MB --warm 30ms --time 1ms --set os.memory=820MiB")
@@ -113,9 +113,10 @@ func TestServersInMemory(t *testing.T) {
 	require.Less(t, is, most)
 }
 
-// What the process may reserve counts as memory that there is: a command ends
-// in one line when the system refuses it more, and before Go would be refused
-// some, which ends with a list of all goroutines.
+// The address space that the process may reserve counts as available memory. A
+// command ends with one line when the system refuses it more. It must end
+// before the Go runtime is refused memory, because that prints a list of all
+// goroutines.
 func TestLimitsOfTheProcess(t *testing.T) {
 	for _, tc := range []struct{ limit, line, want string }{
 		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: .* ulimit -v allows"},

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNotice has NOTICE name every module whose code is in the command, and no other.
+// TestNotice checks that NOTICE names exactly the modules whose code is in the
+// command.
 func TestNotice(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
 	require.NoError(t, err)

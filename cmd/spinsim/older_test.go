@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// A result that was written before there was a section or a field of profiles
-// says so, with the version that can make it again; nothing runs.
+// A result from before a section or a field of profiles existed is not run. The
+// error says so, with the version that can run it again.
 func TestRerunOfOlderResults(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitOK, run([]string{"compare", "pingpong", "--size", "8", "--mode", "rdma", "--profile", "spin-int", "--format", "json"}, &out, &errs), errs.String())

@@ -23,7 +23,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// osuFormat is the format that the OSU micro-benchmarks print.
+// osuFormat is the output format of the OSU micro-benchmarks.
 const osuFormat = "osu"
 
 // osuFlags are the flags of osu.
@@ -117,7 +117,7 @@ nothing else is asked for.`
 	return c
 }
 
-// defaultSizes says which sizes there are by default.
+// defaultSizes lists the default sizes.
 func (f *osuFlags) defaultSizes() string {
 	text := fmt.Sprintf("%d:%d", f.benchmark.Least, f.benchmark.Most)
 	if f.benchmark.Kind != osu.Pair {
@@ -165,7 +165,7 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	return f.show(c.OutOrStdout(), s, results, format, nil)
 }
 
-// show writes what was measured; first: what is to be said before.
+// show writes the measurements, with the lines of first before them.
 func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, first []string) error {
 	if f.format == osuFormat {
 		for _, line := range first {
@@ -191,8 +191,8 @@ func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experimen
 	return t.Write(out, format)
 }
 
-// sweep turns the flags into a sweep of one of the two experiments; everything
-// wrong with them is reported before anything runs.
+// sweep turns the flags into a sweep of one of the two experiments. It reports
+// everything wrong with them before anything runs.
 func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	e := exanest.OSURanks
 	if f.benchmark.Kind == osu.Pair {
@@ -246,7 +246,7 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	return s, err
 }
 
-// choose gives the axes of the experiment what the flags say, but for the sizes.
+// choose sets the axes of the experiment from the flags, except the sizes.
 func (f *osuFlags) choose(s *experiment.Sweep, p *profile.Profile, perNode int) error {
 	var errs []error
 	keep := func(flag string, err error) {
@@ -261,7 +261,7 @@ func (f *osuFlags) choose(s *experiment.Sweep, p *profile.Profile, perNode int) 
 	keep("benchmark", s.Choose("benchmark", f.benchmark.Name))
 	keep("transport", s.Choose("transport", cmp.Or(f.transport, exanest.DefaultTransport(p))))
 	keep("iterations", s.Choose("iterations", strconv.Itoa(f.iterations)))
-	// some axes have a number for each benchmark's own
+	// some axes have a number for "the benchmark's own default"
 	if err := s.Choose("warmup", strconv.Itoa(f.warmup)); f.warmup < 0 {
 		keep("warmup", fmt.Errorf("%d, expected at least 0", f.warmup))
 	} else {
@@ -297,7 +297,7 @@ func (f *osuFlags) places(s *experiment.Sweep) (most int, err error) {
 	return most, nil
 }
 
-// messageSizes is the list of sizes for --message-size.
+// messageSizes returns the list of sizes for --message-size.
 func (f *osuFlags) messageSizes(ranks int) (string, error) {
 	least, most := f.benchmark.Least, f.benchmark.DefaultMost(ranks)
 	if f.sizes != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/internal/osu"
 )
 
-// Of a run that has ended early nothing is printed for numbers of ranks that it
-// has not come to: a header without lines would look like a result.
+// A run that has ended early prints nothing for numbers of ranks that it has
+// not reached: a header without lines would look like a result.
 func TestOSUPrintsWhatThereIs(t *testing.T) {
 	b, err := osu.Find("bcast")
 	require.NoError(t, err)

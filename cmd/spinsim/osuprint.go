@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/internal/osu"
 )
 
-// print writes results as the OSU micro-benchmarks do: an output for each path
-// or number of ranks, with what produced it before the header.
+// print writes results as the OSU micro-benchmarks do. There is an output for
+// each path or number of ranks, with its origin before the header.
 func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experiment.Result) error {
 	axis := "ranks"
 	if f.benchmark.Kind == osu.Pair {
@@ -48,7 +48,8 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 	return nil
 }
 
-// describe says where the ranks of an output are, and what carries their messages.
+// describe returns where the ranks of an output are, and what carries their
+// messages.
 func (f *osuFlags) describe(s *experiment.Sweep, p *experiment.Point, v any) string {
 	over := fmt.Sprintf("transport %v", s.Values("transport")[0])
 	if path, is := v.(string); is {

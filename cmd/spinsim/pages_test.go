@@ -18,9 +18,9 @@ import (
 )
 
 // A page of docs/figures shows the runs of an experiment that reproduce a
-// publication. Its text is made from the experiment, its blocks by the commands
-// that stand above them. -update writes it, with -run TestFigurePages/NAME only
-// that of one experiment.
+// publication. The experiment provides its text, and the commands above its
+// blocks print them. -update writes all pages; with -run TestFigurePages/NAME
+// it writes the page of one experiment.
 type figurePage struct {
 	of   *experiment.Experiment
 	runs []*experiment.PublicationRun
@@ -31,10 +31,10 @@ var (
 	images  = filepath.Join("..", "..", "docs", "images")
 )
 
-// The page of an experiment has the text that its definition makes and the rows
-// that the quick choice of each run prints. -everything compares whole pages and
-// their pictures, and wants one for every experiment of a publication: a new
-// experiment is one file until then.
+// The page of an experiment has the text of its definition and the rows that
+// the quick choice of each run prints. -everything compares whole pages and
+// their pictures, and requires a page for every experiment of a publication.
+// Until then a new experiment is one file.
 func TestFigurePages(t *testing.T) {
 	t.Parallel()
 	index := "# Published figures\n\nOne page for each experiment that reproduces a publication: what is measured, the command, what it prints, and how far the published numbers are. " +
@@ -102,7 +102,7 @@ func (p *figurePage) check(t *testing.T, file string) {
 	sameText(t, p.text(blocks), file)
 }
 
-// arguments is the command of a run.
+// arguments returns the command of a run.
 func arguments(r *experiment.PublicationRun, full bool) []string {
 	c := r.Choice(full)
 	args := []string{"compare", r.Experiment}
@@ -118,12 +118,13 @@ func arguments(r *experiment.PublicationRun, full bool) []string {
 	return args
 }
 
-// commandBlock is what stands above the output of a run.
+// commandBlock returns the lines above the output of a run.
 func commandBlock(r *experiment.PublicationRun) string {
 	return "```sh\nspinsim " + strings.Join(arguments(r, true), " ") + "\n```\n\n```\n"
 }
 
-// draw returns what the command of a run prints, and draws its picture if it has one.
+// draw returns the output of a run's command, and draws its picture if it has
+// one.
 func draw(t *testing.T, r *experiment.PublicationRun) string {
 	args, picture := arguments(r, true), filepath.Join(images, r.Name(true)+".svg")
 	drawn := filepath.Join(t.TempDir(), "x.svg")
@@ -185,8 +186,8 @@ func tableRows(text string) (rows [][]string) {
 	return rows
 }
 
-// isPart reports whether the words of a row stand in another in this order:
-// tables of other points may lack columns, for example of a series.
+// isPart reports whether the words of a row stand in another row in this order.
+// A table of other points may lack columns, for example of a series.
 func isPart(row, of []string) bool {
 	for _, word := range row {
 		at := slices.IndexFunc(of, func(o string) bool { return o == word || sameRounded(o, word) })
@@ -199,7 +200,7 @@ func isPart(row, of []string) bool {
 }
 
 // sameRounded reports whether two words are the same number with more or fewer
-// decimals: a column has as many as its values need.
+// decimals. A column has as many decimals as its values need.
 func sameRounded(a, b string) bool {
 	read := func(word string) (value float64, decimals int, unit string, err error) {
 		number := strings.TrimRight(word, "×%")
@@ -212,7 +213,7 @@ func sameRounded(a, b string) bool {
 	return errX == nil && errY == nil && unitX == unitY && math.Abs(x-y) <= 0.51*math.Pow10(-min(decimalsX, decimalsY))
 }
 
-// text is the page, with the outputs of its runs.
+// text returns the page with the outputs of its runs.
 func (p *figurePage) text(blocks []string) string {
 	e := p.of
 	var b strings.Builder
@@ -243,12 +244,12 @@ func (p *figurePage) text(blocks []string) string {
 	return b.String()
 }
 
-// item is a line of a manual that explains a value: its name, two spaces or
-// more, and what it is.
+// item is a line of a manual that explains a value: its name, two or more
+// spaces, and the explanation.
 var item = regexp.MustCompile(`^ {1,4}(\S.*?)(?: {2,}(.*))?$`)
 
-// paragraphs makes Markdown of a manual: lines with an indent become a list,
-// those with more of it go on with its last point.
+// paragraphs turns a manual into Markdown. Indented lines become a list; lines
+// with more indent continue its last point.
 func paragraphs(manual string) string {
 	var b strings.Builder
 	list := false

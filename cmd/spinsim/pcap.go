@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/internal/capture"
 )
 
-// pcapCommand has what captures need besides.
+// pcapCommand has commands that go with captures.
 func pcapCommand() *cobra.Command {
 	var dissector bool
 	c := &cobra.Command{

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// printProfile writes the source of an embedded profile, or all values of one
-// in a file, those of its base too, and of one with overrides.
+// printProfile writes the source of an embedded profile. Of a profile in a
+// file, or one with overrides, it writes all values, with those of its base.
 func printProfile(out io.Writer, name string, overrides []string) error {
 	text, err := profile.Source(name)
 	if profile.IsFile(name) || len(overrides) > 0 {
@@ -27,7 +27,7 @@ func printProfile(out io.Writer, name string, overrides []string) error {
 	return err
 }
 
-// noFormat refuses --format where a file is printed as it is.
+// noFormat refuses --format for a file that is printed as it is.
 func noFormat(c *cobra.Command) error {
 	if c.Flags().Changed("format") {
 		return badInput(errors.New("--format: with a name what is printed is its YAML"))

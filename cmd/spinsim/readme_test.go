@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "write the outputs in README.md and docs
 
 const outputMark = "<!-- output: spinsim "
 
-// Every block of README.md and of documents in docs below a line "<!-- output:
-// spinsim ... -->" is what that command prints.
+// In README.md and in docs, every block below a line "<!-- output: spinsim ...
+// -->" is the output of that command.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
 	documents, err := filepath.Glob(filepath.Join("docs", "*.md"))
@@ -56,7 +56,7 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 	}
 }
 
-// The pictures of docs/exanest.md are what the commands above them draw.
+// The commands above the pictures of docs/exanest.md draw them.
 func TestReadmeShowsPictures(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	text, err := os.ReadFile(filepath.Join("docs", "exanest.md"))
@@ -93,8 +93,8 @@ func samePicture(t *testing.T, drawn, shown string) {
 	require.Equal(t, provenance.Hash(old), provenance.Hash(picture), "%s differs; go test ./cmd/spinsim -update draws it anew", shown)
 }
 
-// The table of docs/goal.md has what goal proxies prints; of the applications
-// whose runs are short, with -everything of all.
+// The table of docs/goal.md agrees with goal proxies: for applications with
+// short runs, or for all with -everything.
 func TestGoalDocumentShowsTheProxies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "goal.md"))
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestGoalDocumentShowsTheProxies(t *testing.T) {
 		}
 		want := fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", row[slices.Index(rows[0], "application")], row[slices.Index(rows[0], "ranks")],
 			share("p2p_share"), share("gain"), share("gain_published"))
-		// applications write their names in their own ways
+		// each application writes its name in its own way
 		if !strings.Contains(strings.ToLower(string(text)), want) {
 			t.Errorf("docs/goal.md has no row %q", want)
 		}

@@ -83,11 +83,11 @@ func writePage(out io.Writer, name string, p *page.Page) error {
 	return to.Commit()
 }
 
-// spare refuses a page in place of a document that it is made of.
+// spare refuses to overwrite a document with the page that is made from it.
 func spare(output string, names []string) error {
 	page, err := os.Stat(output)
 	if err != nil || !page.Mode().IsRegular() {
-		return nil //nolint:nilerr // of what is not there nothing is lost
+		return nil //nolint:nilerr // a missing file cannot be lost
 	}
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && os.SameFile(page, info) {
@@ -126,7 +126,7 @@ func readResult(c *cobra.Command, name string) (*reports.Result, error) {
 	return r, nil
 }
 
-// experimentOf is what a record is a result of; nil if it is none of an experiment.
+// experimentOf returns the experiment of a record, or nil if it has none.
 func experimentOf(c *cobra.Command, r *provenance.Record, folder string) (*experiment.Experiment, error) {
 	if f := fileExperiment(r.Command); f != nil {
 		return f.recorded(r, folder, c.InOrStdin())

@@ -27,7 +27,7 @@ type reproduceFlags struct {
 	cli.LimitFlags
 }
 
-// reproduceCommand measures what a publication has.
+// reproduceCommand measures the numbers of a publication.
 func reproduceCommand() *cobra.Command {
 	var f reproduceFlags
 	c := &cobra.Command{
@@ -94,7 +94,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return badInput(fmt.Errorf("-o: %w", err))
 	}
-	defer kept.Close() //nolint:errcheck // every result is in its file
+	defer kept.Close() //nolint:errcheck // every result is already in its file
 	r := &reports.Reproduction{Publication: p, Full: f.full, Only: f.only}
 	ctx, cancel := f.Context(c)
 	defer cancel()
@@ -106,7 +106,8 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	return f.write(c.OutOrStdout(), r, folder)
 }
 
-// checkOutput says what is wrong with the place of the results, before anything is measured.
+// checkOutput finds errors in the place of the results before anything is
+// measured.
 func (f *reproduceFlags) checkOutput() error {
 	switch f.output {
 	case "":
@@ -120,12 +121,12 @@ func (f *reproduceFlags) checkOutput() error {
 	return nil
 }
 
-// checkFiles says which of the files cannot be written, before anything is measured.
+// checkFiles finds files that cannot be written before anything is measured.
 func (f *reproduceFlags) checkFiles(chosen []*planned) error {
 	files := []string{f.output}
 	if !f.page() {
 		if info, err := os.Stat(f.output); err != nil || !info.IsDir() {
-			return nil //nolint:nilerr // it is made, or cannot be, where points are kept
+			return nil //nolint:nilerr // the place of kept points reports it
 		}
 		files[0] = filepath.Join(f.output, "report.html")
 		for _, one := range chosen {
@@ -141,10 +142,10 @@ func (f *reproduceFlags) checkFiles(chosen []*planned) error {
 	return errors.Join(errs...)
 }
 
-// page reports whether only a page is wanted.
+// page reports whether the user wants a page only.
 func (f *reproduceFlags) page() bool { return filepath.Ext(f.output) == ".html" }
 
-// listPublications shows what there is.
+// listPublications lists the publications.
 func listPublications(out io.Writer) error {
 	t := report.New(report.Column{Name: "publication"}, report.Column{Name: "minutes", Kind: report.Count}, report.Column{Name: "experiments"}, report.Column{Name: "title"})
 	for _, p := range experiment.Publications() {
@@ -158,7 +159,7 @@ func listPublications(out io.Writer) error {
 	return t.Write(out, report.TextFormat)
 }
 
-// planned is a run that will be made.
+// planned is a run to be made.
 type planned struct {
 	run    *experiment.PublicationRun
 	sweep  *experiment.Sweep
@@ -166,7 +167,7 @@ type planned struct {
 	falls  *experiment.Waterfall // in place of points; nil: none
 }
 
-// plan says what is measured, or what is wrong with it.
+// plan returns what to measure, or the errors in it.
 func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chosen []*planned, err error) {
 	known := map[string]bool{}
 	for i := range p.Runs {
@@ -206,7 +207,8 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 	return chosen, nil
 }
 
-// measure makes the results, one experiment after the other, the points of each in parallel.
+// measure makes the results, one experiment after the other. The points of an
+// experiment run in parallel.
 func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
 	total := 0
 	for _, one := range chosen {
@@ -217,7 +219,7 @@ func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen [
 	}
 	progress := cli.NewProgress(c.ErrOrStderr(), r.Publication.Name, total)
 	defer progress.Stop()
-	numbers := map[string]bool{} // whether each of those of what is measured has been
+	numbers := map[string]bool{} // whether each measured number has been printed
 	var order []string
 	for _, one := range chosen {
 		result, err := one.measure(ctx, kept, progress.Step)
@@ -250,7 +252,7 @@ func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen [
 	return nil
 }
 
-// measure makes a result, with the document that says the same.
+// measure makes a result and its document.
 func (p *planned) measure(ctx context.Context, kept *checkpoint.Folder, step func()) (*reports.Result, error) {
 	if p.falls != nil {
 		p.falls.Keep(kept)
@@ -267,7 +269,7 @@ func (p *planned) measure(ctx context.Context, kept *checkpoint.Folder, step fun
 	return reports.OfSweep("spinsim", p.sweep, results, len(p.points))
 }
 
-// write writes the documents and the page, and shows every number.
+// write writes the documents and the page, and prints every number.
 func (f *reproduceFlags) write(out io.Writer, r *reports.Reproduction, points string) error {
 	where := f.output
 	if !f.page() {

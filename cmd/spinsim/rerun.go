@@ -30,7 +30,7 @@ document, and unchanged. Another version of spinsim, of one of its profiles or o
 		thisBuild(), again)
 }
 
-// again makes the document anew.
+// again makes the document anew from its record.
 func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
 	if f := fileExperiment(r.Command); f != nil {
 		e, err := f.recorded(r, folder, stdin)
@@ -59,7 +59,8 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 	return out.Bytes(), notes, err
 }
 
-// rerunScenario makes the result of a scenario. One that failed is a result like others.
+// rerunScenario makes the result of a scenario. A failed scenario is a result,
+// too.
 func rerunScenario(ctx context.Context, r *provenance.Record, m *making, out io.Writer) (notes []string, err error) {
 	lists, err := scenario.ListsOf(r)
 	if err != nil {
@@ -84,7 +85,7 @@ func rerunScenario(ctx context.Context, r *provenance.Record, m *making, out io.
 	return notes, result.Write(out, report.JSONFormat)
 }
 
-// rerunScenarioSweep makes the result of several runs of a scenario.
+// rerunScenarioSweep makes the result of a scenario's sweep.
 func rerunScenarioSweep(ctx context.Context, r *provenance.Record, lists *scenario.Lists, m *making, out io.Writer) (notes []string, err error) {
 	s, err := scenario.NewSweep(&scenario.Options{}, lists.Parameters, lists.Set)
 	if err != nil || !s.Several() {

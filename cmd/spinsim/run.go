@@ -32,7 +32,7 @@ type runFlags struct {
 	shape cli.ShapeFlag
 }
 
-// runCommand carries out a scenario.
+// runCommand runs a scenario.
 func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -76,7 +76,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	return c
 }
 
-// options are what the flags say in place of the scenario.
+// options returns the options that the flags override in the scenario.
 func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
 	o = scenario.Options{Engine: f.engine, Build: thisBuild(), Links: f.links.Watch(), Breakdown: f.breakdown}
 	if f.ranksGiven {
@@ -101,10 +101,10 @@ func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
 	return o, err
 }
 
-// traced reports whether something of a single run is wanted.
+// traced reports whether the user wants a file that only a single run has.
 func (f *runFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
 
-// load plans a run and says in which format its result is written.
+// load plans a run and returns the format of its result.
 func (f *runFlags) load(file string, o scenario.Options) (*scenario.Plan, report.Format, error) {
 	p, err := scenario.Load(file, o)
 	if err != nil {
@@ -181,8 +181,8 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	return err
 }
 
-// sweep runs a scenario with every combination of values, and shows one long
-// table for each of its own.
+// sweep runs a scenario with every combination of values. It prints one long
+// table for each table of the scenario.
 func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *scenario.Sweep) error {
 	if f.traced() {
 		return badInput(fmt.Errorf("--trace, --links and --pcap follow one run, but there are %d", len(s.Runs)))
@@ -240,21 +240,21 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *s
 	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
 }
 
-// needed are options with the first value of each field that has several, if
-// the profile is none without them, such as a torus without lengths: all runs
-// have these before their own.
+// needed adds the first value of each swept field to the options if the profile
+// is invalid without them, for example a torus without lengths. Each run then
+// sets its own values on top.
 func (f *runFlags) needed(file string, o scenario.Options, first scenario.Variation) scenario.Options {
 	if _, _, err := f.load(file, o.With(scenario.Variation{Parameters: first.Parameters})); err == nil {
 		return o
 	}
 	if _, _, err := f.load(file, o.With(first)); err != nil {
-		return o // it is said of the run
+		return o // each run reports the error
 	}
 	return o.With(scenario.Variation{Set: first.Set})
 }
 
-// sayPart says in the place of a table what of a part is kept; all is how many
-// runs there are in all parts.
+// sayPart prints, instead of a table, which part of the runs is kept. all is
+// the number of runs in all parts.
 func (f *runFlags) sayPart(c *cobra.Command, results []*scenario.Result, all int) error {
 	ended, cut := 0, 0
 	for _, r := range results {

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 )
 
-// scenarioCommand has what goes with run: check, schema, example.
+// scenarioCommand has the commands that go with run: check, schema, example.
 func scenarioCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scenario",

@@ -15,9 +15,9 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// peakFile is an environment variable with the name of a file for what the
-// kernel says of the process at its end: the most memory that it had is not
-// what its parent is told, which is at least what the parent has.
+// peakFile is an environment variable. It names a file for the peak memory that
+// the kernel reports to the process at its end. The number that its parent gets
+// is no use: it is at least the parent's own.
 const peakFile = "SPINSIM_TEST_PEAK"
 
 // TestMain makes the test binary serve as the command spinsim of the scripts.
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	thisBuild = func() provenance.Build {
 		return provenance.Build{Version: "devel", Go: "go1.26", Engines: []string{"wazero"}}
 	}
-	memory.Available = func() int64 { return 0 } // whatever the machine has
+	memory.Available = func() int64 { return 0 } // whatever the machine has free
 	testscript.Main(m, map[string]func(){
 		"spinsim": func() {
 			status := run(os.Args[1:], os.Stdout, os.Stderr)
@@ -47,8 +47,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// setRepository lets scripts find files of the repository in $REPO, and in $BIN
-// the folder that holds nothing but spinsim.
+// setRepository lets scripts find files of the repository in $REPO. $BIN is a
+// folder with nothing but spinsim.
 func setRepository(env *testscript.Env) error {
 	repository, err := filepath.Abs("../..")
 	env.Setenv("REPO", repository)
@@ -56,9 +56,9 @@ func setRepository(env *testscript.Env) error {
 	return err
 }
 
-// badInputCommand is the script command "bad PATTERN ARGUMENTS...": spinsim
-// refuses the arguments with exit status 2, a message of one paragraph that
-// matches, and nothing on standard output.
+// badInputCommand is the script command "bad PATTERN ARGUMENTS...". It requires
+// that spinsim refuses the arguments with exit status 2, a message of one
+// paragraph that matches, and nothing on standard output.
 func badInputCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: bad PATTERN ARGUMENTS...")

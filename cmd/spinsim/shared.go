@@ -9,7 +9,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// What the commands here share with programs of a user's own experiments, by shorter names.
+// These are shorter names for what the commands share with programs of users'
+// experiments.
 const (
 	exitOK      = cli.ExitOK
 	exitFailed  = cli.ExitFailed
@@ -21,7 +22,8 @@ const (
 
 type limitFlags = cli.LimitFlags
 
-// checkEngine says why there is no engine of the name that --engine gives; "" is the default.
+// checkEngine refuses an engine that this program does not have; "" is the
+// default.
 func checkEngine(name string) error {
 	if name == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// command prepares spinsim with arguments in a folder.
+// spinsim prepares the command spinsim with arguments in a folder.
 func spinsim(t *testing.T, dir string, args ...string) *exec.Cmd {
 	spinsim, err := exec.LookPath("spinsim") // this test binary, see TestMain
 	require.NoError(t, err)
@@ -23,8 +23,8 @@ func spinsim(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return c
 }
 
-// ends waits for a command that has been sent a signal. A fraction of a second
-// is promised; the test allows for a busy machine.
+// ends waits for a command after a signal. The command promises to end within a
+// fraction of a second; the test allows for a busy machine.
 func ends(t *testing.T, c *exec.Cmd) (exit int, errs string) {
 	watchdog := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
 	err := c.Wait()
@@ -34,7 +34,7 @@ func ends(t *testing.T, c *exec.Cmd) (exit int, errs string) {
 	return status.ExitCode(), c.Stderr.(*bytes.Buffer).String()
 }
 
-// folder lists what is in a folder.
+// folder lists the files of a folder.
 func folder(t *testing.T, dir string) (names []string) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -44,8 +44,8 @@ func folder(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A command that reads from a pipe which says nothing more ends on the first
-// signal. Files of that name stay as they were, and nothing else is left.
+// The first signal ends a command that waits for input from a pipe. Old files
+// stay as they were, and nothing else is left.
 func TestSignalEndsReaders(t *testing.T) {
 	for _, tc := range []struct {
 		line, left string
@@ -91,8 +91,8 @@ func TestSignalEndsReaders(t *testing.T) {
 	}
 }
 
-// A sweep of a scenario that a signal ends shows the runs that were made, in
-// the words of a comparison.
+// A sweep of a scenario that a signal ends shows its finished runs, in the
+// words of a comparison.
 func TestSignalShowsRuns(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(`
@@ -121,7 +121,8 @@ programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8, count: $cou
 	require.NotContains(t, out, "1000000000")
 }
 
-// The files of a run that a signal ends stay as they were, of every kind, and nothing else is left.
+// A run that a signal ends leaves old files of every kind as they were, and
+// nothing else.
 func TestSignalLeavesOldFiles(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(strings.ReplaceAll(ring, "times: 100", "times: 1000000000")), 0o600))
@@ -150,8 +151,8 @@ func TestSignalLeavesOldFiles(t *testing.T) {
 	}
 }
 
-// A command that makes or runs a large schedule ends on the first signal, also
-// while it writes to somebody who does not read.
+// The first signal ends a command that makes or runs a large schedule, even
+// while it writes to a reader that does not read.
 func TestSignalEndsWriters(t *testing.T) {
 	dir := t.TempDir()
 	c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")
@@ -168,7 +169,7 @@ func TestSignalEndsWriters(t *testing.T) {
 	require.Empty(t, folder(t, dir))
 }
 
-// A file that is being written when the signal comes is removed.
+// A signal during the writing of a file removes the file.
 func TestSignalLeavesNoPartOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "1200", "-o", "out.goal.xz")

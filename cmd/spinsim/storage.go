@@ -32,7 +32,7 @@ time stamp in seconds. Those of the University of Massachusetts have it; none co
 	return c
 }
 
-// storageRunName is what the record of a result of storage run calls it.
+// storageRunName is the name of storage run in the record of a result.
 const storageRunName = "storage run"
 
 func storageRunCommand() *cobra.Command {
@@ -42,7 +42,7 @@ func storageRunCommand() *cobra.Command {
 	return c
 }
 
-// readStorage makes the experiment of a trace.
+// readStorage makes an experiment from a trace.
 func readStorage(m *making, name string) (*experiment.Experiment, error) {
 	var trace *spc.Trace
 	err := m.input(name, func(r io.Reader) error {
@@ -72,7 +72,8 @@ type generateFlags struct {
 	output    string
 }
 
-// maxRequests is how many requests storage generate makes at most: more is taken for a slip.
+// maxRequests is the largest number of requests of storage generate: a larger
+// number is probably a typing error.
 const maxRequests = 10_000_000
 
 func storageGenerateCommand() *cobra.Command {
@@ -129,7 +130,7 @@ func (f *generateFlags) run(c *cobra.Command, load string) error {
 	return out.Commit()
 }
 
-// chosen is the model of a load with what flags say.
+// chosen returns the model of a load with the changes of the flags.
 func (f *generateFlags) chosen(c *cobra.Command, load string) (*spc.Model, error) {
 	base, err := spc.ModelOf(load)
 	if err != nil {

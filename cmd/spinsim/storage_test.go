@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A packed trace is the trace, and its result is made again.
+// storage run unpacks a packed trace, and its result can be run again.
 func TestStorageRunUnpacks(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const text = "0,0,512,W,0.1\n1,0,512,R,0.2\n"

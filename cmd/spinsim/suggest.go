@@ -21,7 +21,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// suggestFlags lets shells complete the flags whose values are those of one command.
+// suggestFlags lets shells complete the flags that have different values in
+// different commands.
 func suggestFlags(root *cobra.Command) {
 	texts, languages := []string{"text", "json"}, langs()
 	for path, values := range map[string][]string{
@@ -48,8 +49,8 @@ func suggestFlags(root *cobra.Command) {
 	}
 }
 
-// langs are the languages of handlers as --help has them: people write go, and
-// tinygo is taken, too.
+// langs lists the languages of handlers as --help does. People write go; tinygo
+// is accepted, too.
 func langs() (list []string) {
 	for _, l := range build.Langs() {
 		if l == build.TinyGo {
@@ -60,7 +61,8 @@ func langs() (list []string) {
 	return list
 }
 
-// suggest lets shells complete the flag that stands behind a command.
+// suggest lets shells complete the flag at the end of path, the words of a
+// command.
 func suggest(root *cobra.Command, path string, values ...string) {
 	of, flag, _ := strings.Cut(path, " --")
 	cli.Suggest(commandOf(root, of), flag, values...)
@@ -74,7 +76,7 @@ func commandOf(root *cobra.Command, path string) *cobra.Command {
 	return c
 }
 
-// names are texts of a type of their own.
+// names converts texts of a type of their own to strings.
 func names[T ~string](list []T) (texts []string) {
 	for _, name := range list {
 		texts = append(texts, string(name))
@@ -82,8 +84,8 @@ func names[T ~string](list []T) (texts []string) {
 	return texts
 }
 
-// suggestArguments lets shells complete arguments that are names, and says of
-// which commands they are those of files.
+// suggestArguments lets shells complete arguments that are names. Some of the
+// commands also take the name of a file.
 func suggestArguments(root *cobra.Command) {
 	modules := func(*cobra.Command) []string { return handlers.Names() }
 	profiles := func(*cobra.Command) []string { return cli.Profiles() }
@@ -104,7 +106,7 @@ func suggestArguments(root *cobra.Command) {
 func exampleNames() (list []string) {
 	all, err := scenarios.All()
 	if err != nil {
-		return nil // completion has nobody to tell
+		return nil // completion cannot report errors
 	}
 	for _, e := range all {
 		list = append(list, e.Name)

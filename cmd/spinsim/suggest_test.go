@@ -15,7 +15,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// suggested is what a shell is told that may stand at the end of a line, without what it means.
+// suggested returns the completions of a line, without their explanations.
 func suggested(t *testing.T, line ...string) (values []string) {
 	var out, errs bytes.Buffer
 	require.Zero(t, run(append([]string{"__completeNoDesc"}, line...), &out, &errs), "%q: %s", line, &errs)
@@ -27,8 +27,8 @@ func suggested(t *testing.T, line ...string) (values []string) {
 	return values
 }
 
-// Shells complete values of flags, lists behind their last comma, overrides
-// section by section, and arguments.
+// Shells complete values of flags, the last value of a list, overrides section
+// by section, and arguments.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"compare bcast --profile spin-i":                    "spin-int spin-int-sc17",
@@ -75,7 +75,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// No command refuses a value that is suggested for one of its flags.
+// Every command accepts the values that completion suggests for its flags.
 func TestSuggestionsAreTaken(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
@@ -87,7 +87,7 @@ func TestSuggestionsAreTaken(t *testing.T) {
 			visit(sub)
 		}
 		if c.Flags().Lookup("until") == nil {
-			return // nothing else is wrong that could end the command before it runs
+			return // no other error could end the command before it runs
 		}
 		words := strings.Fields(c.CommandPath())[1:]
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -113,10 +113,11 @@ func TestSuggestionsAreTaken(t *testing.T) {
 	require.Greater(t, tried, 100)
 }
 
-// fileEndings are flags of files, for which endings are suggested.
+// fileEndings are flags of files whose endings are suggested.
 var fileEndings = map[string]bool{"plot": true, "svg": true, "trace": true, "handler": true, "links": true, "samples": true, "load": true, "pcap": true}
 
-// Each path that is suggested for --set is one of a profile: what is wrong is the value.
+// Each suggestion for --set is a path of a profile, so the error is about the
+// value.
 func TestSuggestedOverrides(t *testing.T) {
 	require.Greater(t, len(profile.Fields()), 150)
 	for _, path := range profile.Fields() {
@@ -126,8 +127,8 @@ func TestSuggestedOverrides(t *testing.T) {
 	}
 }
 
-// Every command has a page, which has its flags, its commands as they are
-// typed, and the version of spinsim; the same each time.
+// Every command has a manual page with its flags, its subcommands as one types
+// them, and the version of spinsim. The page is the same each time.
 func TestManual(t *testing.T) {
 	dir := t.TempDir()
 	var out, errs bytes.Buffer

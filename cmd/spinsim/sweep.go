@@ -25,7 +25,8 @@ type sweepFlags struct {
 	parts         int
 }
 
-// sweepCommand shares the points of another command out to the jobs of a cluster.
+// sweepCommand divides the points of another command among the jobs of a
+// cluster.
 func sweepCommand() *cobra.Command {
 	var f sweepFlags
 	c := &cobra.Command{
@@ -94,7 +95,8 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 	return err
 }
 
-// pointsOf is how many points a command has; every error in it is one of the user's input.
+// pointsOf returns the number of points of a command. Every error in it is an
+// error in the user's input.
 func pointsOf(args []string) (int, error) {
 	root := rootCommand()
 	target, left, err := root.Find(args)
@@ -126,7 +128,7 @@ func pointsOf(args []string) (int, error) {
 	return points, nil
 }
 
-// script is the array job.
+// script returns the array job.
 func (f *sweepFlags) script(args []string, points int) (string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -156,7 +158,8 @@ esac
 `, nil
 }
 
-// operand is the name of a file as a word of a shell's command that is no option.
+// operand returns the name of a file as a word of a shell's command that is not
+// an option.
 func operand(name string) string {
 	if strings.HasPrefix(name, "-") {
 		name = "./" + name
@@ -164,7 +167,7 @@ func operand(name string) string {
 	return quoted(name)
 }
 
-// quoted is a text as a word of a shell's command.
+// quoted returns a text as a word of a shell's command.
 func quoted(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=,+:@%", r)

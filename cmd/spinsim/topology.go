@@ -78,16 +78,18 @@ func (f *topologyFlags) run(c *cobra.Command, name string) error {
 	return n.write(c.OutOrStdout(), format)
 }
 
-// boards is the network of a profile of kind exanest, with what its links did in a run.
+// boards is the network of a profile of kind exanest, with the loads of its
+// links in a run.
 type boards struct {
 	fabric.QFDBs
 	*making
 	p     *profile.Profile
-	loads map[string]cli.LinkLoad // nil: of no run
+	loads map[string]cli.LinkLoad // nil: without a run
 	of    *provenance.Record      // the run
 }
 
-// network reads what the flags name: a run's network is that of its own profile.
+// network reads the network that the flags name. With a run it comes from the
+// run's own profile.
 func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) {
 	overrides, err := f.shape.Overrides()
 	if err != nil {
@@ -125,7 +127,7 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 	return n, n.take(f.load, list)
 }
 
-// take checks the loads of a run: each is of a link that there is.
+// take checks that the loads of a run belong to links of the network.
 func (n *boards) take(file string, list []cli.LinkLoad) error {
 	if n.of == nil {
 		return nil
@@ -200,8 +202,8 @@ type linkClass struct {
 	busiest cli.LinkLoad
 }
 
-// add counts a link; without loads of a run nobody asks for its name, of which
-// there may be many millions.
+// add counts a link. It asks for the link's name only if there are loads: a
+// network may have many millions of links.
 func (k *linkClass) add(loads map[string]cli.LinkLoad, name func() string) {
 	k.count++
 	if loads == nil {
@@ -216,7 +218,7 @@ func (k *linkClass) add(loads map[string]cli.LinkLoad, name func() string) {
 	}
 }
 
-// classes are the kinds of links there are.
+// classes returns the kinds of links of the network.
 func (n *boards) classes() []linkClass {
 	s := &n.p.Fabric
 	list := []linkClass{
@@ -250,7 +252,7 @@ func (n *boards) classes() []linkClass {
 	return slices.DeleteFunc(list, func(k linkClass) bool { return k.count == 0 })
 }
 
-// classColumns describe a network; those behind the first four are of a run.
+// classColumns describe a network; the columns after the first four need a run.
 func classColumns() []report.Column {
 	return []report.Column{
 		{Name: "links", Help: "where the links are"},
@@ -265,7 +267,7 @@ func classColumns() []report.Column {
 	}
 }
 
-const plainColumns = 4 // of a network without a run
+const plainColumns = 4 // the columns of a network without a run
 
 func (n *boards) write(out io.Writer, format report.Format) error {
 	columns := classColumns()
@@ -289,13 +291,14 @@ func (n *boards) write(out io.Writer, format report.Format) error {
 	return t.Write(out, format)
 }
 
-// gigabits is a rate in Gb/s, to six decimals.
+// gigabits returns a rate in Gb/s, to six decimals.
 func gigabits(r sim.Rate) float64 {
 	const bytes, digits = 1_000_000_000, 1_000_000
 	return math.Round(digits*8*bytes/(float64(r.Time(bytes))/float64(sim.Nanosecond))) / digits
 }
 
-// notes say how large the network is, and which links a run has used most.
+// notes returns the size of the network, and the links that a run has used
+// most.
 func (n *boards) notes() (notes []string) {
 	src, dst := fabric.Place{F: 1}, fabric.Place{X: n.X / 2, Y: n.Y / 2, Z: n.Z / 2, F: 2}
 	from, to := n.Node(src), n.Node(dst)
@@ -321,10 +324,10 @@ func (n *boards) notes() (notes []string) {
 	return append(notes, "Busiest: "+strings.Join(names, ", ")+".")
 }
 
-// way is what a path is made of.
+// way counts the parts of a path.
 type way struct{ links, routers int }
 
-// count counts links between MPSoCs and routers of a path.
+// count counts the links between MPSoCs and the routers of a path.
 func (n *boards) count(path []fabric.Hop) (w way) {
 	for _, h := range path[1 : len(path)-1] {
 		from, to, _ := strings.Cut(h.Link, "->")
@@ -340,7 +343,8 @@ func (n *boards) count(path []fabric.Hop) (w way) {
 	return w
 }
 
-// node reads an MPSoC: its name, its number, or with a c before it the number of one of its cores.
+// node parses the name or number of an MPSoC, or c and the number of one of its
+// cores.
 func (n *boards) node(text string) (int, error) {
 	if text != "" && strings.ContainsAny(text[:1], "mM") {
 		return n.Find(text)

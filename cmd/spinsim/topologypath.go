@@ -89,8 +89,8 @@ func hopColumns() []report.Column {
 	}
 }
 
-// writePath writes the hops of a path; their times and those of the last byte
-// add up to the latency.
+// writePath writes the hops of a path. The latency is the sum of their times
+// and the time of the last byte.
 func (n *boards) writePath(out io.Writer, format report.Format, src, dst int, bytes int64, path []fabric.Hop, latency sim.Time) error {
 	t := report.New(hopColumns()...)
 	t.Origin = &n.Record

@@ -19,7 +19,8 @@ import (
 	"github.com/spinsim/spinsim/internal/capture"
 )
 
-// dissected are fields of a capture as Wireshark's own program reads them, by the dissector.
+// dissected returns fields of a capture as tshark reads them with our
+// dissector.
 func dissected(t *testing.T, folder, file string, filter string, fields ...string) (rows []string) {
 	lua := filepath.Join(folder, "spinsim.lua")
 	require.NoError(t, os.WriteFile(lua, []byte(capture.Dissector), 0o600))
@@ -35,8 +36,8 @@ func dissected(t *testing.T, folder, file string, filter string, fields ...strin
 	return rows
 }
 
-// What tshark reads of a capture is what the timeline of the same run says of
-// the same packets, to the picosecond.
+// tshark and the timeline of the same run agree on every packet, to the
+// picosecond.
 func TestTsharkReadsWhatTheTimelineSays(t *testing.T) {
 	folder := t.TempDir()
 	example, err := scenarios.Find("count")
@@ -71,7 +72,7 @@ func TestTsharkReadsWhatTheTimelineSays(t *testing.T) {
 	require.Equal(t, want, rows)
 }
 
-// IP over the network is IP to tshark: real headers, with checksums that it finds right.
+// tshark recognises IP over the network: real headers, with correct checksums.
 func TestTsharkReadsIP(t *testing.T) {
 	folder := t.TempDir()
 	pcap := filepath.Join(folder, "a.pcapng")
@@ -82,9 +83,8 @@ func TestTsharkReadsIP(t *testing.T) {
 	require.Empty(t, dissected(t, folder, pcap, "tcp.analysis.flags && frame.time_relative < 0.5", "frame.number"), "no retransmission while both programs run")
 }
 
-// Packets of IP over ExaNet are put together of cells, also of transfers that
-// overtake each other: tshark finds every byte of every stream, and the
-// checksums right.
+// Cells carry packets of IP over ExaNet, also of transfers that overtake each
+// other. tshark finds every byte of every stream, and correct checksums.
 func TestTsharkReadsIPOverExaNet(t *testing.T) {
 	for _, x := range []struct {
 		streams, mtu string

@@ -10,11 +10,11 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// thisBuild says which spinsim this is. Tests replace it, so that what they
-// compare does not depend on the commit.
+// thisBuild returns the build of this spinsim. Tests replace it, so that their
+// outputs do not depend on the commit.
 var thisBuild = sync.OnceValue(provenance.ReadBuild)
 
-// versionCommand prints what the Go tool has recorded of this program.
+// versionCommand prints what the Go tool has recorded about this program.
 func versionCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{

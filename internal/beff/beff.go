@@ -17,9 +17,10 @@
 // cyclically in two buffers of 6 (Lmax + 16) bytes; their first and last bytes
 // are checked.
 //
-// What differs is what a simulation without noise need not repeat:
-// Options.Loop, Repetitions and, on a network that is the same for all ranks,
-// Options.Alike; and Options.Sent.
+// A simulation without noise need not repeat measurements. Therefore this
+// program differs from the benchmark in Options.Loop, in Repetitions, in
+// Options.Sent and, on a network that is the same for all ranks, in
+// Options.Alike.
 package beff
 
 import (
@@ -43,9 +44,10 @@ const (
 	unwarmed   = 3   // the longest lengths have no exchange before the loop
 )
 
-// Lengths are the lengths of messages, bytes: 1, 2, 4 up to 4,096, and eight
-// more up to longest, each by the same factor larger. longest is min(128 MiB,
-// memory of a processor / 128) in the definition, at least 8 KiB here.
+// Lengths returns the lengths of messages in bytes: 1, 2, 4 up to 4,096, and
+// eight more up to longest, each larger by the same factor. In the definition,
+// longest is min(128 MiB, memory of a processor / 128); here it is at least 8
+// KiB.
 func Lengths(longest int) (list []int) {
 	for i := range short {
 		list = append(list, 1<<i)
@@ -57,9 +59,10 @@ func Lengths(longest int) (list []int) {
 	return list
 }
 
-// Rings are the sizes of the rings of a pattern, 0 to 5, of so many ranks, at
-// least 2: 2, 4, 8, max(16, ranks/4), max(32, ranks/2) and all ranks, as nearly
-// as the number allows, and then as equal as can be (ours).
+// Rings returns the sizes of the rings of a pattern, 0 to 5, for at least 2
+// ranks. The sizes are 2, 4, 8, max(16, ranks/4), max(32, ranks/2) and all
+// ranks, as nearly as the number of ranks allows. If they must differ, they are
+// as equal as possible (our choice).
 func Rings(ranks, pattern int) (sizes []int) {
 	size := min([]int{2, 4, 8, max(16, ranks/4), max(32, ranks/2), ranks}[pattern], ranks)
 	n := max(1, (ranks+size/2)/size)
@@ -72,22 +75,22 @@ func Rings(ranks, pattern int) (sizes []int) {
 	return sizes
 }
 
-// Options are those of a run.
+// Options are the parameters of a run.
 type Options struct {
 	// Longest is Lmax, bytes, 8 KiB to 128 MiB.
 	Longest int
-	// Sent is the longest message that is sent, bytes, at least 4 KiB; longer
-	// ones get its bandwidth. Longest: all are sent.
+	// Sent is the longest message to send, bytes, at least 4 KiB. Longer
+	// lengths get its bandwidth. If it equals Longest, all are sent.
 	Sent int
-	// Repetitions of everything, 1 to 3; 3 in the definition.
+	// Repetitions of each measurement, 1 to 3; 3 in the definition.
 	Repetitions int
-	// Loop is how long a loop should take: 2.5 to 5 ms in the definition. A
-	// loop has one iteration at least and MostRounds at most.
+	// Loop is the intended time of a loop: 2.5 to 5 ms in the definition. A
+	// loop has 1 to MostRounds iterations.
 	Loop sim.Time
-	// Alike says that ranks differ in their numbers only: of patterns with
-	// rings of the same sizes one is measured.
+	// Alike means that ranks differ in their numbers only. Then the run
+	// measures one of the patterns with rings of the same sizes.
 	Alike bool
-	// Seed is of the random patterns.
+	// Seed is the seed of the random patterns.
 	Seed uint64
 }
 
@@ -108,14 +111,15 @@ func (o *Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// Result is what a run has measured, bytes per second of all ranks together.
+// Result is the measurements of a run, in bytes per second of all ranks
+// together.
 type Result struct {
 	// by pattern, rings first, and length: the best method and repetition
 	Bandwidth [Patterns][LengthsOf]float64
-	Best      [Patterns][LengthsOf]Method // that has it
+	Best      [Patterns][LengthsOf]Method // the method with this bandwidth
 }
 
-// mean is the arithmetic mean over lengths.
+// mean returns the arithmetic mean over lengths.
 func (r *Result) mean(pattern int) (sum float64) {
 	for _, b := range r.Bandwidth[pattern] {
 		sum += b
@@ -123,7 +127,7 @@ func (r *Result) mean(pattern int) (sum float64) {
 	return sum / LengthsOf
 }
 
-// logavg is the geometric mean of the means of patterns.
+// logavg returns the geometric mean of the means of patterns.
 func (r *Result) logavg(from, to int) float64 {
 	sum := 0.0
 	for p := from; p < to; p++ {
@@ -132,16 +136,17 @@ func (r *Result) logavg(from, to int) float64 {
 	return math.Exp(sum / float64(to-from))
 }
 
-// Rings is the geometric mean over ring patterns.
+// Rings returns the geometric mean over ring patterns.
 func (r *Result) Rings() float64 { return r.logavg(0, Patterns/2) }
 
-// Random is the geometric mean over random patterns.
+// Random returns the geometric mean over random patterns.
 func (r *Result) Random() float64 { return r.logavg(Patterns/2, Patterns) }
 
-// Effective is b_eff.
+// Effective returns b_eff.
 func (r *Result) Effective() float64 { return math.Sqrt(r.Rings() * r.Random()) }
 
-// At is the geometric mean over all patterns of the bandwidth at a length, by its number.
+// At returns the geometric mean over all patterns of the bandwidth at the
+// length with this index.
 func (r *Result) At(length int) float64 {
 	sum := 0.0
 	for p := range r.Bandwidth {
@@ -160,7 +165,7 @@ type Benchmark struct {
 	rings   [Patterns][]int // sizes
 }
 
-// New makes a run for so many ranks, at least 2.
+// New makes a run on at least 2 ranks.
 func New(o Options, ranks int) (*Benchmark, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func New(o Options, ranks int) (*Benchmark, error) {
 	return b, nil
 }
 
-// neighbours of a rank in a pattern.
+// neighbours returns the neighbours of a rank in a pattern.
 func (b *Benchmark) neighbours(pattern, rank int) (left, right int) {
 	at := slices.Index(b.order[pattern], rank)
 	first := 0
@@ -196,7 +201,7 @@ func (b *Benchmark) neighbours(pattern, rank int) (left, right int) {
 	panic("a rank without a ring") //lint:panic rings have all ranks
 }
 
-// same is the earliest pattern that stands for one.
+// same returns the earliest pattern that stands for this one.
 func (b *Benchmark) same(pattern int) int {
 	if !b.Alike {
 		return pattern
@@ -204,7 +209,7 @@ func (b *Benchmark) same(pattern int) int {
 	return slices.IndexFunc(b.rings[:], func(rings []int) bool { return slices.Equal(rings, b.rings[pattern]) })
 }
 
-// Program is what each rank of a world runs.
+// Program is the program of each rank of a world.
 func (b *Benchmark) Program(r *mpi.Rank) error {
 	x := &end{b: b, r: r, c: r.World()}
 	if err := x.open(); err != nil {
@@ -226,7 +231,7 @@ func (b *Benchmark) Program(r *mpi.Rank) error {
 	return nil
 }
 
-// fill gives what was not measured the value of what stands for it.
+// fill copies measurements to the patterns and lengths for which they stand.
 func (b *Benchmark) fill() {
 	for p := range Patterns {
 		of := b.same(p)
@@ -260,11 +265,11 @@ func (x *end) patterns(i, n int) error {
 	return nil
 }
 
-// Memory is what a run takes of a rank's memory, bytes.
+// Memory returns how much of a rank's memory a run needs, bytes.
 func (o *Options) Memory() int { return 2 * buffers * (o.Sent + 16) }
 
-// Pairs is how many pairs of ranks there are of which one sends messages to the
-// other, in all patterns that are measured.
+// Pairs returns the number of pairs of ranks that exchange messages in the
+// measured patterns.
 func (b *Benchmark) Pairs() int {
 	pairs := map[[2]int]bool{}
 	for p := range Patterns {

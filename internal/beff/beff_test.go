@@ -27,8 +27,8 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Rings have all ranks, at least two each, and are as large as the definition
-// says where the number allows.
+// Rings have all ranks, at least two each, and have the sizes of the definition
+// where the number of ranks allows.
 func TestRings(t *testing.T) {
 	for ranks := 2; ranks < 300; ranks++ {
 		for p := range 6 {
@@ -49,8 +49,9 @@ func TestRings(t *testing.T) {
 	require.Equal(t, []int{50, 50}, beff.Rings(100, 4), "max(32, 100/2)")
 }
 
-// The means are those of the definition: of patterns whose bandwidth is 4 and
-// 16 everywhere, three and three, logavg is 8; of those and 2 it is 4.
+// The means follow the definition. If three patterns have the bandwidth 4
+// everywhere and three 16, logavg is 8; together with random patterns of 2 the
+// result is 4.
 func TestMeans(t *testing.T) {
 	var r beff.Result
 	for p := range r.Bandwidth {
@@ -72,7 +73,7 @@ func TestMeans(t *testing.T) {
 	require.InEpsilon(t, 8*math.Pow(5.0/4, 1.0/6), r.Rings(), 1e-12)
 }
 
-// run is a run on a network whose time can be computed.
+// run runs the benchmark on a network whose times can be computed.
 func run(t *testing.T, ranks int, o beff.Options) *beff.Result {
 	p, err := profile.Load("spin-int", "fabric.kind=crossbar")
 	require.NoError(t, err)
@@ -90,10 +91,10 @@ func run(t *testing.T, ranks int, o beff.Options) *beff.Result {
 	return &b.Result
 }
 
-// On a network that is the same for all ranks patterns with rings of the same
-// sizes have the same bandwidth, whatever their order: what Alike leaves out
-// changes little. Every message is checked meanwhile, for numbers of ranks with
-// rings of two and three.
+// On a network that is the same for all ranks, patterns with rings of the same
+// sizes have the same bandwidth, whatever their order. So Alike changes little.
+// The run checks every message, for numbers of ranks with rings of two and of
+// three.
 func TestAlike(t *testing.T) {
 	for _, ranks := range []int{2, 5} {
 		o := beff.Options{Longest: 64 << 10, Sent: 64 << 10, Repetitions: 1, Loop: 20 * sim.Microsecond, Seed: 7}
@@ -112,7 +113,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// What is not sent has the bandwidth of the longest that is.
+// A length that is not sent has the bandwidth of the longest that is.
 func TestSent(t *testing.T) {
 	r := run(t, 4, beff.Options{Longest: 128 << 20, Sent: 16 << 10, Repetitions: 1, Alike: true, Loop: sim.Microsecond})
 	list := beff.Lengths(128 << 20)

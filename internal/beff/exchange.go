@@ -31,13 +31,13 @@ type end struct {
 	send, recv  cyclic
 	word        runtime.View // for times
 	left, right int
-	counts      []int // bytes for and of each rank
-	places      []int // of those that are sent
-	origins     []int // of those that are received
-	round       byte  // what messages begin and end with, beside their sender
+	counts      []int // bytes for and from each rank
+	places      []int // places of the messages to send
+	origins     []int // places of the messages to receive
+	round       byte  // in the first and last bytes of messages, together with the sender
 }
 
-// cyclic is memory whose parts are used one behind the other.
+// cyclic is memory that is used part after part, again and again.
 type cyclic struct {
 	memory runtime.View
 	next   int
@@ -53,13 +53,13 @@ func (m *cyclic) take(n int) runtime.View {
 	return v
 }
 
-// Tags of messages, by where they go.
+// Tags of messages, by their direction.
 const (
 	toRight = 1
 	toLeft  = 2
 )
 
-// measure is the time of the slowest rank for some rounds of exchanges.
+// measure returns the time of the slowest rank for some rounds of exchanges.
 func (x *end) measure(m Method, n int, cold bool) (took sim.Time, rounds int, err error) {
 	rounds = 1
 	if !cold {
@@ -72,7 +72,8 @@ func (x *end) measure(m Method, n int, cold bool) (took sim.Time, rounds int, er
 	return took, rounds, err
 }
 
-// time is the time of the slowest rank for so many exchanges behind a barrier.
+// time returns the time of the slowest rank for a number of exchanges after a
+// barrier.
 func (x *end) time(m Method, n, rounds int) (sim.Time, error) {
 	if err := x.c.Barrier(); err != nil {
 		return 0, err
@@ -91,7 +92,7 @@ func (x *end) time(m Method, n, rounds int) (sim.Time, error) {
 	return sim.Time(binary.LittleEndian.Uint64(most.Read())), nil
 }
 
-// exchange sends a message to each neighbour, and receives one of each.
+// exchange sends a message to each neighbour and receives one from each.
 func (x *end) exchange(m Method, n int) error {
 	x.round++
 	out, in := x.send.take(2*n), x.recv.take(2*n)
@@ -119,9 +120,9 @@ func (x *end) exchange(m Method, n int) error {
 	return x.check(fromRight, x.right, toLeft)
 }
 
-// alltoallv sends both messages with one call. In a ring of two they are one of
-// twice the length: what the one rank sends to the right and then to the left
-// the other receives of its left and then of its right.
+// alltoallv sends both messages with one call. In a ring of two they are one
+// message of twice the length. The first half, which one rank sends to the
+// right, comes from the left of the other; the second half from its right.
 func (x *end) alltoallv(out, in runtime.View, n int) error {
 	clear(x.counts)
 	clear(x.places)
@@ -153,7 +154,7 @@ func (x *end) nonblocking(right, left, fromLeft, fromRight runtime.View) error {
 	return x.r.WaitAll(list[:], nil)
 }
 
-// value is what a message begins and ends with.
+// value returns the first and last byte of a message.
 func (x *end) value(from int, tag byte) byte { return x.round*31 + byte(from)*7 + tag }
 
 func (x *end) mark(v runtime.View, tag byte) {

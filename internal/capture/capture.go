@@ -1,5 +1,5 @@
 // Package capture writes pcapng files of the links of a simulated network, for
-// Wireshark and the like.
+// Wireshark and similar programs.
 //
 // Each direction of a link is an interface of its own. Its packets are of
 // LINKTYPE_USER0: a header of [HeaderBytes] bytes, numbers in network byte
@@ -35,7 +35,7 @@
 //	112 u64  bytes manipulated, of answers
 //	120 u64  offset of the payload in the data of the message
 //
-// A payload that begins with a header of IPv4 whose checksum is right is there
+// A payload that begins with an IPv4 header with a correct checksum appears
 // once more, on an interface of LINKTYPE_RAW.
 package capture
 
@@ -79,7 +79,7 @@ type Capture struct {
 	packets []captured
 	held    int64  // memory of packets, bytes, about
 	limit   int64  // of held; 0: none
-	full    func() // told once when it is more
+	full    func() // called once when held exceeds limit
 }
 
 // captured is a packet on a link.
@@ -92,9 +92,10 @@ type captured struct {
 // New returns a capture at places.
 func New(where Places) *Capture { return &Capture{where: where} }
 
-// Attach is for runtime.Config.Capture. Of several networks, one after the
-// other, the packets of the last stay. It is an error, a *PlaceError, if the
-// network has not all of the places, or shows its links to nobody.
+// Attach is for runtime.Config.Capture. If it is called for several networks,
+// one after the other, only packets of the last remain. It returns a
+// *PlaceError if the network lacks one of the places, or does not show its
+// links.
 func (c *Capture) Attach(f fabric.Fabric) error {
 	shows := fabric.FindCapturer(f)
 	if shows == nil {
@@ -116,18 +117,18 @@ func (c *Capture) Attach(f fabric.Fabric) error {
 	return nil
 }
 
-// Limit lets packets take so much memory, bytes, more than 0. When they take
-// more nothing is kept, and full is called, once.
+// Limit bounds the memory of packets, in bytes, to more than 0. When packets
+// take more, the capture drops all of them and calls full, once.
 func (c *Capture) Limit(bytes int64, full func()) { c.limit, c.full = bytes, full }
 
-// overhead is what a packet takes besides its bytes, about: its place in a list
-// that doubles, and the list's copy of it.
+// overhead is about what a packet takes besides its bytes: its place in a list
+// that doubles, and in the copy of that list.
 const overhead = 96
 
-// Packets is how many there are.
+// Packets returns the number of packets.
 func (c *Capture) Packets() int { return len(c.packets) }
 
-// see keeps a packet: what it refers to is used again.
+// see copies a packet, because its memory is used again.
 func (c *Capture) see(l *fabric.Line, p fabric.Packet, from, to sim.Time) {
 	if c.limit > 0 && c.held > c.limit {
 		return
@@ -173,7 +174,7 @@ func header(h []byte, p *fabric.Packet, w *nic.WirePacket, from, to sim.Time) {
 	message(h, f, w)
 }
 
-// message writes what a packet's message has.
+// message writes the fields of a packet's message.
 func message(h []byte, f *nic.Frame, w *nic.WirePacket) {
 	be := binary.BigEndian
 	var offset int
@@ -221,7 +222,7 @@ func (c *Capture) Write(out *trace.Pcapng) error {
 		}
 		return n
 	}
-	for i := range c.packets { // interfaces stand before packets, in their order
+	for i := range c.packets { // interfaces come before packets, in their order
 		p := &c.packets[i]
 		of(p.line.Name, trace.LinkUser0)
 		if ip(p.data[HeaderBytes:]) != nil {
@@ -245,7 +246,7 @@ func (c *Capture) Write(out *trace.Pcapng) error {
 	return out.Close()
 }
 
-// ip is the packet of IPv4 that a payload begins with (RFC 791 §3.1); nil: none.
+// ip returns the packet of IPv4 that begins a payload (RFC 791 §3.1), or nil.
 func ip(data []byte) []byte {
 	const least, most = 20, 60
 	if len(data) < least || data[0]>>4 != 4 {
@@ -269,7 +270,7 @@ func ip(data []byte) []byte {
 	return data[:length]
 }
 
-// Dissector is the program in Lua that explains such files to Wireshark.
+// Dissector is a program in Lua with which Wireshark reads such files.
 //
 //go:embed spinsim.lua
 var Dissector string

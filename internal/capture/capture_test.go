@@ -23,13 +23,14 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// observed is what a tap says of a packet.
+// observed is a packet as a tap sees it.
 type observed struct {
 	src, dst, bytes int32
 	at              sim.Time
 }
 
-// observer notes what nodes send and when its last byte arrives.
+// observer notes the packets that nodes send, and the arrival of their last
+// bytes.
 type observer struct{ sent, arrived []observed }
 
 func (o *observer) Sent(at sim.Time, p fabric.Packet) {
@@ -40,8 +41,8 @@ func (o *observer) Arrived(at sim.Time, p fabric.Packet, _ bool) {
 	o.arrived = append(o.arrived, observed{p.Src, p.Dst, p.Bytes, at})
 }
 
-// Of more packets than may be held none is kept, and who asked is told once;
-// another run begins anew.
+// A capture over its limit keeps no packet and calls full once. Another run
+// starts again.
 func TestLimit(t *testing.T) {
 	f, err := fabric.New(sim.New(1), profileOf(t).Fabric, 2)
 	require.NoError(t, err)
@@ -148,7 +149,7 @@ func receive(p *runtime.Proc, length int) error {
 	return err
 }
 
-// read reads a file back by a library that is not ours.
+// read reads a file with a library that is not ours.
 func read(t *testing.T, file []byte) (names []string, packets []packet) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.NgReaderOptions{WantMixedLinkType: true})
@@ -179,8 +180,8 @@ type packet struct {
 	data   []byte
 }
 
-// All that a capture says of packets is what a tap and the statistics of the
-// links say, whoever reads it.
+// Packets of a capture agree with a tap and with the statistics of the links,
+// whatever program reads them.
 func TestCaptureSaysWhatTheSimulatorSays(t *testing.T) {
 	for _, overrides := range [][]string{nil, {"fabric.buffer=16KiB"}, {"transport.kind=reliable"}, {"fabric.kind=crossbar"}} {
 		file, seen, links, err := exchange(t, []string{"all"}, overrides...)
@@ -213,8 +214,8 @@ func TestCaptureSaysWhatTheSimulatorSays(t *testing.T) {
 		}
 		own := slices.Concat(sent["Node[0].Tx"], sent["Node[1].Tx"])
 		require.Len(t, own, len(seen.sent))
-		// the tap has the time at which the node gave it away, the link is free
-		// then or later
+		// the tap has the time at which the node handed the packet over; the
+		// link is free then or later
 		for _, o := range seen.sent {
 			at := slices.IndexFunc(own, func(c observed) bool { return c.src == o.src && c.dst == o.dst && c.bytes == o.bytes && c.at >= o.at })
 			require.GreaterOrEqual(t, at, 0)
@@ -232,7 +233,8 @@ func TestCaptureSaysWhatTheSimulatorSays(t *testing.T) {
 	}
 }
 
-// A place that the network has not is an error; without one every packet is there once.
+// A place that the network lacks is an error. Without a place every packet is
+// there once.
 func TestPlaces(t *testing.T) {
 	file, seen, _, err := exchange(t, nil)
 	require.NoError(t, err)
@@ -256,7 +258,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Only a header of IPv4 whose checksum is right is one.
+// A payload is IP only if it has an IPv4 header with a correct checksum.
 func TestIP(t *testing.T) {
 	header := []byte{0x45, 0, 0, 24, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4, 5}
 	sum := uint32(0)

@@ -9,16 +9,16 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// Places are where packets are captured. The zero value is every node's link
-// into the network, so that each packet is there once.
+// Places are links or nodes where packets are captured. The zero value is every
+// node's link into the network, so that each packet is there once.
 type Places struct {
 	nodes []int    // both directions of their links
 	links []string // by their names
 	all   bool
 }
 
-// ParsePlaces reads "node=3", what a node sends and what comes to it,
-// "link=NAME", and "all", every link.
+// ParsePlaces parses "node=3" (packets that a node sends and receives),
+// "link=NAME", and "all" (every link).
 func ParsePlaces(list []string) (p Places, err error) {
 	for _, text := range list {
 		key, value, _ := strings.Cut(text, "=")
@@ -40,13 +40,13 @@ func ParsePlaces(list []string) (p Places, err error) {
 	return p, nil
 }
 
-// PlaceError is of a network that has not what is to be captured.
+// PlaceError reports a place that the network does not have.
 type PlaceError struct{ text string }
 
-// Error says which place.
+// Error names the place.
 func (e *PlaceError) Error() string { return e.text }
 
-// list are the places as ParsePlaces reads them.
+// list returns the places as ParsePlaces reads them.
 func (p *Places) list() map[string]bool {
 	all := make(map[string]bool)
 	for _, n := range p.nodes {
@@ -58,7 +58,7 @@ func (p *Places) list() map[string]bool {
 	return all
 }
 
-// has reports whether packets of a line are wanted.
+// has reports whether the capture includes packets of a line.
 func (p *Places) has(l fabric.Line) bool {
 	switch {
 	case p.all:

@@ -24,17 +24,17 @@ var references []byte
 //go:embed deviations.csv
 var deviations []byte
 
-// Tolerance is how far the cost of a round may be from its reference, as a part
-// of the reference, without a reason in deviations.csv.
+// Tolerance is how far the cost of a round may be from its reference without a
+// reason in deviations.csv, as a fraction of the reference.
 const Tolerance = 0.2
 
-// Loop is one of those that are compared.
+// Loop is a loop for comparison.
 type Loop struct {
 	Name string // export of kernels.wasm
-	What string // a round
+	What string // what a round does
 }
 
-// Loops returns the loops, in the order in which they are shown.
+// Loops returns the loops in the order of the output.
 func Loops() []Loop {
 	return []Loop{
 		{"copy", "copies a 32-bit word"},
@@ -52,14 +52,14 @@ func Loops() []Loop {
 	}
 }
 
-// sources are where the references of a cost table come from.
+// sources maps cost tables to the sources of their references.
 var sources = map[string]string{
 	"a15":        "llvm-mca's Cortex-A57, as wide as the A15, on code for the A15",
 	"rv32-pspin": "the cycle counts of the CV32E40P user manual, on code for RV32IMFC",
 	"scalar":     "llvm-mca's Rocket, in order, on code for RV64GC",
 }
 
-// Source says where the references of a cost table come from, "" if it has none.
+// Source returns the source of a cost table's references, "" if it has none.
 func Source(table string) string { return sources[table] }
 
 // Tables returns the names of the embedded cost tables that have references, in
@@ -78,8 +78,8 @@ type Comparison struct {
 	Reason       string  // why it deviates by more than Tolerance, or has no reference
 }
 
-// Deviation returns how far the cost is from the reference, as a part of the
-// reference; 0 without one.
+// Deviation returns the difference between cost and reference as a fraction of
+// the reference; 0 without one.
 func (c *Comparison) Deviation() float64 {
 	if c.Reference == 0 {
 		return 0
@@ -87,7 +87,7 @@ func (c *Comparison) Deviation() float64 {
 	return c.Cycles/c.Reference - 1
 }
 
-// Compare measures all loops on the embedded cost table of that name.
+// Compare measures all loops with the embedded cost table of that name.
 func Compare(table string) ([]Comparison, error) {
 	costs, err := profile.Costs(table)
 	if err != nil {
@@ -141,12 +141,13 @@ func readCSV(name string, data []byte, columns int) ([][]string, error) {
 	return rows[1:], nil
 }
 
-// rounds is a number that the fractions of cycles of all tables divide: a round's cost is exact.
+// rounds is divisible by the denominators of cycles in all tables, so that a
+// round's cost is exact.
 const rounds = 240
 
-// Measure returns what a round of each loop costs on a table, cycles: the
-// difference between rounds and twice as many, so that what leads to the loop
-// and out of it does not count.
+// Measure returns the cycles of a round of each loop by a table. It takes the
+// difference between rounds and twice as many, so that the code around the loop
+// does not count.
 func Measure(table *hpu.CostTable) (cycles []float64, err error) {
 	spec := &hpu.Spec{
 		Cores: 1, Contexts: 1, PacketBytes: 2 * rounds * 16, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
@@ -194,7 +195,7 @@ func run(image hpu.Image, name string, n int) (int64, error) {
 	c := program.Context(0)
 	le := binary.LittleEndian
 	packet := program.Memory()[c.PacketAddr():]
-	// what loops look at: words on both sides of a limit in turn, bytes, small
+	// the input of loops: words on both sides of a limit in turn, bytes, small
 	// numbers
 	for i := range 2 * rounds {
 		word := uint32(i) * 0x9E3779B1 >> 1
@@ -212,7 +213,7 @@ func run(image hpu.Image, name string, n int) (int64, error) {
 	return cycles, program.Close()
 }
 
-// silent is a device that no loop asks for anything.
+// silent is a device for loops, which never call it.
 type silent struct{}
 
 func (silent) Act(*hpu.Context, *hpu.Action) (result int64, blocked bool) { return 0, false }

@@ -10,9 +10,9 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// Each cost table describes its core: a round of each loop costs what the
-// reference says, to the tolerance, or there is a reason. Reasons that nothing
-// needs fail, too.
+// Each cost table describes its core. A round of each loop costs as much as the
+// reference, within the tolerance, or there is a reason. A reason that is not
+// needed is an error, too.
 func TestTablesAgreeWithReferences(t *testing.T) {
 	require.Subset(t, Tables(), []string{"a15", "rv32-pspin", "scalar"})
 	for _, table := range Tables() {
@@ -34,16 +34,17 @@ func TestTablesAgreeWithReferences(t *testing.T) {
 	}
 }
 
-// Costs that can be counted by hand, in the text of kernels.wasm (llvm-objdump -d).
+// Costs that can be counted by hand, in the disassembly of kernels.wasm
+// (llvm-objdump -d).
 func TestRoundsByHand(t *testing.T) {
 	want := map[string]map[string]float64{
 		// One instruction after the other: 2 loads, xor, store, 3 additions,
 		// branch; 4 loads, 4 products, 2 sums, 2 stores, 2 + 3 additions,
 		// branch.
 		"scalar": {"xor32": 8, "cmul": 18},
-		// Eight instructions, three at a time. 15 of the product: its two
-		// additions of constants, one of which a local keeps, and two of its
-		// products are parts of others.
+		// Eight instructions, three at a time. The product has 15: a local
+		// keeps one of its two additions of constants, and two of its products
+		// are parts of others.
 		"a15": {"xor32": 8. / 3, "cmul": 15. / 3, "chase": 3},
 		// The branch back takes 3; an addition of 64 bits 4, its load 2.
 		"rv32-pspin": {"xor32": 10, "sum64": 2 + 4 + 2 + 3},

@@ -1,5 +1,6 @@
-// Package cores compares cost tables with the cores that they describe: what a
-// round of a loop costs by the table beside what it takes by a reference. The
-// loops are in guest/kernels.c; scripts/core-references.sh says where the
+// Package cores compares cost tables with the cores that they describe. It
+// compares the cycles of a round of a loop by the table with a reference. The
+// loops are in guest/kernels.c; the sources of the references are in
+// scripts/core-references.sh.
 // references come from.
 package cores

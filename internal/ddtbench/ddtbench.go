@@ -1,16 +1,18 @@
 // Package ddtbench has the datatypes of applications that DDTBench collects
 // (Schneider, Gerstenberger, Hoefler, "Micro-applications for communication
-// data access patterns and MPI datatypes", EuroMPI 2012): what WRF, MILC, NAS
-// LU and MG, LAMMPS, SPECFEM3D and an FFT send to their neighbours, with the
-// dimensions of the suite's program.
+// data access patterns and MPI datatypes", EuroMPI 2012). They describe the
+// messages of WRF, MILC, NAS LU and MG, LAMMPS, SPECFEM3D and an FFT to
+// neighbours, with the dimensions of the suite's program.
 //
-// The constructors, their arguments and the names are the suite's. Ours are:
-// arrays that the suite allocates one by one lie one behind the other, each at
-// a multiple of 64 B; lists of atoms and points, which the suite shuffles with
-// the time of day as seed, have a seed that is an argument; FFT2, whose type
-// depends on the number of ranks, has 16. Of applications that send with one
-// type and receive with another the type is the one that is not contiguous: it
-// is the sender's of LAMMPS and SPECFEM3D_mt, the receiver's of FFT2.
+// The constructors, their arguments and the names come from the suite. Three
+// choices are ours. Arrays that the suite allocates one by one lie one behind
+// the other, each at a multiple of 64 B. Lists of atoms and points have a seed
+// as argument; the suite shuffles them with the time of day as seed. The type
+// of FFT2 depends on the number of ranks, which is 16 here.
+//
+// Some applications send with one type and receive with another. Here their
+// type is the one that is not contiguous: the sender's for LAMMPS and
+// SPECFEM3D_mt, the receiver's for FFT2.
 package ddtbench
 
 import (
@@ -23,20 +25,20 @@ import (
 // Application is a communication of the suite.
 type Application struct {
 	Name   string  // as in the suite's output
-	Does   string  // what is sent, a part of a line
-	Inputs []Input // as many as the suite has, the largest first
+	Does   string  // what the messages carry, as part of a line
+	Inputs []Input // in the order of the suite, the largest first
 }
 
-// Input is one of the sizes with which the suite measures an application.
+// Input is a size for which the suite measures an application.
 type Input struct {
-	Dimensions string // those of the suite's program
+	Dimensions string // in the suite's program
 	make       func(seed uint64) (*datatype.Type, error)
 }
 
-// Type makes the type; seed shuffles the lists of those that have some.
+// Type makes the type. seed shuffles its lists, if it has some.
 func (i *Input) Type(seed uint64) (*datatype.Type, error) { return i.make(seed) }
 
-// MostInputs is how many inputs an application has at most.
+// MostInputs is the largest number of inputs of an application.
 const MostInputs = 7
 
 // All lists the applications, in the order of the suite's program.
@@ -87,7 +89,7 @@ const (
 // arrays places arrays one behind the other.
 type arrays struct{ end int64 }
 
-// place is where the next array of so many bytes begins.
+// place returns the offset of the next array, which has this many bytes.
 func (a *arrays) place(bytes int64) int64 {
 	at := a.end
 	a.end += (bytes + 63) &^ 63

@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/internal/ddtbench"
 )
 
-// bytes are what the suite's program says that it sends, from its dimensions:
-// for each application of the first input.
+// bytes maps applications to the size that the suite's program prints for the
+// first input, computed from its dimensions.
 var bytes = map[string]int64{
 	"WRF_y_vec":      4 * (4*23*3 + (3+2)*23*65*3),
 	"WRF_y_sa":       4 * (4*23*3 + (3+2)*23*65*3),
@@ -30,8 +30,8 @@ var bytes = map[string]int64{
 	"FFT2":           16 * 96 * 96,
 }
 
-// Every type is as long as the suite says, may be received into, begins at or
-// behind displacement 0, and shrinks from input to input.
+// Every type has the length that the suite prints, can be received into, begins
+// at displacement 0 or later, and shrinks from input to input.
 func TestTypes(t *testing.T) {
 	require.Len(t, ddtbench.All(), len(bytes))
 	for _, a := range ddtbench.All() {
@@ -75,7 +75,7 @@ func TestVectorsAreSubarrays(t *testing.T) {
 	require.ErrorContains(t, err, `ddtbench: no application "WRF", expected one of WRF_y_vec, WRF_y_sa`)
 }
 
-// The lists are those of the seed.
+// The seed decides the lists.
 func TestSeeds(t *testing.T) {
 	a, err := ddtbench.Find("LAMMPS_full")
 	require.NoError(t, err)

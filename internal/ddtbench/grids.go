@@ -6,15 +6,15 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// wrf is a halo of WRF: the range of each dimension in memory, and that of the
-// halo. i is the fastest, k the height.
+// wrf is a halo of WRF: the range of each dimension in memory and in the halo.
+// i is the fastest dimension, k the height.
 type wrf struct {
-	processes              string // of the run that the ranges are of, em_b_wave
+	processes              string // of the run with these ranges, em_b_wave
 	ims, ime, jms, jme     int
 	is, ie, js, je         int
 	kms, kme               int
 	flat, solid, scalar    int // 2D, 3D and 4D arrays
-	scalars, firstOfScalar int // species of a 4D array, and the first that is sent
+	scalars, firstOfScalar int // species of a 4D array, and the first to send
 }
 
 func newWRF(processes string, i, j, halfI, halfJ [2]int) wrf {
@@ -24,7 +24,7 @@ func newWRF(processes string, i, j, halfI, halfJ [2]int) wrf {
 	}
 }
 
-// wrfY are halos in the direction of y.
+// wrfY lists halos in the direction of y.
 func wrfY() []wrf {
 	return []wrf{
 		newWRF("2x2", [2]int{-4, 27}, [2]int{34, 85}, [2]int{1, 23}, [2]int{41, 43}),
@@ -35,7 +35,7 @@ func wrfY() []wrf {
 	}
 }
 
-// wrfX are halos in the direction of x.
+// wrfX lists halos in the direction of x.
 func wrfX() []wrf {
 	return []wrf{
 		newWRF("2x2", [2]int{-4, 27}, [2]int{34, 85}, [2]int{18, 20}, [2]int{38, 81}),
@@ -54,12 +54,13 @@ func wrfInputs(all []wrf, parts func(*wrf) ([]*datatype.Type, error)) (list []In
 	return list
 }
 
-// sizes are those of the arrays and of the halo in i, k and j, elements.
+// sizes returns the sizes of the arrays and of the halo in i, k and j, in
+// elements.
 func (w *wrf) sizes() (whole, part [3]int) {
 	return [3]int{w.ime - w.ims + 1, w.kme - w.kms + 1, w.jme - w.jms + 1}, [3]int{w.ie - w.is + 1, w.kme - w.kms + 1, w.je - w.js + 1}
 }
 
-// build makes a struct of the parts of all arrays.
+// build makes a struct from the parts of all arrays.
 func (w *wrf) build(parts func(*wrf) ([]*datatype.Type, error)) (*datatype.Type, error) {
 	types, err := parts(w)
 	if err != nil {
@@ -79,7 +80,7 @@ func (w *wrf) build(parts func(*wrf) ([]*datatype.Type, error)) (*datatype.Type,
 	return datatype.Struct(lengths, places, of)
 }
 
-// wrfSubarray are the parts of a 2D, a 3D and a 4D array as subarrays.
+// wrfSubarray returns the parts of 2D, 3D and 4D arrays as subarrays.
 func wrfSubarray(w *wrf) ([]*datatype.Type, error) {
 	whole, part := w.sizes()
 	sizes := []int{w.scalars, whole[2], whole[1], whole[0]}
@@ -97,7 +98,8 @@ func wrfSubarray(w *wrf) ([]*datatype.Type, error) {
 	return []*datatype.Type{flat, solid, scalar}, err
 }
 
-// wrfVector are the same as vectors of vectors, each at the place of its first element.
+// wrfVector returns the same parts as vectors of vectors, each at the place of
+// its first element.
 func wrfVector(w *wrf) ([]*datatype.Type, error) {
 	whole, part := w.sizes()
 	row := int64(whole[0]) * floatBytes
@@ -135,7 +137,7 @@ func milcInputs() (list []Input) {
 			if err != nil {
 				return nil, err
 			}
-			half, err := datatype.Vector(d[3], d[0]*d[1]/2, d[0]*d[1]*d[2]/2, su3) // of even or odd points
+			half, err := datatype.Vector(d[3], d[0]*d[1]/2, d[0]*d[1]*d[2]/2, su3) // even or odd points
 			if err != nil {
 				return nil, err
 			}
@@ -186,7 +188,7 @@ func mgY(d mg) (*datatype.Type, error) {
 
 func mgZ(d mg) (*datatype.Type, error) { return datatype.Vector(d.y-2, d.x-2, d.x, datatype.Float64) }
 
-// fftRanks is how many ranks the matrix is dealt out to.
+// fftRanks is the number of ranks that share the matrix.
 const fftRanks = 16
 
 func fftInputs() (list []Input) {

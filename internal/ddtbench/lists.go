@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// some are n different numbers below a bound, in random order; times is what
-// they are multiplied by.
+// some returns n different numbers below a bound in random order, multiplied by
+// times.
 func some(random *rand.Rand, n, below, times int) []int {
 	all := random.Perm(below)[:n]
 	for i := range all {
@@ -17,8 +17,8 @@ func some(random *rand.Rand, n, below, times int) []int {
 	return all
 }
 
-// lammpsInputs are atoms that are sent out of all that a rank has: three
-// coordinates and some single properties.
+// lammpsInputs makes inputs of atoms that a rank sends, out of all its atoms.
+// An atom has three coordinates and some single properties.
 func lammpsInputs(singles int, sizes [][2]int) (list []Input) {
 	for _, size := range sizes {
 		atoms, sent := size[0], size[1]
@@ -36,7 +36,7 @@ func lammpsInputs(singles int, sizes [][2]int) (list []Input) {
 			if err != nil {
 				return nil, err
 			}
-			room := int64(atoms+sent) * doubleBytes // those that come from neighbours lie behind
+			room := int64(atoms+sent) * doubleBytes // atoms from neighbours lie behind
 			var memory arrays
 			lengths, places, types := []int{1}, []int64{memory.place(3 * room)}, []*datatype.Type{place}
 			for range singles {
@@ -48,7 +48,7 @@ func lammpsInputs(singles int, sizes [][2]int) (list []Input) {
 	return list
 }
 
-// oceanInputs are points of the outer core on the border.
+// oceanInputs makes inputs of points of the outer core on the border.
 func oceanInputs() (list []Input) {
 	for _, size := range [][2]int{{88881, 3225}, {38585, 1897}, {12857, 877}, {3697, 493}} {
 		list = append(list, Input{fmt.Sprintf("%d of %d points", size[1], size[0]), func(seed uint64) (*datatype.Type, error) {
@@ -58,7 +58,8 @@ func oceanInputs() (list []Input) {
 	return list
 }
 
-// mantleInputs are points of the crust and mantle and of the inner core on the border.
+// mantleInputs makes inputs of points on the border, of the crust and mantle
+// and of the inner core.
 func mantleInputs() (list []Input) {
 	for _, size := range [][4]int{{834917, 11797, 51153, 3009}, {396849, 7125, 22477, 1729}, {152001, 3801, 7209, 801}, {39929, 1957, 1225, 245}} {
 		list = append(list, Input{fmt.Sprintf("%d of %d and %d of %d points", size[1], size[0], size[3], size[2]), func(seed uint64) (*datatype.Type, error) {
@@ -79,7 +80,7 @@ func mantleInputs() (list []Input) {
 	return list
 }
 
-// surfaceInputs are three floats of each second point.
+// surfaceInputs makes inputs of three floats of each second point.
 func surfaceInputs() (list []Input) {
 	for _, n := range []int{7600, 6400, 6200, 5600} {
 		list = append(list, Input{fmt.Sprintf("3x2x%d", n), func(uint64) (*datatype.Type, error) {

@@ -22,7 +22,7 @@ func spec(t require.TestingT, set ...string) *fabric.Spec {
 	return &p.Fabric
 }
 
-// near is how far from each other lines cannot be told apart.
+// near is the distance below which two lines look like one.
 const near = 2
 
 // segment is a straight piece of a wire.
@@ -35,8 +35,8 @@ type segment struct {
 func (s segment) left() float64  { return min(s.x1, s.x2) }
 func (s segment) right() float64 { return max(s.x1, s.x2) }
 
-// covers reports whether two pieces lie on each other: they are parallel, near
-// each other, and side by side for a while.
+// covers reports whether two pieces cover each other: they are parallel, near
+// each other, and side by side for some length.
 func (s segment) covers(o segment) bool {
 	dx, dy := s.x2-s.x1, s.y2-s.y1
 	length := math.Hypot(dx, dy)
@@ -50,8 +50,8 @@ func (s segment) covers(o segment) bool {
 	return min(max(a, b), length)-max(min(a, b), 0) > 4
 }
 
-// Every link has a line of its own, which no other line covers, from the board
-// it leaves to the one it leads to; boards do not cover each other.
+// Every link has its own line from its board to the next one, and no other line
+// covers it. Boards do not cover each other.
 func TestEveryLinkCanBeSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := spec(t)
@@ -79,7 +79,7 @@ func TestEveryLinkCanBeSeen(t *testing.T) {
 		slices.SortFunc(all, func(a, b segment) int { return cmp.Compare(a.left(), b.left()) })
 		for i, a := range all {
 			for _, b := range all[i+1:] {
-				if b.left() > a.right()+near { // and so are those behind it: none of them is beside this one
+				if b.left() > a.right()+near { // boards behind it are not beside this one either
 					break
 				}
 				if a.wire != b.wire && (a.covers(b) || b.covers(a)) {
@@ -104,7 +104,7 @@ func touches(g *drawing, p fabric.Place, at [2]float64) bool {
 	return at[0] >= x-room && at[0] <= x+board+room && at[1] >= y-room && at[1] <= y+height+room
 }
 
-// Loads are those of the links by name, and the file has them all.
+// Loads go to the links by name, and the file has them all.
 func TestLoadsAreDrawn(t *testing.T) {
 	s := spec(t)
 	asked := map[string]bool{}
@@ -137,7 +137,7 @@ func TestLoadsAreDrawn(t *testing.T) {
 	}
 }
 
-// What cannot be drawn is said.
+// A system that cannot be drawn is an error.
 func TestWhatHasNoPicture(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)

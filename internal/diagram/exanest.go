@@ -16,30 +16,30 @@ const (
 	height = board + head
 	mpsoc  = 30.0
 	router = 12.0
-	inset  = 6.0 // of MPSoCs from the edge of their board
+	inset  = 6.0 // distance of MPSoCs from the edge of their board
 	lane   = 40.0
 	xPitch = board + lane
 	yPitch = height + lane
-	apart  = 2.2  // a direction of a link from the middle of both
-	ringX  = 5.0  // how far from the boards the line runs that closes a ring
+	apart  = 2.2  // distance of a direction of a link from the middle of both
+	ringX  = 5.0  // distance from the boards of the line that closes a ring
 	ringY  = 17.0 // likewise
 )
 
-// most is the number of QFDBs that a picture shows at most: 4,096 MPSoCs.
+// most is the largest number of QFDBs in a picture: 4,096 MPSoCs.
 const most = 1024
 
-// drawing is a system under way.
+// drawing is a system in the making.
 type drawing struct {
 	fabric.QFDBs
 	load func(link string) float64
 	d    report.Diagram
 }
 
-// ExaNeSt draws the QFDBs of a network of kind exanest. Columns are X, rows Y,
-// and boards of further groups stand behind those of the first, up and to the
-// right. Each direction of a link is a line of its own, on the right of its
-// way; its colour is its load, or without loads what kind of link it is. load
-// returns that of a link by name, from 0 to 1; nil: none has one.
+// ExaNeSt draws the QFDBs of a network of kind exanest. Columns are X and rows
+// are Y. Boards of further groups stand behind the boards of the first, up and
+// to the right. Each direction of a link has its own line, on the right of its
+// way. The line's colour shows its load or, without loads, its kind. load
+// returns a link's load by name, from 0 to 1; it is nil if there are no loads.
 func ExaNeSt(spec fabric.Spec, load func(link string) float64) (*report.Diagram, error) {
 	q, is := spec.QFDBs()
 	if !is {
@@ -72,13 +72,13 @@ func ExaNeSt(spec fabric.Spec, load func(link string) float64) (*report.Diagram,
 	return &g.d, nil
 }
 
-// corner is the lower left one of a board.
+// corner returns the lower left corner of a board.
 func (g *drawing) corner(p fabric.Place) (x, y float64) {
 	z := float64(p.Z)
 	return float64(p.X*g.Z)*xPitch + z*xPitch, float64((g.Y-1-p.Y)*g.Z)*yPitch + z*yPitch
 }
 
-// middle is that of an MPSoC, or with F 4 of the router.
+// middle returns the middle of an MPSoC, or of the router if F is 4.
 func (g *drawing) middle(p fabric.Place) (x, y float64) {
 	x, y = g.corner(p)
 	left, right, low, high := x+inset+mpsoc/2, x+board-inset-mpsoc/2, y+inset+mpsoc/2, y+board-inset-mpsoc/2
@@ -108,7 +108,7 @@ func (g *drawing) board(p fabric.Place) {
 	g.d.Boxes = append(g.d.Boxes, report.Box{X: x - router/2, Y: y - router/2, Width: router, Height: router, Label: "R", Small: true, Accent: true})
 }
 
-// path is the way of a link in the picture.
+// path returns the way of a link in the picture.
 func (g *drawing) path(l *fabric.BoardLink) [][2]float64 {
 	switch l.Dim {
 	case 0:
@@ -141,7 +141,7 @@ func sign(x float64) float64 {
 	return 0
 }
 
-// aside is a straight line, moved to the right of its way by n widths.
+// aside returns a straight line, moved to the right of its way by n widths.
 func aside(n float64, from, to [2]float64) [][2]float64 {
 	dx, dy := sign(to[0]-from[0]), sign(to[1]-from[1])
 	n *= apart
@@ -151,7 +151,7 @@ func aside(n float64, from, to [2]float64) [][2]float64 {
 	return [][2]float64{{from[0] + dy*n, from[1] - dx*n}, {to[0] + dy*n, to[1] - dx*n}}
 }
 
-// closes reports whether a link of a ring leads from one end of its row to the
+// closes reports whether a link closes a ring, from one end of its row to the
 // other, and how far out the line of its direction runs.
 func closes(from, to, length int, l *fabric.BoardLink) (is bool, out float64) {
 	if l.Up {
@@ -160,8 +160,8 @@ func closes(from, to, length int, l *fabric.BoardLink) (is bool, out float64) {
 	return length > 2 && l.Up != (to > from), out
 }
 
-// row draws a link in X: straight between neighbours, below the boards from one
-// end of the ring to the other.
+// row draws a link in X: straight between neighbours, or below the boards from
+// one end of the ring to the other.
 func (g *drawing) row(l *fabric.BoardLink) [][2]float64 {
 	fx, y := g.corner(l.From)
 	tx, _ := g.corner(l.To)
@@ -179,8 +179,8 @@ func (g *drawing) row(l *fabric.BoardLink) [][2]float64 {
 	return [][2]float64{{left, at}, {left - out, at}, {left - out, y - out}, {right + out, y - out}, {right + out, at}, {right, at}}
 }
 
-// column draws a link in Y: straight between neighbours, beside the boards from
-// one end of the ring to the other.
+// column draws a link in Y: straight between neighbours, or beside the boards
+// from one end of the ring to the other.
 func (g *drawing) column(l *fabric.BoardLink) [][2]float64 {
 	x, fy := g.corner(l.From)
 	_, ty := g.corner(l.To)
@@ -199,9 +199,8 @@ func (g *drawing) column(l *fabric.BoardLink) [][2]float64 {
 }
 
 // depth draws a link in Z: straight from a board's upper right corner to the
-// one behind it, and round the boards between from one end of the ring to the
-// other. Of two links between the same boards the second runs outside of the
-// first.
+// board behind, or around the boards from one end of the ring to the other. The
+// second of two links between the same boards runs outside the first.
 func (g *drawing) depth(l *fabric.BoardLink) [][2]float64 {
 	near, far := l.From, l.To
 	if near.Z > far.Z {

@@ -1,11 +1,11 @@
-// Package digest puts a SHA-256 over a JSON object into the object itself, as
-// its last field, and checks it.
+// Package digest adds a SHA-256 of a JSON object to the object itself, as its
+// last field, and checks it.
 //
 // The digest covers every key and every value but itself, in their order:
-// numbers as they are written, strings as what they mean. Layout and the
-// escapes of strings do not count, so that jq and other programs may pass an
-// object on. It shows that somebody has changed a value; it does not keep out
-// those who compute it anew.
+// numbers as they are written, strings by their content. Layout and the escapes
+// of strings do not count, so that jq and other programs may pass an object on.
+// The digest shows that somebody has changed a value by mistake. It is no
+// protection against somebody who computes it again.
 package digest
 
 import (
@@ -20,13 +20,15 @@ import (
 	"strconv"
 )
 
-// Field is the name of the field, of the object itself: deeper ones are values like others.
+// Field is the name of the field at the top of the object; deeper in the object
+// it is a field like others.
 const Field = "sha256"
 
 // ErrNone is the error of Check for an object without a digest.
 var ErrNone = errors.New("no digest (" + Field + ")")
 
-// ChangedError is the error of Check for an object that has another digest than it says.
+// ChangedError is the error of Check for an object whose digest differs from
+// the recorded one.
 type ChangedError struct{ Is, Recorded string }
 
 // Error has both digests.
@@ -34,8 +36,8 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("changed after it was written: the digest of its content is %s, recorded is %q", e.Is, e.Recorded)
 }
 
-// Add returns the object with its digest. It is an error if that is no JSON
-// object, is empty, or has a digest.
+// Add returns the object with its digest. It fails if the text is not a JSON
+// object, or the object is empty or already has a digest.
 func Add(object []byte) ([]byte, error) {
 	w, err := walk(object)
 	if err != nil {
@@ -61,8 +63,8 @@ func Add(object []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Check reports whether an object is what its digest says: ErrNone, a
-// *ChangedError, or what keeps it from being a JSON object.
+// Check compares an object with its digest. Its error is ErrNone, a
+// *ChangedError, or the reason why the text is not a JSON object.
 func Check(object []byte) error {
 	w, err := walk(object)
 	switch {
@@ -81,7 +83,7 @@ type walker struct {
 	tokens   *json.Decoder
 	hashed   *bufio.Writer
 	sum      func() string // hexadecimal
-	fields   int           // of the object itself, its digest apart
+	fields   int           // of the object itself, without its digest
 	recorded *string       // nil: it has no digest
 }
 
@@ -146,7 +148,7 @@ func (w *walker) field() error {
 	}
 }
 
-// hash adds a token so that no two sequences of tokens are the same bytes.
+// hash adds a token, so that different sequences of tokens are different bytes.
 func (w *walker) hash(t json.Token) {
 	kind, text := byte('s'), ""
 	switch t := t.(type) {

@@ -11,8 +11,8 @@ import (
 
 const object = `{"provenance":{"sha256":"ab","n":[1,2.50,-3e7,null,true]},"rows":[{"name":"µ <\n","x":18446744073709551615},{}]}`
 
-// The digest is the last field, in the layout of the others, and says nothing
-// of layout and escapes.
+// The digest is the last field, in the layout of the others, and does not
+// depend on layout and escapes.
 func TestLayout(t *testing.T) {
 	line, err := Add([]byte(object + "\n"))
 	require.NoError(t, err)
@@ -28,7 +28,8 @@ func TestLayout(t *testing.T) {
 	require.ErrorIs(t, Check([]byte(object)), ErrNone, "a deeper field of the name is a value")
 }
 
-// plain is an object without layout and escapes; "" if it is none.
+// plain removes layout and escapes from an object; it returns "" if the text is
+// not an object.
 func plain(text []byte) string {
 	var out bytes.Buffer
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -53,8 +54,8 @@ func plain(text []byte) string {
 	return out.String()
 }
 
-// Each byte that becomes another one, is left out, or comes twice is noticed,
-// if it changes more than the layout.
+// The check notices each byte that is changed, left out or doubled, unless that
+// changes only the layout.
 func TestEveryEditIsNoticed(t *testing.T) {
 	was, err := Add([]byte(object))
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestEveryEditIsNoticed(t *testing.T) {
 }
 
 // Two objects have the same digest only if they are the same, whatever their
-// nesting: it is no hash of the texts one after the other.
+// nesting: the hash separates texts from each other.
 func TestDifferentObjects(t *testing.T) {
 	value := rapid.Deferred(func() *rapid.Generator[any] { return value(3) })
 	rapid.Check(t, func(r *rapid.T) {

@@ -1,6 +1,6 @@
-// Package expr is the arithmetic that users write: in scenarios, and in what a
-// handler module says of its state. It is exact, of whole numbers of any size,
-// on variables that the caller names.
+// Package expr evaluates arithmetic that users write in scenarios, and that
+// handler modules use for their states. It is exact for whole numbers of any
+// size. The caller names the variables.
 package expr
 
 import (
@@ -14,41 +14,42 @@ import (
 	"github.com/spinsim/spinsim/internal/size"
 )
 
-// Longest is how many bytes an expression may have; it bounds the depth of
-// parentheses and the size of numbers.
+// Longest is the largest length of an expression in bytes. It bounds the depth
+// of parentheses and the size of numbers.
 const Longest = 200
 
-// maxShift bounds what << shifts by.
+// maxShift is the largest distance of <<.
 const maxShift = 64
 
-// Expr is a whole number, or arithmetic on some: 8, 0x10, 4KiB, "(rank + 1) %
-// ranks", "min(hpus * contexts, 64) * mtu". Operators are + - and, which bind
-// stronger, * / % <<; functions are min and max of two. Division rounds towards
-// zero, and the result of % has the sign of the left side. The zero value is
-// absent.
+// Expr is a whole number or arithmetic on numbers, for example 8, 0x10, 4KiB,
+// "(rank + 1) % ranks", "min(hpus * contexts, 64) * mtu". Operators are + and
+// -, and with higher precedence * / % and <<. Functions are min and max of two
+// numbers. Division rounds towards zero, and the result of % has the sign of
+// the left side. The zero value means that there is no expression.
 type Expr struct {
 	text string
 	root node
 }
 
-// Values returns what a variable is worth, by its place in the names that Parse was given.
+// Values returns the value of a variable, given its index in the names for
+// Parse.
 type Values func(variable int) (int64, error)
 
 // IsSet reports whether there is an expression.
 func (e Expr) IsSet() bool { return e.root != nil }
 
-// String is the expression as it was written.
+// String returns the expression as it was written.
 func (e Expr) String() string { return e.text }
 
-// Value evaluates an expression that is set. Errors are those of at, division
-// by zero and a shift by less than 0 or more than 64.
+// Value evaluates an expression that is set. It fails if at fails, on division
+// by zero, and on a shift by less than 0 or more than 64.
 func (e Expr) Value(at Values) (*big.Int, error) { return e.root.value(at) }
 
 // Const returns the expression of a number.
 func Const(v int64) Expr { return Expr{strconv.FormatInt(v, 10), literal{big.NewInt(v)}} }
 
 // Max returns the expression of the larger of two that are set. Its text may be
-// longer than one that Parse takes.
+// longer than Parse accepts.
 func Max(a, b Expr) Expr {
 	return Expr{"max(" + a.text + ", " + b.text + ")", operation{"max", a.root, b.root}}
 }
@@ -135,7 +136,7 @@ type parser struct {
 }
 
 var (
-	// all that is not a word; the longer first
+	// everything but words, the longer first
 	operators = []string{"<<", "+", "-", "*", "/", "%", "(", ")", ","}
 	sums      = []string{"+", "-"}
 	products  = []string{"*", "/", "%", "<<"}
@@ -172,7 +173,8 @@ func (p *parser) sum() (node, error) { return p.chain(sums, p.product) }
 
 func (p *parser) product() (node, error) { return p.chain(products, p.factor) }
 
-// chain reads parts that operators of equal rank join, from left to right.
+// chain parses parts that operators of equal precedence join, from left to
+// right.
 func (p *parser) chain(of []string, part func() (node, error)) (node, error) {
 	left, err := part()
 	for err == nil && slices.Contains(of, p.peek()) {

@@ -22,7 +22,7 @@ func at(variable int) (int64, error) {
 	return int64(3 + 4*variable), nil
 }
 
-// tree is an expression with its value, found without the parser.
+// tree is an expression and its value, computed without the parser.
 type tree struct {
 	text  string
 	value *big.Int // nil: it has none
@@ -100,8 +100,8 @@ func apply(op string, a, b *big.Int) *big.Int {
 	return z.Rem(a, b)
 }
 
-// Parsing what was written with as few parentheses as possible gives the value:
-// precedence, associativity, exactness.
+// Parsing an expression with as few parentheses as possible gives its value:
+// precedence, associativity and exactness are right.
 func TestExprIsArithmetic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawTree(t, 4)

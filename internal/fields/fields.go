@@ -1,5 +1,5 @@
-// Package fields collects what is wrong with the fields of a Spec: every field
-// that is out of its range, each error with the field's name in front.
+// Package fields collects errors about the fields of a Spec: every field out of
+// its range, with the field's name in front of each error.
 package fields
 
 import (
@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Errors are what is wrong with the fields of a Spec.
+// Errors are the errors about the fields of a Spec.
 type Errors []error
 
-// Wrong is what is wrong with an option of a package, which those who take it
-// from a user call by another name: a flag.
+// Wrong is an error about an option of a package. Callers that take the option
+// from a user know it by another name, for example a flag.
 type Wrong struct {
 	Package string
 	Option  string
@@ -24,11 +24,12 @@ type Wrong struct {
 // Error names the package and the option.
 func (w *Wrong) Error() string { return w.Package + ": " + w.Option + ": " + w.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error about the option.
 func (w *Wrong) Unwrap() error { return w.Err }
 
-// Renamed is err, or each of the errors that it joins, with an option named by
-// prefix and the name that it has there; options that names does not have stay.
+// Renamed returns err, or the errors that it joins, with options under their
+// names for the user: prefix and the name in names. Options that are not in
+// names keep their own.
 func Renamed(err error, prefix string, names map[string]string) error {
 	all := Each(err)
 	for i, one := range all {
@@ -39,8 +40,8 @@ func Renamed(err error, prefix string, names map[string]string) error {
 	return errors.Join(all...)
 }
 
-// Each lists the errors that err joins, recursively; err itself if it joins
-// none or says more.
+// Each lists the errors that err joins, recursively. It lists err itself if err
+// joins none, or has a text of its own.
 func Each(err error) (list []error) {
 	several, are := err.(interface{ Unwrap() []error })
 	switch {
@@ -62,22 +63,22 @@ func Between[T cmp.Ordered](e *Errors, field string, v, least, most T) {
 	}
 }
 
-// OneOf notes a text that is none of those allowed.
+// OneOf notes a text that is not allowed.
 func (e *Errors) OneOf(field, v string, allowed ...string) {
 	if !slices.Contains(allowed, v) {
 		*e = append(*e, fmt.Errorf("%s: %q, expected %s%s", field, v, strings.Join(allowed, " or "), DidYouMean(v, allowed)))
 	}
 }
 
-// Add notes what is wrong with a field, if err is not nil.
+// Add notes an error about a field, if err is not nil.
 func (e *Errors) Add(field string, err error) {
 	if err != nil {
 		*e = append(*e, fmt.Errorf("%s: %w", field, err))
 	}
 }
 
-// Below notes what a section's own Validate has found, joined errors one by
-// one, with the section's path in front of each.
+// Below notes the errors of a section's own Validate one by one, with the
+// section's path in front of each.
 func (e *Errors) Below(section string, err error) {
 	for _, one := range Each(err) {
 		*e = append(*e, fmt.Errorf("%s.%w", section, one))

@@ -9,8 +9,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Bounds are inclusive, errors name field, value and what was expected, and a
-// section's errors get its path one by one.
+// Bounds are inclusive. Errors name the field, its value and the expected
+// values, and errors of a section get its path one by one.
 func TestErrors(t *testing.T) {
 	var e Errors
 	require.NoError(t, e.Join())

@@ -1,7 +1,7 @@
 package fields
 
-// DidYouMean ends an error about an unknown name: with the one of those there
-// are that looks most like it, "" if none does.
+// DidYouMean returns the end of an error about an unknown name: the most
+// similar of the known names, or "" if none is similar.
 func DidYouMean(name string, there []string) string {
 	best, least := "", len(name)/3+1 // more changes than every third letter make another word
 	for _, other := range there {
@@ -15,10 +15,10 @@ func DidYouMean(name string, there []string) string {
 	return " (did you mean " + best + "?)"
 }
 
-// distance is the least number of letters to insert, leave out, replace or
-// exchange with their neighbour to make b of a.
+// distance returns how many letters one must insert, leave out, replace or
+// exchange with their neighbour to turn a into b.
 func distance(a, b string) int {
-	var before, last, row []int // of the letters of b, for ever more letters of a
+	var before, last, row []int // of the letters of b, for more and more letters of a
 	for j := range len(b) + 1 {
 		row = append(row, j)
 	}

@@ -20,7 +20,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// The distance is that of the textbook's recursion.
+// The distance agrees with the textbook's recursion.
 func TestDistance(t *testing.T) {
 	var slow func(a, b string) int
 	slow = func(a, b string) int {

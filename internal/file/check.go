@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Check says why a file could not be written, as Create would. Nothing is
-// changed; devices and pipes are not opened, which might wait for somebody.
+// Check returns why Create could not write a file. It changes nothing. It does
+// not open devices and pipes, because that might wait for somebody.
 func Check(name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil
@@ -21,7 +21,8 @@ func Check(name string) error {
 	return w.Discard()
 }
 
-// Standard reports whether a name is that of the standard output or the standard error.
+// Standard reports whether a name stands for the standard output or the
+// standard error.
 func Standard(name string) bool {
 	switch name {
 	case "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "/dev/stderr", "/proc/self/fd/2", "/dev/fd/2":
@@ -30,8 +31,9 @@ func Standard(name string) bool {
 	return false
 }
 
-// Same reports whether two names are of one file, which may not be there yet.
-// What goes to a device such as /dev/null twice overwrites nothing.
+// Same reports whether two names stand for one file, which may not exist yet. A
+// device such as /dev/null does not count, because writing to it twice
+// overwrites nothing.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)
 	y, also := os.Stat(b)
@@ -41,7 +43,7 @@ func Same(a, b string) bool {
 	return errors.Is(err, fs.ErrNotExist) && errors.Is(also, fs.ErrNotExist) && place(a) == place(b)
 }
 
-// place is where a file would be, links followed as far as there is something.
+// place returns the path of a file after following links as far as they exist.
 func place(name string) string {
 	at, err := follow(name)
 	if err != nil {
@@ -57,9 +59,9 @@ func place(name string) string {
 	return filepath.Join(folder, filepath.Base(at))
 }
 
-// ReadRegular is Read of a file that is to be read again later, and whose name
-// may come from a document: a pipe, which waits for somebody who writes, or a
-// device is an error.
+// ReadRegular is Read for a file that must be read again later, and whose name
+// may come from a document. A device is an error, and so is a pipe, which waits
+// for a writer.
 func ReadRegular(name string, limit int64) ([]byte, error) {
 	if err := Regular(name); err != nil {
 		return nil, err
@@ -67,17 +69,17 @@ func ReadRegular(name string, limit int64) ([]byte, error) {
 	return Read(name, limit)
 }
 
-// Regular says of a pipe, a socket or a device what it is. Of what is not
-// there, or is a folder, opening it will tell.
+// Regular returns an error that names the kind of a pipe, a socket or a device.
+// It accepts a missing file and a folder: opening them fails anyway.
 func Regular(name string) error {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {
-		return nil //nolint:nilerr // as said above
+		return nil //nolint:nilerr // as described above
 	}
 	return fmt.Errorf("%s: %s, expected a regular file", name, kind(info.Mode()))
 }
 
-// kind is what a file is that is no regular one.
+// kind names the kind of a file that is not regular.
 func kind(m fs.FileMode) string {
 	switch {
 	case m&fs.ModeNamedPipe != 0:

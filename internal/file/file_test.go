@@ -27,7 +27,7 @@ func content(t *testing.T, name string) string {
 	return string(b)
 }
 
-// Until the commit the old file is there, whole; a discarded one leaves nothing.
+// Until the commit the old file stays complete; a discarded one leaves nothing.
 func TestOldFileStaysUntilCommit(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.csv")
@@ -71,7 +71,7 @@ func TestFailedWriteIsNoCommit(t *testing.T) {
 	require.Equal(t, []string{"a.csv"}, names(t, dir))
 }
 
-// Links are followed, and what they lead to is replaced, not the link.
+// Links are followed: writing replaces their target, not the link.
 func TestLinksStay(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other")
@@ -115,7 +115,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// A file in a folder that takes no new ones is overwritten in place, and only when all is there.
+// A file in a folder that takes no new files is overwritten in place, and only
+// after all bytes are there.
 func TestFolderThatTakesNoNewFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.csv")

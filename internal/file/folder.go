@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFolder makes a folder with files, by their names. It appears whole or
-// not at all; one that exists is an error.
+// WriteFolder makes a folder with files, given by their names. It appears
+// complete or not at all; an existing folder is an error.
 func WriteFolder(name string, files map[string][]byte) (err error) {
 	name = filepath.Clean(name)
 	if _, err := os.Lstat(name); err == nil {
@@ -39,13 +39,13 @@ func WriteFolder(name string, files map[string][]byte) (err error) {
 	return nil
 }
 
-// createFolder makes a folder of a new name and enters it into what Abandon removes.
+// createFolder makes a folder with a new name. Abandon removes it, too.
 func createFolder(parent, base string) (string, error) {
 	return fresh(parent, base, func(name string) error { return os.Mkdir(name, 0o777) })
 }
 
 // Scratch makes a folder where the system keeps temporary ones. The caller
-// removes it with what is in it; Abandon does, too.
+// removes it and its contents; Abandon does, too.
 func Scratch(base string) (folder string, remove func(), err error) {
 	folder, err = createFolder(os.TempDir(), base)
 	return folder, func() {

@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Bounds of files that are held in memory, bytes.
+// Bounds for files that are held in memory, bytes.
 const (
 	MaxText   = 1 << 20   // profiles, scenarios, parameter files, scripts: written by people
 	MaxModule = 64 << 20  // handler modules, before the device's own limit is known
 	MaxData   = 128 << 20 // payloads, packets, contents of memory
 )
 
-// Read returns the content of a file, at most limit bytes; a longer one is an
-// error that names the file and the bound. The file may be a pipe or a device.
+// Read returns the content of a file of at most limit bytes. For a longer one
+// the error names the file and the bound. The file may be a pipe or a device.
 func Read(name string, limit int64) (data []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -27,7 +27,7 @@ func Read(name string, limit int64) (data []byte, err error) {
 	return data, err
 }
 
-// ReadFrom is Read for what is open already; name is for the error.
+// ReadFrom is Read for an open file; name is for the error.
 func ReadFrom(r io.Reader, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 )
 
 // Writer is a file that is being written. Until Commit the name still stands
-// for what was there before. Devices, pipes and the standard streams have no
-// before: they are written at once.
+// for the old file. Devices, pipes and the standard streams have no old
+// content, so they are written at once.
 type Writer struct {
 	out    *os.File
 	name   string // as the user gave it, for errors
 	target string // where the bytes end up, links followed; "": out is the target
-	moved  bool   // out lies elsewhere, because the target's folder takes no new file: it is copied
+	moved  bool   // out is in another folder, because the target's takes no new file: it is copied
 	stream bool   // out is not ours to close
 	err    error
 	done   bool
 }
 
-// pending are the temporary files and folders there are.
+// pending are the existing temporary files and folders.
 var pending = struct {
 	sync.Mutex
 	names  map[string]bool
@@ -34,8 +34,9 @@ var pending = struct {
 // maxLinks is how many symbolic links a name may lead through, as in Linux.
 const maxLinks = 40
 
-// Create begins to write a file. An error names the file as it was given: its
-// folder is missing, it may not be written, it is a folder.
+// Create begins to write a file. Its error names the file as the user gave it,
+// for example if its folder is missing, it may not be written, or it is a
+// folder.
 func Create(name string) (*Writer, error) {
 	w := &Writer{name: name}
 	var err error
@@ -70,7 +71,8 @@ func Create(name string) (*Writer, error) {
 	return w, nil
 }
 
-// follow resolves the links of the last part of a name; what they lead to need not exist.
+// follow resolves the links of the last part of a name. Their target need not
+// exist.
 func follow(name string) (string, error) {
 	at := name
 	for range maxLinks {
@@ -89,14 +91,14 @@ func follow(name string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: name, Err: errors.New("too many symbolic links")}
 }
 
-// isDevice reports whether the system gives a name its meaning: to replace it
-// would cut what it stands for.
+// isDevice reports whether the system gives a name its meaning. To replace such
+// a name would cut it off from that meaning.
 func isDevice(name string) bool {
 	return strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/")
 }
 
-// writable reports why a file that exists may not be overwritten: a folder that
-// may be changed does not say that.
+// writable returns why an existing file may not be overwritten. Its folder's
+// permissions do not decide that.
 func writable(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -105,9 +107,9 @@ func writable(name string) error {
 	return f.Close()
 }
 
-// temporary makes the file that the bytes go to: beside the target, or, if the
-// target exists and its folder takes no new file, where the system keeps such
-// files.
+// temporary makes the file for the bytes. It is beside the target or, if the
+// target exists and its folder takes no new file, where the system keeps
+// temporary files.
 func (w *Writer) temporary(mode fs.FileMode, exists bool) error {
 	folder, base := filepath.Split(w.target)
 	if base == "" {
@@ -118,7 +120,7 @@ func (w *Writer) temporary(mode fs.FileMode, exists bool) error {
 		out, err = create(os.TempDir(), base, 0o600)
 		w.moved = true
 	} else if err == nil && exists {
-		err = out.Chmod(mode) // what the mask has taken from it
+		err = out.Chmod(mode) // the mask may have removed permissions
 	}
 	w.out = out
 	if err != nil && out != nil {
@@ -127,10 +129,10 @@ func (w *Writer) temporary(mode fs.FileMode, exists bool) error {
 	return err
 }
 
-// maxBase keeps the temporary name within what file systems allow, bytes.
+// maxBase keeps the temporary name short enough for file systems, bytes.
 const maxBase = 100
 
-// create makes a file of a new name and enters it into what Abandon removes.
+// create makes a file with a new name. Abandon removes it, too.
 func create(folder, base string, mode fs.FileMode) (f *os.File, err error) {
 	_, err = fresh(folder, base, func(name string) (err error) {
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -139,7 +141,7 @@ func create(folder, base string, mode fs.FileMode) (f *os.File, err error) {
 	return f, err
 }
 
-// fresh lets create make something of a new name.
+// fresh lets create make a file or folder with a new name.
 func fresh(folder, base string, create func(name string) error) (string, error) {
 	pending.Lock()
 	defer pending.Unlock()
@@ -149,7 +151,7 @@ func fresh(folder, base string, create func(name string) error) (string, error) 
 		name := filepath.Join(folder, fmt.Sprintf(".%s.%d-%d.tmp", base, os.Getpid(), pending.serial))
 		err := create(name)
 		if errors.Is(err, fs.ErrExist) {
-			continue // left behind by a process of the same number that was killed
+			continue // left by a killed process with the same number
 		}
 		if err == nil {
 			pending.names[name] = true
@@ -167,7 +169,7 @@ func settle(name string, end func() error) error {
 }
 
 // Abandon removes the temporary files of all writers, for a program that is
-// about to end: nothing can be created or committed afterwards.
+// about to end. Afterwards nobody can create or commit a file.
 func Abandon() {
 	pending.Lock()                    // for ever
 	for name := range pending.names { //lint:maporder the order of removal does not matter
@@ -175,7 +177,7 @@ func Abandon() {
 	}
 }
 
-// Write adds bytes.
+// Write appends bytes.
 func (w *Writer) Write(b []byte) (int, error) {
 	n, err := w.out.Write(b)
 	if err != nil {
@@ -223,7 +225,7 @@ func (w *Writer) Commit() error {
 				if err = os.Rename(name, w.target); err == nil {
 					return nil
 				}
-				if writable(w.target) == nil { // a file system of its own, as containers have it
+				if writable(w.target) == nil { // it may be a file system of its own, as in containers
 					err = overwrite(w.target, name)
 				}
 			}
@@ -236,7 +238,8 @@ func (w *Writer) Commit() error {
 	return nil
 }
 
-// overwrite copies a whole file into one that exists and cannot be replaced.
+// overwrite copies a complete file into an existing one that cannot be
+// replaced.
 func overwrite(target, name string) error {
 	from, err := os.Open(name)
 	if err != nil {
@@ -262,7 +265,7 @@ func Write(name string, data []byte) error {
 	return w.Commit()
 }
 
-// failed gives an error the name that the user knows.
+// failed puts the user's name of the file into an error.
 func (w *Writer) failed(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -17,41 +17,43 @@ type Space struct {
 	opened   []int // mappings with open pages
 	closings int   // calls of Close
 	chunks   []chunk
-	rest     chunk // of the last small one, for the next pieces
+	rest     chunk // of the last small chunk, for the next pieces
 }
 
-// chunk is memory that is mapped twice, of which pieces are made: to map each
-// small piece by itself takes longer than what is done with it.
+// chunk is memory that is mapped twice and divided into pieces. Mapping each
+// small piece by itself would take longer than its use.
 type chunk struct{ devices, cores []byte }
 
-// chunkBytes is the length of a chunk for small pieces, a multiple of a page; a
-// piece of more than a quarter has its own.
+// chunkBytes is the length of a chunk for small pieces, a multiple of a page. A
+// piece of more than a quarter has its own chunk.
 const chunkBytes = 256 << 10
 
 // mapping is one piece of memory.
 type mapping struct {
-	// whole pages of the same memory; nil: ordinary memory, of which nothing is
-	// known
+	// whole pages of the same memory; nil: ordinary memory, which is not
+	// guarded
 	devices, cores []byte
 	open           []byte // protection of each page for programs
 	from, to       int    // pages that may be open
 }
 
 // most is how many pieces of memory are guarded at a time. The kernel allows a
-// process 65,530 mappings; those beyond are ordinary memory.
+// process 65,530 mappings; more pieces are ordinary memory.
 const most = 20_000
 
-// thorough is how many calls of Close all close, before they do so less and less often, see rarely.
+// thorough is how many calls of Close close all pages. Later calls do so more
+// and more rarely, see rarely.
 const thorough = 20
 
-// mostAtOnce is the most pages that are opened together: 256 KiB if a page has 4 KiB.
+// mostAtOnce is the largest number of pages to open together: 256 KiB if a page
+// has 4 KiB.
 const mostAtOnce = 64
 
 var live atomic.Int64
 
 var pageSize = os.Getpagesize()
 
-// New returns a space, nil if memory is not to be guarded.
+// New returns a space, or nil if memory is not guarded.
 func New() *Space {
 	if !enabled.Load() {
 		return nil
@@ -59,7 +61,8 @@ func New() *Space {
 	return new(Space)
 }
 
-// Alloc makes the next piece of memory, n zeroed bytes, and returns it as devices reach it.
+// Alloc makes the next piece of memory, n zeroed bytes, and returns the mapping
+// for devices.
 func (s *Space) Alloc(n int) []byte {
 	m := mapping{}
 	if n > 0 && live.Add(1) <= most {
@@ -75,7 +78,8 @@ func (s *Space) Alloc(n int) []byte {
 	return m.devices[:n:n]
 }
 
-// piece makes n bytes, whole pages, of a chunk. Without memory to map it returns the zero mapping.
+// piece takes n bytes, whole pages, from a chunk. If mapping fails it returns
+// the zero mapping.
 func (s *Space) piece(n int) mapping {
 	from, length := &s.rest, chunkBytes
 	if n > chunkBytes/4 {
@@ -94,14 +98,15 @@ func (s *Space) piece(n int) mapping {
 	return m
 }
 
-// twice maps n bytes of memory two times, the second time closed; false without memory to map.
+// twice maps n bytes of memory twice, the second mapping closed. It returns
+// false if mapping fails.
 func twice(n int) (c chunk, ok bool) {
 	devices, errno := call(syscall.SYS_MMAP, 0, uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON, ^uintptr(0))
 	if errno != 0 {
 		return chunk{}, false
 	}
 	const mayMove = 1
-	// of no bytes: a second mapping
+	// a length of 0 asks for a second mapping
 	cores, errno := call(syscall.SYS_MREMAP, devices, 0, uintptr(n), mayMove, 0)
 	if errno != 0 {
 		unmap(bytesAt(devices, n))
@@ -112,8 +117,8 @@ func twice(n int) (c chunk, ok bool) {
 	return c, true
 }
 
-// Cores returns bytes of piece i of memory, at offset off, as programs reach
-// them; b is those bytes as devices do.
+// Cores returns bytes of piece i at offset off in the mapping for programs; b
+// is the same bytes in the mapping for devices.
 func (s *Space) Cores(i int, b []byte, off uint64) []byte {
 	if m := &s.mappings[i]; m.cores != nil {
 		return m.cores[off : off+uint64(len(b)) : off+uint64(len(b))]
@@ -132,9 +137,10 @@ func (s *Space) rarely() int {
 	return 1
 }
 
-// Open lets the program read, and with write also write, n bytes, at least 1,
-// from offset off of piece i until Close. It opens whole blocks of rarely()
-// pages: what stays open for long is opened with fewer calls of the kernel.
+// Open lets the program read n bytes, at least 1, from offset off of piece i
+// until Close; with write it may also write them. It opens whole blocks of
+// rarely() pages, so that pages that stay open for long need fewer calls of the
+// kernel.
 func (s *Space) Open(i int, off, n uint64, write bool) {
 	m := &s.mappings[i]
 	if m.cores == nil {
@@ -160,12 +166,13 @@ func (s *Space) Open(i int, off, n uint64, write bool) {
 		for ; p < to && m.open[p]&want != want; p++ {
 			m.open[p] |= want
 		}
-		// writing includes reading: nothing is taken away
+		// writing includes reading, so this takes nothing away
 		protect(m.cores[first*pageSize:p*pageSize], int(want))
 	}
 }
 
-// Close takes back what Open has allowed, or leaves that to a later call, see rarely.
+// Close closes the pages that Open has opened, or leaves that to a later call,
+// see rarely.
 func (s *Space) Close() {
 	if s.closings++; s.closings%s.rarely() != 0 {
 		return
@@ -179,7 +186,8 @@ func (s *Space) Close() {
 	s.opened = s.opened[:0]
 }
 
-// Find returns the piece and the offset in it of an address of the program's, false if it is none.
+// Find returns the piece of an address in the mapping for programs, and the
+// offset in it. It returns false if there is none.
 func (s *Space) Find(addr uintptr) (i int, off uint64, ok bool) {
 	for i := range s.mappings {
 		if m := s.mappings[i].cores; m != nil {
@@ -191,7 +199,7 @@ func (s *Space) Find(addr uintptr) (i int, off uint64, ok bool) {
 	return 0, 0, false
 }
 
-// Release gives the memory back. Nobody may use it any more.
+// Release frees the memory. Nobody may use it any more.
 func (s *Space) Release() {
 	for i := range s.mappings {
 		if s.mappings[i].devices != nil {
@@ -210,19 +218,19 @@ func call(number, a, b, c, d, e uintptr) (uintptr, syscall.Errno) {
 	return r, errno
 }
 
-// bytesAt is memory that is not Go's.
+// bytesAt returns memory that does not belong to Go.
 func bytesAt(addr uintptr, n int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
 }
 
 func protect(b []byte, prot int) {
 	if err := syscall.Mprotect(b, prot); err != nil {
-		panic(fmt.Sprintf("guard: mprotect of %d bytes: %v", len(b), err)) //lint:panic the system refuses what it has allowed before
+		panic(fmt.Sprintf("guard: mprotect of %d bytes: %v", len(b), err)) //lint:panic the system allowed this before
 	}
 }
 
 func unmap(b []byte) {
 	if _, errno := call(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0); errno != 0 {
-		panic(fmt.Sprintf("guard: munmap of %d bytes: %v", len(b), errno)) //lint:panic the system refuses what it has allowed before
+		panic(fmt.Sprintf("guard: munmap of %d bytes: %v", len(b), errno)) //lint:panic the system allowed this before
 	}
 }

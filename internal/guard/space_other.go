@@ -2,7 +2,7 @@
 
 package guard
 
-// Space is nothing here.
+// Space does nothing on this system.
 type Space struct{}
 
 // New returns nil.

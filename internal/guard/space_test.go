@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// faults reports whether an access is a fault of the processor, and where.
+// faults reports whether an access causes a fault of the processor, and where.
 func faults(access func()) (at uintptr, faulted bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -28,7 +28,7 @@ func faults(access func()) (at uintptr, faulted bool) {
 	return 0, false
 }
 
-// state is what may be done with a byte: read, write.
+// state returns which accesses to a byte are possible: read, write.
 func state(b *byte) string {
 	if _, no := faults(func() { _ = *b + 1; sink = *b }); no {
 		return "closed"
@@ -41,8 +41,8 @@ func state(b *byte) string {
 
 var sink byte
 
-// Pages are closed but for those that were opened, as they were opened, until
-// they are closed again; devices are never kept out.
+// Pages are closed until they are opened, and open only for the accesses asked
+// for, until they are closed again. Devices always have access.
 func TestOpenAndClose(t *testing.T) {
 	Enable()
 	s := New()
@@ -84,8 +84,8 @@ func TestOpenAndClose(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A program that keeps what it may not is found at once among its first waits, later
-// before it has waited a twentieth as often again.
+// A program that keeps memory too long is found at once during its first waits.
+// After many waits it is found before it has waited a twentieth as often again.
 func TestClosesNowAndThen(t *testing.T) {
 	Enable()
 	s := New()
@@ -105,7 +105,7 @@ func TestClosesNowAndThen(t *testing.T) {
 	}
 }
 
-// Memory is given back, and when there is too much of it the rest is not guarded.
+// Memory is freed; when there is too much of it the rest is not guarded.
 func TestReleaseAndMost(t *testing.T) {
 	Enable()
 	before := live.Load()

@@ -3,7 +3,7 @@ package hosttest
 import "github.com/spinsim/spinsim/sim"
 
 // Kinds are ways in which memory fails: now and then, at nearly every access,
-// late, and all of it.
+// late, and all of these together.
 var Kinds = map[string]Chances{
 	"now and then": {Fault: 0.01, Most: 3},
 	"everywhere":   {Fault: 0.5, Most: 5},

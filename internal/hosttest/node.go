@@ -6,7 +6,7 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Node is cores and a kernel without anything around them. It is the actor they belong to.
+// Node has cores and a kernel without anything around them. It is their actor.
 type Node struct {
 	Engine *sim.Engine
 	ID     sim.ID
@@ -31,7 +31,7 @@ func (n *Node) Handle(e *sim.Event) {
 	f()
 }
 
-// At has f called at a time, from no thread.
+// At calls f at time t, outside any thread.
 func (n *Node) At(t sim.Time, f func()) { n.Engine.Post(t, n.ID, n.ID, kindCall, 0, 0, f) }
 
 // Go starts a program on a core.
@@ -41,8 +41,8 @@ func (n *Node) Go(core int, name string, f func(t *host.Thread) error) *host.Thr
 	return t
 }
 
-// Walk reads tables as a device does, and returns the physical address of the
-// page of va; false: there is none, or it may not be written.
+// Walk reads tables as a device does and returns the physical address of the
+// page of va. It returns false if there is no page, or it may not be written.
 func Walk(t smmu.Tables, addressBits int, va uint64, write bool) (frame uint64, ok bool) {
 	table, level := t.Root(), 1
 	if addressBits > 39 {

@@ -1,5 +1,6 @@
-// Package hosttest has translators for tests of devices that reach host memory:
-// memory that is absent at random, and a record of what a bus is asked.
+// Package hosttest has translators for tests of devices that access host
+// memory: memory that is absent at random, and a record of the questions from a
+// bus.
 package hosttest
 
 import (
@@ -9,14 +10,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Chances says how often memory fails. Chances are from 0 to 1.
+// Chances is how often memory fails. Chances are from 0 to 1.
 type Chances struct {
 	Fault float64 // that an access, or a piece of a stream, faults
-	Most  int     // how often it then does so in a row before it is let pass: drawn from 1 to Most
+	Most  int     // most faults in a row before the access passes: drawn from 1 to Most
 	Deny  float64 // that it is denied
-	Late  float64 // that an answer comes later
+	Late  float64 // that an answer is late
 	Delay sim.Time
-	// Which, if not nil, says which accesses may fail or be late; others are let pass at once.
+	// Which selects the accesses that may fail or be late; others pass at once.
+	// nil: all.
 	Which func(a *host.Access) bool
 }
 
@@ -33,26 +35,26 @@ func (n *Nodes) Make(eng *sim.Engine, rank int, bus *host.Bus) host.Translator {
 	return r
 }
 
-// Counts is what translators have said so far.
+// Counts counts the answers of translators so far.
 type Counts struct {
 	Asked, Faults, Denials int
 	Delayed                int // answers, of any kind
 }
 
-// Random is a translator that fails and tarries at random. Everything it does
-// follows from the seed of the engine and the rank.
+// Random is a translator that fails or is late at random. Its behaviour depends
+// only on the seed of the engine and on the rank.
 type Random struct {
 	bus     *host.Bus
 	engine  *sim.Engine
 	id      sim.ID
 	rand    *rand.Rand
 	chances Chances
-	left    map[place]int // faults still to come for what has faulted
+	left    map[place]int // remaining faults of a place that has faulted
 	counts  *Counts
 }
 
-// place is what a translator is asked about: not by the access, which may be
-// any of those that a device keeps for its use.
+// place identifies a question by its address, not by the access, because a
+// device may use several accesses in turn.
 type place struct {
 	space *host.AddressSpace
 	addr  uint64
@@ -112,7 +114,7 @@ func (r *Random) Done(*host.Access, int, int) {}
 // Handle gives a late answer; it implements sim.Actor.
 func (r *Random) Handle(e *sim.Event) { r.bus.Translated(e.P.(*host.Access), host.Status(e.A)) }
 
-// Question is what a translator was asked.
+// Question is a question to a translator.
 type Question struct {
 	Addr      uint64
 	Length    int
@@ -121,13 +123,13 @@ type Question struct {
 	At        sim.Time
 }
 
-// Recorder is a translator that lets everything pass, or does what Then says,
-// and notes what it was asked, one question for each contiguous range.
+// Recorder is a translator that answers like Then, or lets everything pass. It
+// records the questions, one for each contiguous range.
 type Recorder struct {
 	Engine    *sim.Engine
 	Then      host.Translator // nil: OK
 	Questions []Question
-	Passed    []Question // what has been let pass and has ended
+	Passed    []Question // accesses that passed and have ended
 }
 
 // Translate implements host.Translator.

@@ -1,6 +1,6 @@
 // Package hosttest has what tests of an operating system need around it: the
-// parameters of a node, cores and a kernel, and a walk of tables as a device
-// does it.
+// parameters of a node, cores and a kernel, and a walk of tables like a
+// device's.
 package hosttest
 
 import (
@@ -20,7 +20,7 @@ var storage []byte
 const Cores = 4
 
 // Spec returns the operating system of an ExaNeSt node with some fields
-// changed, each "field=value" as in a profile. All that is wrong is one error.
+// changed, each "field=value" as in a profile. One error lists all mistakes.
 func Spec(overrides ...string) (*host.OSSpec, error) {
 	spec := new(host.OSSpec)
 	if err := strictyaml.Load("qfdb.yaml", qfdb, spec, "", overrides); err != nil {
@@ -29,7 +29,8 @@ func Spec(overrides ...string) (*host.OSSpec, error) {
 	return spec, spec.Validate(Cores)
 }
 
-// Storage returns the storage device of an ExaNeSt node, likewise.
+// Storage returns the storage device of an ExaNeSt node, with fields changed in
+// the same way.
 func Storage(overrides ...string) (*host.StorageSpec, error) {
 	spec := new(host.StorageSpec)
 	if err := strictyaml.Load("storage.yaml", storage, spec, "", overrides); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// The pages of a process come without a look at their bytes: it would be a page
-// fault of the computer that simulates, for each of theirs. After pages were
-// given back there is one, and what they held is gone. The tests of package
-// host cannot see it: they guard all memory.
+// The simulator gives pages to a process without reading their bytes. Reading
+// would cause a page fault of the real computer for each simulated page. After
+// pages were given back the simulator reads once, and their content is gone.
+// The tests of package host cannot see it, because they guard all memory.
 func TestPagesComeUnseen(t *testing.T) {
 	if poison.On || guard.New() != nil {
 		t.Skip("every byte is written, or watched") //lint:skip with the tag invariants

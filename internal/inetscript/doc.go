@@ -1,7 +1,7 @@
 // Package inetscript runs an end of a connection on lists of segments, in the
-// manner of packetdrill: which segments come and what the program does is
-// given, each with its time, and what the end sends is what the script says, at
-// exactly the time that it says: time is virtual.
+// manner of packetdrill. A script gives the segments that arrive and the calls
+// of the program, each with its time. The end must send the segments of the
+// script at exactly their times: time is virtual.
 //
 //	# RFC 6298 §5.5: the time-out doubles
 //	set rfc nagle=false mss=1000
@@ -16,10 +16,11 @@
 //	+0     ? state retransmitted
 //	= state ESTABLISHED, retransmitted 2
 //
-// A script begins with "set": a set of parameters of package inet (Sets),
-// overrides, and mss. Times are after the line before. Sequence numbers are
-// behind the first one of who sends. Flags are S, F, R, P and "." for ACK.
-// Windows are as they stand in the segment, not scaled. What the end does:
+// A script begins with "set", followed by a set of parameters of package inet
+// (Sets), overrides, and mss. Times are relative to the line before. Sequence
+// numbers are relative to the sender's first one. Flags are S, F, R, P and "."
+// for ACK. Windows are unscaled, as in the segment. The calls of the program
+// are:
 //
 //	dial        opens actively          listen      opens passively: the next segment is a SYN
 //	write n     writes n bytes          read n      reads as many
@@ -27,7 +28,7 @@
 //	abort       ABORT: a reset          wait        time passes
 //	? names     prints facts in a line "=": state cwnd ssthresh rto srtt retransmitted timeouts fast probes tail challenges dropped received readable room mss error
 //
-// Lines ">", "=" and "!" (how the connection has failed) are what happens; Run
-// writes them anew, so that "go test -rewrite" makes them of a script that has
-// none.
+// Lines with ">", "=" and "!" (the error of the connection) are outcomes. Run
+// writes them anew, so that "go test -rewrite" adds them to a script without
+// outcomes.
 package inetscript

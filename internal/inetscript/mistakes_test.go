@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/inet"
 )
 
-// What is wrong with a script is said, with the line.
+// An error names the mistake in a script and its line.
 func TestMistakes(t *testing.T) {
 	sets := strings.Join(inet.Sets(), ", ")
 	const begin = "set rfc\n+0 dial\n+1ms < S. 0:0(0) ack 1 win 9\n"
@@ -43,7 +43,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Whatever a script says, it ends, and what it prints is a script in which the same happens.
+// Any script ends, and its output is a script with the same outcomes.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	require.NoError(f, err)
@@ -67,7 +67,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// happenings are the lines of a script that are no comments.
+// happenings returns the outcomes of a script, without comments.
 func happenings(text string) (all []string) {
 	for _, l := range strings.Split(text, "\n") {
 		if words := strings.Fields(l); len(words) > 0 && words[0][0] != '#' {

@@ -9,23 +9,24 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// line is one of a script.
+// line is a line of a script.
 type line struct {
 	number int
 	after  sim.Time // the line before
-	verb   string   // "": it is a comment
+	verb   string   // "": a comment
 	rest   string
 }
 
-// mistake is an error in a line of a script.
+// mistake returns an error about a line of a script.
 func mistake(n int, format string, args ...any) error {
 	return fmt.Errorf("line %d: "+format, append([]any{n}, args...)...)
 }
 
-// happens reports whether a line is what happens, not what is given.
+// happens reports whether a line is an outcome.
 func (l *line) happens() bool { return l.verb == ">" || l.verb == "=" || l.verb == "!" }
 
-// parse splits a script into lines. Comments and empty lines have no verb and stand as they are.
+// parse splits a script into lines. Comments and empty lines have no verb and
+// are copied as they are.
 func parse(text string) (lines []line, err error) {
 	for i, t := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		l := line{number: i + 1, rest: t}
@@ -53,13 +54,13 @@ func parse(text string) (lines []line, err error) {
 	return lines, nil
 }
 
-// flagLetters are in the order in which they are printed.
+// flagLetters are in the order of printing.
 var flagLetters = []struct {
 	letter string
 	flag   uint8
 }{{"S", inet.SYN}, {"F", inet.FIN}, {"R", inet.RST}, {"P", inet.PSH}, {".", inet.ACK}}
 
-// segment reads one, its numbers behind those that connections begin with: "P.
+// segment parses a segment and makes its numbers absolute, for example "P.
 // 1:501(500) ack 1 win 100 <mss 1000,sack 3:4 6:7>".
 func (w *world) segment(n int, text string) (s inet.Segment, err error) {
 	text, options, has := strings.Cut(text, "<")
@@ -103,7 +104,7 @@ func (w *world) segment(n int, text string) (s inet.Segment, err error) {
 	return s, err
 }
 
-// options reads those of a segment.
+// options parses the options of a segment.
 func (w *world) options(n int, s *inet.Segment, text string) error {
 	for _, option := range strings.Split(text, ",") {
 		words := strings.Fields(option)

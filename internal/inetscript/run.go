@@ -10,13 +10,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Where sequence numbers of the two ends begin: they wrap soon.
+// The first sequence numbers of the two ends: they wrap soon.
 const (
 	ours   = math.MaxUint32 - 2000
 	theirs = math.MaxUint32 - 700
 )
 
-// Bounds of a script: one that is hostile must end.
+// Bounds of a script, so that a hostile one ends.
 const (
 	mostSegments = 100_000
 	mostWrite    = 1 << 20
@@ -30,21 +30,22 @@ type world struct {
 	dial      func(inet.Config, uint32) End
 	x         End
 	now       sim.Time
-	printed   sim.Time // when the line before was
+	printed   sim.Time // when the previous line was printed
 	out       []string
 	failed    bool
-	refuse    *inet.Segment // that answers a segment of no connection
+	refuse    *inet.Segment // answers a segment without a connection
 	sent      int
 	written   int
 }
 
-// note is a comment that stood behind so many lines of what happens.
+// note is a comment and the number of outcomes before it.
 type note struct {
 	behind int
 	text   string
 }
 
-// End is an end of a connection: what a script needs of *inet.Conn, or of another implementation.
+// End is an end of a connection, with the methods that scripts use. *inet.Conn
+// is one; there are other implementations.
 type End interface {
 	Input(now sim.Time, s *inet.Segment)
 	Output(now sim.Time, most int, emit func(*inet.Segment)) (more bool)
@@ -58,21 +59,22 @@ type End interface {
 	Err() error
 }
 
-// Run runs a script and returns it with what happens. Its error names a line that is wrong.
+// Run runs a script and returns it with its outcomes. Its error names a wrong
+// line.
 func Run(text string) (string, error) {
 	return RunOn(text, func(c inet.Config, iss uint32) End { return inet.Dial(c, 1, inet.Addr{10, 0, 0, 2}, 2, iss) })
 }
 
-// RunOn runs a script on another implementation, which dials with the
-// parameters and the first sequence number of the script; it has no facts, and
-// does not listen.
+// RunOn runs a script on another implementation. dial gets the parameters and
+// the first sequence number of the script. Scripts for it cannot print facts
+// and cannot listen.
 func RunOn(text string, dial func(c inet.Config, iss uint32) End) (string, error) {
 	lines, err := parse(text)
 	if err != nil {
 		return "", err
 	}
 	w := &world{dial: dial}
-	given := 0 // lines that were printed up to what was given last
+	given := 0 // lines printed up to the last given line
 	var notes []note
 	stood, at := 0, sim.Time(0)
 	for i := range lines {
@@ -105,8 +107,8 @@ func RunOn(text string, dial func(c inet.Config, iss uint32) End) (string, error
 	return strings.TrimRight(strings.Join(w.out, "\n"), "\n") + "\n", nil
 }
 
-// comment puts comments where they stood among the lines that were printed
-// since what was given last.
+// comment puts comments back into their places among the outcomes since the
+// last given line.
 func (w *world) comment(given int, notes []note) {
 	tail := append([]string(nil), w.out[given:]...)
 	w.out = w.out[:given]
@@ -132,7 +134,8 @@ func (w *world) print(format string, args ...any) {
 	w.out = append(w.out, fmt.Sprintf("%-6s ", after)+fmt.Sprintf(format, args...))
 }
 
-// until lets time pass up to a point: what comes then comes before timers that end then.
+// until lets time pass up to at. A segment at that time comes before timers
+// that end then.
 func (w *world) until(at sim.Time, line int) error {
 	for w.x != nil && w.x.Deadline() < at {
 		w.now = max(w.now, w.x.Deadline())
@@ -145,7 +148,7 @@ func (w *world) until(at sim.Time, line int) error {
 	return nil
 }
 
-// output prints what the end sends.
+// output prints the segments that the end sends.
 func (w *world) output(line int) error {
 	if w.refuse != nil {
 		w.print("> %s", show(w.refuse))
@@ -170,7 +173,7 @@ func (w *world) output(line int) error {
 	return nil
 }
 
-// line does what is given, and calls printed once it is printed.
+// line carries out a given line, and calls printed once it is printed.
 func (w *world) line(l *line, printed func()) error {
 	if l.verb == "set" {
 		defer printed()
@@ -215,7 +218,7 @@ func (w *world) line(l *line, printed func()) error {
 	return nil
 }
 
-// begin reads the parameters.
+// begin parses the parameters.
 func (w *world) begin(l *line) error {
 	words := strings.Fields(l.rest)
 	if len(words) == 0 || w.set {
@@ -243,7 +246,7 @@ func (w *world) begin(l *line) error {
 	return nil
 }
 
-// input is a segment that comes.
+// input delivers a segment to the end.
 func (w *world) input(l *line) error {
 	s, err := w.segment(l.number, l.rest)
 	if err != nil {
@@ -256,7 +259,7 @@ func (w *world) input(l *line) error {
 	if w.listening && s.Flags&(inet.SYN|inet.ACK|inet.RST) == inet.SYN {
 		w.x = inet.Accept(w.config, w.now, inet.Addr{10, 0, 0, 2}, &s, ours)
 	} else if answer, due := inet.Refuse(&s); due && (!w.listening || s.Flags&inet.ACK != 0) {
-		// what listens drops other segments (RFC 9293 §3.10.7.2, fourth)
+		// a listener drops other segments (RFC 9293 §3.10.7.2, fourth)
 		w.refuse = &answer
 	}
 	return nil
@@ -280,7 +283,7 @@ func (w *world) stream(l *line) error {
 	return nil
 }
 
-// facts prints what the end knows.
+// facts prints the state of the end.
 func (w *world) facts(l *line) error {
 	x, is := w.x.(*inet.Conn)
 	if !is {

@@ -12,9 +12,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what happens into the scripts")
 
-// TestScripts runs the scripts of testdata, one for each rule of an RFC: the
-// first line names the rule. What the end sends, and when, is what stands
-// there. "go test -rewrite" writes what happens now.
+// TestScripts runs the scripts of testdata. Each tests one rule of an RFC,
+// which its first line names. The end must send the segments of the script at
+// their times. "go test -rewrite" writes the present outcomes.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	require.NoError(t, err)

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// Clear gives the memory of a large part of what Bytes has returned back, in
-// whole pages, which are zero from then on, whoever still looks at them. A
-// small part stays as it is.
+// Clear frees the memory of a large part of a result of Bytes, in whole pages.
+// They are zero from then on, also for other users. A small part stays as it
+// is.
 func Clear(b []byte) {
 	page := os.Getpagesize()
 	// to the next boundary
@@ -16,6 +16,6 @@ func Clear(b []byte) {
 	if len(b) < before+small {
 		return
 	}
-	// what stays is given back by Free
+	// Free frees the rest
 	_ = syscall.Madvise(b[before:before+(len(b)-before)/page*page], syscall.MADV_DONTNEED)
 }

@@ -2,5 +2,5 @@
 
 package lazy
 
-// Clear leaves the memory to Free.
+// Clear does nothing; Free frees the memory.
 func Clear([]byte) {}

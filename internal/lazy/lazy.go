@@ -1,10 +1,10 @@
-// Package lazy gives out large pieces of memory of which only what is used
-// takes any: not even the garbage collector's accounts grow.
+// Package lazy allocates large pieces of memory. Only bytes in use take memory
+// of the machine, and the garbage collector does not count the rest.
 package lazy
 
-// small is the size below which ordinary memory does as well, in bytes.
+// small is the size in bytes below which ordinary memory is as good.
 const small = 1 << 20
 
-// Large tells whether Bytes returns a large piece for so many bytes, which
-// somebody has to give back.
+// Large reports whether Bytes returns a large piece for n bytes, which the
+// caller must free.
 func Large(n int) bool { return n >= small }

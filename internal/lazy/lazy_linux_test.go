@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What nobody touches takes nothing: 64 GiB of it do.
+// Untouched memory takes nothing: not even 64 GiB.
 func TestUntouchedIsFree(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,7 +20,8 @@ func TestUntouchedIsFree(t *testing.T) {
 	Free(Bytes(10))
 }
 
-// What was written is zero when it is given back, but for what lies on pages with bytes that stay.
+// After Clear, written bytes are zero, except on pages with bytes outside the
+// part.
 func TestCleared(t *testing.T) {
 	b := Bytes(1 << 22)
 	for i := range b {

@@ -8,21 +8,21 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// Bytes returns n zeroed bytes. A large piece is given back by Free and by nothing else.
+// Bytes returns n zeroed bytes. Only Free frees a large piece.
 func Bytes(n int) []byte {
 	if n < small {
 		return make([]byte, n)
 	}
 	memory.Reserve(n)
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-	if err != nil { // as with a limit of addresses
+	if err != nil { // for example a limit of addresses
 		memory.Exhausted(n)
 		return make([]byte, n)
 	}
 	return b
 }
 
-// Free gives back what Bytes has returned, as a whole; nobody may use it any more.
+// Free frees a result of Bytes as a whole. Nobody may use it any more.
 func Free(b []byte) {
 	if len(b) < small {
 		return

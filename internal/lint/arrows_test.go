@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// layered are packages whose files call each other one way only: a reader
-// begins with the lowest file. Types may name each other in circles.
+// layered are packages whose files call each other one way only, so that a
+// reader can begin with the lowest file. Types may name each other in circles.
 var layered = []string{"experiment"}
 
 // arrows finds files of a layered package that use each other's functions,
@@ -50,9 +50,9 @@ func arrows(r *report) {
 	}
 }
 
-// uses has for each file of a package the other files of which it uses
-// something, with an example. What is behind a value of another package may be
-// missed: other packages are not read.
+// uses maps each file of a package to the files whose declarations it uses,
+// with an example. It may miss uses through a value of another package, because
+// it does not read other packages.
 func (tr *tree) uses(dir string) map[*source]map[*source]*ast.Ident {
 	var files []*ast.File
 	of := make(map[string]*source)
@@ -64,10 +64,10 @@ func (tr *tree) uses(dir string) map[*source]map[*source]*ast.Ident {
 	}
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	config := types.Config{Importer: empty{}, Error: func(error) {}}
-	// errors: what other packages have is not there
+	// errors are expected: declarations of other packages are not there
 	pkg, _ := config.Check(module+"/"+dir, tr.fset, files, &info)
 	uses := make(map[*source]map[*source]*ast.Ident)
-	for id, o := range info.Uses { //lint:maporder any example is as good
+	for id, o := range info.Uses { //lint:maporder any example will do
 		_, isType := o.(*types.TypeName)
 		if v, is := o.(*types.Var); o.Pkg() != pkg || isType || is && v.IsField() {
 			continue
@@ -86,7 +86,7 @@ func (tr *tree) uses(dir string) map[*source]map[*source]*ast.Ident {
 	return uses
 }
 
-// empty imports packages with nothing in them.
+// empty imports packages as if they were empty.
 type empty struct{}
 
 func (empty) Import(path string) (*types.Package, error) {

@@ -32,8 +32,8 @@ func (s *source) imported(path string) string {
 	return ""
 }
 
-// clock keeps real time out: package time has no place in a simulation package,
-// and nothing sleeps, tests included.
+// clock keeps real time out: simulation packages do not use package time, and
+// nothing sleeps, not even a test.
 func clock(r *report) {
 	for _, s := range r.tree.sources {
 		if s.inSimulation() && s.imported("time") != "" {
@@ -54,10 +54,10 @@ func clock(r *report) {
 	}
 }
 
-// seeded are the functions of math/rand/v2 that make a generator of its own.
+// seeded are the functions of math/rand/v2 that make a separate generator.
 var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewZipf"}
 
-// random keeps out every number that the seed does not decide.
+// random finds random numbers that do not depend on the seed.
 func random(r *report) {
 	for _, s := range r.tree.sources {
 		if !s.inSimulation() {
@@ -109,8 +109,8 @@ func mapOrder(r *report) {
 	}
 }
 
-// mapLoop reports n if it goes through a map; sorted collects the calls whose
-// results are put in order.
+// mapLoop reports n if it ranges over a map. sorted collects the calls whose
+// results are sorted.
 func mapLoop(r *report, s *source, info *types.Info, sorted map[ast.Node]bool, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.RangeStmt:
@@ -132,8 +132,8 @@ func mapLoop(r *report, s *source, info *types.Info, sorted map[ast.Node]bool, n
 	}
 }
 
-// checker finds the types of this module's own packages from their source. What
-// comes from elsewhere stays unknown: errors about it are expected and ignored.
+// checker finds the types of this module's packages from their source. Other
+// packages stay unknown; it ignores the errors about them.
 type checker struct {
 	tree *tree
 	done map[string]*types.Package
@@ -168,11 +168,11 @@ func (c *checker) check(dir string, info *types.Info) *types.Package {
 		IgnoreFuncBodies: info == nil,
 		Error:            func(error) {},
 	}
-	p, _ := config.Check(module+"/"+dir, c.tree.fset, files, info) // its error is among those ignored
+	p, _ := config.Check(module+"/"+dir, c.tree.fset, files, info) // the errors are ignored
 	return p
 }
 
-// timing finds durations written into code: they belong into profiles.
+// timing finds durations in code: they belong in profiles.
 func timing(r *report) {
 	for _, s := range r.tree.sources {
 		if !s.inSimulation() || s.top == "sim" {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// writers are the functions of package os that begin, change or name a file.
+// writers are the functions of package os that create, change or rename a file.
 var writers = []string{"Create", "CreateTemp", "WriteFile", "OpenFile", "Rename", "Truncate", "Link", "Symlink"}
 
-// fileRoom is the package that writes files aside and names them when they are
-// whole; runFiles ends those of runs together.
+// fileRoom is the package that writes files under another name and renames them
+// when they are complete. runFiles ends the files of a run together.
 const (
 	fileRoom = "internal/file"
 	runFiles = "internal/cli/files.go"
 )
 
-// files keeps one way to write a file: a file of the user appears whole or not
-// at all, and a file of a run that was cut off does not look like a whole one.
+// files allows one way to write a file. A file of the user appears complete or
+// not at all, and a file of a run that was cut off does not look complete.
 func files(r *report) {
 	for _, s := range r.tree.sources {
 		if s.test || s.dir == fileRoom || s.top == "examples" {

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// maxGuestLines is how many lines of code the handlers of a library stay below,
+// maxGuestLines is the limit for the handlers of a library, in lines of code,
 // so that a student can read them.
 const maxGuestLines = 400
 
-// guests bounds the code of handler libraries: what lies in
-// handlers/NAME/guest, and in folders of the same library that it imports.
-// Records and helpers that handlers and hosts both use, in handlers/NAME
-// itself, do not count; neither do comments and lines without code.
+// guests bounds the code of handler libraries: handlers/NAME/guest, and the
+// folders of the library that it imports. Records and helpers in handlers/NAME
+// itself do not count, because handlers and hosts both use them. Comments and
+// lines without code do not count either.
 func guests(r *report) {
 	folders := map[string][]*source{}
 	for _, s := range r.tree.sources {
@@ -56,7 +56,7 @@ func guests(r *report) {
 	}
 }
 
-// shape gives every handler library the same parts.
+// shape requires the same parts of every handler library.
 func shape(r *report) {
 	folders := map[string]map[string]*source{}
 	for _, s := range r.tree.sources {
@@ -95,7 +95,8 @@ func shape(r *report) {
 	}
 }
 
-// importDir is the folder of a package of this module; of another one it is none of ours.
+// importDir returns the folder of an imported package of this module. For
+// another package the result is not a folder of the repository.
 func importDir(spec *ast.ImportSpec) string {
 	name, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
@@ -104,7 +105,7 @@ func importDir(spec *ast.ImportSpec) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, module), "/")
 }
 
-// codeLines counts the lines that have more than a comment.
+// codeLines counts the lines with code.
 func codeLines(text []byte) int {
 	fset := token.NewFileSet()
 	file := fset.AddFile("", -1, len(text))

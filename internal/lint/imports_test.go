@@ -10,7 +10,7 @@ import (
 // policy is what a room may import besides the standard library, the utilities
 // and its own folders.
 type policy struct {
-	rooms   []string // the highest rooms; what those may import, this one may, too
+	rooms   []string // the highest rooms; this one may also import what they may
 	modules []string // prefixes of import paths
 }
 
@@ -23,9 +23,9 @@ var utilities = []string{
 	"internal/memory", "internal/poison", "internal/size", "internal/strictyaml",
 }
 
-// table lists the rooms of docs/architecture.md, lowest first. A package that is
-// not in it changes the architecture: change the table first. A folder with a row
-// of its own may import of its room only what the row names.
+// table lists the rooms of docs/architecture.md, lowest first. A new package
+// changes the architecture, so change the table first. A folder with its own
+// row may import from its room only what the row names.
 var table = map[string]policy{
 	"sim":               {},
 	"portals":           {},
@@ -95,7 +95,7 @@ var table = map[string]policy{
 	"cmd":                {rooms: anything, modules: anything},
 	"examples":           {rooms: anything},
 
-	// What only tests import.
+	// Only tests import these.
 	"internal/hosttest":     {rooms: []string{"host"}},
 	"internal/smmutest":     {rooms: []string{"smmu"}},
 	"internal/typetest":     {rooms: []string{"datatype"}},
@@ -105,12 +105,12 @@ var table = map[string]policy{
 	"internal/lint":         {},
 }
 
-// testLibraries are for packages whose name ends in "test": they are imported by
-// tests only.
+// testLibraries are for packages whose name ends in "test": only tests import
+// those.
 var testLibraries = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/gopacket/gopacket", "github.com/tetratelabs/wazero"}
 
-// imports keeps the table true for every file of the program, whatever its build
-// tags; tests may import what they need.
+// imports checks the table for every file of the program, whatever its build
+// tags. Tests may import anything.
 func imports(r *report) {
 	for _, s := range r.tree.sources {
 		room, rule := ruleOf(s.dir)
@@ -130,8 +130,8 @@ func imports(r *report) {
 	}
 }
 
-// ruleOf returns the row of a folder: its own or the nearest above. The room is
-// "" if there is none.
+// ruleOf returns the row of a folder: its own or the nearest above it. The room
+// is "" if there is none.
 func ruleOf(dir string) (room string, rule policy) {
 	if slices.ContainsFunc(utilities, func(u string) bool { return within(dir, u) }) {
 		return dir, policy{modules: []string{"go.yaml.in/yaml/v3"}}
@@ -147,8 +147,8 @@ func ruleOf(dir string) (room string, rule policy) {
 // within reports whether a folder is a room or lies in it.
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
 
-// reaches reports whether one of the rooms, or a room that it may import, has the
-// folder.
+// reaches reports whether the folder lies in one of the rooms, or in a room
+// that they may import.
 func reaches(rooms []string, dir string) bool {
 	return slices.ContainsFunc(rooms, func(room string) bool {
 		home, _ := ruleOf(dir)

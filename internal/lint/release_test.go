@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Scripts install packages of npm from a lock file, and none of their install scripts runs.
+// Scripts install packages of npm from a lock file, without running install
+// scripts.
 func TestPackagesAreLocked(t *testing.T) {
 	root := filepath.Join("..", "..")
 	scripts, err := filepath.Glob(filepath.Join(root, "scripts", "*.sh"))
@@ -29,7 +30,7 @@ func TestPackagesAreLocked(t *testing.T) {
 	require.Equal(t, 2, found, "the compiler of AssemblyScript, and the driver of the browser")
 }
 
-// GoReleaser makes programs for the systems for which scripts/release.sh does.
+// GoReleaser makes programs for the same systems as scripts/release.sh.
 func TestReleases(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join("..", "..", "scripts", "release.sh"))
 	require.NoError(t, err)

@@ -15,17 +15,17 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what one can read at a time. Lines are those with code: a comment
-// makes nothing harder to read.
+// Bounds for what a reader can take in at a time. Only lines with code count: a
+// comment makes nothing harder to read.
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 60
 	maxMethods       = 40 // of one type
 )
 
-// panics wants a reason for each: a comment at the call, a message that begins
-// with the package's name and so states the mistake, or a doc comment that says
-// when the function panics.
+// panics requires a reason for each panic: a comment at the call, a message
+// that begins with the package's name and so states the mistake, or a doc
+// comment about when the function panics.
 func panics(r *report) {
 	for _, s := range r.tree.sources {
 		if s.test {
@@ -83,7 +83,7 @@ func statesMistake(pkg string, call *ast.CallExpr) bool {
 // passes its own test.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK|[Ff]or no` + `w|[Pp]lace` + `holder|[Ss]impl` + `ified)\b`)
 
-// words finds unfinished work in comments.
+// words finds marks of unfinished work in comments.
 func words(r *report) {
 	for _, s := range r.tree.sources {
 		for _, group := range s.ast.Comments {
@@ -96,13 +96,14 @@ func words(r *report) {
 	}
 }
 
-// known are methods whose meaning their interface gives.
+// known are methods whose interface documents them.
 var known = []string{
 	"Error", "Is", "Unwrap", "String", "Read", "Write", "Close", "Len", "Less", "Swap", "MarshalText",
 	"UnmarshalText", "MarshalJSON", "UnmarshalJSON", "UnmarshalYAML", "MarshalYAML",
 }
 
-// documented wants a doc comment on what other packages see.
+// documented requires a doc comment on each declaration that other packages
+// see.
 func documented(r *report) {
 	for _, s := range r.tree.sources {
 		if s.test || s.generated() || s.ast.Name.Name == "main" {
@@ -125,8 +126,8 @@ func documented(r *report) {
 
 func exportedReceiver(f *ast.FuncDecl) bool { return f.Recv == nil || ast.IsExported(receiver(f)) }
 
-// documentedSpec checks one name of a declaration; a comment on a group of
-// constants or variables, or at the end of the line, is enough for them.
+// documentedSpec checks one name of a declaration. For constants and variables,
+// a comment on their group or at the end of the line is enough.
 func documentedSpec(r *report, s *source, d *ast.GenDecl, spec ast.Spec) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
@@ -143,8 +144,8 @@ func documentedSpec(r *report, s *source, d *ast.GenDecl, spec ast.Spec) {
 	}
 }
 
-// documentedFields wants a comment on what users write in a section of a
-// profile; scenarios have theirs in help tags.
+// documentedFields requires a comment on the fields of a profile's section,
+// because users write them. Fields of scenarios have help tags instead.
 func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
 	fields, is := spec.Type.(*ast.StructType)
 	if !is || !strings.HasSuffix(spec.Name.Name, "Spec") {
@@ -157,7 +158,7 @@ func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
 	}
 }
 
-// grown are types with more methods than maxMethods. The list only shrinks.
+// grown are types with more methods than maxMethods. The list may only shrink.
 var grown = []string{
 	"goal.Simulator", "host.Bus", "hpu.rewriter", "inet.Conn", "mpi.Rank", "mpi.overPortals", "nic.act", "report.Table", "runtime.Proc",
 }
@@ -191,7 +192,7 @@ func sizes(r *report) {
 	}
 }
 
-// receiver is the name of the type that a method belongs to; "" for a function.
+// receiver returns the name of a method's type; "" for a function.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""
@@ -213,7 +214,7 @@ func receiver(f *ast.FuncDecl) string {
 	}
 }
 
-// skips finds tests that do not test.
+// skips finds tests that skip.
 func skips(r *report) {
 	for _, s := range r.tree.sources {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
@@ -227,11 +228,11 @@ func skips(r *report) {
 	}
 }
 
-// machine are places that exist on one machine only, put together so that this
-// file passes its own test.
+// machine matches paths that exist on one machine only. It is put together so
+// that this file passes its own test.
 var machine = regexp.MustCompile(`/wo` + `rk/|/ro` + `ot/|/ho` + `me/[a-z]|/Us` + `ers/`)
 
-// paths finds the names of such places in any text file.
+// paths finds such paths in any text file.
 func paths(r *report) {
 	err := filepath.WalkDir(r.tree.root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

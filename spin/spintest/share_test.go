@@ -15,7 +15,8 @@ type locks struct {
 	Word     uint32
 }
 
-// Who waits for a lock yields until the other has given it back; readers share, a writer is alone.
+// A handler that waits for a lock yields until the other has given it back.
+// Readers share; a writer is alone.
 func TestLocks(t *testing.T) {
 	d := spintest.New(t, spintest.Config{MTU: 64})
 	s := &locks{Lock: 1, RW: 1 << 63}
@@ -59,8 +60,8 @@ func TestLocks(t *testing.T) {
 	require.Equal(t, uint32(6), s.Word)
 }
 
-// The options of an entry that show whole packets, as handlerlab's
-// TestWholePackets has them on a device.
+// These are the options of an entry that show whole packets. TestWholePackets
+// of package handlerlab tests them on a device.
 func TestWholePackets(t *testing.T) {
 	data := []byte("0123456789abcdefXYZ")
 	for _, c := range []struct {

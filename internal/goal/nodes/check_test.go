@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 )
 
-// A run is worth its checks: any byte that differs, and any message in place of another, is found.
+// The checks of a run find any byte that differs, and any message in place of
+// another.
 func TestCheckFindsEveryByte(t *testing.T) {
 	s := mpi.Status{Source: 3, Tag: 9, Sequence: 17}
 	for _, n := range []int{0, 1, 7, 8, 9, 31, 1000} {

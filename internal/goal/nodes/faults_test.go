@@ -16,8 +16,8 @@ import (
 
 var seeds = flag.Uint64("faults.seeds", 1, "seeds of TestPatternsOnFaultyMemory")
 
-// Every pattern in both forms where memory is absent and tarries: all bytes
-// right, all operations done.
+// Every pattern runs in both forms while memory is absent or late: all bytes
+// are right and all operations done.
 func TestPatternsOnFaultyMemory(t *testing.T) {
 	faults := 0
 	for _, p := range goal.Patterns() {

@@ -7,6 +7,6 @@ import (
 	"github.com/spinsim/spinsim/internal/guard/guardtest"
 )
 
-// TestMain guards the memory of simulated processes: a program that reaches
-// into it without a touch is found.
+// TestMain guards the memory of simulated processes, which finds a program that
+// accesses it without a touch.
 func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }

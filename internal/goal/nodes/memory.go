@@ -5,13 +5,13 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// rankFootprint is what a rank takes of the machine's memory besides its node
-// and its messages, bytes: measured as runtime.Footprint.
+// rankFootprint is how much of the machine's memory a rank takes besides its
+// node and its messages, bytes: measured as runtime.Footprint.
 const rankFootprint = 90 << 10
 
 // Memory estimates the memory of the machine that a run of the schedule takes,
-// bytes: nodes, ranks, and the messages that wait for nothing. What comes later
-// is not known: it may be more.
+// bytes: nodes, ranks, and the messages whose operations depend on no other.
+// Later messages are not predictable, so a run may take more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
 	total := footprint(cfg, s.Ranks(), s.Len())
 	for _, ops := range s.All() {
@@ -24,8 +24,8 @@ func Memory(s *goal.Schedule, cfg Config) int64 {
 	return total
 }
 
-// MostMemory is Memory of any schedule of so many ranks and operations whose
-// messages fit into the buffers.
+// MostMemory bounds Memory for any schedule with this many ranks and
+// operations, if its messages fit into the buffers.
 func MostMemory(cfg Config, ranks, operations int) int64 {
 	return footprint(cfg, ranks, operations) + int64(ranks)*int64(cfg.MPI.Buffers)*int64(cfg.MPI.BufferBytes)
 }

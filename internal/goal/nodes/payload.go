@@ -7,9 +7,9 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 )
 
-// A payload is a sequence of words that begins with a value for source, tag and
-// number of the message and goes on in steps that make every word of it a
-// different one.
+// A payload is a sequence of words. The first word depends on source, tag and
+// number of the message. Each further word is larger by step, so that all words
+// differ.
 const (
 	wordBytes = 8
 	step      = 0x9e3779b97f4a7c15
@@ -32,7 +32,7 @@ func fill(b []byte, s mpi.Status) {
 	}
 }
 
-// check compares the payload of a message with what its sender wrote.
+// check compares the payload of a message with the bytes that its sender wrote.
 func check(b []byte, s mpi.Status) error {
 	x, n := firstWord(s), len(b)
 	for ; len(b) >= wordBytes; b = b[wordBytes:] {

@@ -16,7 +16,7 @@ type player struct {
 	deps     []uint32 // releases that each operation waits for
 	places   []runtime.View
 	state    []state
-	sequence []uint32 // of the message that a receive has received
+	sequence []uint32 // number of the message that a receive has taken
 	from     []uint32 // its source
 	tags     []uint32
 	posted   []uint32 // receives in the order of posting
@@ -30,12 +30,12 @@ type player struct {
 type state uint8
 
 const (
-	waiting state = iota // for a release, or in a queue
+	waiting state = iota // waits for a release, or in a queue
 	started
 	done
 )
 
-// The queues of a player in the order of preference.
+// The queues of a player, the preferred one first.
 const (
 	readyRecv = iota
 	readySend
@@ -91,7 +91,7 @@ func (p *player) play(r *mpi.Rank) error {
 	return p.ordered()
 }
 
-// next does one thing.
+// next takes one step.
 func (p *player) next(r *mpi.Rank) error {
 	switch {
 	case !p.ready[readyRecv].empty():
@@ -181,7 +181,7 @@ func (p *player) send(r *mpi.Rank, i int) error {
 	return nil
 }
 
-// over ends the operation of a request.
+// over ends the operation that a request belongs to.
 func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	i := q.User
 	if q.Receives() {
@@ -198,8 +198,8 @@ func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 }
 
 // ordered checks that messages of the same source and tag were received in the
-// order in which they were sent: each of them matches every receive that one of
-// them matched.
+// order of sending. Each of them matches every receive that one of them
+// matched.
 func (p *player) ordered() error {
 	type stream struct{ source, tag uint32 }
 	next := make(map[stream]uint32)

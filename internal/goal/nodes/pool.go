@@ -23,7 +23,7 @@ const (
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), smallest) }
 
-// get returns memory for a message of n bytes, which put takes back; there may be more of it.
+// get returns at least n bytes of memory for a message; put takes it back.
 func (p *pool) get(n int) (runtime.View, error) {
 	class := classOf(n)
 	if len(p.free[class]) == 0 {

@@ -13,11 +13,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Config says on what a schedule runs.
+// Config is the system that a schedule runs on.
 type Config struct {
 	// Profile describes nodes and network.
 	Profile *profile.Profile
-	// MPI describes the message passing library, including who matches.
+	// MPI describes the message passing library and whether the NIC or the host
+	// matches.
 	MPI mpi.Options
 	// Seed is the seed of the simulation's random streams.
 	Seed uint64
@@ -27,34 +28,35 @@ type Config struct {
 	Tracer sim.Tracer
 	// Limits bound the run; see sim.LimitError.
 	Limits sim.Limits
-	// Translator is that of runtime.Config.
+	// Translator is passed to runtime.Config.Translator.
 	Translator runtime.MakeTranslator
-	// Links is that of runtime.Config.
+	// Links is passed to runtime.Config.Links.
 	Links runtime.WatchLinks
 	// Capture is that of runtime.Config.
 	Capture runtime.Capture
 }
 
-// Result is what a run gave.
+// Result is the outcome of a run.
 type Result struct {
 	Ranks    int
 	Matching mpi.Matching
 	// Finish is when each rank had done all of its operations, Max the largest
-	// of these times, MaxRank the first rank that has it.
+	// of these times, and MaxRank the first rank with it.
 	Finish  []sim.Time
 	Max     sim.Time
 	MaxRank int
 	// Computing is the time of all computations of all ranks.
 	Computing sim.Time
-	// Messages counts what the library did, Nodes what the nodes did, summed over all ranks.
+	// Messages and Nodes are the counts of the library and of the nodes, summed
+	// over all ranks.
 	Messages mpi.Stats
 	Nodes    runtime.Stats
 	// Events is the number of events of the simulation.
 	Events uint64
 }
 
-// Share is the share of the ranks' time, up to the finish of each, in which
-// they did not compute: sending, receiving and waiting.
+// Share returns the share of the ranks' time, up to the finish of each, in
+// which they did not compute: sending, receiving and waiting.
 func (r *Result) Share() float64 {
 	total := sim.Time(0)
 	for _, t := range r.Finish {
@@ -66,7 +68,8 @@ func (r *Result) Share() float64 {
 	return 1 - float64(r.Computing)/float64(total)
 }
 
-// InputError is wrapped by errors of schedules that cannot run on nodes, and of configurations.
+// InputError wraps errors of configurations, and of schedules that cannot run
+// on nodes.
 type InputError struct{ Err error }
 
 func (e InputError) Error() string { return e.Err.Error() }
@@ -74,9 +77,9 @@ func (e InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e InputError) Unwrap() error { return e.Err }
 
-// Run runs a schedule. Errors: an InputError, a *goal.UnfinishedError if
-// operations wait for ever, wrong bytes, a message that its receive has no room
-// for or that came when all buffers were full.
+// Run runs a schedule. Its error is an InputError, a *goal.UnfinishedError if
+// operations wait for ever, or about wrong bytes, a message that is too long
+// for its receive, or one that arrived when all buffers were full.
 func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err error) {
 	if err := Check(s, cfg.MPI); err != nil {
 		return nil, err
@@ -129,7 +132,8 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	return res, nil
 }
 
-// incoming bounds for each rank the bytes that come to it without being asked for.
+// incoming bounds, for each rank, the bytes that arrive before it asks for
+// them.
 func incoming(s *goal.Schedule, o mpi.Options) []int64 {
 	bytes := make([]int64, s.Ranks())
 	for _, ops := range s.All() {
@@ -171,9 +175,9 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 	return err
 }
 
-// only is the core and the network interface of a rank: a node here has one of
-// each for it, whatever their index. What would run side by side in the
-// endpoint model would come one after the other.
+// only is the one core and the one network interface of a rank. A node has one
+// of each, whatever index the schedule uses. Operations on two of them would
+// run side by side in the endpoint model, but one after the other here.
 type only struct{ first, nic int } // operations that use them first; nic -1: none does
 
 func (o *only) check(s *goal.Schedule, rank, i int) error {
@@ -193,14 +197,14 @@ func (o *only) check(s *goal.Schedule, rank, i int) error {
 	return InputError{fmt.Errorf("nodes: %v: expected %s %d, as in %v: a rank on nodes has one %s, in the endpoint model it has all", s.Ref(rank, i), what, other, s.Ref(rank, first), what)}
 }
 
-// longestNS is the longest schedule; the nodes may take longer than the model,
-// and their time ends at 2^63 ps.
+// longestNS is the longest time of a schedule in the model. Nodes may take
+// longer than the model, and their time ends at 2^63 ps.
 const longestNS = math.MaxInt64 / int64(sim.Nanosecond) / 4
 
-// maxListed bounds the operations that an error lists of each kind.
+// maxListed bounds how many operations of each kind an error lists.
 const maxListed = 20
 
-// unfinished names the operations that a run has left behind.
+// unfinished names the operations that a run did not finish.
 func unfinished(s *goal.Schedule, players []*player) error {
 	e := &goal.UnfinishedError{}
 	for rank, p := range players {

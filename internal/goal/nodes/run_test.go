@@ -21,11 +21,11 @@ func run(t *testing.T, text string, m mpi.Matching) *nodes.Result {
 	return r
 }
 
-// One message of 8 B on spin-int, in ps. The sender gives it to its NIC (o =
-// 65,000), which reads it (two DMA latencies of 50,000, 50 for 8 B at 150
+// One message of 8 B on spin-int, in ps. The sender hands it to its NIC (o =
+// 65,000). The NIC reads it (two DMA latencies of 50,000, and 50 for 8 B at 150
 // GiB/s) and sends it: 8 B at 20 ps, two wires of 33,400 and a switch of
-// 50,000. The header is matched in 30,000 and the data written in 50,000 + 50.
-// The receiver has posted its receive meanwhile and looks in 51,000.
+// 50,000. The target matches the header in 30,000 and writes the data in 50,000
+// + 50. The receiver has posted its receive meanwhile and looks in 51,000.
 func TestOneMessage(t *testing.T) {
 	const text = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"
 	const visible = 65_000 + 2*50_000 + 50 + 8*20 + 2*33_400 + 50_000 + 30_000 + 50_000 + 50
@@ -76,8 +76,8 @@ r requires w
 	}
 }
 
-// Wildcards of receives: both messages arrive, and the data of each is what its
-// source sent (which every run checks).
+// Wildcards of receives: both messages arrive, and the data of each comes from
+// its source, which every run checks.
 func TestWildcards(t *testing.T) {
 	const text = `num_ranks 3
 rank 0 {
@@ -101,8 +101,8 @@ func TestFailures(t *testing.T) {
 		{"no receive", "num_ranks 2\nrank 0 {\nlost: send 8b to 1\n}\nrank 1 {\ncalc 1\n}\n", "no receive for rank 0 lost (line 3): send 8b to 1"},
 		{"a cycle", "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}\n", "cycle: rank 0 a (line 3): calc 1"},
 		{
-			// Both wait for the receive of the other before they post their
-			// own: with messages up to 65,535 B eager this ends well.
+			// Each rank waits for the other's receive before it posts its own.
+			// With messages up to 65,535 B eager this ends well.
 			"rendezvous", "num_ranks 2\nrank 0 {\ns: send 20000b to 1\nr: recv 20000b from 1\nr requires s\n}\n" +
 				"rank 1 {\ns: send 20000b to 0\nr: recv 20000b from 0\nr requires s\n}\n", "waits for rank 1 r (line 9): recv 20000b from 0",
 		},
@@ -151,8 +151,8 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// Whatever a schedule says of an operation either counts or is refused: another
-// value in any field of one gives another result, or an error.
+// Every field of an operation in a schedule counts or is refused: another value
+// gives another result, or an error.
 func TestNothingOfAnOperationIsIgnored(t *testing.T) {
 	build := func(change func(op *goal.Op)) (*nodes.Result, error) {
 		b := goal.NewBuilder()
@@ -210,7 +210,7 @@ func TestShare(t *testing.T) {
 	require.Zero(t, (&nodes.Result{}).Share())
 }
 
-// The end of a run that has not begun is nobody's wrong input.
+// If a run is stopped before it begins, the error does not blame the input.
 func TestCancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	limit := &sim.LimitError{Limit: "1 ns of real time"}

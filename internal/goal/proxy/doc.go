@@ -1,6 +1,6 @@
 // Package proxy makes schedules that communicate like given applications:
 // exchanges with the neighbours in a grid of ranks, described by parameter
-// files. Those of the applications of sPIN'17 §5.1 are embedded; each names the
+// files. The applications of sPIN'17 §5.1 are embedded; each file names the
 // source of its message sizes and counts.
 //
 // A file looks like this:
@@ -16,10 +16,11 @@
 //	    after: 3
 //
 // A phase posts the receives of its messages, sends, computes (during), waits
-// for all of them and computes (after). A message goes to the neighbours along
-// dimension dim on one side (up or down) or, if side is absent, on both; the
-// same comes from the opposite sides. Its length is unit, in bytes, for every
-// point of the face: the product of the rank's points, plus pad, in the other
-// dimensions. The numbers during and after are shares of the computation time
-// of an iteration, which the caller gives.
+// for all of them and computes again (after). A message goes along dimension
+// dim to the neighbour on one side (up or down) or, if side is absent, to both.
+// A message of the same length comes from the opposite side. The length is
+// unit, in bytes, for every point of the face. The face is the product of the
+// rank's points, plus pad, in the other dimensions. The numbers during and
+// after are shares of the computation time of an iteration, which the caller
+// gives.
 package proxy

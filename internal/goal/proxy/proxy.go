@@ -24,14 +24,14 @@ type Proxy struct {
 	Phases      []Phase `yaml:"phases"`   // of an iteration
 }
 
-// Phase is an exchange with the computation around it.
+// Phase is an exchange, and computation during and after it.
 type Phase struct {
 	Messages []Message `yaml:"messages"`
 	During   int       `yaml:"during"` // share of computation between sending and waiting
-	After    int       `yaml:"after"`  // share of computation behind
+	After    int       `yaml:"after"`  // share of computation after it
 }
 
-// Message is what travels along a dimension.
+// Message is a message to the neighbours in a dimension.
 type Message struct {
 	Dim  int    `yaml:"dim"`
 	Side string `yaml:"side"` // Up, Down or, for both, ""
@@ -39,7 +39,7 @@ type Message struct {
 	Pad  []int  `yaml:"pad"`  // points added in each dimension; absent: none
 }
 
-// Sides of a message.
+// Sides to which a message goes.
 const (
 	Up   = "up"
 	Down = "down"
@@ -64,7 +64,7 @@ func Names() []string {
 }
 
 // Load reads an embedded proxy by name, or a file if name has a path separator
-// or ends in .yaml or .yml. All errors are joined; each names file, line and
+// or ends in .yaml or .yml. It joins all errors; each names file, line and
 // field, or file and field.
 func Load(name string) (*Proxy, error) {
 	var text []byte

@@ -37,7 +37,7 @@ func TestMessagesOfTheApplications(t *testing.T) {
 	require.Equal(t, map[uint64]int{256 * 24: 16, 3 * 256 * 24: 16}, sizes(schedule(t, "milc", 64), 0))
 
 	// 8 x 8 ranks of 40 x 48 points, two layers of 8 B; rank 9 is inside, rank
-	// 0 has nobody to the south.
+	// 0 has no neighbour to the south.
 	pop := schedule(t, "pop", 64)
 	require.Equal(t, map[uint64]int{2 * 48 * 8: 2, 2 * 44 * 8: 2}, sizes(pop, 9))
 	require.Equal(t, map[uint64]int{2 * 48 * 8: 2, 2 * 44 * 8: 1}, sizes(pop, 0))

@@ -8,11 +8,11 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// maxBytes is the largest message, that of a simulated network interface.
+// maxBytes is the largest message of a simulated network interface.
 const maxBytes = 1 << 30
 
-// Schedule makes the schedule of some iterations on a number of ranks, each
-// rank computing for calcNS nanoseconds in every iteration.
+// Schedule makes the schedule of some iterations on a number of ranks. Each
+// rank computes for calcNS nanoseconds in every iteration.
 func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, error) {
 	if err := p.Check(ranks, iterations); err != nil {
 		return nil, err
@@ -30,7 +30,8 @@ func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, 
 	return m.b.Schedule()
 }
 
-// Check says why there is no schedule of so many ranks and iterations, but for sizes of messages.
+// Check returns why there is no schedule for these numbers. It does not check
+// sizes of messages.
 func (p *Proxy) Check(ranks, iterations int) error {
 	for i, n := range []int{ranks, iterations} {
 		if n < 1 {
@@ -44,10 +45,10 @@ func (p *Proxy) Check(ranks, iterations int) error {
 	return nil
 }
 
-// Operations is how many operations the schedule of Check's numbers has, at most.
+// Operations bounds how many operations the schedule for these numbers has.
 func (p *Proxy) Operations(ranks, iterations int) int { return p.perIteration() * ranks * iterations }
 
-// perIteration is how many operations a rank has in an iteration, at most.
+// perIteration bounds how many operations a rank has in an iteration.
 func (p *Proxy) perIteration() (ops int) {
 	for _, ph := range p.Phases {
 		ops += 4*len(ph.Messages) + 2 // a send and a receive to either side, two computations
@@ -56,7 +57,7 @@ func (p *Proxy) perIteration() (ops int) {
 }
 
 // Grid splits ranks into factors that are as equal as possible, the largest
-// first: each in turn is the largest that leaves the others no smaller on
+// first. Each is the largest factor that leaves the others no smaller on
 // average.
 func Grid(ranks, dims int) []int {
 	var grid []int
@@ -91,7 +92,7 @@ type maker struct {
 	calc   uint64 // ns of an iteration
 	shares uint64 // of an iteration, in all
 	at     []int  // the present rank's place in the grid
-	before []int  // what the next operations require
+	before []int  // what the next operations must wait for
 	err    error
 }
 
@@ -135,8 +136,8 @@ func (m *maker) phase(ph *Phase, tag uint32) (next uint32) {
 	return tag
 }
 
-// compute adds a computation of a share of the iteration's time that requires
-// some operations and the start of others.
+// compute adds a computation of a share of the iteration's time. It requires
+// the end of some operations and the start of others.
 func (m *maker) compute(share int, done, started []int) (op int, ok bool) {
 	if m.shares == 0 || share == 0 || m.calc == 0 {
 		return 0, false
@@ -171,7 +172,7 @@ func (m *maker) exchange(msg *Message, side string, tag uint32, sends, waits []i
 	return sends, waits
 }
 
-// after makes an operation require what came before the phase.
+// after makes an operation wait for the previous phase.
 func (m *maker) after(op int) int {
 	for _, y := range m.before {
 		m.b.Requires(op, y)
@@ -179,8 +180,8 @@ func (m *maker) after(op int) int {
 	return op
 }
 
-// neighbour returns the rank one step along a dimension, if there is one other
-// than the rank itself.
+// neighbour returns the rank one step along a dimension, if there is one and it
+// is not the rank itself.
 func (m *maker) neighbour(dim, step int) (rank int, found bool) {
 	n := m.grid[dim]
 	k := m.at[dim] + step
@@ -201,7 +202,7 @@ func (m *maker) neighbour(dim, step int) (rank int, found bool) {
 	return rank, k != m.at[dim]
 }
 
-// bytes is the length of a message: of the largest rank, if ranks differ.
+// bytes returns the length of a message: the largest rank's, if ranks differ.
 func (m *maker) bytes(msg *Message) uint64 {
 	n := uint64(msg.Unit)
 	for d := range m.grid {
@@ -213,7 +214,8 @@ func (m *maker) bytes(msg *Message) uint64 {
 	return n
 }
 
-// points is the extent of the largest rank in a dimension, padding included.
+// points returns the extent of the largest rank in a dimension, padding
+// included.
 func (m *maker) points(d int, pad []int) (n int) {
 	if len(m.Local) > 0 {
 		n = m.Local[d]

@@ -9,10 +9,10 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// Run runs the tests of a package with guarded memory, see package guard, and
-// returns the exit status. Benchmarks measure the memory that users get.
+// Run runs the tests of a package with guarded memory (see package guard) and
+// returns the exit status. Benchmarks use ordinary memory, as users do.
 func Run(m *testing.M) int {
-	memory.CollectLate() // as programs do that run experiments
+	memory.CollectLate() // like programs that run experiments
 	flag.Parse()
 	if f := flag.Lookup("test.bench"); f == nil || f.Value.String() == "" {
 		guard.Enable()
