@@ -25,8 +25,9 @@ import (
 // need is something that a purpose needs besides spinsim.
 type need struct {
 	name string
-	find func() (found string, err error) // returns its version and place; the error is the reason if it is not usable
-	get  string                           // how to get it
+	// returns its version and place; the error is the reason if it is not usable
+	find func() (found string, err error)
+	get  string // how to get it
 }
 
 // purpose is a task of a user.

@@ -148,7 +148,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	numbers(t, rootCommand(), func(c *cobra.Command, flag *pflag.Flag) {
 		path := c.CommandPath()
 		if osu, is := strings.CutPrefix(path, "spinsim osu "); is && osu != "latency" && osu != "allreduce" {
-			return // their flags are those of one of the two
+			return // one of the two has all their flags
 		}
 		args, known := whole()[path]
 		if !known && flag.Value.Type() == "string" {
