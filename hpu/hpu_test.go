@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 //go:embed testdata/handlers.wasm
@@ -33,6 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	memory.CollectLate() // as the command does
 	goleak.VerifyTestMain(m)
 }
 
