@@ -254,7 +254,8 @@ func stubCompiler(t *testing.T, module string) string {
 func runDocumented(t *testing.T, dir, repository, compiler string, commands []string) {
 	var script bytes.Buffer
 	for _, c := range commands {
-		if short, is := long[c]; is && !*everything {
+		plain, _, _ := strings.Cut(c, " #")
+		if short, is := long[strings.TrimSpace(plain)]; is && !*everything {
 			c = short
 		}
 		c = strings.Replace(c, "handler new ", "handler new --spinsim '"+repository+"' ", 1)

@@ -106,6 +106,13 @@ var besides = map[string][]string{
 	"spinsim goal gen --seed":           {"permutation"},
 }
 
+// ofKit reports whether an experiment has a flag from the kit: all have the same
+// then, and one is tried.
+func ofKit(c *cobra.Command, f *pflag.Flag) bool {
+	e, err := experiment.Find(c.Name())
+	return err == nil && c.Parent().Name() == "compare" && e.Axis(f.Name) == nil
+}
+
 // texts are flags that are not numbers: names, files, switches, values of a
 // profile or a state. A numeric flag must not be among them.
 var texts = strings.Fields(`quiet all breakdown samples app by define durable guarded client critical-path ack engine expect experiment fault firmware format handler handler-host-file header help hex host-file hupcf include lang matching mode noise
@@ -144,9 +151,13 @@ func TestEveryNumberIsChecked(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Chdir(dir)
-	tried, seen := 0, map[string]bool{}
+	tried, seen, kit := 0, map[string]bool{}, map[string]bool{}
 	numbers(t, rootCommand(), func(c *cobra.Command, flag *pflag.Flag) {
 		path := c.CommandPath()
+		if kit[flag.Name] && ofKit(c, flag) {
+			return
+		}
+		kit[flag.Name] = kit[flag.Name] || ofKit(c, flag)
 		if osu, is := strings.CutPrefix(path, "spinsim osu "); is && osu != "latency" && osu != "allreduce" {
 			return // one of the two has all their flags
 		}
@@ -264,7 +275,7 @@ func TestEveryTextIsChecked(t *testing.T) {
 func TestEveryFlagIsGivenOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	values := map[string]string{"bool": "true", "string": "x", "duration": "1s"}
-	tried := 0
+	tried, kit := 0, map[string]bool{}
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -280,9 +291,10 @@ func TestEveryFlagIsGivenOnce(t *testing.T) {
 		}
 		c.InheritedFlags() // also those of the commands above
 		c.Flags().VisitAll(func(flag *pflag.Flag) {
-			if _, list := flag.Value.(pflag.SliceValue); list {
+			if _, list := flag.Value.(pflag.SliceValue); list || kit[flag.Name] && ofKit(c, flag) {
 				return
 			}
+			kit[flag.Name] = kit[flag.Name] || ofKit(c, flag)
 			one := "--" + flag.Name + "=" + cmp.Or(values[flag.Value.Type()], "1")
 			all := slices.Concat(strings.Fields(c.CommandPath())[1:], []string{one, one}, some)
 			var out, errs bytes.Buffer

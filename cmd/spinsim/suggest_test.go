@@ -80,7 +80,8 @@ func TestSuggestionsAreTaken(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
 	t.Chdir(dir)
-	tried, seen := 0, map[string]bool{} // the same values of a flag of several commands are tried once
+	tried, kit := 0, map[string]bool{}
+	seen := map[string]bool{} // the same values of a flag of several commands are tried once
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -91,9 +92,10 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		}
 		words := strings.Fields(c.CommandPath())[1:]
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Name == "set" || f.Name == "param" || fileEndings[f.Name] || f.Value.Type() == "bool" {
+			if f.Name == "set" || f.Name == "param" || fileEndings[f.Name] || f.Value.Type() == "bool" || kit[f.Name] && ofKit(c, f) {
 				return
 			}
+			kit[f.Name] = kit[f.Name] || ofKit(c, f)
 			values := suggested(t, append(words[:len(words):len(words)], "--"+f.Name+"=")...)
 			of := f.Name + strings.Join(values, " ")
 			if seen[of] {
