@@ -19,9 +19,8 @@ import (
 type act struct {
 	*env
 	sched    resuming
-	runs     []run        // contexts, by their index
-	dmaBytes int64        // of handlers' DMA operations on their way
-	dmaWaits ring[*dmaOp] // blocking operations that hpu.dma_bytes has no room for
+	runs     []run // contexts, by their index
+	dma      dmaRoom
 	inject   func(rank int, op hpu.Op) int64
 	deposits landing
 	out      origin
@@ -29,20 +28,14 @@ type act struct {
 	log      func(rank int, at sim.Time, program, line string)
 	nodes    uint32
 
-	answers  []answer // waits for replies
-	unused   []uint64 // free cookies of answers
-	scratch  []byte   // buffer of gather
-	promised int      // puts that handlers have requested for a later moment
-	// operations from host memory and timers that handlers have requested and
-	// that have not left
-	commands   int
-	timers     []*timer     // messages to self of a later moment
-	idleTimers []*timer     // free timers
-	egress     ring[*run]   // handlers that wait for room in the egress
-	woken      ring[*run]   // buffer of changed
-	idleWrites []*hostWrite // free ones
-	lost       int64        // actions on counters that were freed before the action's time
-	_          [56]byte
+	requests   requests
+	scratch    []byte     // buffer of gather
+	timers     timers     // messages to self of a later moment
+	egress     ring[*run] // handlers that wait for room in the egress
+	woken      ring[*run] // buffer of changed
+	hostWrites freeList[hostWrite]
+	lost       int64 // actions on counters that were freed before the action's time
+	_          [32]byte
 }
 
 // resuming lets suspended handlers continue.
@@ -121,7 +114,7 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 			return result, false
 		}
 	case hpu.OpFlowID, hpu.OpScratchpad, hpu.OpMessageMemory:
-		return d.memoryOf(r.task.in, a), false
+		return r.task.in.memoryOf(a, d.hpu.Clusters), false
 	case hpu.OpWait32:
 		if at == d.now() && r.ctx.Program().Word(a.Local) != uint32(a.A) {
 			return 0, false
@@ -169,7 +162,7 @@ func (d *act) say(r *run, c *hpu.Context, a *hpu.Action, at sim.Time) {
 	d.log(int(d.rank), at, r.task.in.handlers.memory.name, line)
 }
 
-func (d *act) egressRoom() bool { return d.room.egressRoom(d.promised) }
+func (d *act) egressRoom() bool { return d.room.egressRoom(d.requests.promised) }
 
 // suspended carries out the call that a handler waits for, when the handler has
 // used the cycles before the call.
@@ -188,11 +181,11 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 	case hpu.OpWait32:
 		return d.waitWord(r)
 	case hpu.OpDMATest:
-		return d.testDMA(r, w.a), true
+		return r.testDMA(w.a), true
 	case hpu.OpDMAWait:
-		return d.waitDMA(r, w.a)
+		return r.waitDMA(w.a)
 	case hpu.OpCTGet:
-		return d.readCounter(r, uint32(w.a), w.local), true
+		return r.readCounter(uint32(w.a), w.local), true
 	case hpu.OpGetFromDevice, hpu.OpAtomicFromDevice:
 		return d.issueWaiting(r)
 	}
@@ -207,11 +200,8 @@ func (d *act) egressSpace() {
 	}
 }
 
-// commandRead counts down when the data of a handler's operation has been read.
-func (d *act) commandRead() { d.commands-- }
-
 // readCounter stores the success and failure counts of a counter in HPU memory.
-func (d *act) readCounter(r *run, ct, out uint32) int64 {
+func (r *run) readCounter(ct, out uint32) int64 {
 	v, err := r.task.in.iface.NI.CTGet(portals.Handle(ct))
 	if err != nil {
 		return hpu.Invalid

@@ -79,7 +79,7 @@ func newActStage(t require.TestingT, engine hpu.Engine, module []byte, contexts 
 	require.NoError(t, err)
 	x.state, _ = x.program.HPUMemory()
 	x.memory = &Memory{name: "script", program: x.program}
-	x.d = act{env: &x.env, sched: x, out: x, room: x, deposits: x, nodes: 4, runs: make([]run, contexts)}
+	x.d = act{env: &x.env, sched: x, dma: dmaRoom{hpu: x.hpu}, requests: requests{sched: x}, out: x, room: x, deposits: x, nodes: 4, runs: make([]run, contexts)}
 	cores := &pool{name: "HPU", hpu: x.hpu, cores: make([]core, contexts)}
 	for i := range x.d.runs {
 		cores.cores[i].pool = cores
@@ -115,11 +115,11 @@ func (x *actStage) other(e *sim.Event) {
 		e.P.(*hand).act()
 	case kindWaits:
 		h := e.P.(*hand)
-		queue := x.d.dmaWaits.len()
+		queue := x.d.dma.waits.len()
 		result, ready := x.d.suspended(h.r)
 		switch h.r.wait.op {
 		case hpu.OpDMAToHost, hpu.OpDMAFromHost, hpu.OpDMAFAdd:
-			require.True(x.t, queue == 0 || x.d.dmaWaits.len() == queue+1, "nobody overtakes who waits for room")
+			require.True(x.t, queue == 0 || x.d.dma.waits.len() == queue+1, "nobody overtakes who waits for room")
 		}
 		if ready {
 			h.goOn(result)
@@ -148,7 +148,7 @@ func (h *hand) act() {
 	h.before(k, &a)
 	r.start, r.charged = h.x.now(), 0
 	h.asked = append(h.asked, r.at(a.Cycles))
-	queue := h.x.d.dmaWaits.len()
+	queue := h.x.d.dma.waits.len()
 	result, blocked := h.x.d.Act(r.ctx, &a)
 	if queue > 0 && a.Op == hpu.OpDMAToHostNB {
 		require.Equal(h.x.t, hpu.NoSpace, result)
@@ -198,7 +198,7 @@ func (x *actStage) start(o *outgoing) {
 		x.post(x.now()+x.takes, kindLeaves, 0, nil)
 	}
 	if o.command {
-		x.post(x.now()+x.takes, kindWaiting, 0, func() { x.d.commandRead() })
+		x.post(x.now()+x.takes, kindWaiting, 0, func() { x.d.requests.commandRead() })
 	}
 	o.iface.Port.Sent(o.op, portals.NIOK)
 	o.iface.Port.Release(o.op)
@@ -221,9 +221,9 @@ func (x *actStage) finish() {
 		require.Zero(x.t, h.in.underway)
 		x.free.releaseInbound(h.in)
 	}
-	require.Zero(x.t, x.d.dmaBytes)
-	require.Zero(x.t, x.d.dmaWaits.len()+x.d.egress.len()+x.d.promised+x.d.commands+x.memory.uses)
-	require.Len(x.t, x.d.unused, len(x.d.answers))
+	require.Zero(x.t, x.d.dma.bytes)
+	require.Zero(x.t, x.d.dma.waits.len()+x.d.egress.len()+x.d.requests.promised+x.d.requests.commands+x.memory.uses)
+	require.Len(x.t, x.d.requests.unused, len(x.d.requests.answers))
 	require.NoError(x.t, x.free.Balanced())
 }
 
@@ -368,19 +368,19 @@ func TestActWaitsForReplies(t *testing.T) {
 			x.post(sim.Microsecond, kindWaiting, 0, func() {
 				require.Len(t, x.left, 1)
 				require.Equal(t, portals.OpGet, x.left[0].kind)
-				require.True(t, x.d.awaited(1))
+				require.True(t, x.d.requests.awaited(1))
 				if c.gone {
 					h.r.generation++
 				}
-				x.d.answered(1, 90, append(data, data...), 200)
-				x.d.answered(1, 0, data, 100)
+				x.d.requests.answered(1, 90, append(data, data...), 200)
+				x.d.requests.answered(1, 0, data, 100)
 				require.Empty(t, h.results)
-				x.d.answerThere(1, c.came, c.fail)
+				x.d.requests.answerThere(1, c.came, c.fail)
 				require.Equal(t, c.want, h.results)
-				require.False(t, x.d.awaited(1))
+				require.False(t, x.d.requests.awaited(1))
 				require.Equal(t, 1, h.in.open.operations)
 				h.in.open.held = true
-				x.d.replied(1, 100, c.fail)
+				x.d.requests.replied(1, 100, c.fail)
 				require.Zero(t, h.in.open.operations)
 				require.Equal(t, uint64(100), h.in.open.out.Delivered)
 				require.Equal(t, c.fail, h.in.open.out.Fail)
@@ -388,7 +388,7 @@ func TestActWaitsForReplies(t *testing.T) {
 			require.NoError(t, x.engine.Run())
 			want := append(append(append([]byte(nil), data...), make([]byte, 90-len(data))...), data[:10]...)
 			require.Equal(t, append(want, 0, 0, 0), h.bytes(64, 103), "not beyond what was asked for")
-			require.Equal(t, []uint64{1}, x.d.unused)
+			require.Equal(t, []uint64{1}, x.d.requests.unused)
 		}
 	})
 }
@@ -454,8 +454,8 @@ func TestWritesInPlace(t *testing.T) {
 		{hpu.OpDMAFromHost, 1000, 100, false, Landed, false},
 		{hpu.OpHostWrite, 1000, 8, false, Landed, false},
 	} {
-		d := act{env: &env{hpu: &HPUSpec{DMAWrite: c.how}}}
-		require.Equal(t, c.want, d.inPlace(&run{packet: 1000, filled: 100, looks: c.looks}, c.op, c.local, c.length), "%+v", c)
+		r := run{packet: 1000, filled: 100, looks: c.looks}
+		require.Equal(t, c.want, r.inPlace(c.op, c.how, c.local, c.length), "%+v", c)
 	}
 }
 

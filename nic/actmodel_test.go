@@ -29,11 +29,11 @@ func TestActCarriesDMAOut(t *testing.T) {
 			chance := rapid.SampledFrom([]float64{0, 0.3})
 			x.buses.Translate(hosttest.NewRandom(x.engine, 1, &x.buses, hosttest.Chances{Fault: chance.Draw(rt, "fault"), Most: 4, Late: chance.Draw(rt, "late"), Delay: sim.Microsecond}))
 			x.after = func() {
-				if d := &x.d; d.dmaWaits.len() > 0 {
+				if d := &x.d; d.dma.waits.len() > 0 {
 					full++
-					require.False(rt, d.dmaFits(d.dmaWaits.front()))
+					require.False(rt, d.dma.fits(d.dma.waits.front()))
 				}
-				require.LessOrEqual(rt, x.d.dmaBytes, max(int64(x.hpu.DMABytes), dmaSlot))
+				require.LessOrEqual(rt, x.d.dma.bytes, max(int64(x.hpu.DMABytes), dmaSlot))
 			}
 			var lines [2]host.Order
 			var models []*dmaModel
@@ -197,8 +197,8 @@ func TestActKeepsToTheEgress(t *testing.T) {
 			x := newActStage(rt, e, module, n)
 			x.room, x.takes = rapid.IntRange(1, 3).Draw(rt, "room"), sim.Time(rapid.IntRange(0, 1000).Draw(rt, "takes"))*sim.Nanosecond
 			x.after = func() {
-				require.LessOrEqual(rt, x.inside+x.d.promised, x.room)
-				require.True(rt, x.d.egress.len() == 0 || x.inside+x.d.promised == x.room, "nobody waits for nothing")
+				require.LessOrEqual(rt, x.inside+x.d.requests.promised, x.room)
+				require.True(rt, x.d.egress.len() == 0 || x.inside+x.d.requests.promised == x.room, "nobody waits for nothing")
 				waited += x.d.egress.len()
 			}
 			for k := range n {

@@ -88,7 +88,7 @@ const atomicBytes = 8
 
 // newDMA prepares an operation. A negative result is the error of the call.
 func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
-	value, inPlace := immediate(op), d.inPlace(r, op, local, length)
+	value, inPlace := immediate(op), r.inPlace(op, d.hpu.DMAWrite, local, length)
 	typed := op == hpu.OpDMAFAddTyped || op == hpu.OpDMAFAddTypedNB
 	op = blockingForm(op)
 	word := value || op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
@@ -135,11 +135,12 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 }
 
 // inPlace reports whether the bytes of a write to host memory can be read when
-// it lands, without a copy. The conditions: the handler waits for the write. No
-// other operation of the handler, or of earlier handlers in its context, is on
-// its way. The bytes lie in the context's packet, which nobody else uses.
-func (d *act) inPlace(r *run, op hpu.Op, local, length uint32) bool {
-	return op == hpu.OpDMAToHost && d.hpu.DMAWrite != Initiated && !r.looks && r.late == 0 && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
+// it lands, without a copy. The conditions: the handler waits until it has
+// landed. No other operation of the handler, or of earlier handlers in its
+// context, is on its way. The bytes lie in the context's packet, which nobody
+// else uses.
+func (r *run) inPlace(op hpu.Op, waits string, local, length uint32) bool {
+	return op == hpu.OpDMAToHost && waits != Initiated && !r.looks && r.late == 0 && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
 }
 
 // reach finds the range of an operation in host memory. A negative result is
@@ -219,26 +220,33 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	if o == nil {
 		return result
 	}
-	if !d.dmaRoom(o) {
+	if !d.dma.open(o) {
 		d.discard(o)
 		return hpu.NoSpace
 	}
 	d.trace.by(r, o, at)
-	d.dmaBytes += int64(o.access.Length)
+	d.dma.bytes += int64(o.access.Length)
 	r.handles[free] = dmaHandle{used: true}
 	o.handle = int32(free)
 	d.post(at, kindDMAIssue, 0, o)
 	return int64(free)
 }
 
-// dmaRoom reports whether an operation may go now: hpu.dma_bytes has room for
-// it, and no other operation waits for room.
-func (d *act) dmaRoom(o *dmaOp) bool { return d.dmaWaits.len() == 0 && d.dmaFits(o) }
+// dmaRoom is hpu.dma_bytes, the room for handlers' DMA operations on their way.
+type dmaRoom struct {
+	hpu   *HPUSpec
+	bytes int64        // in use
+	waits ring[*dmaOp] // blocking operations for which there is no room
+}
 
-// dmaFits reports whether hpu.dma_bytes has room for an operation. An operation
-// larger than hpu.dma_bytes goes when there is no other.
-func (d *act) dmaFits(o *dmaOp) bool {
-	return d.dmaBytes == 0 || d.dmaBytes+int64(o.access.Length) <= int64(d.hpu.DMABytes)
+// open reports whether an operation may go now: there is room for it, and no
+// other operation waits for room.
+func (s *dmaRoom) open(o *dmaOp) bool { return s.waits.len() == 0 && s.fits(o) }
+
+// fits reports whether there is room for an operation. An operation larger than
+// hpu.dma_bytes goes when there is no other.
+func (s *dmaRoom) fits(o *dmaOp) bool {
+	return s.bytes == 0 || s.bytes+int64(o.access.Length) <= int64(s.hpu.DMABytes)
 }
 
 // blockingDMA puts the operation that its handler waits for on the bus.
@@ -251,11 +259,11 @@ func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 	if posted(w.op) {
 		o.posts()
 	}
-	if !d.dmaRoom(o) {
-		d.dmaWaits.push(o)
+	if !d.dma.open(o) {
+		d.dma.waits.push(o)
 		return 0, false
 	}
-	d.dmaBytes += int64(o.access.Length)
+	d.dma.bytes += int64(o.access.Length)
 	d.issueDMA(o)
 	return o.begun(), o.handle == released
 }
@@ -263,10 +271,10 @@ func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 // dmaEnded frees the room of an operation. Operations that wait for room then
 // go on the bus.
 func (d *act) dmaEnded(length int) {
-	d.dmaBytes -= int64(length)
-	for d.dmaWaits.len() > 0 && d.dmaFits(d.dmaWaits.front()) {
-		o := d.dmaWaits.pop()
-		d.dmaBytes += int64(o.access.Length)
+	d.dma.bytes -= int64(length)
+	for d.dma.waits.len() > 0 && d.dma.fits(d.dma.waits.front()) {
+		o := d.dma.waits.pop()
+		d.dma.bytes += int64(o.access.Length)
 		if d.issueDMA(o); o.handle == released {
 			d.sched.resumable(o.run, o.begun())
 		}

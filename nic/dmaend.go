@@ -164,7 +164,7 @@ func (e *env) failedAccess(f *failedAccess, which string) string {
 }
 
 // testDMA answers dma_test.
-func (d *act) testDMA(r *run, handle uint64) int64 {
+func (r *run) testDMA(handle uint64) int64 {
 	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
 		return hpu.Invalid
 	}
@@ -180,7 +180,7 @@ func (d *act) testDMA(r *run, handle uint64) int64 {
 
 // waitDMA carries out dma_wait. The handler continues at once if the operation
 // is done; otherwise it gives its core away.
-func (d *act) waitDMA(r *run, handle uint64) (result int64, ready bool) {
+func (r *run) waitDMA(handle uint64) (result int64, ready bool) {
 	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
 		return hpu.Invalid, true
 	}

@@ -8,7 +8,7 @@
 //	receive.go   finds the message of a packet: a header in the match lists, any other in the CAM
 //	match.go     lets package portals decide what the message means
 //	schedule.go  gives packets of entries with handlers a processor of a pool (pools.go) and acts on return codes
-//	act.go       runs a handler (record.go) and its requests: messages (issue.go), DMA (dma.go), replies (answers.go)
+//	act.go       runs a handler (record.go) and its requests: messages (issue.go), DMA (dma.go), replies (requests.go)
 //	deposit.go   writes packets without handlers to host memory, and behind the data of a message the record of its end
 //
 // A stage sees the next one through a narrow interface and owns its state and

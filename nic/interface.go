@@ -38,7 +38,7 @@ const (
 
 // Attach makes the NIC serve an interface.
 func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
-	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act}
+	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act.requests}
 	n.transmit.attach(i)
 	return i
 }

@@ -17,14 +17,14 @@ func (n *NIC) check() {
 	if s.buffered < 0 || s.buffered > int64(n.env.spec.PacketBuffer) {
 		wrong("%d bytes buffered of %d", s.buffered, n.env.spec.PacketBuffer)
 	}
-	if d.dmaBytes < 0 || d.dmaWaits.len() > 0 && d.dmaFits(d.dmaWaits.front()) {
-		wrong("%d bytes of DMA are on their way of %d, %d operations wait for room", d.dmaBytes, n.env.hpu.DMABytes, d.dmaWaits.len())
+	if d.dma.bytes < 0 || d.dma.waits.len() > 0 && d.dma.fits(d.dma.waits.front()) {
+		wrong("%d bytes of DMA are on their way of %d, %d operations wait for room", d.dma.bytes, n.env.hpu.DMABytes, d.dma.waits.len())
 	}
 	if n.memoryUsed < 0 || n.memoryUsed > int64(n.env.hpu.NodeMemory) {
 		wrong("programs have %d bytes of %d", n.memoryUsed, n.env.hpu.NodeMemory)
 	}
-	if d.promised < 0 || n.link.device < 0 {
-		wrong("%d puts promised, %d packets from HPU memory in the egress", d.promised, n.link.device)
+	if d.requests.promised < 0 || n.link.device < 0 {
+		wrong("%d puts promised, %d packets from HPU memory in the egress", d.requests.promised, n.link.device)
 	}
 	waiting := 0
 	for i := range s.pools {

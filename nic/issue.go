@@ -62,7 +62,7 @@ func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, a
 		return hpu.Invalid
 	case delay > uint64(MaxTime/sim.Nanosecond):
 		return hpu.Invalid
-	case commands(act) && d.commands == d.spec.HandlerCommands:
+	case commands(act) && d.requests.commands == d.spec.HandlerCommands:
 		return hpu.NoSpace
 	}
 	return d.issueOp(r, act, rec, &ho, at.Later(sim.Time(delay)*sim.Nanosecond))
@@ -76,12 +76,12 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	if rec.Options&optCompleteEntry != 0 {
 		completes = in.unfinish()
 		if answered {
-			ho.Cookie = d.note(ho.Cookie, completes)
+			ho.Cookie = d.requests.note(ho.Cookie, completes)
 		}
 	}
 	d.out.drain()
 	if err := in.iface.Port.Issue(ho); err != nil {
-		d.forget(ho.Cookie)
+		d.requests.forget(ho.Cookie)
 		return hpu.Invalid
 	}
 	i := d.core.issue()
@@ -100,14 +100,17 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 		i.in = r.task.in
 	}
 	if i.device {
-		d.promised++
+		d.requests.promised++
 	}
 	if i.command {
-		d.commands++
+		d.requests.commands++
 	}
 	i.datagrams = rec.Options&optDatagrams != 0
 	if act == hpu.OpTimer {
-		return d.setTimer(i, in.handlers.memory, at)
+		t := d.timers.take(i, in.handlers.memory)
+		t.Init(d.engine, d.id, kindIssue, i)
+		t.Set(at)
+		return t.handle()
 	}
 	d.post(at, kindIssue, 0, i)
 	return hpu.OK
@@ -241,7 +244,7 @@ func (d *act) issueDue(i *issue) {
 		d.cancel(i.a, i.owner)
 	default:
 		if i.timer != nil {
-			d.freeTimer(i.timer)
+			d.timers.give(i.timer)
 		}
 		if i.in != nil && i.in.underway > 0 {
 			// Store and forward: the data is sent "after the packet is
@@ -255,7 +258,7 @@ func (d *act) issueDue(i *issue) {
 		o.device, o.command = i.device, i.command
 		o.datagrams(i.datagrams)
 		if o.device {
-			d.promised--
+			d.requests.promised--
 		}
 		d.out.start(o)
 	}

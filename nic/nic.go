@@ -94,17 +94,18 @@ func (n *NIC) Init(cfg *Config) {
 	if cfg.Watch != nil {
 		e.watch = &watch{act: &n.act, tell: cfg.Watch}
 	}
-	n.transmit = transmit{env: e, next: &n.link, handlers: &n.act, nodes: uint32(cfg.Nodes), behind: map[int32]int{}}
+	n.transmit = transmit{env: e, next: &n.link, handlers: &n.act.requests, nodes: uint32(cfg.Nodes), behind: map[int32]int{}}
 	n.link = link{env: e, next: &n.receive, room: &n.act, classes: len(cfg.Fabric.Buffer) > 0}
 	n.receive = receive{env: e, next: &n.match, open: map[uint64]*inbound{}}
-	n.match = match{env: e, handlers: &n.schedule, next: &n.deposit, answers: &n.act, own: &n.transmit, out: &n.transmit}
+	n.match = match{env: e, handlers: &n.schedule, next: &n.deposit, answers: &n.act.requests, own: &n.transmit, out: &n.transmit}
 	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n}
-	n.deposit = deposit{env: e, waiters: &n.act}
+	n.deposit = deposit{env: e, waiters: &n.act.requests}
 	n.schedule.build(cfg.Pools)
 	n.serve = cfg.Serve
 	n.act = act{
 		env: e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
+		dma: dmaRoom{hpu: cfg.HPU}, requests: requests{sched: &n.schedule},
 	}
 	for _, o := range optional {
 		if s := o.connect(n, cfg); s != nil {

@@ -20,12 +20,12 @@ func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, block
 	if o == nil {
 		return result, false
 	}
-	if !d.dmaRoom(o) {
+	if !d.dma.open(o) {
 		d.discard(o)
 		return 0, true
 	}
 	d.trace.by(r, o, at)
-	d.dmaBytes += int64(o.access.Length)
+	d.dma.bytes += int64(o.access.Length)
 	o.posts()
 	d.post(at, kindDMAIssue, 0, o)
 	return hpu.OK, false

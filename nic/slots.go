@@ -109,14 +109,14 @@ func (h *Memory) provide(s *portals.Spin) {
 // memoryOf answers a handler's question about its message and its memories. The
 // answer of scratchpad and message_memory has the address in the lower half and
 // the bytes in the upper half. It is 0 if there is no such memory.
-func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
+func (in *inbound) memoryOf(a *hpu.Action, clusters int) int64 {
 	h, s := in.handlers.memory, in.d.Spin
 	offset, n := uint64(0), uint64(0)
 	switch a.Op {
 	case hpu.OpFlowID:
 		return int64(in.flow)
 	case hpu.OpScratchpad:
-		if clusters := max(1, d.hpu.Clusters); a.A < uint64(clusters) {
+		if a.A < uint64(max(1, clusters)) {
 			offset, n = s.Scratchpads.Offset+a.A*s.Scratchpads.Bytes, s.Scratchpads.Bytes
 		}
 	case hpu.OpMessageMemory:

@@ -21,47 +21,53 @@ const (
 	timerRound = 1<<(31-timerBits) - 1
 )
 
-// setTimer lets a message to self leave at time at. It returns the timer's
-// handle.
-func (d *act) setTimer(i *issue, owner *Memory, at sim.Time) int64 {
+// handle is the handler's name for the timer.
+func (t *timer) handle() int64 { return int64(t.index | t.round<<timerBits) }
+
+// timers are all timers of a NIC, by their indices.
+type timers struct {
+	all  []*timer
+	idle []*timer // free ones
+}
+
+// take returns a timer for a message to self.
+func (s *timers) take(i *issue, owner *Memory) *timer {
 	var t *timer
-	if k := len(d.idleTimers) - 1; k >= 0 {
-		t, d.idleTimers = d.idleTimers[k], d.idleTimers[:k]
+	if k := len(s.idle) - 1; k >= 0 {
+		t, s.idle = s.idle[k], s.idle[:k]
 	} else {
-		t = &timer{index: uint32(len(d.timers))}
-		d.timers = append(d.timers, t)
+		t = &timer{index: uint32(len(s.all))}
+		s.all = append(s.all, t)
 	}
 	t.issue, t.owner, t.taken = i, owner, false
 	i.timer = t
-	t.Init(d.engine, d.id, kindIssue, i)
-	t.Set(at)
-	return int64(t.index | t.round<<timerBits)
+	return t
 }
 
-// timerOf finds the timer of a program's handle; nil: there is none.
-func (d *act) timerOf(handle uint64, owner *Memory) *timer {
+// find finds the timer of a program's handle; nil: there is none.
+func (s *timers) find(handle uint64, owner *Memory) *timer {
 	index, round := handle&(1<<timerBits-1), uint32(handle>>timerBits)
-	if index >= uint64(len(d.timers)) {
+	if index >= uint64(len(s.all)) {
 		return nil
 	}
-	if t := d.timers[index]; t.issue != nil && t.owner == owner && t.round == round {
+	if t := s.all[index]; t.issue != nil && t.owner == owner && t.round == round {
 		return t
 	}
 	return nil
 }
 
-// freeTimer ends the use of a timer that has expired or was cancelled.
-func (d *act) freeTimer(t *timer) {
+// give ends the use of a timer that has expired or was cancelled.
+func (s *timers) give(t *timer) {
 	t.issue.timer = nil
 	t.issue, t.owner = nil, nil
 	t.round = (t.round + 1) & timerRound
-	d.idleTimers = append(d.idleTimers, t)
+	s.idle = append(s.idle, t)
 }
 
 // cancelLater cancels a timer at the handler's own time.
 func (d *act) cancelLater(r *run, handle uint64, at sim.Time) int64 {
 	owner := r.task.in.handlers.memory
-	t := d.timerOf(handle, owner)
+	t := d.timers.find(handle, owner)
 	if t == nil || t.taken {
 		return hpu.Invalid
 	}
@@ -75,14 +81,14 @@ func (d *act) cancelLater(r *run, handle uint64, at sim.Time) int64 {
 // cancel cancels a timer, unless it has expired. The message is dropped without
 // events.
 func (d *act) cancel(handle uint64, owner *Memory) {
-	t := d.timerOf(handle, owner)
+	t := d.timers.find(handle, owner)
 	if t == nil {
 		return
 	}
 	t.Stop()
 	i := t.issue
-	d.freeTimer(t)
-	d.commands--
+	d.timers.give(t)
+	d.requests.commands--
 	if i.completes != nil {
 		i.completes.operationEnded(0, 0)
 	}

@@ -103,7 +103,7 @@ func (h *Memory) Unwatch(w *HostWatch) {
 // from its beginning. It copies the bytes now.
 func (h *Memory) Write(at sim.Time, offset uint64, b []byte) {
 	n := h.nic
-	w := n.act.hostWrite()
+	w := n.act.hostWrites.take()
 	w.memory, w.offset = h, offset
 	w.data = append(w.data[:0], b...)
 	h.uses++
@@ -117,20 +117,11 @@ type hostWrite struct {
 	data   []byte
 }
 
-func (d *act) hostWrite() *hostWrite {
-	if k := len(d.idleWrites) - 1; k >= 0 {
-		w := d.idleWrites[k]
-		d.idleWrites = d.idleWrites[:k]
-		return w
-	}
-	return new(hostWrite)
-}
-
 // hostWrote runs when the bytes arrive.
 func (d *act) hostWrote(w *hostWrite) {
 	m := w.memory
 	m.uses--
 	copy(m.Bytes()[w.offset:], w.data)
-	d.idleWrites = append(d.idleWrites, w)
+	d.hostWrites.give(w)
 	d.changed(m)
 }

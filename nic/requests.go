@@ -16,6 +16,18 @@ type answer struct {
 	completes  *pending
 }
 
+// requests are what handlers have asked for and what has not ended.
+type requests struct {
+	answers  []answer // waits for replies; a cookie is the index plus 1
+	unused   []uint64 // free cookies
+	promised int      // puts for a later moment
+	commands int      // operations from host memory and timers that have not left
+	sched    resuming
+}
+
+// commandRead counts down when the data of a handler's operation has been read.
+func (s *requests) commandRead() { s.commands-- }
+
 // issueWaiting sends a get or a fetching atomic from the device. Its handler
 // waits until the reply is in HPU memory.
 func (d *act) issueWaiting(r *run) (result int64, ready bool) {
@@ -28,7 +40,7 @@ func (d *act) issueWaiting(r *run) (result int64, ready bool) {
 	if w.op == hpu.OpAtomicFromDevice {
 		local = r.desc.Fetch
 	}
-	ho.Cookie = d.remember(answer{
+	ho.Cookie = d.requests.remember(answer{
 		run: r, generation: r.generation, program: r.ctx.Program(), local: local, length: r.desc.Length,
 	})
 	result = d.issueOp(r, w.op, &r.desc, &ho, d.now())
@@ -37,42 +49,42 @@ func (d *act) issueWaiting(r *run) (result int64, ready bool) {
 
 // remember stores a wait for a reply. It returns the wait's cookie, which is
 // not 0.
-func (d *act) remember(a answer) (cookie uint64) {
-	if k := len(d.unused) - 1; k >= 0 {
-		cookie = d.unused[k]
-		d.unused = d.unused[:k]
-		d.answers[cookie-1] = a
+func (s *requests) remember(a answer) (cookie uint64) {
+	if k := len(s.unused) - 1; k >= 0 {
+		cookie = s.unused[k]
+		s.unused = s.unused[:k]
+		s.answers[cookie-1] = a
 		return cookie
 	}
-	d.answers = append(d.answers, a)
-	return uint64(len(d.answers))
+	s.answers = append(s.answers, a)
+	return uint64(len(s.answers))
 }
 
 // note adds the message that the reply completes to a cookie, or to a new one
 // if cookie is 0.
-func (d *act) note(cookie uint64, u *pending) uint64 {
+func (s *requests) note(cookie uint64, u *pending) uint64 {
 	if cookie == 0 {
-		return d.remember(answer{completes: u})
+		return s.remember(answer{completes: u})
 	}
-	d.answers[cookie-1].completes = u
+	s.answers[cookie-1].completes = u
 	return cookie
 }
 
 // forget drops the wait of an operation that has ended or did not leave.
-func (d *act) forget(cookie uint64) {
+func (s *requests) forget(cookie uint64) {
 	if cookie != 0 {
-		d.unused = append(d.unused, cookie)
+		s.unused = append(s.unused, cookie)
 	}
 }
 
 // awaited reports whether a handler waits for the reply of a cookie.
-func (d *act) awaited(cookie uint64) bool { return d.answers[cookie-1].run != nil }
+func (s *requests) awaited(cookie uint64) bool { return s.answers[cookie-1].run != nil }
 
 // answered copies bytes of a reply into HPU memory, from offset from, up to
 // length bytes in all. It returns how many it has copied and how many lie
 // beyond.
-func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int) {
-	a := &d.answers[cookie-1]
+func (s *requests) answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int) {
+	a := &s.answers[cookie-1]
 	k := min(int(min(a.length, length))-from, len(data))
 	if k <= 0 {
 		return 0, len(data)
@@ -84,8 +96,8 @@ func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (tak
 // in HPU memory, or the request was refused. A reply shorter than requested,
 // such as a get beyond the end of an entry, is DENIED, because the handler
 // cannot see how many bytes came.
-func (d *act) answerThere(cookie, bytes uint64, fail portals.FailType) {
-	a := &d.answers[cookie-1]
+func (s *requests) answerThere(cookie, bytes uint64, fail portals.FailType) {
+	a := &s.answers[cookie-1]
 	r := a.run
 	a.run = nil
 	if r == nil || !r.active || r.generation != a.generation {
@@ -95,14 +107,14 @@ func (d *act) answerThere(cookie, bytes uint64, fail portals.FailType) {
 	if fail != portals.NIOK || bytes < a.length {
 		result = hpu.Denied
 	}
-	d.sched.resumable(r, result)
+	s.sched.resumable(r, result)
 }
 
 // replied ends the wait of a cookie: it completes the message that waits for
 // the reply. It runs when the record of the reply's end has landed.
-func (d *act) replied(cookie, bytes uint64, fail portals.FailType) {
-	completes := d.answers[cookie-1].completes
-	d.forget(cookie)
+func (s *requests) replied(cookie, bytes uint64, fail portals.FailType) {
+	completes := s.answers[cookie-1].completes
+	s.forget(cookie)
 	if completes != nil {
 		completes.operationEnded(bytes, fail)
 	}
