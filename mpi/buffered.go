@@ -66,14 +66,15 @@ func (r *Rank) DetachBuffer() (runtime.View, error) {
 	return v, nil
 }
 
-// bsend copies the bytes of v into the attached buffer, and starts to send them.
+// buffered copies the bytes into the attached buffer, and starts to send them.
 // The message has a request of its own, for which nobody waits.
-func (r *Rank) bsend(c *Comm, v runtime.View, target int, tag uint32) (*Request, error) {
-	if err := c.message(sendNames[Buffered], v.Len(), target, 0, tag, false); err != nil {
+func (o Send) buffered(c *Comm) (*Request, error) {
+	r, v := c.r, o.Data.Memory
+	if err := c.message(sendNames[Buffered], v.Len(), o.To, 0, o.Tag, false); err != nil {
 		return nil, err
 	}
-	if target == ProcNull {
-		return r.nobody(), nil
+	if o.To == ProcNull {
+		return r.requests.nobody(), nil
 	}
 	if err := r.own(v); err != nil {
 		return nil, err
@@ -86,13 +87,13 @@ func (r *Rank) bsend(c *Comm, v runtime.View, target int, tag uint32) (*Request,
 		}
 		if place, ok = r.attached.take(n); !ok {
 			return nil, fmt.Errorf("mpi: rank %d: buffered send of %d B to rank %d of %s: no room in the attached buffer of %d B, which holds %d messages",
-				r.rank, v.Len(), target, c.name, r.attached.memory.Len(), len(r.attached.used))
+				r.rank, v.Len(), o.To, c.name, r.attached.memory.Len(), len(r.attached.used))
 		}
 	}
 	part := r.attached.memory.Slice(place.offset, place.offset+v.Len())
 	r.p.Copy(part, v)
-	if _, err := r.startSend(part, c.Translate(target), envelope{source: r.rank, tag: tag, context: c.point()}, mode{buffered: place, detached: true}); err != nil {
+	if _, err := r.startSend(part, c.Translate(o.To), envelope{source: r.rank, tag: o.Tag, context: c.point()}, mode{buffered: place, detached: true}); err != nil {
 		return nil, err
 	}
-	return r.nobody(), nil
+	return r.requests.nobody(), nil
 }

@@ -174,7 +174,7 @@ func (r *Rank) waiting() string {
 		s := r.running[n-1]
 		return fmt.Sprintf("%s, its call %d there", s.call.describe(s.comm), s.comm.log.calls)
 	}
-	for _, q := range r.requests {
+	for _, q := range r.requests.all {
 		if !q.done {
 			return q.describe()
 		}

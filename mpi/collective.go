@@ -519,6 +519,6 @@ func (r *Rank) ReduceLocal(v, acc runtime.View, t Type, op *Op) error {
 	if v.Len() != acc.Len() {
 		return k.wrong("%d B and %d B to combine", v.Len(), acc.Len())
 	}
-	r.combine(acc, v, true, t, op)
+	op.combine(r.p, acc, v, true, t)
 	return nil
 }

@@ -38,15 +38,6 @@ const maxComms = 2048
 // World returns the communicator of all ranks.
 func (r *Rank) World() *Comm { return &r.world0 }
 
-func (r *Rank) initComms() {
-	for i := range r.contexts {
-		r.contexts[i] = ^uint64(0)
-	}
-	r.contexts[0] &^= 1
-	r.world0 = Comm{r: r, rank: r.rank, name: "world"}
-	r.comms = append(r.comms, &r.world0)
-}
-
 // Rank returns the owner's number in the communicator.
 func (c *Comm) Rank() int { return c.rank }
 

@@ -154,7 +154,7 @@ func TestWrongArguments(t *testing.T) {
 		require.ErrorContains(t, err, "no operation")
 		_, err = c.Prepare(nil)
 		require.ErrorContains(t, err, "no operation")
-		_, err = r.StartAll(nil, nil)
+		_, err = mpi.StartAll(nil, nil)
 		require.ErrorContains(t, err, "no operation")
 		_, err = r.Wait(nil)
 		require.ErrorContains(t, err, "no request to wait for")

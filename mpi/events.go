@@ -9,8 +9,7 @@ import (
 )
 
 func (t *overPortals) step() error {
-	if n := len(t.r.modules.active); n > 0 {
-		set := &t.r.modules
+	if set := &t.r.modules; len(set.active) > 0 {
 		unit := set.any.unit
 		if event, err := t.ni.EQWaitOrOther(t.eq, unit.NI(), unit.Signal(), set.seen+1); err != nil {
 			return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
@@ -46,11 +45,13 @@ func (t *overPortals) step() error {
 	case portals.EventPut, portals.EventPutOverflow:
 		return t.came(ev)
 	case portals.EventReply:
-		return t.fetched(t.r.requests[i])
+		return t.fetched(t.r.requests.all[i])
 	case portals.EventGet:
-		t.r.complete(t.r.requests[i])
+		t.r.complete(t.r.requests.all[i])
 	case portals.EventSend:
-		t.sent(ev)
+		if ev.UserPtr != ptrUnpack { // else the event at the other end completes the receive
+			t.read(t.letters[i])
+		}
 	case portals.EventAutoUnlink:
 		t.linked--
 		if err := t.form.unlinked(t.buffers[i]); err != nil {
@@ -77,20 +78,13 @@ func (t *overPortals) came(ev *portals.Event) error {
 	}
 	if ev.PTIndex == unpackPT {
 		t.r.stats.UnpackedByNIC++
-		t.r.complete(t.r.requests[uint32(ev.UserPtr)])
+		t.r.complete(t.r.requests.all[uint32(ev.UserPtr)])
 		return nil
 	}
 	if err := t.form.arrived(ev); err != nil {
 		return err
 	}
 	return t.advanced()
-}
-
-// sent handles the event that the NIC has read the data of a message.
-func (t *overPortals) sent(ev *portals.Event) {
-	if ev.UserPtr != ptrUnpack { // else the event at the other end completes the receive
-		t.read(t.letters[uint32(ev.UserPtr)])
-	}
 }
 
 // fetched completes a receive whose data the process has got.
@@ -113,49 +107,13 @@ func (t *overPortals) advanced() error {
 
 func (t *overPortals) failed(ev *portals.Event) error {
 	if ev.Type == portals.EventPut && ev.UserPtr&^uint64(^uint32(0)) == ptrRequest {
-		q := t.r.requests[uint32(ev.UserPtr)]
+		q := t.r.requests.all[uint32(ev.UserPtr)]
 		q.status = statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
-		if err := t.r.fits(q); err != nil {
+		if err := q.fits(t.r.rank); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("mpi: rank %d: %v failed: %v", t.r.rank, ev.Type, ev.Fail)
-}
-
-// deposited makes the process copy a message from a buffer to its place.
-func (t *overPortals) deposited(q *Request, from uint64) error {
-	if q.typed == nil {
-		return t.copied(q, from, q.status.Bytes)
-	}
-	if q.typed.there = q.status.Bytes == 0; q.typed.there {
-		return nil
-	}
-	v, err := t.r.p.View(from, q.status.Bytes)
-	if err != nil {
-		return err
-	}
-	q.typed.unpack(t.r, v)
-	return nil
-}
-
-// copied makes the process copy the first n bytes of a message from a buffer to
-// its place.
-func (t *overPortals) copied(q *Request, from uint64, n int) error {
-	if n == 0 {
-		return nil
-	}
-	src, err := t.r.p.View(from, n)
-	if err != nil {
-		return err
-	}
-	dst, err := t.r.p.View(q.addr, n)
-	if err != nil {
-		return err
-	}
-	t.r.p.Copy(dst, src)
-	t.r.stats.Copied++
-	t.r.stats.CopiedBytes += int64(n)
-	return nil
 }
 
 // fetch makes the process get the rest of a large message. The announcement
@@ -167,10 +125,10 @@ func (t *overPortals) fetch(q *Request, announced uint64) error {
 	}
 	b := v.Read()
 	first, tag := t.c.first, binary.LittleEndian.Uint64(b[8:])
-	if err := t.copied(q, announced+matching.AnnouncementSize, first); err != nil {
+	if err := q.copied(t.r, announced+matching.AnnouncementSize, first); err != nil {
 		return err
 	}
-	m, err := t.region(q.addr, q.length)
+	m, err := t.memory.region(q.addr, q.length)
 	if err != nil {
 		return err
 	}
@@ -202,6 +160,6 @@ func (t *overPortals) link(b *buffer) error {
 }
 
 func (t *overPortals) relink(b *buffer) error {
-	t.overhead()
+	overhead(t.r.p)
 	return t.link(b)
 }

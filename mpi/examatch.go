@@ -136,7 +136,7 @@ func (t *overExaNet) awaitProbe() error { return t.step() }
 // match receives an eager message, or queues the transfer of a large one.
 func (t *overExaNet) match(q *Request, p packet) error {
 	q.status = p.status()
-	if err := t.r.fits(q); err != nil {
+	if err := q.fits(t.r.rank); err != nil {
 		return err
 	}
 	v, err := t.r.p.View(q.addr, p.length)

@@ -244,7 +244,7 @@ func (t *overExaNet) act() (bool, error) {
 	case t.ongoing() && t.count(t.answered) > t.seen.answered:
 		t.seen.answered = t.count(t.answered)
 		return true, t.look()
-	case t.r.computed():
+	case t.r.modules.computed():
 		return true, t.r.collect()
 	}
 	if c := t.due(); c >= 0 {
@@ -261,7 +261,7 @@ func (t *overExaNet) act() (bool, error) {
 
 func (t *overExaNet) ready() bool {
 	if t.count(t.arrived) > uint64(t.page.Taken()) || t.count(t.notified) > t.seen.notified || t.count(t.completed) > t.seen.completed ||
-		t.ongoing() && t.count(t.answered) > t.seen.answered || t.due() >= 0 || t.r.computed() {
+		t.ongoing() && t.count(t.answered) > t.seen.answered || t.due() >= 0 || t.r.modules.computed() {
 		return true
 	}
 	_, free := t.page.Free()

@@ -79,9 +79,12 @@ const (
 	controlAckBytes = 0
 )
 
-// flowTo returns the flow to a target; nil: it has refused nothing.
-func (t *overPortals) flowTo(target int) *flow {
-	for _, f := range t.flows {
+// flows are those that refused messages wait in.
+type flows []*flow
+
+// to returns the flow to a target; nil: it has refused nothing.
+func (s flows) to(target int) *flow {
+	for _, f := range s {
 		if f.target == target {
 			return f
 		}
@@ -91,7 +94,7 @@ func (t *overPortals) flowTo(target int) *flow {
 
 // dispatch sends a message, or queues it behind refused ones.
 func (t *overPortals) dispatch(l *letter) error {
-	if f := t.flowTo(l.target); f != nil {
+	if f := t.flows.to(l.target); f != nil {
 		f.queue = append(f.queue, l)
 		return nil
 	}
@@ -100,7 +103,7 @@ func (t *overPortals) dispatch(l *letter) error {
 
 func (t *overPortals) acknowledged(l *letter, refused bool) error {
 	l.underway = false
-	f := t.flowTo(l.target)
+	f := t.flows.to(l.target)
 	if refused && f == nil {
 		f = &flow{target: l.target}
 		for _, other := range t.letters {
@@ -186,7 +189,7 @@ func (t *overPortals) controlled(ev *portals.Event) error {
 		t.matched(source, n)
 		return nil
 	}
-	f := t.flowTo(source)
+	f := t.flows.to(source)
 	t.flows = slices.DeleteFunc(t.flows, func(other *flow) bool { return other == f })
 	for _, l := range f.queue {
 		if err := t.dispatch(l); err != nil {
@@ -254,7 +257,7 @@ func (t *overPortals) grow() error {
 		if err := t.addBuffer(); err != nil {
 			return err
 		}
-		t.overhead()
+		overhead(t.r.p)
 		t.r.stats.Grown++
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // hostForm is matching by the process: a list of receives and a list of
@@ -67,13 +66,6 @@ func (l *arrivalList) cut(a *arrival) {
 	}
 }
 
-// searched charges the process for the list elements it looked at.
-func (h *hostForm) searched(elements int) { h.t.searchedList(elements) }
-
-func (t *overPortals) searchedList(elements int) {
-	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
-}
-
 // post searches the messages that have arrived. Without a match it appends the
 // receive.
 func (h *hostForm) post(q *Request) error {
@@ -82,7 +74,7 @@ func (h *hostForm) post(q *Request) error {
 		looked++
 		a.mark.Live("mpi: an arrival")
 		if q.env.takes(a.env) {
-			h.searched(looked)
+			searched(h.t.r.p, looked)
 			h.unexpected.cut(a)
 			h.t.r.stats.Unexpected++
 			found := *a
@@ -90,7 +82,7 @@ func (h *hostForm) post(q *Request) error {
 			return h.receive(q, &found)
 		}
 	}
-	h.searched(looked)
+	searched(h.t.r.p, looked)
 	h.posted.push(q)
 	return nil
 }
@@ -106,11 +98,11 @@ func (h *hostForm) probe(env envelope) (Status, bool, error) {
 		looked++
 		if env.takes(a.env) {
 			s := statusOf(a.env, a.data)
-			h.searched(looked)
+			searched(h.t.r.p, looked)
 			return s, true, nil
 		}
 	}
-	h.searched(looked)
+	searched(h.t.r.p, looked)
 	return Status{}, false, nil
 }
 
@@ -162,12 +154,12 @@ func (h *hostForm) match(a arrival) error {
 	for q := h.posted.first; q != nil; q = q.next {
 		looked++
 		if q.env.takes(a.env) {
-			h.searched(looked)
+			searched(h.t.r.p, looked)
 			h.posted.cut(q)
 			return h.receive(q, &a)
 		}
 	}
-	h.searched(looked)
+	searched(h.t.r.p, looked)
 	kept := h.free
 	if kept == nil {
 		kept = new(arrival)
@@ -184,7 +176,7 @@ func (h *hostForm) match(a arrival) error {
 func (h *hostForm) receive(q *Request, a *arrival) error {
 	t := h.t
 	q.status = statusOf(a.env, a.data)
-	if err := t.r.fits(q); err != nil {
+	if err := q.fits(t.r.rank); err != nil {
 		return err
 	}
 	if a.data&matching.Large != 0 {
@@ -192,7 +184,7 @@ func (h *hostForm) receive(q *Request, a *arrival) error {
 			return err
 		}
 	} else {
-		if err := t.deposited(q, a.start); err != nil {
+		if err := q.deposited(t.r, a.start); err != nil {
 			return err
 		}
 		if err := t.taken(a.env.source, a.data); err != nil {

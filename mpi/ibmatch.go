@@ -48,7 +48,7 @@ func (t *overInfiniBand) arrives(f frame, payload runtime.View) error {
 	}
 	t.message()
 	q, looked := t.lists.receiver(f.env)
-	t.searched(looked)
+	searched(t.r.p, looked)
 	if q != nil {
 		return t.match(q, &ibMessage{f, payload})
 	}
@@ -69,7 +69,7 @@ func (t *overInfiniBand) arrives(f frame, payload runtime.View) error {
 // the receive.
 func (t *overInfiniBand) receive(q *Request) error {
 	i, looked := t.lists.find(q.env)
-	t.searched(looked)
+	searched(t.r.p, looked)
 	if i < 0 {
 		t.lists.posted.push(q)
 		return nil
@@ -91,7 +91,7 @@ func (t *overInfiniBand) probe(env envelope) (s Status, found bool, err error) {
 	if i >= 0 {
 		s = t.lists.unexpected[i].status()
 	}
-	t.searched(looked)
+	searched(t.r.p, looked)
 	return s, i >= 0, nil
 }
 
@@ -101,7 +101,7 @@ func (t *overInfiniBand) awaitProbe() error { return t.step() }
 // match receives an eager message, or starts with a large one.
 func (t *overInfiniBand) match(q *Request, m *ibMessage) error {
 	q.status = m.status()
-	if err := t.r.fits(q); err != nil {
+	if err := q.fits(t.r.rank); err != nil {
 		return err
 	}
 	if m.kind == frameRTS {

@@ -8,7 +8,6 @@ import (
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // MPI over InfiniBand follows MVAPICH and Open MPI (Liu, Wu, Panda, "High
@@ -115,11 +114,6 @@ func (t *overInfiniBand) copy(_ *host.Thread, to, from, n uint64) error {
 
 // message charges the process for the code of a message.
 func (t *overInfiniBand) message() { t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message) }
-
-// searched charges the process for the list elements it looked at.
-func (t *overInfiniBand) searched(elements int) {
-	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
-}
 
 func (t *overInfiniBand) send(q *Request) error {
 	t.message()

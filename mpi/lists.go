@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // extents is memory that a transport has given out, by address.
@@ -29,6 +30,11 @@ func (e extents) own(r *Rank, v runtime.View) error {
 		return nil
 	}
 	return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", r.Rank(), n, addr)
+}
+
+// searched charges a process for the list elements it looked at.
+func searched(p *runtime.Proc, elements int) {
+	p.Compute(sim.Time(elements) * p.Cluster().Profile().Host.Match)
 }
 
 // message is anything with an envelope that receives can match.

@@ -106,6 +106,20 @@ type moduleSet struct {
 	internal bool // the library's own call, which is not counted
 }
 
+func (s *moduleSet) count() uint64 {
+	v, err := s.any.unit.NI().Objects().CTGet(s.any.unit.Signal())
+	if err != nil {
+		panic(err) //lint:panic the driver has allocated it
+	}
+	return v.Success
+}
+
+// computed reports whether a module has completed a call that the program has
+// not seen.
+func (s *moduleSet) computed() bool {
+	return len(s.active) > 0 && s.count() > s.seen
+}
+
 // loadModules loads the library if the options ask for it.
 func (w *World) loadModules() (err error) {
 	if w.o.allreduce() != ModeHost {
@@ -258,24 +272,10 @@ func (m *module) next() error {
 	return nil
 }
 
-func (r *Rank) modulesCount() uint64 {
-	v, err := r.modules.any.unit.NI().Objects().CTGet(r.modules.any.unit.Signal())
-	if err != nil {
-		panic(err) //lint:panic the driver has allocated it
-	}
-	return v.Success
-}
-
-// computed reports whether a module has completed a call that the program has
-// not seen.
-func (r *Rank) computed() bool {
-	return len(r.modules.active) > 0 && r.modulesCount() > r.modules.seen
-}
-
 // collect handles the completed calls: it looks at what their modules have
 // written.
 func (r *Rank) collect() error {
-	r.modules.seen = r.modulesCount()
+	r.modules.seen = r.modules.count()
 	r.looked()
 	for i := 0; i < len(r.modules.active); {
 		m := r.modules.active[i]

@@ -36,7 +36,7 @@ func (o *offload) post(q *Request) error {
 		o.kept.cut(a)
 		return o.receive(q, a)
 	}
-	t.overhead()
+	overhead(t.r.p)
 	bits, ignore := criterion(q.env)
 	o.me = portals.ME{
 		Start: q.addr, Length: uint64(q.length), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore,
@@ -61,9 +61,9 @@ func (o *offload) arrived(ev *portals.Event) error {
 	if ev.UserPtr == ptrKept {
 		return o.keep(ev)
 	}
-	q := t.r.requests[uint32(ev.UserPtr)]
+	q := t.r.requests.all[uint32(ev.UserPtr)]
 	q.status = statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
-	if err := t.r.fits(q); err != nil {
+	if err := q.fits(t.r.rank); err != nil {
 		return err
 	}
 	large := ev.HdrData&matching.Large != 0
@@ -83,7 +83,7 @@ func (o *offload) arrived(ev *portals.Event) error {
 	if large {
 		return t.fetch(q, ev.Start)
 	}
-	if err := t.deposited(q, ev.Start); err != nil {
+	if err := q.deposited(t.r, ev.Start); err != nil {
 		return err
 	}
 	if err := t.taken(q.status.Source, ev.HdrData); err != nil {
@@ -102,7 +102,7 @@ func (o *offload) find(env envelope) (found *arrival) {
 		}
 	}
 	if looked > 0 {
-		o.t.searchedList(looked)
+		searched(o.t.r.p, looked)
 	}
 	return found
 }
@@ -111,7 +111,7 @@ func (o *offload) find(env envelope) (found *arrival) {
 func (o *offload) receive(q *Request, a *arrival) error {
 	t := o.t
 	q.status = statusOf(a.env, a.data)
-	if err := t.r.fits(q); err != nil {
+	if err := q.fits(t.r.rank); err != nil {
 		return err
 	}
 	t.r.stats.Unexpected++
@@ -119,7 +119,7 @@ func (o *offload) receive(q *Request, a *arrival) error {
 	if a.data&matching.Large != 0 {
 		return t.fetch(q, a.start)
 	}
-	if err := cmp.Or(t.deposited(q, a.start), t.taken(a.env.source, a.data)); err != nil {
+	if err := cmp.Or(q.deposited(t.r, a.start), t.taken(a.env.source, a.data)); err != nil {
 		return err
 	}
 	t.r.complete(q)
@@ -133,7 +133,7 @@ func (o *offload) receive(q *Request, a *arrival) error {
 func (o *offload) unload() (some bool, err error) {
 	t := o.t
 	for {
-		t.overhead()
+		overhead(t.r.p)
 		o.me = portals.ME{UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0), Options: portals.OptMEOpPut | portals.OptMEUseOnce}
 		if err := t.ni.Objects().MESearch(messagePT, &o.me, portals.SearchDelete, ptrKept); err != nil {
 			return some, err
@@ -184,7 +184,7 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 	if err != nil {
 		return Status{}, false, err
 	}
-	t.overhead()
+	overhead(t.r.p)
 	t.counted, t.searched = count.Success, false
 	bits, ignore := criterion(env)
 	o.me = portals.ME{

@@ -97,7 +97,7 @@ func (p *Persistent) Start() (*Request, error) {
 }
 
 // StartAll starts the operations in order and appends their requests to qs.
-func (r *Rank) StartAll(qs []*Request, ps ...*Persistent) ([]*Request, error) {
+func StartAll(qs []*Request, ps ...*Persistent) ([]*Request, error) {
 	for _, p := range ps {
 		q, err := p.Start()
 		if err != nil {
@@ -168,7 +168,7 @@ func (o Send) start(c *Comm) (q *Request, err error) {
 			return nil, fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, what, err)
 		}
 		if o.Mode == Buffered {
-			return c.r.bsend(c, o.Data.Memory, o.To, o.Tag)
+			return o.buffered(c)
 		}
 		return c.r.isend(c, what, o.Data.Memory, o.To, o.Tag, m)
 	}
@@ -180,7 +180,7 @@ func (o Send) start(c *Comm) (q *Request, err error) {
 	case o.Mode == Buffered:
 		return nil, fmt.Errorf("mpi: rank %d: %s: expected bytes in one piece, without a Type", c.r.rank, what)
 	case o.To == ProcNull:
-		return c.r.nobody(), nil
+		return c.r.requests.nobody(), nil
 	case t.whole:
 		return c.r.isend(c, what, t.memory, o.To, o.Tag, m)
 	}
@@ -237,20 +237,13 @@ func (o Recv) start(c *Comm) (q *Request, err error) {
 	if t.packed, err = c.r.temporary.get(c.r, t.size); err != nil {
 		return nil, err
 	}
-	q = c.r.newRequest()
+	q = c.r.requests.add()
 	q.receives, q.addr, q.length, q.comm, q.typed = true, t.packed.Addr(), t.size, c, t
 	q.env = envelope{source: c.Translate(o.From), tag: o.Tag, context: c.point()}
 	if err := c.r.transport.receive(q); err != nil {
 		return nil, err
 	}
 	return q, nil
-}
-
-// nobody returns a completed request, as of a message to or from ProcNull.
-func (r *Rank) nobody() *Request {
-	q := r.newRequest()
-	r.complete(q)
-	return q
 }
 
 // Isend starts to send the bytes of v, memory from Rank.Alloc: see Send.
@@ -263,7 +256,7 @@ func (r *Rank) isend(c *Comm, what string, v runtime.View, target int, tag uint3
 		return nil, err
 	}
 	if target == ProcNull {
-		return r.nobody(), nil
+		return r.requests.nobody(), nil
 	}
 	if err := r.own(v); err != nil {
 		return nil, err
@@ -278,7 +271,7 @@ func (c *Comm) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
 		return nil, err
 	}
 	if source == ProcNull {
-		q := c.r.nobody()
+		q := c.r.requests.nobody()
 		q.receives, q.status = true, Status{Source: ProcNull, Tag: AnyTag}
 		return q, nil
 	}

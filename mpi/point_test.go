@@ -371,7 +371,7 @@ func TestPersistent(t *testing.T) {
 		require.NoError(t, err)
 		for i := range rounds {
 			fill(out.Write(), mpi.Status{Source: r.Rank(), Tag: uint32(i)})
-			qs, err := r.StartAll(nil, receive, send, nobody)
+			qs, err := mpi.StartAll(nil, receive, send, nobody)
 			require.NoError(t, err)
 			_, err = send.Start()
 			require.ErrorContains(t, err, "is started while it is active")
@@ -381,7 +381,7 @@ func TestPersistent(t *testing.T) {
 			want := make([]byte, 2000)
 			fill(want, mpi.Status{Source: peer, Tag: uint32(i)})
 			require.Equal(t, want, bytes.Clone(in.Read()))
-			qs, err = r.StartAll(qs[:0], receive, ssend)
+			qs, err = mpi.StartAll(qs[:0], receive, ssend)
 			require.NoError(t, err)
 			require.NoError(t, r.WaitAll(qs, statuses))
 			require.Equal(t, 10, statuses[0].Bytes)

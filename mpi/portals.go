@@ -3,7 +3,6 @@ package mpi
 import (
 	"encoding/binary"
 	"fmt"
-	"sort"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
@@ -28,12 +27,6 @@ type form interface {
 	// probe and await do the work of transport's probe and awaitProbe.
 	probe(env envelope) (Status, bool, error)
 	await() error
-}
-
-// region is memory for the NIC, with its descriptor.
-type region struct {
-	addr, length uint64
-	md           portals.Handle
 }
 
 // buffer receives messages that have no place yet.
@@ -105,9 +98,8 @@ type overPortals struct {
 	ni       *runtime.NI
 	eq       portals.Handle
 	form     form
-	memory   []region // registered, by address
-	latest   int      // the region found last
-	slots    uint64   // unused memory for announcements
+	memory   registry
+	slots    uint64 // unused memory for announcements
 	slotsEnd uint64
 	sends    []announced // by request
 	exposed  uint64      // large messages exposed; gives them their tags
@@ -116,7 +108,7 @@ type overPortals struct {
 	controls portals.Handle // descriptor of control messages
 	letters  []*letter
 	paper    []*letter      // letters to use again
-	flows    []*flow        // to targets that have refused a message
+	flows    flows          // to targets that have refused a message
 	waiting  []*Request     // synchronous sends of eager messages
 	count    portals.Handle // Offload: counts messages that came into buffers
 	counted  uint64         // value of count at the last probe
@@ -144,11 +136,12 @@ type announced struct {
 }
 
 func (c *portalsCarrier) attach(r *Rank) (transport, error) {
-	t := &overPortals{r: r, c: c, ni: r.p.NI()}
+	t := &overPortals{r: r, c: c, ni: r.p.NI(), memory: registry{p: r.p, rank: r.rank}}
 	var err error
 	if t.eq, err = t.ni.Objects().EQAlloc(queueLength); err != nil {
 		return nil, err
 	}
+	t.memory.eq = t.eq
 	t.ni.Objects().Label(t.eq, "messages")
 	for pt, options := range []portals.PTOptions{messagePT: portals.OptPTFlowCtrl, exposedPT: 0, controlPT: 0} {
 		if _, err := t.ni.Objects().PTAlloc(options, t.eq, uint32(pt)); err != nil {
@@ -183,41 +176,16 @@ func (c *portalsCarrier) attach(r *Rank) (transport, error) {
 	return t, nil
 }
 
-func (t *overPortals) alloc(n int) (runtime.View, error) { return t.register(n, 0) }
-
-func (t *overPortals) register(n int, o portals.MDOptions) (runtime.View, error) {
-	v := t.r.p.Alloc(n)
-	md, err := t.ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(n), EQ: t.eq, Options: o})
-	if err != nil {
-		return runtime.View{}, err
-	}
-	t.memory = append(t.memory, region{v.Addr(), uint64(n), md}) // addresses ascend
-	return v, nil
-}
-
-// region returns the registered region with the n bytes at addr.
-func (t *overPortals) region(addr uint64, n int) (*region, error) {
-	if t.latest >= len(t.memory) || !t.memory[t.latest].holds(addr, n) {
-		t.latest = max(0, sort.Search(len(t.memory), func(i int) bool { return t.memory[i].addr > addr })-1)
-	}
-	if t.latest < len(t.memory) && t.memory[t.latest].holds(addr, n) {
-		return &t.memory[t.latest], nil
-	}
-	return nil, fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", t.r.rank, n, addr)
-}
-
-func (m *region) holds(addr uint64, n int) bool {
-	return addr >= m.addr && addr-m.addr <= m.length && uint64(n) <= m.length-(addr-m.addr)
-}
+func (t *overPortals) alloc(n int) (runtime.View, error) { return t.memory.register(n, 0) }
 
 func (t *overPortals) own(v runtime.View) error {
-	_, err := t.region(v.Addr(), v.Len())
+	_, err := t.memory.region(v.Addr(), v.Len())
 	return err
 }
 
 func (t *overPortals) limit() int { return int(min(maxMessage, t.ni.Objects().Limits().MaxMsgSize)) }
 
-func (t *overPortals) ready() bool { return t.ni.Objects().EQLen(t.eq) > 0 || t.r.computed() }
+func (t *overPortals) ready() bool { return t.ni.Objects().EQLen(t.eq) > 0 || t.r.modules.computed() }
 
 func (t *overPortals) quiet() bool { return len(t.paper) == len(t.letters) }
 
@@ -269,7 +237,7 @@ func (t *overPortals) receive(q *Request) error {
 
 // overhead charges the time to give the NIC an operation that package runtime
 // does not charge: appending an entry.
-func (t *overPortals) overhead() { t.r.p.Compute(t.r.p.Cluster().Profile().NIC.Overhead) }
+func overhead(p *runtime.Proc) { p.Compute(p.Cluster().Profile().NIC.Overhead) }
 
 // put sends a message, or the announcement of a large one.
 func (t *overPortals) put(l *letter) error {
@@ -282,7 +250,7 @@ func (t *overPortals) put(l *letter) error {
 		if err != nil {
 			return err
 		}
-		m, err := t.region(addr, n)
+		m, err := t.memory.region(addr, n)
 		if err != nil {
 			return err
 		}
@@ -306,7 +274,7 @@ func (t *overPortals) place(l *letter) (addr uint64, err error) {
 		return l.q.addr, nil
 	}
 	if l.own.Proc() == nil || l.own.Len() < len(l.data) {
-		if l.own, err = t.register(len(l.data), portals.OptMDEventSendDisable); err != nil {
+		if l.own, err = t.memory.register(len(l.data), portals.OptMDEventSendDisable); err != nil {
 			return 0, err
 		}
 	}
@@ -318,7 +286,7 @@ func (t *overPortals) place(l *letter) (addr uint64, err error) {
 // announcement. The GET event means that all data has left.
 func (t *overPortals) expose(q *Request) error {
 	t.exposed++
-	t.overhead()
+	overhead(t.r.p)
 	_, err := t.ni.MEAppend(exposedPT, &portals.ME{
 		Start: q.addr, Length: uint64(q.length), UID: portals.UIDAny, MatchID: t.r.world.places[q.peer], MatchBits: t.exposed,
 		Options: portals.OptMEOpGet | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,
@@ -349,7 +317,7 @@ func (t *overPortals) announce(q *Request) (*announced, error) {
 	if a.slot == 0 {
 		if t.slots == t.slotsEnd {
 			const n = slotsAtOnce * matching.AnnouncementSize
-			v, err := t.register(n, portals.OptMDEventSendDisable)
+			v, err := t.memory.register(n, portals.OptMDEventSendDisable)
 			if err != nil {
 				return nil, err
 			}

@@ -23,7 +23,7 @@ func (r *Rank) Wait(q *Request) (Status, error) {
 
 // hand gives a completed request back and returns its status.
 func (r *Rank) hand(q *Request) Status {
-	r.over.cut(q)
+	r.requests.over.cut(q)
 	r.Free(q)
 	return q.status
 }
@@ -32,12 +32,12 @@ func (r *Rank) hand(q *Request) Status {
 // of completion. The result is nil if no request is active. The caller frees
 // it.
 func (r *Rank) Next() (*Request, error) {
-	for r.over.first == nil && r.active > 0 {
+	for r.requests.over.first == nil && r.requests.active > 0 {
 		if err := r.step(); err != nil {
 			return nil, err
 		}
 	}
-	return r.take(), nil
+	return r.requests.over.pop(), nil
 }
 
 // Test handles everything that has arrived and returns a completed request, or
@@ -48,15 +48,7 @@ func (r *Rank) Test() (*Request, error) {
 	if err := r.arrived(); err != nil {
 		return nil, err
 	}
-	return r.take(), nil
-}
-
-func (r *Rank) take() *Request {
-	q := r.over.first
-	if q != nil {
-		r.over.cut(q)
-	}
-	return q
+	return r.requests.over.pop(), nil
 }
 
 func (r *Rank) step() error {
@@ -100,14 +92,14 @@ func (r *Rank) finish() error {
 // (MPI_ERR_TRUNCATE).
 var ErrTruncate = errors.New("longer than its receive")
 
-// fits checks that a message has room in its receive.
-func (r *Rank) fits(q *Request) error {
+// fits checks that a message to a rank has room in its receive.
+func (q *Request) fits(rank int) error {
 	if s := q.status; s.Bytes > q.length {
 		in := ""
 		if q.schedule != nil {
 			in = " in " + q.schedule.call.describe(q.comm)
 		}
-		return fmt.Errorf("mpi: rank %d: message of %d B from rank %d with tag %d is %w of %d B%s", r.Rank(), s.Bytes, s.Source, s.Tag, ErrTruncate, q.length, in)
+		return fmt.Errorf("mpi: rank %d: message of %d B from rank %d with tag %d is %w of %d B%s", rank, s.Bytes, s.Source, s.Tag, ErrTruncate, q.length, in)
 	}
 	return nil
 }

@@ -14,23 +14,20 @@ type Rank struct {
 	// For every message, side by side:
 	transport transport
 	p         *runtime.Proc
-	free      requestList
-	active    int         // requests that are not done
+	requests  requests
 	runnable  []*schedule // schedules in running whose requests are complete
 	modules   moduleSet
 	world     *World
 	rank      int
 	stats     Stats
-	over      requestList // completed requests not yet handed out
 	sequence  []uint32    // messages sent to each rank
 	running   []*schedule // schedules with steps left
 	idle      []*schedule // schedules to use again
 	temporary pool
 
-	requests []*Request
 	world0   Comm // the communicator of all ranks
 	comms    []*Comm
-	disjoint map[times]bool        // elements checked for receives
+	disjoint disjoint
 	attached attached              // buffer for buffered sends
 	call     string                // the call in which the program waits, if not for a request
 	blocked  *Request              // the request for which it waits
@@ -41,7 +38,12 @@ type Rank struct {
 func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
 	r := &Rank{world: w, rank: rank, p: p, sequence: make([]uint32, w.Size())}
 	var err error
-	r.initComms()
+	for i := range r.contexts {
+		r.contexts[i] = ^uint64(0)
+	}
+	r.contexts[0] &^= 1
+	r.world0 = Comm{r: r, rank: r.rank, name: "world"}
+	r.comms = append(r.comms, &r.world0)
 	if err = r.world0.openModule(false); err != nil { // first: once time passes, other ranks may begin
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func (r *Rank) Compute(d sim.Time) { r.p.Compute(d) }
 func (r *Rank) Stats() Stats { return r.stats }
 
 // Active returns the number of requests that are not complete.
-func (r *Rank) Active() int { return r.active }
+func (r *Rank) Active() int { return r.requests.active }
 
 // Alloc returns n zeroed bytes, 0 to 1 TiB, for sends and receives.
 func (r *Rank) Alloc(n int) (runtime.View, error) {
@@ -81,25 +83,12 @@ func (r *Rank) Alloc(n int) (runtime.View, error) {
 
 const maxAlloc = 1 << 40
 
-func (r *Rank) newRequest() *Request {
-	q := r.free.first
-	if q == nil {
-		q = &Request{id: uint32(len(r.requests))}
-		r.requests = append(r.requests, q)
-	} else {
-		r.free.cut(q)
-		*q = Request{id: q.id}
-	}
-	r.active++
-	return q
-}
-
 // complete takes a completed request from the transport. The request goes to
 // Next or Wait, or to its collective operation.
 func (r *Rank) complete(q *Request) {
 	q.mark.Live("mpi: a request")
 	q.done = true
-	r.active--
+	r.requests.active--
 	if q.receives {
 		r.stats.Received++
 		if q.comm != nil {
@@ -118,7 +107,7 @@ func (r *Rank) complete(q *Request) {
 		r.Free(q)
 		return
 	}
-	r.over.push(q)
+	r.requests.over.push(q)
 }
 
 // Free gives back a request that Next or Test has returned.
@@ -129,7 +118,7 @@ func (r *Rank) Free(q *Request) {
 	if q.mark.Release("mpi: a request"); poison.On {
 		return
 	}
-	r.free.push(q)
+	r.requests.free.push(q)
 }
 
 // Upcoming returns the status that the next message to target, a rank of the
@@ -166,7 +155,7 @@ type mode struct {
 }
 
 func (r *Rank) startSend(v runtime.View, target int, env envelope, m mode) (*Request, error) {
-	q := r.newRequest()
+	q := r.requests.add()
 	q.addr, q.length, q.peer, q.env = v.Addr(), v.Len(), target, env
 	q.synchronous, q.schedule, q.reserved, q.detached, q.typed = m.synchronous, m.schedule, m.buffered, m.detached, m.typed
 	q.status = r.Upcoming(target, env.tag, q.length)
@@ -180,7 +169,7 @@ func (r *Rank) startSend(v runtime.View, target int, env envelope, m mode) (*Req
 }
 
 func (r *Rank) startReceive(v runtime.View, c *Comm, env envelope, s *schedule) (*Request, error) {
-	q := r.newRequest()
+	q := r.requests.add()
 	q.receives, q.addr, q.length, q.env, q.comm, q.schedule = true, v.Addr(), v.Len(), env, c, s
 	if err := r.transport.receive(q); err != nil {
 		return nil, err

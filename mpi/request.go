@@ -45,6 +45,36 @@ func (q *Request) Receives() bool { return q.receives }
 // send, from the beginning.
 func (q *Request) Status() Status { return q.status }
 
+// requests are the requests of a rank.
+type requests struct {
+	free   requestList
+	over   requestList // completed, not yet handed out
+	active int         // not done
+	all    []*Request  // by their id
+}
+
+func (s *requests) add() *Request {
+	q := s.free.first
+	if q == nil {
+		q = &Request{id: uint32(len(s.all))}
+		s.all = append(s.all, q)
+	} else {
+		s.free.cut(q)
+		*q = Request{id: q.id}
+	}
+	s.active++
+	return q
+}
+
+// nobody returns a completed request, as of a message to or from ProcNull.
+func (s *requests) nobody() *Request {
+	q := s.add()
+	q.done = true
+	s.active--
+	s.over.push(q)
+	return q
+}
+
 // requestList is a first-in first-out list. Any request can leave it early.
 type requestList struct{ first, last *Request }
 
@@ -56,6 +86,15 @@ func (l *requestList) push(q *Request) {
 		l.last.next = q
 	}
 	l.last = q
+}
+
+// pop takes the first request; nil: there is none.
+func (l *requestList) pop() *Request {
+	q := l.first
+	if q != nil {
+		l.cut(q)
+	}
+	return q
 }
 
 func (l *requestList) cut(q *Request) {
@@ -70,4 +109,40 @@ func (l *requestList) cut(q *Request) {
 		q.next.prev = q.prev
 	}
 	q.prev, q.next = nil, nil
+}
+
+// deposited makes the process copy a message from a buffer to its place.
+func (q *Request) deposited(r *Rank, from uint64) error {
+	if q.typed == nil {
+		return q.copied(r, from, q.status.Bytes)
+	}
+	if q.typed.there = q.status.Bytes == 0; q.typed.there {
+		return nil
+	}
+	v, err := r.p.View(from, q.status.Bytes)
+	if err != nil {
+		return err
+	}
+	q.typed.unpack(r, v)
+	return nil
+}
+
+// copied makes the process copy the first n bytes of a message from a buffer to
+// its place.
+func (q *Request) copied(r *Rank, from uint64, n int) error {
+	if n == 0 {
+		return nil
+	}
+	src, err := r.p.View(from, n)
+	if err != nil {
+		return err
+	}
+	dst, err := r.p.View(q.addr, n)
+	if err != nil {
+		return err
+	}
+	r.p.Copy(dst, src)
+	r.stats.Copied++
+	r.stats.CopiedBytes += int64(n)
+	return nil
 }

@@ -123,7 +123,7 @@ func (s *schedule) launch(request bool) (*Request, error) {
 	}
 	r := s.r
 	if request {
-		s.request = r.newRequest()
+		s.request = r.requests.add()
 		s.request.collective = s
 	}
 	q := s.request
@@ -209,7 +209,7 @@ func (s *schedule) take(p *step) (err error) {
 	case stepCopy:
 		r.p.Copy(p.to, p.from)
 	case stepReduce:
-		r.combine(p.to, p.from, p.before, s.call.t, s.call.op)
+		s.call.op.combine(r.p, p.to, p.from, p.before, s.call.t)
 	case stepPack, stepUnpack, stepReverse:
 		s.rearrange(p)
 	case stepPackElements:
@@ -221,19 +221,6 @@ func (s *schedule) take(p *step) (err error) {
 	case stepFence:
 	}
 	return err
-}
-
-// combine computes acc = acc op v, or v op acc, on the process's core. It reads
-// two vectors and writes one.
-func (r *Rank) combine(acc, v runtime.View, before bool, t Type, op *Op) {
-	dst, other := acc.WriteFrom(v)
-	left, right := dst, other
-	if before {
-		left, right = other, dst
-	}
-	op.apply(t, dst, left, right)
-	n := int64(acc.Len())
-	r.p.Stream(2*n, n)
 }
 
 // rearrange copies the blocks of a step on the process's core.

@@ -93,9 +93,9 @@ func (k checks) alike(m Data, n int, receives bool) (side, error) {
 		all.Count *= n
 	}
 	r := k.c.r
-	t, err := r.lay(all)
+	t, err := all.lay()
 	if err == nil && receives {
-		err = r.apart(all.Type, all.Count)
+		err = r.disjoint.check(all.Type, all.Count)
 	}
 	if err == nil && t.size > maxMessage {
 		err = fmt.Errorf("%d B, expected at most %d B", t.size, maxMessage)
@@ -111,7 +111,7 @@ func (k checks) alike(m Data, n int, receives bool) (side, error) {
 			p.bounds[i+1] = (i + 1) * p.block
 			b := m
 			b.At += i * m.Count * int(extent)
-			one, err := r.lay(b)
+			one, err := b.lay()
 			if err != nil {
 				return side{}, k.wrong("%v", err)
 			}
@@ -140,7 +140,7 @@ func (k checks) various(blocks []Data, receives bool) (side, error) {
 	}
 	p := side{there: true, bounds: make([]int, len(blocks)+1), each: make([]*typed, len(blocks))}
 	for i, m := range blocks {
-		t, err := k.c.r.lay(m)
+		t, err := m.lay()
 		if err != nil {
 			return side{}, k.wrong("block of rank %d: %v", i, err)
 		}

@@ -41,7 +41,7 @@ type transport interface {
 	send(q *Request) error
 	// receive starts to receive up to q.length bytes to q.addr. q.env, which
 	// may have wildcards, selects the message. A longer message is an error
-	// that wraps ErrTruncate (Rank.fits).
+	// that wraps ErrTruncate (Request.fits).
 	receive(q *Request) error
 	// probe looks for the earliest message that has come, has no receive, and
 	// would match a receive with env. It does not wait.

@@ -59,7 +59,7 @@ type typed struct {
 
 // lay finds the places of elements in memory. It takes no memory of the
 // library. Without data the view is zero.
-func (r *Rank) lay(m Data) (*typed, error) {
+func (m Data) lay() (*typed, error) {
 	layout, err := m.Type.Layout(m.Count)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *Comm) checked(what string, m Data, peer, least int, tag uint32, receive
 
 func (c *Comm) elements(what string, m Data, peer, least int, tag uint32, receives bool) (*typed, error) {
 	wrong := func(err error) (*typed, error) { return nil, fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, what, err) }
-	t, err := c.r.lay(m)
+	t, err := m.lay()
 	if err != nil {
 		return wrong(err)
 	}
@@ -103,7 +103,7 @@ func (c *Comm) elements(what string, m Data, peer, least int, tag uint32, receiv
 		return nil, err
 	}
 	if receives {
-		if err := c.r.apart(m.Type, m.Count); err != nil {
+		if err := c.r.disjoint.check(m.Type, m.Count); err != nil {
 			return wrong(err)
 		}
 	}
@@ -140,11 +140,14 @@ type times struct {
 	count int
 }
 
-// apart returns an error if elements share a byte, which a receive must not
+// disjoint are elements that do not share a byte.
+type disjoint struct{ known map[times]bool }
+
+// check returns an error if elements share a byte, which a receive must not
 // allow (MPI 4.1 §5.1.11).
-func (r *Rank) apart(d *datatype.Type, count int) error {
+func (s *disjoint) check(d *datatype.Type, count int) error {
 	k := times{d, count}
-	if r.disjoint[k] {
+	if s.known[k] {
 		return nil
 	}
 	overlap, err := d.Overlaps(count)
@@ -154,10 +157,10 @@ func (r *Rank) apart(d *datatype.Type, count int) error {
 	if overlap {
 		return fmt.Errorf("%d times %s have a byte of memory twice, which a receive must not", count, d)
 	}
-	if r.disjoint == nil {
-		r.disjoint = map[times]bool{}
+	if s.known == nil {
+		s.known = map[times]bool{}
 	}
-	r.disjoint[k] = true
+	s.known[k] = true
 	return nil
 }
 

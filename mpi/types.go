@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // Type is the element type of a reduction.
@@ -73,6 +75,19 @@ func (o *Op) apply(t Type, dst, left, right []byte) {
 		return
 	}
 	o.kernels[t.kind](dst, left, right)
+}
+
+// combine computes acc = acc op v, or v op acc, on a process's core. It reads
+// two vectors and writes one.
+func (o *Op) combine(p *runtime.Proc, acc, v runtime.View, before bool, t Type) {
+	dst, other := acc.WriteFrom(v)
+	left, right := dst, other
+	if before {
+		left, right = other, dst
+	}
+	o.apply(t, dst, left, right)
+	n := int64(acc.Len())
+	p.Stream(2*n, n)
 }
 
 // check returns an error if the operation is not defined for a type.

@@ -6,6 +6,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	unpacking "github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // Receives of elements that are not in one piece, with matching by the NIC.
@@ -33,10 +34,9 @@ type unpacker struct {
 // of two because each size is compiled once for all nodes.
 const leastUnpacker = 1 << 12
 
-// unpacker returns the handlers for a request's elements; nil: the process must
+// of returns the handlers for a request's elements; nil: the process must
 // unpack.
-func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
-	u := &t.unpackers
+func (u *unpackers) of(proc *runtime.Proc, e *typed) (*handlers.Installed, error) {
 	k := times{e.kind, e.count}
 	if known := u.known[k]; known != nil {
 		return known.installed, nil
@@ -46,7 +46,7 @@ func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
 	}
 	made := &unpacker{}
 	u.known[k] = made
-	p := t.r.p.Cluster().Profile()
+	p := proc.Cluster().Profile()
 	program, err := unpacking.Compile(e.kind, e.count, unpacking.Options{Packet: int(p.Fabric.MTU), Memory: p.HPU.MaxHPUMemory - u.memory})
 	if err != nil {
 		return nil, nil //nolint:nilerr // one of the reasons why handlers cannot: the process does it, and Stats counts it
@@ -58,11 +58,11 @@ func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
 		return nil, nil
 	}
 	if u.module == nil {
-		if u.module, err = handlers.Must("datatype").Load(t.r.p.Cluster()); err != nil {
+		if u.module, err = handlers.Must("datatype").Load(proc.Cluster()); err != nil {
 			return nil, err
 		}
 	}
-	made.installed, err = u.module.Install(t.r.p, handlers.Options{Payload: unpacking.Unpack, State: state, Memory: room, Shared: true})
+	made.installed, err = u.module.Install(proc, handlers.Options{Payload: unpacking.Unpack, State: state, Memory: room, Shared: true})
 	u.memory += room
 	return made.installed, err
 }
@@ -70,7 +70,7 @@ func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
 // unpackEntry changes the entry of a receive to the elements and their
 // handlers, if the message will be eager and the NIC has handlers for them.
 func (t *overPortals) unpackEntry(q *Request, me *portals.ME) error {
-	installed, err := t.unpacker(q.typed)
+	installed, err := t.unpackers.of(t.r.p, q.typed)
 	if err != nil || installed == nil || q.length > t.c.o.Eager {
 		return err
 	}
@@ -87,7 +87,7 @@ func (t *overPortals) toSelf(q *Request) (bool, error) {
 	if q.typed == nil || q.typed.there || q.status.Bytes == 0 {
 		return false, nil
 	}
-	installed, err := t.unpacker(q.typed)
+	installed, err := t.unpackers.of(t.r.p, q.typed)
 	if err != nil || installed == nil {
 		return false, err
 	}
@@ -97,12 +97,12 @@ func (t *overPortals) toSelf(q *Request) (bool, error) {
 		}
 		t.unpackers.opened = true
 	}
-	m, err := t.region(q.addr, q.status.Bytes)
+	m, err := t.memory.region(q.addr, q.status.Bytes)
 	if err != nil {
 		return false, err
 	}
 	q.typed.there = true
-	t.overhead()
+	overhead(t.r.p)
 	me := portals.ME{
 		Start: q.typed.memory.Addr(), Length: uint64(q.typed.memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: uint64(q.id),
 		Options: portals.OptMEOpPut | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,

@@ -22,7 +22,7 @@ func (r *Rank) Tested(q *Request) (Status, bool, error) {
 
 // WaitAll returns when all requests are complete.
 func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
-	if err := r.places(qs, statuses); err != nil {
+	if err := places(r.rank, qs, statuses); err != nil {
 		return err
 	}
 	for i, q := range qs {
@@ -41,9 +41,9 @@ func (r *Rank) WaitAll(qs []*Request, statuses []Status) error {
 }
 
 // places checks that there is a place for each status.
-func (r *Rank) places(qs []*Request, statuses []Status) error {
+func places(rank int, qs []*Request, statuses []Status) error {
 	if statuses != nil && len(statuses) < len(qs) {
-		return fmt.Errorf("mpi: rank %d: %d statuses for %d requests", r.rank, len(statuses), len(qs))
+		return fmt.Errorf("mpi: rank %d: %d statuses for %d requests", rank, len(statuses), len(qs))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (r *Rank) TestAny(qs []*Request) (i int, s Status, active bool, err error) 
 // WaitSome waits until at least one request is complete, and appends the
 // indices of all completed ones to done, ascending.
 func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
-	if err := r.places(qs, statuses); err != nil {
+	if err := places(r.rank, qs, statuses); err != nil {
 		return done, err
 	}
 	for {
@@ -118,7 +118,7 @@ func (r *Rank) WaitSome(qs []*Request, done []int, statuses []Status) ([]int, er
 
 // TestSome appends the indices of all completed requests to done, ascending.
 func (r *Rank) TestSome(qs []*Request, done []int, statuses []Status) ([]int, error) {
-	if err := r.places(qs, statuses); err != nil {
+	if err := places(r.rank, qs, statuses); err != nil {
 		return done, err
 	}
 	if err := r.arrived(); err != nil {
