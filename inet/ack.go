@@ -2,51 +2,39 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// acknowledged is the fifth check of RFC 9293 §3.10.7.4: the acknowledgement
-// and the window of the segment. False: drop the segment.
-func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
+// acknowledged takes an acknowledgement, which is no old one, and the window of
+// its segment.
+func (x *sender) acknowledged(now sim.Time, s *Segment) {
 	wnd := uint32(s.Window) << x.shift
-	age := after(s.Ack, x.una)
-	if after(s.Ack, x.top) > 0 || x.c.Challenge && age < 0 && uint32(-age) > x.maxWnd {
-		if x.c.Challenge {
-			x.challenge(now) // RFC 5961 §5.2
-		} else {
-			x.ackNow = true
-		}
-		return false
-	}
-	if age < 0 {
-		return true // an old one
-	}
+	gone := s.Ack - x.una
 	news := x.sack.on && x.sack.update(s, s.Ack, x.top)
 	if x.probes > 0 {
 		x.probes, x.since = 0, now
 	}
 	switch {
-	case age > 0:
-		x.advance(now, s.Ack, uint32(age))
+	case gone > 0:
+		x.advance(now, s.Ack, gone)
 	case news, !x.sack.on && len(s.Data) == 0 && s.Flags&FIN == 0 && wnd == x.wnd && x.top != x.una && x.persist == 0:
 		x.duplicate()
 	}
-	x.probeAnswered(s, uint32(max(age, 0)), news)
-	if age > 0 {
+	x.probeAnswered(s, gone, news)
+	if gone > 0 {
 		x.expectProbe(now)
 	}
 	if d := after(s.Seq, x.wl1); d > 0 || d == 0 && after(s.Ack, x.wl2) >= 0 {
 		x.wl1, x.wl2 = s.Seq, s.Ack
 		if x.persist > 0 && wnd > x.wnd { // resend the probe with the next bytes
-			x.nxt, x.timed = x.una, false
+			x.nxt, x.rtt.timed = x.una, false
 			x.persist, x.expires = 0, Never
 		}
 		x.wnd, x.maxWnd = wnd, max(x.maxWnd, wnd)
 	}
-	return true
 }
 
 // advance releases the acknowledged bytes (RFC 5681 §3, RFC 6298 §5, RFC 6582
 // §3.2, RFC 6675 §5).
-func (x *Conn) advance(now sim.Time, ack, n uint32) {
-	x.measured(now, ack)
+func (x *sender) advance(now sim.Time, ack, n uint32) {
+	x.rtt.acknowledged(now, ack)
 	if gone := min(int(after(ack, x.base)), x.data.len()); gone > 0 {
 		x.data.drop(gone)
 		x.base += uint32(gone)
@@ -61,7 +49,7 @@ func (x *Conn) advance(now sim.Time, ack, n uint32) {
 	x.sack.forget(x.una)
 	x.retries, x.persist = 0, 0
 	if x.c.RTOResets {
-		x.rto = x.estimate()
+		x.rtt.out = x.rtt.estimate()
 	}
 	x.expires = Never
 	if x.una != x.top {
@@ -94,7 +82,7 @@ const duplicateThreshold = 3
 
 // duplicate handles an acknowledgement of nothing new (RFC 5681 §3.2), or one
 // with news of bytes after a hole (RFC 6675 §5).
-func (x *Conn) duplicate() {
+func (x *sender) duplicate() {
 	mss := uint32(x.mss)
 	x.duplicates++
 	switch {
@@ -119,7 +107,7 @@ func (x *Conn) duplicate() {
 }
 
 // loses begins a recovery by blocks (RFC 6675 §5, (4)).
-func (x *Conn) loses() {
+func (x *sender) loses() {
 	x.ssthresh = max((x.top-x.una)/2, uint32(2*x.mss))
 	x.cwnd = x.ssthresh
 	x.recovers()
@@ -127,15 +115,15 @@ func (x *Conn) loses() {
 }
 
 // recovers begins a recovery: the first segment is sent again.
-func (x *Conn) recovers() {
+func (x *sender) recovers() {
 	x.tail.at = Never
 	x.recovering, x.recover, x.again = true, x.top, true
-	x.Stats.Fast++
+	x.stats.Fast++
 }
 
 // initialWindow is the initial window of RFC 5681 §3.1, (1), or of RFC 3390 and
 // 6928 with the numbers of the Spec.
-func (x *Conn) initialWindow() uint32 {
+func (x *sender) initialWindow() uint32 {
 	mss := x.mss
 	switch {
 	case x.c.InitialWindow > 0:

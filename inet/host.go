@@ -242,7 +242,7 @@ func (h *Host) happened(x *Conn) {
 			x.hosted.ready = true
 			l.ready = append(l.ready, x)
 		} else {
-			x.sendReset(x.top, true) // the listener is closed
+			x.sendReset(x.snd.top, true) // the listener is closed
 			x.end()
 		}
 	case x.state == Closed:
@@ -288,7 +288,7 @@ func (h *Host) inputSegment(now sim.Time, p *Packet) error {
 	id := connID{p.Src, s.DstPort, s.SrcPort}
 	x := h.conns[id]
 	begins := s.Flags&(SYN|ACK|RST) == SYN
-	if x != nil && (x.state == Closed || x.state == TimeWait && begins && after(s.Seq, x.rcv) > 0 && h.listeners[s.DstPort] != nil) {
+	if x != nil && (x.state == Closed || x.state == TimeWait && begins && after(s.Seq, x.rcv.next) > 0 && h.listeners[s.DstPort] != nil) {
 		h.begin(now, id, &s, x) // RFC 9293 §3.6.1: a new connection may follow one in TIME-WAIT
 		return nil
 	}
@@ -318,8 +318,8 @@ func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
 	default:
 		iss := h.first(now, id)
 		if old != nil {
-			if after(iss, old.top) <= 0 {
-				iss = old.top + 1
+			if after(iss, old.snd.top) <= 0 {
+				iss = old.snd.top + 1
 			}
 			old.end()
 			old.touch()

@@ -7,17 +7,17 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	switch x.state {
 	case Closed:
 		if answer, due := Refuse(s); due {
-			x.resetWith(&answer)
+			x.reset = reset{due: true, ack: answer.Flags&ACK != 0, seq: answer.Seq, number: answer.Ack}
 		}
 		return
 	case SynSent:
 		x.inSynSent(now, s)
 		return
 	case SynReceived:
-		if s.Flags&(SYN|RST) == SYN && s.Seq == x.irs {
+		if s.Flags&(SYN|RST) == SYN && s.Seq == x.rcv.irs {
 			if s.Flags&ACK == 0 {
 				// our SYN+ACK was perhaps lost: its acknowledgement measures nothing (Karn)
-				x.nxt, x.timed = x.iss, false
+				x.snd.nxt, x.snd.rtt.timed = x.snd.iss, false
 				return
 			}
 			// both sides have opened at once: this is the acknowledgement of our SYN
@@ -30,53 +30,45 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	if !x.checked(now, s) || s.Flags&ACK == 0 {
 		return
 	}
-	if x.state == SynReceived && !x.agreed(now, s) || !x.acknowledged(now, s) {
-		return
+	if x.state == SynReceived {
+		if s.Ack != x.snd.iss+1 || x.snd.top == x.snd.iss { // it acknowledges something else
+			x.sendReset(s.Ack, false)
+			return
+		}
+		x.establish(now, s)
 	}
-	if x.una == x.dataEnd()+1 && !x.finAcked {
-		x.finAcknowledged(now)
+	if x.acknowledged(now, s) {
+		x.text(now, s)
 	}
-	x.text(now, s)
 }
 
 // checked is the first to the fourth check of RFC 9293 §3.10.7.4: sequence
 // number, RST, SYN. It returns false if the segment is finished with.
 func (x *Conn) checked(now sim.Time, s *Segment) bool {
-	if !x.acceptable(s) {
+	if !x.rcv.acceptable(s) {
 		x.unacceptable(now, s)
 		return false
 	}
 	switch {
+	case s.Flags&RST != 0 && x.c.Challenge && s.Seq != x.rcv.next: // RFC 5961 §3
+		x.challenge(now)
+	case s.Flags&RST != 0 && x.state == SynReceived && !x.passive:
+		x.fail(now, ErrRefused)
+	case s.Flags&RST != 0 && (x.state == Closing || x.state == LastAck || x.state == TimeWait):
+		x.end()
 	case s.Flags&RST != 0:
-		x.resetReceived(now, s)
-		return false
+		x.fail(now, ErrReset)
 	case s.Flags&SYN != 0 && x.state == SynReceived && x.passive:
 		x.fail(now, ErrReset) // RFC 9293: return to LISTEN
-		return false
 	case s.Flags&SYN != 0 && x.c.Challenge:
 		x.challenge(now)
-		return false
 	case s.Flags&SYN != 0: // RFC 793: an error
-		x.sendReset(x.top, true)
+		x.sendReset(x.snd.top, true)
 		x.fail(now, ErrReset)
-		return false
+	default:
+		return true
 	}
-	return true
-}
-
-// acceptable is the first check: part of the segment lies within the window.
-func (x *Conn) acceptable(s *Segment) bool {
-	room, n := uint32(x.room()), s.length()
-	first, last := s.Seq-x.rcv, s.Seq+n-1-x.rcv
-	switch {
-	case n == 0 && room == 0:
-		return first == 0
-	case n == 0:
-		return first < room
-	case room == 0:
-		return false
-	}
-	return first < room || last < room
+	return false
 }
 
 // unacceptable answers a segment that is not acceptable with the current state
@@ -93,30 +85,14 @@ func (x *Conn) unacceptable(now sim.Time, s *Segment) {
 		x.challenged = now.Later(x.c.ChallengeInterval)
 		fallthrough
 	default:
-		x.ackNow = true
+		x.rcv.ackNow = true
 	}
 	if x.state == TimeWait && s.Flags&FIN != 0 {
 		x.timeWait(now)
 	}
 	// a closed window still takes acknowledgements
-	if x.room() == 0 && s.Seq == x.rcv && s.Flags&ACK != 0 && x.state >= Established && x.acknowledged(now, s) {
-		if x.una == x.dataEnd()+1 && !x.finAcked {
-			x.finAcknowledged(now)
-		}
-	}
-}
-
-// resetReceived is the second check (RFC 5961 §3 if it is on).
-func (x *Conn) resetReceived(now sim.Time, s *Segment) {
-	switch {
-	case x.c.Challenge && s.Seq != x.rcv:
-		x.challenge(now)
-	case x.state == SynReceived && !x.passive:
-		x.fail(now, ErrRefused)
-	case x.state == Closing || x.state == LastAck || x.state == TimeWait:
-		x.end()
-	default:
-		x.fail(now, ErrReset)
+	if x.rcv.room() == 0 && s.Seq == x.rcv.next && s.Flags&ACK != 0 && x.Established() {
+		x.acknowledged(now, s)
 	}
 }
 
@@ -128,14 +104,14 @@ func (x *Conn) challenge(now sim.Time) {
 	}
 	x.challenged = now.Later(x.c.ChallengeInterval)
 	x.Stats.Challenges++
-	x.ackNow = true
+	x.rcv.ackNow = true
 }
 
 // inSynSent is RFC 9293 §3.10.7.3.
 func (x *Conn) inSynSent(now sim.Time, s *Segment) {
 	acked := s.Flags&ACK != 0
 	switch {
-	case acked && (s.Ack != x.iss+1 || x.top == x.iss):
+	case acked && (s.Ack != x.snd.iss+1 || x.snd.top == x.snd.iss):
 		if s.Flags&RST == 0 {
 			x.sendReset(s.Ack, false)
 		}
@@ -145,7 +121,6 @@ func (x *Conn) inSynSent(now sim.Time, s *Segment) {
 		}
 	case s.Flags&SYN == 0:
 	case acked:
-		x.measured(now, s.Ack)
 		x.synced(s)
 		x.establish(now, s)
 		if len(s.Data) > 0 || s.Flags&FIN != 0 {
@@ -153,41 +128,40 @@ func (x *Conn) inSynSent(now sim.Time, s *Segment) {
 		}
 	default: // both sides have opened at once
 		x.synced(s)
-		x.state, x.nxt = SynReceived, x.iss
-		x.retries, x.timed = 0, false
+		x.state, x.snd.nxt = SynReceived, x.snd.iss
+		x.snd.retries, x.snd.rtt.timed = 0, false
+		x.snd.most, x.snd.linear = x.c.SynAckRetries, 0
 		if x.c.SynReceivedMost > 0 {
-			x.linger = x.later(now, x.c.SynReceivedMost)
+			x.linger = x.c.later(now, x.c.SynReceivedMost)
 		}
 	}
-}
-
-// agreed is the fifth check in SYN-RECEIVED. False: the segment acknowledges
-// something else.
-func (x *Conn) agreed(now sim.Time, s *Segment) bool {
-	if s.Ack != x.iss+1 || x.top == x.iss {
-		x.sendReset(s.Ack, false)
-		return false
-	}
-	x.measured(now, s.Ack)
-	x.establish(now, s)
-	return true
 }
 
 // establish enters ESTABLISHED: the peer has acknowledged the SYN.
 func (x *Conn) establish(now sim.Time, s *Segment) {
-	x.una, x.nxt, x.state = s.Ack, s.Ack, Established
-	x.wl1, x.wl2 = s.Seq, s.Ack
-	x.expires, x.linger = Never, Never
-	x.retries, x.lastData = 0, now
-	if x.c.RTOResets && x.srtt == 0 {
-		x.rto = x.c.RTOInitial
-	}
-	if x.synLost {
-		x.cwnd = uint32(x.mss) // RFC 5681 §3.1
-		if x.c.RTOAfterSYN > 0 && x.c.RTOInitial < x.c.RTOAfterSYN {
-			x.rto = x.c.RTOAfterSYN // RFC 6298 §5.7
+	x.state, x.linger = Established, Never
+	x.snd.establish(now, s)
+}
+
+// acknowledged is the fifth check of RFC 9293 §3.10.7.4: the acknowledgement
+// and the window of the segment. False: drop the segment.
+func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
+	age := after(s.Ack, x.snd.una)
+	if after(s.Ack, x.snd.top) > 0 || x.c.Challenge && age < 0 && uint32(-age) > x.snd.maxWnd {
+		if x.c.Challenge {
+			x.challenge(now) // RFC 5961 §5.2
+		} else {
+			x.rcv.ackNow = true
 		}
+		return false
 	}
+	if age >= 0 { // no old one
+		x.snd.acknowledged(now, s)
+	}
+	if x.snd.una == x.snd.dataEnd()+1 && !x.finAcked {
+		x.finAcknowledged(now)
+	}
+	return true
 }
 
 // text is the seventh and the eighth check: the bytes of the segment, and its
@@ -196,15 +170,15 @@ func (x *Conn) text(now sim.Time, s *Segment) {
 	switch x.state {
 	case Established, FinWait1, FinWait2:
 		// RFC 9293 §3.6.1: the program will not read it
-		if x.released && len(s.Data) > 0 && after(s.Seq+uint32(len(s.Data)), x.rcv) > 0 {
-			x.sendReset(x.top, true)
+		if x.released && len(s.Data) > 0 && after(s.Seq+uint32(len(s.Data)), x.rcv.next) > 0 {
+			x.sendReset(x.snd.top, true)
 			x.fail(now, ErrAborted)
 			return
 		}
 		x.take(now, s)
 	case TimeWait:
 		if s.Flags&FIN != 0 {
-			x.ackNow = true
+			x.rcv.ackNow = true
 			x.timeWait(now)
 		}
 	}
@@ -229,15 +203,8 @@ func Refuse(s *Segment) (answer Segment, due bool) {
 // sendReset sends a reset at the next Output, with or without an
 // acknowledgement of the received bytes.
 func (x *Conn) sendReset(seq uint32, acknowledges bool) {
-	r := Segment{Flags: RST, Seq: seq}
+	x.reset = reset{due: true, ack: acknowledges, seq: seq}
 	if acknowledges {
-		r.Flags |= ACK
-		r.Ack = x.rcv
+		x.reset.number = x.rcv.next
 	}
-	x.resetWith(&r)
-}
-
-func (x *Conn) resetWith(s *Segment) {
-	x.reset.due, x.reset.ack = true, s.Flags&ACK != 0
-	x.reset.seq, x.reset.number = s.Seq, s.Ack
 }

@@ -16,15 +16,15 @@ type tail struct {
 // expectProbe starts or stops the timer of a probe (RFC 8985 §7.2). A probe is
 // for a flight in which nothing is known to be missing. It comes no later than
 // the time-out, which it then replaces.
-func (x *Conn) expectProbe(now sim.Time) {
+func (x *sender) expectProbe(now sim.Time) {
 	x.tail.at = Never
 	if !x.c.TailLossProbe || !x.sack.on || x.tail.out || x.recovering || x.retries > 0 || len(x.sack.got) > 0 || after(x.recover, x.una) > 0 ||
-		!x.synchronized() || x.una == x.top || x.persist > 0 {
+		!x.open || x.una == x.top || x.persist > 0 {
 		return
 	}
 	d := x.c.RTOInitial // there is no measurement
-	if x.srtt > 0 {
-		d = x.srtt.Later(x.srtt)
+	if x.rtt.mean > 0 {
+		d = x.rtt.mean.Later(x.rtt.mean)
 		if x.top-x.una <= uint32(x.mss) { // the receiver of one segment may delay its acknowledgement
 			d = d.Later(x.c.TailLossAckDelay)
 		}
@@ -33,34 +33,25 @@ func (x *Conn) expectProbe(now sim.Time) {
 	x.tail.at = min(now.Later(d), x.expires)
 }
 
-// probeTimedOut handles the end of that timer. It sends a probe and restarts
-// the time-out (RFC 8985 §7.3), in case the probe is lost too.
-func (x *Conn) probeTimedOut(now sim.Time) {
-	x.tail.at, x.tail.due = Never, true
-	x.arm(now)
-}
-
-// probeTail sends the probe (RFC 8985 §7.3): the next segment, whatever the
-// congestion window. If there is none, or no window for it, it repeats the last
-// segment.
-func (x *Conn) probeTail(now sim.Time, emit func(*Segment)) {
+// probeTail returns the segment of the probe (RFC 8985 §7.3): the next one,
+// whatever the congestion window. If there is none, or no window for it, it is
+// the last one again.
+func (x *sender) probeTail() (seq uint32, n int) {
 	x.tail.due = false
 	x.tail.out, x.tail.resent = true, false
-	x.Stats.TailProbes++
+	x.stats.TailProbes++
 	left, room := int(after(x.dataEnd(), x.top)), int(after(x.una+x.wnd, x.top))
-	n := min(x.mss, left, room)
+	n = min(x.mss, left, room)
 	if n > 0 || left == 0 && x.closed && room > 0 {
 		x.nxt = x.top
-		x.emitData(now, emit, x.top, max(n, 0))
-	} else {
-		x.tail.resent, x.timed = true, false // Karn
-		from := x.tail.segment
-		if after(x.una, from) > 0 {
-			from = x.una
-		}
-		x.emitData(now, emit, from, int(min(x.top, x.dataEnd())-from))
+		return x.top, max(n, 0)
 	}
-	x.tail.end = x.top
+	x.tail.resent, x.rtt.timed = true, false // Karn
+	seq = x.tail.segment
+	if after(x.una, seq) > 0 {
+		seq = x.una
+	}
+	return seq, int(min(x.top, x.dataEnd()) - seq)
 }
 
 // probeAnswered checks an acknowledgement for the result of a probe (RFC 8985
@@ -70,7 +61,7 @@ func (x *Conn) probeTail(now sim.Time, emit func(*Segment)) {
 // segment, which was therefore lost; this loss is congestion like any other.
 // gone is how many new bytes the acknowledgement covers; news reports whether
 // its blocks are new.
-func (x *Conn) probeAnswered(s *Segment, gone uint32, news bool) {
+func (x *sender) probeAnswered(s *Segment, gone uint32, news bool) {
 	if !x.tail.out {
 		return
 	}

@@ -84,15 +84,12 @@ func (x *Conn) Err() error {
 	return x.failure
 }
 
-// Established reports whether the handshake is done.
+// Established reports whether the handshake is done: the sequence numbers of
+// both sides are known and acknowledged.
 func (x *Conn) Established() bool { return x.state >= Established }
 
-// synchronized reports whether the sequence numbers of both sides are known and
-// acknowledged.
-func (x *Conn) synchronized() bool { return x.state >= Established }
-
 // Done reports whether everything written, and the FIN, is acknowledged.
-func (x *Conn) Done() bool { return x.closed && x.finAcked }
+func (x *Conn) Done() bool { return x.snd.closed && x.finAcked }
 
 // fail ends the connection.
 func (x *Conn) fail(now sim.Time, err error) {
@@ -102,18 +99,18 @@ func (x *Conn) fail(now sim.Time, err error) {
 
 // gaveUp ends the connection because there is no answer.
 func (x *Conn) gaveUp(now sim.Time) {
-	f := &Failure{Err: ErrTimeout, State: x.state, At: now, Since: x.since, Tries: x.retries}
+	f := &Failure{Err: ErrTimeout, State: x.state, At: now, Since: x.snd.since, Tries: x.snd.retries}
 	switch {
 	case x.state == SynSent:
 		f.Waited = "answer to the SYN"
 	case x.state == SynReceived:
 		f.Waited = "acknowledgement of the SYN"
-	case x.persist > 0:
-		f.Waited, f.Tries = "answer to probes of a closed window", x.probes
-	case x.una == x.dataEnd():
+	case x.snd.persist > 0:
+		f.Waited, f.Tries = "answer to probes of a closed window", x.snd.probes
+	case x.snd.una == x.snd.dataEnd():
 		f.Waited = "acknowledgement of the FIN"
 	default:
-		f.Waited = fmt.Sprintf("acknowledgement of byte %d of %d", x.una-x.iss, x.dataEnd()-x.iss-1)
+		f.Waited = fmt.Sprintf("acknowledgement of byte %d of %d", x.snd.una-x.snd.iss, x.snd.dataEnd()-x.snd.iss-1)
 	}
 	x.failure = f
 	x.end()
@@ -121,20 +118,9 @@ func (x *Conn) gaveUp(now sim.Time) {
 
 // end enters CLOSED.
 func (x *Conn) end() {
-	x.state = Closed
-	x.expires, x.ackAt, x.linger, x.tail.at = Never, Never, Never, Never
-	x.ackNow, x.again, x.probe, x.persist = false, false, false, 0
-	x.early, x.held = nil, 0
-}
-
-// finSent handles the first sending of the FIN.
-func (x *Conn) finSent() {
-	switch x.state {
-	case Established:
-		x.state = FinWait1
-	case CloseWait:
-		x.state = LastAck
-	}
+	x.state, x.linger = Closed, Never
+	x.snd.stop()
+	x.rcv.stop()
 }
 
 // finAcknowledged handles the acknowledgement of the own FIN.
@@ -153,9 +139,11 @@ func (x *Conn) finAcknowledged(now sim.Time) {
 	}
 }
 
-// finReceived handles the peer's FIN, which has come in order.
-func (x *Conn) finReceived(now sim.Time) {
-	x.finished = true
+// take takes the data of a segment, and its FIN.
+func (x *Conn) take(now sim.Time, s *Segment) {
+	if !x.rcv.take(now, s) {
+		return
+	}
 	switch x.state {
 	case Established:
 		x.state = CloseWait

@@ -2,55 +2,73 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
+// timers are the timers of a sender: of RFC 6298 and of probes.
+type timers struct {
+	expires sim.Time // time-out; Never: none
+	armed   sim.Time // when it was started
+	retries int      // time-outs since the last new acknowledgement
+	most    int      // of them, before the sender gives up; 0: no limit
+	linear  int      // of them, that do not double the next
+	since   sim.Time // when the segment that timed out was first sent
+	synLost bool
+	persist sim.Time // until the next probe; 0: the window is open
+	probe   bool     // send a byte, whatever the window
+	probes  int      // without an answer
+}
+
 // Deadline is the latest time for the next Expire, Never if there is none.
-func (x *Conn) Deadline() sim.Time { return min(x.expires, x.ackAt, x.linger, x.tail.at) }
+func (x *Conn) Deadline() sim.Time { return min(x.snd.expires, x.rcv.ackAt, x.linger, x.snd.tail.at) }
 
 // Expire handles timers that have ended. Call Output afterwards.
 func (x *Conn) Expire(now sim.Time) {
-	if now >= x.linger {
-		x.lingered(now)
+	if now >= x.linger { // the end of a state of limited duration
+		if x.state == SynReceived {
+			x.snd.since = now - min(now, x.c.SynReceivedMost)
+			x.gaveUp(now)
+		} else {
+			x.end()
+		}
 	}
-	if now >= x.ackAt {
-		x.ackNow, x.ackAt = true, Never
+	if now >= x.rcv.ackAt {
+		x.rcv.ackNow, x.rcv.ackAt = true, Never
 	}
+	if x.snd.expire(now) {
+		x.gaveUp(now)
+	}
+}
+
+// expire handles timers that have ended, and reports whether the sender gives
+// up because there is no answer.
+func (x *sender) expire(now sim.Time) (gaveUp bool) {
 	if now >= x.tail.at {
-		x.probeTimedOut(now)
+		// send a probe, and restart the time-out in case the probe is lost, too
+		// (RFC 8985 §7.3)
+		x.tail.at, x.tail.due = Never, true
+		x.arm(now)
 	}
 	if now < x.expires {
-		return
+		return false
 	}
 	x.expires = Never
 	if x.persist > 0 {
-		x.ask(now)
-		return
+		return x.ask(now)
 	}
-	x.timedOut(now)
-}
-
-// lingered handles the end of a state of limited duration.
-func (x *Conn) lingered(now sim.Time) {
-	if x.state == SynReceived {
-		x.since = now - min(now, x.c.SynReceivedMost)
-		x.gaveUp(now)
-		return
-	}
-	x.end()
+	return x.timedOut(now)
 }
 
 // timedOut handles the end of the retransmission timer (RFC 6298 §5.4 to 5.7,
 // RFC 5681 §3.1).
-func (x *Conn) timedOut(now sim.Time) {
+func (x *sender) timedOut(now sim.Time) (gaveUp bool) {
 	if x.retries == 0 {
 		x.since = x.armed
 	}
-	x.Stats.Timeouts++
+	x.stats.Timeouts++
 	if x.hopeless(now) {
-		x.gaveUp(now)
-		return
+		return true
 	}
 	x.retries++
-	x.timed = false
-	if x.synchronized() {
+	x.rtt.timed = false
+	if x.open {
 		if x.retries == 1 { // a retransmission by this timer leaves the threshold as it is
 			x.ssthresh = max((x.nxt-x.una)/2, uint32(2*x.mss)) // RFC 5681 §3.1, (4)
 		}
@@ -58,41 +76,65 @@ func (x *Conn) timedOut(now sim.Time) {
 	} else {
 		x.synLost = true
 	}
-	if x.state != SynSent || x.retries > x.c.SynLinear {
-		x.backOff()
+	if x.retries > x.linear {
+		x.rtt.backOff(x.retries)
 	}
 	x.nxt = x.una
 	x.duplicates, x.recovering, x.recover, x.again = 0, false, x.top, false
 	x.sack.late, x.tail = false, tail{at: Never, segment: x.tail.segment}
 	x.sack.got = x.sack.got[:0] // RFC 2018 §8: the receiver may have dropped the bytes
-}
-
-// backOff doubles the time-out (RFC 6298 §5.5), as often as the Spec allows.
-func (x *Conn) backOff() {
-	if x.c.RTODoublings == 0 || x.retries <= x.c.RTODoublings {
-		x.rto = min(2*x.rto, x.c.RTOMost)
-	}
-}
-
-// limit returns how often a segment is sent again in this state; 0: for ever.
-func (x *Conn) limit() int {
-	switch x.state {
-	case SynSent:
-		return x.c.SynRetries
-	case SynReceived:
-		return x.c.SynAckRetries
-	}
-	return x.c.Retries
+	return false
 }
 
 // hopeless reports whether the retransmissions of a segment have reached the
 // number, or the time, that the Spec allows.
-func (x *Conn) hopeless(now sim.Time) bool {
-	n := x.limit()
-	if n > 0 && x.synchronized() && x.c.RetriesAsTime {
+func (x *sender) hopeless(now sim.Time) bool {
+	if x.most > 0 && x.open && x.c.RetriesAsTime {
 		return now-x.since >= x.c.patience()
 	}
-	return n > 0 && x.retries >= n
+	return x.most > 0 && x.retries >= x.most
+}
+
+// arm starts the retransmission timer.
+func (x *sender) arm(now sim.Time) {
+	d := x.rtt.out
+	if x.c.LastWait > 0 && x.most > 0 && x.retries >= x.most {
+		d = x.c.LastWait
+	}
+	x.armed, x.expires = now, x.c.later(now, d)
+}
+
+// askLater starts the timer of probes: the window is closed, or too small for a
+// segment that would not be silly (RFC 9293 §3.8.6.1, §3.8.6.2.1).
+func (x *sender) askLater(now sim.Time) {
+	x.tail.at = Never
+	switch {
+	case x.persist == 0 && x.c.PersistFirst > 0:
+		x.persist, x.since, x.probes = x.c.PersistFirst, now, 0
+	case x.persist == 0:
+		x.persist, x.since, x.probes = x.rtt.out, now, 0
+	}
+	x.expires = x.c.later(now, x.persist)
+}
+
+// ask sends a probe and starts the timer of the next (RFC 9293 §3.8.6.1).
+func (x *sender) ask(now sim.Time) (gaveUp bool) {
+	if x.c.PersistRetries > 0 && x.probes >= x.c.PersistRetries {
+		return true
+	}
+	most := x.c.PersistMost
+	if most == 0 {
+		most = x.c.RTOMost
+	}
+	x.persist = min(2*x.persist, max(most, x.persist))
+	x.nxt, x.probe, x.rtt.timed = x.una, true, false
+	x.probes++
+	x.stats.Probes++
+	x.expires = x.c.later(now, x.persist)
+	if x.c.LastWait > 0 && x.probes == x.c.PersistRetries {
+		x.expires = x.c.later(now, x.c.LastWait)
+	}
+	return false
 }
 
 // patience returns how long a connection would wait through its retries, with
@@ -106,98 +148,11 @@ func (s *Spec) patience() (all sim.Time) {
 	return all
 }
 
-// arm starts the retransmission timer.
-func (x *Conn) arm(now sim.Time) {
-	d := x.rto
-	if n := x.limit(); x.c.LastWait > 0 && n > 0 && x.retries >= n {
-		d = x.c.LastWait
-	}
-	x.armed, x.expires = now, x.later(now, d)
-}
-
 // later returns the end of a timer. A coarse timer ends at a tick.
-func (x *Conn) later(now, d sim.Time) sim.Time {
-	t := x.c.Tick
+func (s *Spec) later(now, d sim.Time) sim.Time {
+	t := s.Tick
 	if t == 0 {
 		return now.Later(d)
 	}
 	return (now - now%t).Later((d + t - 1) / t * t)
 }
-
-// askLater starts the timer of probes: the window is closed, or too small for a
-// segment that would not be silly (RFC 9293 §3.8.6.1, §3.8.6.2.1).
-func (x *Conn) askLater(now sim.Time) {
-	x.tail.at = Never
-	switch {
-	case x.persist == 0 && x.c.PersistFirst > 0:
-		x.persist, x.since, x.probes = x.c.PersistFirst, now, 0
-	case x.persist == 0:
-		x.persist, x.since, x.probes = x.rto, now, 0
-	}
-	x.expires = x.later(now, x.persist)
-}
-
-// ask sends a probe and starts the timer of the next (RFC 9293 §3.8.6.1).
-func (x *Conn) ask(now sim.Time) {
-	if x.c.PersistRetries > 0 && x.probes >= x.c.PersistRetries {
-		x.gaveUp(now)
-		return
-	}
-	most := x.c.PersistMost
-	if most == 0 {
-		most = x.c.RTOMost
-	}
-	x.persist = min(2*x.persist, max(most, x.persist))
-	x.nxt, x.probe, x.timed = x.una, true, false
-	x.probes++
-	x.Stats.Probes++
-	x.expires = x.later(now, x.persist)
-	if x.c.LastWait > 0 && x.probes == x.c.PersistRetries {
-		x.expires = x.later(now, x.c.LastWait)
-	}
-}
-
-// measured measures the round trip if the timed segment is acknowledged (RFC
-// 6298 §2).
-func (x *Conn) measured(now sim.Time, ack uint32) {
-	if !x.timed || after(ack, x.timedEnd) < 0 {
-		return
-	}
-	x.timed = false
-	r := now - x.timedAt
-	switch {
-	// Jacobson 1988, appendix A: whole ticks, eight times the mean and four
-	// times the deviation
-	case x.c.Tick > 0:
-		m := int64(now/x.c.Tick-x.timedAt/x.c.Tick) - x.sa>>3
-		x.sa += m
-		x.sv += max(m, -m) - x.sv>>2
-		x.srtt = max(sim.Time(x.sa)*x.c.Tick/8, 1)
-	case x.srtt == 0:
-		x.srtt, x.rttvar = r, r/2 // (2.2)
-	default:
-		x.rttvar = (3*x.rttvar + max(x.srtt-r, r-x.srtt)) / 4 // (2.3)
-		x.srtt = (7*x.srtt + r) / 8
-	}
-	x.rto = x.estimate()
-}
-
-// estimate returns the time-out from the measurements, without back-off.
-func (x *Conn) estimate() sim.Time {
-	var rto sim.Time
-	switch {
-	case x.c.Tick > 0:
-		rto = sim.Time(x.sa>>3+x.sv) * x.c.Tick
-	case x.srtt == 0:
-		return x.c.RTOInitial
-	case x.c.RTOLeastOfVariance:
-		rto = x.srtt + max(4*x.rttvar, x.c.RTOLeast)
-	default:
-		rto = x.srtt + 4*x.rttvar
-	}
-	return min(max(rto, x.c.RTOLeast), x.c.RTOMost)
-}
-
-// RTO returns the current time-out and the smoothed round trip, 0 before the
-// first measurement.
-func (x *Conn) RTO() (rto, rtt sim.Time) { return x.rto, x.srtt }
