@@ -193,7 +193,7 @@ func (b *Bus) reached(a *Access) {
 // answer is the data phase of a read.
 func (b *Bus) answer(a *Access) {
 	if a.way == anAtomic {
-		b.reach(a)
+		a.reach()
 	}
 	n := int64(a.Length)
 	b.bytes += n
@@ -308,7 +308,7 @@ func (b *Bus) ended(a *Access, i int, f smmu.Flight) {
 		o.read(a, i)
 	}
 	if f == lost {
-		b.pretend(a, i)
+		a.pretend(i)
 	} else {
 		a.Client.Ended(a, i, OK)
 	}

@@ -1,28 +1,28 @@
 package host
 
 // reach makes the client change the bytes of an atomic.
-func (b *Bus) reach(a *Access) {
+func (a *Access) reach() {
 	if a.flight != lost {
 		a.Client.Reached(a)
 		return
 	}
-	b.aside(a, 0, a.Length, func() { a.Client.Reached(a) })
+	a.aside(0, a.Length, func() { a.Client.Reached(a) })
 }
 
 // pretend ends an Ignored access, or piece i of a stream: the device reads
 // zeros, and its writes are lost.
-func (b *Bus) pretend(a *Access, i int) {
+func (a *Access) pretend(i int) {
 	from, to := a.part(i)
 	if a.way == anAtomic { // its bytes moved at memory
 		a.Client.Ended(a, i, OK)
 		return
 	}
-	b.aside(a, from, to, func() { a.Client.Ended(a, i, OK) })
+	a.aside(from, to, func() { a.Client.Ended(a, i, OK) })
 }
 
 // aside runs f while a part of an access reads as zeros, and then restores the
 // bytes.
-func (b *Bus) aside(a *Access, from, to int, f func()) {
+func (a *Access) aside(from, to int, f func()) {
 	type part struct{ memory, kept []byte }
 	var parts []part
 	for from < to {

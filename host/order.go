@@ -174,7 +174,7 @@ func (b *Bus) Again(a *Access, i int) {
 func (b *Bus) Drop(a *Access) {
 	switch {
 	case a.way == aStream:
-		b.streamEnded(a)
+		b.streams.end(a)
 		b.turn()
 		if o := a.Among; o != nil {
 			o.forget(a)

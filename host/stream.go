@@ -28,10 +28,15 @@ func (b *Bus) Stream(a *Access) {
 
 // stream starts a stream that does not wait for accesses Among which it is.
 func (b *Bus) stream(a *Access) {
-	s := &b.streams
 	b.begun++
-	s.unfinished++
 	a.state, a.let, a.age, a.behind = launched, false, b.begun, nil
+	b.streams.begin(a)
+	b.post(b.request(), kindRequest, 0, 0, a)
+}
+
+// begin adds a stream to the unfinished ones.
+func (s *streams) begin(a *Access) {
+	s.unfinished++
 	if o := a.Among; o != nil && a.Length > 0 {
 		a.got, a.other, o.reading = 0, o.reading, a
 	}
@@ -43,29 +48,27 @@ func (b *Bus) stream(a *Access) {
 		}
 		o.lastStream = a
 	}
-	b.post(b.request(), kindRequest, 0, 0, a)
 }
 
 // streamRequested handles the request for a stream, or for the rest of a failed
 // one, at memory.
 func (b *Bus) streamRequested(a *Access) {
 	a.state = ready
-	b.wants(a)
+	b.streams.wants(a)
 	b.turn()
 }
 
 // wants adds a stream to those that want a turn, unless it waits for an older
 // one of its Order.
-func (b *Bus) wants(a *Access) {
+func (s *streams) wants(a *Access) {
 	if a.Order == nil || a.Order.firstStream == a {
-		b.queue(a)
+		s.queue(a)
 	}
 }
 
 // queue adds a stream that is first in its Order to the streams that want a
 // turn.
-func (b *Bus) queue(a *Access) {
-	s := &b.streams
+func (s *streams) queue(a *Access) {
 	switch {
 	case s.first == nil:
 		a.next = nil
@@ -112,7 +115,7 @@ func (b *Bus) turn() {
 // have a turn.
 func (b *Bus) letPass(a *Access) {
 	a.let, a.state = true, ready
-	b.wants(a)
+	b.streams.wants(a)
 	b.turn()
 }
 
@@ -135,10 +138,10 @@ func (b *Bus) fetch(a *Access) {
 	if to < a.Length {
 		a.piece++
 		a.state = ready
-		b.queue(a)
+		b.streams.queue(a)
 	} else { // the client may use a again before the next turn
 		a.state = launched
-		b.streamEnded(a)
+		b.streams.end(a)
 	}
 	if s := &b.streams; s.unfinished > 0 {
 		s.passing = true
@@ -146,10 +149,10 @@ func (b *Bus) fetch(a *Access) {
 	}
 }
 
-// streamEnded removes a stream that had its last turn, or was given up, from
-// its line. The next stream of the line may have a turn.
-func (b *Bus) streamEnded(a *Access) {
-	b.streams.unfinished--
+// end removes a stream that had its last turn, or was given up, from its line.
+// The next stream of the line may have a turn.
+func (s *streams) end(a *Access) {
+	s.unfinished--
 	o := a.Order
 	if o == nil {
 		return
@@ -160,7 +163,7 @@ func (b *Bus) streamEnded(a *Access) {
 		return
 	}
 	if a.behind.state == ready {
-		b.wants(a.behind)
+		s.wants(a.behind)
 	}
 	a.behind = nil
 }
