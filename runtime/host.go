@@ -5,24 +5,17 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// compute occupies the process's core for d.
-func (p *Proc) compute(d sim.Time, what string) { p.thread.Run(d, what) }
-
 // Compute occupies the process's core for d, at least 0.
-func (p *Proc) Compute(d sim.Time) { p.compute(d, "compute") }
+func (p *Proc) Compute(d sim.Time) { p.thread.Run(d, "compute") }
 
 // Look is Compute for a look at memory that others write to, for example to
 // check whether data has come. Timelines and breakdowns name it "poll".
-func (p *Proc) Look(d sim.Time) { p.compute(d, "poll") }
+func (p *Proc) Look(d sim.Time) { p.thread.Run(d, "poll") }
 
 // Owe is Compute that returns at once: the core pays for d together with its
 // next work (host.Thread.Owe). Until then the program must not read what others
 // change, change what others read, or ask for the time.
 func (p *Proc) Owe(d sim.Time) { p.thread.Owe(d, "compute") }
-
-// stream occupies the core while it reads and writes bytes sequentially
-// (host.Thread.Stream).
-func (p *Proc) stream(bytes int64, what string) { p.node.Stream(&p.thread, bytes, what) }
 
 // Stream occupies a thread of the node while it reads and writes bytes
 // sequentially (host.Thread.Stream). The thread need not be a process's.
@@ -33,7 +26,7 @@ func (n *Node) Stream(t *host.Thread, bytes int64, what string) {
 
 // Stream occupies the core while it reads and writes the given numbers of bytes
 // of host memory. It is for work whose content the program computes itself.
-func (p *Proc) Stream(read, written int64) { p.stream(read+written, "stream") }
+func (p *Proc) Stream(read, written int64) { p.node.Stream(&p.thread, read+written, "stream") }
 
 // Copy copies src to dst on the process's core, up to the shorter length n: n
 // bytes read, n written.
@@ -41,7 +34,7 @@ func (p *Proc) Copy(dst, src View) {
 	n := min(dst.Len(), src.Len())
 	to, from := dst.Slice(0, n).WriteFrom(src.Slice(0, n))
 	copy(to, from)
-	p.stream(2*int64(n), "copy")
+	p.node.Stream(&p.thread, 2*int64(n), "copy")
 }
 
 // CopyAt is Copy of n bytes between addresses of the process. It is an error if

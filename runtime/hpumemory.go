@@ -19,7 +19,7 @@ func (p *Proc) HPUWrite(m *nic.Memory, offset uint64, b []byte) error {
 	if err := p.reaches(m, offset, len(b)); err != nil {
 		return err
 	}
-	p.compute(p.node.cluster.profile.NIC.Overhead, "write to HPU memory")
+	p.thread.Run(p.node.cluster.profile.NIC.Overhead, "write to HPU memory")
 	_, there := p.node.bus.Store(int64(len(b)))
 	m.Write(there, offset, b)
 	return nil
@@ -39,9 +39,9 @@ func (p *Proc) HPURead(m *nic.Memory, offset uint64, b []byte) error {
 
 // hpuLoad performs a load whose request reaches the device at time asked.
 func (p *Proc) hpuLoad(m *nic.Memory, offset uint64, b []byte, asked sim.Time) {
-	p.compute(asked-p.Now(), "read of HPU memory")
+	p.thread.Run(asked-p.Now(), "read of HPU memory")
 	copy(b, m.Bytes()[offset:])
-	p.compute(p.node.bus.LoadAnswered(int64(len(b)))-p.Now(), "read of HPU memory")
+	p.thread.Run(p.node.bus.LoadAnswered(int64(len(b)))-p.Now(), "read of HPU memory")
 }
 
 // HPUWait reads n bytes of HPU memory repeatedly until the condition until
@@ -57,7 +57,7 @@ func (p *Proc) HPUWait(m *nic.Memory, offset uint64, n int, until func(b []byte)
 	changed, at := false, sim.Time(0)
 	w := m.Watch(func() {
 		changed, at = true, p.node.cluster.engine.Now()
-		if p.waits == memoryHandle {
+		if p.wait.handle == memoryHandle {
 			p.thread.Wake()
 		}
 	})

@@ -117,7 +117,7 @@ func (ni *NI) CTPollAt(cts []portals.Handle, tests []uint64, timeout, look sim.T
 	for {
 		v, which, err := ni.core.CTPoll(cts, tests)
 		if !errors.Is(err, portals.ErrCTNoneReached) || !ni.parkUntil(cts, tests, timeout, deadline) {
-			ni.proc.compute(look, "poll")
+			ni.proc.thread.Run(look, "poll")
 			return v, which, err
 		}
 	}
@@ -145,11 +145,11 @@ func (ni *NI) PTDisable(index uint32) error {
 }
 
 // looked takes the time of one look at a completion.
-func (ni *NI) looked() { ni.proc.compute(ni.proc.node.cluster.profile.Host.Poll, "poll") }
+func (ni *NI) looked() { ni.proc.thread.Run(ni.proc.node.cluster.profile.Host.Poll, "poll") }
 
-// await describes what a parked process waits for. The report of a stuck run
-// prints it.
+// await is what a parked process waits for. The report of a stuck run prints it.
 type await struct {
+	handle  portals.Handle // queue or counter; portals.InvalidHandle: it does not wait
 	ni      *NI
 	test    uint64           // of a wait on a counter
 	handles []portals.Handle // of a poll
@@ -162,9 +162,9 @@ type await struct {
 
 // park waits for a change of the queue, the counter or the special handle h.
 func (p *Proc) park(h portals.Handle) {
-	p.waits = h
+	p.wait.handle = h
 	p.thread.Spin("an interface")
-	p.waits = portals.InvalidHandle
+	p.wait.handle = portals.InvalidHandle
 }
 
 // parkUntil waits for any change of the process's interfaces. It returns false
@@ -179,39 +179,39 @@ func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline s
 	if p.Now() >= deadline {
 		return false
 	}
-	p.waits = anyHandle
+	p.wait.handle = anyHandle
 	woken := p.thread.SpinUntil("an interface", deadline)
-	p.waits = portals.InvalidHandle
+	p.wait.handle = portals.InvalidHandle
 	return woken
 }
 
 // waitingFor describes what the process waits for, its progress, its owner, and
 // messages whose loss may explain the wait.
 func (p *Proc) waitingFor() string {
-	what := p.parkedFor()
+	what := p.wait.describe(p.Rank())
 	if id, err := p.nis[0].core.PhysID(); err == nil && what != "" {
 		what += p.node.cluster.mayWaitFor(int(id.NID), id.PID)
 	}
 	return what
 }
 
-func (p *Proc) parkedFor() string {
-	w := &p.wait
+// describe names what a process of a rank waits for; "": it does not wait.
+func (w *await) describe(rank int) string {
 	switch {
-	case p.waits == portals.InvalidHandle:
+	case w.handle == portals.InvalidHandle:
 		return ""
-	case p.waits == memoryHandle:
-		return fmt.Sprintf("a change of %d bytes at offset %d of HPU memory of %s of rank %d", w.bytes, w.offset, w.memory.Name(), p.Rank())
-	case p.waits == idleHandle:
+	case w.handle == memoryHandle:
+		return fmt.Sprintf("a change of %d bytes at offset %d of HPU memory of %s of rank %d", w.bytes, w.offset, w.memory.Name(), rank)
+	case w.handle == idleHandle:
 		return fmt.Sprintf("portal table entry %d of %s (messages under way: %d)", w.index, w.ni.owner(), w.ni.Objects().PTBusy(w.index))
-	case p.waits == anyHandle && len(w.handles) == 0:
+	case w.handle == anyHandle && len(w.handles) == 0:
 		return "nothing: it polls no queue and no counter"
-	case p.waits == anyHandle:
+	case w.handle == anyHandle:
 		return w.any() + " of " + w.ni.owner()
-	case p.waits.Kind() == portals.KindCT:
-		return w.ni.Objects().Title(p.waits) + " of " + w.ni.owner() + w.ni.progress(p.waits, w.test)
+	case w.handle.Kind() == portals.KindCT:
+		return w.ni.Objects().Title(w.handle) + " of " + w.ni.owner() + w.ni.progress(w.handle, w.test)
 	}
-	return "an event on " + w.ni.Objects().Title(p.waits) + " of " + w.ni.owner()
+	return "an event on " + w.ni.Objects().Title(w.handle) + " of " + w.ni.owner()
 }
 
 // anyShown is how many objects of a poll a report names.

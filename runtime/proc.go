@@ -22,9 +22,8 @@ type Proc struct {
 	process *host.Process // nil: there is no operating system
 	portals *portals.Process
 	nis     []*NI
-	waits   portals.Handle // queue or counter that the process waits for
-	wait    await          // details of waits
-	begun   bool           // the process has waited: its memory is set up
+	wait    await
+	begun   bool // the process has waited: its memory is set up
 	lines   map[portals.Handle]*host.IRQ
 }
 
@@ -63,7 +62,13 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
 		Memory: deviceMemory{p.memory}, Device: c.profile.PortalsLimits(), Tracer: c.explain, Spare: &c.spare,
 		Hooks: portals.Hooks{
-			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, PTIdle: p.idle, Interrupted: p.interrupted,
+			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: n.nic.Queued,
+			PTIdle: func(*portals.NI, uint32) { // the end of the last message of a disabled entry
+				if p.wait.handle == idleHandle {
+					p.thread.Wake()
+				}
+			},
+			Interrupted: func(*portals.NI, portals.Handle) { p.thread.Wake() },
 		},
 	})
 	if err := p.portals.Init(); err != nil {
@@ -158,22 +163,10 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 	if p.lines != nil && p.lines[h] != nil {
 		p.lines[h].Raise()
 	}
-	if p.waits == h || p.waits == anyHandle {
+	if p.wait.handle == h || p.wait.handle == anyHandle {
 		p.thread.Wake()
 	}
 }
-
-// queued reports to the NIC that an interface has something to send.
-func (p *Proc) queued(port *portals.Port) { p.node.nic.Queued(port) }
-
-// idle handles the end of the last message of a disabled portal table entry.
-func (p *Proc) idle(*portals.NI, uint32) {
-	if p.waits == idleHandle {
-		p.thread.Wake()
-	}
-}
-
-func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.thread.Wake() }
 
 // deviceMemory is a process's memory for its interfaces. It does no permission
 // checks: the bus has already done them, page by page.

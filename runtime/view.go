@@ -110,7 +110,7 @@ func (v View) CopyTo(b []byte) int {
 // use Read and Write.
 func (v View) Raw() []byte {
 	if len(v.data) > 0 {
-		v.proc.setUp(v.addr, uint64(len(v.data)))
+		v.setUp()
 	}
 	return v.data
 }
@@ -122,7 +122,7 @@ func (v View) Lock() {
 	if len(v.data) == 0 {
 		return
 	}
-	v.proc.setUp(v.addr, uint64(len(v.data)))
+	v.setUp()
 	if v.proc.process != nil {
 		err := v.proc.process.Lock(nil, v.addr, uint64(len(v.data)))
 		if err == nil {
@@ -158,21 +158,29 @@ func (v View) touch(write bool) (waited bool) {
 	if len(v.data) == 0 {
 		return false
 	}
-	return v.proc.touch(v.addr, uint64(len(v.data)), write)
-}
-
-// touch makes n bytes, at least 1, accessible to the process.
-func (p *Proc) touch(addr, n uint64, write bool) (waited bool) {
+	p, n := v.proc, uint64(len(v.data))
 	p.alive()
-	absent := p.memory.Touch(addr, n, write)
+	absent := p.memory.Touch(v.addr, n, write)
 	for absent.Count > 0 {
 		waited = true
 		if err := p.memory.Fault(&p.thread, absent, write); err != nil {
 			panic(segfault{err}) //lint:panic main turns it into the error of the program
 		}
-		absent = p.memory.Touch(addr, n, write)
+		absent = p.memory.Touch(v.addr, n, write)
 	}
 	return waited
+}
+
+// setUp makes the bytes, at least 1, accessible without taking time. It panics
+// after the process has waited.
+func (v View) setUp() {
+	p := v.proc
+	if p.begun {
+		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
+	}
+	if err := p.memory.Prepare(v.addr, uint64(len(v.data))); err != nil {
+		panic(segfault{err}) //lint:panic main turns it into the error of the program
+	}
 }
 
 // alive ends the program if its process no longer has memory.
@@ -189,17 +197,6 @@ func (p *Proc) SettingUp() error {
 		return fmt.Errorf("runtime: process %s of rank %d has waited already: this is to be opened before it first waits", p.name, p.Rank())
 	}
 	return nil
-}
-
-// setUp makes n bytes accessible without taking time. It panics after the
-// process has waited.
-func (p *Proc) setUp(addr, n uint64) {
-	if p.begun {
-		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
-	}
-	if err := p.memory.Prepare(addr, n); err != nil {
-		panic(segfault{err}) //lint:panic main turns it into the error of the program
-	}
 }
 
 // segfault ends a program that uses memory it cannot have.
