@@ -25,26 +25,16 @@ type Cell struct {
 // Grid lays the table out: the columns for people, or all of them if all is
 // set.
 func (t *Table) Grid(all bool) *Grid {
-	g := &Grid{}
-	shown := t.shown()
-	if all {
-		shown = nil
-		for i := range t.Columns {
-			shown = append(shown, i)
-		}
+	g, s := &Grid{}, t.sheet(all)
+	for i, c := range s.columns {
+		g.Headings = append(g.Headings, Heading{Text: s.heads[i], Help: c.Help, Number: c.Kind != Text && c.Kind != Flag})
 	}
-	scales := make([]scale, len(t.Columns))
-	for _, i := range shown {
-		c := t.Columns[i]
-		scales[i] = t.scaleOf(i)
-		g.Headings = append(g.Headings, Heading{Text: c.heading(scales[i]), Help: c.Help, Number: c.Kind != Text && c.Kind != Flag})
-	}
-	for _, row := range t.rows {
-		cells := make([]Cell, 0, len(shown))
-		for _, i := range shown {
-			cell := Cell{Text: show(t.Columns[i], scales[i], row[i])}
-			if _, isNumber := float(t.Columns[i], row[i]); isNumber {
-				cell.Value = exact(t.Columns[i], row[i])
+	for r, row := range s.rows {
+		cells := make([]Cell, 0, len(row))
+		for i, v := range row {
+			cell := Cell{Text: s.cells[r][i]}
+			if _, isNumber := float(s.columns[i], v); isNumber {
+				cell.Value = exact(s.columns[i], v)
 			}
 			cells = append(cells, cell)
 		}

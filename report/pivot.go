@@ -50,7 +50,7 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 	var plain []string
 	for _, name := range names {
 		c := t.Columns[value]
-		c.Name, c.Scale = t.named(series, name), "pivot"
+		c.Name, c.Scale = t.Columns[series].named(name), "pivot"
 		plain = append(plain, c.Name)
 		if p.Called != nil {
 			c.Name = cmp.Or(p.Called(name), c.Name)

@@ -311,7 +311,7 @@ func (t *Table) columns(list string) ([]int, error) {
 func (t *Table) name(row int, columns []int) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
-		parts[i] = t.named(c, t.rows[row][c])
+		parts[i] = t.Columns[c].named(t.rows[row][c])
 	}
 	return strings.Join(parts, ", ")
 }

@@ -93,15 +93,12 @@ func (t *Table) checkPublished(p *Published) error {
 
 // fits reports whether row r belongs to a published number.
 func (t *Table) fits(r int, p *Published) bool {
-	return t.has(r, p.At) && t.has(r, p.With)
-}
-
-// has reports whether row r has all of the values.
-func (t *Table) has(r int, values []Is) bool {
-	for _, is := range values {
-		c, err := t.column(is.Column)
-		if err != nil || t.rows[r][c] != normal(t.Columns[c], is.Value) {
-			return false
+	for _, values := range [...][]Is{p.At, p.With} {
+		for _, is := range values {
+			c, err := t.column(is.Column)
+			if err != nil || t.rows[r][c] != normal(t.Columns[c], is.Value) {
+				return false
+			}
 		}
 	}
 	return true
@@ -268,15 +265,14 @@ func (t *Table) where(p *Published) string {
 		if err != nil {
 			continue
 		}
-		parts = append(parts, t.named(c, normal(t.Columns[c], is.Value)))
+		parts = append(parts, t.Columns[c].named(normal(t.Columns[c], is.Value)))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // named returns a value as a name on its own: numbers come with what they
 // count.
-func (t *Table) named(column int, v any) string {
-	c := t.Columns[column]
+func (c Column) named(v any) string {
 	switch {
 	case v == nil:
 		return missing

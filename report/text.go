@@ -190,46 +190,6 @@ func group(number string) string {
 	return sign + whole
 }
 
-// shown returns the columns that people see.
-func (t *Table) shown() (list []int) {
-	for i, c := range t.Columns {
-		if !c.ForPrograms {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// pretty fills a go-pretty table with a part of the columns, for people.
-func (t *Table) pretty(of part) table.Writer {
-	w := table.NewWriter()
-	var header table.Row
-	var configs []table.ColumnConfig
-	shown := of.columns
-	scales := make([]scale, len(t.Columns))
-	for k, i := range shown {
-		c := t.Columns[i]
-		scales[i] = t.scaleOf(i)
-		header = append(header, c.heading(scales[i]))
-		config := table.ColumnConfig{Number: k + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
-		if c.Kind == Text {
-			config.Align, config.AlignHeader = text.AlignLeft, text.AlignLeft
-			config.WidthMax, config.WidthMaxEnforcer = of.widest, text.WrapSoft
-		}
-		configs = append(configs, config)
-	}
-	w.AppendHeader(header)
-	w.SetColumnConfigs(configs)
-	for _, row := range t.rows {
-		cells := make(table.Row, len(shown))
-		for k, i := range shown {
-			cells[k] = show(t.Columns[i], scales[i], row[i])
-		}
-		w.AppendRow(cells)
-	}
-	return w
-}
-
 // below returns the lines below a table: notes, then the origin.
 func (t *Table) below() []string {
 	lines := slices.Clone(t.Notes)
@@ -268,8 +228,9 @@ func (t *Table) grid(out *strings.Builder, width int) {
 	if t.Title != "" {
 		fmt.Fprintf(out, "%s%s\n", gap(out), wrapped(t.Title, width))
 	}
-	for _, part := range t.fold(t.shown(), width) {
-		w := t.pretty(part)
+	s := t.sheet(false)
+	for _, part := range s.fold(width) {
+		w := s.pretty(part)
 		w.SetStyle(style)
 		out.WriteString(gap(out))
 		for line := range strings.SplitSeq(w.Render(), "\n") {
@@ -295,9 +256,9 @@ func (t *Table) markdown() string {
 	if t.Title != "" {
 		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
 	}
-	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.pretty(part{columns: t.shown()}).RenderMarkdown())
+	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.sheet(false).markdown())
 	if p := t.Published; p != nil {
-		fmt.Fprintf(&out, "\n%s\n\n%s\n", p.Title, p.pretty(part{columns: p.shown()}).RenderMarkdown())
+		fmt.Fprintf(&out, "\n%s\n\n%s\n", p.Title, p.sheet(false).markdown())
 	}
 	for _, note := range t.below() {
 		fmt.Fprintf(&out, "\n%s\n", note)
