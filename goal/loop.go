@@ -108,9 +108,9 @@ func (m *Simulator) send(id uint32, t int64) {
 func (m *Simulator) recv(id uint32, t int64) {
 	op := &m.ops[id]
 	q := &m.ranks[op.rank]
-	msg := m.take(&q.msgs, op)
+	msg := m.match.take(&q.msgs, op)
 	if msg == none {
-		m.put(&q.recvs, id)
+		m.match.put(&q.recvs, id)
 		m.release(op.start, op.done)
 		m.schedule()
 		return
@@ -161,9 +161,9 @@ func (m *Simulator) message(id uint32, t int64) {
 		m.watch.message(id, t, end, gap)
 	}
 	q := &m.ranks[op.peer]
-	to := m.take(&q.recvs, op)
+	to := m.match.take(&q.recvs, op)
 	if to == none {
-		m.put(&q.msgs, id)
+		m.match.put(&q.msgs, id)
 		m.waiting++
 		return
 	}

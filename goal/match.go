@@ -21,17 +21,22 @@ type matchList struct {
 // indexedBit in matchList.n marks an indexed list.
 const indexedBit = 1 << 31
 
-// matchIndex holds the indexed entries of all lists.
-type matchIndex struct {
+// matcher keeps the match lists of all ranks.
+type matcher struct {
+	ops       []simOp // of the simulator
+	scanLimit int
+	entries   uint32 // number of the last entry
+	// the entries of indexed lists
 	table  keyTable
 	chains []chain // per key
 }
 
 type chain struct{ first, last uint32 }
 
-func (x *matchIndex) reset() {
-	for i := range x.chains {
-		x.chains[i] = chain{none, none}
+func (m *matcher) reset() {
+	m.entries = 0
+	for i := range m.chains {
+		m.chains[i] = chain{none, none}
 	}
 }
 
@@ -55,7 +60,7 @@ func entryKey(op *simOp) tableKey {
 	return listKey(op.peer, Send, op.rank, op.tag)
 }
 
-func (m *Simulator) put(l *matchList, id uint32) {
+func (m *matcher) put(l *matchList, id uint32) {
 	m.entries++
 	m.ops[id].opState = opState{link: none, child: none, stamp: m.entries}
 	if l.first == none {
@@ -71,7 +76,7 @@ func (m *Simulator) put(l *matchList, id uint32) {
 }
 
 // take takes the first entry of a list that matches op; none: there is none.
-func (m *Simulator) take(l *matchList, op *simOp) uint32 {
+func (m *matcher) take(l *matchList, op *simOp) uint32 {
 	if l.first == none {
 		return none
 	}
@@ -87,7 +92,7 @@ func (m *Simulator) take(l *matchList, op *simOp) uint32 {
 }
 
 // scan looks at up to limit entries from the front; whole: these were all.
-func (m *Simulator) scan(l *matchList, op *simOp, limit int) (id uint32, whole bool) {
+func (m *matcher) scan(l *matchList, op *simOp, limit int) (id uint32, whole bool) {
 	prev := none
 	for i := l.first; i != none; {
 		st := &m.ops[i].opState
@@ -111,7 +116,7 @@ func (m *Simulator) scan(l *matchList, op *simOp, limit int) (id uint32, whole b
 	return none, true
 }
 
-func (m *Simulator) unlink(l *matchList, prev, i uint32) {
+func (m *matcher) unlink(l *matchList, prev, i uint32) {
 	next := m.ops[i].link
 	if prev == none {
 		l.first = next
@@ -123,7 +128,7 @@ func (m *Simulator) unlink(l *matchList, prev, i uint32) {
 	}
 }
 
-func (m *Simulator) taken(l *matchList, id uint32) {
+func (m *matcher) taken(l *matchList, id uint32) {
 	m.ops[id].stamp = 0
 	if l.n--; l.n&^indexedBit == 0 {
 		*l = matchList{first: none}
@@ -132,7 +137,7 @@ func (m *Simulator) taken(l *matchList, id uint32) {
 
 // takeFar takes the first match with the help of the index. An operation for
 // any source or tag may match many keys, so it searches the list instead.
-func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
+func (m *matcher) takeFar(l *matchList, op *simOp) uint32 {
 	if op.tag == Any || op.kind == Recv && op.peer == Any {
 		id, _ := m.scan(l, op, len(m.ops))
 		return id
@@ -166,13 +171,13 @@ func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
 	return best
 }
 
-func (m *Simulator) addToIndex(id uint32) {
+func (m *matcher) addToIndex(id uint32) {
 	m.ops[id].child = none
-	n, added := m.index.table.get(entryKey(&m.ops[id]))
+	n, added := m.table.get(entryKey(&m.ops[id]))
 	if added {
-		m.index.chains = append(m.index.chains, chain{none, none})
+		m.chains = append(m.chains, chain{none, none})
 	}
-	c := &m.index.chains[n]
+	c := &m.chains[n]
 	if c.first == none {
 		c.first = id
 	} else {
@@ -182,12 +187,12 @@ func (m *Simulator) addToIndex(id uint32) {
 }
 
 // oldest returns the oldest entry of a key that is not taken.
-func (m *Simulator) oldest(k tableKey) uint32 {
-	n := m.index.table.find(k)
+func (m *matcher) oldest(k tableKey) uint32 {
+	n := m.table.find(k)
 	if n == none {
 		return none
 	}
-	c := &m.index.chains[n]
+	c := &m.chains[n]
 	for c.first != none && m.ops[c.first].stamp == 0 {
 		c.first = m.ops[c.first].child
 	}

@@ -146,7 +146,7 @@ func TestAgreesWithLiteralModel(t *testing.T) {
 		want, done := runModel(s, p, noise)
 		m := NewSimulator(s)
 		if seed%3 == 0 {
-			m.scanLimit = 1 // so that short lists get an index
+			m.match.scanLimit = 1 // so that short lists get an index
 		}
 		if seed%5 == 0 {
 			_, err := m.Run(randomParams(rng)) // must leave nothing behind

@@ -31,8 +31,6 @@ type Simulator struct {
 	nics   int
 	stride int // clocks per rank: cpus, receiving nics, sending nics
 
-	scanLimit int
-
 	// The state of a run.
 	p        Params
 	noise    *Noise
@@ -41,8 +39,7 @@ type Simulator struct {
 	stamp    uint32 // number of the next event
 	ranks    []rankState
 	clock    []int64 // nil if each rank has one processor and one network interface
-	index    matchIndex
-	entries  uint32 // number of the last entry of a match list
+	match    matcher
 	wait     waitQueues
 	released []uint32
 	open     int // operations that have not run
@@ -99,7 +96,7 @@ type rankState struct {
 // processors or network interfaces takes 8 bytes more per rank for each
 // processor and 16 for each network interface.
 func NewSimulator(s *Schedule) *Simulator {
-	m := &Simulator{s: s, scanLimit: scanLimit}
+	m := &Simulator{s: s}
 	for i := range s.ops {
 		m.cpus = max(m.cpus, int(s.ops[i].cpu))
 		if s.ops[i].kind != Calc {
@@ -110,6 +107,7 @@ func NewSimulator(s *Schedule) *Simulator {
 	m.nics++
 	m.stride = m.cpus + 2*m.nics
 	m.sortOps()
+	m.match.ops, m.match.scanLimit = m.ops, scanLimit
 	m.ranks = make([]rankState, len(s.ranks))
 	if m.stride != len(m.ranks[0].clock) {
 		m.clock = make([]int64, len(s.ranks)*m.stride)
@@ -269,7 +267,7 @@ func (s *Schedule) tooLarge(p Params) (r OpRef) {
 func (m *Simulator) start() {
 	m.queue.reset()
 	m.wait.reset()
-	m.index.reset()
+	m.match.reset()
 	clear(m.clock)
 	for i := range m.ranks {
 		m.ranks[i] = rankState{recvs: matchList{first: none}, msgs: matchList{first: none}, wait: m.ranks[i].wait}
@@ -277,7 +275,7 @@ func (m *Simulator) start() {
 	for i := range m.ops {
 		m.ops[i].opState = opState{link: m.ops[i].deps}
 	}
-	m.stamp, m.entries, m.waiting, m.open = 0, 0, 0, len(m.origin)
+	m.stamp, m.waiting, m.open = 0, 0, len(m.origin)
 	m.stuck = m.stuck[:0]
 	m.result.Messages, m.result.Mismatched = 0, 0
 	m.released = m.released[:0]
