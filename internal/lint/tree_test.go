@@ -31,7 +31,7 @@ type source struct {
 	test  bool
 	text  []byte
 	ast   *ast.File
-	marks map[int][]string // line: what the lint comment there says
+	marks map[int][]string // line: text of the lint comment
 }
 
 // tree is the repository.
@@ -41,7 +41,7 @@ type tree struct {
 	sources []*source
 }
 
-// skipped folders hold nothing of ours.
+// skipped folders have no code of ours.
 var skipped = map[string]bool{".git": true, ".tools": true, "tools": true, "testdata": true}
 
 func load(t *testing.T) *tree {
@@ -103,7 +103,7 @@ func (tr *tree) add(path string, text []byte) error {
 	return nil
 }
 
-// inSimulation reports whether s is part of the program in a simulation package.
+// inSimulation reports whether s is a program file of a simulation package.
 func (s *source) inSimulation() bool {
 	if s.test {
 		return false
@@ -119,7 +119,7 @@ func (s *source) inSimulation() bool {
 // generated reports whether a program wrote the file.
 func (s *source) generated() bool { return ast.IsGenerated(s.ast) }
 
-// report collects what a rule found.
+// report collects the violations of a rule.
 type report struct {
 	tree *tree
 	rule string
@@ -139,7 +139,7 @@ func (r *report) at(s *source, pos token.Pos, format string, args ...any) {
 	r.list = append(r.list, fmt.Sprintf("%s:%d: %s", s.path, line, fmt.Sprintf(format, args...)))
 }
 
-// rules are all checks of a file or of the tree, by the name used in markers.
+// rules are all checks of a file or of the tree, by their names in markers.
 var rules = map[string]func(*report){
 	"imports":  imports,
 	"clock":    clock,
@@ -174,8 +174,8 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// Every rule must find what it is for, and must let go what is marked or right:
-// the lines of testdata that a comment "want" names, and no others.
+// Every rule must find its violations in testdata: the lines with a comment
+// "want", and no others. Marked and correct lines pass.
 func TestRules(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -11,21 +11,21 @@ import (
 )
 
 // Bound is a limit that the process was started with, as ulimit sets it. It
-// counts what is reserved, whether it is used or not, and what would exceed it
-// is refused: Go's own memory then ends the program with a list of all
-// goroutines.
+// counts reserved memory, in use or not. The system refuses more, and then Go's
+// own memory ends the program with a list of all goroutines.
 type Bound struct {
-	Name         string // such as "ulimit -v"
+	Name         string // for example "ulimit -v"
 	Limit, Taken int64  // bytes
 }
 
-// Left is how much of the bound there is, at least 1 byte.
+// Left returns the rest of the bound, at least 1 byte.
 func (b Bound) Left() int64 { return max(1, b.Limit-b.Taken) }
 
-// Bounds are those of the process, without those that are not set, or that cannot be known here.
+// Bounds returns the bounds of the process, without bounds that are not set or
+// not known on this system.
 func Bounds() []Bound { return boundsOf(os.DirFS("/")) }
 
-// boundsOf is Bounds of a system whose files are below root: those of Linux.
+// boundsOf is Bounds for a system whose files are below root, as in Linux.
 func boundsOf(root fs.FS) (list []Bound) {
 	text, err := fs.ReadFile(root, "proc/self/limits")
 	if err != nil {
@@ -42,15 +42,15 @@ func boundsOf(root fs.FS) (list []Bound) {
 				continue
 			}
 			limit, taken := number(words[0]), value(root, "proc/self/status", k.taken)
-			if limit != unknown && taken != unknown { // "unlimited" is no number
-				list = append(list, Bound{k.name, limit, taken << 10}) // kB, which are KiB
+			if limit != unknown && taken != unknown { // "unlimited" is not a number
+				list = append(list, Bound{k.name, limit, taken << 10}) // kB means KiB here
 			}
 		}
 	}
 	return list
 }
 
-// bounded is the least that the bounds of the process leave.
+// bounded returns the smallest rest of the bounds.
 func bounded(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	for _, b := range boundsOf(root) {
@@ -59,11 +59,11 @@ func bounded(root fs.FS) int64 {
 	return least
 }
 
-// exhausted is what OnExhausted has set.
+// exhausted is the function of OnExhausted.
 var exhausted atomic.Pointer[func(n int64)]
 
-// OnExhausted sets what Exhausted calls, which ends the program; nil: nothing.
-// It returns what was set before.
+// OnExhausted sets the function that Exhausted calls to end the program; nil:
+// none. It returns the previous function.
 func OnExhausted(end func(n int64)) (before func(n int64)) {
 	var now *func(n int64)
 	if end != nil {
@@ -75,15 +75,15 @@ func OnExhausted(end func(n int64)) (before func(n int64)) {
 	return nil
 }
 
-// Exhausted is called by those whom the system has refused n bytes, before they
-// ask Go for them, which cannot be refused.
+// Exhausted is for callers to whom the system has refused n bytes, before they
+// ask Go for memory: Go cannot handle a refusal.
 func Exhausted(n int) {
 	if end := exhausted.Load(); end != nil {
 		(*end)(int64(n))
 	}
 }
 
-// large is what is worth a look before it is allocated, bytes.
+// large is the smallest allocation that is worth a check, bytes.
 const large = 32 << 20
 
 // Ask is called before n bytes are allocated in one piece. Go asks the system
@@ -102,18 +102,18 @@ func Ask(n int64) {
 	}
 }
 
-// Spare is how much of its bounds a process leaves to Go: the heap, and the
-// stacks of threads. Go cannot be refused memory, so others must be in time.
+// Spare is how much of its bounds a process leaves to Go for the heap and the
+// stacks of threads. Go cannot handle a refusal, so others must stop earlier.
 const Spare = 8 * large
 
-// mapped is how much Reserve was asked for, bytes.
+// mapped is the sum of all calls of Reserve, bytes.
 var mapped atomic.Int64
 
-// Reserve is called before n bytes are reserved outside of Go's heap. It looks
-// at the bounds of the process after each 16 MiB. If they leave less than
-// Spare, it calls Exhausted. For example, a thousand nodes reserve a megabyte
-// each: without it the last megabyte would be theirs, and Go's next page, of
-// which it needs few, would end the program.
+// Reserve is called before n bytes are reserved outside Go's heap. It checks
+// the bounds of the process after each 16 MiB. If they leave less than Spare,
+// it calls Exhausted. For example, if a thousand nodes reserve a megabyte each,
+// their last megabyte could take all that is left. Go's next page would then
+// end the program.
 func Reserve(n int) {
 	const step = large / 2
 	now := mapped.Add(int64(n))

@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// floor is how large the heap is when the garbage collector begins, at least,
-// bytes. Go's own floor is 4 MiB: while a simulation of a few hundred ranks is
-// made, the collector would look through it six times, which takes longer than
+// floor is the smallest size of the heap at which the garbage collector begins,
+// bytes. Go's own floor is 4 MiB: the collector would look through a simulation
+// of a few hundred ranks six times while it is made, which takes longer than
 // making it.
 const floor = 128 << 20
 
-// defaultPercent is Go's: the heap may grow by as much as is in use, %.
+// defaultPercent is Go's default: the heap may grow by as much as is in use, %.
 const defaultPercent = 100
 
-// CollectLate has the garbage collector begin when the heap has reached 128
-// MiB, if it would have begun before; above, all is as usual. It lasts as long
-// as the program, for which one call is enough. A limit of memory holds all the
-// same, and a program that was started with GOGC keeps that.
+// CollectLate makes the garbage collector begin when the heap has reached 128
+// MiB, if it would have begun earlier. A larger heap is collected as usual. It
+// lasts as long as the program, so one call is enough. A limit of memory still
+// holds, and a program that was started with GOGC keeps that.
 func CollectLate() { collectLate() }
 
 var collectLate = sync.OnceFunc(func() {
@@ -33,10 +33,10 @@ var collectLate = sync.OnceFunc(func() {
 
 // collected is an object that every collection finds unused.
 type collected struct {
-	_ *byte // not one of the tiny objects, which share memory
+	_ *byte // without it the object would be tiny, and tiny objects share memory
 }
 
-// again follows each collection.
+// again runs after each collection.
 func again(c *collected) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -44,8 +44,8 @@ func again(c *collected) {
 	runtime.SetFinalizer(c, again)
 }
 
-// latePercent is by how much a heap of which so many bytes are in use may grow,
-// %: to the floor, or twofold. Go takes it of 4 MiB if less is in use.
+// latePercent returns by how much a heap may grow, in %, if live bytes are in
+// use: to the floor, or twofold. Go takes it of 4 MiB if less is in use.
 func latePercent(live uint64) int {
 	const least = 4 << 20
 	if live < least {

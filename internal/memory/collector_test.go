@@ -12,11 +12,11 @@ import (
 
 var used []byte
 
-// A program that makes 400 MiB, of which it uses no more than one, is
-// interrupted four times and not a hundred times.
+// A program that allocates 400 MiB, and uses no more than one at a time, is
+// interrupted four times, not a hundred times.
 func TestCollectLate(t *testing.T) {
 	memory.CollectLate()
-	runtime.GC() // what was before does not count
+	runtime.GC() // earlier garbage does not count
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 400 {

@@ -1,8 +1,8 @@
-// Package memory knows how much memory a program may take, and has: for errors
-// in place of the kernel's kill, which says nothing.
+// Package memory finds out how much memory a program may take and has. Programs
+// use it to fail with an error before the kernel kills them without one.
 //
-// What it finds out depends on the machine and the moment, so nothing that is
-// computed may depend on it.
+// Its results depend on the machine and the moment, so no result of a
+// simulation may depend on them.
 package memory
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 // Available returns how many bytes the program can still take without pushing
-// out others: what the system has, or what a control group or a bound of the
-// process leaves, if that is less. 0: it cannot be known here. Tests replace
-// it, so that they do not depend on the machine.
+// out others: as many as the system has free, or as a control group or a bound
+// of the process leaves, if that is less. 0 means unknown. Tests replace it, so
+// that they do not depend on the machine.
 var Available = func() int64 { return available(os.DirFS("/")) }
 
-// Resident returns how many bytes of the machine's memory the program has. 0:
-// it cannot be known here.
+// Resident returns how many bytes of the machine's memory the program has. 0
+// means unknown.
 func Resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -34,21 +34,22 @@ func Resident() int64 {
 	return max(0, pages) * int64(os.Getpagesize())
 }
 
-// unknown is a number that a file does not have.
+// unknown stands for a number that is missing in a file.
 const unknown = -1
 
-// available is Available of a system whose files are below root: those of Linux.
+// available is Available for a system whose files are below root, as in Linux.
 func available(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	if total := value(root, "proc/meminfo", "MemAvailable:"); total != unknown {
-		least = total << 10 // kB, which are KiB
+		least = total << 10 // kB means KiB here
 	}
 	for _, g := range groups(root) {
 		limit, used := value(root, g.dir+"/"+g.limit, ""), value(root, g.dir+"/"+g.used, "")
 		if limit == unknown || used == unknown {
 			continue // there is none
 		}
-		// Pages of files that nobody has used for a while are given back when there is need.
+		// The system takes pages of files back on demand if nobody has used
+		// them for a while.
 		used -= max(0, value(root, g.dir+"/memory.stat", g.cache))
 		least = min(least, max(1, limit-max(0, used)))
 	}
@@ -61,9 +62,9 @@ func available(root fs.FS) int64 {
 // group is a control group that bounds the program.
 type group struct{ dir, limit, used, cache string }
 
-// groups are those of the program and the ones above them, of both versions of
-// the kernel's interface. Within a container the names lead nowhere, but the
-// top is its own group.
+// groups returns the control groups of the program and their parents, for both
+// versions of the kernel's interface. Within a container the names do not
+// exist, but the top is its own group.
 func groups(root fs.FS) (list []group) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -94,7 +95,7 @@ func groups(root fs.FS) (list []group) {
 	return list
 }
 
-// value reads a number from a file: the first of it, or that behind a key at
+// value reads a number from a file: the first one, or the one behind a key at
 // the beginning of a line.
 func value(root fs.FS, name, key string) int64 {
 	text, err := fs.ReadFile(root, name)
@@ -113,8 +114,8 @@ func value(root fs.FS, name, key string) int64 {
 	return unknown
 }
 
-// number is a number of bytes or pages; those that a 64-bit number cannot hold
-// are none, and "max" is no limit.
+// number parses a number of bytes or pages. It returns unknown for "max", which
+// is no limit, and for numbers beyond 64 bits.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The least of what the system has and each group leaves counts; pages of files
-// that nobody uses are there to be taken.
+// The smallest number counts: the system's or that of a group. Unused pages of
+// files count as free.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal:       24684092 kB\nMemFree:        100 kB\nMemAvailable:   2000000 kB\n"
 	for name, x := range map[string]struct {
@@ -57,13 +57,13 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// limits are those of a process as the kernel shows them.
+// limits returns the limits of a process in the kernel's format.
 func limits(addresses, data string) string {
 	return fmt.Sprintf("Limit                     Soft Limit           Hard Limit           Units     \n"+
 		"Max data size             %-20s unlimited            bytes     \nMax address space         %-20s unlimited            bytes     \n", data, addresses)
 }
 
-// Who is refused memory ends the program by what was set last.
+// Exhausted calls the function that was set last, which ends the program.
 func TestExhausted(t *testing.T) {
 	Exhausted(5)
 	var asked []int64
@@ -74,7 +74,7 @@ func TestExhausted(t *testing.T) {
 	require.Equal(t, []int64{7}, asked)
 }
 
-// Bytes that were touched are resident, where that can be known.
+// Touched bytes are resident, on systems that report it.
 func TestResident(t *testing.T) {
 	before := Resident()
 	if before == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A byte that differs, or an element of a sum, is found: the checks of the benchmarks are not idle.
+// The checks of the benchmarks find a wrong byte and a wrong element of a sum.
 func TestChecksFind(t *testing.T) {
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
@@ -44,7 +44,8 @@ func TestChecksFind(t *testing.T) {
 	require.NoError(t, w.Run(context.Background()))
 }
 
-// More ranks or bytes, fewer iterations: a point of a sweep takes about as long.
+// With more ranks or bytes there are fewer iterations, so each point of a sweep
+// takes about as long.
 func TestDefaultIterations(t *testing.T) {
 	for _, c := range []struct{ bytes, ranks, want int }{
 		{0, 2, 30}, {8192, 2, 30}, {8193, 2, 1}, {8, 34, 30}, {8, 35, 29}, {8, 128, 8}, {8, 256, 4}, {8, 257, 1}, {8, 512, 1}, {8, 4096, 1},
@@ -53,7 +54,7 @@ func TestDefaultIterations(t *testing.T) {
 	}
 }
 
-// Only a broadcast of large messages on many ranks has no warm-up, unless it is asked for.
+// Only a broadcast of large messages on many ranks has no warm-up by default.
 func TestDefaultWarmup(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -67,7 +68,8 @@ func TestDefaultWarmup(t *testing.T) {
 	}
 }
 
-// Messages are written and compared by lines of 256 bytes, of whatever length the last one is.
+// Messages are written and compared by lines of 256 bytes; the last line may be
+// shorter.
 func TestLines(t *testing.T) {
 	x := &test{Options: Options{Seed: 250}}
 	for _, at := range []int{0, 256, 1 << 16, 5<<16 + 256} {

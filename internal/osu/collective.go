@@ -10,11 +10,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// root is that of OSU's rooted benchmarks.
+// root is the root in OSU's rooted benchmarks.
 const root = 0
 
-// measure times a call at each rank, with a barrier behind it if there is to be
-// one, and reduces the means to those of ranks.
+// measure times a call at each rank, with a barrier after it if behind is not
+// nil, and combines the means of all ranks.
 func (t *test) measure(call, behind func() error) (Row, error) {
 	if err := t.c.Barrier(); err != nil {
 		return Row{}, err
@@ -48,8 +48,8 @@ func (t *test) measure(call, behind func() error) (Row, error) {
 	return Row{Latency: divided(sum, t.c.Size()), Least: least, Most: most}, err
 }
 
-// collective is measure with buffers, of a call with a barrier behind it, and
-// compares what has arrived.
+// collective is measure with buffers and a barrier after the call. It also
+// compares the received data.
 func (t *test) collective(send, recv int, fill func(), call, check func() error) (Row, error) {
 	if err := t.buffers(send, recv); err != nil {
 		return Row{}, err
@@ -62,7 +62,7 @@ func (t *test) collective(send, recv int, fill func(), call, check func() error)
 	return row, check()
 }
 
-// atRoot is n at the root, 0 at other ranks.
+// atRoot returns n at the root and 0 at other ranks.
 func (t *test) atRoot(n int) int {
 	if t.c.Rank() == root {
 		return n
@@ -70,12 +70,12 @@ func (t *test) atRoot(n int) int {
 	return 0
 }
 
-// block is the part of a vector that belongs to a rank.
+// block returns a rank's part of a vector.
 func (t *test) block(v runtime.View, rank int) runtime.View {
 	return v.Slice(rank*t.Bytes, (rank+1)*t.Bytes)
 }
 
-// blocks calls a function for every part of a vector that has one for every rank.
+// blocks calls f for each rank's part of a vector.
 func (t *test) blocks(v runtime.View, f func(part runtime.View, rank int) error) error {
 	if v.Len() == 0 {
 		return nil
@@ -145,8 +145,8 @@ func (t *test) allreduce() (Row, error) {
 		func() error { return t.c.Allreduce(t.send, t.recv, mpi.Float32, mpi.Sum) }, func() error { return t.checkSums(0) })
 }
 
-// reduceScatter: Bytes are those of the whole vector; the first ranks have one
-// element more if they cannot have the same number.
+// reduceScatter: Bytes is the length of the whole vector. If the ranks' parts
+// cannot be equal, the first ones have one element more.
 func (t *test) reduceScatter() (Row, error) {
 	elements, ranks, before := t.Bytes/floatBytes, t.c.Size(), 0
 	counts := make([]int, ranks)
@@ -166,8 +166,8 @@ func (t *test) reduceScatter() (Row, error) {
 		}, func() error { return t.checkSums(before) })
 }
 
-// Elements are whole numbers, so that every order of summation gives the same:
-// the one of rank r at place i is common(i) + r mod 7.
+// Elements are whole numbers, so that every order of summation gives the same
+// sum. Element i of rank r is common(i) + r mod 7.
 const ownModulus = 7
 
 func (t *test) common(i int) int { return (i + int(t.Seed%13)) % 13 }
@@ -180,7 +180,8 @@ func (t *test) fillFloats() {
 	}
 }
 
-// checkSums compares the sums received, the first of which is at a place of the whole vector.
+// checkSums compares the received sums; the first one is element first of the
+// whole vector.
 func (t *test) checkSums(first int) error {
 	ranks, own := t.c.Size(), 0
 	for r := range ranks {

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Style says as which version of the OSU micro-benchmarks output is laid out.
+// Style is the version of the OSU micro-benchmarks whose output layout is used.
 type Style string
 
-// The styles. Version 7 names the type of the data, and calls latency as collectives do.
+// The styles. Version 7 names the type of the data, and formats latency like
+// collectives.
 const (
 	Version5 Style = "5.6.1"
 	Version7 Style = "7.4"
@@ -18,17 +19,17 @@ const (
 // Styles lists the styles; the first is the default.
 func Styles() []Style { return []Style{Version5, Version7} }
 
-// Layout is how output looks.
+// Layout is the layout of output.
 type Layout struct {
 	Style Style
-	// Full adds what option -f does to collectives: the ranks with the least
-	// and the most, and the iterations.
+	// Full adds to collectives the columns of option -f: the ranks with the
+	// least and the most time, and the iterations.
 	Full bool
-	// Pairs and Window stand in the second line of mbw_mr.
+	// Pairs and Window appear in the second line of mbw_mr.
 	Pairs, Window int
 }
 
-// Widths of OSU's columns, and digits behind the point.
+// Widths of OSU's columns, and digits after the decimal point.
 const (
 	sizeWidth, fieldWidth, countWidth, aloneWidth = 10, 18, 12, 17
 	digits                                        = 2
@@ -75,7 +76,7 @@ func (b *Benchmark) WriteHeader(w io.Writer, l Layout) error {
 	return err
 }
 
-// datatype is the name of the elements' type.
+// datatype returns the name of the elements' type.
 func (b *Benchmark) datatype() string {
 	if b.floats {
 		return "MPI_FLOAT"

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Kind says which ranks a benchmark has.
+// Kind is the number of ranks that a benchmark needs.
 type Kind int
 
 // Kinds of benchmarks.
@@ -20,7 +20,7 @@ const (
 	Collective             // any number from 2 on
 )
 
-// Unit says what a benchmark measures.
+// Unit is the quantity that a benchmark measures.
 type Unit int
 
 // Units.
@@ -32,7 +32,7 @@ const (
 
 // Benchmark is one of the OSU micro-benchmarks. It never changes.
 type Benchmark struct {
-	Name  string // that of the program without osu_
+	Name  string // name of OSU's program without osu_
 	Title string // in the first line of its output
 	Kind  Kind
 	Unit  Unit
@@ -41,9 +41,9 @@ type Benchmark struct {
 	Most     int  // largest, bytes; see DefaultMost
 	Windowed bool // it has Options.Window messages under way
 
-	touched bool // its calls touch no memory but the buffers
+	touched bool // its calls touch no memory except the buffers
 	floats  bool // it reduces vectors of float32: sizes are multiples of 4
-	sizes   bool // there are sizes: all but barrier
+	sizes   bool // it has sizes: all except barrier
 	program func(t *test) (Row, error)
 	memory  func(n, ranks int) int64 // of all ranks together, bytes
 }
@@ -71,14 +71,15 @@ var all = []*Benchmark{
 	{Name: "alltoall", Title: "OSU MPI All-to-All Personalized Exchange Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).alltoall, memory: each(0, 3)},
 }
 
-// each is the memory of a benchmark whose ranks each have so many messages, and
-// so many for each rank.
+// each returns the memory of a benchmark whose ranks each have this many
+// messages, and perRank more for each rank.
 func each(messages, perRank int64) func(n, ranks int) int64 {
 	return func(n, ranks int) int64 { return int64(ranks) * int64(n) * (messages + perRank*int64(ranks)) }
 }
 
-// tree is that of scatter and gather, whose ranks have what their part of a
-// binomial tree takes: half of the ranks their own message, a quarter two, …
+// tree returns the memory of scatter and gather. Each rank has the messages of
+// its part of a binomial tree: half of the ranks have one message, a quarter
+// two, …
 func tree(n, ranks int) int64 {
 	depth := int64(2)
 	for k := 1; k < ranks; k *= 2 {
@@ -102,7 +103,7 @@ func Names(kinds ...Kind) (names []string) {
 	return names
 }
 
-// Find returns the benchmark of a name, with or without osu_ before it.
+// Find returns the benchmark with a name, with or without osu_ before it.
 func Find(name string) (*Benchmark, error) {
 	for _, b := range all {
 		if b.Name == strings.TrimPrefix(name, "osu_") {
@@ -112,17 +113,18 @@ func Find(name string) (*Benchmark, error) {
 	return nil, fmt.Errorf("osu: no benchmark %q, expected one of %s%s", name, strings.Join(Names(Pair, Pairs, Collective), ", "), fields.DidYouMean(name, Names(Pair, Pairs, Collective)))
 }
 
-// Sized reports whether the benchmark has messages with a size: all but barrier.
+// Sized reports whether the benchmark has messages with a size: all except
+// barrier.
 func (b *Benchmark) Sized() bool { return b.sizes }
 
-// Memory is about what the messages of all ranks take, bytes.
+// Memory returns about how much memory the messages of all ranks take, bytes.
 func (b *Benchmark) Memory(n, ranks int) int64 { return b.memory(n, ranks) }
 
-// most is what the messages of all ranks may take for DefaultMost, bytes.
+// most is the bound for the messages of all ranks in DefaultMost, bytes.
 const most = 1 << 30
 
-// DefaultMost is the largest size by default, bytes: that of OSU, or, with many
-// ranks, the largest with which messages take no more than 1 GiB.
+// DefaultMost returns the largest size by default, bytes: OSU's or, with many
+// ranks, the largest for which messages take at most 1 GiB.
 func (b *Benchmark) DefaultMost(ranks int) int {
 	n := b.Most
 	for n > 1 && b.memory(n, ranks) > most {
@@ -131,8 +133,8 @@ func (b *Benchmark) DefaultMost(ranks int) int {
 	return n
 }
 
-// Sizes lists the sizes from least to most as the benchmark takes them: each
-// twice the one before, behind 0 comes 1. One without sizes has 0.
+// Sizes lists the benchmark's sizes from least to most. Each is twice the one
+// before; 1 follows 0. A benchmark without sizes has 0.
 func (b *Benchmark) Sizes(least, most int) (list []int) {
 	if !b.sizes {
 		return []int{0}
@@ -150,7 +152,8 @@ func (b *Benchmark) Sizes(least, most int) (list []int) {
 	return list
 }
 
-// Check says why the benchmark has no messages of n bytes on so many ranks.
+// Check returns why the benchmark has no messages of n bytes on this many
+// ranks.
 func (b *Benchmark) Check(n, ranks int) error {
 	switch {
 	case b.Kind == Pair && ranks != 2:
@@ -169,21 +172,21 @@ func (b *Benchmark) Check(n, ranks int) error {
 	return nil
 }
 
-// Options are those of a run.
+// Options are the parameters of a run.
 type Options struct {
 	Bytes      int    // size of the messages; see Benchmark.Check
-	Iterations int    // that are timed; 0: DefaultIterations
-	Warmup     int    // that are not, before them; AutoWarmup: Benchmark.DefaultWarmup
+	Iterations int    // timed ones; 0: DefaultIterations
+	Warmup     int    // untimed ones before them; AutoWarmup: Benchmark.DefaultWarmup
 	Window     int    // messages under way at a time, where the benchmark has a window; 0: 64, OSU's
-	Seed       uint64 // of what messages contain
+	Seed       uint64 // of the messages' content
 
-	// Timed is told at the end of an iteration of a rank that is timed, and
-	// when it began,. nil: nobody is.
+	// Timed, if not nil, is called at the end of each timed iteration of a
+	// rank. from is when it began.
 	Timed func(r *mpi.Rank, from sim.Time)
 }
 
-// Defaults of commands: the window is OSU's; a simulation has page tables and
-// address caches to fill, and nothing else to warm up.
+// Defaults of commands. The window is OSU's. A simulation has only page tables
+// and address caches to warm up.
 const (
 	DefaultWindow = 64
 	DefaultWarmup = 1
@@ -192,11 +195,12 @@ const (
 // AutoWarmup is the value of Options.Warmup that stands for Benchmark.DefaultWarmup.
 const AutoWarmup = -1
 
-// A simulation has no noise: iterations repeat each other once ranks are as far
-// apart as they stay. OSU takes 20 to 10,000, TR-488 30 for collectives.
+// A simulation has no noise, so iterations repeat each other once the ranks
+// have reached their final distance in time. OSU takes 20 to 10,000 iterations,
+// TR-488 30 for collectives.
 const (
 	smallBytes     = 8192     // OSU's "large" messages are above
-	briefBytes     = 32 << 10 // a broadcast of more is long beside what ranks are apart
+	briefBytes     = 32 << 10 // a larger broadcast is long compared with the distance of ranks in time
 	mostIterations = 30
 	rankIterations = 1024 // iterations times ranks
 	// with more an operation is thousands of messages: on 512 ranks one
@@ -204,8 +208,9 @@ const (
 	manyRanks = 256
 )
 
-// DefaultIterations is how many iterations are timed: up to 8 KiB 30 on up to
-// 34 ranks, with more ranks 1,024 / ranks; 1 above 8 KiB or 256 ranks.
+// DefaultIterations returns the number of timed iterations. Up to 8 KiB there
+// are 30 on up to 34 ranks, and 1,024 / ranks on more; above 8 KiB or 256 ranks
+// there is 1.
 func DefaultIterations(bytes, ranks int) int {
 	if bytes > smallBytes || ranks > manyRanks {
 		return 1
@@ -213,12 +218,13 @@ func DefaultIterations(bytes, ranks int) int {
 	return min(mostIterations, rankIterations/max(1, ranks))
 }
 
-// DefaultWarmup is how many iterations come before those that are timed: 1, and
-// none for bcast above 32 KiB on more than 256 ranks. It works in nothing but
-// its buffers, which are touched before, so that its first call differs from
-// the second in how far apart the ranks are, by 1 to 3.5 us of some hundreds or
-// thousands: on 260 to 512 ranks 0.2% to 0.6% at 64 KiB, 0.002% at 1 MiB.
-// Others have temporary buffers, whose pages the first call brings.
+// DefaultWarmup returns how many iterations come before the timed ones: 1, and
+// none for bcast above 32 KiB on more than 256 ranks. That broadcast works only
+// in its buffers, which are touched before. So its first call differs from the
+// second only in the distance of the ranks in time, by 1 to 3.5 us of some
+// hundreds or thousands: on 260 to 512 ranks 0.2% to 0.6% at 64 KiB, 0.002% at
+// 1 MiB. Other benchmarks have temporary buffers, and the first call brings
+// their pages.
 func (b *Benchmark) DefaultWarmup(bytes, ranks int) int {
 	if b.touched && bytes > briefBytes && ranks > manyRanks {
 		return 0
@@ -226,7 +232,7 @@ func (b *Benchmark) DefaultWarmup(bytes, ranks int) int {
 	return DefaultWarmup
 }
 
-// filled has the defaults where nothing is said.
+// filled returns the options with defaults in place of zeros.
 func (o Options) filled(ranks int) Options {
 	if o.Iterations == 0 {
 		o.Iterations = DefaultIterations(o.Bytes, ranks)
@@ -241,16 +247,15 @@ func (o Options) filled(ranks int) Options {
 type Row struct {
 	Bytes      int
 	Iterations int
-	Latency    sim.Time // of an operation: the mean of iterations and, but for a pair, of ranks
-	// collectives: means of iterations of the ranks for which it took least and
-	// most
+	Latency    sim.Time // of an operation: the mean over iterations and, except for a pair, over ranks
+	// collectives: means over iterations, of the fastest and the slowest rank
 	Least, Most sim.Time
 	Bandwidth   float64 // MB/s: 10^6 bytes of data in a second, of all ranks that send
 	MessageRate float64 // messages/s
 }
 
-// Program is the benchmark at a rank: all ranks of c must call it, and those of
-// a pair are 0 and 1. The row is that of rank 0, others get none.
+// Program runs the benchmark at a rank. All ranks of c must call it; a pair is
+// ranks 0 and 1. Rank 0 returns the row; others return an empty one.
 func (b *Benchmark) Program(c *mpi.Comm, o Options) (Row, error) {
 	if err := b.Check(o.Bytes, c.Size()); err != nil {
 		return Row{}, err

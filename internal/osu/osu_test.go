@@ -20,7 +20,7 @@ import (
 // TestMain guards the memory of simulated processes.
 func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
 
-// world has so many ranks, four on a node.
+// world makes a world of this many ranks, four on a node.
 func world(t *testing.T, device string, o mpi.Options, ranks int) *mpi.World {
 	p, err := profile.Load(device)
 	require.NoError(t, err)
@@ -36,8 +36,8 @@ func world(t *testing.T, device string, o mpi.Options, ranks int) *mpi.World {
 	return w
 }
 
-// Every benchmark runs on every transport, with sizes on both sides of eager
-// messages, and compares what has arrived.
+// Every benchmark runs on every transport, with sizes above and below the eager
+// limit, and compares the received data.
 func TestAllRun(t *testing.T) {
 	for _, on := range []struct {
 		device string
@@ -77,7 +77,7 @@ func TestAllRun(t *testing.T) {
 	}
 }
 
-// run is a benchmark between neighbours of a board.
+// run runs a benchmark between neighbours of a board.
 func run(t *testing.T, name string, o osu.Options) osu.Row {
 	b, err := osu.Find(name)
 	require.NoError(t, err)
@@ -88,9 +88,10 @@ func run(t *testing.T, name string, o osu.Options) osu.Row {
 	return row
 }
 
-// 0 B take TR-488's 1.293 µs, to which host.message is set, and one way is half
-// of a round trip, as both are alike. A window of one message is one message
-// and its answer: its bandwidth is its bytes in the time of both.
+// A message of 0 B takes TR-488's 1.293 µs, to which host.message is fitted.
+// One way is half of a round trip, because both ways are alike. A window of one
+// message is one message and its answer: its bandwidth is its bytes in the time
+// of both.
 func TestTimes(t *testing.T) {
 	zero := run(t, "latency", osu.Options{Iterations: 4, Warmup: 2}).Latency
 	require.InDelta(t, 1293, zero.Nanoseconds(), 0.01)
@@ -116,8 +117,8 @@ func TestTimes(t *testing.T) {
 	require.InEpsilon(t, float64(data), float64(once), 0.05)
 }
 
-// A window of large messages fills a link of 16 Gb/s to what cells leave: 256
-// of 288 bytes; both directions at once twice.
+// A window of large messages fills a link of 16 Gb/s, less the cells' headers:
+// 256 of 288 bytes. Both directions at once carry twice as much.
 func TestBandwidthOfALink(t *testing.T) {
 	o := osu.Options{Bytes: 1 << 20, Iterations: 1, Warmup: 1, Window: 4}
 	require.InEpsilon(t, 2000*256./288, run(t, "bw", o).Bandwidth, 0.01)
@@ -144,7 +145,8 @@ func TestSizes(t *testing.T) {
 	require.Equal(t, 1<<10, alltoall.DefaultMost(512)) // 3 x 512 x 512 x 1 KiB are 768 MiB
 }
 
-// What the originals print, byte by byte: widths 10, 18 (configure.ac) and 12, two digits.
+// The output equals the originals', byte by byte: widths 10, 18 (configure.ac)
+// and 12, two digits.
 func TestOutput(t *testing.T) {
 	row := &osu.Row{Bytes: 4096, Iterations: 30, Latency: 8135 * sim.Nanosecond, Least: 8 * sim.Microsecond, Most: 1234567 * sim.Nanosecond, Bandwidth: 803.75, MessageRate: 196228.03}
 	for _, c := range []struct {

@@ -29,7 +29,8 @@ type test struct {
 	recv runtime.View
 }
 
-// buffers allocates what is sent and received, and writes to all of it once, as OSU does.
+// buffers allocates the send and receive buffers, and writes to all of them
+// once, as OSU does.
 func (t *test) buffers(send, recv int) (err error) {
 	if t.send, err = t.r.Alloc(send); err == nil {
 		t.recv, err = t.r.Alloc(recv)
@@ -41,8 +42,8 @@ func (t *test) buffers(send, recv int) (err error) {
 	return err
 }
 
-// rounds calls a function for every iteration and returns the time from the
-// first that is timed to the end of the last.
+// rounds calls f for every iteration and returns the time from the first timed
+// iteration to the end of the last.
 func (t *test) rounds(begin, f func() error) (sim.Time, error) {
 	var start sim.Time
 	for i := range t.Warmup + t.Iterations {
@@ -65,7 +66,7 @@ func (t *test) rounds(begin, f func() error) (sim.Time, error) {
 	return t.r.Now() - start, nil
 }
 
-// timed tells of an iteration that has ended.
+// timed reports the end of an iteration.
 func (t *test) timed(from sim.Time) {
 	if t.Timed != nil {
 		t.Timed(t.r, from)
@@ -80,7 +81,8 @@ func (t *test) fill(v runtime.View, from, to int) {
 	}
 }
 
-// A message has lines of 256 bytes, each of which counts up, modulo 256. rising has all of them.
+// A message consists of lines of 256 bytes, each of which counts up, modulo
+// 256. rising has all of them.
 const lineBytes = 256
 
 var rising = func() (b [2 * lineBytes]byte) {
@@ -90,15 +92,15 @@ var rising = func() (b [2 * lineBytes]byte) {
 	return b
 }()
 
-// line is so many bytes of a message, at most a line, that begin with first.
+// line returns n bytes of a message, at most a line, that begin with first.
 func line(first byte, n int) []byte { return rising[first:][:n] }
 
-// value is byte i of a message.
+// value returns byte i of a message.
 func (t *test) value(from, to, i int) byte {
 	return byte(i + 3*(i>>8) + 7*(i>>16) + 31*from + 17*to + int(t.Seed))
 }
 
-// check compares what has arrived with what was sent.
+// check compares received data with the data that was sent.
 func (t *test) check(v runtime.View, from, to int) error {
 	for got, at := v.Read(), 0; at < len(got); at += lineBytes {
 		part := got[at:min(at+lineBytes, len(got))]
@@ -115,7 +117,7 @@ func (t *test) check(v runtime.View, from, to int) error {
 	return nil
 }
 
-// prepare allocates the buffers of a side and waits for the other ranks.
+// prepare allocates the buffers of one side and waits for the other ranks.
 func (t *test) prepare(peer int) error {
 	if err := t.buffers(t.Bytes, t.Bytes); err != nil {
 		return err
@@ -124,7 +126,7 @@ func (t *test) prepare(peer int) error {
 	return t.c.Barrier()
 }
 
-// pingPong is an iteration of latency and multi_lat.
+// pingPong returns one iteration of latency and multi_lat.
 func (t *test) pingPong(peer int, first bool) func() error {
 	send := func() error { return t.c.Send(t.send, peer, pingTag) }
 	receive := func() error {
@@ -142,7 +144,8 @@ func (t *test) pingPong(peer int, first bool) func() error {
 	}
 }
 
-// latency: rank 0 sends and receives, rank 1 receives and sends; half of the mean round trip.
+// latency: rank 0 sends and receives, rank 1 receives and sends. The result is
+// half of the mean round trip.
 func (t *test) latency() (Row, error) {
 	peer := 1 - t.c.Rank()
 	if err := t.prepare(peer); err != nil {
@@ -155,7 +158,8 @@ func (t *test) latency() (Row, error) {
 	return Row{Latency: divided(took, 2*t.Iterations)}, t.check(t.recv, peer, t.c.Rank())
 }
 
-// multiLatency: as latency, for pairs at the same time; the mean of all ranks.
+// multiLatency is latency for several pairs at the same time. The result is the
+// mean over all ranks.
 func (t *test) multiLatency() (Row, error) {
 	peer, first := t.partner()
 	if err := t.prepare(peer); err != nil {
@@ -172,7 +176,8 @@ func (t *test) multiLatency() (Row, error) {
 	return Row{Latency: divided(mean, t.c.Size())}, err
 }
 
-// partner is the other rank of a pair, and whether this one is in the first half.
+// partner returns the other rank of a pair, and whether this rank is in the
+// first half.
 func (t *test) partner() (peer int, first bool) {
 	pairs := t.c.Size() / 2
 	if t.c.Rank() < pairs {
@@ -181,8 +186,8 @@ func (t *test) partner() (peer int, first bool) {
 	return t.c.Rank() - pairs, false
 }
 
-// window is an iteration of bw and mbw_mr: messages under way at the same time,
-// of one buffer into one, and an answer behind them.
+// window returns one iteration of bw and mbw_mr: several messages at the same
+// time, all from one buffer into one, and an answer after them.
 func (t *test) window(peer int, sends bool, answer runtime.View) func() error {
 	requests := make([]*mpi.Request, t.Window)
 	return func() (err error) {
@@ -229,7 +234,8 @@ func (t *test) bw() (Row, error) {
 	return Row{Bandwidth: t.megabytes(1, took)}, err
 }
 
-// rate: as bw, for pairs at the same time; of the mean of their times.
+// rate is bw for several pairs at the same time. The result uses the mean of
+// their times.
 func (t *test) rate() (Row, error) {
 	peer, first := t.partner()
 	took, err := t.stream(peer, first, t.c.Barrier)
@@ -255,7 +261,7 @@ func (t *test) bibw() (Row, error) {
 	if err := t.prepare(1 - me); err != nil {
 		return Row{}, err
 	}
-	tags := [2]uint32{dataTag, backTag} // of what ranks 0 and 1 send
+	tags := [2]uint32{dataTag, backTag} // of the messages of ranks 0 and 1
 	receives, sends := make([]*mpi.Request, t.Window), make([]*mpi.Request, t.Window)
 	took, err := t.rounds(nil, func() (err error) {
 		for i := range receives {
@@ -279,7 +285,8 @@ func (t *test) bibw() (Row, error) {
 	return Row{Bandwidth: t.megabytes(2, took)}, t.check(t.recv, 1-me, me)
 }
 
-// megabytes is the bandwidth of so many ranks that have sent windows in a time, 10^6 B/s.
+// megabytes returns the bandwidth of this many ranks that have sent windows in
+// a time, 10^6 B/s.
 func (t *test) megabytes(senders int, took sim.Time) float64 {
 	if took <= 0 {
 		return 0
@@ -287,10 +294,10 @@ func (t *test) megabytes(senders int, took sim.Time) float64 {
 	return float64(t.Bytes) * float64(senders*t.Iterations*t.Window) / took.Seconds() / 1e6
 }
 
-// divided is a mean, rounded to the nearest picosecond.
+// divided returns a mean, rounded to the nearest picosecond.
 func divided(total sim.Time, n int) sim.Time { return (total + sim.Time(n)/2) / sim.Time(n) }
 
-// reduced is a number of all ranks, at rank 0.
+// reduced reduces a number of all ranks to rank 0.
 func (t *test) reduced(own sim.Time, op *mpi.Op) (sim.Time, error) {
 	in, err := t.r.Alloc(8)
 	if err != nil {
@@ -307,9 +314,9 @@ func (t *test) reduced(own sim.Time, op *mpi.Op) (sim.Time, error) {
 	return sim.Time(binary.LittleEndian.Uint64(out.Read())), nil
 }
 
-// OneWay is what a message takes from the send at rank 0 to the end of its
-// receive at rank 1, which waits for it: the mean, at rank 0. TR-488's model of
-// broadcast is made of such times.
+// OneWay returns the mean time, at rank 0, from the send of a message there to
+// the end of its receive at rank 1, which waits for it. TR-488's model of
+// broadcast uses such times.
 func OneWay(c *mpi.Comm, o Options) (sim.Time, error) {
 	o = o.filled(c.Size())
 	t := &test{Options: o, c: c, r: c.Owner()}
@@ -317,7 +324,7 @@ func OneWay(c *mpi.Comm, o Options) (sim.Time, error) {
 	if err := t.prepare(1 - me); err != nil {
 		return 0, err
 	}
-	note, err := t.r.Alloc(8) // when it has arrived
+	note, err := t.r.Alloc(8) // its arrival time
 	if err != nil {
 		return 0, err
 	}
@@ -329,7 +336,7 @@ func OneWay(c *mpi.Comm, o Options) (sim.Time, error) {
 			}
 			continue
 		}
-		if _, err := c.Recv(note.Slice(0, 0), 1, answerTag); err != nil { // the receive is there
+		if _, err := c.Recv(note.Slice(0, 0), 1, answerTag); err != nil { // the receive is posted
 			return 0, err
 		}
 		begin := t.r.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// BenchmarkRanks: a point of a sweep over 512 ranks, as spinsim osu measures
-// it: the whole prototype is made, runs and is given back.
+// BenchmarkRanks is a point of a sweep over 512 ranks, as spinsim osu measures
+// it: the whole prototype is made, runs and is freed.
 func BenchmarkRanks(b *testing.B) {
 	p, err := profile.Load("exanest")
 	require.NoError(b, err)

@@ -1,8 +1,8 @@
-// Package page writes a report as one HTML file that needs nothing else: no
-// network, no other file, and, but for sorting, no JavaScript.
+// Package page writes a report as one HTML file. The file needs no network, no
+// other file and, except for sorting, no JavaScript.
 //
-// All that a page says is text to html/template, which escapes it; a policy in
-// the page lets no script run but the page's own, by its hash.
+// The whole content is text to html/template, which escapes it. A policy in the
+// page lets only the page's own script run, by its hash.
 package page
 
 import (
@@ -21,17 +21,17 @@ import (
 // Page is a report.
 type Page struct {
 	Title    string
-	Made     string   // by what the page was made, a line
-	Lead     []string // what the reader wanted to know of all sections, first of all
+	Made     string   // program that made the page, a line
+	Lead     []string // answers to the reader's question from all sections, at the top
 	Overview []Table  // of all sections
 	Sections []Section
 }
 
 // Section is a result.
 type Section struct {
-	ID       string // letters, digits and -, another for each section
+	ID       string // letters, digits and -, different for each section
 	Title    string
-	From     string   // the file, or what else the result comes from; may be empty
+	From     string   // the file or other origin of the result; may be empty
 	Answer   []string // sentences
 	Tables   []Table
 	Plots    []Plot
@@ -45,11 +45,12 @@ type Section struct {
 type Table struct {
 	Caption string
 	Grid    *report.Grid
-	Folded  bool // shown when the reader asks for it
-	Prose   bool // texts of cells are sentences, on several lines
+	Folded  bool // shown on demand
+	Prose   bool // cells are sentences, on several lines
 }
 
-// Plot is a picture: an element svg by report.Table.SVG, and in words what it shows.
+// Plot is a picture: an svg element from report.Table.SVG, and a description of
+// it in words.
 type Plot struct {
 	SVG []byte
 	Alt string
@@ -64,7 +65,7 @@ type Profile struct {
 // Value is a field of a profile.
 type Value struct{ Path, Value, Source string }
 
-// Command is a line to type, and what it does.
+// Command is a line to type, and its purpose.
 type Command struct{ Line, Help string }
 
 //go:embed page.html
@@ -78,7 +79,7 @@ var script string
 
 var parsed = template.Must(template.New("page").Parse(pageText))
 
-// view is what the template reads.
+// view is the input of the template.
 type view struct {
 	*Page
 	Policy template.HTMLAttr
@@ -86,7 +87,7 @@ type view struct {
 	Script template.JS
 }
 
-// Picture is the plot for the template.
+// Picture returns the plot for the template.
 func (p Plot) Picture() template.HTML {
 	return template.HTML(p.SVG) //nolint:gosec // package report has made it, and escaped every text
 }
@@ -104,7 +105,7 @@ func Write(w io.Writer, p *Page) error {
 	return err
 }
 
-// ID makes an identifier of a text, with a number by which it differs from others.
+// ID makes an identifier from a text, and a number that makes it unique.
 func ID(text string, number int) string {
 	var id strings.Builder
 	for _, r := range strings.ToLower(text) {

@@ -17,35 +17,35 @@ const (
 	MiniFE App = "minife"
 )
 
-// Apps lists them.
+// Apps lists the applications.
 func Apps() []App { return []App{HPCG, LAMMPS, MiniFE} }
 
-// Scaling says what is the same for all numbers of ranks.
+// Scaling is how the problem grows with the number of ranks.
 type Scaling string
 
 // The scalings.
 const (
-	Weak   Scaling = "weak"   // the problem of a rank
-	Strong Scaling = "strong" // the problem of all
+	Weak   Scaling = "weak"   // each rank's problem stays the same
+	Strong Scaling = "strong" // the whole problem stays the same
 )
 
-// Scalings lists them.
+// Scalings lists the scalings.
 func Scalings() []Scaling { return []Scaling{Weak, Strong} }
 
-// Problem is what an application computes.
+// Problem is the computation of an application.
 type Problem struct {
 	App     App
 	Scaling Scaling
-	// Size is how large it is, of a rank or of all: points of HPCG and elements
-	// of miniFE in each dimension; of LAMMPS how many times the 32,000 atoms
-	// stand side by side. Zero: that of DefaultSize.
+	// Size is the size of a rank's problem or of the whole problem: for HPCG
+	// points and for miniFE elements in each dimension; for LAMMPS how many
+	// copies of the 32,000 atoms stand side by side. Zero means DefaultSize.
 	Size [3]int
 }
 
-// DefaultSize is TR-488's: of HPCG 104^3 points a rank or 256 x 256 x 128; of
-// LAMMPS 32,000 atoms a rank or, as it does not say how many, LAMMPS' own
-// benchmark of 32,000; of miniFE 64^3 elements a rank, which are 512^3 on 512
-// ranks, or 264^3.
+// DefaultSize returns TR-488's sizes. HPCG has 104^3 points a rank, or 256 x
+// 256 x 128 in all. LAMMPS has 32,000 atoms a rank; for strong scaling TR-488
+// gives no number, so this is LAMMPS' own benchmark of 32,000. MiniFE has 64^3
+// elements a rank, which are 512^3 on 512 ranks, or 264^3 in all.
 func (p Problem) DefaultSize() [3]int {
 	weak := p.Scaling == Weak
 	switch {
@@ -61,7 +61,8 @@ func (p Problem) DefaultSize() [3]int {
 	return [3]int{1, 1, 1}
 }
 
-// Plan is what a rank of so many does. Errors: a problem that cannot be divided so.
+// Plan returns the plan of one of ranks ranks. It fails if the problem cannot
+// be divided among them.
 func (p Problem) Plan(rank, ranks int) (*Plan, error) {
 	if ranks < 1 || rank < 0 || rank >= ranks {
 		return nil, fmt.Errorf("patterns: rank %d of %d", rank, ranks)
@@ -83,24 +84,27 @@ func (p Problem) Plan(rank, ranks int) (*Plan, error) {
 	return nil, fmt.Errorf("patterns: no application %q, expected one of %v", p.App, strings.Trim(fmt.Sprint(Apps()), "[]"))
 }
 
-// Of matrices: 27 points a row, each a value of 8 B and an index of 4 B; vectors of 8 B.
+// Matrices have 27 points a row, each a value of 8 B and an index of 4 B;
+// vectors have elements of 8 B.
 const (
 	points      = 27
 	entryBytes  = 12
 	vectorBytes = 8
 )
 
-// pass is a product of a matrix with a vector, or half of a symmetric
-// Gauss-Seidel step: it reads the matrix and one vector and writes another.
+// pass is the work of a product of a matrix with a vector, or of half a
+// symmetric Gauss-Seidel step: it reads the matrix and one vector and writes
+// another.
 func pass(rows int64) Work {
 	return Work{2 * points * rows, (points*entryBytes + 2*vectorBytes) * rows}
 }
 
-// dot and update are a dot product and w = a x + b y.
+// dot and update are the work of a dot product and of w = a x + b y.
 func dot(rows int64) Work    { return Work{2 * rows, 2 * vectorBytes * rows} }
 func update(rows int64) Work { return Work{2 * rows, 3 * vectorBytes * rows} }
 
-// halo is an exchange of the outermost points of a part with all neighbours, up to 26.
+// halo is an exchange of the outermost points of a part with all neighbours, up
+// to 26.
 func halo(g Grid, at, n [3]int, w Work) Step {
 	s := Step{Work: w}
 	for i := range points {
@@ -121,8 +125,8 @@ func halo(g Grid, at, n [3]int, w Work) Step {
 	return s
 }
 
-// local is the grid and the part of a rank. Weak: parts are alike, and the grid
-// is as near to a cube as the ranks allow.
+// local returns the grid and the part of a rank. With weak scaling all parts
+// are alike, and the grid is as near to a cube as the ranks allow.
 func (p Problem) local(rank, ranks int) (g Grid, at, n [3]int) {
 	box := [3]float64{1, 1, 1}
 	if p.Scaling == Strong {
@@ -138,7 +142,7 @@ func (p Problem) local(rank, ranks int) (g Grid, at, n [3]int) {
 	return g, at, n
 }
 
-// levels are those of HPCG's multigrid cycle.
+// levels is the number of levels of HPCG's multigrid cycle.
 const levels = 4
 
 func (p Problem) hpcg(rank, ranks int) (*Plan, error) {
@@ -162,7 +166,7 @@ func (p Problem) hpcg(rank, ranks int) (*Plan, error) {
 	return plan, nil
 }
 
-// cycle is a level of the multigrid cycle and those below: a symmetric
+// cycle adds a level of the multigrid cycle and the levels below: a symmetric
 // Gauss-Seidel step, the residual, the level below and a step again.
 func (p *Plan) cycle(at, n [3]int, level int) {
 	rows := int64(n[0]) * int64(n[1]) * int64(n[2])
@@ -177,7 +181,7 @@ func (p *Plan) cycle(at, n [3]int, level int) {
 }
 
 func (p Problem) minife(rank, ranks int) (*Plan, error) {
-	if p.Scaling == Weak { // elements of all: nodes are theirs, and one more at the end
+	if p.Scaling == Weak { // elements of all ranks; there is one node more than elements at the end
 		g := NewGrid(ranks, [3]float64{1, 1, 1})
 		for k := range p.Size {
 			p.Size[k] *= g[k]
@@ -208,17 +212,17 @@ const (
 	rhodoAtoms      = 32000
 	rhodoCutoff     = 12.0   // Å, of ghosts: 10 Å and 2 Å of skin
 	rhodoReach      = 10.0   // Å, within which pairs interact
-	rhodoNeighbours = 375.88 // of an atom in a list, each pair once
-	// of the time is that of pairs; the rest, bonds, PPPM, lists and
-	// integration, is taken as so much more of the same
+	rhodoNeighbours = 375.88 // neighbours of an atom in a list, each pair once
+	// share of the time for pairs; bonds, PPPM, lists and integration take the
+	// rest, which counts as more of the same work
 	rhodoPairShare = 0.7142
 	atomBytes      = 24 // three coordinates
 )
 
-// Operations of a pair (pair_lj_charmm_coul_long): the distance of one in the
-// list; the force of one within reach, half of it for the switching function
-// and the table of Coulomb forces. Bytes are the neighbour's number, position
-// and force.
+// Operations for a pair (pair_lj_charmm_coul_long): the distance for a pair in
+// the list; the force for a pair within reach, half of it for the switching
+// function and the table of Coulomb forces. Bytes are the neighbour's number,
+// position and force.
 const (
 	distanceOperations = 9
 	forceOperations    = 45
@@ -230,7 +234,7 @@ var rhodoBox = [3]float64{55, 77, 72.7261} // Å
 func (p Problem) lammps(rank, ranks int) *Plan {
 	box := [3]float64{rhodoBox[0] * float64(p.Size[0]), rhodoBox[1] * float64(p.Size[1]), rhodoBox[2] * float64(p.Size[2])}
 	g := NewGrid(ranks, box)
-	if p.Scaling == Weak { // the box once more for every rank, as in.rhodo.scaled replicates it
+	if p.Scaling == Weak { // one more box for every rank, as in.rhodo.scaled replicates it
 		g = NewGrid(ranks, [3]float64{1, 1, 1})
 		for k := range box {
 			box[k] *= float64(g[k])
@@ -255,10 +259,10 @@ func (p Problem) lammps(rank, ranks int) *Plan {
 	return plan
 }
 
-// swaps are the exchanges of ghosts: along each dimension to one side and the
-// other, as often as the cutoff reaches over a part; those of later dimensions
-// take the ghosts of earlier ones along. Parts of a rank that is its own
-// neighbour cost no message.
+// swaps returns the exchanges of ghosts. There is one to each side in each
+// dimension, or several if the cutoff is longer than a part. Exchanges in later
+// dimensions also carry the ghosts of earlier ones. A rank that is its own
+// neighbour sends no message to itself.
 func swaps(g Grid, at [3]int, length [3]float64, density float64) (steps []Step) {
 	wide := length
 	for k := range length {

@@ -1,16 +1,16 @@
-// Package patterns has what applications compute and send as programs of
-// package mpi: HPCG, LAMMPS' rhodopsin benchmark and miniFE.
+// Package patterns has the computation and communication of three applications
+// as programs of package mpi: HPCG, LAMMPS' rhodopsin benchmark and miniFE.
 //
-// A [Plan] is what a rank does in an iteration of an application: exchanges
-// with neighbours, whose sizes follow from the problem and its decomposition in
-// three dimensions, reductions of all ranks, and computing, given in operations
-// and bytes of memory. [Plan.Run] does so many iterations of it. An iteration
-// of these applications is like the one before, so one or two say what many
-// take.
+// A [Plan] describes an iteration of an application at a rank: exchanges with
+// neighbours, reductions of all ranks, and computation, given in operations and
+// bytes of memory. Sizes of exchanges follow from the problem and its
+// decomposition in three dimensions. [Plan.Run] runs some iterations. All
+// iterations of these applications are alike, so one or two are enough to know
+// the time of many.
 //
-// A [Core] turns operations and bytes into time: whichever takes longer.
-// Bandwidths are those of the profile ([CoreOf]); how many operations a core
-// does is an input, since a profile does not say.
+// A [Core] turns operations and bytes into time: the longer of both counts.
+// Bandwidths come from the profile ([CoreOf]). The rate of operations is an
+// input, because a profile does not have it.
 //
 // Sources of sizes and counts (no code is theirs):
 //

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Check says what is wrong with a plan for ranks that all have such plans.
+// Check finds errors in a plan, given that all ranks have such plans.
 func (p *Plan) Check(rank int) error {
 	var errs []error
 	for i, s := range p.Steps {
@@ -21,7 +21,7 @@ func (p *Plan) Check(rank int) error {
 	return errors.Join(errs...)
 }
 
-// Work is what a rank computes in an iteration.
+// Work returns the work of a rank in an iteration.
 func (p *Plan) Work() (w Work) {
 	for _, s := range p.Steps {
 		w = w.plus(s.Work)

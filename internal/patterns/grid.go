@@ -2,17 +2,18 @@ package patterns
 
 import "fmt"
 
-// Grid is a decomposition into parts in three dimensions. Rank r has the part
+// Grid is a decomposition into parts in three dimensions. The part of rank r is
 // (r mod X, r / X mod Y, r / (X Y)).
 type Grid [3]int
 
-// near is how far apart areas are that are equal but for rounding, as a part of them.
+// near is the largest relative difference between areas that are equal except
+// for rounding.
 const near = 1e-9
 
-// NewGrid decomposes a box among ranks so that the faces between their parts
-// are least: LAMMPS' rule, which for cubes is HPCG's and miniFE's. Of several
-// such decompositions it is that with the fewest parts in all dimensions
-// together, then with most in x, then in y.
+// NewGrid decomposes a box among ranks with the smallest faces between their
+// parts. This is LAMMPS' rule; for cubes HPCG and miniFE give the same. Of
+// several such decompositions it takes the one with the smallest sum of the
+// three numbers, then with most parts in x, then in y.
 func NewGrid(ranks int, box [3]float64) Grid {
 	best, least := Grid{ranks, 1, 1}, -1.0
 	for x := ranks; x >= 1; x-- {
@@ -34,28 +35,28 @@ func NewGrid(ranks int, box [3]float64) Grid {
 	return best
 }
 
-// Ranks is how many parts there are.
+// Ranks returns the number of parts.
 func (g Grid) Ranks() int { return g[0] * g[1] * g[2] }
 
-// String is as in 4x2x2.
+// String returns the grid as in 4x2x2.
 func (g Grid) String() string { return fmt.Sprintf("%dx%dx%d", g[0], g[1], g[2]) }
 
-// at is the place of a rank.
+// at returns the place of a rank.
 func (g Grid) at(rank int) [3]int {
 	return [3]int{rank % g[0], rank / g[0] % g[1], rank / (g[0] * g[1])}
 }
 
-// rank is the one at a place.
+// rank returns the rank at a place.
 func (g Grid) rank(at [3]int) int { return (at[2]*g[1]+at[1])*g[0] + at[0] }
 
-// beside is the rank some places further on in a dimension, round a periodic box.
+// beside returns the rank k places further on in a dimension of a periodic box.
 func (g Grid) beside(at [3]int, k, by int) int {
 	at[k] = ((at[k]+by)%g[k] + g[k]) % g[k]
 	return g.rank(at)
 }
 
-// neighbour is the rank in a direction, each of -1, 0, 1, of a box with ends;
-// false if there is none.
+// neighbour returns the rank in a direction, whose parts are -1, 0 or 1, of a
+// box with ends. It returns false if there is none.
 func (g Grid) neighbour(at, direction [3]int) (rank int, is bool) {
 	for k := range at {
 		at[k] += direction[k]
@@ -66,7 +67,8 @@ func (g Grid) neighbour(at, direction [3]int) (rank int, is bool) {
 	return g.rank(at), true
 }
 
-// part is how many of n cells belong to part i of p: the first ones have one
+// part returns how many of n cells belong to part i of p. If the parts cannot
+// be equal, the first ones have one more.
 // more if they cannot have the same.
 func part(n, p, i int) int {
 	size := n / p

@@ -19,8 +19,8 @@ import (
 // TestMain guards the memory of simulated processes.
 func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
 
-// What a rank sends in a step is what the other receives in it, on any number
-// of ranks; all of them compute what one would.
+// In each step, one rank sends as much as the other receives, on any number of
+// ranks. All ranks together compute as much as one rank would alone.
 func TestPlansFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := patterns.Problem{App: rapid.SampledFrom(patterns.Apps()).Draw(t, "app"), Scaling: rapid.SampledFrom(patterns.Scalings()).Draw(t, "scaling")}
@@ -122,9 +122,9 @@ func TestGrids(t *testing.T) {
 	require.Equal(t, patterns.Grid{8, 8, 4}, patterns.NewGrid(256, [3]float64{256, 256, 128}))
 }
 
-// A core is bound by its own bandwidth, 2.2 GB/s, as four of them take less
-// than the memory's 20 GB/s; twenty cores would not, but twenty ranks on four
-// do.
+// A core is bound by its own bandwidth, 2.2 GB/s, because four cores need less
+// than the memory's 20 GB/s. Twenty cores would need more, but twenty ranks on
+// four cores do not.
 func TestCores(t *testing.T) {
 	p, err := profile.Load("exanest")
 	require.NoError(t, err)
@@ -136,7 +136,8 @@ func TestCores(t *testing.T) {
 	require.InDelta(t, 1, patterns.CoreOf(p, 20, 1e9).Time(patterns.Work{Bytes: 1e9}).Seconds(), 1e-3)
 }
 
-// iterations of an application on exanest, four ranks on an MPSoC: the mean of a rank's times.
+// run runs iterations of an application on exanest, four ranks on an MPSoC, and
+// returns the mean of a rank's times.
 func run(t *testing.T, p patterns.Problem, ranks, n int) (result patterns.Result) {
 	device, err := profile.Load("exanest")
 	require.NoError(t, err)
@@ -164,8 +165,8 @@ func run(t *testing.T, p patterns.Problem, ranks, n int) (result patterns.Result
 	return result
 }
 
-// An iteration is like the one before, which is why few of them are run; alone
-// a rank computes and nothing else.
+// All iterations are alike, which is why few of them are run. A rank that is
+// alone only computes.
 func TestIterationsRepeat(t *testing.T) {
 	for _, p := range []patterns.Problem{
 		{App: patterns.HPCG, Scaling: patterns.Weak, Size: [3]int{16, 16, 16}},

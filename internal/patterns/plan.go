@@ -12,7 +12,7 @@ import (
 // Message is a part of an exchange.
 type Message struct{ Rank, Bytes int }
 
-// Work is what a core computes.
+// Work is work for a core.
 type Work struct {
 	Operations int64 // of floating point
 	Bytes      int64 // of memory, read or written
@@ -20,32 +20,32 @@ type Work struct {
 
 func (w Work) plus(o Work) Work { return Work{w.Operations + o.Operations, w.Bytes + o.Bytes} }
 
-// Step is a part of an iteration: an exchange, computing, and a reduction of
-// all ranks, each if there is any.
+// Step is a part of an iteration: an exchange, computation, and a reduction of
+// all ranks. Each may be missing.
 type Step struct {
-	// Receives are posted, then Sends sent one after the other, then the
-	// receives waited for: in all three applications.
+	// In all three applications a rank posts its Receives, then sends its Sends
+	// one after the other, then waits for the receives.
 	Receives, Sends []Message
 	Work            Work
 	Reduce          int // bytes of an allreduce, sum of float64
 }
 
-// Plan is what a rank does in an iteration. It does not change.
+// Plan is an iteration at a rank. It does not change.
 type Plan struct {
 	Grid  Grid
 	Steps []Step
 }
 
-// Core is how fast a rank computes.
+// Core is the speed of a rank's computation.
 type Core struct {
-	Operations float64  // of floating point in a second
+	Operations float64  // floating-point operations per second
 	Bytes      sim.Rate // of memory
 }
 
-// CoreOf is the core of a rank on a node of a profile, on which so many ranks
-// compute: its own bandwidth, or its part of the memory's. Ranks beyond the
-// cores take turns on them, so no more than all cores read memory at once.
-// Operations are in a second.
+// CoreOf returns the core of a rank on a node with onNode ranks. Its bandwidth
+// is the core's own, or its share of the memory's. Ranks beyond the number of
+// cores take turns, so no more than all cores read memory at once. operations
+// is per second.
 func CoreOf(p *profile.Profile, onNode int, operations float64) Core {
 	const probe = 1 << 20
 	own, shared := p.Host.CoreBandwidth, p.Host.MemoryBandwidth
@@ -55,7 +55,7 @@ func CoreOf(p *profile.Profile, onNode int, operations float64) Core {
 	return Core{Operations: operations, Bytes: own}
 }
 
-// Time is what work takes: the longer of its operations and its bytes.
+// Time returns the time for work: the longer of its operations and its bytes.
 func (c Core) Time(w Work) sim.Time {
 	d := c.Bytes.Time(w.Bytes)
 	if c.Operations > 0 {
@@ -64,13 +64,14 @@ func (c Core) Time(w Work) sim.Time {
 	return d
 }
 
-// Result is what iterations took at a rank.
+// Result is the time of iterations at a rank.
 type Result struct {
 	Time                      sim.Time // of all iterations
-	Compute, Exchange, Reduce sim.Time // of it
+	Compute, Exchange, Reduce sim.Time // parts of Time
 }
 
-// Sum counts what a rank sends in an iteration, and with how many neighbours it exchanges.
+// Sum counts the messages and bytes that a rank sends in an iteration, and the
+// neighbours of its exchanges.
 func (p *Plan) Sum() (messages, bytes, neighbours int) {
 	seen := map[int]bool{}
 	for _, s := range p.Steps {
@@ -91,14 +92,14 @@ type running struct {
 	c        *mpi.Comm
 	r        *mpi.Rank
 	core     Core
-	memory   [2]runtime.View // sent and received
+	memory   [2]runtime.View // to send and to receive
 	sum      runtime.View
 	requests []*mpi.Request
 	Result
 }
 
-// Run runs iterations of the plan at a rank: all ranks of c must call it with
-// plans of the same problem. They begin together, behind a barrier.
+// Run runs iterations of the plan at a rank. All ranks of c must call it with
+// plans of the same problem. They begin together, after a barrier.
 func (p *Plan) Run(c *mpi.Comm, core Core, iterations int) (Result, error) {
 	if c.Size() != p.Grid.Ranks() {
 		return Result{}, fmt.Errorf("patterns: %d ranks, the plan is for %v", c.Size(), p.Grid)
@@ -122,8 +123,8 @@ func (p *Plan) Run(c *mpi.Comm, core Core, iterations int) (Result, error) {
 	return x.Result, nil
 }
 
-// prepare allocates what the largest exchange takes, and touches it:
-// applications have long written to it.
+// prepare allocates the memory of the largest exchange and touches it: real
+// applications have written to it long before.
 func (x *running) prepare() (err error) {
 	var most [2]int
 	reduce, receives := 0, 0

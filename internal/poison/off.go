@@ -8,7 +8,7 @@ const On = false
 // Byte is what released memory would be filled with.
 const Byte = 0xdb
 
-// Mark is the first field of an object that a pool gives out; it has no size.
+// Mark is the first field of a pooled object; it has no size.
 type Mark struct{}
 
 // Live does nothing.

@@ -10,18 +10,19 @@ const On = true
 // Byte is what released memory is filled with.
 const Byte = 0xdb
 
-// Mark is the first field of an object that a pool gives out; the zero value is
-// that of an object in use.
+// Mark is the first field of a pooled object. An object in use has the zero
+// value.
 type Mark struct{ released bool }
 
-// Live panics if the object was given back; what names its kind.
+// Live panics if the object was released; what names its kind.
 func (m *Mark) Live(what string) {
 	if m.released {
 		panic(fmt.Sprintf("%s is used after it was given back", what)) //lint:panic a bug
 	}
 }
 
-// Release marks an object that is given back. It panics if it was before.
+// Release marks an object that is released. It panics if it was released
+// before.
 func (m *Mark) Release(what string) {
 	if m.released {
 		panic(fmt.Sprintf("%s is given back twice", what)) //lint:panic a bug
@@ -29,7 +30,7 @@ func (m *Mark) Release(what string) {
 	m.released = true
 }
 
-// Bytes overwrites memory that is given back.
+// Bytes overwrites memory that is released.
 func Bytes(b []byte) {
 	b = b[:cap(b)]
 	for i := range b {
@@ -37,7 +38,8 @@ func Bytes(b []byte) {
 	}
 }
 
-// Check panics if memory that Bytes has overwritten was written since; what names its kind.
+// Check panics if memory was written after Bytes has overwritten it; what names
+// its kind.
 func Check(b []byte, what string) {
 	for i, v := range b[:cap(b)] {
 		if v != Byte {
@@ -46,7 +48,7 @@ func Check(b []byte, what string) {
 	}
 }
 
-// Buffers knows the buffers in use of a pool of bytes.
+// Buffers tracks the buffers in use of a pool of bytes.
 type Buffers struct{ live map[*byte]bool }
 
 // Taken notes a buffer with a capacity of at least one byte.
@@ -57,7 +59,8 @@ func (s *Buffers) Taken(b []byte) {
 	s.live[&b[:1][0]] = true
 }
 
-// Released poisons a buffer that Taken has noted. It panics if there is no such buffer in use.
+// Released poisons a buffer that Taken has noted. It panics if the buffer is
+// not in use.
 func (s *Buffers) Released(b []byte) {
 	p := &b[:1][0]
 	if !s.live[p] {

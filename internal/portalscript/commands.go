@@ -8,10 +8,10 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// spec says what a command takes and does.
+// spec describes the arguments and the action of a command.
 type spec struct {
-	pos  int    // positional arguments: at least so many
-	most int    // and at most so many
+	pos  int    // positional arguments: the minimum
+	most int    // and the maximum
 	keys string // names of arguments, separated by blanks
 	opts []string
 	run  func(w *world, c *command, f *iface) error
@@ -184,8 +184,8 @@ func cmdProcs(w *world, c *command, _ *iface) error {
 	return w.defaultMaps(first)
 }
 
-// defaultMaps gives logical interfaces the map in which ranks are the numbers
-// of the processes of the script.
+// defaultMaps gives logical interfaces the default map, in which rank i is
+// process i of the script.
 func (w *world) defaultMaps(first int) error {
 	var ids []portals.ID
 	for _, p := range w.procs[first:] {

@@ -1,7 +1,7 @@
-// Package portalscript runs small text scripts against package portals: append these
-// entries, send these requests, print what happened and why. It moves messages
-// over an instant loop-back transport between n processes. The same text is the
-// format of the data-driven conformance tests and of the explain command.
+// Package portalscript runs small text scripts against package portals: append
+// these entries, send these requests, print what happened and why. Messages
+// move over an instant loop-back transport between n processes. The data-driven
+// conformance tests and the explain command use the same text.
 //
 // A script is a list of lines; # begins a comment.
 //
@@ -15,16 +15,16 @@
 //	1: events q                          # prints and drains the queue
 //	1: mem 0x100 5
 //
-// "1:" is the process, "1.b:" its interface b. Words in capitals are options
-// with their C names; key=value are arguments; object names are the script's
-// own, "none" is no object, "#0x12345678" a raw handle and "1.q" the object q of
-// process 1. Numbers are decimal or 0x hexadecimal; "max" is 2^64-1 and -1
-// counts down from 2^64. A call that fails prints its return code.
+// "1:" is process 1 and "1.b:" its interface b. Words in capitals are options
+// with their C names. key=value are arguments. Names of objects are the
+// script's own; "none" is no object, "#0x12345678" a raw handle and "1.q" the
+// object q of process 1. Numbers are decimal or 0x hexadecimal; "max" is
+// 2^64-1, and -1 counts down from 2^64. A failed call prints its return code.
 //
-// Messages are delivered at once unless "manual" was said; then "send" moves
-// operations of a process into the network, "receive d" matches the next
-// request and names its delivery, "land d" writes its bytes, "finish d"
-// completes it, "answer" takes the next acknowledgement or reply, and "run"
+// Messages are delivered at once, unless the script has the line "manual". Then
+// "send" moves operations of a process into the network. "receive d" matches
+// the next request and names its delivery. "land d" writes its bytes. "finish
+// d" completes it. "answer" takes the next acknowledgement or reply, and "run"
 // does all that is left.
 //
 // "explain on" prints every step: which entries were examined, why each did or

@@ -100,7 +100,7 @@ func (c *command) spin() (*portals.Spin, error) {
 	return &s, nil
 }
 
-// processID is the name of process i of the script on an interface.
+// processID parses the name of a process of the script, for an interface.
 func (w *world) processID(c *command, f *iface, s string) (portals.ID, error) {
 	if strings.Contains(s, "/") {
 		return idOf(c, s)
@@ -151,7 +151,7 @@ func cmdME(w *world, c *command, f *iface) error {
 	return nil
 }
 
-// asLE is the part of an entry that list entries have.
+// asLE returns the fields of an entry that list entries have.
 func asLE(m *portals.ME) *portals.LE {
 	return &portals.LE{
 		Start: m.Start, Length: m.Length, IOVec: m.IOVec, CT: m.CT, UID: m.UID, Options: m.Options, Spin: m.Spin,

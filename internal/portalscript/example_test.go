@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/internal/portalscript"
 )
 
-// The second receive takes the header of a message that came before it.
+// The second receive takes the header of a message that came earlier.
 func ExampleRun() {
 	err := portalscript.Run(`
 procs 2

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// tracer prints explanations. It is the world seen as a portals.Tracer.
+// tracer prints explanations. It is the world, seen as a portals.Tracer.
 type tracer world
 
 // Step is one step of an explanation.
@@ -18,9 +18,8 @@ type Step struct {
 	Name    func(portals.Handle) string // names of the process's objects
 }
 
-// Explain runs a script as if "explain on" were its first line. With tell not
-// nil every step goes there instead of to out, which then gets only what the
-// script itself prints.
+// Explain runs a script as if "explain on" were its first line. If tell is not
+// nil, it gets every step, and out gets only the output of the script itself.
 func Explain(text string, out io.Writer, tell func(*Step)) error {
 	return run(text, &world{out: out, device: Device, nodes: map[uint32]*portals.Node{}, explain: true, tell: tell})
 }
@@ -49,13 +48,14 @@ func (t *tracer) Trace(ni *portals.NI, r *portals.TraceRecord) {
 	}
 }
 
-// StepText is one line for a step of an interface. What belongs to a request is indented.
+// StepText returns a line for a step of an interface. Steps that belong to a
+// request are indented.
 func StepText(ni *portals.NI, nameOf func(portals.Handle) string, r *portals.TraceRecord) string {
 	switch r.What {
 	case portals.TraceRequest:
 		h := r.Header
 		return fmt.Sprintf("%v from %v: pt %d, bits %#x, %d bytes, offset %d", h.Kind, nameOfProcess(ni, h.Initiator), h.PT,
-			h.MatchBits, h.RLength, int64(h.RemoteOffset)) // rather negative than beyond 2^63
+			h.MatchBits, h.RLength, int64(h.RemoteOffset)) // negative rather than beyond 2^63
 	case portals.TraceExamined:
 		return fmt.Sprintf("  %v entry %s: %v", r.List, nameOf(r.Handle), r.Verdict)
 	case portals.TraceMatched:

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzRun feeds the script language with anything: whatever the script says,
-// the answer is a return code, an event or one *Error, never a panic. The seeds
-// are a few scripts of the conformance suite.
+// FuzzRun feeds the script language with anything: the answer is always a
+// return code, an event or one *Error, never a panic. The seeds are a few
+// scripts of the conformance suite.
 func FuzzRun(f *testing.F) {
 	for _, seed := range []string{
 		"procs 2\n1: eq q 4\n1: pt 0 eq=q FLOWCTRL\n1: me a pt=0 len=64 OP_PUT USE_ONCE\n0: md m len=64\n0: put m len=4 to=1 ack=ACK\n1: events q",

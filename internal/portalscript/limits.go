@@ -33,8 +33,8 @@ func limitKeys() string {
 	return strings.Join(keys, " ")
 }
 
-// limits overwrites limits with the arguments of a command and reports whether
-// there were any.
+// limits sets limits from the arguments of a command and reports whether there
+// were any.
 func (c *command) limits(l *portals.Limits) (bool, error) {
 	counts, sizes := limitFields(l)
 	given := false
@@ -68,7 +68,7 @@ func (c *command) limits(l *portals.Limits) (bool, error) {
 	return given, nil
 }
 
-// Bounds that keep a script from asking for gigabytes.
+// These bounds keep a script from asking for gigabytes.
 const (
 	maxScriptPT     = 1 << 12
 	maxScriptAtomic = 1 << 16 // also of volatile messages

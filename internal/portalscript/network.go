@@ -20,9 +20,9 @@ func (c *command) fail(def portals.FailType) (portals.FailType, error) {
 	return portals.FailType(i), nil
 }
 
-// cmdSend moves operations from the outbox into the network: one, or with
-// "all" all of them. With fail= it could not be delivered; with late= its
-// source memory stays in use until "sent".
+// cmdSend moves operations from the outbox into the network: one, or all with
+// "all". With fail= the delivery fails; with late= its source memory stays in
+// use until "sent".
 func cmdSend(w *world, c *command, f *iface) error {
 	fail, err := c.fail(portals.NIOK)
 	if err != nil {
@@ -91,7 +91,8 @@ func (f *iface) next(request bool) (message, bool) {
 	return message{}, false
 }
 
-// cmdReceive matches the next request, or else takes the next reply.
+// cmdReceive matches the next request, or takes the next reply if there is
+// none.
 func cmdReceive(w *world, c *command, f *iface) error {
 	name := c.pos[0]
 	if f.open[name] != nil {
@@ -209,7 +210,7 @@ func cmdAnswer(w *world, c *command, f *iface) error {
 	return nil
 }
 
-// cmdDrop loses the next message on its way to the process; its initiator
+// cmdDrop loses the next message on its way to the process. Its initiator
 // learns that no answer will come.
 func cmdDrop(w *world, c *command, f *iface) error {
 	fail, err := c.fail(portals.NIUndeliverable)

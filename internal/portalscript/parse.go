@@ -18,7 +18,7 @@ type command struct {
 
 	proc  int      // -1: none given
 	ni    string   // "": the default interface
-	pos   []string // words that are no arguments and no flags
+	pos   []string // words that are neither arguments nor flags
 	flags []string // words in capitals
 }
 
@@ -149,7 +149,7 @@ func (c *command) bits(names []string) (uint32, error) {
 	return v, nil
 }
 
-// bitsOf is the set of bits that words name.
+// bitsOf returns the set of bits for words.
 func (c *command) bitsOf(words, names []string) (v uint32, err error) {
 	for _, f := range words {
 		i, ok := lookup(names, f)

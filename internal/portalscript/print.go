@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// eventText is one line for an event: its type, its fail type if it is not OK,
-// and the fields that mean something for the type and are not zero.
+// eventText returns a line for an event: its type, its fail type if it is not
+// OK, and the fields that have a meaning for the type and are not zero.
 func eventText(ni *portals.NI, ev *portals.Event) string {
 	var b strings.Builder
 	b.WriteString(ev.Type.String())

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata/reference.csv names scripts that there are, each once and with a
-// reason; scripts/portals-reference.sh compares the others with the public
+// testdata/reference.csv names existing scripts, each once and with a reason.
+// scripts/portals-reference.sh compares the other scripts with the public
 // reference implementation.
 func TestReferenceListNamesScripts(t *testing.T) {
 	scripts := map[string]bool{}

@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// xfer is the arguments of a data movement command.
+// xfer is the arguments of a command that moves data.
 type xfer struct {
 	md, get, trig             portals.Handle
 	off, goff, n              uint64
@@ -157,7 +157,7 @@ func cmdTransfer(w *world, c *command, f *iface) error {
 	return w.result(c, err)
 }
 
-// cmdIssue sends an operation as a handler would.
+// cmdIssue sends an operation as a handler does.
 func cmdIssue(w *world, c *command, f *iface) error {
 	kinds := []string{"put", "get", "atomic", "fetch", "swap"}
 	kind, ok := lookup(kinds, c.pos[0])

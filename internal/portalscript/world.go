@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Device is what the interfaces of a script have unless the script says
-// otherwise with "device".
+// Device is the limits of a script's interfaces, unless the script changes them
+// with "device".
 var Device = portals.Limits{
 	MaxEntries: 1024, MaxUnexpectedHeaders: 256, MaxMDs: 64, MaxEQs: 16, MaxCTs: 64, MaxPTIndex: 63,
 	MaxIOVecs: 8, MaxListSize: 512, MaxTriggeredOps: 64, MaxMsgSize: 1 << 16, MaxAtomicSize: 1024,
@@ -23,13 +23,13 @@ var Device = portals.Limits{
 
 const (
 	memorySize = 1 << 16
-	// maxMessages ends a script whose messages never come to rest.
+	// maxMessages ends a script whose messages never stop.
 	maxMessages = 20000
 	maxProcs    = 256
 )
 
-// memory is flat memory from address 0; a hole in it is not accessible, or may
-// be read only.
+// memory is flat memory from address 0. A hole in it is inaccessible or
+// read-only.
 type memory struct {
 	bytes    []byte
 	from, to uint64 // hole
@@ -88,7 +88,7 @@ type world struct {
 	ifaces   []*iface // in order of creation
 	manual   bool
 	explain  bool
-	tell     func(*Step) // of the steps of an explanation; nil: they are printed
+	tell     func(*Step) // receives the steps of an explanation; nil: they are printed
 	messages int
 	line     int
 	err      error // of out, from a place that could not return it
@@ -150,7 +150,7 @@ func (f *iface) bind(name string, h portals.Handle) {
 	f.names[h] = name
 }
 
-// nameOf is the script's name of an object, or its number.
+// nameOf returns the script's name of an object, or its number.
 func (f *iface) nameOf(h portals.Handle) string {
 	if n, ok := f.names[h]; ok {
 		return n

@@ -1,9 +1,10 @@
-// Package reports makes pages (package internal/page) of results: of the
-// documents that commands write with --format json, and of sweeps that have
+// Package reports makes pages (package internal/page) from results: from
+// documents that commands write with --format json, and from sweeps that have
 // just run.
 //
-// A document of an experiment is more than its rows: the sweep is made again
-// from its provenance, without measuring anything, so that the answer, the
-// table for people, the picture and the published numbers are those of the
-// command that wrote it. Of other documents every list of objects is a table.
+// A page of an experiment has more than the rows of its document. The package
+// rebuilds the sweep from its provenance, without measuring anything. Then the
+// answer, the table for people, the picture and the published numbers equal the
+// output of the original command. For other documents, every list of objects is
+// a table.
 package reports

@@ -15,24 +15,24 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Source knows where documents come from.
+// Source finds the origin of documents.
 type Source struct {
-	Program string // what commands call the program: "spinsim"
-	// Of returns the experiment that a record is of; nil: it is of none.
+	Program string // name of the program in commands: "spinsim"
+	// Of returns the experiment of a record, or nil if it has none.
 	Of func(r *provenance.Record) (*experiment.Experiment, error)
 	// Read reads a handler module of the user.
 	Read func(path string) ([]byte, error)
 }
 
-// Result is a section of a page, with what it has beside publications.
+// Result is a section of a page, and its comparison with publications.
 type Result struct {
 	page.Section
 	Deviations []report.Deviation
-	Document   []byte // JSON of the same results, if they were not read from it
+	Document   []byte // JSON of the same results, if they come from elsewhere
 }
 
-// Section makes a section of a document: the bytes of the file of that name.
-// What is no result of this version of spinsim is an error.
+// Section makes a section from a document: the bytes of the file with this
+// name. A document that is not a result of this version of spinsim is an error.
 func (s *Source) Section(name string, document []byte) (*Result, error) {
 	if len(bytes.TrimSpace(document)) == 0 {
 		return nil, errors.New("empty, expected an object that spinsim wrote with --format json")
@@ -65,8 +65,8 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 	return out, describe(&out.Section, r)
 }
 
-// genuine reports a document that is not as it was written, or that nobody can
-// say this of. Its numbers would stand above genuine hashes.
+// genuine reports a document that was changed, or whose state nobody can check.
+// Otherwise its numbers would appear above genuine hashes.
 func (s *Source) genuine(r *provenance.Record, name string, document []byte) error {
 	err := digest.Check(document)
 	if errors.Is(err, digest.ErrNone) {
@@ -76,7 +76,8 @@ func (s *Source) genuine(r *provenance.Record, name string, document []byte) err
 	return err
 }
 
-// known says what the profiles of a result lack, if another version wrote it.
+// known reports what the profiles of a result lack, if another version wrote
+// it.
 func known(r *provenance.Record) error {
 	for i := range r.Profiles {
 		_, err := r.Profiles[i].Load()
@@ -90,7 +91,7 @@ func known(r *provenance.Record) error {
 	return nil
 }
 
-// describe adds what a result was made from.
+// describe adds the origin of a result.
 func describe(s *page.Section, r *provenance.Record) error {
 	s.Facts = append(s.Facts, [2]string{"command", r.Command})
 	if r.Build.Commit != "" {
@@ -133,7 +134,7 @@ func describe(s *page.Section, r *provenance.Record) error {
 	return nil
 }
 
-// measured makes a section of an experiment's rows.
+// measured makes a section from an experiment's rows.
 func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, document []byte) (out *Result, err error) {
 	var x struct {
 		Rows []experiment.Row `json:"rows"`
@@ -146,8 +147,7 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 		return nil, err
 	}
 	defer func() {
-		// answers compute with what was measured, and a file can have any
-		// values
+		// answers compute with measured values, and a file can contain any
 		if wrong := recover(); wrong != nil {
 			out, err = nil, fmt.Errorf("rows: no values that %s measures: %v", r.Command, wrong)
 		}
@@ -182,8 +182,8 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 	return out, nil
 }
 
-// differences says what of a document is not what is shown, since its published
-// numbers or what is computed of its values have changed.
+// differences lists where the page differs from the document, because published
+// numbers or computed values have changed since.
 func differences(s *experiment.Sweep, results []*experiment.Result, document []byte) []string {
 	t, err := s.Table(results)
 	var now bytes.Buffer

@@ -21,7 +21,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// members are the fields of an object in their order; nil if it is none.
+// members returns the fields of an object in their order, or nil if the text is
+// not an object.
 func members(text []byte) (list []member) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -42,7 +43,7 @@ func members(text []byte) (list []member) {
 	return list
 }
 
-// general makes a section of a document that is of no experiment: its lists of
+// general makes a section of a document without experiment: its lists of
 // objects are tables, its other values facts.
 func general(r *provenance.Record, document []byte) (*Result, error) {
 	out := &Result{}
@@ -80,7 +81,7 @@ func general(r *provenance.Record, document []byte) (*Result, error) {
 	return out, nil
 }
 
-// summary is the result of a scenario as far as its first line needs it.
+// summary returns the fields of a scenario's result that its first line needs.
 func summary(document []byte) (*scenario.Result, error) {
 	var x struct {
 		Title, Profile  string
@@ -104,11 +105,12 @@ func summary(document []byte) (*scenario.Result, error) {
 	return s, s.SetEnd(x.End)
 }
 
-// maxColumns is how many different keys the objects of a list have at most:
-// each is a cell of every row.
+// maxColumns is the largest number of different keys in a list of objects: each
+// is a cell of every row.
 const maxColumns = 500
 
-// grid lays objects out: a column for each key, in the order in which they come.
+// grid lays objects out in a table with a column for each key, in order of
+// appearance.
 func grid(list []json.RawMessage) (*report.Grid, error) {
 	g := &report.Grid{}
 	at := map[string]int{}
@@ -143,7 +145,7 @@ func grid(list []json.RawMessage) (*report.Grid, error) {
 	return g, nil
 }
 
-// plain is a value as people read it.
+// plain returns a value in a readable form.
 func plain(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
@@ -159,7 +161,7 @@ func plain(v json.RawMessage) string {
 	return out.String()
 }
 
-// quoted are words as a shell reads them.
+// quoted returns words in the form that a shell reads.
 func quoted(words ...string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -170,7 +172,7 @@ func quoted(words ...string) string {
 	return strings.Join(all, " ")
 }
 
-// safe reports whether a shell takes a character as it is.
+// safe reports whether a character has no special meaning to a shell.
 func safe(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./,=:@%+", r)
 }

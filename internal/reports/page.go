@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Page puts results together. title may be empty: then it is that of the only
-// result, or says how many there are.
+// Page puts results together. If title is empty, it is the title of the only
+// result, or counts the results.
 func Page(title string, build provenance.Build, results []*Result) *page.Page {
 	p := &page.Page{Title: title, Made: "Made by spinsim " + build.String()}
 	if build.Commit != "" {
@@ -48,7 +48,7 @@ func Page(title string, build provenance.Build, results []*Result) *page.Page {
 	return p
 }
 
-// Distances are the median and the largest distance from published numbers,
+// Distances returns the median and the largest distance from published numbers,
 // without sign; NaN if there is none.
 func Distances(list []report.Deviation) (median, most float64) {
 	var all []float64
@@ -65,7 +65,7 @@ func Distances(list []report.Deviation) (median, most float64) {
 	return (all[(n-1)/2] + all[n/2]) / 2, all[n-1]
 }
 
-// percent is a share as people read it, and is sorted by.
+// percent returns a share in a readable and sortable form.
 func percent(x float64) report.Cell {
 	if math.IsNaN(x) {
 		return report.Cell{Text: "–"}

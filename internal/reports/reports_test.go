@@ -25,7 +25,7 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// source is that of experiments.
+// source finds experiments.
 var source = &reports.Source{
 	Program: "spinsim",
 	Of: func(r *provenance.Record) (*experiment.Experiment, error) {
@@ -37,7 +37,7 @@ var source = &reports.Source{
 	Read: func(string) ([]byte, error) { return nil, errors.New("no module") },
 }
 
-// sweepOf is a sweep of an experiment with values of axes: "name=list".
+// sweepOf makes a sweep of an experiment with values of axes: "name=list".
 func sweepOf(t *testing.T, name string, profiles []string, choices ...string) *experiment.Sweep {
 	e, err := experiment.Find(name)
 	require.NoError(t, err)
@@ -66,7 +66,8 @@ func measured(t *testing.T, s *experiment.Sweep) (document []byte, results []*ex
 	return out.Bytes(), results
 }
 
-// opened is a document that can be changed, its profiles as they are.
+// opened parses a document so that a test can change it; its profiles stay as
+// they are.
 func opened(t *testing.T, document []byte) (x map[string]any) {
 	require.NoError(t, json.Unmarshal(document, &x))
 	r, err := provenance.Read(document)
@@ -78,7 +79,7 @@ func opened(t *testing.T, document []byte) (x map[string]any) {
 	return x
 }
 
-// sealed writes a document that was changed with a digest of its own.
+// sealed writes a changed document with a new digest.
 func sealed(t *testing.T, x map[string]any) []byte {
 	document, err := json.Marshal(x)
 	require.NoError(t, err)
@@ -93,8 +94,8 @@ func written(t *testing.T, results ...*reports.Result) string {
 	return out.String()
 }
 
-// A section of a document says what the command says that wrote it: answer,
-// rows, published numbers, what it was made from. Nothing is measured.
+// A section of a document equals the output of the command that wrote it:
+// answer, rows, published numbers, origin. Nothing is measured.
 func TestDocumentsOfExperiments(t *testing.T) {
 	for _, s := range []*experiment.Sweep{
 		sweepOf(t, "bcast", []string{"spin-int"}, "ranks=4,16", "size=64KiB", "mode=rdma,p4,spin-stream"),
@@ -124,8 +125,8 @@ func TestDocumentsOfExperiments(t *testing.T) {
 	}
 }
 
-// The deviations of a page are those of the table that the command shows, and
-// say what is not predicted.
+// The deviations of a page equal those in the table that the command shows, and
+// state which numbers are not predictions.
 func TestDeviations(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pagefault", nil, "size=4KiB", "policy=pio"))
 	r, err := source.Section("a.json", document)
@@ -139,7 +140,8 @@ func TestDeviations(t *testing.T) {
 	require.Contains(t, written(t, r), "<td>38 µs</td>")
 }
 
-// A waterfall comes back from its document, and one that was cut off is a shorter one.
+// A waterfall can be read back from its document. One that was cut off is
+// shorter.
 func TestDocumentsOfWaterfalls(t *testing.T) {
 	s := sweepOf(t, "bcast", nil, "ranks=4", "size=8")
 	w, err := s.Waterfall("spin-int-sc17", "spin-int")
@@ -156,7 +158,7 @@ func TestDocumentsOfWaterfalls(t *testing.T) {
 	require.Contains(t, written(t, r), "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8B")
 }
 
-// Of a sweep that was ended the page has the rows that there are, and no answer.
+// The page of a sweep that was stopped has the rows that exist, and no answer.
 func TestUnfinished(t *testing.T) {
 	s := sweepOf(t, "pingpong", []string{"spin-int"}, "size=8,64,512")
 	document, _ := measured(t, s)
@@ -169,7 +171,7 @@ func TestUnfinished(t *testing.T) {
 	require.Empty(t, r.Plots)
 }
 
-// script is an element that runs, or a handler of an event.
+// script matches an element that runs, or an event handler.
 var script = regexp.MustCompile(`(?i)<script|<img|<svg[^>]*onload|<[a-z]+[^>]*\son[a-z]+\s*=|(href|src)=.?javascript:`)
 
 // quoted is the value of an attribute: within it a quote is escaped.
@@ -207,7 +209,8 @@ func TestHostileDocuments(t *testing.T) {
 	}
 }
 
-// What is no result is one line that says what was expected.
+// A file that is not a result gives an error of one line with the expected
+// format.
 func TestNoResults(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8"))
 	change := func(f func(x map[string]any)) []byte {
@@ -270,7 +273,8 @@ func TestEveryEditIsRefused(t *testing.T) {
 	require.Equal(t, was.Answer, now.Answer)
 }
 
-// A document of the time before digests says how to go on: nobody can say whether it was changed.
+// The error for a document from before digests explains what to do: nobody can
+// find out whether it was changed.
 func TestDocumentsWithoutDigest(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8", "mode=rdma"))
 	old, err := json.Marshal(opened(t, document))
@@ -279,7 +283,8 @@ func TestDocumentsWithoutDigest(t *testing.T) {
 	require.EqualError(t, err, "no digest (sha256): spinsim devel wrote it without one, or it was changed; spinsim rerun 'a b.json' -o NEW.json makes it again with one, and says what differs")
 }
 
-// Answers compute with measured values: a document that has others is refused.
+// Answers compute with measured values, so a document with other values is
+// refused.
 func TestValuesThatNobodyMeasures(t *testing.T) {
 	s := sweepOf(t, "hpus", nil, "hpus=8", "size=64")
 	document, _ := measured(t, s)
@@ -293,7 +298,7 @@ func TestValuesThatNobodyMeasures(t *testing.T) {
 	require.ErrorContains(t, err, "rows: no values that compare hpus measures")
 }
 
-// A profile without a section that this version has is of another version.
+// A profile that lacks a section of this version comes from another version.
 func TestOtherVersions(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8"))
 	var x map[string]any
@@ -309,8 +314,8 @@ func TestOtherVersions(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// The summary counts what a parameter was set by apart from what is predicted,
-// each number once, and says what was not measured.
+// The summary counts each number once, separates calibrated from predicted
+// numbers, and lists the numbers that were not measured.
 func TestSummaryOfAPublication(t *testing.T) {
 	p, err := experiment.FindPublication("spin17")
 	require.NoError(t, err)

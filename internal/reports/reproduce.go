@@ -12,16 +12,17 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Reproduction is what was measured of a publication.
+// Reproduction is the measurements for a publication.
 type Reproduction struct {
 	Publication *experiment.Publication
 	Full        bool
-	Results     []*Result // in the order of its runs, those that were left out apart
-	Only        []string  // experiments that were asked for; nil: all
+	Results     []*Result // in the order of its runs, without skipped ones
+	Only        []string  // the chosen experiments; nil: all
 	Missing     []string  // published numbers that were not measured, in words
 }
 
-// numbers are the deviations of all results, each once, with the place where it was measured.
+// numbers returns the deviations of all results, each once, with the place of
+// its measurement.
 func (r *Reproduction) numbers() (list []report.Deviation) {
 	for _, one := range r.Results {
 		for _, d := range one.Deviations {
@@ -38,7 +39,7 @@ func (r *Reproduction) numbers() (list []report.Deviation) {
 	return list
 }
 
-// Summary says in sentences how near the numbers are.
+// Summary describes in sentences how near the numbers are.
 func (r *Reproduction) Summary() []string {
 	all := r.numbers()
 	var predicted []report.Deviation
@@ -58,7 +59,7 @@ func (r *Reproduction) Summary() []string {
 	return append(lines, r.leftOut()...)
 }
 
-// leftOut says what a quick run does not have.
+// leftOut lists the numbers that a quick run does not measure.
 func (r *Reproduction) leftOut() (lines []string) {
 	if len(r.Missing) > 0 {
 		lines = append(lines, fmt.Sprintf("%d published numbers were not measured: %s.", len(r.Missing), strings.Join(r.Missing, "; ")))
@@ -95,7 +96,8 @@ func (r *Reproduction) Page(build provenance.Build) *page.Page {
 	return p
 }
 
-// Table is every published number with ours, for programs and for people in a terminal.
+// Table returns every published number with ours, for programs and for people
+// in a terminal.
 func (r *Reproduction) Table() *report.Table {
 	t := report.New(
 		report.Column{Name: "at", Help: "experiment and row"}, report.Column{Name: "quantity", Help: "what is measured"}, report.Column{Name: "here", Help: "what spinsim has measured"},

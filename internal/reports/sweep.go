@@ -10,14 +10,14 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// Sweep makes a section of what a sweep has measured; points is how many there are.
+// Sweep makes a section from the results of a sweep with this many points.
 func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Result, error) {
 	all, err := s.Table(results)
 	if err != nil {
 		return nil, err
 	}
 	seen, err := s.Summary(all)
-	if err != nil { // the rows that others are compared with are not there
+	if err != nil { // rows for comparison are missing
 		seen = all
 	}
 	out := &Result{Deviations: all.Deviations()}
@@ -37,7 +37,7 @@ func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Resu
 	return out, nil
 }
 
-// plot draws the results; what cannot be drawn is a note.
+// plot draws the results. If they cannot be drawn, it adds a note.
 func (r *Result) plot(s *experiment.Sweep, all *report.Table) {
 	p := s.Plot()
 	picture, err := all.SVG(p)
@@ -49,7 +49,8 @@ func (r *Result) plot(s *experiment.Sweep, all *report.Table) {
 	r.Plots = append(r.Plots, page.Plot{SVG: picture, Alt: alt})
 }
 
-// Waterfall makes a section of a way from one profile to another.
+// Waterfall makes a section from a waterfall, the steps from one profile to
+// another.
 func Waterfall(w *experiment.Waterfall) (*Result, error) {
 	t, err := w.Table()
 	if err != nil {
@@ -65,8 +66,8 @@ func Waterfall(w *experiment.Waterfall) (*Result, error) {
 	return out, nil
 }
 
-// OfSweep is Sweep with what a document of the same results says of where they
-// come from, and the document.
+// OfSweep is Sweep with the document of the same results, and with the origin
+// that the document records.
 func OfSweep(program string, s *experiment.Sweep, results []*experiment.Result, points int) (*Result, error) {
 	out, err := Sweep(s, results, points)
 	if err != nil {
@@ -79,7 +80,7 @@ func OfSweep(program string, s *experiment.Sweep, results []*experiment.Result, 
 	return out, out.complete(program, t, s.Record(), s.Experiment())
 }
 
-// OfWaterfall is likewise for Waterfall.
+// OfWaterfall is OfSweep for a waterfall.
 func OfWaterfall(program string, w *experiment.Waterfall) (*Result, error) {
 	out, err := Waterfall(w)
 	if err != nil {
@@ -92,7 +93,7 @@ func OfWaterfall(program string, w *experiment.Waterfall) (*Result, error) {
 	return out, out.complete(program, t, w.Record, w.Experiment())
 }
 
-// complete adds the document, the command and what produced the results.
+// complete adds the document, the command and the origin of the results.
 func (r *Result) complete(program string, t *report.Table, record *provenance.Record, e *experiment.Experiment) error {
 	var document bytes.Buffer
 	if err := t.Write(&document, report.JSONFormat); err != nil {

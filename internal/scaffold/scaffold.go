@@ -1,4 +1,4 @@
-// Package scaffold makes the folder of a new handler, with all that belongs to one.
+// Package scaffold makes the folder of a new handler, with all its files.
 package scaffold
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Options say what to make.
+// Options choose the folder and its language.
 type Options struct {
-	Dir     string     // folder to make; its last part is the name of the handler
+	Dir     string     // new folder; its last part is the name of the handler
 	Lang    build.Lang // one of build.Langs, build.Auto: build.TinyGo
-	Replace string     // clone of spinsim that a handler in Go uses; "": found as New says
+	Replace string     // clone of spinsim for a handler in Go; "": found as described at New
 }
 
 //go:embed templates
@@ -35,23 +35,24 @@ var templates embed.FS
 const (
 	module  = "github.com/spinsim/spinsim"
 	extend  = ".tmpl"
-	release = "v0.0.0" // of a module that is replaced by a folder
+	release = "v0.0.0" // version of a module that a folder replaces
 )
 
-// values are what the templates are filled with.
+// values are the values in the templates.
 type values struct {
 	Name    string
 	Version string // of spinsim
-	Replace string // folder of spinsim as go.mod names it; "": none
+	Replace string // folder of spinsim in go.mod; "": none
 }
 
 // New makes the folder and returns the paths of its files in alphabetical
-// order. It refuses a name that is no name, and a folder that exists.
+// order. It refuses an invalid name and an existing folder.
 //
-// A handler in Go is a module that requires package spin of this module. It is
-// replaced by a clone, so that nothing has to be published or fetched, if one
-// is named, if the folder lies within one, or if the program was built from one
-// that is still there. Otherwise the version is that of the program.
+// A handler in Go is a module that requires package spin of this module. A
+// clone of spinsim replaces the module, so that nothing has to be published or
+// fetched. It is the clone that Options names, the clone around the folder, or
+// the clone from which the program was built, if it still exists. Without a
+// clone the module requires the version of the program.
 func New(o Options) ([]string, error) {
 	if o.Lang == build.Auto {
 		o.Lang = build.TinyGo
@@ -89,8 +90,8 @@ func New(o Options) ([]string, error) {
 
 var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// standard are the folders of Go's standard library: a module of such a name is
-// taken for a part of it.
+// standard are the folders of Go's standard library. The go command takes a
+// module with such a name for a part of the library.
 var standard = strings.Fields(`archive arena bufio builtin bytes cmd cmp compress container context crypto database debug embed
 	encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect
 	regexp runtime simd slices sort strconv strings structs sync syscall testdata testing text time unicode unique unsafe
@@ -106,7 +107,7 @@ func checkName(s string, lang build.Lang) error {
 	return nil
 }
 
-// required decides which spinsim a module at dir uses.
+// required decides which spinsim a module in dir uses.
 func required(dir, clone string) (version, replace string, err error) {
 	if clone != "" {
 		if !isClone(clone) {
@@ -139,7 +140,8 @@ func required(dir, clone string) (version, replace string, err error) {
 	return version, "", nil
 }
 
-// versionOf is the version that a module can require to get this package, "" if there is none.
+// versionOf returns the version of this module that another can require, "" if
+// there is none.
 func versionOf(info *debug.BuildInfo) string {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path == module && strings.HasPrefix(m.Version, "v") && !strings.Contains(m.Version, "+") {
@@ -151,13 +153,13 @@ func versionOf(info *debug.BuildInfo) string {
 
 var declared = regexp.MustCompile(`(?m)^module ` + regexp.QuoteMeta(module) + `\s*$`)
 
-// isClone tells whether dir is the root of this module.
+// isClone reports whether dir is the root of this module.
 func isClone(dir string) bool {
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	return err == nil && declared.Match(b)
 }
 
-// quote writes a folder as go.mod wants it.
+// quote writes a folder in the syntax of go.mod.
 func quote(dir string) string {
 	dir = filepath.ToSlash(dir)
 	if strings.ContainsAny(dir, " \"'`()[]{},") {
@@ -192,7 +194,7 @@ func render(lang build.Lang, v values) (map[string][]byte, error) {
 	return files, nil
 }
 
-// write makes the folder with the files; if it cannot, nothing is left.
+// write makes the folder with the files. If that fails, nothing is left.
 func write(dir string, files map[string][]byte) (paths []string, err error) {
 	if err := file.WriteFolder(dir, files); err != nil {
 		return nil, err

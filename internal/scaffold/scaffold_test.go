@@ -14,8 +14,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// The first thing a user does must work: the new module compiles, is clean and
-// passes its test, without the network.
+// A user's first step must work: the new module compiles, is clean and passes
+// its test, without the network.
 func TestNewHandlerPassesItsTest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my filters", "drop-all")
 	require.NoError(t, os.Mkdir(filepath.Dir(dir), 0o777))

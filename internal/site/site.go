@@ -22,10 +22,10 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// source is where files are that are no pages.
+// source is the place of files that are not pages.
 const source = "https://github.com/spinsim/spinsim/blob/main/"
 
-// tutorial is the path through the pages of somebody who begins.
+// tutorial is the path through the pages for a beginner.
 var tutorial = []entry{
 	{"README.md", "1. First table"},
 	{"docs/handlers.md", "2. First handler"},
@@ -36,7 +36,8 @@ var tutorial = []entry{
 // entry is a line of the list at the side.
 type entry struct{ File, Title string }
 
-// Page is the name of the page of a file: index.html for README.md of the repository.
+// Page returns the page of a file, for example index.html for README.md of the
+// repository.
 func (e entry) Page() string { return pageOf(e.File) }
 
 func pageOf(file string) string {
@@ -58,7 +59,7 @@ type page struct {
 	body     []byte
 	headings []heading
 	anchors  map[string]bool
-	links    []string // as the document has them
+	links    []string // as written in the document
 }
 
 type heading struct{ ID, Title string }
@@ -71,7 +72,7 @@ type site struct {
 }
 
 // build writes the site of the repository in root into a folder and returns the
-// number of pages. All links that lead nowhere are errors.
+// number of pages. A broken link is an error.
 func build(root, folder string) (pages int, err error) {
 	s := &site{root: root, pages: map[string]*page{}, images: map[string]bool{}}
 	if err := filepath.WalkDir(root, s.visit); err != nil {
@@ -105,7 +106,7 @@ func build(root, folder string) (pages int, err error) {
 	return len(s.pages), nil
 }
 
-// visit renders what is a document.
+// visit renders a file if it is a document.
 func (s *site) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
@@ -130,7 +131,8 @@ func (s *site) visit(name string, d fs.DirEntry, err error) error {
 	return err
 }
 
-// render makes HTML of a document, with links to other documents as links to their pages.
+// render makes HTML from a document. Links to other documents become links to
+// their pages.
 func (s *site) render(file string, markdown []byte) (*page, error) {
 	p := &page{entry: entry{File: file, Title: file}, anchors: map[string]bool{}}
 	m := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
@@ -161,8 +163,8 @@ func (s *site) render(file string, markdown []byte) (*page, error) {
 	return p, err
 }
 
-// heading notes one: the first is the title, those of the second level are the
-// contents of the page.
+// heading notes a heading. The first is the title; headings of the second level
+// are the contents of the page.
 func (p *page) heading(n *ast.Heading, markdown []byte) {
 	title := plain(n, markdown)
 	if n.Level == 1 && p.Title == p.File {
@@ -173,7 +175,7 @@ func (p *page) heading(n *ast.Heading, markdown []byte) {
 	}
 }
 
-// plain is the text of a heading without its marks.
+// plain returns the text of a heading without its marks.
 func plain(n ast.Node, markdown []byte) string {
 	var out strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -191,7 +193,7 @@ func local(link string) bool {
 	return !strings.Contains(link, "://") && !strings.HasPrefix(link, "mailto:")
 }
 
-// resolve is the file that a link of a file names.
+// resolve returns the file that a link names.
 func resolve(file, link string) string {
 	name, _, _ := strings.Cut(link, "#")
 	if name == "" {
@@ -200,7 +202,8 @@ func resolve(file, link string) string {
 	return path.Join(path.Dir(file), name)
 }
 
-// target is where a link of a page leads on the site, as seen from there.
+// target returns a link of a page in the form for the site, relative to the
+// page.
 func (s *site) target(p *page, link string) []byte {
 	if !local(link) {
 		return []byte(link)
@@ -222,10 +225,10 @@ func (s *site) target(p *page, link string) []byte {
 	return []byte(to)
 }
 
-// up leads from the page of a file to the folder of the site.
+// up returns the path from the page of a file to the folder of the site.
 func up(file string) string { return strings.Repeat("../", strings.Count(file, "/")) }
 
-// check says which links of a page lead nowhere.
+// check finds the broken links of a page.
 func (s *site) check(p *page) error {
 	var errs []error
 	for _, link := range p.links {
@@ -245,7 +248,7 @@ func (s *site) check(p *page) error {
 	return errors.Join(errs...)
 }
 
-// menu is the list at the side: the tutorial, then all other pages.
+// menu returns the list at the side: the tutorial, then all other pages.
 func (s *site) menu() ([]section, error) {
 	seen := map[string]bool{}
 	for _, e := range tutorial {
@@ -293,5 +296,5 @@ func writeFile(name string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(name, b, 0o666) //lint:files pages of a folder that is made anew
+	return os.WriteFile(name, b, 0o666) //lint:files pages of a new folder
 }

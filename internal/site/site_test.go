@@ -20,9 +20,9 @@ var (
 	named  = regexp.MustCompile(` id="([^"]*)"`)
 )
 
-// Every document of the repository is a page, every link of every page leads to
-// a page and a heading that are there, or to the source of a file that is, and
-// the same files make the same bytes.
+// Every document of the repository is a page. Every link of every page leads to
+// an existing page and heading, or to the source of an existing file. The same
+// files make the same bytes.
 func TestSite(t *testing.T) {
 	folder, again := t.TempDir(), t.TempDir()
 	pages, err := build(repository, folder)
@@ -78,7 +78,7 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// A link to a file or a heading that there is not is an error that names both.
+// A link to a missing file or heading is an error that names both.
 func TestLinksThatLeadNowhere(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -31,5 +31,5 @@ func (s *slugs) Generate(value []byte, _ ast.NodeKind) []byte {
 	return []byte(name)
 }
 
-// Put notes a name that a document gives itself.
+// Put notes a name that a document chooses itself.
 func (s *slugs) Put(value []byte) { s.taken[string(value)] = true }

@@ -34,8 +34,8 @@ var units = []struct {
 	{"", 1},
 }
 
-// Most is the bound of numbers that Exact reads: floating-point numbers of
-// other programs have every whole number up to there.
+// Most bounds the numbers of Exact. Other programs use floating-point numbers,
+// which represent every whole number up to this one.
 const Most = 1 << 53
 
 // Errors of Exact.
@@ -46,10 +46,11 @@ var (
 )
 
 // Exact returns the decimal number in text, which may have a point and an
-// exponent, times a factor. Nothing is rounded: that 4503599627370496.5 and
-// 1e-400 are not whole is an error, as is a result beyond Most or -Most.
+// exponent, times a factor. It never rounds: a result that is not whole is an
+// error, for example 4503599627370496.5 or 1e-400, and so is one beyond Most or
+// -Most.
 func Exact(text string, factor int64) (int64, error) {
-	const longest = 400 // characters: what is longer is no number of anything, and would take long
+	const longest = 400 // characters: a longer text is certainly wrong and would take long
 	f, err := strconv.ParseFloat(text, 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
 	switch {
@@ -58,7 +59,7 @@ func Exact(text string, factor int64) (int64, error) {
 	case err != nil || math.IsInf(f, 0) || math.IsNaN(f) || len(text) > longest || strings.ContainsAny(text, "xX"):
 		return 0, ErrNumber
 	case !strings.ContainsAny(mantissa, "123456789"):
-		return 0, nil // its exponent may be anything
+		return 0, nil // any exponent is right
 	case math.Abs(f) < 1e-300:
 		return 0, ErrWhole
 	case math.Abs(f) > Most:

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Exact is what rational arithmetic says, for every number of digits before and
+// Exact agrees with rational arithmetic for every number of digits before and
 // after the point, exponent and factor.
 func TestExactRoundsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,4 +1,4 @@
-// Package smmutest has what tests of an SMMU need around it: tables, a memory
+// Package smmutest has the surroundings of an SMMU for tests: tables, a memory
 // controller, interrupt lines, an actor, and the parameters of a device.
 package smmutest
 
@@ -7,13 +7,13 @@ import (
 	"github.com/spinsim/spinsim/smmu"
 )
 
-// Memory is a memory controller: one read after the other takes its bytes at
-// Rate, and is there Latency later.
+// Memory is a memory controller. It transfers one read after the other at Rate;
+// the data arrives Latency later.
 type Memory struct {
 	Engine  *sim.Engine
 	Latency sim.Time
 	Rate    sim.Rate
-	// Read, if it is not nil, is told of every read.
+	// Read, if not nil, is called for every read.
 	Read func(addr uint64, n int)
 
 	free  sim.Time
@@ -30,12 +30,12 @@ func (m *Memory) Access(addr uint64, n int) sim.Time {
 	return m.free + m.Latency
 }
 
-// Reads is how many reads there were.
+// Reads returns the number of reads so far.
 func (m *Memory) Reads() int { return m.reads }
 
-// Lines are interrupt lines that remember.
+// Lines records interrupts.
 type Lines struct {
-	// Told, if it is not nil, is told of every interrupt.
+	// Told, if not nil, is called for every interrupt.
 	Told func(bank int)
 	Rose []int // banks, in order
 }
@@ -48,7 +48,7 @@ func (l *Lines) Interrupt(bank int) {
 	}
 }
 
-// Node is an SMMU with what is around it. It is the actor that owns the SMMU.
+// Node is an SMMU with its surroundings. It is the actor that owns the SMMU.
 type Node struct {
 	Engine *sim.Engine
 	ID     sim.ID
@@ -57,8 +57,8 @@ type Node struct {
 	Lines  Lines
 }
 
-// NewNode returns an SMMU with a memory of a latency and without limit of
-// bandwidth, and no process.
+// NewNode returns an SMMU without a process. Its memory has this latency and
+// unlimited bandwidth.
 func NewNode(spec *smmu.Spec, latency sim.Time, w smmu.Watcher) *Node {
 	n := &Node{Engine: sim.New(1), SMMU: new(smmu.SMMU)}
 	n.ID = n.Engine.Add("Node[0]", n)
@@ -70,14 +70,14 @@ func NewNode(spec *smmu.Spec, latency sim.Time, w smmu.Watcher) *Node {
 // Handle implements sim.Actor.
 func (n *Node) Handle(e *sim.Event) { n.SMMU.Handle(e) }
 
-// Answer is the client of a request and remembers how it ended.
+// Answer is the client of a request and records its result.
 type Answer struct {
 	smmu.Request
 	Engine *sim.Engine
 	Asked  sim.Time
 	At     sim.Time // of the answer
 	Result smmu.Result
-	Open   bool // there is no answer
+	Open   bool // not yet answered
 }
 
 // Translated implements smmu.Client.
@@ -85,7 +85,7 @@ func (a *Answer) Translated(_ *smmu.Request, res smmu.Result) {
 	a.Result, a.At, a.Open = res, a.Engine.Now(), false
 }
 
-// Ask gives a request to the SMMU at the present time.
+// Ask sends a request to the SMMU at the present time.
 func (n *Node) Ask(a *Answer) {
 	a.Engine, a.Client, a.Open = n.Engine, a, true
 	a.Asked = n.Engine.Now()
@@ -94,8 +94,8 @@ func (n *Node) Ask(a *Answer) {
 	}
 }
 
-// Access asks about a range, waits for the answer, or until nothing happens any
-// more, and says Done.
+// Access asks about a range, runs until the answer comes or no events remain,
+// and calls Done.
 func (n *Node) Access(pdid uint16, addr uint64, length int, write bool) *Answer {
 	pages := (int(addr%Size(lastLevel))+length)/int(Size(lastLevel)) + 1
 	a := &Answer{Request: smmu.Request{PDID: pdid, Addr: addr, Length: length, Write: write, Frames: make([]uint64, pages)}}

@@ -11,7 +11,7 @@ import (
 var qfdb []byte
 
 // Spec returns the SMMU of an ExaNeSt node with some fields changed, each
-// "field=value" as in a profile. All that is wrong is one error.
+// "field=value" as in a profile. One error lists all mistakes.
 func Spec(overrides ...string) (*smmu.Spec, error) {
 	spec := new(smmu.Spec)
 	if err := strictyaml.Load("qfdb.yaml", qfdb, spec, "", overrides); err != nil {

@@ -14,15 +14,15 @@ const (
 	lastLevel = 3
 )
 
-// Tables are the tables of a process: a tree of tables in a physical memory of
-// their own. Table pages have addresses from a counter, so that a freed one is
-// never another one later: what reads it finds Freed.
+// Tables are the tables of a process: a tree of tables in their own physical
+// memory. A counter gives addresses to table pages, so that the address of a
+// freed one is never used again: a read of it finds Freed.
 type Tables struct {
 	top    int
 	root   uint64
 	next   uint64
 	tables map[uint64]*[fanout]smmu.Entry
-	reads  int // of tables that are gone
+	reads  int // of freed tables
 }
 
 // Freed is the physical address of the page that every descriptor of a freed table leads to.
@@ -48,7 +48,8 @@ func (t *Tables) table() uint64 {
 	return addr
 }
 
-// Size is what a descriptor of a level stands for: 4 KiB, 2 MiB, 1 GiB for 3, 2, 1.
+// Size returns how many bytes a descriptor of a level maps: 4 KiB, 2 MiB, 1 GiB
+// for 3, 2, 1.
 func Size(level int) uint64 { return 1 << shift(level) }
 
 func shift(level int) uint { return uint(pageBits + levelBits*(lastLevel-level)) }
@@ -68,11 +69,11 @@ func (t *Tables) Entry(table uint64, level int, va uint64) smmu.Entry {
 	return entries[index(level, va)]
 }
 
-// FreedReads is how many descriptors of freed tables have been read: each is a
-// way to one that nobody has invalidated.
+// FreedReads returns how many descriptors of freed tables were read. Each such
+// read used a cached path that nobody has invalidated.
 func (t *Tables) FreedReads() int { return t.reads }
 
-// Find returns the descriptor that stands for va, and its level.
+// Find returns the descriptor that maps va, and its level.
 func (t *Tables) Find(va uint64) (e smmu.Entry, level int) {
 	table := t.root
 	for level = t.top; ; level++ {
@@ -84,8 +85,8 @@ func (t *Tables) Find(va uint64) (e smmu.Entry, level int) {
 	}
 }
 
-// place returns the descriptor of a level for va. Tables on the way are made; a
-// block on the way is split into pages or blocks of the next size.
+// place returns the descriptor of a level for va. It makes tables on the way.
+// It splits a block on the way into pages or blocks of the next size.
 func (t *Tables) place(va uint64, level int) *smmu.Entry {
 	table := t.root
 	for l := t.top; ; l++ {
@@ -106,7 +107,7 @@ func (t *Tables) place(va uint64, level int) *smmu.Entry {
 	}
 }
 
-// free frees the table of a descriptor, and those below it.
+// free frees the table of a descriptor, and the tables below it.
 func (t *Tables) free(e smmu.Entry, level int) {
 	if e.Kind != smmu.Table || level == lastLevel {
 		return
@@ -117,9 +118,9 @@ func (t *Tables) free(e smmu.Entry, level int) {
 	delete(t.tables, e.Addr)
 }
 
-// Map makes the page (level 3) or block (2, 1) of va that at a physical
-// address. A table in its place is freed, as when pages become a huge one; a
-// block around it is split. Addresses that are no multiples of the size are a
+// Map maps the page (level 3) or block (2, 1) of va to a physical address. It
+// frees a table in its place, for example when pages become a huge page, and
+// splits a block around it. Addresses that are not multiples of the size are a
 // programmer's mistake and panic.
 func (t *Tables) Map(va uint64, level int, frame uint64, write bool) {
 	if level < 1 || level > lastLevel || (va|frame)%Size(level) != 0 {
@@ -130,8 +131,8 @@ func (t *Tables) Map(va uint64, level int, frame uint64, write bool) {
 	*e = smmu.Entry{Kind: smmu.Page, Write: write, Addr: frame}
 }
 
-// Unmap takes away the page or block of va. The table it was in stays. It
-// reports whether there was one.
+// Unmap removes the page or block of va and reports whether there was one. Its
+// table stays.
 func (t *Tables) Unmap(va uint64) bool {
 	e, level := t.Find(va)
 	if e.Kind != smmu.Page {
@@ -141,14 +142,16 @@ func (t *Tables) Unmap(va uint64) bool {
 	return true
 }
 
-// Prune takes away all below the descriptor of a level for va, and frees the tables there.
+// Prune removes everything below the descriptor of a level for va, and frees
+// the tables there.
 func (t *Tables) Prune(va uint64, level int) {
 	e := t.place(va, level)
 	t.free(*e, level)
 	*e = smmu.Entry{}
 }
 
-// Protect says whether the page or block of va may be written. It reports whether there is one.
+// Protect sets whether the page or block of va may be written. It reports
+// whether there is one.
 func (t *Tables) Protect(va uint64, write bool) bool {
 	e, level := t.Find(va)
 	if e.Kind != smmu.Page {

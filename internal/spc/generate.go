@@ -12,9 +12,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Model is what a synthetic trace is made of. Those of this package are ours:
-// they have the shape that such loads are known for, and are measurements of
-// nothing.
+// Model is the parameters of a synthetic trace. The models of this package are
+// our own: their shape is typical for such loads, but they are not
+// measurements.
 type Model struct {
 	Name        string
 	Description string
@@ -22,23 +22,23 @@ type Model struct {
 	UnitBytes   int64          // of each, a multiple of Align, up to 1 TiB
 	Writes      float64        // share of the requests
 	Sizes       []WeightedSize // of the requests
-	// 0 to below 1: how uneven the places of a unit are used, the first ones
-	// most; the first x of all have x^(1-Zipf) of the requests
+	// 0 to below 1: how uneven the use of a unit's places is, with the first
+	// ones used most; the first x of all have x^(1-Zipf) of the requests
 	Zipf float64
-	// share of the requests that go on where the one before of their unit has
+	// share of the requests that begin where the previous request of their unit
 	// ended
 	Sequential float64
-	Rate       float64 // requests in a second, at exponential distances
+	Rate       float64 // mean requests per second; intervals are exponential
 }
 
-// WeightedSize is a size, a multiple of Block of up to MaxSize bytes, and how
-// often it is used for each other.
+// WeightedSize is a size, a multiple of Block of up to MaxSize bytes, with its
+// relative frequency.
 type WeightedSize struct {
 	Size   int64
 	Weight float64
 }
 
-// Align is what places of requests are multiples of that do not go on where one has ended, bytes.
+// Align divides the places of requests that do not continue another, bytes.
 const Align = 4096
 
 // Models are the synthetic loads.
@@ -55,7 +55,7 @@ var Models = []*Model{
 	},
 }
 
-// ModelOf is the model of a name.
+// ModelOf returns the model with a name.
 func ModelOf(name string) (*Model, error) {
 	var names []string
 	for _, m := range Models {
@@ -67,7 +67,7 @@ func ModelOf(name string) (*Model, error) {
 	return nil, fmt.Errorf("no load %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
-// Validate says everything that is wrong, by the names of fields in lower case.
+// Validate lists everything that is wrong, with names of fields in lower case.
 func (m *Model) Validate() error {
 	var errs []error
 	fail := func(name, format string, args ...any) {
@@ -103,11 +103,11 @@ func (m *Model) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Generate makes n requests, or fewer if the time stamps of more would be
-// beyond what a trace may have; the same seed makes the same ones.
+// Generate makes n requests. It makes fewer if time stamps would exceed the
+// limit of a trace. The same seed makes the same requests.
 func (m *Model) Generate(n int, seed uint64) *Trace {
 	rng := rand.New(rand.NewPCG(seed, 0x5bc))
-	next := make([]int64, m.Units) // where the request before has ended, blocks
+	next := make([]int64, m.Units) // end of the previous request, blocks
 	total := 0.0
 	for _, s := range m.Sizes {
 		total += s.Weight
@@ -132,7 +132,7 @@ func (m *Model) Generate(n int, seed uint64) *Trace {
 	return t
 }
 
-// place draws one of the places 0 to last.
+// place draws a place from 0 to last.
 func (m *Model) place(rng *rand.Rand, last int64) int64 {
 	return min(int64(math.Pow(rng.Float64(), 1/(1-m.Zipf))*float64(last+1)), last)
 }

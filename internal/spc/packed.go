@@ -9,13 +9,13 @@ import (
 	"io"
 )
 
-// Unpack reads what gzip or bzip2 have packed, which the first bytes tell, and
-// anything else as it is: traces are kept packed.
+// Unpack decompresses gzip and bzip2, which it recognises by the first bytes,
+// and leaves other content as it is. Traces are usually stored compressed.
 func Unpack(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(3)
 	switch {
-	case err != nil && !errors.Is(err, io.EOF): // which what is shorter than anything packed ends with
+	case err != nil && !errors.Is(err, io.EOF): // the error for a text shorter than any compressed one
 		return nil, err
 	case bytes.HasPrefix(magic, []byte("\x1f\x8b")):
 		return gzip.NewReader(in)

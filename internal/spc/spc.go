@@ -1,11 +1,11 @@
 // Package spc reads, writes and makes traces of block storage in the format of
 // the Storage Performance Council (SPC Trace File Format Specification,
-// revision 1.0.1), which that of the trace repository of the University of
-// Massachusetts is.
+// revision 1.0.1). The trace repository of the University of Massachusetts uses
+// this format.
 //
 // A line is a request: application-specific unit, logical block address, size
-// in bytes, opcode and time stamp in seconds, separated by commas, and behind
-// them fields that are anybody's:
+// in bytes, opcode and time stamp in seconds, separated by commas. Optional
+// fields with any meaning may follow:
 //
 //	0,20941264,8192,W,0.551706
 package spc
@@ -21,8 +21,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Block is how many bytes a logical block address counts unless the description
-// of a trace says otherwise.
+// Block is the number of bytes in a logical block, unless the description of a
+// trace has another.
 const Block = 512
 
 // Limits of a trace.
@@ -39,7 +39,7 @@ const (
 type Request struct {
 	Unit  int   // application-specific unit: a volume
 	LBA   int64 // logical block address in the unit
-	Size  int64 // bytes; 0 is legal, and what becomes of it the storage's
+	Size  int64 // bytes; 0 is legal, and the storage decides what it does
 	Write bool
 	At    sim.Time // since the beginning of the trace; whole nanoseconds
 }
@@ -47,12 +47,12 @@ type Request struct {
 // Trace is requests in the order of their time stamps.
 type Trace struct {
 	Requests []Request
-	// Synthetic is the model that has made the trace, as its lines say; "":
-	// they do not say that it was made.
+	// Synthetic is the model that made the trace, according to its lines; "":
+	// the lines do not name one.
 	Synthetic string
 }
 
-// LineError is a line that is no request.
+// LineError reports a line that is not a request.
 type LineError struct {
 	File string
 	Line int // from 1
@@ -62,11 +62,11 @@ type LineError struct {
 // Error names file and line.
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Why) }
 
-// synthetic is what the first optional field of lines begins with that a model has made.
+// synthetic begins the first optional field of lines that a model has made.
 const synthetic = "synthetic "
 
-// Read reads a whole trace, or nothing: an error names the file, and the first
-// line that is broken. Empty lines are left out.
+// Read reads a whole trace or fails. Its error names the file and the first
+// invalid line. Empty lines are skipped.
 func Read(r io.Reader, file string) (*Trace, error) {
 	t := &Trace{}
 	lines := bufio.NewScanner(r)
@@ -82,7 +82,7 @@ func Read(r io.Reader, file string) (*Trace, error) {
 		if n := len(t.Requests); err == nil && n > 0 && one.At < t.Requests[n-1].At {
 			err = fmt.Errorf("time stamp %s, expected at least %s, that of the request before", seconds(one.At), seconds(t.Requests[n-1].At))
 		}
-		if err != nil && lines.Err() != nil { // a part of a line, behind which nothing could be read
+		if err != nil && lines.Err() != nil { // a part of a line; reading failed behind it
 			break
 		}
 		if err != nil {
@@ -104,10 +104,10 @@ func Read(r io.Reader, file string) (*Trace, error) {
 	return t, nil
 }
 
-// lineFields are those of a line.
+// lineFields lists the fields of a line.
 const lineFields = "unit, block address, size, opcode, time stamp"
 
-// parse reads a line, and what its first optional field says of the trace.
+// parse parses a line, and the model in its first optional field.
 func parse(text string) (one Request, model string, err error) {
 	f := strings.Split(text, ",")
 	if len(f) < leastLen {
@@ -148,7 +148,7 @@ func parse(text string) (one Request, model string, err error) {
 	return one, model, err
 }
 
-// stamp reads a time stamp: digits, and behind a point one to nine.
+// stamp parses a time stamp: digits and, after a point, one to nine digits.
 func stamp(text string) (at sim.Time, valid bool) {
 	whole, part, point := strings.Cut(text, ".")
 	if len(whole) > 7 || point && part == "" || len(part) > 9 {
@@ -163,7 +163,8 @@ func stamp(text string) (at sim.Time, valid bool) {
 	return sim.Time(s)*sim.Second + sim.Time(n)*sim.Nanosecond, true
 }
 
-// seconds writes a time stamp: six decimals as in the traces there are, nine if it takes them.
+// seconds writes a time stamp with six decimals, as in existing traces, or nine
+// if needed.
 func seconds(at sim.Time) string {
 	n := at % sim.Second / sim.Nanosecond
 	if n%1000 == 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A trace as the repository of the University of Massachusetts has it: opcodes
-// of both cases, white space, fields behind the fifth, empty lines, requests of
-// no bytes.
+// A trace in the form of the repository of the University of Massachusetts:
+// opcodes of both cases, white space, fields behind the fifth, empty lines,
+// requests of no bytes.
 func TestRead(t *testing.T) {
 	trace, err := spc.Read(strings.NewReader("0,20941264,8192,W,0.551706,17\r\n\n0,20939840,8192,w,0.554041\n 1 , 7, 0 ,r,1000000\n"), "a.spc")
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func TestRead(t *testing.T) {
 	}}, trace)
 }
 
-// What is no trace is refused by the number of the line, with what was
-// expected; nothing of it is returned.
+// The error for an invalid trace names the number of the line and the expected
+// form. Read returns nothing of the trace.
 func TestBrokenLines(t *testing.T) {
 	const good = "0,1,512,R,0.1\n"
 	for text, expected := range map[string]string{
@@ -64,8 +64,8 @@ func TestBrokenLines(t *testing.T) {
 	}
 }
 
-// A trace is read as it is, or packed by gzip or bzip2, whatever its file is
-// called; what is packed and broken is an error.
+// A trace is read as it is, or decompressed from gzip or bzip2, whatever the
+// name of its file. Broken compression is an error.
 func TestUnpack(t *testing.T) {
 	const text = "0,1,512,R,0.100000\n"
 	var packed bytes.Buffer
@@ -90,10 +90,10 @@ func TestUnpack(t *testing.T) {
 	require.Error(t, err)
 }
 
-// bzipped is the text above, packed by bzip2.
+// bzipped is the text above, compressed with bzip2.
 const bzipped = "QlpoOTFBWSZTWYph+g0AAARaACAQAAVyABAAIAAhoxDQgyYh3DvEZpDPRIeLuSKcKEhFMP0GgA=="
 
-// What is written is read.
+// A written trace can be read back.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := rapid.SampledFrom(spc.Models).Draw(rt, "model")
@@ -112,8 +112,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A synthetic load has the parameters that it says, and stays in its units; the
-// same seed makes the same.
+// A synthetic load has the given parameters, and stays within its units. The
+// same seed makes the same trace.
 func TestGenerate(t *testing.T) {
 	for _, m := range spc.Models {
 		require.NoError(t, m.Validate())
@@ -159,7 +159,7 @@ func TestGenerate(t *testing.T) {
 	require.EqualError(t, err, `no load "nix", expected one of oltp, websearch`)
 }
 
-// A model that makes no sense is refused, every part of it that does not.
+// An invalid model is refused, with an error for each wrong field.
 func TestValidate(t *testing.T) {
 	for expected, spoil := range map[string]func(m *spc.Model){
 		"units: 0, expected 1 to 65535":                  func(m *spc.Model) { m.Units = 0 },
@@ -178,7 +178,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A trace ends where time stamps do.
+// A trace ends at the largest time stamp.
 func TestGenerateEnds(t *testing.T) {
 	m := *spc.Models[0]
 	m.Rate = 1e-3
@@ -186,7 +186,7 @@ func TestGenerateEnds(t *testing.T) {
 	require.InDelta(t, 1000, len(trace.Requests), 150)
 }
 
-// Nothing that is read is dangerous, and what is taken for a trace is one.
+// Read accepts any input without harm, and an accepted trace is valid.
 func FuzzRead(f *testing.F) {
 	seeds, err := filepath.Glob(filepath.Join("testdata", "*.spc"))
 	require.NoError(f, err)

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Error is something wrong with a text, or with the value at a path in it.
+// Error is an error in a text, or about the value at a path in it.
 type Error struct {
-	File string // as messages name the text; "": it has no name
+	File string // name of the text in messages; "": it has no name
 	Line int    // 0: unknown
-	Path string // such as programs[0].steps[2].put.to; "": the text as a whole
+	Path string // for example programs[0].steps[2].put.to; "": the text as a whole
 	Err  error
 }
 
-// Error is "file:line: path: what is wrong", without what is not known; "line
-// 3: " if there is a line but no file.
+// Error returns "file:line: path: error", without unknown parts; "line 3: " if
+// there is a line but no file.
 func (e *Error) Error() string {
 	var b strings.Builder
 	switch {
@@ -33,10 +33,10 @@ func (e *Error) Error() string {
 	return b.String() + e.Err.Error()
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error without its place.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors is everything wrong with a text.
+// Errors lists all errors in a text.
 type Errors []*Error
 
 // Each returns the errors, nil if there are none.
@@ -50,16 +50,16 @@ func (e Errors) Each() (errs []error) {
 // Join returns all errors as one, nil if there are none.
 func (e Errors) Join() error { return errors.Join(e.Each()...) }
 
-// Damaged reports whether something at a path, below it or above it is wrong:
-// what else is said of it would only follow. The path of an error may be
-// several, with commas between.
+// Damaged reports whether there is an error at a path, below it or above it.
+// Further errors about the path would only follow from that one. The path of an
+// error may be several, with commas between.
 func (e Errors) Damaged(path string) bool {
 	return slices.ContainsFunc(e, func(one *Error) bool {
 		return slices.ContainsFunc(strings.Split(one.Path, ", "), func(at string) bool { return below(path, at) || below(at, path) })
 	})
 }
 
-// below reports whether a path is another or leads on from it.
+// below reports whether path equals other or leads on from it.
 func below(path, other string) bool {
 	rest, is := strings.CutPrefix(path, other)
 	return is && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// OneOf marks a struct of which exactly one field is given, those tagged
-// `beside:"true"` apart; its help tag describes the struct.
+// OneOf marks a struct in which a text gives exactly one field, not counting
+// fields tagged `beside:"true"`. Its help tag describes the struct.
 type OneOf struct{}
 
 // Field is a field of a struct, as its tags describe it.
@@ -18,18 +18,19 @@ type Field struct {
 	Beside   bool   // `beside:"true"`: it does not count in a struct marked OneOf
 	Optional bool   // `yaml:"name,omitempty"`: its zero value is as good as none
 	Bytes    bool   // `unit:"B"`: a whole number of bytes, which a text may give with a unit, "64KiB"
-	Index    []int  // as reflect.Value.FieldByIndex takes it
+	Index    []int  // for reflect.Value.FieldByIndex
 	Type     reflect.Type
 }
 
-// Fields are the fields of a struct, those of inlined structs among them, in their order.
+// Fields are the fields of a struct in their order, with the fields of inlined
+// structs among them.
 type Fields struct {
 	List  []Field
 	OneOf bool
 	Help  string // of the struct
 }
 
-// lists are the fields of the types that were asked for.
+// lists caches the fields of types.
 var lists sync.Map
 
 // FieldsOf lists the fields of a struct that have a name in YAML. The list is
@@ -51,7 +52,7 @@ func fieldsOf(t reflect.Type) (all Fields) {
 			all.OneOf, all.Help = true, f.Tag.Get("help")
 		case option == "inline":
 			for _, inner := range FieldsOf(f.Type).List {
-				inner.Index = append([]int{i}, inner.Index...) // of a copy
+				inner.Index = append([]int{i}, inner.Index...) // this changes a copy only
 				all.List = append(all.List, inner)
 			}
 		case name != "" && name != "-":
@@ -64,7 +65,7 @@ func fieldsOf(t reflect.Type) (all Fields) {
 	return all
 }
 
-// Find returns the field of a name, nil if there is none.
+// Find returns the field with a name, or nil.
 func (l *Fields) Find(name string) *Field {
 	for i := range l.List {
 		if l.List[i].Name == name {

@@ -8,7 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteJSON writes a tree as JSON, without white space: mappings keep their order.
+// WriteJSON writes a tree as JSON without white space. Mappings keep their
+// order.
 func WriteJSON(out *bytes.Buffer, n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/internal/size"
 )
 
-// exact is the bound of whole numbers that a text may write with an exponent or a point.
+// exact bounds whole numbers that a text writes with an exponent or a point.
 const exact = 1 << 53
 
 var errWhole = errors.New("expected a whole number")
@@ -20,7 +20,7 @@ var errWhole = errors.New("expected a whole number")
 func setWhole(v reflect.Value, text string) error {
 	digits := strings.TrimLeft(text, "+-")
 	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
-		return errWhole // octal to some, decimal to others
+		return errWhole // ambiguous: octal or decimal
 	}
 	i, err := strconv.ParseInt(text, 0, 64)
 	switch {
@@ -43,7 +43,8 @@ func setWhole(v reflect.Value, text string) error {
 	return setInt(v, i)
 }
 
-// zero tells whether a decimal number which a float64 has as 0 is 0: 1e-400 is not.
+// zero reports whether a decimal number that is 0 as a float64 is really 0:
+// 1e-400 is not.
 func zero(text string) bool {
 	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
 	return !strings.ContainsAny(mantissa, "123456789")
@@ -73,7 +74,7 @@ func setInt(v reflect.Value, i int64) error {
 	return nil
 }
 
-// outOfRange says which numbers a value may have.
+// outOfRange names the numbers that a value may have.
 func outOfRange(v reflect.Value) error {
 	bits := v.Type().Bits()
 	if v.CanUint() {

@@ -13,7 +13,7 @@ import (
 )
 
 // Load sets the struct that into points at from a text of the program itself,
-// and then from overrides, for which errors have the name called.
+// and then from overrides. Errors about overrides use the name called.
 func Load(file string, text []byte, into any, called string, overrides []string) error {
 	tree, err := Parse(file, text)
 	if err != nil {
@@ -28,10 +28,10 @@ func Load(file string, text []byte, into any, called string, overrides []string)
 	return r.Errors.Join()
 }
 
-// Set sets a field of the struct that into points at as an override says,
-// "a.b.c=value"; below a map a name is that of an entry. The field is replaced
-// as a whole. What is wrong is noted and leaves no trace in the struct; the
-// text is named by the reader's File and has no lines.
+// Set sets a field of the struct that into points at from an override
+// "a.b.c=value". Below a map a name selects an entry. The override replaces the
+// field as a whole. An error is noted and leaves the struct as it was. Errors
+// use the reader's File as name of the text and have no line.
 func (r *Reader) Set(into any, override string) {
 	path, text, ok := strings.Cut(override, "=")
 	path = strings.TrimSpace(path)
@@ -52,7 +52,7 @@ func (r *Reader) Set(into any, override string) {
 	}
 	own := Reader{File: r.File, ByName: r.ByName, lineless: true}
 	fresh := reflect.New(v.Type()).Elem()
-	if f == nil { // an entry of a map
+	if f == nil { // entry of a map
 		own.value(n, fresh, path)
 	} else {
 		own.field(f, n, fresh, path)
@@ -64,9 +64,9 @@ func (r *Reader) Set(into any, override string) {
 	r.Errors = append(r.Errors, own.Errors...)
 }
 
-// find returns the field of a struct that a path names, nil for the entry of a
-// map, and its place. put makes a change of that place count where the path
-// leads through maps, whose entries are copies.
+// find returns the field at a path, or nil for the entry of a map, and its
+// place. Entries of maps are copies: put stores a change of the place if the
+// path leads through maps.
 func find(v reflect.Value, path string) (f *Field, at reflect.Value, put func(), err error) {
 	put = func() {}
 	for part := range strings.SplitSeq(path, ".") {

@@ -1,11 +1,11 @@
-// Package strictyaml reads YAML that a user wrote, strictly: into Go values by
-// their types, and all that is wrong is said at once, with file, line and path.
-// Profiles, scenarios and proxies are read by it.
+// Package strictyaml reads YAML from users strictly into typed Go values. It
+// reports all errors at once, each with file, line and path. It reads profiles,
+// scenarios and proxies.
 //
-// [Parse] makes a tree of a text, in which every alias is replaced by what it
-// stands for, within bounds: an alias can make a text of a few bytes stand for
-// more values than any memory holds, or, within its own anchor, for values
-// without end. A [Reader] turns trees into values, and takes overrides of
+// [Parse] turns a text into a tree and replaces every alias by its value,
+// within bounds. Without bounds a text of a few bytes could stand for more
+// values than any memory holds or, with an alias within its own anchor, for
+// infinitely many. A [Reader] turns trees into values, and takes overrides of
 // single fields.
 package strictyaml
 
@@ -22,15 +22,15 @@ import (
 
 // Bounds of a text.
 const (
-	MaxValues = 1 << 17 // keys and values, once aliases are replaced
-	MaxDepth  = 64      // values within each other
+	MaxValues = 1 << 17 // keys and values, after replacement of aliases
+	MaxDepth  = 64      // nested values
 )
 
-// ErrEmpty says that a text holds no value.
+// ErrEmpty means that a text holds no value.
 var ErrEmpty = errors.New("the text is empty")
 
-// Parse reads a text of one document and returns its value. The file's name is
-// for messages. Errors are of type *Error.
+// Parse parses a text of one document and returns its value. The file's name is
+// for messages. Errors have type *Error.
 func Parse(file string, text []byte) (*yaml.Node, error) {
 	n, err := parse(text)
 	var wrong *Error
@@ -62,8 +62,8 @@ func parse(text []byte) (*yaml.Node, error) {
 	return e.value(doc.Content[0], 0)
 }
 
-// syntax is an error of the YAML reader, whose text begins with "yaml: line N:
-// " if it knows the line.
+// syntax converts an error of the YAML reader. Its text begins with "yaml: line
+// N: " if the line is known.
 func syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if number, rest, ok := strings.Cut(strings.TrimPrefix(text, "line "), ": "); ok {
@@ -80,7 +80,7 @@ type expansion struct {
 	within map[*yaml.Node]bool // anchors whose value is being copied
 }
 
-// value copies a node. Lines are those of the anchor.
+// value copies a node. Lines come from the anchor.
 func (e *expansion) value(n *yaml.Node, depth int) (*yaml.Node, error) {
 	e.values++
 	switch {
@@ -109,7 +109,8 @@ func (e *expansion) value(n *yaml.Node, depth int) (*yaml.Node, error) {
 	return &own, nil
 }
 
-// Child returns the value of a key of a mapping, nil if it has none or is none.
+// Child returns the value of a key of a mapping. It is nil if there is no such
+// key, or n is not a mapping.
 func Child(n *yaml.Node, key string) *yaml.Node {
 	if i := index(n, key); i >= 0 {
 		return n.Content[i+1]
@@ -117,7 +118,8 @@ func Child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// Remove takes a key out of a mapping and returns its value, nil if it had none or is none.
+// Remove removes a key from a mapping and returns its value. It is nil if there
+// was no such key, or n is not a mapping.
 func Remove(n *yaml.Node, key string) *yaml.Node {
 	i := index(n, key)
 	if i < 0 {
@@ -128,7 +130,7 @@ func Remove(n *yaml.Node, key string) *yaml.Node {
 	return v
 }
 
-// index is where a key stands in the content of a mapping, -1: nowhere.
+// index returns the index of a key in the content of a mapping, or -1.
 func index(n *yaml.Node, key string) int {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return -1

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Aliases become copies: to change one changes no other.
+// Aliases become copies: a change of one does not change others.
 func TestAliasesBecomeCopies(t *testing.T) {
 	n, err := Parse("", []byte("a: &x {b: 1}\nc: *x\nd: [*x, *x]\n"))
 	require.NoError(t, err)
@@ -43,8 +43,8 @@ func TestTextsWithoutEnd(t *testing.T) {
 	}
 }
 
-// The number of values is that of the text with aliases replaced, which another
-// reader agrees to where it does so itself.
+// The number of values is right after replacement of aliases: another reader
+// agrees in the cases that it supports.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("a: &x {b: 1}\nc: *x\n"))
 	f.Add([]byte("a: &x [*x]"))
@@ -72,10 +72,10 @@ func FuzzParse(f *testing.F) {
 		count(n)
 		require.LessOrEqual(t, values, MaxValues)
 		var plain, aliased any
-		// it refuses keys that are no scalars, and some aliases
+		// it refuses keys that are not scalars, and some aliases
 		if yaml.Unmarshal(text, &aliased) == nil {
-			// a key that is there twice, once behind an alias, which the reader
-			// does not see
+			// the reader does not see a duplicate key if one of the two is
+			// behind an alias
 			if err := n.Decode(&plain); err != nil {
 				require.ErrorContains(t, err, "already defined")
 				return

@@ -12,33 +12,33 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
-// Reader turns trees into Go values, field by field, and collects what is wrong
-// with them. What is wrong leaves the value as it was; what a tree does not say
-// does so, too, so that reading one tree after the other into the same value
-// lays one over the other.
+// Reader turns trees into Go values, field by field, and collects errors. An
+// error leaves the value as it was, and so does a field that the tree does not
+// have. Therefore reading one tree after the other into the same value lays one
+// over the other.
 //
-// A value is read by its type:
+// The type of a value decides its form:
 //
-//   - A type with a form of its own is a [Form], or an
-//     encoding.TextUnmarshaler, or has an UnmarshalYAML.
-//   - A text of a fixed choice is a [Choice].
+//   - A type with its own form is a [Form], or an encoding.TextUnmarshaler, or
+//     has an UnmarshalYAML.
+//   - A text from a fixed list is a [Choice].
 //   - Structs have fields with yaml tags; see [FieldsOf]. Unknown fields and
 //     fields given twice are errors.
 //   - Lists are replaced as a whole. Maps have names as keys.
 //   - Whole numbers are decimal, hexadecimal (0x10), octal (0o17) or binary
 //     (0b11), or whole with an exponent (2e6): nothing is cut off, and 010 is
 //     an error, because some take it for 8.
-//   - A value that is not there (null) is an error everywhere.
+//   - A null value is an error everywhere.
 type Reader struct {
-	File string // as messages name the text
-	// ByName are the types of which a text may have a name in the place of the
-	// fields. The function returns the tree that a name stands for. A value of
-	// such a type is read as a whole: nothing is left of what it was.
+	File string // name of the text in messages
+	// ByName has the types for which a text may give a name instead of the
+	// fields. The function returns the tree for a name. A value of such a type
+	// is replaced as a whole: nothing of its old content is left.
 	ByName map[reflect.Type]func(name string) (*yaml.Node, error)
-	Lines  map[string]int // line of every value, by path, if it is not nil
-	Errors Errors         // what was wrong so far
+	Lines  map[string]int // line of every value, by path; nil: not needed
+	Errors Errors         // errors so far
 
-	lineless bool // what is read has no lines
+	lineless bool // the text has no lines
 }
 
 // Form is a type that reads itself.
@@ -46,7 +46,7 @@ type Form interface {
 	ReadYAML(r *Reader, n *yaml.Node, path string)
 }
 
-// Choice is a kind of text that is one of some names.
+// Choice is a text from a list of names.
 type Choice interface {
 	Choices() []string
 }
@@ -54,12 +54,13 @@ type Choice interface {
 // Read sets the struct that into points at from a tree.
 func (r *Reader) Read(tree *yaml.Node, into any) { r.value(tree, reflect.ValueOf(into).Elem(), "") }
 
-// Value sets the value at a path, which into points at: for types that are a Form.
+// Value sets the value at a path, which into points at, for types that are a
+// Form.
 func (r *Reader) Value(n *yaml.Node, into any, path string) {
 	r.value(n, reflect.ValueOf(into).Elem(), path)
 }
 
-// Fail notes what is wrong with the value at a path.
+// Fail notes an error about the value at a path.
 func (r *Reader) Fail(n *yaml.Node, path, format string, args ...any) {
 	e := &Error{File: r.File, Line: n.Line, Path: path, Err: fmt.Errorf(format, args...)}
 	if r.lineless {
@@ -75,7 +76,8 @@ func (r *Reader) Note(n *yaml.Node, path string) {
 	}
 }
 
-// Scalar returns a single value as it stands in the text, or notes that it is none.
+// Scalar returns the text of a single value, or notes that the value is not
+// single.
 func (r *Reader) Scalar(n *yaml.Node, path string) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode {
 		r.Fail(n, path, "%s, expected a single value", Shown(n))
@@ -84,7 +86,8 @@ func (r *Reader) Scalar(n *yaml.Node, path string) (text string, ok bool) {
 	return n.Value, true
 }
 
-// Mapping calls entry for every key of a mapping and returns the keys, nil if the node is none.
+// Mapping calls entry for every key of a mapping and returns the keys. It
+// returns nil if the node is not a mapping.
 func (r *Reader) Mapping(n *yaml.Node, path string, entry func(key, value *yaml.Node, path string)) []string {
 	if n.Kind != yaml.MappingNode {
 		r.Fail(n, path, "%s, expected fields with values", Shown(n))
@@ -110,7 +113,7 @@ func (r *Reader) Mapping(n *yaml.Node, path string, entry func(key, value *yaml.
 	return given
 }
 
-// Shown is a value as messages show it.
+// Shown returns a value in the form for messages.
 func Shown(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -124,7 +127,8 @@ func Shown(n *yaml.Node) string {
 	return fmt.Sprintf("%q", n.Value)
 }
 
-// longest is how much of a value messages show, bytes: another kind of file may be one long value.
+// longest is the largest part of a value in messages, bytes: another kind of
+// file may be one long value.
 const longest = 100
 
 // value sets v from a node.
@@ -158,7 +162,7 @@ func (r *Reader) value(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// named reads a value whose fields may stand elsewhere, under the name that the text has.
+// named reads a value by the name in the text; find returns its fields.
 func (r *Reader) named(n *yaml.Node, v reflect.Value, path string, find func(name string) (*yaml.Node, error)) {
 	if n.Kind == yaml.ScalarNode {
 		tree, err := find(n.Value)
@@ -176,7 +180,7 @@ func (r *Reader) named(n *yaml.Node, v reflect.Value, path string, find func(nam
 	}
 }
 
-// plain sets a value of a kind that Go has.
+// plain sets a value of one of Go's own kinds.
 func (r *Reader) plain(n *yaml.Node, v reflect.Value, path string) {
 	switch kind := v.Kind(); {
 	case kind == reflect.Pointer:
@@ -206,7 +210,8 @@ func (r *Reader) plain(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// library sets a value in one of the forms that the YAML library knows for it.
+// library sets a value in one of the forms that the YAML library supports for
+// it.
 func (r *Reader) library(n *yaml.Node, v reflect.Value, path string) {
 	text, ok := r.Scalar(n, path)
 	if !ok {
@@ -247,7 +252,7 @@ func (r *Reader) list(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// entries sets those entries of a map that the text has.
+// entries sets the entries of a map that the text has.
 func (r *Reader) entries(n *yaml.Node, v reflect.Value, path string) {
 	all := reflect.MakeMap(v.Type())
 	for k, x := range v.Seq2() {

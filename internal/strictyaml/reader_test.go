@@ -39,7 +39,7 @@ func (p *pair) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// sum is a value with a form of its own.
+// sum is a value with its own form.
 type sum int
 
 func (s *sum) ReadYAML(r *Reader, n *yaml.Node, path string) {
@@ -93,7 +93,7 @@ type everything struct {
 	Hidden int              `yaml:"-"`
 }
 
-// known are the tables that have a name.
+// known returns the tables that have a name.
 func known(name string) (*yaml.Node, error) {
 	if name != "one" {
 		return nil, errors.Join(errors.New("no table "+name), errors.New("and no other"))
@@ -113,7 +113,7 @@ func read(t require.TestingT, text string, into any) *Reader {
 	return r
 }
 
-// Every kind of value is read as its type says, and every line is noted.
+// The type of a value decides how it is read, and every line is noted.
 func TestEveryKindOfValue(t *testing.T) {
 	var e everything
 	r := read(t, `needed: x
@@ -152,7 +152,8 @@ choice: {left: 4, note: n}
 	require.Equal(t, 1, r.Lines[""])
 }
 
-// All that is wrong is said at once, with line and path, and leaves what was there.
+// All errors are reported at once, with line and path, and leave the old
+// values.
 func TestEveryError(t *testing.T) {
 	before := everything{
 		inner: inner{I: 1, I8: 1, F: 1, On: true}, Table: table{1, 2}, Bytes: 5, Side: "left", Map: map[string]int{"a": 1}, Tables: map[string]table{"t": {1, 2}},
@@ -207,11 +208,11 @@ Hidden: 1
 		`19: Hidden: unknown field, expected one of ` + names + `, needed, inner, list, map, tables, bytes, upper, pair, sum, side, table, choice`,
 		`1: needed is missing`,
 	}, strings.Split(strings.ReplaceAll(r.Errors.Join().Error(), "x.yaml:", ""), "\n"))
-	after.List, after.Choice = nil, nil // those are replaced as a whole, by what could be read
+	after.List, after.Choice = nil, nil // they are replaced as a whole, by the readable part
 	require.Equal(t, before, after)
 }
 
-// A whole number reads back from every way to write it, and nothing else is
+// A whole number can be read back from every way to write it. Nothing else is
 // one: no part of a number is cut off, and none is read in another base.
 func TestWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -252,7 +253,7 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
-// A number that is too close to 0 to be kept is an error, not 0; so is one that is too far away.
+// A number that is too close to 0, or too far away, is an error, not 0.
 func TestNumbersThatCannotBeKept(t *testing.T) {
 	for text, want := range map[string]float64{"0": 0, "-0.0": 0, "0e-999": 0, "1e-300": 1e-300, "0.25": 0.25, "3": 3, "5e-324": 5e-324} {
 		var got struct {
@@ -270,8 +271,8 @@ func TestNumbersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// drawn is a tree of some of the fields of a struct with their values, as YAML
-// in one line, and what becomes of the struct.
+// drawn returns a tree with some fields of a struct, as YAML in one line, and
+// applies it to the struct.
 func drawn(t *rapid.T, label string, into *everything) string {
 	var parts []string
 	add := func(name string, field func() string) {
@@ -327,9 +328,9 @@ func drawn(t *rapid.T, label string, into *everything) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// To read one text after the other lays the later over the earlier: structs and
-// maps field by field, lists and what may have a name as a whole. An override
-// is the same for a single field, which it replaces as a whole.
+// Reading one text after the other lays the later over the earlier: structs and
+// maps field by field, lists and values that may have a name as a whole. An
+// override does the same for a single field, which it replaces as a whole.
 func TestTextsLieOverEachOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got, want everything
@@ -376,7 +377,7 @@ func TestTextsLieOverEachOther(t *testing.T) {
 	})
 }
 
-// plainly is what both this reader and the YAML library can read.
+// plainly has only values that both this reader and the YAML library can read.
 type plainly struct {
 	inner `yaml:",inline"`
 	Inner inner            `yaml:"inner"`
@@ -385,7 +386,8 @@ type plainly struct {
 	Names map[string]inner `yaml:"names"`
 }
 
-// What this reader takes, the YAML library takes as the same. What it refuses, it says where.
+// The YAML library reads a text that this reader accepts in the same way. For a
+// text that it refuses, this reader names the place.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("i: 1\ninner: {f: 1.5, on: yes, s: x}\nlist: [{i: 1}, {u: 2}]\nmap: {a: 1}\nnames: {a: {i: 1}}\n"))
 	f.Add([]byte("i: 1.5\ni8: 300\nu16: -1\nu: 1e3\n"))

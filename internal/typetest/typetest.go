@@ -8,11 +8,11 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// Draw makes a random type of at most depth constructors in each other.
+// Draw makes a random type with constructors nested to at most depth.
 func Draw(t *rapid.T, depth int) *datatype.Type { return Source{}.Draw(t, depth) }
 
-// Reach returns the first byte of count elements and the one behind the last,
-// displacement 0 included.
+// Reach returns the offset of the first byte of count elements and the offset
+// behind the last, with displacement 0 included.
 func Reach(d *datatype.Type, count int) (low, high int64) {
 	if count == 0 || d.Size() == 0 {
 		return 0, 0
@@ -23,11 +23,11 @@ func Reach(d *datatype.Type, count int) (low, high int64) {
 	return min(0, lb, lb+last), max(0, lb+n, lb+n+last)
 }
 
-// Source draws types. Libraries differ from MPI's definition where types are
-// empty or elements are not aligned; plain types are neither.
+// Source draws types. MPI libraries differ from the standard for empty types
+// and for elements that are not aligned. With Plain there are no such types.
 type Source struct{ Plain bool }
 
-// Draw makes a random type of at most depth constructors in each other, small
+// Draw makes a random type with constructors nested to at most depth, small
 // enough for the literal model.
 func (s Source) Draw(t *rapid.T, depth int) *datatype.Type {
 	for {
@@ -93,7 +93,7 @@ func (s Source) construct(t *rapid.T, depth int) *datatype.Type {
 	return d
 }
 
-// listed draws one of the constructors that have lists.
+// listed draws one of the constructors that take lists.
 func (s Source) listed(t *rapid.T, depth int, old *datatype.Type) (*datatype.Type, error) {
 	blocks := max(s.number().Draw(t, "blocks")+rapid.IntRange(-1, 1).Draw(t, "more"), s.number().Draw(t, "least")/4)
 	if s.Plain {

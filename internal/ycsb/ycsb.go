@@ -1,8 +1,8 @@
 // Package ycsb draws the operations of the Yahoo! Cloud Serving Benchmark
-// (Cooper et al., SoCC'10), its core workloads A to F, as its reference
-// implementation (github.com/brianfrankcooper/YCSB, core/generator) does:
-// scrambled zipfian keys with theta 0.99, the latest ones, keys called "user"
-// and a hash. What differs for several clients is said at [Generator].
+// (Cooper et al., SoCC'10), core workloads A to F. It follows the reference
+// implementation (github.com/brianfrankcooper/YCSB, core/generator): scrambled
+// zipfian keys with theta 0.99, the latest records, keys made of "user" and a
+// hash. It differs for several clients, see [Generator].
 package ycsb
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strconv"
 )
 
-// Kind is that of an operation.
+// Kind is the kind of an operation.
 type Kind int
 
 // Kinds of operations.
@@ -34,11 +34,11 @@ type Op struct {
 // MaxScan is the longest scan (maxscanlength of workload E).
 const MaxScan = 100
 
-// Workload is the shares of kinds of operations, and which records they are of.
+// Workload is the shares of kinds of operations, and the choice of records.
 type Workload struct {
 	Name   string
 	Shares [ReadModifyWrite + 1]float64
-	Latest bool // records are the newer the likelier; else zipfian, wherever they are
+	Latest bool // newer records are likelier; else zipfian over all records
 }
 
 // Workloads are YCSB's core workloads (its files workloads/workloada to workloadf).
@@ -51,7 +51,7 @@ var Workloads = []Workload{
 	{Name: "F", Shares: [...]float64{Read: 0.5, ReadModifyWrite: 0.5}},
 }
 
-// Find returns the workload of a name.
+// Find returns the workload with a name.
 func Find(name string) (*Workload, error) {
 	for i := range Workloads {
 		if Workloads[i].Name == name {
@@ -61,10 +61,10 @@ func Find(name string) (*Workload, error) {
 	return nil, fmt.Errorf("workload %q, expected A, B, C, D, E or F", name)
 }
 
-// Generator draws the operations of one of several clients. Each inserts
-// records of its own, records + client + k·clients, and knows of the inserts of
-// others nothing: its latest records are its own and those that were there in
-// the beginning.
+// Generator draws the operations of one of several clients. Each client inserts
+// its own records, with numbers records + client + k·clients, and knows nothing
+// of the inserts of others. So its latest records are its own and the initial
+// ones.
 type Generator struct {
 	w       *Workload
 	rng     *rand.Rand
@@ -72,11 +72,11 @@ type Generator struct {
 	client  uint64
 	clients uint64
 	own     uint64  // records inserted
-	zipf    zipfian // scrambled: of all places; latest: of the records there are
+	zipf    zipfian // scrambled: over all places; latest: over the existing records
 }
 
-// New begins a client's sequence. records is how many there are, at least 1;
-// the sequence depends on seed and client alone.
+// New begins a client's sequence. records is the initial number of records, at
+// least 1. The sequence depends on seed and client alone.
 func New(w *Workload, records, client, clients int, seed uint64) *Generator {
 	g := &Generator{w: w, rng: rand.New(rand.NewPCG(seed, uint64(client)+1)), records: uint64(records), client: uint64(client), clients: uint64(clients)}
 	if w.Latest {
@@ -116,7 +116,7 @@ func (g *Generator) Next() Op {
 	return op
 }
 
-// record is the number of the i-th record that the client knows.
+// record returns the number of the i-th record that the client knows.
 func (g *Generator) record(i uint64) uint64 {
 	if i < g.records {
 		return i
@@ -124,8 +124,8 @@ func (g *Generator) record(i uint64) uint64 {
 	return g.records + g.client + (i-g.records)*g.clients
 }
 
-// After is the record that follows another in a scan: record numbers stand for
-// the order of keys, which a hash table does not have.
+// After returns the record that follows another in a scan. The order of record
+// numbers stands for the order of keys, which a hash table does not have.
 func (g *Generator) After(record uint64) uint64 {
 	if record+1 >= g.records {
 		return 0
@@ -133,10 +133,11 @@ func (g *Generator) After(record uint64) uint64 {
 	return record + 1
 }
 
-// Key is the key of a record.
+// Key returns the key of a record.
 func Key(record uint64) []byte { return strconv.AppendUint([]byte("user"), Hash(record), 10) }
 
-// Hash is YCSB's: FNV-1a of 64 bits over the 8 bytes of a number, without its sign.
+// Hash is YCSB's hash: FNV-1a of 64 bits over the 8 bytes of a number, without
+// its sign.
 func Hash(v uint64) uint64 {
 	h := uint64(0xCBF29CE484222325)
 	for range 8 {
@@ -151,20 +152,21 @@ func Hash(v uint64) uint64 {
 
 const (
 	theta = 0.99
-	// of ScrambledZipfianGenerator, hashed onto the records there are
+	// from ScrambledZipfianGenerator; hashed onto the existing records
 	scrambledItems = 10_000_000_000
-	scrambledZeta  = 26.46902820178302 // zeta(scrambledItems), as it stands there
+	scrambledZeta  = 26.46902820178302 // zeta(scrambledItems), from there as well
 )
 
-// zipfian draws ranks, 0 the likeliest: Gray et al., "Quickly Generating
-// Billion-Record Synthetic Databases", SIGMOD'94. Products are converted so
-// that no machine fuses them with a sum.
+// zipfian draws ranks, with 0 as the likeliest: Gray et al., "Quickly
+// Generating Billion-Record Synthetic Databases", SIGMOD'94. Products are
+// converted, so that no machine fuses them with a sum.
 type zipfian struct {
 	items            uint64
 	zeta, eta, alpha float64
 }
 
-// zeta is the sum of 1/i^theta from i = from + 1 to n, added to what it is up to from.
+// zeta returns sum, which runs up to from, plus the sum of 1/i^theta from i =
+// from + 1 to n.
 func zeta(n, from uint64, sum float64) float64 {
 	for i := from + 1; i <= n; i++ {
 		sum += 1 / math.Pow(float64(i), theta)
@@ -180,14 +182,14 @@ func newZipfian(items uint64, sum float64) zipfian {
 	}
 }
 
-// extend lets it draw from more items.
+// extend lets z draw from more items.
 func (z *zipfian) extend(items uint64) {
 	if items > z.items {
 		*z = newZipfian(items, zeta(items, z.items, z.zeta))
 	}
 }
 
-// next is the rank of a random number from 0 to 1.
+// next returns the rank for a random number from 0 to 1.
 func (z *zipfian) next(u float64) uint64 {
 	at := u * z.zeta
 	switch {

@@ -32,7 +32,8 @@ func TestShares(t *testing.T) {
 	require.EqualError(t, err, `workload "G", expected A, B, C, D, E or F`)
 }
 
-// Ranks are drawn with 1/(i+1)^theta: the first two exactly, others as close as Gray's formula is.
+// Ranks have the probability 1/(i+1)^theta: exactly for the first two, and as
+// close as Gray's formula for others.
 func TestZipfian(t *testing.T) {
 	const n, items = 200000, 1000
 	sum := zeta(items, 0, 0)
@@ -45,15 +46,15 @@ func TestZipfian(t *testing.T) {
 		expected := n / math.Pow(float64(i+1), theta) / sum
 		require.InDelta(t, 1, float64(count[i])/expected, within+2/expected, "%d: %d, expected %g", i, count[i], expected)
 	}
-	// More items at a time are as many at once.
+	// Adding items step by step gives the same as adding all at once.
 	more := newZipfian(10, zeta(10, 0, 0))
 	more.extend(items)
 	require.InDelta(t, z.zeta, more.zeta, 1e-9)
 	require.InDelta(t, z.eta, more.eta, 1e-9)
 }
 
-// The hot records of workload A are a few of all places, and of D the latest:
-// its own inserts and the end of those there were.
+// The hot records of workload A are a few from anywhere. In D they are the
+// latest: the client's own inserts and the end of the initial ones.
 func TestRecords(t *testing.T) {
 	const records, clients = 1000, 4
 	a, err := Find("A")
@@ -96,7 +97,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// Keys are YCSB's: that of the first record stands in the output of every load phase.
+// Keys are YCSB's. The output of every load phase shows the first record's.
 func TestKeys(t *testing.T) {
 	require.Equal(t, "user6284781860667377211", string(Key(0)))
 }

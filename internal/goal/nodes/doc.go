@@ -12,8 +12,8 @@
 //
 //   - A rank has one processor and one network interface. A schedule whose rank
 //     uses two cpu or two nic indices is refused.
-// - A send has started when the NIC has it, and is done when its data may
-// change. A receive has started when it is posted.
+//   - A send has started when the NIC has it, and is done when its data may
+//     change. A receive has started when it is posted.
 //   - A receive must not be smaller than its message. The endpoint model of
 //     package goal ignores sizes there.
 //   - A send has no wildcard tag.

@@ -1,5 +1,5 @@
-// Package memorytest tells tests how much memory their process has of the
-// machine. Only Linux says it.
+// Package memorytest tells tests how much of the machine's memory their process
+// has. It works on Linux only.
 package memorytest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Resident is the memory that this process has of the machine, bytes, after it
-// has given back what it can.
+// Resident returns how much of the machine's memory this process has, bytes,
+// after it has freed what it can.
 func Resident(t *testing.T) int64 {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")
