@@ -10,22 +10,24 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// Exports are the names of the exports that handle header, packets and end of a message; "": none.
+// Exports are the names of the exports that handle header, packets and end of a
+// message; "": none.
 type Exports [3]string
 
-// String lists the handlers that there are.
+// String lists the handlers that are set.
 func (e Exports) String() string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(e[:]), func(name string) bool { return name == "" }), ", ")
 }
 
-// None as the name of an export stands for no handler where an empty one asks for a choice.
+// None as the name of an export means no handler, while an empty name asks for
+// a choice.
 const None = "-"
 
-// choose returns the exports of a module for an entry. Names that are given
-// must be handlers of their kind. With all three empty, each kind takes the one
-// handler that the manifest has of it or, among several and where it does not
-// say, the one that is called like its kind. With all of them left open and
-// nothing to choose, the error says what there is.
+// choose returns the exports of a module for an entry. Given names must be
+// handlers of their kind. If all three are empty, each kind gets the only
+// handler that the manifest lists for it. If the manifest lists several or
+// none, the kind gets the export with the kind's name. If nothing can be
+// chosen, the error lists the exports.
 func choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
 	if wanted != (Exports{}) {
 		var errs []error
@@ -54,7 +56,7 @@ func choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
 	return chosen, nil
 }
 
-// Check says why an export cannot be a handler of a kind.
+// Check returns why an export cannot be a handler of a kind.
 func Check(m *hpu.Module, kind manifest.Kind, export string) error {
 	if _, err := m.Export(export); err != nil {
 		return err
@@ -65,7 +67,7 @@ func Check(m *hpu.Module, kind manifest.Kind, export string) error {
 	return nil
 }
 
-// kindOf is what the manifest says of an export, "" if it says nothing.
+// kindOf returns the kind of an export in the manifest, or "".
 func kindOf(m *hpu.Module, export string) manifest.Kind {
 	if m.Manifest() == nil {
 		return ""
@@ -76,7 +78,7 @@ func kindOf(m *hpu.Module, export string) manifest.Kind {
 	return ""
 }
 
-// Named returns the handler of a kind that is called like it, "" if there is none.
+// Named returns the handler that has its kind as name, or "".
 func Named(m *hpu.Module, kind manifest.Kind) string {
 	name := string(kind)
 	if _, err := m.Export(name); err != nil {
@@ -88,8 +90,8 @@ func Named(m *hpu.Module, kind manifest.Kind) string {
 	return name
 }
 
-// only returns the handler that is taken for a kind if no handler at all is
-// named, "" if there is none. The error names several.
+// only returns the default handler for a kind if no handler at all is named, or
+// "". Its error lists several candidates.
 func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 	if name := Named(m, kind); name != "" {
 		return name, nil
@@ -107,8 +109,8 @@ func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 	}
 }
 
-// stateOf returns the layout of the state that handlers of an entry share, nil
-// if the module does not describe it.
+// stateOf returns the layout of the state that handlers of an entry share, or
+// nil if the module does not describe it.
 func stateOf(m *hpu.Module, of Exports) (*manifest.State, error) {
 	if m.Manifest() == nil {
 		return nil, nil

@@ -1,10 +1,10 @@
-// Package handlers knows the built-in handler libraries and installs handlers,
-// theirs and a user's own.
+// Package handlers finds the built-in handler libraries and installs handlers,
+// from these libraries or from users.
 //
 // A library is a module with a manifest (package internal/manifest): its
-// handlers, the layout of its state and what it needs of a device. Whoever
-// installs one names fields of the state, not bytes, and what is not said the
-// manifest knows:
+// handlers, the layout of its state and its needs. A program that installs one
+// names fields of the state, not bytes. The manifest has the defaults for
+// everything else:
 //
 //	count, err := handlers.Open("count")                  // or a file, or handlers.New(name, wasm)
 //	module, err := count.Load(cluster)                    // once for each cluster

@@ -1,4 +1,4 @@
-// Package chandler is the filter of examples/first-handler in C; the source is
+// Package chandler is the filter of examples/first-handler in C. Its source is
 // in the folder filter.
 package chandler
 

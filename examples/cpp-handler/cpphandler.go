@@ -1,4 +1,4 @@
-// Package cpphandler is the filter of examples/first-handler in C++; the source
+// Package cpphandler is the filter of examples/first-handler in C++. Its source
 // is in the folder filter.
 package cpphandler
 

@@ -1,7 +1,7 @@
-// Command exanet sends messages from the packetizer of one MPSoC of an ExaNeSt
-// board to the mailboxes of two others, one of which belongs to another
-// protection domain, on a network that works and on one that loses every third
-// cell or so, and prints what the processes saw, and when.
+// Command exanet sends messages on an ExaNeSt board from the packetizer of one
+// MPSoC to the mailboxes of two others. One of these belongs to another
+// protection domain. It runs on a network that works and on one that loses
+// about every third cell, and prints what the processes saw, and when.
 package main
 
 import (
@@ -58,7 +58,8 @@ func run(ctx context.Context, out io.Writer, faults string) (err error) {
 	for node, domain := range []gvas.PDID{sender: 7, receiver: 7, stranger: 8} {
 		name := []string{"sender", "receiver", "stranger"}[node]
 		if err := cluster.Spawn(node, name, func(p *runtime.Proc) (err error) {
-			if err := x.system.Admit(p, domain); err != nil { // what the kernel does when it starts the process
+			// as the kernel does when it starts the process
+			if err := x.system.Admit(p, domain); err != nil {
 				return err
 			}
 			if x.boxes[node], err = x.system.Open(p, exanet.Options{}); err != nil {

@@ -1,7 +1,7 @@
-// Command gsas counts primes with the processes of an ExaNeSt board that share
-// memory: each takes the next task from a counter by fetch-and-add, wherever
-// the counter is, and writes what it has found into a table. It runs on a
-// network that works and on one that loses and doubles every tenth cell or so;
+// Command gsas counts primes with processes of an ExaNeSt board that share
+// memory. Each process takes the next task from a counter by fetch-and-add,
+// wherever the counter is, and writes its result into a table. It runs on a
+// network that works and on one that loses and doubles about every tenth cell;
 // the counts are the same.
 package main
 
@@ -21,9 +21,9 @@ import (
 
 const (
 	nodes     = 3
-	processes = 5 // an odd number, which a barrier does not mind
+	processes = 5 // an odd number, which a barrier can handle
 	tasks     = 20
-	chunk     = 1000 // numbers of a task
+	chunk     = 1000 // numbers in a task
 )
 
 func main() {
@@ -35,10 +35,11 @@ func main() {
 	}
 }
 
-// shared is where things are: pointers, which are plain numbers, as all processes know them.
+// shared has the addresses of shared objects. Pointers are plain numbers that
+// all processes know.
 type shared struct {
-	next    gsas.Pointer // the first task that nobody has taken, on node 0
-	results gsas.Pointer // primes of each task, on node 2
+	next    gsas.Pointer // the first task that is not taken, on node 0
+	results gsas.Pointer // number of primes in each task, on node 2
 	met     gsas.Pointer // barrier
 }
 
@@ -92,7 +93,7 @@ func work(m *gsas.Member, me int, at *shared, out io.Writer) (err error) {
 			return err
 		}
 	}
-	p.SleepUntil(10 * sim.Millisecond) // a program would send the pointers
+	p.SleepUntil(10 * sim.Millisecond) // a real program would send the pointers
 	mine := 0
 	for {
 		task, err := m.FetchAdd(at.next, 1)

@@ -1,9 +1,10 @@
-// Command halo lets ranks swap the borders of a matrix that they have dealt out
-// by columns. A border is columns of a matrix that lies in memory row by row: a
-// block of a few bytes in each row, MPI_Type_vector. With matching by the host
-// a core puts what comes into its places, and not before the program waits;
-// with that by the NIC handlers do, while the core computes. It prints what the
-// exchange costs in both forms, whose matrix is the same in the end.
+// Command halo lets ranks swap the borders of a matrix that is divided among
+// them by columns. A border is some columns of a matrix that lies in memory row
+// by row: a block of a few bytes in each row, MPI_Type_vector. If the host
+// matches, a core copies the received blocks to their places when the program
+// waits. If the NIC matches, handlers do it while the core computes. The
+// program prints the cost of the exchange in both cases. The resulting matrix
+// is the same.
 package main
 
 import (
@@ -27,11 +28,11 @@ const (
 	ranks   = 4
 	rows    = 1000
 	columns = 256 // of a rank
-	border  = 2   // columns that the stencil reaches over
+	border  = 2   // columns that the stencil needs from a neighbour
 	steps   = 5
 
 	width    = columns + 2*border
-	cellTime = 400 * sim.Picosecond // what a core takes for a cell
+	cellTime = 400 * sim.Picosecond // of a core for a cell
 )
 
 func main() {
@@ -78,8 +79,8 @@ func run(ctx context.Context, out io.Writer, matching mpi.Matching) (err error) 
 	return nil
 }
 
-// program runs on a rank: it returns the time that it has spent in the
-// exchange, and a sum of the matrix.
+// program is the program of a rank. It returns the time in the exchange, and a
+// sum of the matrix.
 func program(r *mpi.Rank) (exchange sim.Time, sum uint32, err error) {
 	c := r.World()
 	neighbours := [2]int{c.Rank() - 1, c.Rank() + 1}
@@ -119,7 +120,7 @@ func program(r *mpi.Rank) (exchange sim.Time, sum uint32, err error) {
 			requests = append(requests, q)
 		}
 		exchange += r.Now() - start
-		r.Compute(rows * (columns - 2*border) * cellTime) // what needs no border
+		r.Compute(rows * (columns - 2*border) * cellTime) // the part that needs no border
 		start = r.Now()
 		if err := r.WaitAll(requests, nil); err != nil {
 			return 0, 0, err
@@ -131,7 +132,8 @@ func program(r *mpi.Rank) (exchange sim.Time, sum uint32, err error) {
 	return exchange, crc32.ChecksumIEEE(cells.Read()), nil
 }
 
-// smooth takes a step: each cell becomes the mean of those that the stencil reaches in its row.
+// smooth takes a step: each cell becomes the mean of the cells under the
+// stencil in its row.
 func smooth(b []byte) {
 	var row [width]float64
 	for y := range rows {

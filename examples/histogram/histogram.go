@@ -1,6 +1,6 @@
 // Package histogram is a handler in C that counts bytes in memories of
-// clusters, and that the host configures while messages come; the source is in
-// the folder histogram.
+// clusters. The host configures it while messages arrive. Its source is in the
+// folder histogram.
 package histogram
 
 import _ "embed"

@@ -1,7 +1,7 @@
-// Command ip has programs with sockets talk over ExaNet: one asks another
-// node's for the time, again and again, while that node is unplugged from the
-// management Ethernet for some milliseconds. Its heartbeats stop, so it counts
-// as dead, and comes back.
+// Command ip runs programs with sockets over ExaNet. One asks another node for
+// the time, again and again. That node is unplugged from the management
+// Ethernet for some milliseconds. Its heartbeats stop, so it counts as dead,
+// and later it comes back.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Command mpi lets the ranks of an MPI program follow heat along a rod: each
-// has a part of it, swaps the ends with its neighbours in every step, and all
-// add up the heat. It prints what the program computes and what its time goes
-// into, with both forms of matching.
+// Command mpi lets the ranks of an MPI program compute heat along a rod. Each
+// rank has a part of the rod, swaps the ends with its neighbours in every step,
+// and all ranks add up the heat. The command prints the result and how the time
+// was spent, with both ways of matching.
 package main
 
 import (
@@ -25,7 +25,7 @@ const (
 	cells   = 1000
 	steps   = 50
 
-	cellTime = 4 * sim.Nanosecond // what a core takes for a cell
+	cellTime = 4 * sim.Nanosecond // of a core for a cell
 )
 
 func main() {
@@ -38,7 +38,8 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, matching mpi.Matching) (err error) {
-	device, err := profile.Load("exanest-qfdb", "os.kind=none", "smmu.kind=none") // all memory is there
+	// all memory is present
+	device, err := profile.Load("exanest-qfdb", "os.kind=none", "smmu.kind=none")
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func rod(r *mpi.Rank, out io.Writer) error {
 	if right == c.Size() {
 		right = mpi.ProcNull
 	}
-	part, err := r.Alloc(8 * (cells + 2)) // and the neighbours' ends
+	part, err := r.Alloc(8 * (cells + 2)) // and the ends of the neighbours' parts
 	if err != nil {
 		return err
 	}
@@ -113,8 +114,8 @@ func rod(r *mpi.Rank, out io.Writer) error {
 	return nil
 }
 
-// conduct takes a step: of the heat of a cell a quarter goes to each side, but
-// for the ends of the rod. It returns the heat of the part.
+// conduct takes a step: a quarter of a cell's heat goes to each side, except at
+// the ends of the rod. It returns the heat of the part.
 func conduct(b []byte, first, last bool) (sum float64) {
 	before := get(b, 0)
 	for i := 1; i <= cells; i++ {

@@ -1,6 +1,6 @@
-// Own-experiment measures how long a message of a given size takes until its
-// handlers have run and the host knows it. It has the flags, tables, plots and
-// provenance of spinsim compare: try --help.
+// Own-experiment measures the time from sending a message until its handlers
+// have run and the host knows it, for given sizes. It has the flags, tables,
+// plots and provenance of spinsim compare: try --help.
 package main
 
 import (

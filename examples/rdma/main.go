@@ -1,5 +1,5 @@
-// Command rdma lets two MPSoCs of an ExaNeSt board move a megabyte by RDMA,
-// first on a network that works and then on one that loses cells, and prints
+// Command rdma lets two MPSoCs of an ExaNeSt board transfer a megabyte by RDMA,
+// first on a network that works and then on one that loses cells. It prints
 // what the hosts saw, and when.
 package main
 
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// example is a run, with what the two processes tell each other beforehand.
+// example is a run, and what the two processes tell each other before it.
 type example struct {
 	out     io.Writer
 	engine  *rdma.Engine
@@ -43,7 +43,8 @@ type example struct {
 }
 
 func run(ctx context.Context, out io.Writer, faults string) (err error) {
-	device, err := profile.Load("exanest-qfdb", "fabric.faults="+faults, "os.kind=none", "smmu.kind=none") // all memory is there
+	// all memory is present
+	device, err := profile.Load("exanest-qfdb", "fabric.faults="+faults, "os.kind=none", "smmu.kind=none")
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func run(ctx context.Context, out io.Writer, faults string) (err error) {
 }
 
 // write sends a megabyte to addresses of the other process, and waits until
-// that has acknowledged all of it.
+// that process has acknowledged all of it.
 func (x *example) write(p *runtime.Proc) error {
 	data := p.Alloc(length)
 	copy(data.Raw(), bytes.Repeat([]byte("ExaNeSt "), length/8))
@@ -82,7 +83,7 @@ func (x *example) write(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	p.Sleep(sim.Microsecond) // the target has told us its addresses meanwhile
+	p.Sleep(sim.Microsecond) // meanwhile the target has told us its addresses
 	w, err := page.Write(rdma.Transfer{
 		NID: target, Source: data.Addr(), Destination: x.buffer.Addr(), Length: length, Notify: x.arrived.Addr(), Value: 1,
 	})
@@ -97,7 +98,7 @@ func (x *example) write(p *runtime.Proc) error {
 	return nil
 }
 
-// receive waits for the notification: then all of the data is there.
+// receive waits for the notification: then all data has arrived.
 func (x *example) receive(p *runtime.Proc) error {
 	x.buffer, x.arrived = p.Alloc(length), p.Alloc(8)
 	page, err := x.engine.Open(p, rdma.Options{PDID: domain})

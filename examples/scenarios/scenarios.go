@@ -1,5 +1,5 @@
-// Package scenarios holds the scenarios that spinsim scenario example prints:
-// commented, complete, and tests of themselves.
+// Package scenarios holds the scenarios that spinsim scenario example prints.
+// They have comments, are complete, and check their own results.
 package scenarios
 
 import (
@@ -34,7 +34,7 @@ func All() ([]Example, error) {
 	return list, nil
 }
 
-// Find returns the example of that name; the error lists those there are.
+// Find returns the example with a name; its error lists all names.
 func Find(name string) (Example, error) {
 	all, err := All()
 	if err != nil {

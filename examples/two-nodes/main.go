@@ -1,5 +1,5 @@
 // Command two-nodes builds a cluster of two nodes through the library, installs
-// a handler on one, sends from the other and prints what happened when.
+// a handler on one, sends from the other and prints what happens, with times.
 package main
 
 import (
@@ -34,13 +34,14 @@ func main() {
 	}
 }
 
-// example is a run: its programs print as virtual time goes by.
+// example is a run: its programs print while virtual time passes.
 type example struct {
 	out     io.Writer
 	cluster *runtime.Cluster
 }
 
-// run simulates one message. watch, if not nil, is told what the handlers do.
+// run simulates one message. watch, if not nil, is called for each step of a
+// handler.
 func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err error) {
 	// A profile holds every latency, width and count; here it is the discrete
 	// NIC of sPIN'17, with one value changed.
@@ -74,13 +75,13 @@ func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err 
 }
 
 // receive installs the handlers of package count, waits for the event of a
-// message and reads what they have counted.
+// message and reads the handlers' counts.
 func (x *example) receive(p *runtime.Proc) error {
 	module, err := count.Library.Load(x.cluster)
 	if err != nil {
 		return err
 	}
-	installed, err := module.Install(p, handlers.Options{}) // handlers and state as the library says
+	installed, err := module.Install(p, handlers.Options{}) // the library's default handlers and state
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (s *graphSearch) size(p *experiment.Point) (vertices, edges int) {
 }
 
 func graphOptions(p *experiment.Point) graph.Options {
-	return graph.Options{PT: experiment.RequestPT, Weighted: p.Text("kernel") == kernelSSSP, ModeHost: p.Text("mode") == experiment.ModeHost, Uncached: p.Text("mode") == modeSpinUncached, Workers: p.Int("workers")}
+	return graph.Options{PT: experiment.RequestPT, Weighted: p.Text("kernel") == kernelSSSP, ByHost: p.Text("mode") == experiment.ModeHost, Uncached: p.Text("mode") == modeSpinUncached, Workers: p.Int("workers")}
 }
 
 // has leaves out points whose handlers need more memory than the device has.
@@ -263,7 +263,7 @@ func (s *graphSearch) run(ctx context.Context, p *experiment.Point) (experiment.
 func (w *searching) spawn(c *runtime.Cluster) error {
 	w.cluster, w.line = c, experiment.Values{}
 	var library *graph.Loaded // hosts need none
-	if !w.o.ModeHost {
+	if !w.o.ByHost {
 		var err error
 		if library, err = graph.Load(c); err != nil {
 			return err

@@ -95,7 +95,7 @@ func hasTransactions(p *experiment.Point) (bool, error) {
 
 func transactionOptions(p *experiment.Point) txlog.Options {
 	size := (p.Int("size") + 7) &^ 7
-	o := txlog.Options{PT: experiment.RequestPT, Region: size, ModeHost: p.Text("mode") == experiment.ModeHost, Open: p.Text("op") == opWrite}
+	o := txlog.Options{PT: experiment.RequestPT, Region: size, ByHost: p.Text("mode") == experiment.ModeHost, Open: p.Text("op") == opWrite}
 	if p.Text("op") == opTransaction {
 		o.Region = size * p.Int("items")
 		o.Commit = max(size*p.Int("writes"), 8)

@@ -24,9 +24,10 @@ const Payload = "payload"
 // MaxBuffers is the largest number of buffers.
 const MaxBuffers = 64
 
-// NewState returns the initial state for buffers of size bytes each, 1 to [MaxBuffers] of them, and
-// the HPU memory it takes with them, bytes. size is the largest payload of a packet, a multiple of
-// 8. Figures outside these ranges are a programmer's mistake and panic.
+// NewState returns the initial state for 1 to [MaxBuffers] buffers of size
+// bytes each, and the HPU memory for state and buffers, bytes. size is the
+// largest payload of a packet, a multiple of 8. Numbers outside these ranges
+// are a programmer's mistake and panic.
 func NewState(buffers, size int) (s State, memory int) {
 	if buffers < 1 || buffers > MaxBuffers || size < 0 || size%8 != 0 {
 		panic(fmt.Sprintf("accumulate: %d buffers of %d bytes, expected 1 to %d of a multiple of 8", buffers, size, MaxBuffers))

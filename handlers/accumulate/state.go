@@ -3,14 +3,14 @@
 // §4.4.2).
 //
 // Each packet's handler reads its part of the target array into HPU memory,
-// multiplies and writes it back. Both transfers block, so that an HPU works on
-// another packet meanwhile. A buffer belongs to one handler from its read to
-// its write: the state keeps a pool of them, at least as many as the device has
-// HPU contexts, so that a handler never waits for one.
+// multiplies it and writes it back. Both transfers block, so that an HPU works
+// on another packet meanwhile. A buffer belongs to one handler from its read to
+// its write. The state keeps a pool of buffers, at least as many as the device
+// has HPU contexts, so that a handler never waits for one.
 //
 // Elements must not straddle packets: the message, its offset in the entry and
-// the packet size are multiples of [ElementSize]. Two messages that meet in the
-// same elements are not ordered.
+// the packet size are multiples of [ElementSize]. If two messages change the
+// same elements, their order is undefined.
 package accumulate
 
 import "structs"

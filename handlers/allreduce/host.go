@@ -40,7 +40,7 @@ var statusErrors = map[uint32]error{
 	Denied: ErrDenied, Illegal: ErrIllegal, Differs: ErrDiffers, BadTable: ErrTable, Illegible: ErrNode,
 }
 
-// Loaded is the handlers on the devices of a cluster.
+// Loaded is the library on the devices of a cluster.
 type Loaded struct {
 	cluster *runtime.Cluster
 	plan    *handlers.Plan
@@ -59,31 +59,32 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	return &Loaded{cluster: c, plan: plan}, nil
 }
 
-// Options say how a process opens a module.
+// Options are the options of a module.
 type Options struct {
 	// Members are the processes of the group, in the order of their ranks; Rank is the process's own.
 	Members []portals.ID
 	Rank    int
 	// Group is the number of the group, the same at all members and below
-	// Groups, of those that the process has open another; PDID is their
-	// protection domain: modules refuse messages of others.
+	// Groups. The process must not have it open already. PDID is the group's
+	// protection domain: modules refuse messages of other domains.
 	Group, PDID uint16
-	// Algorithm is that of all calls: allreduce.Boards, Doubling or Ring.
+	// Algorithm is the algorithm of all calls: allreduce.Boards, Doubling or
+	// Ring.
 	Algorithm uint32
 	// Window is how many runs of a call are under way at a time; 0: 1. Block is
-	// how many bytes a run has at most, a multiple of 8; 0: a packet's.
+	// the largest size of a run in bytes, a multiple of 8; 0: the payload of a
+	// packet.
 	Window, Block int
-	// Late says that the process has waited before: what the module reads and
-	// writes beside vectors is then locked in memory by a system call, which
-	// takes its time.
+	// Late means that the process has already waited. The module then locks the
+	// memory that it uses besides vectors with a system call, which takes time.
 	Late bool
-	// Beside is another module of the process, whose counter counts the calls
-	// of this one, too; nil: it has one of its own.
+	// Beside is another module of the process. Its counter then also counts the
+	// calls of this module; nil: this module has its own counter.
 	Beside *Module
 }
 
-// Groups is how many a process has open at most: each has a portal table entry,
-// behind those of packetizers and mailboxes.
+// Groups is how many groups a process may have open. Each has a portal table
+// entry, behind the entries of packetizers and mailboxes.
 const Groups = firstPT - 1 - lastPT
 
 const (
@@ -98,7 +99,7 @@ const (
 	descriptor = 56
 )
 
-// Module is a process's part in a group.
+// Module is a process's part of a group.
 type Module struct {
 	proc    *runtime.Proc
 	pt      uint32
@@ -107,7 +108,7 @@ type Module struct {
 	entry   portals.Handle
 	done    portals.Handle
 	md      portals.Handle
-	page    runtime.View // the registers, as they are stored into
+	page    runtime.View // the registers: stores go here
 	table   runtime.View
 	status  runtime.View
 	self    portals.ID
@@ -118,8 +119,8 @@ type Module struct {
 	broken  error
 }
 
-// Open gives a process a module: HPU memory, an entry for what comes to it, and
-// the table of the members. It takes no virtual time.
+// Open gives a process a module: HPU memory, an entry for messages, and the
+// table of the members. It takes no virtual time.
 func (l *Loaded) Open(p *runtime.Proc, o Options) (*Module, error) {
 	if err := l.check(&o); err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (l *Loaded) Open(p *runtime.Proc, o Options) (*Module, error) {
 	return m, m.install(u, l, &o)
 }
 
-// lock keeps memory that the device uses in its place.
+// lock keeps memory that the device uses from being moved or paged out.
 func (m *Module) lock(v runtime.View, late bool) error {
 	if !late {
 		v.Lock()
@@ -168,7 +169,7 @@ func (m *Module) lock(v runtime.View, late bool) error {
 	return nil
 }
 
-// check fills in defaults and refuses what makes no sense.
+// check fills in defaults and refuses invalid options.
 func (l *Loaded) check(o *Options) error {
 	mtu := int(l.cluster.Profile().Fabric.MTU)
 	if o.Window == 0 {
@@ -199,7 +200,7 @@ func (l *Loaded) check(o *Options) error {
 	return nil
 }
 
-// install makes the entry that descriptors and vectors come to.
+// install makes the entry for descriptors and vectors.
 func (m *Module) install(u *handlers.Setup, l *Loaded, o *Options) error {
 	if u.Err != nil {
 		return u.Err
@@ -227,20 +228,20 @@ func (m *Module) install(u *handlers.Setup, l *Loaded, o *Options) error {
 	return u.Err
 }
 
-// addressBits is the width of virtual addresses (TR-488 §4.3): vectors lie
+// addressBits is the width of virtual addresses (TR-488 §4.3). Vectors may lie
 // anywhere in the memory of the process.
 const addressBits = 39
 
-// Call is a vector to combine with those of the other members. All of them give
-// the same length, operation and type.
+// Call is a vector to combine with the vectors of the other members. All
+// members give the same length, operation and type.
 type Call struct {
 	Source, Result runtime.View // of the same length; they may be the same
 	Op, Type       uint16       // allreduce.Sum, Min, Max; allreduce.Int32, Int64, Float32, Float64
 }
 
-// Begin programs the module: posted stores of a descriptor, nic.overhead of the
-// core. Both vectors are touched, since the module does not deal with pages
-// that are not there. ErrBusy: the call before is not over.
+// Begin programs the module with posted stores of a descriptor, which take
+// nic.overhead of the core. It touches both vectors, because the module cannot
+// handle absent pages. ErrBusy: the previous call is not over.
 func (m *Module) Begin(c Call) error {
 	n := c.Source.Len()
 	switch size := int(Size(c.Type)); {
@@ -267,7 +268,7 @@ func (m *Module) Begin(c Call) error {
 	return nil
 }
 
-// encode writes a descriptor as the module reads it, without an allocation.
+// encode writes a descriptor in the module's layout, without an allocation.
 func encode(b []byte, d *Descriptor) {
 	le := binary.LittleEndian
 	le.PutUint64(b, d.Source)
@@ -278,7 +279,8 @@ func encode(b []byte, d *Descriptor) {
 	}
 }
 
-// Done reports whether the call is over, without taking time, and if so why it has failed.
+// Done reports whether the call is over, and the reason if it has failed. It
+// takes no time.
 func (m *Module) Done() (bool, error) {
 	if !m.pending {
 		return true, m.broken
@@ -294,15 +296,15 @@ func (m *Module) Done() (bool, error) {
 	return true, m.broken
 }
 
-// Wait waits until the call is over and says why it has failed; the core then
-// has looked at the result for the poll time.
+// Wait waits until the call is over and returns the reason if it has failed.
+// The core has then looked at the result for the poll time.
 func (m *Module) Wait() error {
 	err := service.Await(m.ni, m.done, func() bool { over, _ := m.Done(); return over })
 	return errors.Join(m.broken, err)
 }
 
-// Close gives a module back whose calls are over: its entry, its number and its
-// HPU memory. It waits for handlers that have not ended. The counter stays.
+// Close frees a module whose calls are over: its entry, its number and its HPU
+// memory. It waits for handlers that have not ended. The counter stays.
 func (m *Module) Close() error {
 	if m.pending {
 		return ErrBusy
@@ -313,12 +315,13 @@ func (m *Module) Close() error {
 	return errors.Join(m.ni.Objects().LEUnlink(m.entry), m.ni.Objects().PTFree(m.pt), m.ni.Objects().MDRelease(m.md), m.in.HPU.Free())
 }
 
-// NI is the interface of the module, and Signal its counter of calls that are
-// over, for programs that wait for several things.
+// NI returns the interface of the module, for programs that wait for several
+// things.
 func (m *Module) NI() *runtime.NI { return m.ni }
 
-// Signal is described with NI.
+// Signal returns the counter of calls that are over, for programs that wait for
+// several things.
 func (m *Module) Signal() portals.Handle { return m.done }
 
-// Counts returns what the module has done so far.
+// Counts returns the counts of the module so far.
 func (m *Module) Counts() Counts { return handlers.Peek[State](m.in).Counts }

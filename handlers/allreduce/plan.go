@@ -1,27 +1,28 @@
 package allreduce
 
-// Step is one of a run: what to do, with a peer, and at which level.
+// Step is one step of a run: an action, a peer, and a level.
 type Step uint32
 
-// What a step does.
+// Actions of steps.
 const (
-	Send = iota // what there is, to a level of a peer
-	Add         // wait for the vector of a level and combine it with what there is
+	Send = iota // send the present vector to a level of a peer
+	Add         // wait for the vector of a level and combine it with the present one
 	Take        // wait for the vector of a level, which is the result
 )
 
 func step(do, level, peer uint32) Step { return Step(do<<16 | level<<8 | peer) }
 
-// Do is what it does: Send, Add or Take.
+// Do returns the action: Send, Add or Take.
 func (s Step) Do() uint32 { return uint32(s) >> 16 }
 
-// Level is where the vector arrives, at this module or at the peer.
+// Level returns where the vector arrives, at this module or at the peer.
 func (s Step) Level() uint32 { return uint32(s) >> 8 & 0xff }
 
-// Peer is, of one that sends, the index of the module among State.Peers.
+// Peer returns the index of the receiving module in State.Peers, for a step
+// that sends.
 func (s Step) Peer() uint32 { return uint32(s) & 0xff }
 
-// LevelsOf is how many levels an algorithm takes for so many ranks.
+// LevelsOf returns how many levels an algorithm needs for this many ranks.
 func LevelsOf(algorithm, ranks uint32) uint32 {
 	switch algorithm {
 	case Boards:
@@ -32,7 +33,7 @@ func LevelsOf(algorithm, ranks uint32) uint32 {
 	return 2 + log(below(max(1, ranks)))
 }
 
-// below is the largest power of two that is not above n, which is at least 1.
+// below returns the largest power of two up to n, which is at least 1.
 func below(n uint32) uint32 {
 	p := uint32(1)
 	for p <= n/2 {
@@ -48,7 +49,8 @@ func log(power uint32) (k uint32) {
 	return k
 }
 
-// Plan writes the steps of a run, and the ranks of the peers, of a descriptor that Legal accepts.
+// Plan writes the steps of a run, and the ranks of the peers, for a descriptor
+// that Legal accepts.
 func (s *State) Plan() {
 	s.Steps, s.Links = 0, 0
 	c := &s.Call
@@ -74,17 +76,17 @@ func (s *State) add(p Step) {
 	s.Steps++
 }
 
-// peer notes a rank that vectors go to.
+// peer notes a rank to which vectors go.
 func (s *State) peer(rank uint32) uint32 {
 	s.Expected[s.Links] = rank
 	s.Links++
 	return s.Links - 1
 }
 
-// doubling: of the first 2*rem ranks the even ones give their vectors to the
-// odd ones, their neighbours, and get the result at the end; those that are
-// left, a power of two, swap at distances 1, 2, 4, … Ranks are counted in units
-// of stride; levels begin at first, and the last is that of the result.
+// doubling: among the first 2*rem ranks, the even ones give their vectors to
+// the odd ones, their neighbours, and get the result at the end. The remaining
+// ranks, a power of two, swap at distances 1, 2, 4, … Ranks are counted in
+// units of stride. Levels begin at first, and the result arrives at level last.
 func (s *State) doubling(rank, ranks, stride, first, last uint32) {
 	power := below(ranks)
 	rem := ranks - power
@@ -117,8 +119,9 @@ func (s *State) doubling(rank, ranks, stride, first, last uint32) {
 	}
 }
 
-// boards: clients send to the server of their board, which combines them in
-// their order with its own; servers swap; and send the result to their clients.
+// boards: clients send to the server of their board. The server combines their
+// vectors, in the order of clients, with its own. Servers swap with each other
+// and send the result to their clients.
 func (s *State) boards(rank, ranks uint32) {
 	// levels 0 to 2: clients; 3: servers beyond a power of two; 4 and up:
 	// servers
@@ -138,8 +141,8 @@ func (s *State) boards(rank, ranks uint32) {
 }
 
 // Span returns the steps that a run of the call takes. Runs of a ring begin at
-// different ranks: that of a vector's block b at rank b+1, and it ends at rank
-// b, from where the result goes round once more.
+// different ranks: the run for block b of the vector begins at rank b+1 and
+// ends at rank b, from where the result goes round once more.
 func (s *State) Span(block uint32) (from, to uint16) {
 	n := s.Call.Ranks
 	if n == 1 {
@@ -161,7 +164,7 @@ func (s *State) Span(block uint32) (from, to uint16) {
 	return from, to
 }
 
-// Legal reports whether a descriptor means anything to a module.
+// Legal reports whether a descriptor is valid.
 func (s *State) Legal(c *Descriptor) bool {
 	size := Size(c.Type)
 	return size != 0 && c.Bytes != 0 && c.Bytes%size == 0 && c.Op >= Sum && c.Op <= Max && c.Rank < c.Ranks && c.Ranks <= 1<<NodeBits &&

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// alloc makes memory of the ring: what stays is locked, and no child of the process has it.
+// alloc allocates memory of the ring. If it must stay it is locked, and no
+// child of the process inherits it.
 func (r *Ring) alloc(n int, stay bool) (v runtime.View, err error) {
 	p := r.proc
 	if p.SettingUp() == nil || p.OS() == nil {
@@ -32,9 +33,9 @@ func (r *Ring) alloc(n int, stay bool) (v runtime.View, err error) {
 	return v, errors.Join(p.OS().Lock(p.Thread(), addr, uint64(n)), p.OS().DontFork(p.Thread(), addr, uint64(n)))
 }
 
-// introduce has the interface know the descriptors when the ring is made, as
-// the drivers of such interfaces do with queues. They may go away again, and
-// buffers come when they are used.
+// introduce shows the descriptors to the interface when the ring is made, as
+// drivers of such interfaces do with queues. They may go away again. Buffers
+// come when they are used.
 func (r *Ring) introduce() error {
 	switch {
 	case r.proc.SettingUp() == nil:
@@ -47,13 +48,13 @@ func (r *Ring) introduce() error {
 	return nil
 }
 
-// Close gives back all that the ring has: its place in the interface, the
-// counter, descriptors and entries of Portals, the grant, and, where there is
-// an operating system, its memory. Frames that nobody has received are lost,
-// and those that still come are counted as Stray. It is for the process of the
-// ring, which waits until no frame is on its way into its memory: that takes
-// microseconds, or what a page takes that the IOprovider is bringing in.
-// Errors: ErrClosed; those of the operating system (munmap).
+// Close frees everything the ring has: its place in the interface, the counter,
+// descriptors and entries of Portals, the grant, and, with an operating system,
+// its memory. Frames that nobody has received are lost, and later ones are
+// counted as Stray. Only the process of the ring may call it. It waits until no
+// frame is on its way into the ring's memory: that takes microseconds, or as
+// long as a page that the IOprovider is bringing in. Errors: ErrClosed; errors
+// of the operating system (munmap).
 func (r *Ring) Close() error {
 	if r.closing {
 		return ErrClosed
@@ -82,11 +83,11 @@ func (r *Ring) Close() error {
 	return err
 }
 
-// ErrPortClosed is what a port says that is closed.
+// ErrPortClosed is the error of a closed port.
 var ErrPortClosed = errors.New("backupring: the port is closed")
 
-// Drain waits until all frames that were sent have left the memory. It is for
-// the process of the port.
+// Drain waits until all sent frames have left the memory. Only the process of
+// the port may call it.
 func (o *Port) Drain() error {
 	for {
 		left, _, err := o.Left()
@@ -97,8 +98,8 @@ func (o *Port) Drain() error {
 	}
 }
 
-// Close gives back what the port has, its descriptor and counter, when all
-// frames have left. It is for the process of the port. Errors: ErrPortClosed.
+// Close frees the port's descriptor and counter when all frames have left. Only
+// the process of the port may call it. Errors: ErrPortClosed.
 func (o *Port) Close() error {
 	if o.closed {
 		return ErrPortClosed
@@ -108,10 +109,11 @@ func (o *Port) Close() error {
 	return errors.Join(err, release(o.proc, o.library.look(), o.md, o.ni.Objects().MDRelease), release(o.proc, o.library.look(), o.left, o.ni.Objects().CTFree))
 }
 
-// look is the time of a look at a register of the interface.
+// look returns the time to read a register of the interface.
 func (l *Loaded) look() sim.Time { return 2 * l.cluster.Profile().DMA.Latency }
 
-// release gives a handle back, if there is one, as soon as nobody uses it. A look takes so long.
+// release frees a handle, if there is one, as soon as nobody uses it. Each
+// check takes the time look.
 func release(p *runtime.Proc, look sim.Time, h portals.Handle, f func(portals.Handle) error) error {
 	for h != 0 {
 		if err := f(h); !errors.Is(err, portals.ErrInUse) {
@@ -122,7 +124,7 @@ func release(p *runtime.Proc, look sim.Time, h portals.Handle, f func(portals.Ha
 	return nil
 }
 
-// release gives back what open has taken, or the part of it that it has.
+// release frees what open has taken, or the part of it that exists.
 func (r *Ring) release() (err error) {
 	p, ni := r.proc, r.proc.NI()
 	free := func(h portals.Handle, f func(portals.Handle) error) {

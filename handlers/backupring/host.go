@@ -40,9 +40,9 @@ type Loaded struct {
 	providers []*Provider // by node
 }
 
-// Load makes the library ready for the processes of a cluster. Handlers have to
-// know when what they have written has landed: the profile must have
-// hpu.dma_write landed.
+// Load makes the library ready for the processes of a cluster. Handlers must
+// know when their writes have landed, so the profile must have hpu.dma_write
+// landed.
 func Load(c *runtime.Cluster) (*Loaded, error) {
 	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
 		return nil, fmt.Errorf("backupring: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
@@ -54,7 +54,7 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	return &Loaded{c, m, make([]*Provider, c.Nodes())}, nil
 }
 
-// Port is what frames are sent with.
+// Port sends frames.
 type Port struct {
 	library *Loaded
 	proc    *runtime.Proc
@@ -74,21 +74,21 @@ func (l *Loaded) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
 	return o, u.Err
 }
 
-// Sent is how many frames Send has taken.
+// Sent returns how many frames Send has taken.
 func (o *Port) Sent() uint64 { return o.sent }
 
-// Left is how many of them have left the memory, which may be written again:
-// they leave in the order of Send. A look takes no time; the counter is for
-// those who wait.
+// Left returns how many sent frames have left the memory, which may then be
+// written again. They leave in the order of Send. A look takes no time; the
+// counter is for programs that wait.
 func (o *Port) Left() (frames uint64, counter portals.Handle, err error) {
 	v, err := o.ni.Objects().CTGet(o.left)
 	return v.Success + v.Failure, o.left, err
 }
 
 // Send sends a frame of n bytes at an offset of the port's memory to a ring of
-// a node. It takes nic.overhead; nobody is told what becomes of the frame.
-// Errors: a frame that is longer than a packet, or not in the port's memory, a
-// node without an IOprovider; then nothing was sent.
+// a node. It takes nic.overhead. Nobody reports what becomes of the frame.
+// Errors: the frame is longer than a packet or not in the port's memory, or the
+// node has no IOprovider. Then nothing was sent.
 func (o *Port) Send(offset, n, node, ring int) error {
 	if o.closed {
 		return ErrPortClosed
@@ -106,23 +106,23 @@ func (o *Port) Send(offset, n, node, ring int) error {
 	return err
 }
 
-// maxSlots bounds the backup ring: it is to be small.
+// maxSlots bounds the backup ring, because it should be small.
 const maxSlots = 1 << 16
 
-// Options say what an IOprovider has.
+// Options are the options of an IOprovider.
 type Options struct {
-	Slots int // of the backup ring; 0: 64 (ours: NPF'17 says small). Power of two or not
+	Slots int // in the backup ring; 0: 64 (our choice: NPF'17 says small). Any number
 }
 
-// RingOptions say what a ring is like.
+// RingOptions are the options of a ring.
 type RingOptions struct {
 	Size int // descriptors, 1 to backupring.MaxSize
-	// frames that the IOprovider may hold for it, at most backupring.MaxSize;
-	// 0: absent memory drops
+	// frames that the IOprovider may hold for the ring, at most
+	// backupring.MaxSize; 0: frames for absent memory are dropped
 	BitmapSize int
 	Buffer     int // bytes of a buffer; 0: fabric.mtu
-	// of BitmapSize 0: a frame that is dropped for an absent buffer takes its
-	// descriptor along (ErrAbsent); else the next one gets it
+	// if BitmapSize is 0: a frame that is dropped for an absent buffer uses up
+	// its descriptor (ErrAbsent); else the next frame gets it
 	Skip   bool
 	Pinned bool // descriptors and buffers stay in memory
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Provider is the IOprovider of a node: interrupt handler and thread of its kernel.
+// Provider is the IOprovider of a node: an interrupt handler and a thread of
+// its kernel.
 type Provider struct {
 	library *Loaded
 	o       Options
-	proc    *runtime.Proc // has the device's memory, and what the kernel says to it is its
+	proc    *runtime.Proc // owns the device's memory and sends the kernel's messages to it
 	id      portals.ID
 	in      *handlers.Installed
 	backup  runtime.View
@@ -33,20 +34,20 @@ type Provider struct {
 	stats   ProviderStats
 }
 
-// ProviderStats is what an IOprovider has done.
+// ProviderStats counts what an IOprovider has done.
 type ProviderStats struct {
 	Interrupts int64
-	Polls      int64 // batches of frames, with os.poll_budget those of tasklets and of ksoftirqd
-	Late       int64 // of them, those of ksoftirqd: the budget was used up
-	Frames     int64 // that it has taken out of the backup ring
-	Resolved   int64 // of them, that are in their buffers
+	Polls      int64 // batches of frames; with os.poll_budget, in tasklets and in ksoftirqd
+	Late       int64 // batches in ksoftirqd: the budget was used up
+	Frames     int64 // taken out of the backup ring
+	Resolved   int64 // taken frames that are in their buffers
 	Waits      int64 // for IOusers to post descriptors
-	Refused    int64 // frames whose buffers the IOuser cannot have: it gets an empty one
+	Refused    int64 // frames with buffers that the IOuser cannot have: it gets an empty one
 	Closed     int64 // frames of rings that were closed: nobody gets them
 }
 
-// Serve makes a node's IOprovider. It is to be called before the node's IOusers
-// are spawned: they open their rings when it is there.
+// Serve makes a node's IOprovider. Call it before the node's IOusers are
+// spawned: they open their rings at it.
 func (l *Loaded) Serve(node int, o Options) (*Provider, error) {
 	if o.Slots == 0 {
 		o.Slots = 64
@@ -116,9 +117,9 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 	return nil
 }
 
-// frames moves at most so many frames to the queues of their rings, gives the
-// slots back, and wakes the thread, which may sleep. It returns how many there
-// were.
+// frames moves at most this many frames to the queues of their rings, frees the
+// slots, and wakes the thread, which may sleep. It returns the number of
+// frames.
 func (v *Provider) frames(t *host.Thread, most int) (done int) {
 	bytes := int64(0)
 	for ; done < most; done++ {
@@ -146,7 +147,7 @@ func (v *Provider) frames(t *host.Thread, most int) (done int) {
 	return done
 }
 
-// copies charges a thread with a copy of n bytes.
+// copies charges a thread for a copy of n bytes.
 func (v *Provider) copies(t *host.Thread, n int64) {
 	v.proc.Node().Stream(t, 2*n, "copy")
 }
@@ -157,15 +158,15 @@ func (v *Provider) say(t *host.Thread, kind uint32, ring, number uint64) {
 	_ = v.proc.NI().By(t).Put(portals.Put{MD: v.md, Target: v.id, PT: ptControl, MatchBits: Bits(kind, ring), HdrData: number})
 }
 
-// held is a frame that the IOprovider has.
+// held is a frame that the IOprovider holds.
 type held struct {
 	Entry
 	data []byte
 }
 
-// hold puts a frame into the queue of its ring, by descriptors: handlers of
-// several frames run at once, and the one whose buffer was absent knows that
-// later than one behind it that has none.
+// hold puts a frame into the queue of its ring, in the order of descriptors.
+// Handlers of several frames run at once: one with an absent buffer finds that
+// out later than a following one without a buffer.
 func (r *Ring) hold(h held) {
 	at := len(r.queue)
 	for at > 0 && r.queue[at-1].Slot > h.Slot {
@@ -174,8 +175,8 @@ func (r *Ring) hold(h held) {
 	r.queue = slices.Insert(r.queue, at, h)
 }
 
-// resolves is the thread: ring by ring it copies frames to their buffers, as
-// far as the IOuser has posted descriptors.
+// resolves is the program of the thread. Ring by ring it copies frames to their
+// buffers, as far as the IOuser has posted descriptors.
 func (v *Provider) resolves(t *host.Thread) {
 	for {
 		moved := false
@@ -191,7 +192,7 @@ func (v *Provider) resolves(t *host.Thread) {
 }
 
 // next copies the oldest frame of a ring to its buffer, if its descriptor was
-// posted. A ring that is closed meanwhile is there until that is done.
+// posted. A ring that is closed meanwhile exists until the copy is done.
 func (v *Provider) next(t *host.Thread, r *Ring) (moved bool) {
 	r.busy = true
 	if moved = v.room(t, r); moved {
@@ -205,8 +206,8 @@ func (v *Provider) next(t *host.Thread, r *Ring) (moved bool) {
 	return moved
 }
 
-// Fault implements host.FaultHandler: a page of a ring whose frames are kept is
-// brought in by the thread, which has the frame; all others as ever.
+// Fault implements host.FaultHandler. It leaves pages of rings whose frames are
+// kept to the thread, which has the frame. It handles all others as usual.
 func (v *Provider) Fault(t *host.Thread, f host.DeviceFault) {
 	d := v.proc.Node().Driver()
 	for _, r := range v.rings {
@@ -218,8 +219,8 @@ func (v *Provider) Fault(t *host.Thread, f host.DeviceFault) {
 	d.PageIn(t, f)
 }
 
-// room tells whether the descriptor of the oldest frame of a queue was posted.
-// If it was not the device tells of new tails from then on.
+// room reports whether the descriptor of the oldest frame of a queue was
+// posted. If not, it asks the device to report new tails from then on.
 func (v *Provider) room(t *host.Thread, r *Ring) bool {
 	slot := r.queue[0].Slot
 	for {
@@ -236,16 +237,17 @@ func (v *Provider) room(t *host.Thread, r *Ring) bool {
 		}
 		r.watched = true
 		v.stats.Waits++
-		// and look again: it may have changed before; what changes until the
-		// message is there the device tells
+		// look again: the tail may have changed before the message, and the
+		// device reports only later changes
 		v.say(t, Watch, r.id, slot+1)
 	}
 }
 
-// resolve copies a frame to its buffer, when that and its descriptor are there.
+// resolve copies a frame to its buffer, when the buffer and its descriptor are
+// present.
 func (v *Provider) resolve(t *host.Thread, r *Ring, h *held) {
 	at := h.Slot % uint64(r.o.Size) * DescriptorSize
-	var pins [2]host.Pin // descriptor and buffer are not taken away again while they are written
+	var pins [2]host.Pin // keep descriptor and buffer present while they are written
 	d := Descriptor{Used: Illegal}
 	if r.pin(t, &pins[0], at, DescriptorSize) {
 		_ = spin.DecodeState(r.look(at, DescriptorSize), &d)
@@ -270,7 +272,7 @@ func (v *Provider) resolve(t *host.Thread, r *Ring, h *held) {
 	v.say(t, Resolved, r.id, h.Bit)
 }
 
-// Stats returns what the IOprovider has done.
+// Stats returns the IOprovider's counts.
 func (v *Provider) Stats() ProviderStats {
 	s := v.stats
 	if v.napi != nil {
@@ -279,5 +281,5 @@ func (v *Provider) Stats() ProviderStats {
 	return s
 }
 
-// State returns the registers of the device as they are at this moment, for an observer.
+// State returns the present registers of the device, for an observer.
 func (v *Provider) State() State { return handlers.Peek[State](v.in) }

@@ -25,13 +25,13 @@ type Ring struct {
 	proc     *runtime.Proc
 	memory   runtime.View // descriptors, and behind them the buffers
 	buffers  int          // where they begin
-	head     runtime.View // as the device tells it
+	head     runtime.View // where the device reports the head
 	changed  portals.Handle
-	told     bool           // it has the index of the Portals table that head is told by
+	told     bool           // the ring has an index of the Portals table for reports of head
 	entry    portals.Handle // for head
 	md       portals.Handle
 	seen     uint64 // of changed
-	next     uint64 // frame that Receive returns
+	next     uint64 // next frame that Receive returns
 	tail     uint64
 
 	stats Stats // of a ring that is closed
@@ -39,20 +39,20 @@ type Ring struct {
 	// the IOprovider's
 	queue   []held
 	watched bool
-	busy    bool // the thread works on it
+	busy    bool // the thread works on the ring
 	closing bool
 }
 
-// Frame is one that has come. Its bytes are the ring's until Release.
+// Frame is a received frame. Its bytes belong to the ring until Release.
 type Frame struct {
 	Memory runtime.View
 	Err    error // ErrTooLong, ErrIllegal, ErrAbsent: the frame is lost
 }
 
-// Open makes a ring of a process of the IOprovider's node; it is empty until
-// Post. Before the process first waits it takes no virtual time, later that of
-// the calls of the operating system (mmap, mlock). What it takes is the
-// process's until Close.
+// Open makes a ring for a process of the IOprovider's node. It is empty until
+// Post. Before the process first waits it takes no virtual time; later it takes
+// the time of its system calls (mmap, mlock). The ring's resources belong to
+// the process until Close.
 func (v *Provider) Open(p *runtime.Proc, o RingOptions) (*Ring, error) {
 	mtu := int(v.library.cluster.Profile().Fabric.MTU)
 	if o.Buffer == 0 {
@@ -110,8 +110,8 @@ func (r *Ring) open() (err error) {
 		return err
 	}
 	ring := RingState{Generation: r.id / MaxRings, Space: r.space, Size: uint32(r.o.Size), BitmapSize: uint32(r.o.BitmapSize), PID: u.Self.PID, PT: ptHead}
-	// of memory that is there nothing is skipped, and no frame needs to wait
-	// for the one before it
+	// with present memory nothing is skipped, and no frame needs to wait for
+	// the previous one
 	if r.o.Skip || r.o.Pinned && r.o.BitmapSize == 0 {
 		ring.Skips = 1
 	}
@@ -122,16 +122,16 @@ func (r *Ring) open() (err error) {
 	return nil
 }
 
-// keeps tells whether frames whose memory is absent are kept: the IOprovider's
-// thread brings it in then.
+// keeps reports whether frames for absent memory are kept. The IOprovider's
+// thread then brings the memory in.
 func (r *Ring) keeps() bool { return r.o.BitmapSize > 0 && !r.o.Pinned }
 
-// place is which of the device's rings it is.
+// place returns the ring's index among the device's rings.
 func (r *Ring) place() int { return int(r.id % MaxRings) }
 
 func (r *Ring) registers() RingState { return r.provider.registers(r.place()) }
 
-// place is the device's registers of a ring.
+// place returns the device's registers of a ring.
 func (v *Provider) place(i int) []byte {
 	at := unsafe.Offsetof(State{}.Rings) + uintptr(i)*unsafe.Sizeof(RingState{})
 	return v.in.HPU.Bytes()[at:][:unsafe.Sizeof(RingState{})]
@@ -142,25 +142,27 @@ func (v *Provider) registers(i int) (x RingState) {
 	return x
 }
 
-// ID is what frames for the ring are sent to. When it is closed no other ring gets the number.
+// ID returns the number to which frames for the ring are sent. After Close no
+// other ring gets it.
 func (r *Ring) ID() int { return int(r.id) }
 
-// Memory is the ring's: descriptors, and from Buffers on, a page boundary, the buffers.
+// Memory returns the ring's memory: descriptors and, from Buffers on, a page
+// boundary, the buffers.
 func (r *Ring) Memory() runtime.View { return r.memory }
 
-// Buffers is where the buffers begin in Memory, bytes.
+// Buffers returns where the buffers begin in Memory, bytes.
 func (r *Ring) Buffers() int { return r.buffers }
 
-// Buffer is where the buffer of a descriptor lies in Memory, and its length;
-// descriptors are counted from 0 on, over all rounds of the ring.
+// Buffer returns the place in Memory and the length of a descriptor's buffer.
+// Descriptors are counted from 0 on, over all rounds of the ring.
 func (r *Ring) Buffer(descriptor uint64) (offset, n int) {
 	return r.buffers + int(descriptor%uint64(r.o.Size))*r.o.Buffer, r.o.Buffer
 }
 
-// Tail is one past the last descriptor that was posted.
+// Tail returns one past the last posted descriptor.
 func (r *Ring) Tail() uint64 { return r.tail }
 
-// Stats is what the device has done for the ring.
+// Stats returns the device's counts for the ring.
 func (r *Ring) Stats() Stats {
 	if r.closing {
 		return r.stats
@@ -168,11 +170,12 @@ func (r *Ring) Stats() Stats {
 	return r.registers().Stats
 }
 
-// Room is how many descriptors the IOuser may post: those whose frames it has
-// taken, or that it has not posted yet.
+// Room returns how many descriptors the IOuser may post: those whose frames it
+// has taken, or that it has not posted yet.
 func (r *Ring) Room() int { return int(r.next + uint64(r.o.Size) - r.tail) }
 
-// Post gives the device n descriptors more. It takes nic.overhead. n beyond Room is an error.
+// Post gives the device n more descriptors. It takes nic.overhead. It fails if
+// n exceeds Room.
 func (r *Ring) Post(n int) error {
 	if r.closing {
 		return ErrClosed
@@ -200,12 +203,12 @@ var (
 
 var lost = map[uint32]error{TooLong: ErrTooLong, Illegal: ErrIllegal, Unused: ErrAbsent}
 
-// ErrClosed is what a ring says that is closed.
+// ErrClosed is the error of a closed ring.
 var ErrClosed = errors.New("backupring: the ring is closed")
 
-// Counter is a counter of the process's interface, for those who wait for
-// several things, and its value at this moment: when it is larger, there may be
-// a frame.
+// Counter returns a counter of the process's interface and its present value,
+// for programs that wait for several things. When the counter is larger, there
+// may be a frame.
 func (r *Ring) Counter() (counter portals.Handle, value uint64, err error) {
 	v, err := r.proc.NI().Objects().CTGet(r.changed)
 	return r.changed, v.Success, err
@@ -239,24 +242,24 @@ func (r *Ring) Receive() (f Frame, err error) {
 	return Frame{Memory: r.memory.Slice(at, at+int(d.Used))}, nil
 }
 
-// has tells whether n bytes at an offset are the ring's.
+// has reports whether n bytes at an offset belong to the ring.
 func (r *Ring) has(offset, n uint64) bool {
 	return offset <= uint64(r.memory.Len()) && n <= uint64(r.memory.Len())-offset
 }
 
 // pin brings memory of the ring in, for the IOprovider, and keeps it there. It
-// reports whether the IOuser can have it.
+// reports whether the IOuser can have the memory.
 func (r *Ring) pin(t *host.Thread, pin *host.Pin, offset, n uint64) bool {
 	return r.proc.OS() == nil || r.proc.OS().GetUserPages(t, r.memory.Addr()+offset, n, true, pin) == nil
 }
 
-// store writes memory that is pinned.
+// store writes pinned memory.
 func (r *Ring) store(t *host.Thread, offset uint64, b []byte) {
-	// of an IOuser that has ended nothing is read any more
+	// nobody reads the memory of an IOuser that has ended
 	_ = r.memory.Slice(int(offset), int(offset)+len(b)).Store(t, b)
 }
 
-// look reads memory that is pinned.
+// look reads pinned memory.
 func (r *Ring) look(offset, n uint64) []byte {
 	return r.memory.Slice(int(offset), int(offset+n)).Snapshot()
 }

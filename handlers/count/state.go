@@ -7,8 +7,8 @@ import "structs"
 // State is the HPU memory of an entry that counts. It starts as zero.
 type State struct {
 	_        structs.HostLayout
-	Messages uint64 `spin:"unit=messages"` // ended
+	Messages uint64 `spin:"unit=messages"` // completed
 	Packets  uint64 `spin:"unit=packets"`  // with payload
 	Bytes    uint64 `spin:"unit=bytes"`    // of payload
-	Dropped  uint64 `spin:"unit=bytes"`    // that flow control dropped
+	Dropped  uint64 `spin:"unit=bytes"`    // by flow control
 }

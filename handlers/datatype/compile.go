@@ -21,36 +21,37 @@ var (
 	ErrEmpty   = errors.New("the type has no data")
 )
 
-// Options say how a type is to be unpacked.
+// Options choose how to unpack a type.
 type Options struct {
-	// Strategy is one of the constants; nil: that of those there is memory for
-	// which the model (cost.go) has as the one of the fewest cycles.
+	// Strategy is one of the constants; nil: the one with the fewest cycles in
+	// the model (cost.go) among those that fit in memory.
 	Strategy *uint32
-	// Packet is the payload of a packet but the last, bytes: checkpoints are as far apart.
+	// Packet is the payload of all packets but the last, and the distance of
+	// checkpoints, bytes.
 	Packet int
-	// Memory is how much HPU memory there is, bytes.
+	// Memory is the size of HPU memory, bytes.
 	Memory int64
-	// Pieces: each packet is a message of its own, as pack sends them, whose
+	// Pieces: each packet is a message of its own, as pack sends them. Its
 	// remote offset is its place in the stream.
 	Pieces bool
 }
 
-// Program is a type as the handlers take it.
+// Program is a type in the form for handlers.
 type Program struct {
 	State  State
-	Behind []byte // what lies behind the state
+	Behind []byte // contents behind the state
 	Costs  [len(StrategyNames)]Cost
-	Why    string // what made the choice: a line for people
+	Why    string // reason for the choice: a line for people
 }
 
-// Bytes is HPU memory as it begins.
+// Bytes returns the initial contents of HPU memory.
 func (p *Program) Bytes() []byte {
 	return slices.Concat(unsafe.Slice((*byte)(unsafe.Pointer(&p.State)), unsafe.Sizeof(p.State)), p.Behind)
 }
 
-// Compile makes count elements of a type, received at displacement 0 of an
-// entry, what handlers take. It fails with one of the errors above if they
-// cannot.
+// Compile compiles count elements of a type, received at displacement 0 of an
+// entry, for handlers. It fails with one of the errors above if handlers cannot
+// unpack them.
 func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
 	if o.Packet < 1 || o.Packet > math.MaxUint32 || o.Strategy != nil && *o.Strategy > Progressing {
 		return nil, fmt.Errorf("datatype: packets of %d bytes, strategy %s, expected at least 1 and one of the constants", o.Packet, named(o.Strategy))
@@ -74,10 +75,10 @@ func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
 	return p, nil
 }
 
-// CompileSend makes count elements of a type, at displacement 0 of an entry,
-// what the handler pack takes; send says where to. Memory is how much HPU
-// memory there is, bytes. It fails with one of the errors above if handlers
-// cannot.
+// CompileSend compiles count elements of a type, at displacement 0 of an entry,
+// for the handler pack. send is the destination. memory is the size of HPU
+// memory, bytes. It fails with one of the errors above if handlers cannot pack
+// them.
 func CompileSend(t *datatype.Type, count int, send Send, memory int64) (*Program, error) {
 	if send.Packet == 0 || send.Batch == 0 || send.Workers == 0 || send.Workers > MaxWorkers {
 		return nil, fmt.Errorf("datatype: %d workers that pack batches of %d packets of %d bytes, expected 1 to %d, at least 1 and at least 1",
@@ -115,7 +116,7 @@ func write(t *datatype.Type, count int, memory int64) (*Program, *datatype.Node,
 	return &Program{State: s, Behind: c.bytes}, layout.Root, nil
 }
 
-// compiler writes nodes, parents first, so that the root is at 0 and no child is.
+// compiler writes nodes, parents first, so that only the root is at 0.
 type compiler struct {
 	bytes   []byte
 	memory  int64
@@ -190,8 +191,8 @@ func (c *compiler) table(n *datatype.Node, depth int) (uint32, error) {
 	return at, nil
 }
 
-// choose takes the strategy that the model has as the cheapest of those that
-// can be, and sets what it needs.
+// choose takes the cheapest possible strategy according to the model, and
+// prepares it.
 func (p *Program) choose(root *datatype.Node, o *Options) error {
 	s := &p.State
 	p.Costs = p.costs(root, o)
@@ -240,7 +241,7 @@ func (p *Program) checkpoints(packets int, record int64, interval uint32) {
 	}
 }
 
-// named is a strategy in an error.
+// named returns a strategy's name for an error.
 func named(s *uint32) string {
 	if s == nil {
 		return "none"

@@ -12,28 +12,29 @@ import (
 	"github.com/spinsim/spinsim/datatype"
 )
 
-// Cost is what a strategy takes, as the loader's model has it.
+// Cost is the cost of a strategy in the loader's model.
 type Cost struct {
 	Strategy uint32
 	Cycles   float64 // of a payload handler, mean over the packets of a message
-	Memory   int64   // HPU memory: state, tree, and what the strategy needs behind it; bytes
-	Err      error   // why the strategy cannot be; nil: it can
+	Memory   int64   // HPU memory for state, tree and the strategy's data behind it; bytes
+	Err      error   // why the strategy is impossible; nil: it is possible
 }
 
 // StrategyNames are the names of the strategies, by their constants.
 var StrategyNames = [...]string{Vector: "vector", General: "general", ReadOnly: "read-only", Progressing: "progressing"}
 
-// What parts of the code of unpack take, in cycles: a least-squares fit to what
-// 133 types took with the cost table of sPIN's profiles (median of the
-// deviations 1%). TestCostModel in package experiment holds the model against
-// the simulator. A change of the handlers, or of their compiler, changes these.
+// Costs of parts of the code of unpack, in cycles. They are a least-squares fit
+// to 133 types with the cost table of sPIN's profiles (median of the deviations
+// 1%). TestCostModel in package experiment compares the model with the
+// simulator. A change of the handlers, or of their compiler, changes these
+// costs.
 const (
 	vectorPacket = 102  // Vector: a packet
 	vectorRun    = 12.5 // and each of its runs
 
 	packetCycles = 163.5 // ReadOnly: a packet, checkpoint included
 	frameCycles  = 16.2  // and each frame of it
-	innerCycles  = 59    // an innermost loop that is begun or gone on with
+	innerCycles  = 59    // an innermost loop that is begun or continued
 	flatCycles   = 13.1  // a run of it
 	splitCycles  = 19.1  // a run of it that ends in the next packet
 	outerCycles  = 102   // an iteration of any other loop
@@ -42,18 +43,19 @@ const (
 	cutCycles    = 30.4  // one that ends in the next packet
 	partCycles   = 125   // an entry of a table of nodes
 
-	// General takes as much, but for the place of its packets.
-	seekCycles     = -75.3 // to begin with, instead of a checkpoint
+	// General takes as much, except for finding the place of its packets.
+	seekCycles     = -75.3 // at the beginning, instead of a checkpoint
 	levelCycles    = 5.9   // each node on the way
-	divisionCycles = 75.9  // a division for an iteration, but for the first packet
+	divisionCycles = 75.9  // a division for an iteration, except for the first packet
 	searchCycles   = 7.7   // a step of a binary search, likewise
-	// Progressing takes what General does, when the packet before is not over,
-	// and leaves a checkpoint, but for the last packet.
+	// Progressing costs as much as General if the previous packet is not over.
+	// It also leaves a checkpoint, except after the last packet.
 	slotCycles = 90
 	saveCycles = 57
 )
 
-// steps are how often parts of the code run for a message, but for what begins with each packet.
+// steps counts how often parts of the code run for a message, without what
+// begins with each packet.
 type steps struct{ runs, flat, inner, outer, begun, blocks, parts float64 }
 
 func (s *steps) add(t *steps, times float64) {
@@ -66,7 +68,7 @@ func (s *steps) add(t *steps, times float64) {
 	s.parts += times * t.parts
 }
 
-// stepsOf walks over the nodes of a type, each once: types may share parts.
+// stepsOf counts over the nodes of a type, each once: types may share parts.
 func stepsOf(n *datatype.Node, known map[*datatype.Node]*steps) *steps {
 	if s := known[n]; s != nil {
 		return s
@@ -92,8 +94,8 @@ func stepsOf(n *datatype.Node, known map[*datatype.Node]*steps) *steps {
 	return s
 }
 
-// seek is how many divisions and steps of searches it takes to look a place up,
-// mean over the bytes.
+// seek is how many divisions and steps of searches a look-up needs, mean over
+// the bytes.
 type seek struct{ divisions, searches float64 }
 
 func seekOf(n *datatype.Node, known map[*datatype.Node]seek) seek {
@@ -118,15 +120,15 @@ func seekOf(n *datatype.Node, known map[*datatype.Node]seek) seek {
 	return s
 }
 
-// plain tells whether a type is equal blocks at equal distances.
+// plain reports whether a type is equal blocks at equal distances.
 func plain(root *datatype.Node) bool {
 	return root.Kind == datatype.Leaf || root.Kind == datatype.Loop && root.Child.Kind == datatype.Leaf
 }
 
-// errUneven is why Vector cannot be.
+// errUneven is the reason why Vector is impossible.
 var errUneven = errors.New("the type is no blocks of one length at one distance")
 
-// costs says what each strategy takes.
+// costs returns the cost of each strategy.
 func (p *Program) costs(root *datatype.Node, o *Options) (all [len(StrategyNames)]Cost) {
 	depth := float64(p.State.Depth)
 	packets := (int64(p.State.Size) + int64(o.Packet) - 1) / int64(o.Packet)
@@ -138,7 +140,7 @@ func (p *Program) costs(root *datatype.Node, o *Options) (all [len(StrategyNames
 	}
 	walk := flatCycles*s.flat + innerCycles*s.inner + outerCycles*s.outer + beginCycles*s.begun + blockCycles*s.blocks + partCycles*s.parts
 	if s.flat > 0 {
-		// each packet goes on with a loop
+		// each packet continues with a loop
 		walk += splitCycles*splits + innerCycles*min(n, max(0, s.runs+splits-n))
 	} else if s.blocks > 0 {
 		walk += cutCycles * splits
@@ -164,10 +166,10 @@ func (p *Program) costs(root *datatype.Node, o *Options) (all [len(StrategyNames
 	return all
 }
 
-// record is the size of a checkpoint of ReadOnly, bytes.
+// record returns the size of a checkpoint of ReadOnly, bytes.
 func (p *Program) record() int64 { return int64(HeadSize + p.State.Depth*FrameSize) }
 
-// why says what was chosen, and what the others would have taken.
+// why describes the choice, and the costs of the other strategies.
 func (p *Program) why(asked bool) string {
 	var b strings.Builder
 	c := &p.Costs[p.State.Strategy]

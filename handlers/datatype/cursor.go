@@ -13,14 +13,14 @@ type Frame struct {
 	Place int64  // of the node
 }
 
-// FrameSize is that of a Frame, bytes.
+// FrameSize is the size of a Frame, bytes.
 const FrameSize = 16
 
 // flat is a bit of Frame.Node, which is a multiple of 8.
 const flat = 1
 
-// Cursor is a place in the stream: the rest of a run, and the way to it from
-// the root. In memory, as a checkpoint, only Depth frames of it lie there.
+// Cursor is a place in the stream: the rest of a run, and the path to it from
+// the root. A checkpoint in memory has only Depth frames of it.
 type Cursor struct {
 	_ structs.HostLayout
 	Head
@@ -35,18 +35,18 @@ type Head struct {
 	Depth uint64 // frames in use
 }
 
-// HeadSize is that of a Head, bytes.
+// HeadSize is the size of a Head, bytes.
 const HeadSize = 24
 
-// Tree is where nodes and tables lie: the byte behind the state.
+// Tree is the address of nodes and tables: the byte behind the state.
 type Tree struct{ base unsafe.Pointer }
 
-// TreeAt is the tree at an address.
+// TreeAt returns the tree at an address.
 func TreeAt(base unsafe.Pointer) Tree { return Tree{base} }
 
 func (t Tree) node(at uint32) *Node { return (*Node)(unsafe.Add(t.base, at)) }
 
-// entry is one of a table, and begin the end of the entry before it.
+// entry returns an entry of a table, begin the end of the entry before it.
 func (t Tree) entry(table uint32, i uint64) *Entry {
 	return (*Entry)(unsafe.Add(t.base, uintptr(table)+uintptr(i)*EntrySize))
 }
@@ -61,7 +61,7 @@ func (c *Cursor) Seek(t Tree, root uint32, offset uint64) {
 	c.descend(t, root, 0, offset)
 }
 
-// descend goes down from a node to a byte of its stream.
+// descend descends from a node to a byte of its stream.
 func (c *Cursor) descend(t Tree, at uint32, place int64, offset uint64) {
 	for {
 		n := t.node(at)
@@ -110,7 +110,8 @@ func (c *Cursor) descend(t Tree, at uint32, place int64, offset uint64) {
 	}
 }
 
-// find returns the entry of a table that a byte of the node's stream belongs to.
+// find returns the entry of a table to which a byte of the node's stream
+// belongs.
 func (t Tree) find(n *Node, offset uint64) uint64 {
 	low, high := uint64(0), n.Count-1
 	for low < high {
@@ -150,9 +151,9 @@ func (c *Cursor) Next(t Tree) {
 	}
 }
 
-// Whole tells of the loop that the present run, which is over, is of: how long
-// its runs are, how far apart, and how many come yet; none if it is of no loop
-// over runs.
+// Whole describes the loop of the present run, which is over: the length of its
+// runs, their distance, and how many remain. It returns none if the run is not
+// in a loop over runs.
 func (c *Cursor) Whole(t Tree) (size uint64, stride int64, more uint64) {
 	if c.Depth == 0 {
 		return 0, 0, 0
@@ -165,15 +166,15 @@ func (c *Cursor) Whole(t Tree) (size uint64, stride int64, more uint64) {
 	return t.node(n.Child).Size, n.Stride, n.Count - 1 - uint64(f.Index)
 }
 
-// Pass goes to the end of the run that comes i runs later in the loop.
+// Pass moves to the end of the run that comes i runs later in the loop.
 func (c *Cursor) Pass(i uint64, stride int64) {
 	c.Frames[c.Depth-1].Index += uint32(i)
 	c.Place += int64(i) * stride
 }
 
-// Table tells of the table of bytes that the present run, which is over, is of:
-// its entry there, the place that entries count from, and how many come yet;
-// none if it is of no such table.
+// Table describes the table of bytes of the present run, which is over: its
+// entry, the place from which entries count, and how many remain. It returns
+// none if the run is not in such a table.
 func (c *Cursor) Table(t Tree) (e *Entry, place int64, more uint64) {
 	if c.Depth == 0 {
 		return nil, 0, 0
@@ -186,13 +187,14 @@ func (c *Cursor) Table(t Tree) (e *Entry, place int64, more uint64) {
 	return t.entry(n.Child, uint64(f.Index)), f.Place, n.Count - 1 - uint64(f.Index)
 }
 
-// After is the entry behind another one of a table.
+// After returns the entry behind another one of a table.
 func (e *Entry) After() *Entry { return (*Entry)(unsafe.Add(unsafe.Pointer(e), EntrySize)) }
 
-// PassEntries goes to the end of the run that comes i entries later in the table.
+// PassEntries moves to the end of the run that comes i entries later in the
+// table.
 func (c *Cursor) PassEntries(i uint64) { c.Frames[c.Depth-1].Index += uint32(i) }
 
-// Skip goes n bytes on, which must be fewer than are left of the stream.
+// Skip moves n bytes on, fewer than are left in the stream.
 func (c *Cursor) Skip(t Tree, n uint64) {
 	for n >= c.Left {
 		n -= c.Left

@@ -22,13 +22,14 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("ftbcast", wasm)
 
-// Names of its handlers: the one for broadcasts with a payload, the other for those without.
+// Names of its handlers: one for broadcasts with a payload, the other for
+// broadcasts without.
 const (
 	Payload = "first_payload"
 	Header  = "first_header"
 )
 
-// Loaded is the handlers on the devices of a cluster.
+// Loaded is the library on the devices of a cluster.
 type Loaded struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module
@@ -40,13 +41,13 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	return &Loaded{c, m}, err
 }
 
-// Options say what a process takes part in. All have the same PT, MatchBits and
+// Options describe a broadcast. All members have the same PT, MatchBits and
 // Root, and memory of the same length.
 type Options struct {
-	PT        uint32 // portal table index, which the broadcast has for itself
+	PT        uint32 // portal table index, used by this broadcast only
 	MatchBits uint64
 	Root      int
-	Memory    runtime.View // what is sent, or where it arrives
+	Memory    runtime.View // the data to send, or where it arrives
 }
 
 // Member is a process's part in a broadcast.
@@ -57,8 +58,8 @@ type Member struct {
 	o     Options
 }
 
-// Join makes a process ready: HPU memory for a bit for each packet, and an
-// entry. It takes no virtual time.
+// Join makes a process ready: an entry, and HPU memory with a bit for each
+// packet. It takes no virtual time.
 func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	ranks := l.cluster.Nodes()
 	if o.Root < 0 || o.Root >= ranks {
@@ -107,8 +108,8 @@ func (l *Loaded) install(p *runtime.Proc, o *Options, ranks int) (*handlers.Inst
 	return l.module.Install(p, how)
 }
 
-// Send broadcasts the root's memory: the host posts one put, to its own NIC,
-// whose handlers do the rest.
+// Send broadcasts the root's memory. The host posts one put to its own NIC, and
+// handlers there do the rest.
 func (m *Member) Send() error {
 	if rank := m.ni.Proc().Rank(); rank != m.o.Root {
 		return fmt.Errorf("ftbcast: rank %d sends a broadcast of rank %d", rank, m.o.Root)
@@ -121,10 +122,11 @@ func (m *Member) Send() error {
 	return m.ni.Put(portals.Put{MD: md, Length: size, Target: portals.PhysID(uint32(m.o.Root), 0), PT: m.o.PT, MatchBits: m.o.MatchBits})
 }
 
-// ErrFailed says that a handler failed, or that memory could not be read or written.
+// ErrFailed means that a handler failed, or that memory could not be read or
+// written.
 var ErrFailed = errors.New("ftbcast: an operation failed")
 
-// Wait returns when every byte is in the process's memory; at the root, when
+// Wait returns when every byte is in the process's memory or, at the root, when
 // the NIC has passed every packet on.
 func (m *Member) Wait() error {
 	v, err := m.ni.CTWait(m.ct, uint64(max(m.o.Memory.Len(), 1)))
@@ -134,14 +136,15 @@ func (m *Member) Wait() error {
 	return err
 }
 
-// Arrived returns how many bytes are in the process's memory, of a broadcast
-// without payload how many broadcasts. It takes no virtual time.
+// Arrived returns how many bytes are in the process's memory. For a broadcast
+// without payload it returns how many broadcasts have come. It takes no virtual
+// time.
 func (m *Member) Arrived() (int, error) {
 	v, err := m.ni.Objects().CTGet(m.ct)
 	return int(v.Success), err
 }
 
-// Leave ends the process's part. Copies that come later find no entry.
+// Leave ends the process's part. Later copies find no entry.
 func (m *Member) Leave() error {
 	return errors.Join(m.ni.Objects().MEUnlink(m.entry), m.ni.Objects().CTFree(m.ct), m.ni.Objects().PTFree(m.o.PT))
 }

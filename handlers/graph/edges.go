@@ -1,9 +1,8 @@
 //go:build !tinygo
 
-// On the host's side package graph has graphs for the library graph: it makes
-// and reads them, solves them on one core, and looks whether a solution is one,
-// as the Graph500 benchmark does ("Graph 500 Benchmark Specification",
-// graph500.org).
+// On the host's side package graph has graphs for the library graph. It makes
+// and reads them, solves them on one core, and checks solutions, as the
+// Graph500 benchmark does ("Graph 500 Benchmark Specification", graph500.org).
 package graph
 
 import (
@@ -14,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// MaxVertices is the most that a graph has, MaxWeight the largest weight of an edge.
+// MaxVertices is the largest number of vertices, MaxWeight the largest weight
+// of an edge.
 const (
 	MaxVertices = 1 << 26
 	MaxWeight   = 1 << 20
@@ -23,22 +23,22 @@ const (
 // None is the distance and the parent of a vertex that was not reached.
 const None = 1<<32 - 1
 
-// Graph is an undirected graph: each edge is there in both directions, as often
-// as it was given. It is read-only.
+// Graph is an undirected graph. Each edge is stored in both directions, as
+// often as it was given. It is read-only.
 type Graph struct {
 	Vertices int
-	Start    []uint64 // of each vertex's edges, and behind the last
+	Start    []uint64 // where each vertex's edges begin, and the end of the last
 	Target   []uint32
 	Weight   []uint32 // from 1; breadth-first search counts all as 1
-	Loops    []uint32 // vertices of edges that lead to themselves, which are no others' business
+	Loops    []uint32 // vertices with an edge to themselves, one for each such edge
 }
 
-// Edge is one of a list from which a graph is made.
+// Edge is an edge in a list from which a graph is made.
 type Edge struct{ From, To, Weight uint32 }
 
-// New makes a graph of edges between vertices below a number, of weights from 1.
+// New makes a graph with this many vertices from edges of weight 1 or more.
 func New(vertices int, list []Edge) *Graph {
-	memory.Ask(16 * int64(vertices)) // two words of each: a file of ten bytes can name the last vertex
+	memory.Ask(16 * int64(vertices)) // two words for each: a file of ten bytes can name the last vertex
 	g := &Graph{Vertices: vertices, Start: make([]uint64, vertices+1)}
 	for _, e := range list {
 		if e.From == e.To {
@@ -68,14 +68,14 @@ func New(vertices int, list []Edge) *Graph {
 	return g
 }
 
-// Edges is how many there are, each counted once.
+// Edges returns the number of edges, each counted once.
 func (g *Graph) Edges() int { return len(g.Target)/2 + len(g.Loops) }
 
-// Degree is how many edges lead from a vertex to others.
+// Degree returns how many edges lead from a vertex to others.
 func (g *Graph) Degree(v int) int { return int(g.Start[v+1] - g.Start[v]) }
 
-// Traversed is how many edges have an end that was reached, each counted once:
-// what Graph500 divides by the time.
+// Traversed returns how many edges have a reached end, each counted once.
+// Graph500 divides this number by the time.
 func (g *Graph) Traversed(distance []uint32) (n int) {
 	for v, d := range distance {
 		if d != None {
@@ -91,7 +91,8 @@ func (g *Graph) Traversed(distance []uint32) (n int) {
 	return n
 }
 
-// Probabilities of R-MAT's quadrants, and edges for each vertex: those of Graph500.
+// Probabilities of R-MAT's quadrants, and edges for each vertex, as in
+// Graph500.
 const (
 	quadrantA = 0.57
 	quadrantB = 0.19
@@ -100,14 +101,14 @@ const (
 	Factor = 16
 )
 
-// heaviest is the largest weight that RMAT draws, as GAP's does (Beamer,
-// Asanović, Patterson, "The GAP Benchmark Suite", 2015).
+// heaviest is the largest weight that RMAT draws, as in GAP (Beamer, Asanović,
+// Patterson, "The GAP Benchmark Suite", 2015).
 const heaviest = 255
 
-// RMAT makes Graph500's graph of 2^scale vertices and factor times as many
-// edges (Chakrabarti, Zhan, Faloutsos, "R-MAT", SDM'04). Which vertex has which
-// number is drawn, too. Graph500 draws weights evenly from [0, 1); these are
-// whole, from 1 to 255, since handlers have whole distances.
+// RMAT makes Graph500's graph with 2^scale vertices and factor times as many
+// edges (Chakrabarti, Zhan, Faloutsos, "R-MAT", SDM'04). The numbers of
+// vertices are drawn at random, too. Graph500 draws weights evenly from [0, 1).
+// Here they are whole, from 1 to 255, because handlers have whole distances.
 func RMAT(scale, factor int, seed uint64) *Graph {
 	rng := rand.New(rand.NewPCG(seed, uint64(scale)))
 	vertices := 1 << scale
@@ -133,7 +134,7 @@ func RMAT(scale, factor int, seed uint64) *Graph {
 	return New(vertices, list)
 }
 
-// Root returns the number-th root, from 0, that a seed draws for a search: a
+// Root returns root number number, from 0, that a seed draws for a search: a
 // vertex with an edge to another one, if any has.
 func (g *Graph) Root(number int, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 1<<63|uint64(number)))
@@ -147,8 +148,8 @@ func (g *Graph) Root(number int, seed uint64) int {
 	return v
 }
 
-// First returns the first vertex with an edge to another one, 0 if none has:
-// lists of edges often begin at 1.
+// First returns the first vertex with an edge to another one, or 0 if there is
+// none. Lists of edges often begin at 1.
 func (g *Graph) First() int {
 	for v := range g.Vertices {
 		if g.Degree(v) > 0 {
@@ -166,7 +167,7 @@ func (g *Graph) Heaviest() uint32 {
 	return slices.Max(g.Weight)
 }
 
-// weight is that of edge i, if weights count.
+// weight returns the weight of edge i, or 1 if weights do not count.
 func (g *Graph) weight(i uint64, weighted bool) uint64 {
 	if weighted {
 		return uint64(g.Weight[i])
@@ -174,12 +175,12 @@ func (g *Graph) weight(i uint64, weighted bool) uint64 {
 	return 1
 }
 
-// Validate looks whether distances and parents are a tree of shortest paths
-// from a root, by the rules of Graph500: the tree has no cycles and begins at
-// the root; a vertex and its parent are the ends of an edge of the graph, whose
-// weight is the difference of their distances; no edge leads to a vertex that
-// is farther than this edge allows; and the tree has all vertices that the root
-// is connected with, and no others.
+// Validate checks that distances and parents are a tree of shortest paths from
+// a root, by the rules of Graph500. The tree has no cycles and begins at the
+// root. A vertex and its parent are the ends of an edge of the graph, and its
+// weight is the difference of their distances. No vertex is farther than any of
+// its edges allows. The tree has exactly the vertices that are connected with
+// the root.
 func (g *Graph) Validate(root int, distance, parent []uint32, weighted bool) error {
 	if distance[root] != 0 || parent[root] != uint32(root) {
 		return fmt.Errorf("the root, %d, has distance %d and parent %d", root, distance[root], parent[root])
@@ -195,7 +196,7 @@ func (g *Graph) Validate(root int, distance, parent []uint32, weighted bool) err
 	return nil
 }
 
-// validate looks at the edges of one vertex.
+// validate checks the edges of one vertex.
 func (g *Graph) validate(v int, distance, parent []uint32, weighted, found bool) error {
 	if (distance[v] == None) != (parent[v] == None) {
 		return fmt.Errorf("vertex %d has distance %d and parent %d", v, distance[v], parent[v])
@@ -219,7 +220,8 @@ func (g *Graph) validate(v int, distance, parent []uint32, weighted, found bool)
 	return nil
 }
 
-// acyclic looks whether all who have a parent come to the root by their parents.
+// acyclic checks that every vertex with a parent reaches the root through its
+// parents.
 func (g *Graph) acyclic(root int, parent []uint32) error {
 	const under, done = 1, 2
 	state := make([]uint8, g.Vertices)

@@ -24,13 +24,13 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("graph", wasm)
 
-// Names of its handlers, of two entries.
+// Names of its handlers, which belong to two entries.
 const (
 	UpdateHandler  = "graph_update"
 	ControlHandler = "graph_control"
 )
 
-// Loaded is the handlers on the devices of a cluster.
+// Loaded is the library on the devices of a cluster.
 type Loaded struct{ module *handlers.Module }
 
 // Load makes the library ready for the processes of a cluster.
@@ -39,31 +39,31 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	return &Loaded{m}, err
 }
 
-// Options are those of a search, the same on all nodes.
+// Options are the options of a search, the same on all nodes.
 type Options struct {
-	PT       uint32 // portal table index, which the search has for itself
+	PT       uint32 // portal table index, used by this search only
 	Graph    *Graph
 	Root     int  // vertex
 	Weighted bool // shortest paths; else breadth-first search
-	// ModeHost: hosts do what handlers do.
-	ModeHost bool
-	// Uncached: handlers keep no labels that they have seen, 8 bytes of HPU
-	// memory for each vertex of the node. So each update goes to host memory.
+	// ByHost: hosts do the work of handlers.
+	ByHost bool
+	// Uncached: handlers keep no copies of labels, 8 bytes of HPU memory for
+	// each vertex of the node. So each update goes to host memory.
 	Uncached bool
-	// Workers of a node, up to graph.MaxWorkers; 0: one for each context of its
-	// HPUs but those of one, or as many as the packet buffer has room for. More
-	// of them find more distances that do not last. The host has one core, and
-	// as many packets on their way to each node, up to four.
+	// Workers of a node, up to graph.MaxWorkers. 0: one for each context of its
+	// HPUs except one HPU's, or as many as the packet buffer has room for. With
+	// more workers more distances are found that do not last. The host has one
+	// core, and as many packets on their way to each node, up to four.
 	Workers int
-	// Updates that a packet has at most; 0: as many as fit the largest packet
-	// and, from all workers of all nodes at once, half of a packet buffer.
+	// Updates in a packet at most. 0: as many as fit the largest packet and,
+	// from all workers of all nodes at once, half of a packet buffer.
 	Updates int
 }
 
-// leastPacket is the least size of a packet for which there are several workers, bytes.
+// leastPacket is the smallest size of a packet with several workers, bytes.
 const leastPacket = 256
 
-// check looks at the options and fills in those that are 0.
+// check checks the options and fills in defaults.
 func (o *Options) check(p *profile.Profile, nodes int) error {
 	switch {
 	case o.Graph == nil || o.Graph.Vertices < 1 || o.Graph.Vertices > MaxVertices:
@@ -75,8 +75,8 @@ func (o *Options) check(p *profile.Profile, nodes int) error {
 }
 
 // shape chooses workers and packets. A node never has more in its packet buffer
-// than one packet from each worker of the others, so that none is lost for want
-// of room.
+// than one packet from each worker of the other nodes, so that none is lost
+// because of missing room.
 func (o *Options) shape(p *profile.Profile, nodes int) error {
 	room := int64(p.NIC.PacketBuffer) / 2
 	most := min(int64(p.Fabric.MTU), room) / UpdateSize
@@ -86,7 +86,8 @@ func (o *Options) shape(p *profile.Profile, nodes int) error {
 	case o.Updates < 0 || int64(o.Updates) > most:
 		return fmt.Errorf("graph: packets of %d updates, expected 0 to %d (fabric.mtu, nic.packet_buffer)", o.Updates, most)
 	}
-	// Updates and acknowledgements of all workers, nodes that say that they are
+	// Updates and acknowledgements of all workers, nodes that report their end,
+	// and messages to self.
 	// done, and messages to self.
 	waiting := func(workers int) int { return 2*workers*nodes + nodes + workers }
 	fits := func(workers int) int64 { return min(most, room/UpdateSize/int64(workers)/int64(nodes)) }
@@ -109,8 +110,8 @@ func (o *Options) shape(p *profile.Profile, nodes int) error {
 	return nil
 }
 
-// HPUMemory is what a node's handlers need of a device, bytes, in a search of a
-// graph of so many vertices on so many nodes.
+// HPUMemory returns how much HPU memory a node needs in a search of a graph
+// with this many vertices on this many nodes, bytes.
 func (o Options) HPUMemory(p *profile.Profile, vertices, nodes int) (int64, error) {
 	if err := o.shape(p, nodes); err != nil {
 		return 0, err
@@ -119,8 +120,8 @@ func (o Options) HPUMemory(p *profile.Profile, vertices, nodes int) (int64, erro
 	return size, nil
 }
 
-// layout is the state of a node with so many vertices, and how much HPU memory
-// it takes with what lies behind it, bytes.
+// layout returns the state of a node with this many vertices, and the HPU
+// memory for it and for what follows it, bytes.
 func (o *Options) layout(local, nodes int) (State, int64) {
 	words := (local + 63) / 64
 	s := State{
@@ -151,16 +152,16 @@ type Member struct {
 	o      Options
 	rank   int
 	nodes  int
-	shift  uint32       // bits of a target that are the node
-	memory runtime.View // vertices, and edges behind them
+	shift  uint32       // bits of a target that name the node
+	memory runtime.View // vertices, then edges
 	local  int          // vertices
 	done   portals.Handle
-	on     *handlers.Installed // nil: the host does it
+	on     *handlers.Installed // nil: the host does the work
 	host   *host
 }
 
 // Join gives a process its part of the graph, and its handlers. It takes no
-// virtual time. Without handlers (Options.ModeHost) l may be nil.
+// virtual time. Without handlers (Options.ByHost) l may be nil.
 func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	nodes := p.Cluster().Nodes()
 	if err := o.check(p.Cluster().Profile(), nodes); err != nil {
@@ -177,7 +178,7 @@ func (l *Loaded) Join(p *runtime.Proc, o Options) (*Member, error) {
 	if err := m.load(); err != nil {
 		return nil, err
 	}
-	if o.ModeHost {
+	if o.ByHost {
 		return m, m.listen(u)
 	}
 	if m.done = u.Counter("end of the search"); u.Err != nil {
@@ -223,7 +224,7 @@ func (m *Member) load() error {
 	return nil
 }
 
-// edgeSize is that of an edge in host memory, bytes.
+// edgeSize returns the size of an edge in host memory, bytes.
 func (m *Member) edgeSize() int {
 	if m.o.Weighted {
 		return 8
@@ -231,7 +232,7 @@ func (m *Member) edgeSize() int {
 	return 4
 }
 
-// state is what HPU memory begins with: no label was seen.
+// state returns the initial contents of HPU memory: no label has been seen.
 func (m *Member) state() []byte {
 	s, size := m.o.layout(m.local, m.nodes)
 	s.Rank, s.DoneCT = uint32(m.rank), uint32(m.done)
@@ -258,7 +259,7 @@ func (m *Member) install(u *handlers.Setup, l *Loaded) error {
 		return fmt.Errorf("graph: %w", err)
 	}
 	u.Table(m.o.PT, portals.EQNone, m.on.PTOptions)
-	// what an entry must have; handlers take all that comes
+	// an entry must have memory; handlers take all messages
 	packet := m.p.Alloc(m.o.Updates * UpdateSize)
 	me := portals.ME{MatchBits: UpdateBits, Options: portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable}
 	m.on.Attach(&me)
@@ -268,7 +269,8 @@ func (m *Member) install(u *handlers.Setup, l *Loaded) error {
 	return u.Err
 }
 
-// ErrFailed says that a handler failed, or that memory could not be read or written.
+// ErrFailed means that a handler failed, or that memory could not be read or
+// written.
 var ErrFailed = errors.New("graph: an operation failed")
 
 // Run searches: the node of the root begins, all others wait. It returns when the search is over.
@@ -295,13 +297,13 @@ func (m *Member) Run() error {
 	return err
 }
 
-// first is the update with which a search begins.
+// first writes the update with which a search begins.
 func (m *Member) first(b []byte) {
 	le.PutUint64(b, Label(0, uint32(m.o.Root)))
 	le.PutUint32(b[8:], uint32(m.o.Root/m.nodes))
 }
 
-// Counts are what has been done on the node. They take no virtual time.
+// Counts returns the counts of the node's work. It takes no virtual time.
 func (m *Member) Counts() Counts {
 	if m.host != nil {
 		return m.host.counts
@@ -309,8 +311,8 @@ func (m *Member) Counts() Counts {
 	return handlers.Peek[State](m.on).Counts
 }
 
-// Quiet looks whether nothing is left of a search that is over: no vertex
-// waits, no worker works, and no node is waited for.
+// Quiet checks that nothing is left of a finished search: no vertex waits, no
+// worker works, and nothing waits for a node.
 func (m *Member) Quiet() error {
 	if m.host != nil {
 		return m.host.quiet()
@@ -322,9 +324,9 @@ func (m *Member) Quiet() error {
 	return nil
 }
 
-// Collect returns the distance of each vertex from the root, and the vertex
-// before it, of a search that is over. It is for whoever looks from outside: it
-// takes no virtual time.
+// Collect returns the distance of each vertex from the root, and its
+// predecessor, after a search. It is for an observer from outside: it takes no
+// virtual time.
 func Collect(members []*Member) (distance, parent []uint32) {
 	n := members[0].o.Graph.Vertices
 	distance, parent = make([]uint32, n), make([]uint32, n)

@@ -58,10 +58,10 @@ func TestSearch(t *testing.T) {
 	g := RMAT(9, Factor, 1)
 	for _, nodes := range []int{1, 2, 5, 8} {
 		for _, weighted := range []bool{false, true} {
-			for _, o := range []Options{{}, {Uncached: true}, {ModeHost: true}} {
+			for _, o := range []Options{{}, {Uncached: true}, {ByHost: true}} {
 				o.Graph, o.Root, o.Weighted = g, g.Root(0, 1), weighted
 				device := []string{"spin-int", "spin-dis"}[nodes%2]
-				t.Log(nodes, weighted, o.ModeHost, o.Uncached, search(t, device, nodes, o))
+				t.Log(nodes, weighted, o.ByHost, o.Uncached, search(t, device, nodes, o))
 			}
 		}
 	}
@@ -98,7 +98,7 @@ type one struct {
 // networks that lose packets and send them again.
 func TestAnyGraph(t *testing.T) {
 	generator := rapid.Custom(func(t *rapid.T) (s one) {
-		s.o = Options{Graph: draw(t), Weighted: rapid.Bool().Draw(t, "weighted"), ModeHost: rapid.Bool().Draw(t, "host"), Uncached: rapid.Bool().Draw(t, "uncached")}
+		s.o = Options{Graph: draw(t), Weighted: rapid.Bool().Draw(t, "weighted"), ByHost: rapid.Bool().Draw(t, "host"), Uncached: rapid.Bool().Draw(t, "uncached")}
 		s.o.Root = rapid.IntRange(0, s.o.Graph.Vertices-1).Draw(t, "root")
 		s.o.Workers = rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "workers")
 		s.o.Updates = rapid.SampledFrom([]int{0, 1, 3, 40}).Draw(t, "updates")

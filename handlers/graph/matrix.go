@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// banner is what the first line of a file of MatrixMarket begins with; it is
-// known by fewer percent signs and in lower case, too.
+// banner begins the first line of a file of MatrixMarket. Files with fewer
+// percent signs or in lower case are accepted, too.
 const (
 	banner         = "%%MatrixMarket"
 	expectedBanner = "expected " + banner + " matrix coordinate, then pattern, integer or real, then general, symmetric or skew-symmetric"
@@ -28,14 +28,14 @@ func isBanner(line string) bool {
 // matrix is the adjacency matrix of a graph in a file.
 type matrix struct {
 	pattern         bool // entries have no value: the weights are 1
-	integer         bool // values are whole numbers, also in how they are written
-	symmetric, skew bool // entries above the diagonal are those below, in skew with the other sign
+	integer         bool // values are whole numbers, and are written as such
+	symmetric, skew bool // entries above the diagonal equal those below; in skew, with the other sign
 	rows, entries   uint64
 }
 
-// readMatrix reads a matrix with its banner: rows and columns are vertices,
-// from 1, each entry is an edge of the weight that it has. The vertices are as
-// many as the rows, also those without an edge.
+// readMatrix reads a matrix with its banner. Rows and columns are vertices,
+// from 1, and each entry is an edge with its value as weight. There are as many
+// vertices as rows, including those without an edge.
 func readMatrix(l *lines, first string) (*Graph, error) {
 	m, err := parseBanner(first)
 	if err != nil {
@@ -76,7 +76,8 @@ func (l *lines) data() (text string, err error) {
 	return text, err
 }
 
-// ended says what a file lacks that has ended; other errors stay.
+// ended turns the end of a file into an error about what is missing; other
+// errors stay.
 func ended(err error, lacks string) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file ends, expected " + lacks)
@@ -126,7 +127,7 @@ func (m *matrix) size(fields []string) error {
 	return nil
 }
 
-// entry reads a line of an edge.
+// entry parses a line of an edge.
 func (m *matrix) entry(fields []string) (e Edge, err error) {
 	want := 3
 	if m.pattern {
@@ -150,7 +151,7 @@ func (m *matrix) entry(fields []string) (e Edge, err error) {
 	e = Edge{uint32(at[0] - 1), uint32(at[1] - 1), 1}
 	if !m.pattern {
 		x, err := m.value(fields[2])
-		if m.skew { // there and back have different signs, and one length
+		if m.skew { // there and back have different signs, but one length
 			x = math.Abs(x)
 		}
 		if err != nil || x != math.Trunc(x) || x < 1 || x > MaxWeight {
@@ -161,7 +162,7 @@ func (m *matrix) entry(fields []string) (e Edge, err error) {
 	return e, nil
 }
 
-// value reads the value of an entry.
+// value parses the value of an entry.
 func (m *matrix) value(text string) (float64, error) {
 	if m.integer {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -170,7 +171,7 @@ func (m *matrix) value(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// counted is a number of fields.
+// counted returns a number of fields in words.
 func counted(n int) string {
 	if n == 1 {
 		return "1 field"

@@ -12,35 +12,35 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// host does on one core what handlers do: it gathers updates for each node in
-// packets, carries out those that come, acknowledges them, and finds the end in
-// the same way. What its core takes is what the profile says: to post, to look
-// at an event and match it, to read and write bytes in sequence, a line of
-// memory for each label that it looks at, and an access to DRAM for each vertex
-// that it goes on from. Its instructions cost nothing.
+// host does the work of handlers on one core. It collects updates for each node
+// in packets, carries out received ones, acknowledges them, and finds the end
+// in the same way. The profile has the costs of its core: to post, to look at
+// an event and match it, to read and write bytes in sequence, a line of memory
+// for each label, and an access to DRAM for each vertex from which the search
+// goes on. Its instructions cost nothing.
 type host struct {
 	*Member
 	eq       portals.Handle
-	in, out  runtime.View // a slot for each packet that may be on its way from, and to, each node
+	in, out  runtime.View // slots for packets on their way from, and to, each node
 	md       portals.Handle
 	slots    int
 	free     [][]int // of each node: slots of out
-	filling  []int   // likewise: the slot that is being filled; -1: none
+	filling  []int   // of each node: the slot that is being filled; -1: none
 	fill     []int   // updates in it
-	filled   int     // slots with updates that were not sent
+	filled   int     // slots with unsent updates
 	waiting  []uint64
 	lines    []uint64
 	cursor   int
-	deficit  uint64 // packets that have not come to an end
+	deficit  uint64 // packets that are not complete
 	engaged  bool
-	by       uint32 // who has engaged the node
+	by       uint32 // node that has engaged this one
 	over     bool
 	counts   Counts
 	distance uint32 // of the vertex from which the search goes on
 	parent   uint32
 }
 
-// mostSlots are packets that a host has on their way to another node.
+// mostSlots is how many packets a host may have on their way to another node.
 const mostSlots = 4
 
 // listen makes the host ready.
@@ -66,12 +66,12 @@ func (m *Member) listen(u *handlers.Setup) error {
 	return u.Err
 }
 
-// packet is how many bytes a slot has.
+// packet returns the size of a slot.
 func (h *host) packet() int { return h.o.Updates * UpdateSize }
 
 func (h *host) slot(node uint32, slot int) int { return (int(node)*h.slots + slot) * h.packet() }
 
-// run searches until somebody says that it is over.
+// run searches until the end is announced.
 func (h *host) run() error {
 	if h.rank == h.o.Root%h.nodes {
 		first := make([]byte, UpdateSize)
@@ -99,7 +99,7 @@ func (h *host) run() error {
 	return nil
 }
 
-// rest sends what there is, and is done if nothing is on its way.
+// rest sends unsent updates, and ends the node's work if nothing is on its way.
 func (h *host) rest() error {
 	for i := 1; i < h.nodes && h.filled > 0; i++ {
 		if to := uint32((h.rank + i) % h.nodes); h.fill[to] > 0 {
@@ -120,7 +120,7 @@ func (h *host) rest() error {
 	return h.event()
 }
 
-// event waits for a message and deals with it.
+// event waits for a message and processes it.
 func (h *host) event() error {
 	ev, err := h.ni.EQWait(h.eq)
 	if err != nil {
@@ -156,7 +156,8 @@ func (h *host) updates(from uint32, ev *portals.Event) error {
 	return h.tell(from, what, ev.HdrData)
 }
 
-// relax carries out updates, and tells whether one has made a distance smaller.
+// relax carries out updates, and reports whether one has made a distance
+// smaller.
 func (h *host) relax(b []byte) (improved bool) {
 	written := int64(0)
 	list := b
@@ -186,13 +187,13 @@ func (h *host) better(v int, label uint64) bool {
 	return true
 }
 
-// wait notes that the search is to go on from a vertex.
+// wait notes a vertex from which the search must go on.
 func (h *host) wait(v int) {
 	h.waiting[v/64] |= 1 << (v % 64)
 	h.lines[v/64/64] |= 1 << (v / 64 % 64)
 }
 
-// take returns a vertex that waits, in turn.
+// take returns a waiting vertex, in turn.
 func (h *host) take() (v int, found bool) {
 	line, mask := h.cursor/64/64, ^uint64(0)<<(h.cursor/64%64)
 	if line >= len(h.lines) {
@@ -219,7 +220,7 @@ func (h *host) take() (v int, found bool) {
 	return 0, false
 }
 
-// follow makes updates of the edges of a vertex.
+// follow makes updates from the edges of a vertex.
 func (h *host) follow(v int) error {
 	var vertex Vertex
 	if err := spin.DecodeState(h.memory.Slice(v*VertexSize, (v+1)*VertexSize).Read(), &vertex); err != nil {
@@ -260,8 +261,8 @@ func (h *host) follow(v int) error {
 	return nil
 }
 
-// put adds an update to the packet for a node, and sends it if it is full. When
-// all slots are on their way it deals with what comes, first.
+// put adds an update to the packet for a node, and sends the packet if it is
+// full. While all slots are on their way it first processes received messages.
 func (h *host) put(to uint32, label uint64, local uint32) error {
 	for h.filling[to] < 0 {
 		if n := len(h.free[to]); n > 0 {
@@ -285,7 +286,7 @@ func (h *host) put(to uint32, label uint64, local uint32) error {
 	return h.send(to)
 }
 
-// send sends the packet for a node, to the same slot of the sender there.
+// send sends the packet for a node to the sender's slot there.
 func (h *host) send(to uint32) error {
 	slot, n := h.filling[to], uint64(h.fill[to])*UpdateSize
 	h.filling[to], h.fill[to] = -1, 0

@@ -16,10 +16,11 @@ const (
 	expected = "expected two vertices and perhaps a weight"
 )
 
-// Read reads a graph: a line for each edge, two vertices from 0 and, if it is
-// not 1, the weight, with blanks between; empty lines and those that begin with
-// # or % count for nothing. The vertices are those up to the largest that is named. A file that begins with the banner of MatrixMarket is read as its format
-// has it (R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange
+// Read reads a graph. Each line is an edge: two vertices from 0 and, if it is
+// not 1, the weight, separated by blanks. Empty lines and lines that begin with
+// # or % are ignored. The vertices are all numbers up to the largest one in the
+// file. A file that begins with the banner of MatrixMarket is read in that
+// format (R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange
 // Formats", NISTIR 5935, 1996). Errors name the file and the line.
 func Read(name string, r io.Reader) (*Graph, error) {
 	l := &lines{scanner: bufio.NewScanner(r)}
@@ -40,13 +41,13 @@ func Read(name string, r io.Reader) (*Graph, error) {
 	return g, nil
 }
 
-// lines reads a file by its lines.
+// lines reads a file line by line.
 type lines struct {
 	scanner *bufio.Scanner
-	number  int // of the line that was read, from 1
+	number  int // of the last line read, from 1
 }
 
-// next returns a line without the blanks around it, io.EOF behind the last.
+// next returns a line without the blanks around it, or io.EOF at the end.
 func (l *lines) next() (string, error) {
 	l.number++
 	if l.scanner.Scan() {
@@ -61,7 +62,7 @@ func (l *lines) next() (string, error) {
 	return "", io.EOF
 }
 
-// errNoEdge is the error of a list that has none.
+// errNoEdge is the error for a list without edges.
 var errNoEdge = errors.New("the file ends without an edge, expected lines of two vertices and perhaps a weight")
 
 // readList reads lines of edges; text is the first line.
@@ -92,7 +93,7 @@ func readList(l *lines, text string) (*Graph, error) {
 	return New(int(most)+1, list), nil
 }
 
-// edge reads one.
+// edge parses an edge.
 func edge(fields []string) (Edge, error) {
 	if len(fields) == 1 {
 		return Edge{}, fmt.Errorf("1 field, %s", expected)

@@ -8,8 +8,8 @@ import (
 )
 
 // Solve returns the distance of each vertex from a root: in edges, by a queue,
-// or, weighted, in their weights, by Dijkstra's algorithm with a heap. A
-// distance of 2^32 - 1 or more is an error.
+// or, weighted, in weights, by Dijkstra's algorithm with a heap. A distance of
+// 2^32 - 1 or more is an error.
 func (g *Graph) Solve(root int, weighted bool) ([]uint32, error) {
 	distance := make([]uint32, g.Vertices)
 	for v := range distance {
@@ -56,13 +56,13 @@ func (g *Graph) dijkstra(root int, distance []uint32) error {
 	return nil
 }
 
-// reached is a vertex, and a distance at which it was reached.
+// reached is a vertex and a distance at which it was reached.
 type reached struct {
 	distance uint64
 	vertex   uint32
 }
 
-// frontier is a heap of these.
+// frontier is a heap of reached vertices.
 type frontier []reached
 
 func (f frontier) Len() int           { return len(f) }

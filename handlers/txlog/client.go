@@ -94,7 +94,7 @@ func (t *Tx) Read(offset int, b []byte) error {
 
 // fetch brings bytes of the region to the same place in landing.
 func (c *Client) fetch(t *Tx, offset, n int) error {
-	if c.o.ModeHost {
+	if c.o.ByHost {
 		c.head(t, askRead, uint64(offset))
 		words := c.request.Slice(requestSize, requestSize+8).Write()
 		le.PutUint64(words, uint64(n))

@@ -44,8 +44,8 @@ type Options struct {
 	Log int
 	// Commit is how many bytes a transaction can write, 16 more for each place; 0: 64 KiB.
 	Commit int
-	// ModeHost: the home's host answers reads, and logs them itself; no handlers run.
-	ModeHost bool
+	// ByHost: the home's host answers reads, and logs them itself; no handlers run.
+	ByHost bool
 	// Open: puts of clients into the region are logged, too. They are no
 	// transactions, and transactions do not see that they change what these
 	// write.

@@ -170,7 +170,7 @@ func TestSerialisable(t *testing.T) {
 	for i := range *histories {
 		seed := *firstSeed + uint64(i)
 		h := newHistory(seed)
-		h.o.ModeHost = h.rng.IntN(3) == 0
+		h.o.ByHost = h.rng.IntN(3) == 0
 		var set []string
 		if h.rng.IntN(2) == 0 {
 			set = []string{"transport.kind=reliable", "fabric.faults={loss: 0.02, corrupt: 0.01, duplicate: 0.02, delay: 0.1, max_delay: 2us}"}
@@ -211,7 +211,7 @@ func TestLongTransaction(t *testing.T) {
 		require.NoError(t, err)
 		library, err := Load(c)
 		require.NoError(t, err)
-		o := Options{PT: 3, Region: 64, Log: 4, ModeHost: byHost}
+		o := Options{PT: 3, Region: 64, Log: 4, ByHost: byHost}
 		var server *Server
 		require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) (err error) {
 			if server, err = library.Open(p, o); err != nil {
@@ -304,7 +304,7 @@ func TestWrongUse(t *testing.T) {
 	} {
 		require.EqualError(t, o.check(), text)
 	}
-	home, own := Options{PT: 3, Region: 64}, Options{PT: 3, Region: 64, ModeHost: true}
+	home, own := Options{PT: 3, Region: 64}, Options{PT: 3, Region: 64, ByHost: true}
 	alone(t, home, own, func(c *Client) {
 		tx := c.Begin()
 		require.ErrorContains(t, tx.Read(0, make([]byte, 8)), "txlog: a read of 8 B at 0 was refused")

@@ -75,7 +75,7 @@ func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	s.out, s.reply = u.Bind(s.inbox, portals.MD{}), u.Bind(s.region, portals.MD{})
 	u.Table(o.PT+requestEntry, s.eq, 0)
 	u.Append(o.PT+requestEntry, portals.AnyID, s.inbox, portals.ME{MatchBits: Bits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable})
-	if !o.ModeHost && u.Err == nil {
+	if !o.ByHost && u.Err == nil {
 		s.install(u, l)
 	}
 	return s, u.Err
@@ -197,7 +197,7 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 		if r := s.running[client]; r != nil && r.tag == tag && uint64(len(r.reads)) >= reads && s.caughtUp() {
 			break
 		}
-		if s.overruns != before || s.o.ModeHost || !s.ahead() {
+		if s.overruns != before || s.o.ByHost || !s.ahead() {
 			return false // its records have been written over, or there are no such reads
 		}
 		s.p.Compute(max(s.p.Cluster().Profile().Host.Poll, leastLook)) // a record before it is under way
@@ -220,7 +220,7 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 // handlers log when they have landed, so that whoever has read before is found.
 func (s *Server) apply(tag uint64, list []target) error {
 	for _, w := range list {
-		if s.o.ModeHost {
+		if s.o.ByHost {
 			s.p.Copy(s.region.Slice(w.offset, w.offset+w.length), s.inbox.Slice(w.from, w.from+w.length))
 			s.wrote(s.record(uint64(w.offset), uint64(w.length)))
 			continue
@@ -230,7 +230,7 @@ func (s *Server) apply(tag uint64, list []target) error {
 		}
 		s.written++
 	}
-	if s.o.ModeHost || len(list) == 0 {
+	if s.o.ByHost || len(list) == 0 {
 		return nil
 	}
 	if s.owed == 0 {
@@ -246,7 +246,7 @@ func (s *Server) apply(tag uint64, list []target) error {
 
 // read answers a read by the host.
 func (s *Server) read(client portals.ID, tag, offset uint64, at, end int) error {
-	if end-at < requestSize+8 || !s.o.ModeHost {
+	if end-at < requestSize+8 || !s.o.ByHost {
 		return s.answer(client, aborted)
 	}
 	length := le.Uint64(s.inbox.Slice(at+requestSize, at+requestSize+8).Read())
@@ -271,7 +271,7 @@ func (s *Server) record(offset, length uint64) span {
 
 // advance reads the records that there are.
 func (s *Server) advance() {
-	if s.o.ModeHost {
+	if s.o.ByHost {
 		return
 	}
 	began := s.stats.Records

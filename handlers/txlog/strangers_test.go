@@ -57,7 +57,7 @@ func TestStrangers(t *testing.T) {
 		require.NoError(t, err)
 		library, err := Load(c)
 		require.NoError(t, err)
-		o := Options{PT: 3, Region: 4096, Commit: 128, ModeHost: byHost}
+		o := Options{PT: 3, Region: 4096, Commit: 128, ByHost: byHost}
 		require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) error {
 			s, err := library.Open(p, o)
 			if err != nil {
@@ -100,7 +100,7 @@ func TestSecondClientOfANode(t *testing.T) {
 		require.NoError(t, err)
 		library, err := Load(c)
 		require.NoError(t, err)
-		o := Options{PT: 3, Region: 4096, Commit: 128, ModeHost: byHost}
+		o := Options{PT: 3, Region: 4096, Commit: 128, ByHost: byHost}
 		require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) error {
 			s, err := library.Open(p, o)
 			if err != nil {

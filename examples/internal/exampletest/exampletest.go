@@ -1,4 +1,4 @@
-// Package exampletest is what tests of examples have in common.
+// Package exampletest has helpers for the tests of examples.
 package exampletest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Documented fails a test unless a document of docs shows what a program prints
-// when it runs with each of the values, one after the other.
+// Documented requires that a document of docs shows the output of a program
+// that runs with each of the values, one after the other.
 func Documented[V any](t *testing.T, name string, run func(context.Context, io.Writer, V) error, values []V) {
 	t.Helper()
 	var output bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// SameAsGo fails a test unless a module with the filter of
-// examples/first-handler does what the one in Go does, on either device.
+// SameAsGo requires that a module with the filter of examples/first-handler
+// behaves like the one in Go, on either device.
 func SameAsGo(t *testing.T, module []byte) {
 	t.Helper()
 	const packets = "../first-handler/packets.txt"
