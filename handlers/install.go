@@ -15,35 +15,35 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Options say how handlers are installed.
+// Options describe an installation of handlers.
 type Options struct {
-	// Header, Payload and Completion are exports; all empty: of each kind the
-	// one that there is, or that is called like it; if any is given, an empty
-	// one is none.
+	// Header, Payload and Completion are exports. If all are empty, each kind
+	// gets its only handler, or the export with the kind's name. If any is
+	// given, an empty one means no handler.
 	Header, Payload, Completion string
-	// State is what HPU memory begins with: nil for the defaults of the
-	// manifest, what manifest.State.Bytes takes, or bytes.
+	// State is the initial content of HPU memory: nil for the defaults of the
+	// manifest, a value for manifest.State.Bytes, or bytes.
 	State any
-	// Memory is HPU memory at least, bytes; 0: what state and manifest need.
+	// Memory is the least HPU memory, bytes; 0: what state and manifest need.
 	Memory int64
-	// HostMemory is handler host memory, of the process; the zero value:
+	// HostMemory is handler host memory, of the process. The zero value: it is
 	// allocated, if the manifest needs any.
 	HostMemory portals.Region
-	// UserHeader is how many bytes of a message are its user header, which only
-	// a header handler sees; 0: what the manifest says.
+	// UserHeader is the size of the user header of a message, which only a
+	// header handler sees; 0: as in the manifest.
 	UserHeader int64
-	// Shared: several entries share the state, which is written once, by
-	// Install, and not again with every entry.
+	// Shared: several entries share the state. Install writes it once, and not
+	// again with every entry.
 	Shared bool
 }
 
-// Plan is an installation that has been checked. It can be carried out by any number of processes.
+// Plan is a checked installation. Any number of processes can carry it out.
 type Plan struct {
 	Exports    Exports
 	State      *manifest.State // nil: not described
 	UserHeader int64           // bytes
-	// EntryOptions and PTOptions are what the library needs of the match entry
-	// and of its portal table entry.
+	// EntryOptions and PTOptions are the options that the library needs for the
+	// match entry and for its portal table entry.
 	EntryOptions portals.EntryOptions
 	PTOptions    portals.PTOptions
 	module       *hpu.Module
@@ -72,8 +72,8 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 	return p, nil
 }
 
-// OptionsOf returns the options that needs name. The error names one that there
-// is not, or that no module can ask for.
+// OptionsOf returns the options that needs names. Its error names an option
+// that does not exist, or that no module may ask for.
 func OptionsOf(n *manifest.Needs) (portals.EntryOptions, portals.PTOptions, error) {
 	entry, wrong := bits(n.EntryOptions, portals.EntryNames)
 	table, also := bits(n.PTOptions, portals.PTNames)
@@ -83,11 +83,12 @@ func OptionsOf(n *manifest.Needs) (portals.EntryOptions, portals.PTOptions, erro
 	return portals.EntryOptions(entry), portals.PTOptions(table), errors.Join(wrong, also)
 }
 
-// memoryOptions describe the memory of an entry. If a module asked for them,
-// the device would read a piece of memory as a list of vectors.
+// memoryOptions describe the memory of an entry. If a module could ask for
+// them, the device would read a piece of memory as a list of vectors.
 const memoryOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec
 
-// DeviceOf is what expressions of a manifest see of the device of a node.
+// DeviceOf returns the device of a node in the form for expressions of a
+// manifest.
 func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
 	return &manifest.Device{MTU: int64(p.Fabric.MTU), HPUs: int64(p.HPU.Cores), Contexts: int64(p.HPU.Contexts), Rank: int64(rank), Ranks: int64(ranks), Clusters: int64(max(1, p.HPU.Clusters))}
 }
@@ -95,7 +96,7 @@ func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
 // maxMemory bounds what a manifest may ask for, bytes; the limits of devices are lower.
 const maxMemory = 1 << 32
 
-// CheckUserHeader says why the user header of messages cannot have so many bytes.
+// CheckUserHeader returns why the user header of messages cannot have n bytes.
 func (p *Plan) CheckUserHeader(n int64) error {
 	switch {
 	case n < p.UserHeader:
@@ -106,8 +107,9 @@ func (p *Plan) CheckUserHeader(n int64) error {
 	return nil
 }
 
-// Memory returns the HPU memory that the handlers need on a device, bytes: the
-// state, what lies behind it, and the memories of clusters and messages.
+// Memory returns the HPU memory that the handlers need on a device, bytes: for
+// the state, for what follows it, and for the memories of clusters and
+// messages.
 func (p *Plan) Memory(d *manifest.Device) (int64, error) {
 	own, err := p.own(d)
 	if err != nil {
@@ -117,7 +119,7 @@ func (p *Plan) Memory(d *manifest.Device) (int64, error) {
 	return m.End, err
 }
 
-// memories lays the memories of clusters and messages out behind so many bytes.
+// memories lays out the memories of clusters and messages, beginning at behind.
 func (p *Plan) memories(d *manifest.Device, behind int64) (manifest.Memories, error) {
 	m, err := p.needs.Memories(d, behind)
 	if err != nil {
@@ -126,7 +128,7 @@ func (p *Plan) memories(d *manifest.Device, behind int64) (manifest.Memories, er
 	return m, err
 }
 
-// own returns the bytes of the state and of what lies behind it.
+// own returns the size of the state and of what follows it, bytes.
 func (p *Plan) own(d *manifest.Device) (int64, error) {
 	behind, err := p.needs.Memory.Between(d, 0, maxMemory)
 	if err != nil {
@@ -147,8 +149,8 @@ func (p *Plan) HostMemory(d *manifest.Device) (int64, error) {
 	return n, nil
 }
 
-// Initial returns the first bytes of HPU memory: bytes as they are, else the
-// state that v changes from its defaults.
+// Initial returns the first bytes of HPU memory. If v is bytes they are copied;
+// else v changes the default state.
 func (p *Plan) Initial(v any, d *manifest.Device) ([]byte, error) {
 	if b, are := v.([]byte); are {
 		return bytes.Clone(b), nil
@@ -166,7 +168,7 @@ func (p *Plan) Initial(v any, d *manifest.Device) ([]byte, error) {
 	return b, err
 }
 
-// bits joins options whose names are in the order of their bits.
+// bits joins options; names must be in the order of their bits.
 func bits(names, all []string) (options uint32, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(n string) bool { return strings.EqualFold(n, name) })
@@ -193,7 +195,8 @@ func (l *Library) Load(c *runtime.Cluster) (*Module, error) {
 	return &Module{m, l}, nil
 }
 
-// Plan checks which handlers an entry gets; who installs them in many processes does that once.
+// Plan checks which handlers an entry gets. To install them in many processes,
+// make the plan once.
 func (m *Module) Plan(header, payload, completion string) (*Plan, error) {
 	return PlanOf(m.Module, Exports{header, payload, completion})
 }
@@ -218,7 +221,8 @@ func (m *Module) Install(p *runtime.Proc, o Options) (*Installed, error) {
 	return plan.Install(p, o)
 }
 
-// Install carries out the plan for a process; it is the plan that says which handlers.
+// Install carries out the plan for a process. The plan decides the handlers;
+// o's names do not count.
 func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	c := proc.Cluster()
 	in := &Installed{Plan: *p, device: DeviceOf(c.Profile(), proc.Rank(), c.Nodes())}
@@ -254,9 +258,9 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	return in, nil
 }
 
-// Share makes another set of handlers of the module for an entry that has the
-// HPU memory, the state and the handler host memory of one that was installed
-// before, which must have as much of each as they need.
+// Share makes another set of handlers of the module for a second entry. It uses
+// the HPU memory, the state and the handler host memory of an earlier
+// installation, which must be large enough.
 func (p *Plan) Share(with *Installed) (*Installed, error) {
 	if with.module != p.module {
 		return nil, fmt.Errorf("module %s cannot share HPU memory of module %s", p.module.Name(), with.module.Name())
@@ -273,7 +277,7 @@ func (p *Plan) Share(with *Installed) (*Installed, error) {
 	return in, in.fits()
 }
 
-// fits checks that what handlers share is enough for them.
+// fits checks that the shared memories are large enough.
 func (in *Installed) fits() error {
 	own, err := in.own(in.device)
 	if err != nil {
@@ -296,7 +300,7 @@ func (in *Installed) fits() error {
 		room = s.Scratchpads.Offset
 	}
 	if needed.Message == 0 {
-		s.PerMessage = portals.MessageMemory{} // it is the other entry's
+		s.PerMessage = portals.MessageMemory{} // it belongs to the other entry
 	}
 	for _, x := range []struct {
 		what         string
@@ -315,14 +319,14 @@ func (in *Installed) fits() error {
 	return nil
 }
 
-// showPackets asks for the packets that the handlers see whole.
+// showPackets asks for the packets that the handlers see as a whole.
 func (in *Installed) showPackets() {
 	in.Spin.FirstPacket = slices.Contains(in.needs.Packets, manifest.FirstPacket)
 	in.Spin.LastPacket = slices.Contains(in.needs.Packets, manifest.LastPacket)
 }
 
-// Store writes a number of the state while handlers work on it, as the process
-// that has installed them does (runtime.Proc.HPUWrite).
+// Store writes a number of the state while handlers work on it. The process
+// that has installed them writes it (runtime.Proc.HPUWrite).
 func (in *Installed) Store(p *runtime.Proc, name string, v any) error {
 	n, err := in.lookup(name)
 	if err != nil {
@@ -354,7 +358,7 @@ func (in *Installed) Await(p *runtime.Proc, name string, until func(v any) bool)
 	return get(b), nil
 }
 
-// allocate gives the process HPU memory of so many bytes at least, which begins
+// allocate gives the process at least size bytes of HPU memory, which begins
 // with the state, and makes the handler part of an entry.
 func (in *Installed) allocate(proc *runtime.Proc, size, state int64) error {
 	own, err := in.own(in.device)
@@ -376,7 +380,8 @@ func (in *Installed) allocate(proc *runtime.Proc, size, state int64) error {
 	return nil
 }
 
-// size is how much HPU memory to allocate, bytes, of which the device has at most limit.
+// size returns how much HPU memory to allocate, bytes. The device has at most
+// limit.
 func (in *Installed) size(wanted, limit int64) (int64, error) {
 	needed, err := in.Memory(in.device)
 	switch {
@@ -390,8 +395,8 @@ func (in *Installed) size(wanted, limit int64) (int64, error) {
 	return max(wanted, needed), nil
 }
 
-// hostMemory is the handler host memory: that which was given, if it is enough,
-// else what the manifest needs.
+// hostMemory returns the handler host memory: the given one, if it is large
+// enough, else a new one of the size in the manifest.
 func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.Region, error) {
 	needed, err := in.HostMemory(in.device)
 	have := given.Length
@@ -413,7 +418,7 @@ func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.
 	return given, nil
 }
 
-// Attach makes the handlers those of an entry, with the options that they need of it.
+// Attach gives an entry the handlers, and the options that they need.
 func (in *Installed) Attach(me *portals.ME) {
 	me.Spin = in.Spin
 	me.Options |= in.EntryOptions
@@ -422,7 +427,7 @@ func (in *Installed) Attach(me *portals.ME) {
 	}
 }
 
-// Read sets a struct from the state as it is now, by the names of its fields.
+// Read sets a struct from the present state, by the names of its fields.
 func (in *Installed) Read(v any) error {
 	if in.State == nil {
 		return fmt.Errorf("module %s does not describe the state of its handlers", in.module.Name())
@@ -430,7 +435,8 @@ func (in *Installed) Read(v any) error {
 	return in.State.Read(in.HPU.Bytes(), v)
 }
 
-// Number returns a number of the state as it is now: a uint64, an int64 or a float64.
+// Number returns a number of the present state: a uint64, an int64 or a
+// float64.
 func (in *Installed) Number(name string) (any, error) {
 	n, err := in.lookup(name)
 	if err != nil {

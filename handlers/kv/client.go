@@ -27,10 +27,11 @@ type Client struct {
 	remote  *reader // nil: servers answer
 }
 
-// tries is how often a client asks, before it says that a server is busy.
+// tries is how often a client asks before it reports that a server is busy.
 const tries = 100_000
 
-// Dial gives a process a client. It takes no virtual time. The options are those of the servers.
+// Dial gives a process a client. It takes no virtual time. The options must be
+// the servers'.
 func Dial(p *runtime.Proc, servers []Address, o Options) (*Client, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -50,8 +51,8 @@ func Dial(p *runtime.Proc, servers []Address, o Options) (*Client, error) {
 	return c, u.Err
 }
 
-// Again is how often servers have sent a request back, and how often a read by
-// RDMA met a change and was begun anew.
+// Again returns how often servers have sent a request back, and how often a
+// read by RDMA met a change and began again.
 func (c *Client) Again() uint64 { return c.again }
 
 // Get returns the value of a key, which is valid until the program next waits,
@@ -67,27 +68,30 @@ func (c *Client) Get(key []byte) (value []byte, version uint64, err error) {
 	return c.answers.Slice(AnswerSize, AnswerSize+int(a.Value)).Read(), a.Version, nil
 }
 
-// Put inserts a key, or replaces its value, and returns the version that it has
-// got. Versions of a key grow and are never 0.
+// Put inserts a key, or replaces its value, and returns its new version.
+// Versions of a key grow and are never 0.
 func (c *Client) Put(key, value []byte) (version uint64, err error) {
 	a, err := c.do(&Request{Op: Put}, key, value)
 	return a.Version, err
 }
 
-// Delete removes a key, and returns the version that it had. ErrNotFound: there is none.
+// Delete removes a key, and returns its old version. ErrNotFound: there is
+// none.
 func (c *Client) Delete(key []byte) (version uint64, err error) {
 	a, err := c.do(&Request{Op: Delete}, key, nil)
 	return a.Version, err
 }
 
-// Swap replaces the value of a key if it has a version, and returns its new
-// one. Version 0: the key is inserted if it is not there. Else a *ChangedError.
+// Swap replaces the value of a key if it has the given version, and returns the
+// new version. Version 0: it inserts the key if there is none. Otherwise it
+// returns a *ChangedError.
 func (c *Client) Swap(key []byte, version uint64, value []byte) (uint64, error) {
 	a, err := c.do(&Request{Op: Swap, Expect: version}, key, value)
 	return a.Version, err
 }
 
-// server is that of a key: of the hash what chooses no stripe and no bucket first.
+// server returns the server of a key, from bits of the hash that are not the
+// first to choose a stripe or a bucket.
 func (c *Client) server(hash uint64) int {
 	high, _ := bits.Mul64(bits.ReverseBytes64(hash), uint64(len(c.servers)))
 	return int(high)

@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// Mode is who serves.
+// Mode selects who serves.
 type Mode int
 
 // Modes.
 const (
-	Handlers Mode = iota // handlers; the host does what they hand over
+	Handlers Mode = iota // handlers; the host does the rest
 	Host                 // the host
-	OneSided             // clients, who read the server's memory by RDMA; the host serves what writes
+	OneSided             // clients read the server's memory by RDMA; the host serves writes
 )
 
-// String is what commands call it.
+// String returns the mode's name in commands.
 func (m Mode) String() string {
 	if m < Handlers || m > OneSided {
 		return fmt.Sprintf("mode %d", int(m))
@@ -25,7 +25,8 @@ func (m Mode) String() string {
 	return [...]string{"spin", "host", "rdma"}[m]
 }
 
-// Options are those of servers and clients of one store; what is zero is the default.
+// Options are the options of servers and clients of one store; zero means the
+// default.
 type Options struct {
 	Mode     Mode
 	Memory   int // of a server, for items and tables, bytes: at least 64 KiB; default 16 MiB
@@ -33,16 +34,16 @@ type Options struct {
 	MaxValue int // longest value, bytes; default 64 KiB, most kv.MaxValue
 	Clients  int // that may have a request under way; default 64
 	Stripes  int // of a table, a power of 2; default 256
-	Buckets  int // of a stripe in the beginning, a power of 2; default 16
-	Steps    int // of a bucket's items that a handler looks at; default 8
+	Buckets  int // initial number for each stripe, a power of 2; default 16
+	Steps    int // items of a bucket that a handler reads; default 8
 	Load     int // items for each bucket, above which a stripe grows; default 1
 	Limit    int // requests that handlers may have handed over at a time; default 64
-	Depth    int // blocks of each class that handlers have room for, even; default 64
+	Depth    int // room for blocks of each class in HPU memory, even; default 64
 	Slots    int // requests of more than 256 bytes that may arrive at a time; default 64
 	PT       int // first of the three portal table entries that a server uses; default 40
 }
 
-// Errors of clients. Those of [Client.Swap] are in a [ChangedError].
+// Errors of clients. [Client.Swap] returns them in a [ChangedError].
 var (
 	ErrNotFound = errors.New("kv: there is no such key")
 	ErrFull     = errors.New("kv: the server has no memory for the item")
@@ -50,9 +51,9 @@ var (
 	ErrIllegal  = errors.New("kv: the server says that the message is no request")
 )
 
-// ChangedError says that a key has another version than was expected.
+// ChangedError reports that a key has another version than expected.
 type ChangedError struct {
-	Version uint64 // that it has; 0: it is not there
+	Version uint64 // the present one; 0: there is no such key
 }
 
 // Error names the version.
@@ -63,7 +64,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("kv: the key has version %d", e.Version)
 }
 
-// withDefaults fills in what is zero and says what cannot be.
+// withDefaults fills in defaults and checks the options.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	number := func(name string, v *int, standard, least, most int) {
@@ -97,5 +98,5 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// Address is where a server is.
+// Address is the process of a server.
 type Address struct{ NID, PID uint32 }

@@ -2,18 +2,18 @@ package kv
 
 import "encoding/binary"
 
-// Hash begins and ends with these; between them [Mix] takes words of 8 bytes,
-// the last filled up with zeros.
+// Hash begins and ends with these constants. Between, [Mix] takes words of 8
+// bytes; the last one is filled up with zeros.
 const (
 	hashSeed = 0x9e3779b97f4a7c15
 	hashBy   = 0xff51afd7ed558ccd
 	hashEnd  = 0xc4ceb9fe1a85ec53
 )
 
-// Begin is the hash of nothing yet, of a key of n bytes.
+// Begin returns the initial hash of a key of n bytes.
 func Begin(n uint64) uint64 { return (n + 1) * hashSeed }
 
-// Mix adds bytes; all but the last time they are a multiple of 8.
+// Mix adds bytes. Their number is a multiple of 8, except the last time.
 func Mix(h uint64, b []byte) uint64 {
 	for len(b) >= 8 {
 		h = (h ^ binary.LittleEndian.Uint64(b)) * hashBy
@@ -31,7 +31,7 @@ func Mix(h uint64, b []byte) uint64 {
 	return h
 }
 
-// End is the hash of a key whose bytes have been mixed.
+// End returns the hash of a key after its bytes were mixed.
 func End(h uint64) uint64 {
 	h ^= h >> 33
 	h *= hashBy
@@ -40,10 +40,10 @@ func End(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// Hash is that of a key.
+// Hash returns the hash of a key.
 func Hash(key []byte) uint64 { return End(Mix(Begin(uint64(len(key))), key)) }
 
-// checksum proves an item: its version, key and value.
+// checksum is the checksum of an item: its version, key and value.
 func checksum(version uint64, b []byte) uint64 { return End(Mix(Begin(version), b)) }
 
 // Same compares two keys.
@@ -65,6 +65,6 @@ func Same(a, b []byte) bool {
 	return true
 }
 
-// AnswerData is the hdr_data of the packets of an answer: what the client has
-// called the request, and how many bytes the answer has in all.
+// AnswerData returns the hdr_data of the packets of an answer: the client's tag
+// of the request, and the length of the whole answer in bytes.
 func AnswerData(tag, length uint64) uint64 { return tag<<32 | length }

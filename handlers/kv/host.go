@@ -31,10 +31,10 @@ const (
 // MaxBuffers is the largest number of buffers, and so of handlers that run at a time.
 const MaxBuffers = 64
 
-// Loaded is the handlers on the devices of a cluster.
+// Loaded is the library on the devices of a cluster.
 type Loaded struct{ module *handlers.Module }
 
-// Load makes them ready for the processes of a cluster.
+// Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
 	m, err := handlers.Must("kv").Load(c)
 	return &Loaded{m}, err
@@ -44,10 +44,10 @@ func tooSmall(o *Options) error {
 	return fmt.Errorf("kv: Memory of %d B is too small for %d stripes of %d buckets and their first items", o.Memory, o.Stripes, o.Buckets)
 }
 
-// Stats are what the host of a server has done.
+// Stats counts the work of a server's host.
 type Stats struct {
-	Requests uint64 // that it has dealt with
-	Grown    uint64 // stripes that it has made larger
+	Requests uint64 // processed
+	Grown    uint64 // made larger
 	Refills  uint64 // times that handlers asked for blocks
 }
 
@@ -58,27 +58,27 @@ type Server struct {
 	ni      *runtime.NI
 	t       *table
 	in      *handlers.Installed // nil: none
-	stripes []byte              // in its HPU memory
+	stripes []byte              // their memory in the HPU memory
 	eq      portals.Handle      // requests and handoffs
-	buffers []runtime.View      // for them
+	buffers []runtime.View      // for requests and handoffs
 	out     *outbox
 	self    portals.ID
 	turn    uint64
 	stats   Stats
-	dry     [MaxClass + 1]bool // classes of which handlers were told that there is none
+	dry     [MaxClass + 1]bool // classes for which handlers were told that there are no blocks
 }
 
 // Places of a server's messages among its portal table entries, and their match bits.
 const (
-	requestEntry = iota // + Options.PT: what clients send
-	hostEntry           // + Options.PT: what handlers hand over
-	memoryEntry         // + Options.PT: what clients read
+	requestEntry = iota // + Options.PT: messages of clients
+	hostEntry           // + Options.PT: handoffs of handlers
+	memoryEntry         // + Options.PT: reads of clients
 )
 
 const requestBits = 0x6b76 // "kv"
 
-// Open gives a process a server: memory for its items, and the entries that
-// requests come to. It takes no virtual time.
+// Open gives a process a server: memory for its items, and the entries for
+// requests. It takes no virtual time.
 func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -105,9 +105,8 @@ func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	return s, u.Err
 }
 
-// listen appends the buffers that the host's requests come to: so many that
-// each client's longest one, or all that handlers may hand over, have room in
-// half of them.
+// listen appends the buffers for the host's requests. Half of them have room
+// for each client's longest request, or for all handoffs of handlers.
 func (s *Server) listen(u *handlers.Setup) {
 	const number = 4
 	longest, most := RequestSize+s.o.MaxKey+s.o.MaxValue, s.o.Clients
@@ -133,7 +132,7 @@ func (s *Server) append(i int, entry uint32, longest uint64) error {
 	return err
 }
 
-// install gives the interface its handlers, and what they begin with.
+// install gives the interface its handlers, and their initial memory.
 func (s *Server) install(u *handlers.Setup, l *Loaded) error {
 	device := s.p.Cluster().Profile()
 	o := &s.o
@@ -168,8 +167,8 @@ func (s *Server) install(u *handlers.Setup, l *Loaded) error {
 	return u.Err
 }
 
-// fill writes stripes, and as many blocks as stacks begin with: half of their
-// depth of those classes that an eighth of the memory has room for.
+// fill writes stripes, and the initial blocks of stacks. Each stack of a class
+// is filled to half of its depth, if an eighth of the memory has room for that.
 func (s *Server) fill(stripes, stacks []byte) error {
 	for i := range s.t.parts {
 		p, b := &s.t.parts[i], stripes[i*StripeSize:]
@@ -220,21 +219,21 @@ func (s *Server) Preload(key, value []byte) error {
 	return nil
 }
 
-// Counts are what handlers have done so far.
+// Counts returns the handlers' counts so far.
 func (s *Server) Counts() Counts { return handlers.Peek[State](s.in).Counts }
 
-// Stats are what the host has done so far.
+// Stats returns the host's counts so far.
 func (s *Server) Stats() Stats { return s.stats }
 
-// Serve deals with requests until the process is aborted.
+// Serve handles requests until the process is aborted.
 func (s *Server) Serve() error {
 	return service.Serve(s.ni, s.eq, s.arrived, func(e *portals.Event) error {
 		return s.append(int(e.UserPtr>>32), e.PTIndex, e.UserPtr&(1<<32-1))
 	})
 }
 
-// Lay names the places of what lies behind the state in HPU memory, from the
-// numbers that the state has of each, and returns the bytes that all takes.
+// Lay sets the places of everything behind the state in HPU memory, from the
+// numbers in the state, and returns the size of it all in bytes.
 func (s *State) Lay() (behind int) {
 	chunk := (int(s.Chunk) + 7) &^ 7
 	for _, area := range []struct {

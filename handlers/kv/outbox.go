@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// outbox is buffers for messages of a process, each of which is used again when
-// its message has left.
+// outbox is buffers for messages of a process. A buffer is used again when its
+// message has left.
 type outbox struct {
 	p    *runtime.Proc
 	ni   *runtime.NI
@@ -30,7 +30,7 @@ func newOutbox(u *handlers.Setup, p *runtime.Proc, slots, size int) *outbox {
 	return o
 }
 
-// take returns a buffer, when there is one.
+// take waits for a free buffer and returns it.
 func (o *outbox) take() (slot int, b runtime.View, err error) {
 	for o.ni.Objects().EQLen(o.eq) > 0 || len(o.free) == 0 {
 		ev, err := o.ni.EQWait(o.eq)

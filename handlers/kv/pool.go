@@ -2,12 +2,12 @@
 
 package kv
 
-// pool is the memory of a server that nobody uses. Blocks of a class are cut
-// from what has never been used or, when that is used up, from larger ones;
-// they are not put together again.
+// pool is the unused memory of a server. Blocks of a class are cut from memory
+// that was never used or, when there is none left, from larger blocks. They are
+// never put together again.
 type pool struct {
 	free [MaxClass + 1][]uint64 // places
-	next uint64                 // what lies from here on has never been used
+	next uint64                 // from here on memory was never used
 	end  uint64
 }
 
@@ -35,7 +35,7 @@ func (p *pool) take(class uint32) (place uint64, ok bool) {
 // give frees a block.
 func (p *pool) give(place uint64, class uint32) { p.free[class] = append(p.free[class], place) }
 
-// has tells whether take would find a block.
+// has reports whether take would find a block.
 func (p *pool) has(class uint32) bool {
 	for c := class; c <= MaxClass; c++ {
 		if len(p.free[c]) > 0 {

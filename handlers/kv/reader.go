@@ -12,15 +12,15 @@ import (
 )
 
 // reader gets keys by RDMA reads of the servers' memory, as Pilaf (Mitchell et
-// al., ATC'13) and FaRM (Dragojević et al., NSDI'14) do: the bucket's link,
-// then the block of the item, then along the chain. The host changes a stripe
-// in one moment and counts it in the directory, so:
-//   - an item that its checksum proves, and that the bucket's link named, was
-//     the key's at the moment when the link was read;
-//   - what was found behind another item, or not found, is true if the stripe
-//     has not changed from before the walk until after it.
+// al., ATC'13) and FaRM (Dragojević et al., NSDI'14) do. It reads the bucket's
+// link, then the block of the item, then along the chain. The host changes a
+// stripe in one moment and counts the change in the directory, so:
+//   - An item with a correct checksum that the bucket's link names was the
+//     key's item when the link was read.
+//   - An item found behind another one, or a missing item, is correct if the
+//     stripe has not changed during the walk.
 //
-// Else the walk is begun anew.
+// Otherwise the walk begins again.
 type reader struct {
 	c       *Client
 	md, eq  portals.Handle
@@ -28,7 +28,7 @@ type reader struct {
 	servers [][]entry // the directories, as far as they were read
 }
 
-// entry is one of a directory.
+// entry is an entry of a directory.
 type entry struct{ table, changes uint64 }
 
 func newReader(u *handlers.Setup, c *Client) *reader {
@@ -64,7 +64,7 @@ func (r *reader) word(server int, at uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// look reads an entry of a directory, and tells whether it has changed.
+// look reads an entry of a directory, and reports whether it has changed.
 func (r *reader) look(server int, stripe uint64) (changed bool, err error) {
 	b, err := r.read(server, directory+stripe*directoryEntry, directoryEntry)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *reader) get(key []byte) (value []byte, version uint64, err error) {
 	for range tries {
 		i, how, err := r.walk(server, r.servers[server][stripe].table, key, hash)
 		changed := how == anew
-		// what is read of the directory lies where the item's header did
+		// the directory is read into the place of the item's header
 		if err == nil && how != certain {
 			var other bool
 			other, err = r.look(server, stripe)
@@ -113,14 +113,15 @@ func (r *reader) get(key []byte) (value []byte, version uint64, err error) {
 	return nil, 0, ErrBusy
 }
 
-// How sure a walk is of what it has found.
+// Degrees of certainty of a walk's result.
 const (
 	certain   = iota
 	unchanged // if the stripe has not changed
-	anew      // not at all
+	anew      // the walk must begin again
 )
 
-// walk reads a bucket and what it leads to; of an item that is not there the version is 0.
+// walk reads a bucket and follows its links. If there is no item its version is
+// 0.
 func (r *reader) walk(server int, table uint64, key []byte, hash uint64) (i Item, how int, err error) {
 	link, err := r.word(server, Bucket(table, hash))
 	if err != nil || link == moved {

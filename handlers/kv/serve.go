@@ -11,12 +11,12 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// job is a request that the host deals with.
+// job is a request for the host.
 type job struct {
 	Handoff
 	Request
 	key  []byte
-	data int // bytes of key and value behind the request, where they have come with it
+	data int // bytes of key and value behind the request, if they came with it
 	at   uint64
 }
 
@@ -24,7 +24,7 @@ func encode[T any](v *T) []byte { return spin.EncodeState(v) }
 
 func decode[T any](b []byte, v *T) error { return spin.DecodeState(b, v) }
 
-// arrived deals with a message.
+// arrived handles a message.
 func (s *Server) arrived(ev *portals.Event) error {
 	v, err := s.p.View(ev.Start, int(ev.MLength))
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Server) arrived(ev *portals.Event) error {
 	return s.serve(&j)
 }
 
-// request reads one. False: it is none.
+// request parses a request. It returns false if the bytes are not one.
 func (s *Server) request(b []byte, j *job) bool {
 	if decode(b, &j.Request) != nil {
 		return false
@@ -76,7 +76,7 @@ func (s *Server) request(b []byte, j *job) bool {
 	return true
 }
 
-// own deals with a handoff about a stripe, or keeps it until the stripe is there.
+// own handles a handoff about a stripe, or keeps it until the stripe has come.
 func (s *Server) own(j *job) error {
 	p := &s.t.parts[j.Stripe]
 	if j.Fresh == 0 && j.Era != p.era {
@@ -102,7 +102,7 @@ func (s *Server) own(j *job) error {
 	return nil
 }
 
-// serve carries a request out, and makes its stripe larger if it is too full.
+// serve carries out a request, and makes its stripe larger if it is too full.
 func (s *Server) serve(j *job) error {
 	p := &s.t.parts[j.Stripe]
 	if j.Kind == Serve {
@@ -157,7 +157,7 @@ func (s *Server) carryOut(p *part, j *job) error {
 	return s.answer(j, status, version, nil)
 }
 
-// store copies the key and value of a request into a block of their own.
+// store copies the key and value of a request into their own block.
 func (s *Server) store(j *job) bool {
 	class := ClassOf(uint64(RequestSize + j.data))
 	place, ok := s.t.pool.take(class)
@@ -176,7 +176,7 @@ func (s *Server) store(j *job) bool {
 	return true
 }
 
-// drop frees the block of a request that is no item's.
+// drop frees the block of a request that does not become an item.
 func (s *Server) drop(j *job) {
 	if j.Block != 0 {
 		s.t.pool.give(Place(j.Block), Class(j.Block))
@@ -184,7 +184,7 @@ func (s *Server) drop(j *job) {
 	}
 }
 
-// answer answers; with an item it sends its value.
+// answer answers a request; with an item it sends the item's value.
 func (s *Server) answer(j *job, status uint32, version uint64, i *item) error {
 	slot, b, err := s.out.take()
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Server) answer(j *job, status uint32, version uint64, i *item) error {
 	return s.out.send(slot, n, portals.PhysID(j.NID, j.PID), j.PT, j.Bits, AnswerData(j.Tag, uint64(n)))
 }
 
-// word tells the handlers something.
+// word sends a word to the handlers.
 func (s *Server) word(w Word, links []uint64) error {
 	s.turn++
 	w.Turn = s.turn
@@ -216,7 +216,7 @@ func (s *Server) word(w Word, links []uint64) error {
 	return s.out.send(slot, len(b), s.self, uint32(s.o.PT+requestEntry), requestBits, 0)
 }
 
-// refill gives handlers blocks of a class, if there are any.
+// refill gives blocks of a class to the handlers, if there are any.
 func (s *Server) refill(class uint32) error {
 	if class > MaxClass {
 		return fmt.Errorf("kv: handlers ask for blocks of class %d", class)
@@ -237,7 +237,8 @@ func (s *Server) refill(class uint32) error {
 	return s.word(w, links)
 }
 
-// returned takes blocks back, and gives them to those who had been told that there are none.
+// returned takes blocks back, and gives them to handlers that were told that
+// there are none.
 func (s *Server) returned(b []byte, n int) error {
 	for ; n > 0 && len(b) >= 8; n-- {
 		link := binary.LittleEndian.Uint64(b)

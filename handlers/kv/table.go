@@ -10,31 +10,31 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// table is the hash table of a server as its host works on it. What a walk
-// reads and what it takes is charged before anything changes, so that every
-// change is one moment.
+// table is the hash table of a server, for its host. The time for a walk and
+// for its reads is charged before anything changes, so that every change is one
+// moment.
 type table struct {
 	p     *runtime.Proc
 	area  runtime.View
 	pool  pool
 	load  int
 	parts []part
-	// shared says that clients read buckets and items by themselves: then a
-	// directory is kept for them, items have checksums, and buckets that a
-	// stripe has outgrown say so for ever.
+	// shared means that clients read buckets and items by themselves. Then
+	// there is a directory for them, items have checksums, and old buckets of a
+	// stripe remain marked for ever.
 	shared bool
 }
 
-// part is what the host knows of a stripe that is its own.
+// part is the host's knowledge of a stripe that it owns.
 type part struct {
 	table, items, version, growAt uint64
-	// of the directory: which entry, and how often the stripe has changed
+	// its entry in the directory, and how often the stripe has changed
 	number, changes uint64
 	era             uint64
-	waiting         []job // requests that have come before the stripe
+	waiting         []job // requests that came before the stripe
 }
 
-// newTable makes empty stripes, in memory that has not been used.
+// newTable makes empty stripes, in unused memory.
 func newTable(p *runtime.Proc, o *Options) (*table, error) {
 	t := &table{p: p, area: p.Alloc(o.Memory), load: o.Load, parts: make([]part, o.Stripes), shared: o.Mode == OneSided}
 	t.area.Lock()
@@ -58,8 +58,8 @@ func newTable(p *runtime.Proc, o *Options) (*table, error) {
 	return t, nil
 }
 
-// charge has the core wait for so many places of memory, one after the other,
-// and read and write so many bytes.
+// charge lets the core wait for a number of places of memory, one after the
+// other, and then read and write bytes.
 func (t *table) charge(places int, read, written int64) {
 	t.p.Compute(sim.Time(places) * t.p.Cluster().Profile().Host.MemoryLatency)
 	t.p.Stream(read, written)
@@ -73,19 +73,19 @@ func (t *table) setWord(at, w uint64) {
 	binary.LittleEndian.PutUint64(t.area.Slice(int(at), int(at)+8).Write(), w)
 }
 
-// bytes are valid until the program next waits.
+// bytes returns memory of the server. It is valid until the program next waits.
 func (t *table) bytes(at, n uint64) []byte { return t.area.Slice(int(at), int(at+n)).Read() }
 
-// item is one that was found.
+// item is an item that find has found.
 type item struct {
 	first       uint64 // the bucket's first link
-	at          uint64 // where its link stands
+	at          uint64 // place of its link
 	link        uint64 // 0: there is none
 	next        uint64
 	version     uint64
 	key, value  uint64 // lengths
-	places      int    // that the walk has looked at
-	read        int64  // bytes of keys that were compared
+	places      int    // that the walk has read
+	read        int64  // bytes of keys compared
 	bucketPlace uint64
 }
 
@@ -113,8 +113,8 @@ func (t *table) find(p *part, key []byte, hash uint64) (i item) {
 	return i
 }
 
-// link makes the block, which has key and value, the item of a key: in place of
-// the one found, or as the first of its bucket.
+// link makes a block with key and value the item of a key: in place of the
+// found one, or as the first of its bucket.
 func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
 	next, at := i.first, i.bucketPlace
 	if i.link != 0 {
@@ -138,14 +138,14 @@ func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
 	t.publish(p)
 }
 
-// unlink takes the item that was found out of its bucket.
+// unlink removes a found item from its bucket.
 func (t *table) unlink(p *part, i *item) {
 	t.setWord(i.at, i.next)
 	p.items--
 	t.publish(p)
 }
 
-// grow gives a stripe as many buckets as its items ask for.
+// grow gives a stripe as many buckets as its items need.
 func (t *table) grow(p *part) {
 	was := Class(p.table)
 	if place, log := t.larger(p); log > was {
@@ -154,8 +154,8 @@ func (t *table) grow(p *part) {
 	}
 }
 
-// larger takes memory for as many buckets as the items of a stripe ask for; if
-// there is none, the stripe does not grow any more.
+// larger allocates as many buckets as the items of a stripe need. If there is
+// no memory, the stripe no longer grows.
 func (t *table) larger(p *part) (place uint64, log uint32) {
 	was := Class(p.table)
 	log = was
@@ -198,15 +198,15 @@ func (t *table) rehash(p *part, place uint64, log uint32) {
 	t.publish(p)
 }
 
-// The directory of a shared table: for each stripe where its buckets are, and
-// how often it has changed.
+// The directory of a shared table has for each stripe the place of its buckets,
+// and how often it has changed.
 const (
 	directory      = 64 // its place
 	directoryEntry = 16
-	moved          = ^uint64(0) // in place of a link: the stripe has other buckets
+	moved          = ^uint64(0) // in place of a link: the stripe has new buckets
 )
 
-// publish says in the directory what has become of a stripe.
+// publish records the state of a stripe in the directory.
 func (t *table) publish(p *part) {
 	if !t.shared {
 		return

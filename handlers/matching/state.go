@@ -1,11 +1,12 @@
 // Package matching completes large messages from the network interface (sPIN'17 §5.1): asynchronous
 // matching, in which the receiving host takes no part once it has posted its receive.
 //
-// A small message is an ordinary put with match bits; the entry of a posted receive deposits it.
-// A large message is announced by a put with the bit [Large] in its header data, whose first bytes,
-// the user header, are an [Announcement] and which carries the first part of the data. The header
-// handler gets the rest from the sender, straight into the entry's memory, and the payload handler
-// deposits the first part. The entry is complete when both are.
+// A small message is an ordinary put with match bits; the entry of a posted
+// receive deposits it. A large message begins with a put that has the bit
+// [Large] in its header data. Its user header is an [Announcement], and it
+// carries the first part of the data. The header handler gets the rest from the
+// sender, straight into the entry's memory, and the payload handler deposits
+// the first part. The entry is complete when both are.
 //
 // The sender exposes the data under the announced tag, on the portal table index of [State].
 package matching
@@ -20,7 +21,7 @@ type State struct {
 	Reserved uint32 `spin:"max=0"` // 0
 }
 
-// Large is the bit of the header data that tells an announcement from a small message.
+// Large is the bit of the header data that marks an announcement.
 const Large = 1 << 63
 
 // Announcement is the user header of a large message.

@@ -19,23 +19,23 @@ type client struct {
 	pending bool          // its FIFO may have entries
 	flow    uint64        // for timelines: of the first fault since its FIFO was empty
 	blocks  []block       // that have faulted, in the order of the FIFO
-	recent  [recent]block // those asked for last
-	later   []Range       // to be brought in when all blocks are asked for
-	brought []Range       // since there was nothing to do for the process
+	recent  [recent]block // the last ones that were asked for
+	later   []Range       // to bring in after all blocks were asked for
+	brought []Range       // since the process last had nothing to do
 	// netlink
 	thread *host.Thread
 	inbox  []message
 }
 
-// recent is for how many blocks the driver remembers the pages it has dealt
-// with (T: those of two transactions).
+// recent is the number of blocks whose handled pages the driver remembers (T:
+// of two transactions).
 const recent = 2
 
 // block is an attempt to send a block, some of whose pages were absent.
 type block struct {
 	FaultRecord          // without the address
 	pages       []uint64 // in the order of the FIFO
-	done        int      // so many of them are dealt with
+	done        int      // number of pages handled
 	late        bool     // its request has left
 }
 
@@ -52,8 +52,8 @@ func (d *Driver) attach(p *runtime.Proc, g *rdma.Page) {
 	}
 }
 
-// serve deals with what is in the FIFO, up to so many pages; with a part of it if the send tasklet
-// waits. It returns how many more the run may deal with.
+// serve handles up to left pages of the FIFO, or fewer if the send tasklet
+// waits. It returns how many more pages the run may handle.
 func (c *client) serve(t *host.Thread, left int) int {
 	t.Follow(c.flow)
 	if len(c.blocks)+len(c.later) == 0 {
@@ -77,7 +77,8 @@ func (c *client) serve(t *host.Thread, left int) int {
 	return left
 }
 
-// ahead brings in a piece of what nobody has asked for yet: whoever asks meanwhile comes first.
+// ahead brings in a piece that nobody has asked for yet. Requests that come
+// meanwhile go first.
 func (c *client) ahead(t *host.Thread) {
 	r := &c.later[0]
 	for r.Start < r.End && c.process.Present(r.Start, true) {
@@ -85,7 +86,7 @@ func (c *client) ahead(t *host.Thread) {
 	}
 	piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
 	r.Start = piece.End
-	// what nobody has asked for may be missing
+	// a piece that nobody has asked for may stay absent
 	if err := c.driver.bring(t, c.process, piece, true); err != nil || r.Start >= r.End {
 		c.later = append(c.later[:0], c.later[1:]...)
 	}
@@ -102,7 +103,7 @@ func (c *client) collect(t *host.Thread) {
 	}
 }
 
-// note puts an entry to others of its block.
+// note adds an entry to its block.
 func (c *client) note(f *FaultRecord) {
 	for i := range c.blocks {
 		if b := &c.blocks[i]; b.is(f) {
@@ -135,10 +136,10 @@ func (c *client) add(b *block, page uint64) {
 	b.pages = append(b.pages, page)
 }
 
-// resolve brings in the pages of the oldest block, with those that are in the
-// FIFO only then, and has it sent again: once for all of its pages (P: they
-// fault in one pass). It stops within the block after so many pages, and
-// returns how many more the run may deal with.
+// resolve brings in the pages of the oldest block, also pages that enter the
+// FIFO only then, and has the block sent again once for all of its pages (P:
+// they fault in one pass). It stops within the block after left pages, and
+// returns how many more pages the run may handle.
 func (c *client) resolve(t *host.Thread, left int) int {
 	for {
 		b := &c.blocks[0]
@@ -166,8 +167,8 @@ func (c *client) resolve(t *host.Thread, left int) int {
 	return left
 }
 
-// page brings in a page of the oldest block, with what the policy wants
-// besides; with ask it has the block sent again.
+// page brings in a page of the oldest block, and the other pages that the
+// policy wants. With ask it has the block sent again.
 func (c *client) page(t *host.Thread, page uint64, ask bool) {
 	d := c.driver
 	m := message{block: c.blocks[0].FaultRecord, ask: ask, fault: host.DeviceFault{Process: c.process, Addr: page, Write: true, Flow: t.Flow()}}
@@ -181,13 +182,13 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 			return
 		}
 		switch err := d.bring(t, c.process, m.plan.First, true); {
-		// now, for all of it: what is missing faults again, or comes with the
-		// time-out
+		// now, for the whole block: a missing page faults again, or the
+		// time-out repeats it
 		case errors.Is(err, host.ErrNoMemory):
 			d.stats.Short++
 			ask = ask && c.process.Present(page, true)
 		case err != nil:
-			d.refuse(&m.fault) // what was asked for then ends with DENIED
+			d.refuse(&m.fault) // what was asked for ends with DENIED
 		}
 		if m.plan.Then.Start < m.plan.Then.End {
 			c.brought = append(c.brought, m.plan.Then)
@@ -196,15 +197,16 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 		m.plan = Plan{}
 	}
 	if ask {
-		d.release() // with HUPCF 0 the block would else meet the fault again
+		d.release() // with HUPCF 0 the block would otherwise meet the fault again
 		c.tell(t, m)
 	}
 }
 
-// has reports whether a page is there that the driver has brought for another one.
+// has reports whether a page is there that the driver has brought in for
+// another one.
 func (c *client) has(page uint64) bool { return c.asked(page) && c.process.Present(page, true) }
 
-// dealt reports whether a page was absent no longer than until now.
+// dealt reports whether a page was present or is present now.
 func (c *client) dealt(addr uint64) bool { return c.asked(addr) || c.process.Present(addr, true) }
 
 func (c *client) asked(addr uint64) bool {

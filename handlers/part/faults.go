@@ -1,8 +1,8 @@
 //go:build !tinygo
 
 // On the host's side package part is the host's side of PART's fault FIFO
-// (handler library part): who resolves page faults, a driver or a program,
-// takes entries, brings the pages in, and asks for the blocks.
+// (handler library part). A driver or a program resolves page faults: it takes
+// entries, brings the pages in, and asks for the blocks.
 package part
 
 import (
@@ -31,14 +31,14 @@ type Queue struct {
 	seen   uint64
 }
 
-// QueueOf returns the FIFO of a page of an engine of Load, for who is told of
-// faults in another way than by Await.
+// QueueOf returns the FIFO of a page of an engine of Load, for callers that
+// learn of faults in another way than by Await.
 func QueueOf(g *rdma.Page) *Queue {
 	return &Queue{page: g, load: 2 * g.NI().Proc().Cluster().Profile().DMA.Latency}
 }
 
-// OpenQueue returns the FIFO of a page of an engine of Load. It is for the time
-// before the process first waits.
+// OpenQueue returns the FIFO of a page of an engine of Load. Call it before the
+// process first waits.
 func OpenQueue(g *rdma.Page) (*Queue, error) {
 	u, q := handlers.NewListSetup("part", g.NI().Proc()), QueueOf(g)
 	if q.pushed = u.Counter("page faults"); u.Err != nil {
@@ -54,9 +54,9 @@ func (q *Queue) Await() error {
 	return err
 }
 
-// Next takes the oldest entry; false: there is none. It takes two reads of 64
-// bits from the interface, of a round trip each, at the second of which the
-// entry is gone (T); that there is none shows at the first.
+// Next takes the oldest entry; false: there is none. It reads 64 bits from the
+// interface twice, with a round trip each. The second read removes the entry
+// (T). The first read already shows whether there is one.
 func (q *Queue) Next(t *host.Thread) (f FaultRecord, found bool) {
 	t.Run(q.load, "fault FIFO")
 	memory := q.page.Installed().HPU.Bytes()
@@ -75,15 +75,15 @@ func (q *Queue) Next(t *host.Thread) (f FaultRecord, found bool) {
 	return e.Decode()
 }
 
-// Resume asks the source of a block to send it again, now that its pages are
+// Resume asks the source of a block to send it again, because its pages are now
 // there (P: ERR). It takes nic.overhead, and may get lost.
 func (q *Queue) Resume(t *host.Thread, f *FaultRecord) error {
 	e := f.Encode()
 	return q.page.Command(t, KindAskAgain, spin.EncodeState(&e))
 }
 
-// Unreadable ends the transfers of the process that would send from a page
-// which it does not have: ErrDenied. It takes nic.overhead.
+// Unreadable ends the process's transfers from a page that it does not have:
+// ErrDenied. It takes nic.overhead.
 func (q *Queue) Unreadable(t *host.Thread, page uint64) error {
 	return q.page.Command(t, KindUnreadable, binary.LittleEndian.AppendUint64(nil, page))
 }

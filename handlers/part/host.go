@@ -22,24 +22,25 @@ var wasm []byte
 // engine of package rdma.
 var Library = handlers.Register("part", wasm)
 
-// Method is how pages are brought in.
+// Method is a way to bring pages in.
 type Method int
 
 // The methods.
 const (
-	// GetUserPages brings pages in in the kernel; the request to send again leaves the process (P).
+	// GetUserPages brings pages in in the kernel; the process sends the request
+	// for the block (P).
 	GetUserPages Method = iota
 	// Touch has a thread of the process touch the pages, and then send the
 	// request (T: the first version).
 	Touch
-	// InKernel is GetUserPages, and the request leaves the kernel, without
+	// InKernel is GetUserPages, but the kernel sends the request, without
 	// netlink: "future work" in P and T.
 	InKernel
 )
 
 var methodNames = []string{GetUserPages: "get_user_pages", Touch: "touch", InKernel: "in-kernel"}
 
-// String is the name in results.
+// String returns the name in results.
 func (m Method) String() string {
 	if m < 0 || int(m) >= len(methodNames) {
 		return fmt.Sprintf("method %d", int(m))
@@ -47,7 +48,7 @@ func (m Method) String() string {
 	return methodNames[m]
 }
 
-// Options say what is done about faults.
+// Options choose how to resolve faults.
 type Options struct {
 	Policy Policy // nil: PIO
 	Method Method
@@ -84,9 +85,9 @@ func Load(c *runtime.Cluster, o Options) (*Part, error) {
 	return &Part{cluster: c, engine: e, options: o, nodes: make([]*Driver, c.Nodes())}, nil
 }
 
-// Open gives a process its page, and has its node's driver serve it, with a
-// thread of the process on the core beside its own. It takes no virtual time
-// and is for the time before the process first waits.
+// Open gives a process its page, and lets its node's driver serve it, with a
+// thread of the process on the core next to its own. It takes no virtual time.
+// Call it before the process first waits.
 func (s *Part) Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error) {
 	g, err := s.engine.Open(p, o)
 	if err != nil {
@@ -101,21 +102,22 @@ func (s *Part) Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error) {
 	return g, nil
 }
 
-// Driver is the driver of a node; nil: no process there has opened a page.
+// Driver returns the driver of a node, or nil if no process there has opened a
+// page.
 func (s *Part) Driver(node int) *Driver { return s.nodes[node] }
 
-// Stats counts what a node's driver and the threads of its processes have done.
+// Stats counts the work of a node's driver and of its processes' threads.
 type Stats struct {
 	Receives int64 // runs of the receive tasklet
 	Sends    int64 // runs of the send tasklet
-	Entries  int64 // of the FIFO that were read
-	Skipped  int64 // of those, of pages that had been dealt with for their block
-	Late     int64 // of those, of other pages of a block for which the request had left
-	Ranges   int64 // that were brought in or touched
+	Entries  int64 // read from the FIFO
+	Skipped  int64 // entries for pages that were already handled for their block
+	Late     int64 // entries for other pages of a block whose request had left
+	Ranges   int64 // brought in or touched
 	Pages    int64 // in them
 	Messages int64 // netlink messages
-	Dropped  int64 // of those, for which the process had no room
+	Dropped  int64 // messages for which the process had no room
 	Requests int64 // to send a block again
 	Refused  int64 // pages that a process cannot have
-	Short    int64 // ranges for all of which there was no memory
+	Short    int64 // ranges for which there was not enough memory
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/spinsim/spinsim/host"
 )
 
-// message is what the kernel has to say to a process, by netlink, or would have to say to itself.
+// message is a message of the kernel to a process, by netlink, or to itself.
 type message struct {
-	block   FaultRecord      // to be asked for
-	ask     bool             // it is
+	block   FaultRecord      // to ask for
+	ask     bool             // ask for block
 	fault   host.DeviceFault // the page
-	plan    Plan             // to be touched
-	refused bool             // the page is one that is to be sent, and the process cannot have it
+	plan    Plan             // to touch
+	refused bool             // the page must be sent, and the process cannot have it
 }
 
-// tell has a message acted upon, by the kernel if it can.
+// tell has a message carried out, by the kernel if it can.
 func (c *client) tell(t *host.Thread, m message) {
 	if c.process.Gone() { // nobody would read it
 		return
@@ -29,8 +29,8 @@ func (c *client) tell(t *host.Thread, m message) {
 	c.deliver(t, m)
 }
 
-// deliver sends the process a message. One for which there is no room is lost
-// (T: netlink may drop messages); the block's time-out makes up for it.
+// deliver sends the process a message. A message without room is lost (T:
+// netlink may drop messages); then the block's time-out repeats it.
 func (c *client) deliver(t *host.Thread, m message) {
 	d := c.driver
 	d.stats.Messages++
@@ -43,7 +43,8 @@ func (c *client) deliver(t *host.Thread, m message) {
 	c.thread.Wake()
 }
 
-// behind is what a policy wants behind its answer to a fault, to be touched as that was.
+// behind is a range that a policy wants after its answer to a fault, to touch
+// in the same way.
 type behind struct {
 	Range
 	write bool
@@ -61,7 +62,7 @@ func (c *client) listen(t *host.Thread) {
 			r := &later[0]
 			piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
 			r.Start = piece.End
-			// what nobody has asked for may be missing
+			// a piece that nobody has asked for may stay absent
 			if c.touch(t, piece, r.write) != nil || r.Start >= r.End {
 				later = append(later[:0], later[1:]...)
 			}
@@ -85,7 +86,8 @@ func (c *client) listen(t *host.Thread) {
 	}
 }
 
-// act sends what a message asks for. It may get lost on the way, as all messages of the device.
+// act sends the request of a message. It may get lost on the way, like all
+// messages of the device.
 func (c *client) act(t *host.Thread, m *message) {
 	var err error
 	switch {
@@ -111,7 +113,8 @@ func (c *client) touch(t *host.Thread, r Range, write bool) error {
 	return c.process.Populate(t, r.Start, r.End-r.Start, write)
 }
 
-// refuse lets whoever uses a page that the process cannot have end with DENIED.
+// refuse ends transfers that use a page that the process cannot have with
+// DENIED.
 func (d *Driver) refuse(f *host.DeviceFault) {
 	d.stats.Refused++
 	d.smmu.Deny(f.Process, f.Addr, f.Write)

@@ -19,23 +19,24 @@ func (r Range) within(of Range) Range {
 	return r
 }
 
-// Fault is what a policy is asked about.
+// Fault is a question to a policy.
 type Fault struct {
-	Page    uint64 // address of the page that was absent
+	Page    uint64 // address of the absent page
 	Source  bool   // at the source of a transfer, else at its destination
-	Mapping Range  // of the process, that the page is in; how far the transfer goes nobody says
-	// Node and Process are whose page it is.
+	Mapping Range  // of the process, around the page; nobody knows how far the transfer goes
+	// Node and Process own the page.
 	Node    int
 	Process *host.Process
-	// Block is the attempt whose cell met the page; the zero Block if only the registers of the SMMU
-	// are known: of a fault at a source, or one for which the FIFO had no room.
+	// Block is the attempt whose cell met the page. It is the zero Block if
+	// only the registers of the SMMU are known: for a fault at a source, or one
+	// for which the FIFO had no room.
 	Block Block
-	// At is when the policy is asked.
+	// At is the time of the question.
 	At sim.Time
 }
 
-// Block names an attempt to send a block. Two are equal if they are the same attempt, as long as
-// sequence numbers of 14 bits do not come again.
+// Block names an attempt to send a block. Equal blocks are the same attempt, as
+// long as sequence numbers of 14 bits do not wrap.
 type Block struct {
 	Known       bool   // false: all else is zero
 	Node        uint32 // that sends it
@@ -44,28 +45,29 @@ type Block struct {
 	Sequence    uint32 // 14 bits, another with each attempt
 }
 
-// Plan is the answer.
+// Plan is a policy's answer.
 type Plan struct {
-	// First is brought in before the block is asked for. It has the page; a
-	// plan whose First has not brings that page in.
+	// First is brought in before the block is asked for. If it does not include
+	// the page, only the page is brought in.
 	First Range
-	// Then is brought in behind that; a range without addresses is none.
+	// Then is brought in after that; an empty range means nothing.
 	Then Range
 }
 
-// Policy says what to bring in for a page fault. It is asked for each page that
-// was absent when a cell was written, or read, once for each attempt to send
-// its block, and not for those that came for another page meanwhile. What it
-// says is cut to the mapping. All nodes of a run ask the same one, so that it
-// may remember what it was asked; one that does belongs to one run (Load).
+// Policy decides what to bring in for a page fault. It is asked for each page
+// that was absent when a cell was written or read, once for each attempt to
+// send its block. It is not asked for pages that came for another page
+// meanwhile. Its answer is cut to the mapping. All nodes of a run ask the same
+// policy, so it may remember questions; such a policy belongs to one run
+// (Load).
 type Policy func(f Fault) Plan
 
 // PIO brings in the page (P: Page-in 1-Pg; T: Touch-A-Page).
 func PIO(f Fault) Plan { return Plan{First: Range{f.Page, f.Page + host.PageBytes}} }
 
-// PI4 brings in the 16 KiB that the page is in, those of a block (P: Page-in
-// 4-Pgs); at a source the page and the three behind it, of which P does not
-// speak.
+// PI4 brings in the 16 KiB around the page, as large as a block (P: Page-in
+// 4-Pgs). At a source it brings in the page and the three behind it, because P
+// does not say what to do there.
 func PI4(f Fault) Plan {
 	start := f.Page
 	if !f.Source {
@@ -77,6 +79,7 @@ func PI4(f Fault) Plan {
 // TouchAhead brings in the page and the three behind it, wherever it is (T: Touch-Ahead).
 func TouchAhead(f Fault) Plan { return Plan{First: Range{f.Page, f.Page + 4*host.PageBytes}} }
 
-// PIA brings in the page and all behind it (P: Page-in All-Pgs). Where the
-// transfer ends the driver does not know: the end of the mapping is that.
+// PIA brings in the page and everything behind it (P: Page-in All-Pgs). The
+// driver does not know where the transfer ends, so it goes to the end of the
+// mapping.
 func PIA(f Fault) Plan { return Plan{First: Range{f.Page, f.Mapping.End}} }

@@ -1,24 +1,23 @@
 // Package part is the RDMA engine of package rdma with PART's answer to page
 // faults at the destination (Psistakis et al., IEEE TPDS 33(12), 2022, "P";
-// Psistakis, MSc thesis, 2019, "T"): a cell that memory does not take goes into
-// a fault FIFO, and the block waits, instead of for its time-out, for an
-// explicit request to send it again.
+// Psistakis, MSc thesis, 2019, "T"). A cell that cannot be written goes into a
+// fault FIFO. The block then waits for an explicit request to send it again,
+// instead of its time-out.
 //
-// This is the device's side. Whoever resolves faults, a driver or a test, takes
+// This is the device's side. A driver or a test resolves faults: it takes
 // entries out of the FIFO, brings the pages in and asks for the block
 // (Page.Next, Page.Resume).
 //
-// The host side is what a node's kernel and its processes do about page faults
-// of RDMA (Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc
-// thesis, 2019, "T"). A fault interrupts the core of the SMMU's line. The
+// The host side is the reaction of a node's kernel and its processes to page
+// faults of RDMA (P, T). A fault interrupts the core of the SMMU's line. The
 // kernel's handler (host.SMMUDriver) schedules the receive tasklet. For a fault
 // at the source of a transfer it schedules the send tasklet first (T §3.2.1).
 // The receive tasklet reads the fault FIFO. For each page of a block it brings
-// in what the [Policy] says, and it sends the process a netlink message. A
-// thread of the process waits for these messages and asks the source for the
-// block (P §4.4). The send tasklet brings in what the policy says for the
-// address in the SMMU's registers; its block comes again after its time-out (T
-// §3.2.2).
+// in the pages that the [Policy] chooses, and it sends the process a netlink
+// message. A thread of the process waits for these messages and asks the source
+// for the block (P §4.4). The send tasklet brings in the pages that the policy
+// chooses for the address in the SMMU's registers; its block comes again after
+// its time-out (T §3.2.2).
 //
 // A host program uses it so:
 //
@@ -32,7 +31,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/rdma"
 )
 
-// Entries is how many the fault FIFO holds at most (T).
+// Entries is the capacity of the fault FIFO (T).
 const Entries = 512
 
 // State is the HPU memory of a page: the engine's state, then the FIFO.
@@ -40,32 +39,36 @@ type State struct {
 	_    structs.HostLayout
 	RDMA rdma.State // of the engine
 
-	NTO      uint32 `spin:"max=1"`                     // 1: a page-fault NACK takes the time-out of its block back (P: NTO)
-	FaultCT  uint32 `spin:"unit=counter"`              // counts entries that were pushed, in the place of an interrupt; 0: none
+	// 1: a page-fault NACK cancels the time-out of its block (P: NTO)
+	NTO uint32 `spin:"max=1"`
+	// counts pushed entries, in place of an interrupt; 0: none
+	FaultCT  uint32 `spin:"unit=counter"`
 	Depth    uint32 `spin:"default=512 min=1 max=512"` // entries for which the FIFO has room (T: 512)
 	Reserved uint32 // 0
-	Guard    uint64 `spin:"unit=ns default=100000000 min=1"` // with NTO: after so long a block is sent again all the same, since its request may have been lost
+	// with NTO: after this time a block is sent again without a request, which
+	// may have been lost
+	Guard uint64 `spin:"unit=ns default=100000000 min=1"`
 
-	Faults    Faults         // what was done
+	Faults    Faults         // counts
 	Head      uint32         // entries that were taken
 	Tail      uint32         // entries that were pushed
-	FIFO      [Entries]Entry // entry i is at i modulo their number
-	Source    uint32         // of the entry that was pushed last: node and
+	FIFO      [Entries]Entry // entry i is at i modulo Entries
+	Source    uint32         // of the last pushed entry: node and
 	SourcePID uint32         // process,
 	Slot      uint32         // transaction,
 	Sequence  uint32         // sequence number and
 	Page      uint64         // page
 }
 
-// Faults counts what the engine has done about page faults.
+// Faults counts the engine's reactions to page faults.
 type Faults struct {
 	_        structs.HostLayout
 	Pushed   uint64 // entries
 	Merged   uint64 // faults of the entry that was pushed last
 	Full     uint64 // faults for which the FIFO had no room: their blocks wait for the time-out
-	Paused   uint64 // page-fault NACKs that have come for a present block
+	Paused   uint64 // page-fault NACKs for a present block
 	Resumed  uint64 // blocks that were asked for
-	Outdated uint64 // requests of a sequence number that is over
+	Outdated uint64 // requests with a sequence number that is over
 	Foreign  uint64 // requests of another protection domain
 }
 
@@ -77,15 +80,15 @@ type Faults struct {
 //	word 3: 31:12 page [19:0], 11:1 process at the source, 0 valid
 //
 // The page is [31:28] process index, which is 0 here, [27] zero, [26:0] address
-// [38:12]. The order of the words and the code in word 2 are our choice; the
-// process at the source is ours, too: the prototype has one firmware for all
-// processes of a node.
+// [38:12]. The order of the words and the code in word 2 are our choice. So is
+// the process at the source: the prototype has one firmware for all processes
+// of a node.
 type Entry struct {
 	_     structs.HostLayout
 	Words [4]uint32
 }
 
-// FaultRecord is what an entry says.
+// FaultRecord is the content of an entry.
 type FaultRecord struct {
 	NID      uint32 // source of the block
 	PID      uint32 // 11 bits
@@ -118,11 +121,11 @@ func (e *Entry) Decode() (f FaultRecord, valid bool) {
 	return f, w[0]&w[1]&w[2]&w[3]&1 != 0
 }
 
-// KindUnreadable is the kind of the message by which a process tells its
-// hardware, and that its firmware, that it does not have a page that is to be
-// sent: the page's address, 64 bits, is its data.
+// KindUnreadable is a message of a process to its hardware, and from there to
+// its firmware: the process does not have a page that must be sent. Its data is
+// the page's address, 64 bits.
 const KindUnreadable = rdma.KindResume + 2
 
-// KindAskAgain is the kind of the message by which a process has its hardware
-// ask for a block: the entry is its data.
+// KindAskAgain is a message by which a process has its hardware ask for a
+// block. Its data is the entry.
 const KindAskAgain = rdma.KindResume + 1

@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Driver is what a node's kernel does about page faults of its RDMA engine.
+// Driver is the part of a node's kernel that handles page faults of its RDMA
+// engine.
 type Driver struct {
 	part    *Part
 	node    int
@@ -20,8 +21,8 @@ type Driver struct {
 	send    *host.Tasklet
 	clients []*client
 	turn    int                // of the client whose FIFO is next
-	writes  []host.DeviceFault // for the receive tasklet: what they are about is in the FIFO
-	others  []host.DeviceFault // for the send tasklet: all is in the registers
+	writes  []host.DeviceFault // for the receive tasklet: details are in the FIFO
+	others  []host.DeviceFault // for the send tasklet: everything is in the registers
 	stats   Stats
 }
 
@@ -45,14 +46,14 @@ func (d *Driver) client(p *host.Process) *client {
 	return nil
 }
 
-// Fault implements host.FaultHandler: it is the end of the interrupt handler.
-// The receive tasklet runs behind a fault at a source, too: one at a
+// Fault implements host.FaultHandler. It is the end of the interrupt handler.
+// The receive tasklet also runs after a fault at a source, because a fault at a
 // destination meanwhile is not in the registers (T §3.2.1).
 func (d *Driver) Fault(t *host.Thread, f host.DeviceFault) {
 	c := d.client(f.Process)
 	if f.Write && !f.Stalled && c != nil {
 		d.writes = append(d.writes, f)
-	} else { // an access that is stalled, or that of another library, is in no FIFO
+	} else { // a stalled access, or an access of another library, is in no FIFO
 		d.others = append(d.others, f)
 		d.send.Schedule(t.Core())
 	}
@@ -64,7 +65,7 @@ func (d *Driver) Fault(t *host.Thread, f host.DeviceFault) {
 	}
 }
 
-// sends is the send tasklet: it brings in what the registers say.
+// sends is the send tasklet: it brings in the page in the registers.
 func (d *Driver) sends(t *host.Thread) {
 	d.stats.Sends++
 	if len(d.others) > 0 {
@@ -86,7 +87,7 @@ func (d *Driver) sends(t *host.Thread) {
 	}
 }
 
-// serve deals with a fault of which only the SMMU knows. c is nil for a process
+// serve handles a fault that only the SMMU knows. c is nil for a process
 // without a page of channels.
 func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 	plan := d.plan(t, f.Process, f.Addr, !f.Write, Block{})
@@ -96,7 +97,7 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 		return
 	}
 	switch err := d.bring(t, f.Process, plan.First, f.Write); {
-	case errors.Is(err, host.ErrNoMemory): // whoever needs the page asks again
+	case errors.Is(err, host.ErrNoMemory): // the user of the page asks again
 		d.stats.Short++
 	case err != nil:
 		d.stats.Refused++
@@ -107,14 +108,15 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 		return
 	}
 	d.smmu.Resolved(f)
-	_ = d.bring(t, f.Process, plan.Then, f.Write) // what nobody has asked for may be missing
+	_ = d.bring(t, f.Process, plan.Then, f.Write) // pages that nobody has asked for may stay absent
 }
 
-// receives is the receive tasklet. A run deals with a batch of pages (P: what
-// the FIFO has when it begins), in turn for the processes of the node, and
-// schedules itself if there are more: else one transfer would keep the core
-// from its programs. It ends sooner if the send tasklet waits for its turn,
-// which has it go on then: without HUPCF the faults at sources that are open
+// receives is the receive tasklet. A run handles a batch of pages (P: the
+// content of the FIFO at its beginning), in turn for the processes of the node.
+// If there are more it schedules itself; otherwise one transfer would keep the
+// core from its programs. It ends earlier if the send tasklet waits for its
+// turn, and continues after it: without HUPCF, open faults at sources end the
+// writes of blocks, which come again and again.
 // end the writes of blocks, which come again and again.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
@@ -155,7 +157,7 @@ func (d *Driver) waiting() *client {
 	return nil
 }
 
-// release lets the SMMU forget faults whose pages are dealt with.
+// release lets the SMMU forget faults whose pages were handled.
 func (d *Driver) release() {
 	d.writes = slices.DeleteFunc(d.writes, func(f host.DeviceFault) bool {
 		if !d.client(f.Process).dealt(f.Addr) && !d.smmu.Unresolvable(f.Process.Space(), f.Addr, true) {
@@ -166,7 +168,7 @@ func (d *Driver) release() {
 	})
 }
 
-// plan asks the policy. What it says is cut to the mapping of the address.
+// plan asks the policy. The answer is cut to the mapping of the address.
 func (d *Driver) plan(t *host.Thread, p *host.Process, addr uint64, source bool, b Block) Plan {
 	f := Fault{Page: addr &^ (host.PageBytes - 1), Source: source, Node: d.node, Process: p, Block: b, At: t.Now()}
 	start, end, ok := p.Mapping(addr)

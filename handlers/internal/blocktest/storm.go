@@ -1,6 +1,7 @@
-// Package blocktest is the random test of the libraries that are a block
-// device: clients write and read what they like at the same time, some of it
-// the same bytes. Afterwards each byte is one of the last write, or of one that
+// Package blocktest is a random test of libraries that are a block device.
+// Clients write and read at random at the same time, some of them the same
+// bytes. Afterwards each byte must come from the last write, or from one that
+// overlapped it in time.
 // was under way with it.
 package blocktest
 
@@ -19,11 +20,11 @@ type Device interface {
 	Write(offset int64, from runtime.View) error
 }
 
-// Storm is what clients do, and have done.
+// Storm is the actions of clients, and their results.
 type Storm struct {
 	Clients int
 	Rounds  int    // transfers of a client; all clients have fewer than 128
-	Seed    uint64 // of what they transfer
+	Seed    uint64 // of the transfers
 	start   []byte
 	writes  [][]written // by client
 }
@@ -35,10 +36,10 @@ type written struct {
 	begun, end sim.Time
 }
 
-// forever is when a write ends that has not.
+// forever is the end of a write that has not ended.
 const forever = sim.Time(1<<63 - 1)
 
-// Start is what so many bytes of a device are to hold before: none of it is a
+// Start returns the initial content of a device with this many bytes. It has no
 // value that a client writes.
 func (s *Storm) Start(bytes int64) []byte {
 	s.start, s.writes = make([]byte, bytes), make([][]written, s.Clients)
@@ -48,8 +49,8 @@ func (s *Storm) Start(bytes int64) []byte {
 	return s.start
 }
 
-// Client does all transfers of a client. A transfer has at most as many bytes
-// as one of most says, which is drawn.
+// Client does all transfers of a client. Each transfer draws one of most as its
+// largest number of bytes.
 func (s *Storm) Client(p *runtime.Proc, d Device, rank int, most ...int64) error {
 	size := int64(len(s.start))
 	rng := rand.New(rand.NewPCG(s.Seed, uint64(rank)))
@@ -77,7 +78,7 @@ func (s *Storm) Client(p *runtime.Proc, d Device, rank int, most ...int64) error
 	return nil
 }
 
-// Check fails a test if a byte of what the device holds cannot be.
+// Check fails a test if a byte of the device's content is impossible.
 func (s *Storm) Check(t require.TestingT, held []byte) {
 	for i, b := range held {
 		if !s.possible(int64(i), b) {
@@ -86,11 +87,11 @@ func (s *Storm) Check(t require.TestingT, held []byte) {
 	}
 }
 
-// possible reports whether a byte may be what it is at the end: of a write
-// behind which no other began that wrote it, too, and has ended. If none has
-// ended it may be what it was.
+// possible reports whether a byte may have its final value. It must come from a
+// write after which no other write of the byte began and ended. If no write has
+// ended, it may also be the initial value.
 func (s *Storm) possible(at int64, b byte) bool {
-	last := sim.Time(-1) // when the last of its writes began, of those that have ended
+	last := sim.Time(-1) // beginning of its last write, among those that have ended
 	for w := range s.over(at) {
 		if w.end < forever {
 			last = max(last, w.begun)
@@ -107,7 +108,7 @@ func (s *Storm) possible(at int64, b byte) bool {
 	return false
 }
 
-// over are the writes that wrote a byte.
+// over returns the writes that wrote a byte.
 func (s *Storm) over(at int64) func(func(written) bool) {
 	return func(yield func(written) bool) {
 		for _, list := range s.writes {
@@ -120,7 +121,7 @@ func (s *Storm) over(at int64) func(func(written) bool) {
 	}
 }
 
-// Ended is how many writes have ended.
+// Ended returns how many writes have ended.
 func (s *Storm) Ended() (n int) {
 	for _, list := range s.writes {
 		for _, w := range list {

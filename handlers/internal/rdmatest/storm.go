@@ -1,11 +1,10 @@
-// Package rdmatest is the random test of the libraries that are an RDMA engine:
-// random transfers between processes on random networks, whose memory may be
+// Package rdmatest is a random test of libraries that are an RDMA engine. It
+// makes random transfers between processes on random networks. Memory may be
 // absent at any time.
 //
-// Every byte is where it belongs when the notification says so, and what the
-// receiver does with it afterwards stays, as do the bytes around; every
-// notification comes once; every transfer ends; no block that was acknowledged
-// is sent again.
+// At a notification every byte is in its place. What the receiver writes
+// afterwards stays, and so do the bytes around. Every notification comes once.
+// Every transfer ends. No acknowledged block is sent again.
 package rdmatest
 
 import (
@@ -31,14 +30,14 @@ import (
 // Opener opens the page of a process.
 type Opener func(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 
-// Kind is a library, and what of it is drawn.
+// Kind is a library and its random parameters.
 type Kind struct {
 	Library string // its name in profiles, "serve"
 	Prefix  string // of the engine's fields in its state
 	Load    func(s *Storm, c *runtime.Cluster) (Opener, error)
 	Profile func(s *Storm) []string       // overrides of exanest-qfdb
 	State   func(s *Storm) map[string]any // besides the engine's
-	// bytes that a process on each node has, and uses all the time; nil: there
+	// bytes that a process on each node has and uses all the time; nil: there
 	// is none
 	Hog func(s *Storm) int
 }
@@ -55,19 +54,19 @@ type Storm struct {
 	kind     *Kind
 	open     Opener
 	nodes    int
-	data     []runtime.View // of each process: what others get
-	area     []runtime.View // where others write
+	data     []runtime.View // of each process: others read it
+	area     []runtime.View // others write here
 	flags    []runtime.View
 	window   int
 	ended    int
 	left     int
-	owner    map[[2]int64]uint32 // of a handler of a node, by its number: its process
+	owner    map[[2]int64]uint32 // maps a handler of a node, by its number, to its process
 	finished map[string]bool     // blocks that were acknowledged
 	again    []string
 	drawn    []any
 }
 
-// Move is a transfer and where it goes.
+// Move is a transfer and its place.
 type Move struct {
 	from, to int // processes
 	read     bool
@@ -116,7 +115,7 @@ func New(t testing.TB, seed uint64, kind *Kind) *Storm {
 	return s
 }
 
-// draw draws the transfers, and returns how long the area of each process is.
+// draw draws the transfers, and returns the length of each process's area.
 func (s *Storm) draw(procs int) []int {
 	ends := make([]int, procs)
 	for i := range 50 + s.Rand.IntN(150) {
@@ -142,7 +141,7 @@ func (s *Storm) options() rdma.Options {
 	return rdma.Options{PDID: uint16(s.Seed), State: state}
 }
 
-// length draws a length: mostly short, around cells and blocks, or anything.
+// length draws a length: mostly short, or near cells and blocks, or any.
 func (s *Storm) length() int {
 	switch s.Rand.IntN(5) {
 	case 0:
@@ -157,8 +156,8 @@ func (s *Storm) length() int {
 	return s.Rand.IntN(dataBytes / 2)
 }
 
-// content is a part of what a process has for others: pages of its own bytes,
-// and some that it has never touched.
+// content returns a part of the data of a process: pages of its own bytes, and
+// some pages that it has never touched.
 func content(process, from, to int) []byte {
 	b := make([]byte, to-from)
 	for page := from >> 12; page<<12 < to; page++ {
@@ -201,7 +200,7 @@ func (s *Storm) program(p *runtime.Proc, me, area int, o rdma.Options) (err erro
 		}
 		return nil
 	}
-	// all it has is copied when it is written, until the child ends
+	// all its memory is copied on write until the child ends
 	if s.kind.Hog != nil && s.Rand.IntN(3) == 0 {
 		child, err := p.OS().Fork(p.Thread(), "child")
 		if err != nil {
@@ -242,8 +241,8 @@ func (s *Storm) begin(g *rdma.Page, i int) (*rdma.Pending, error) {
 	return begin(t)
 }
 
-// receive waits for what comes to a process, looks at it as it is at this
-// moment, and uses the memory for something else.
+// receive waits for a notification, checks the data at this moment, and then
+// uses the memory for something else.
 func (s *Storm) receive(g *rdma.Page, me int) error {
 	for i, m := range s.Moves {
 		if m.to != me {
@@ -263,7 +262,7 @@ func (s *Storm) receive(g *rdma.Page, me int) error {
 	return nil
 }
 
-// difference says where two texts of the same length differ.
+// difference describes where two texts of the same length differ.
 func difference(want, got []byte) string {
 	first, last, n := -1, 0, 0
 	for i := range want {
@@ -278,7 +277,7 @@ func difference(want, got []byte) string {
 	return fmt.Sprintf("%d bytes from %d to %d: the first is %#x in the place of %#x", n, first, last, got[first], want[first])
 }
 
-// filler is what nobody sends; memory that nobody has written is zero.
+// filler is a byte that nobody sends; memory that nobody has written is zero.
 const filler = 0xee
 
 func fill(b []byte) {
@@ -287,7 +286,8 @@ func fill(b []byte) {
 	}
 }
 
-// hog touches a part of what it has, again and again, so that there is too little memory for all.
+// hog touches a part of its memory, again and again, so that there is too
+// little memory for all.
 func (s *Storm) hog(p *runtime.Proc, n int) error {
 	mine := p.Alloc(n)
 	for at := 0; at < n; at += 4096 {
@@ -302,7 +302,8 @@ func (s *Storm) hog(p *runtime.Proc, n int) error {
 	return nil
 }
 
-// watch looks for blocks that are sent again although the firmware has seen their acknowledgement.
+// watch looks for blocks that are sent again after the firmware has seen their
+// acknowledgement.
 func (s *Storm) watch(h *nic.HandlerStep) {
 	name := func(nid, pid uint32, m rdma.Header) string {
 		return fmt.Sprintf("process %d:%d to %d:%d: slot %d from %d", h.Rank, s.owner[[2]int64{int64(h.Rank), h.Number}], nid, pid, m.Slot, (m.Sequence-m.Attempt)&rdma.SequenceMask)
@@ -323,7 +324,7 @@ func (s *Storm) watch(h *nic.HandlerStep) {
 	}
 }
 
-// Run lets it happen, and looks at what is left.
+// Run runs the network, and checks the result.
 func (s *Storm) Run() {
 	t := s.t
 	t.Cleanup(func() {

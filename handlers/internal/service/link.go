@@ -1,9 +1,9 @@
-// Package service is what libraries with clients and servers have in common.
+// Package service is the common part of libraries with clients and servers.
 //
-//	link.go  clients of arrays and copies: a client sends parts of an access,
-//	         servers answer with the number of a slot, and whoever does not
-//	         answer in time is waited for no longer
-//	wait.go  waiting for counters, and for messages that fill buffers
+// link.go has clients of arrays and copies. A client sends parts of an access,
+// servers answer with the number of a slot, and the client gives up a server
+// that does not answer in time. wait.go waits for counters, and for messages
+// that fill buffers.
 package service
 
 import (
@@ -16,37 +16,38 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A client has Slots slots: Flights for what is under way, and as many anew
-// each time that servers have not answered, since they may still do so.
+// A client has Slots slots. Flights of them are for the parts under way. Each
+// time that servers have not answered, the client takes as many others, because
+// late answers to the old ones are possible.
 const (
 	Flights = 2
 	Slots   = 4 * Flights
 )
 
-// Options say what a link is like.
+// Options describe a link.
 type Options struct {
 	Name            string // of the library
-	Number, Clients int    // which client it is, of how many
+	Number, Clients int    // number of the client, and number of clients
 	MaxNID, MaxPID  uint32 // of a client
-	Answers         int    // that may come before the client looks at any
+	Answers         int    // how many may come before the client looks at any
 	Label           string // of their queue
 	Timeout         sim.Time
-	Silent, Memory  error // nobody has answered in time; a server or its memory is not there
+	Silent, Memory  error // errors: nobody has answered in time; a server or its memory is not there
 }
 
-// Link is a process's way to servers. It does one access at a time.
+// Link is a process's connection to servers. It does one access at a time.
 type Link struct {
 	Proc    *runtime.Proc
 	NI      *runtime.NI
 	Self    portals.ID
 	Answers portals.Handle // queue
-	Slot    uint32         // the first of those for what is under way
+	Slot    uint32         // the first of the slots for the present access
 	o       Options
 	mds     []portals.Handle // of the access under way
 	spent   bool             // there are no slots left
 }
 
-// Open makes a link, with what else is to be set up.
+// Open makes a link, and a Setup for the rest of the client.
 func Open(p *runtime.Proc, o Options) (Link, *handlers.Setup, error) {
 	if err := p.SettingUp(); err != nil {
 		return Link{}, nil, err
@@ -62,7 +63,7 @@ func Open(p *runtime.Proc, o Options) (Link, *handlers.Setup, error) {
 	return Link{Proc: p, NI: s.NI, Self: s.Self, Answers: answers, Slot: uint32(o.Number * Slots), o: o}, s, s.Err
 }
 
-// Round is how often servers have not answered.
+// Round returns how often servers have not answered.
 func (l *Link) Round() int { return int(l.Slot) % Slots / Flights }
 
 // Event waits for an answer.
@@ -77,8 +78,8 @@ func (l *Link) Event() (portals.Event, error) {
 	return e, err
 }
 
-// Retire takes other slots, so that answers which come later are not taken for
-// others. The error is that nobody has answered.
+// Retire switches to other slots, so that late answers are not taken for
+// others. Its error means that nobody has answered.
 func (l *Link) Retire() error {
 	if l.spent = l.Round() == Slots/Flights-1; l.spent {
 		return l.Usable()
@@ -87,7 +88,7 @@ func (l *Link) Retire() error {
 	return fmt.Errorf("%w: %v", l.o.Silent, l.o.Timeout)
 }
 
-// Usable says why a client has no slot any more.
+// Usable returns why a client has no slot left.
 func (l *Link) Usable() error {
 	if l.spent {
 		return fmt.Errorf("%w, too often for this client", l.o.Silent)
@@ -95,7 +96,8 @@ func (l *Link) Usable() error {
 	return nil
 }
 
-// Counted waits for as many answers, at a counter, as f says.
+// Counted waits until a counter has reached the number of answers that f
+// returns.
 func (l *Link) Counted(f func(ct portals.Handle) (int, error)) error {
 	ct, err := l.NI.Objects().CTAlloc()
 	if err != nil {
@@ -139,8 +141,8 @@ func (l *Link) BindView(v runtime.View, md portals.MD) (portals.Handle, error) {
 	return l.Bind(md)
 }
 
-// Release forgets the descriptors of an access; those that a transport still
-// needs, with the next one.
+// Release frees the descriptors of an access. Those that a transport still uses
+// are freed with the next one.
 func (l *Link) Release() (err error) {
 	used := l.mds[:0]
 	for _, md := range l.mds {
@@ -155,8 +157,8 @@ func (l *Link) Release() (err error) {
 	return err
 }
 
-// Distinct checks the nodes of servers. lost is what the failure of a node with
-// two of them would lose.
+// Distinct checks the nodes of servers. lost names what the failure of a node
+// with two of them would lose.
 func Distinct(name string, c *runtime.Cluster, nodes []int, maxNID int, lost string) error {
 	used := make(map[int]bool)
 	for i, node := range nodes {

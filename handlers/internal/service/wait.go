@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Await waits until something is so that a counter moves for. It looks once at
-// least, which takes the poll time.
+// Await waits until a condition holds that can change only when a counter
+// moves. It checks at least once, which takes the poll time.
 func Await(ni *runtime.NI, ct portals.Handle, is func() bool) error {
 	test := uint64(0)
 	for !is() {
@@ -28,8 +28,9 @@ func Await(ni *runtime.NI, ct portals.Handle, is func() bool) error {
 	return err
 }
 
-// Serve deals with messages to locally managed entries until the process is
-// aborted: put with each, full with a buffer whose last message is complete.
+// Serve handles messages to locally managed entries until the process is
+// aborted. It calls put for each message, and full for a buffer whose last
+// message is complete.
 func Serve(ni *runtime.NI, eq portals.Handle, put, full func(e *portals.Event) error) error {
 	for {
 		e, err := ni.EQWait(eq)

@@ -1,5 +1,5 @@
-// Package wasmtest runs compiled handlers on the device of package spintest, so that one test holds
-// a handler's source and its committed module to the same behaviour.
+// Package wasmtest runs compiled handlers on the device of package spintest, so
+// that one test checks both a handler's source and its committed module.
 package wasmtest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// Places in the module's one page, behind its stack and data.
+// Addresses in the module's one page, behind its stack and data.
 const (
 	recordAt = 0x2000
 	packetAt = 0x3000
@@ -40,7 +40,8 @@ func Handlers[S any](t testing.TB, d *spintest.Device, wasm []byte, names Names,
 	return of[S](load(t, d, wasm), names, extra)
 }
 
-// Entries is Handlers of several match entries that share the state, by any names.
+// Entries is Handlers for several match entries that share the state. The names
+// in entries are arbitrary.
 func Entries[S any](t testing.TB, d *spintest.Device, wasm []byte, entries map[string]Names, extra int) map[string]spintest.Handlers[S] {
 	m := load(t, d, wasm)
 	all := make(map[string]spintest.Handlers[S], len(entries))
