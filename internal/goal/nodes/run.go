@@ -32,7 +32,7 @@ type Config struct {
 	Translator runtime.MakeTranslator
 	// Links is passed to runtime.Config.Links.
 	Links runtime.WatchLinks
-	// Capture is that of runtime.Config.
+	// Capture observes the network; see runtime.Config.
 	Capture runtime.Capture
 }
 
