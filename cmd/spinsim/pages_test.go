@@ -96,6 +96,7 @@ func (p *figurePage) check(t *testing.T, file string) {
 			block, after, ok := strings.Cut(after, "```\n")
 			require.True(t, ok)
 			showsQuickly(t, block, r)
+			meets(t, block, r)
 			blocks, rest = append(blocks, block), after
 		}
 	}
@@ -142,6 +143,16 @@ func draw(t *testing.T, r *experiment.PublicationRun) string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
+// brief are values in place of quick choices that take seconds, by names of runs:
+// every mode is there, and what is left out is more of the same.
+var brief = map[string]string{
+	"matching":      "ranks=64",
+	"bcast":         "ranks=4,64 mode=rdma,p4,spin-stream", // README.md has 1,024
+	"exanet":        "path=intra-qfdb size=0,64,4MiB mode=mailbox,mpi",
+	"npf-instances": "instances=1 mode=npf",
+	"apps":          "ranks=4 app=hpl",
+}
+
 // showsQuickly requires that a block has the rows of the quick choice.
 func showsQuickly(t *testing.T, block string, r *experiment.PublicationRun) {
 	if r.Quick.Skip {
@@ -151,11 +162,44 @@ func showsQuickly(t *testing.T, block string, r *experiment.PublicationRun) {
 	for _, name := range quick {
 		require.Contains(t, full, name, "the quick choice of %s is no part of the full one", r.Name(true))
 	}
+	if values, ok := brief[r.Name(false)]; ok {
+		shorter := *r
+		shorter.Quick.Values = values
+		r = &shorter
+		require.Subset(t, quick, pointNames(t, r, false))
+	}
 	rows := tableRows(block)
 	for _, row := range tableRows(string(output(t, arguments(r, false)...))) {
 		require.True(t, slices.ContainsFunc(rows, func(of []string) bool { return isPart(row, of) || isPart(of, row) }), "spinsim %s prints %q, which its page does not show; "+
 			"go test ./cmd/spinsim -run TestFigurePages/%s -update writes it anew", strings.Join(arguments(r, false), " "), strings.Join(row, " "), r.Experiment)
 	}
+}
+
+// deviation is a cell of a table: how far a number is from the published one.
+var deviation = regexp.MustCompile(`^[+-]([0-9.]+)%$`)
+
+// meets requires that the last term of a way to published numbers comes within 6%
+// of each, and closer than the first.
+func meets(t *testing.T, block string, r *experiment.PublicationRun) {
+	e, err := experiment.Find(r.Experiment)
+	require.NoError(t, err)
+	term := e.Axis("term")
+	if r.Preset != "waterfall" || term == nil || e.Name == "npf-storage" { // its way is for one of two memories
+		return
+	}
+	off := map[string]float64{}
+	for _, row := range tableRows(block) {
+		for _, word := range row {
+			if m := deviation.FindStringSubmatch(word); m != nil && slices.Contains(term.Of, row[0]) {
+				is, err := strconv.ParseFloat(m[1], 64)
+				require.NoError(t, err, word)
+				off[row[0]] = max(off[row[0]], is)
+			}
+		}
+	}
+	first, last := off[term.Of[1]], off[term.Of[len(term.Of)-1]]
+	require.Less(t, last, 6.0, block)
+	require.Greater(t, first, last, block)
 }
 
 // pointNames names the points of a run.
