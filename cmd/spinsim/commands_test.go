@@ -70,6 +70,14 @@ var long = map[string]string{
 
 	"spinsim compare exanet": "spinsim compare exanet --size 8",
 
+	"spinsim compare scan": "spinsim compare scan --size 4KiB",
+
+	"spinsim compare raid5": "spinsim compare raid5 --size 64KiB",
+
+	"spinsim compare replicate": "spinsim compare replicate --size 4KiB",
+
+	"spinsim compare hpus": "spinsim compare hpus --hpus 4 --size 512",
+
 	"spinsim compare scaling": "spinsim compare scaling --ranks 1,8 --app minife",
 
 	"spinsim compare datatype": "spinsim compare datatype --block 64KiB",

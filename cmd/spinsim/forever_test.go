@@ -61,8 +61,8 @@ func TestSignalEndsHandlers(t *testing.T) {
 	}
 }
 
-// awaitBusy returns when a process has computed for three quarters of a second,
-// so that its handler is at work. With the race detector this program takes a
+// awaitBusy returns when a process has computed for 0.4 s, so that its
+// handler is at work. With the race detector this program takes less than a
 // quarter of a second to start. On systems that do not report the time, the
 // signal comes earlier and ends the command as well.
 func awaitBusy(t *testing.T, pid int) {
@@ -75,7 +75,7 @@ func awaitBusy(t *testing.T, pid int) {
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		ticks, err := strconv.Atoi(fields[11])
 		require.NoError(t, err)
-		if ticks >= 75 { // of user time, hundredths of a second
+		if ticks >= 40 { // of user time, hundredths of a second
 			return
 		}
 		require.True(t, time.Now().Before(deadline), "the command does not compute")

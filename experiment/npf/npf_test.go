@@ -123,10 +123,10 @@ func TestColdRingWithLosses(t *testing.T) {
 		require.NoError(t, err)
 		return &w.result
 	}
-	found, whole := run(200*sim.Second, true), run(40*sim.Second, false)
+	found, whole := run(200*sim.Second, true), run(24*sim.Second, false)
 	require.Positive(t, found.rate)
 	require.GreaterOrEqual(t, found.end, 16*sim.Second)
-	require.InEpsilon(t, whole.rateIn(0, 40*sim.Second), found.rate, 0.3) // three standard errors
+	require.InEpsilon(t, whole.rateIn(0, 24*sim.Second), found.rate, 0.3) // three standard errors
 }
 
 // While a fault is still ahead or under way, nothing is steady. Afterwards the
