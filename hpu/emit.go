@@ -128,7 +128,7 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 	}
 	b = wasm.AppendSection(b, 10, codes)
 	r.codeAt = len(b) - len(codes)
-	return offsetSections(wasm.AppendSection(b, 11, r.data()))
+	return offsetSections(wasm.AppendSection(b, 11, dataSection(r.m.Data)))
 }
 
 // wrapper makes a function that charges for an import and calls it. The table
@@ -136,7 +136,7 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 // same.
 func (r *rewriter) wrapper(fn uint32) []byte {
 	params := uint32(len(r.m.TypeOf(fn).Params))
-	r.temps, r.cached = temporaries{next: params}, false
+	r.temps, r.budget = temporaries{next: params}, budget{global: r.globals.remaining}
 	var b []byte
 	if cost := r.callCosts[fn] * r.prices.parts; cost > 0 {
 		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
@@ -144,13 +144,13 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 		b = append(b, byte(wasm.OpI64Sub))
 		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
 		if r.watch.Blocks {
-			b = r.tell(b, site{kind: siteImport, cost: cost}, -1, -1)
+			b = r.reports.tell(b, site{kind: siteImport, cost: cost}, -1, -1)
 		}
 	}
 	for i := range params {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, i)
 	}
-	b = append(r.checkBudget(r.callImport(b, fn)), byte(wasm.OpEnd))
+	b = append(r.budget.check(r.callImport(b, fn)), byte(wasm.OpEnd))
 	return append(r.temps.declare(nil, nil), b...)
 }
 
@@ -346,12 +346,12 @@ func (r *rewriter) elements(wrapper map[uint32]uint32) []byte {
 	return b
 }
 
-func (r *rewriter) data() []byte {
-	if len(r.m.Data) == 0 {
+func dataSection(data []wasm.Data) []byte {
+	if len(data) == 0 {
 		return nil
 	}
-	b := wasm.AppendU32(nil, uint32(len(r.m.Data)))
-	for _, s := range r.m.Data {
+	b := wasm.AppendU32(nil, uint32(len(data)))
+	for _, s := range data {
 		if s.Passive {
 			b = append(b, 1)
 		} else {

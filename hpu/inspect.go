@@ -33,6 +33,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	}
 	r := &rewriter{
 		m: w, ops: m.ops, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked, divide: divide, watch: m.spec.Watch,
+		reports: reports{fn: uint32(len(w.Imports))},
 	}
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {
@@ -54,7 +55,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
-	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.sites
+	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.reports.sites
 }
 
 // weights returns how many calls an active call of each function counts as. The

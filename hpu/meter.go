@@ -52,9 +52,7 @@ type rewriter struct {
 
 	watch   Watch
 	null    uint32 // end of the addresses of NULL pointers, 0: none
-	sites   []site
-	offsets []int   // of the instructions of the present block
-	shares  []int64 // the cost of each alone
+	reports reports
 
 	// Of the function being rewritten.
 	out    []byte  // finished blocks
@@ -76,10 +74,9 @@ type rewriter struct {
 	// or 'F'
 	nan     byte
 	frame   frame
-	nest    []opened
-	wrapped int64  // how many calls the function counts as
-	cached  bool   // a local also holds the cycles left
-	counter uint32 // index of that local
+	nest    nest
+	wrapped int64 // how many calls the function counts as
+	budget  budget
 	temps   temporaries
 	info    *FuncInfo
 }
@@ -100,19 +97,6 @@ type globalSet struct {
 	// segment is dropped. The contexts of a program share segments, but an
 	// engine may have an instance for each context.
 	dropped map[uint32]uint32
-}
-
-// opened is an open control instruction.
-type opened struct {
-	op       wasm.Opcode
-	dead     bool // unreachable
-	targeted bool // a branch leads to its end
-	thenLive bool // the end of its first arm is reachable
-	// of an if: instructions since the last check, at the beginning of its arms
-	since int
-	// the maximum of the same count at the end of its first arm and at branches
-	// to its end
-	most int
 }
 
 // temporaries are locals that the rewriter adds to a function, -1 where not
@@ -172,9 +156,9 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	if r.wrapped > 0 {
 		r.enter(typ)
 	}
-	if r.cached = loops; loops {
-		r.counter = r.temps.get('r', wasm.I64)
-		r.reload()
+	if r.budget = (budget{global: r.globals.remaining, cached: loops}); loops {
+		r.budget.local = r.temps.get('r', wasm.I64)
+		r.out = r.budget.reload(r.out)
 	}
 	r.nest = append(r.nest, opened{op: wasm.OpBlock})
 	var in wasm.Instr
@@ -218,32 +202,6 @@ func blockType(typ wasm.FuncType) byte {
 // trapIf ends the handler if the condition on the stack is true.
 var trapIf = []byte{byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.OpEnd)}
 
-// reload reads the cycles left from the global, because callees have charged
-// for themselves.
-func (r *rewriter) reload() {
-	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, r.globals.remaining)
-	r.out = wasm.AppendIndexed(r.out, wasm.OpLocalSet, r.counter)
-}
-
-func (r *rewriter) getRemaining(b []byte) []byte {
-	if r.cached {
-		return wasm.AppendIndexed(b, wasm.OpLocalGet, r.counter)
-	}
-	return wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
-}
-
-func (r *rewriter) setRemaining(b []byte) []byte {
-	if r.cached {
-		b = wasm.AppendIndexed(b, wasm.OpLocalTee, r.counter)
-	}
-	return wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
-}
-
-// checkBudget ends the handler if its budget is used up.
-func (r *rewriter) checkBudget(b []byte) []byte {
-	return append(append(r.getRemaining(b), byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS)), trapIf...)
-}
-
 // flush finishes the present block: its charge, a check of the budget, and its
 // instructions. The check is needed at a head, or if the block would otherwise
 // be too long.
@@ -251,9 +209,9 @@ func (r *rewriter) flush(next int) {
 	r.places = mark(r.places, len(r.out), r.first)
 	cost := r.cost.cost(r.again)
 	if cost > 0 {
-		r.out = r.getRemaining(r.out)
+		r.out = r.budget.get(r.out)
 		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), cost)
-		r.out = r.setRemaining(append(r.out, byte(wasm.OpI64Sub)))
+		r.out = r.budget.set(append(r.out, byte(wasm.OpI64Sub)))
 		r.info.Blocks++
 		r.info.Cost += cost
 		if cost > r.info.WorstBlock.Cost {
@@ -261,10 +219,10 @@ func (r *rewriter) flush(next int) {
 		}
 	}
 	if r.since += r.count; r.head || r.since > r.unchecked {
-		r.out = r.checkBudget(r.out)
+		r.out = r.budget.check(r.out)
 		r.since = 0
 	}
-	r.tellBlock(cost)
+	r.out = r.reports.tellBlock(r.out, cost)
 	for _, p := range r.marks {
 		r.places = mark(r.places, len(r.out)+int(p.at), int(p.offset))
 	}
@@ -281,7 +239,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 	}
 	r.marks = mark(r.marks, len(r.block), in.Offset)
 	r.settle(in)
-	r.cost.add(in, r.backward(in))
+	r.cost.add(in, r.nest.backward(in))
 	r.seen(in)
 	r.count++
 	switch in.Op {
@@ -299,9 +257,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 			r.call(in)
 		}
 		r.flush(in.End)
-		if r.cached {
-			r.reload()
-		}
+		r.out = r.budget.reload(r.out)
 		// the import may have ended the handler
 		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports))
 	case wasm.OpGlobalSet:
@@ -351,7 +307,7 @@ func (r *rewriter) skip(in *wasm.Instr) {
 	case wasm.OpBlock, wasm.OpLoop, wasm.OpIf:
 		r.nest = append(r.nest, opened{op: in.Op, dead: true})
 	case wasm.OpElse, wasm.OpEnd:
-		if top := r.top(); !top.dead {
+		if top := r.nest.top(); !top.dead {
 			r.cost.add(in, false)
 			r.seen(in)
 			r.count++
@@ -361,8 +317,6 @@ func (r *rewriter) skip(in *wasm.Instr) {
 		}
 	}
 }
-
-func (r *rewriter) top() *opened { return &r.nest[len(r.nest)-1] }
 
 func (r *rewriter) structure(in *wasm.Instr) {
 	switch in.Op {
@@ -380,7 +334,7 @@ func (r *rewriter) structure(in *wasm.Instr) {
 		r.flush(in.End)
 		r.nest = append(r.nest, opened{op: in.Op, since: r.since})
 	case wasm.OpElse:
-		top := r.top()
+		top := r.nest.top()
 		top.op, top.thenLive = in.Op, !r.dead
 		r.boundary(in)
 		top.most = max(top.most, r.since)
@@ -393,7 +347,7 @@ func (r *rewriter) structure(in *wasm.Instr) {
 // forget leaves the present block, which is unreachable, without a charge.
 func (r *rewriter) forget() {
 	r.cost.begin(r.locals)
-	r.offsets, r.shares = r.offsets[:0], r.shares[:0]
+	r.reports.drop()
 }
 
 // boundary ends the present block before in, an else or end, and writes in
@@ -408,7 +362,7 @@ func (r *rewriter) boundary(in *wasm.Instr) {
 }
 
 func (r *rewriter) end(in *wasm.Instr) {
-	top := *r.top()
+	top := *r.nest.top()
 	r.nest = r.nest[:len(r.nest)-1]
 	live := !r.dead
 	switch {
@@ -443,23 +397,14 @@ func (r *rewriter) end(in *wasm.Instr) {
 	}
 }
 
-func (r *rewriter) target(label uint64) {
-	r.nest[len(r.nest)-1-int(label)].targeted = true
-}
-
-// backward reports whether in is a br_if to the head of a loop.
-func (r *rewriter) backward(in *wasm.Instr) bool {
-	return in.Op == wasm.OpBrIf && r.nest[len(r.nest)-1-int(in.Imm)].op == wasm.OpLoop
-}
-
 func (r *rewriter) branch(in *wasm.Instr) {
 	switch in.Op {
 	case wasm.OpBr, wasm.OpBrIf:
-		r.target(in.Imm)
+		r.nest.at(in.Imm).targeted = true
 		r.again = r.loop == len(r.nest)-1-int(in.Imm)
 	case wasm.OpBrTable:
 		for _, l := range in.Labels {
-			r.target(uint64(l))
+			r.nest.at(uint64(l)).targeted = true
 		}
 	case wasm.OpReturn:
 		if r.wrapped > 0 {
@@ -471,25 +416,8 @@ func (r *rewriter) branch(in *wasm.Instr) {
 	}
 	r.copy(in)
 	r.flush(in.End)
-	r.left(in)
+	r.nest.left(in, r.since)
 	r.dead = in.Op != wasm.OpBrIf
-}
-
-// left notes how many instructions have run without a check, at each block end
-// that a branch may reach.
-func (r *rewriter) left(in *wasm.Instr) {
-	note := func(label uint64) {
-		to := &r.nest[len(r.nest)-1-int(label)]
-		to.most = max(to.most, r.since)
-	}
-	switch in.Op {
-	case wasm.OpBr, wasm.OpBrIf:
-		note(in.Imm)
-	case wasm.OpBrTable:
-		for _, l := range in.Labels {
-			note(uint64(l))
-		}
-	}
 }
 
 // chargeBytes charges for the bytes that a bulk operation will move, and checks
@@ -498,8 +426,8 @@ func (r *rewriter) left(in *wasm.Instr) {
 // instruction could hold an HPU for 4 GiB.
 func (r *rewriter) chargeBytes() {
 	t := r.temps.get('i', wasm.I32)
-	b := r.checkBudget(wasm.AppendIndexed(r.block, wasm.OpLocalSet, t))
-	b = wasm.AppendIndexed(r.getRemaining(b), wasm.OpLocalGet, t)
+	b := r.budget.check(wasm.AppendIndexed(r.block, wasm.OpLocalSet, t))
+	b = wasm.AppendIndexed(r.budget.get(b), wasm.OpLocalGet, t)
 	b = append(b, byte(wasm.OpI64ExtendI32))
 	if r.bulkRate > 1 {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), r.bulkRate-1)
@@ -511,11 +439,11 @@ func (r *rewriter) chargeBytes() {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), parts)
 		b = append(b, byte(wasm.OpI64Mul))
 	}
-	b = r.getRemaining(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
+	b = r.budget.get(r.budget.set(append(b, byte(wasm.OpI64Sub))))
 	b = append(b, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS), byte(wasm.OpIf), 0x40)
 	// killed in the cycle after its budget
 	b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), -r.prices.parts)
-	b = append(r.setRemaining(b), byte(wasm.OpUnreachable), byte(wasm.OpEnd))
+	b = append(r.budget.set(b), byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 

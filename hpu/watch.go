@@ -133,21 +133,6 @@ func (m *Module) refusesNull(fn, offset int) bool {
 	return found && (in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore || in.Info.Class == wasm.ClassBulk)
 }
 
-// tell appends a call that reports a site. The operands are locals with the
-// address and the number of bytes; -1: the value 0.
-func (r *rewriter) tell(b []byte, s site, addr, n int64) []byte {
-	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), int64(len(r.sites)))
-	for _, local := range []int64{addr, n} {
-		if local < 0 {
-			b = append(b, byte(wasm.OpI32Const), 0)
-		} else {
-			b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(local))
-		}
-	}
-	r.sites = append(r.sites, s)
-	return wasm.AppendIndexed(b, wasm.OpCall, uint32(len(r.m.Imports)))
-}
-
 // look appends the code that watches a load or store, whose operands are on the
 // stack.
 func (r *rewriter) look(in *wasm.Instr) {
@@ -168,7 +153,7 @@ func (r *rewriter) look(in *wasm.Instr) {
 		if store {
 			s.kind = siteStore
 		}
-		r.block = r.tell(r.block, s, int64(addr), -1)
+		r.block = r.reports.tell(r.block, s, int64(addr), -1)
 	}
 	if store {
 		r.block = wasm.AppendIndexed(r.block, wasm.OpLocalGet, value)
@@ -203,13 +188,13 @@ func (r *rewriter) lookBulk(in *wasm.Instr) {
 		b = append(b, byte(wasm.OpEnd))
 	}
 	if r.watch.Blocks {
-		b = r.tell(b, site{kind: siteMoved, offset: in.Offset}, int64(to), int64(n))
+		b = r.reports.tell(b, site{kind: siteMoved, offset: in.Offset}, int64(to), int64(n))
 	}
 	if r.watch.Accesses {
 		if in.Op == wasm.OpMemoryCopy {
-			b = r.tell(b, site{kind: siteLoad, offset: in.Offset}, int64(from), int64(n))
+			b = r.reports.tell(b, site{kind: siteLoad, offset: in.Offset}, int64(from), int64(n))
 		}
-		b = r.tell(b, site{kind: siteStore, offset: in.Offset}, int64(to), int64(n))
+		b = r.reports.tell(b, site{kind: siteStore, offset: in.Offset}, int64(to), int64(n))
 	}
 	r.block = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, from), wasm.OpLocalGet, n)
 }
@@ -218,7 +203,7 @@ func (r *rewriter) lookBulk(in *wasm.Instr) {
 func (r *rewriter) call(in *wasm.Instr) {
 	own := in.Op == wasm.OpCallIndirect || in.Imm >= uint64(len(r.m.Imports))
 	if own && r.watch.Blocks {
-		r.block = r.tell(r.block, site{kind: siteEnter, offset: in.Offset}, -1, -1)
+		r.block = r.reports.tell(r.block, site{kind: siteEnter, offset: in.Offset}, -1, -1)
 	}
 	switch {
 	case !own:
@@ -229,7 +214,7 @@ func (r *rewriter) call(in *wasm.Instr) {
 		r.copy(in)
 	}
 	if own && r.watch.Blocks {
-		r.block = r.tell(r.block, site{kind: siteLeave}, -1, -1)
+		r.block = r.reports.tell(r.block, site{kind: siteLeave}, -1, -1)
 	}
 }
 
@@ -257,42 +242,16 @@ func (m *Module) originalFunc(fn int) int {
 	return fn
 }
 
-// seen notes an instruction of the present block and its cost alone.
+// seen notes an instruction of the present block, and its cost alone in parts of
+// a cycle.
 func (r *rewriter) seen(in *wasm.Instr) {
-	if r.watch.Blocks {
-		r.offsets, r.shares = append(r.offsets, in.Offset), append(r.shares, r.alone(in))
+	if !r.watch.Blocks {
+		return
 	}
-}
-
-// alone is the cost of an instruction alone, parts of a cycle.
-func (r *rewriter) alone(in *wasm.Instr) int64 {
 	p := &r.prices.ops[in.Op.Index()]
 	cost := p.cost * r.prices.worth[p.unit]
 	if in.Op == wasm.OpCall {
 		cost += r.callCosts[in.Imm] * r.prices.parts
 	}
-	return cost
-}
-
-// tellBlock appends the code that reports the present block and its cost.
-func (r *rewriter) tellBlock(cost int64) {
-	if !r.watch.Blocks || len(r.offsets) == 0 {
-		return
-	}
-	b := &WatchedBlock{Offsets: append([]int(nil), r.offsets...), Costs: make([]int64, len(r.offsets))}
-	total := int64(0)
-	for _, s := range r.shares {
-		total += s
-	}
-	sum, given := int64(0), int64(0)
-	for i, s := range r.shares {
-		sum += s
-		upto := cost * sum / max(total, 1)
-		if total == 0 {
-			upto = cost * int64(i+1) / int64(len(r.shares))
-		}
-		b.Costs[i], given = upto-given, upto
-	}
-	r.offsets, r.shares = r.offsets[:0], r.shares[:0]
-	r.out = r.tell(r.out, site{kind: siteBlock, block: b}, -1, -1)
+	r.reports.note(in.Offset, cost)
 }
