@@ -14,23 +14,23 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-// Library is a handler module with what it says of itself. It is read-only.
+// Library is a handler module with its description of itself. It is read-only.
 type Library struct {
-	// of a built-in library, else of the file without its folder: for messages
-	// and results
+	// of a built-in library, else the name of the file without its folder: for
+	// messages and results
 	Name     string
-	Path     string // of the file; "": built in, or of no file
+	Path     string // of the file; "": built in, or without a file
 	Wasm     []byte
 	once     sync.Once
 	manifest *manifest.Manifest
 }
 
-// New makes a library of a module.
+// New makes a library from a module.
 func New(name string, wasm []byte) *Library { return &Library{Name: name, Wasm: wasm} }
 
-// Manifest is what the module says of itself, nil if that is nothing, or
-// nothing that can be read: loading it tells. It is read when it is asked for
-// the first time: those of all built-in libraries would take a third of the
+// Manifest returns the module's description of itself. It is nil if there is
+// none, or if it cannot be read; then loading reports the error. It is read on
+// first use: reading those of all built-in libraries would take a third of the
 // time in which spinsim starts.
 func (l *Library) Manifest() *manifest.Manifest {
 	l.once.Do(func() {
@@ -41,7 +41,7 @@ func (l *Library) Manifest() *manifest.Manifest {
 	return l.manifest
 }
 
-// Served is what the section serve of a profile calls the library.
+// Served returns the library's name in the section serve of a profile.
 func (l *Library) Served() string {
 	if m := l.Manifest(); m != nil && m.Name != "" {
 		return m.Name
@@ -49,12 +49,12 @@ func (l *Library) Served() string {
 	return l.Name
 }
 
-// builtins are the libraries that were registered, in alphabetical order.
+// builtins are the registered libraries in alphabetical order.
 var builtins []*Library
 
-// Register adds a library to those that a name finds, and returns it. A library
-// calls it as its package begins. It panics if the name is taken: a programmer's
-// mistake.
+// Register adds a built-in library and returns it. A library calls it when its
+// package is initialised. It panics if the name is taken, which is a
+// programmer's mistake.
 func Register(name string, wasm []byte) *Library {
 	i, taken := slices.BinarySearchFunc(builtins, name, func(l *Library, name string) int { return strings.Compare(l.Name, name) })
 	if taken {
@@ -74,7 +74,7 @@ func Names() []string {
 	return names
 }
 
-// Builtin returns the built-in library of that name.
+// Builtin returns the built-in library with a name.
 func Builtin(name string) (*Library, error) {
 	for _, l := range builtins {
 		if l.Name == name {
@@ -84,8 +84,8 @@ func Builtin(name string) (*Library, error) {
 	return nil, fmt.Errorf("no built-in library %q, expected one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 }
 
-// Must returns the built-in library of that name. It panics if there is none:
-// the name is a constant.
+// Must returns the built-in library with a name. It panics if there is none:
+// the name must be a constant.
 func Must(name string) *Library {
 	l, err := Builtin(name)
 	if err != nil {
@@ -97,7 +97,7 @@ func Must(name string) *Library {
 // ReadFunc reads a file of at most limit bytes.
 type ReadFunc func(name string, limit int64) ([]byte, error)
 
-// Open returns the built-in library of that name, or reads a module from a file.
+// Open returns the built-in library with a name, or reads a module from a file.
 func Open(name string) (*Library, error) {
 	if l, err := Builtin(name); err == nil {
 		return l, nil

@@ -18,7 +18,7 @@ var (
 	ErrSilent  = errors.New("raid5: servers have not answered in time")
 )
 
-// Client is a process's way to an array. It does one access at a time.
+// Client is a process's connection to an array. It does one access at a time.
 type Client struct {
 	*Array
 	link
@@ -28,19 +28,19 @@ type Client struct {
 
 type link = service.Link
 
-// round is what a client sends words with until servers have not answered: what
-// was asked before may still come.
+// round is the memory with which a client sends words. After a missing answer
+// the client uses another one, because the old answer may still come.
 type round struct {
-	word   runtime.View // a word to send, one received, a range
+	word   runtime.View // a word to send, a received one, a range
 	md, ct portals.Handle
 	swaps  uint64 // so far
 }
 
-// round is the one that there is now.
+// round returns the present one.
 func (c *Client) round() *round { return &c.rounds[c.Round()] }
 
-// Open gives a process a way to the array: as client number 0 to
-// Options.Clients-1, which no other process is. It takes no virtual time.
+// Open gives a process a connection to the array, as client number 0 to
+// Options.Clients-1, unique among the processes. It takes no virtual time.
 func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 	l, s, err := service.Open(p, service.Options{
 		Name: "raid5", Number: number, Clients: a.o.Clients, MaxNID: MaxNID, MaxPID: MaxPID, Answers: a.answersAtOnce(), Label: "answers of the array",
@@ -63,15 +63,16 @@ func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 	return c, s.Err
 }
 
-// answersAtOnce is how many may come before the client looks at any.
+// answersAtOnce returns how many answers may come before the client looks at
+// any.
 func (a *Array) answersAtOnce() int {
 	n := len(a.servers) * (a.o.Cores*hostWindow + service.Flights)
 	return max(n, (int(a.burst()/a.mtu)+2)*max(a.parities(), 1)) + service.Slots
 }
 
-// burst is how many bytes of a client may be on the way to handlers in each
-// flight: with what others send, they have room in a server's network
-// interface.
+// burst returns how many bytes of a client may be on the way to handlers in
+// each flight. Together with the data of other clients, they must fit in a
+// server's network interface.
 func (a *Array) burst() int64 {
 	n := int64(a.c.Profile().NIC.PacketBuffer) / int64(2*service.Flights*a.o.Clients)
 	if row := a.o.Unit * int64(a.o.Data); n > row {
@@ -80,8 +81,9 @@ func (a *Array) burst() int64 {
 	return max(n, a.mtu)
 }
 
-// Write returns when all servers have what the view has, and parity is that of
-// it; with Options.Durable when their storage devices have it.
+// Write returns when all servers have the data of the view and parity agrees
+// with it. With Options.Durable it returns when their storage devices have
+// both.
 func (c *Client) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
 	if err := errors.Join(c.o.within(offset, n), c.own(from), c.Usable()); err != nil || n == 0 {
@@ -104,7 +106,8 @@ func (c *Client) Write(offset int64, from runtime.View) error {
 	return errors.Join(err, c.Release())
 }
 
-// own is an error for memory of another process, whose addresses mean something else here.
+// own returns an error for memory of another process, whose addresses have
+// another meaning here.
 func (c *Client) own(v runtime.View) error {
 	if v.Len() > 0 && v.Proc() != c.Proc {
 		return errors.New("raid5: the memory is another process's, expected the client's own")
@@ -112,7 +115,7 @@ func (c *Client) own(v runtime.View) error {
 	return nil
 }
 
-// writeHandlers puts pieces into the memory of the servers, whose network
+// writeHandlers puts pieces into the memory of the servers. Their network
 // interfaces answer once for each flight.
 func (c *Client) writeHandlers(offset int64, from runtime.View) error {
 	burst := c.burst()
@@ -149,8 +152,8 @@ func (c *Client) writeFlight(offset int64, from runtime.View, slot uint32) (answ
 	})
 }
 
-// flights sends parts of an access, the next one when the answers to the last
-// but one are there: the client has two of them under way.
+// flights sends the parts of an access. It sends the next part after all
+// answers to the last but one, so that two parts are under way.
 func (c *Client) flights(n int, send func(i int, slot uint32) (answers int, err error)) error {
 	var open [service.Flights]int
 	var failed error
@@ -177,7 +180,7 @@ func (c *Client) flights(n int, send func(i int, slot uint32) (answers int, err 
 	return failed
 }
 
-// status is what an answer says.
+// status returns the error in an answer.
 func status(e *portals.Event) error {
 	switch e.HdrData {
 	case OK:
@@ -219,7 +222,7 @@ func (c *Client) describe(v runtime.View, offset int64, p Piece, ct portals.Hand
 	return c.Bind(md)
 }
 
-// Read returns when the view has what the array has.
+// Read returns when the view has the data of the array.
 func (c *Client) Read(offset int64, into runtime.View) error {
 	n := int64(into.Len())
 	if err := errors.Join(c.o.within(offset, n), c.own(into), c.Usable()); err != nil || n == 0 {
@@ -233,7 +236,7 @@ func (c *Client) Read(offset int64, into runtime.View) error {
 	return errors.Join(read(offset, into), c.Release())
 }
 
-// readOthers gets what servers have that have not failed.
+// readOthers gets data from the servers that have not failed.
 func (c *Client) readOthers(offset int64, into runtime.View) error {
 	return c.Counted(func(ct portals.Handle) (n int, err error) {
 		err = c.o.Pieces(offset, int64(into.Len()), func(p Piece) error {

@@ -5,21 +5,21 @@ import (
 	"structs"
 )
 
-// Code is a Reed-Solomon code over GF(256) of polynomial 0x11d: byte y of
-// server i is Scale(i) * f(x(i)), where f is the polynomial of a degree below
-// the number of data servers that has the right values at all data servers. So
-// any so many servers say what each other one has: x(i) is i, but infinity for
-// the last one, whose value is the highest coefficient. Scales are such that
-// the first parity server has the exclusive or of the data (that of RAID-5),
-// and that the first data server counts once everywhere: it is the code of the
-// library Jerasure.
+// Code is a Reed-Solomon code over GF(256) with polynomial 0x11d. Byte y of
+// server i is Scale(i) * f(x(i)). The degree of the polynomial f is below the
+// number of data servers, and f has the right values at all data servers. So
+// any set of that many servers determines all others. x(i) is i, except
+// infinity for the last server, whose value is the highest coefficient. Scales
+// are such that the first parity server has the exclusive or of the data (as in
+// RAID-5), and that the first data server has coefficient 1 everywhere: this is
+// the code of the library Jerasure.
 //
-// Whoever computes what a server has lost needs to know which servers take
-// part, and adds their bytes, each times its Coefficient.
+// To compute a server's lost bytes, choose the servers that take part, multiply
+// the bytes of each by its Coefficient, and add them.
 type Code struct {
 	_      structs.HostLayout
 	Data   uint32 `spin:"max=31"` // servers
-	Parity uint32 `spin:"max=31"` // servers, behind those of data
+	Parity uint32 `spin:"max=31"` // servers, after the data servers
 	// by two servers: the logarithm of x(i) - x(j); 0 if one of them is
 	// infinity
 	Distance [MaxServers * MaxServers]uint8
@@ -27,7 +27,8 @@ type Code struct {
 	Powers   [256]uint8        // of 2, by logarithm
 }
 
-// NewCode is that of so many data and parity servers, together at least 2 and at most MaxServers.
+// NewCode makes the code for this many data and parity servers, together at
+// least 2 and at most MaxServers.
 func NewCode(data, parity int) Code {
 	c := Code{Data: uint32(data), Parity: uint32(parity)}
 	var log [256]uint8
@@ -52,18 +53,18 @@ func NewCode(data, parity int) Code {
 	return c
 }
 
-// Double is a byte times 2.
+// Double returns a byte times 2.
 func Double(x uint8) uint8 { return x<<1 ^ x>>7*0x1d }
 
-// DataServers is the set of them: bit i is server i.
+// DataServers returns the set of data servers: bit i is server i.
 func (c *Code) DataServers() uint32 { return 1<<c.Data - 1 }
 
-// ParityServers is the set of them, bit 0 the first.
+// ParityServers returns the set of parity servers, with bit 0 for the first.
 func (c *Code) ParityServers() uint32 { return 1<<c.Parity - 1 }
 
-// Coefficient is what the bytes of a server are multiplied by where those of a
-// set of as many as there are data servers, it among them, add up to those of
-// another one.
+// Coefficient returns the factor for the bytes of server from, a member of set.
+// The set has as many servers as there are data servers, and the sum of their
+// products is the bytes of the lost server.
 func (c *Code) Coefficient(set, lost, from uint32) uint8 {
 	lost, from = lost%MaxServers, from%MaxServers
 	sum := uint32(c.Scale[lost]) + 255 - uint32(c.Scale[from])

@@ -15,34 +15,35 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Of an array as many servers may have failed as there are for parity. Whoever
-// knows says so to the clients (Client.Fail): who watches over servers is no
-// part of the array. Then
+// As many servers may have failed as there are parity servers. The array does
+// not watch over servers: a program that knows of a failure tells the clients
+// (Client.Fail). Then
 //
-//   - what a data server had is what as many of the others say as there are
-//     data servers (Array.rebuilding), and a write to it changes parity only:
-//     by the difference to what it would have;
-//   - parity servers that have failed hear of nothing; without any, data
-//     servers write, and that is all.
+//   - the bytes of a failed data server are computed from as many other servers
+//     as there are data servers (Array.rebuilding), and a write to it changes
+//     parity only, by the difference from the data that it would have;
+//   - failed parity servers get no messages; without any parity server, data
+//     servers only write.
 //
-// A client that computes what a failed server had must see data and parity of
-// the same moment. So while a data server has failed, whoever writes, or reads
-// what it had, first takes the rows for itself: rowLocks words at the first
-// parity server that has not failed, which clients swap; rows of a chunk have
-// one.
+// A client that computes the bytes of a failed server must see data and parity
+// of the same moment. So while a data server has failed, a client that writes,
+// or reads from it, first locks the rows: rowLocks words at the first parity
+// server that has not failed, which clients swap. All rows of a chunk have the
+// same word.
 
 const rowLocks = 256
 
-// ErrHeld is an access to rows that another client has had for itself for
+// ErrHeld is the error of an access to rows that another client has locked for
 // Options.Timeout: nothing was done. If that client is gone, Rebuild frees
 // them.
 var ErrHeld = errors.New("raid5: another client has rows for itself, and does not give them back in time")
 
-// ErrFailed is an access to an array of which more servers have failed than it has for parity.
+// ErrFailed is the error of an access to an array with more failed servers than
+// parity servers.
 var ErrFailed = errors.New("raid5: a server has failed that nothing stands in for")
 
-// Fail tells the client that a server has failed. Every client must be told
-// before it begins an access when others may have been.
+// Fail tells the client that a server has failed. Tell every client before it
+// begins an access when others may have been told.
 func (c *Client) Fail(server int) error {
 	if server < 0 || server >= len(c.servers) {
 		return fmt.Errorf("raid5: no server %d, expected 0 to %d", server, len(c.servers)-1)
@@ -55,11 +56,11 @@ func (c *Client) Fail(server int) error {
 	return nil
 }
 
-// Restored tells the client that all servers are as before: those that had
-// failed, or others in their place under their names, have been rebuilt.
+// Restored tells the client that all failed servers are back: they, or others
+// in their place under their names, have been rebuilt.
 func (c *Client) Restored() { c.failed = 0 }
 
-// Failed are the servers that have failed, as the client knows, in order.
+// Failed returns the failed servers that the client knows, in order.
 func (c *Client) Failed() (list []int) {
 	_ = each(c.failed, func(server int) error { list = append(list, server); return nil })
 	return list
@@ -67,13 +68,14 @@ func (c *Client) Failed() (list []int) {
 
 func (c *Client) hasFailed(server int) bool { return c.failed>>server&1 != 0 }
 
-// told are the parity servers that have not failed, bit 0 the first.
+// told returns the parity servers that have not failed, with bit 0 for the
+// first.
 func (c *Client) told() uint32 { return c.code.ParityServers() &^ (c.failed >> c.o.Data) }
 
 // degraded reports whether a data server has failed.
 func (c *Client) degraded() bool { return c.failed&(1<<c.o.Data-1) != 0 }
 
-// touched are the failed data servers that have some of a range.
+// touched returns the failed data servers that have a part of a range.
 func (c *Client) touched(offset, length int64) (set uint32) {
 	_ = each(c.failed&(1<<c.o.Data-1), func(server int) error {
 		if low, high := c.o.Span(server, offset, length); low < high {
@@ -84,7 +86,7 @@ func (c *Client) touched(offset, length int64) (set uint32) {
 	return set
 }
 
-// locked calls f while the client has the rows of a range for itself.
+// locked calls f while the client has locked the rows of a range.
 func (c *Client) locked(offset, length int64, f func() error) error {
 	first, last := c.o.chunks(offset, length)
 	taken := min(last-first+1, rowLocks)
@@ -92,7 +94,7 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	for chunk := first; chunk < first+taken; chunk++ {
 		words = append(words, chunk%rowLocks)
 	}
-	if first%rowLocks+taken > rowLocks { // in ascending order: nobody waits for who waits for it
+	if first%rowLocks+taken > rowLocks { // ascending order, so that clients do not wait for each other in a circle
 		i := rowLocks - first%rowLocks
 		words = append(append([]int64(nil), words[i:]...), words[:i]...)
 	}
@@ -104,7 +106,7 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	if err == nil {
 		err = f()
 	}
-	for _, word := range words[:n] { // the last one may be another's, if the answer has not come
+	for _, word := range words[:n] { // the last one may belong to another client, if its answer has not come
 		if _, e := c.swap(word, own, 0); e != nil {
 			return errors.Join(err, e)
 		}
@@ -112,8 +114,8 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	return err
 }
 
-// swapUntil changes a word from one value to another, and waits until it has
-// the first; not for ever for one client.
+// swapUntil changes a word from one value to another, and waits for the first
+// value if necessary. It does not wait for ever for one client.
 func (c *Client) swapUntil(word int64, from, to uint64) error {
 	look := c.c.Profile().Host.Poll
 	holder, since := from, c.Proc.Now()
@@ -127,7 +129,7 @@ func (c *Client) swapUntil(word int64, from, to uint64) error {
 		} else if c.o.Timeout != 0 && c.Proc.Now()-since > c.o.Timeout {
 			return fmt.Errorf("%w: client %d, for %v", ErrHeld, (holder-1)/service.Slots, c.Proc.Now()-since)
 		}
-		c.Proc.Sleep((times + sim.Time(c.Slot)) * look) // clients do not keep in step
+		c.Proc.Sleep((times + sim.Time(c.Slot)) * look) // not all at the same time
 	}
 }
 
@@ -148,7 +150,7 @@ func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
 	return binary.LittleEndian.Uint64(r.word.Slice(8, 16).Read()), nil
 }
 
-// free gives all rows back, whoever had them for itself, and calls f meanwhile.
+// free frees all rows, whoever has locked them, and calls f meanwhile.
 func (c *Client) free(f func() error) error {
 	if !c.degraded() {
 		return f()
@@ -168,7 +170,7 @@ func (c *Client) free(f func() error) error {
 	})
 }
 
-// readDegraded reads a range of which failed servers have some.
+// readDegraded reads a range with parts on failed servers.
 func (c *Client) readDegraded(offset int64, into runtime.View) error {
 	return c.locked(offset, int64(into.Len()), func() error {
 		if err := c.readOthers(offset, into); err != nil {
@@ -190,7 +192,8 @@ func (c *Client) readDegraded(offset int64, into runtime.View) error {
 	})
 }
 
-// reconstruct computes what a failed server had, for memory of the view that vectors describe.
+// reconstruct computes bytes of a failed server into the memory of the view
+// that vectors describe.
 func (c *Client) reconstruct(p Piece, view runtime.View, into []portals.IOVec) error {
 	if c.o.Mode == Handlers {
 		return c.gather(p, into)
@@ -198,7 +201,7 @@ func (c *Client) reconstruct(p Piece, view runtime.View, into []portals.IOVec) e
 	return c.sum(p, view, into)
 }
 
-// gather has servers send the sum, one after the other.
+// gather lets servers send the sum, one after the other.
 func (c *Client) gather(p Piece, into []portals.IOVec) error {
 	ct, err := c.NI.Objects().CTAlloc()
 	if err != nil {
@@ -226,7 +229,7 @@ func (c *Client) gather(p Piece, into []portals.IOVec) error {
 	return errors.Join(err, c.NI.Objects().MEUnlink(entry), c.NI.Objects().CTFree(ct))
 }
 
-// ask begins a chain of servers that say what one has had that has failed.
+// ask starts a chain of servers that computes bytes of a failed one.
 func (c *Client) ask(p Piece, last int, header uint64) error {
 	r := c.round()
 	r.word.Slice(16, 16+RangeSize).CopyFrom(spin.EncodeState(&Range{Offset: uint64(p.At), Length: uint64(p.Length)}))
@@ -241,7 +244,8 @@ func (c *Client) ask(p Piece, last int, header uint64) error {
 	return c.NI.Put(portals.Put{MD: r.md, Offset: 16, Length: RangeSize, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: match, HdrData: header})
 }
 
-// sum gets what others have and adds it, on the client's core, where vectors say.
+// sum gets the bytes of other servers and adds them, on the client's core, at
+// the places of the vectors.
 func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 	set, length := c.rebuilding(c.failed), int(p.Length)
 	parts := c.Proc.Alloc(length * c.o.Data)
@@ -286,8 +290,8 @@ func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 	return nil
 }
 
-// writeDegraded writes a range while data servers have failed: what they have
-// of it changes parity only.
+// writeDegraded writes a range while data servers have failed. Parts on failed
+// servers change parity only.
 func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offset int64, from runtime.View) error) error {
 	return c.locked(offset, int64(from.Len()), func() error {
 		if err := others(offset, from); err != nil || c.touched(offset, int64(from.Len())) == 0 {
@@ -312,8 +316,8 @@ func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offs
 	})
 }
 
-// changeParity sends parity servers a difference of a data server, times the
-// coefficient of each, and waits until it is applied.
+// changeParity sends the parity servers a difference of a data server, times
+// the coefficient of each, and waits until it is applied.
 func (c *Client) changeParity(p Piece, changes runtime.View) error {
 	header := uint64(NewTicket(c.Self.NID, c.Self.PID, c.Slot, 0))
 	answers := int64(0)
@@ -331,7 +335,7 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 			return err
 		}
 		id, at := c.target(c.o.Data+i, p.At)
-		if c.o.Mode != Handlers { // the room of the server that has failed
+		if c.o.Mode != Handlers { // the room of the failed server
 			answers++
 			t := newHostTicket(c.Slot, 0, at)
 			header, at = uint64(t), uint64(p.Server*c.o.Clients*hostWindow*Chunk+t.room())
@@ -345,7 +349,7 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 		e, err = c.Event()
 		switch {
 		case err != nil:
-		// the answer to something that this client waits for no more
+		// the answer to something for which this client no longer waits
 		case e.PTIndex != c.o.PT || e.HdrData != header:
 		case e.MatchBits != DoneBits:
 			return ErrMemory
@@ -356,10 +360,10 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 	return err
 }
 
-// Rebuild writes anew all that failed servers had, from what the others have:
-// into those that stand in their place under their names. No client writes
-// meanwhile, and clients are told afterwards (Restored). Rows that a client had
-// for itself are nobody's then: it may be gone.
+// Rebuild writes all bytes of failed servers anew, computed from the others,
+// into the servers that stand in their place under their names. No client may
+// write meanwhile, and clients are told afterwards (Restored). Rebuild also
+// frees all locked rows, because their client may be gone.
 func (c *Client) Rebuild() error {
 	if c.failed == 0 {
 		return errors.New("raid5: no server has failed")
@@ -384,7 +388,8 @@ func (c *Client) Rebuild() error {
 	return errors.Join(c.persist(spans), c.Release())
 }
 
-// rebuildHandlers has chains of the servers' handlers fill a failed server's memory.
+// rebuildHandlers lets chains of the servers' handlers fill a failed server's
+// memory.
 func (c *Client) rebuildHandlers(server int) error {
 	bytes := c.o.ServerBytes()
 	step := max(c.burst()/Chunk, 1) * Chunk

@@ -13,24 +13,23 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// With Options.Durable a write has ended when the storage devices of all
-// servers that it has changed have it: data and parity. When their memories
-// have it, its client asks for that, each server once, all at the same time; a
-// program of the server has the device write the range, from the memory where
-// it lies. It is another process than those that serve, so that whoever serves
-// goes on; and it is the same one whoever serves. What comes while the device
-// is busy is written together.
+// With Options.Durable a write ends when the storage devices of all changed
+// servers have it: data and parity. When their memories have it, its client
+// asks each server once, all at the same time. A program of the server lets the
+// device write the range directly from memory. It is a separate process, so
+// that the processes that serve continue, and it is the same one for all values
+// of By. Requests that come while the device is busy are written together.
 //
-// When power is lost all that has ended is on the devices. Of a write that had
-// not, parts may be there, and parity of its rows may be that of before or of
-// behind it: after such a loss parity is computed anew from the data
-// (Client.Fail of the parity servers, then Rebuild), before a data server
-// fails.
+// After a loss of power the devices have all writes that had ended. Of other
+// writes, parts may be there, and the parity of their rows may be old or new.
+// After such a loss parity must be computed anew from the data (Client.Fail of
+// the parity servers, then Rebuild), before a data server fails.
 
-// rangeBits are those of the header data of a request that say how many bytes; above is the slot.
+// rangeBits is the number of bits for the length of a request in its header
+// data; the slot is above.
 const rangeBits = 48
 
-// flusher is the program of a server that has its storage device.
+// flusher is the program of a server that owns its storage device.
 type flusher struct {
 	*Array
 	p  *runtime.Proc
@@ -39,7 +38,7 @@ type flusher struct {
 	md portals.Handle
 }
 
-// flusher starts it.
+// flusher starts the program.
 func (a *Array) flusher(s *server) error {
 	device := a.c.Node(s.node).Storage()
 	if device == nil {
@@ -65,7 +64,7 @@ func (f *flusher) open() error {
 	return s.Err
 }
 
-// loop serves requests, those together that are there.
+// loop serves requests; all present ones are served together.
 func (f *flusher) loop() error {
 	match := f.c.Profile().Host.Match
 	for {
@@ -97,7 +96,7 @@ func (f *flusher) loop() error {
 	}
 }
 
-// take copies what the server's memory has.
+// take copies a part of the server's memory.
 func (f *flusher) take(e host.Extent, into []byte) {
 	for n := 0; n < len(into); {
 		n += copy(into[n:], f.Peek(f.s.index, int64(e.At+n)))
@@ -110,7 +109,7 @@ type span struct {
 	low, high int64
 }
 
-// changed are what a write of a range has changed.
+// changed returns the spans that a write of a range has changed.
 func (c *Client) changed(offset, length int64) (list []span) {
 	rows := span{low: maxBytes}
 	for d := range c.o.Data {
@@ -148,6 +147,6 @@ func (c *Client) persist(list []span) error {
 	})
 }
 
-// Stored returns what the storage device of a server has, with Options.Durable:
-// what is left when power is lost.
+// Stored returns the content of a server's storage device, with
+// Options.Durable. It survives a loss of power.
 func (a *Array) Stored(server int) []byte { return a.servers[server].disk.Content() }

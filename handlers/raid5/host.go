@@ -34,60 +34,61 @@ const (
 	Fold   = "fold"   // payload
 	Fill   = "fill"   // payload
 
-	// With several parity servers these stand for Write, Gather and Fold.
+	// With several parity servers these replace Write, Gather and Fold.
 	Encode  = "encode"  // payload, of a write
 	Collect = "collect" // header
 	Blend   = "blend"   // payload
 )
 
-// Mode is who serves an array.
+// Mode selects who serves an array.
 type Mode int
 
-// Who serves.
+// Values of By.
 const (
 	Handlers Mode = iota // of the servers' network interfaces; no host takes part
-	// programs: the core of a data server computes what changes, that of the
-	// parity server applies it
+	// programs: the core of a data server computes the difference, and the core
+	// of the parity server applies it
 	Hosts
-	// as Hosts, but that the data server's network interface tells the client,
-	// by an operation that the parity server's answer triggers
+	// as Hosts, but the data server's network interface answers the client,
+	// with an operation that the parity server's answer triggers
 	Triggered
 )
 
-// Options say what an array is.
+// Options describe an array.
 type Options struct {
 	Layout
-	// Servers are the nodes of the data servers and, behind them, of the parity
-	// servers: none, one (RAID-5), or up to raid5.MaxParity. So many servers
-	// may fail.
+	// Servers are the nodes of the data servers, followed by the nodes of the
+	// parity servers: none, one (RAID-5), or up to raid5.MaxParity. As many
+	// servers may fail as there are parity servers.
 	Servers []int
 	Mode    Mode
 	// Clients is how many processes may open the array, 1 to MaxClients.
 	Clients int
 	// Cores is how many cores of each server serve it with Hosts and Triggered,
-	// each its part of the memory; 0: 1.
+	// each for a part of the memory; 0: 1.
 	Cores int
-	// PT is the first of the portal table entries of the array, of two at each
-	// node: several arrays may share nodes.
+	// PT is the first of two portal table entries of the array at each node.
+	// Several arrays may share nodes.
 	PT uint32
-	// Timeout is how long a client waits for the next answer, or while a server
-	// has failed for rows that another client has for itself (ErrHeld); 0: for
-	// ever. An access that ends with ErrSilent may have been carried out, in
-	// part, or still be.
+	// Timeout is how long a client waits for the next answer, or, while a
+	// server has failed, for rows that another client has locked (ErrHeld); 0:
+	// for ever. An access that ends with ErrSilent may have been carried out in
+	// part, or may still be.
 	Timeout sim.Time
-	// Fill writes what bytes of the array hold at the beginning, from a place on; nil: zeros.
+	// Fill writes the initial bytes of the array from offset on; nil: zeros.
 	Fill func(offset int64, b []byte)
-	// Durable says that a write ends when the storage devices of all servers
-	// that it changes have it, which their nodes then must have (storage.kind).
+	// Durable means that a write ends when the storage devices of all changed
+	// servers have it. Their nodes must have such devices (storage.kind).
 	Durable bool
-	// Lost are servers that have zeros all the same: as after they have been replaced.
+	// Lost are servers that have zeros instead, like new ones in the place of
+	// failed ones.
 	Lost []int
 }
 
 // MaxClients is the largest number of clients of an array.
 const MaxClients = MaxSlots / service.Slots
 
-// Array is a number of servers. What is in it does not change once programs run.
+// Array is a number of servers. Its fields do not change once programs run.
 type Array struct {
 	o       Options
 	c       *runtime.Cluster
@@ -97,15 +98,15 @@ type Array struct {
 	code    Code
 }
 
-// server is one of the array, at its node.
+// server is a server of the array, at its node.
 type server struct {
 	node  int
 	pid   uint32 // of its first process
 	index int
-	parts []runtime.View // memory: one, or that of each core
+	parts []runtime.View // memory: one, or one for each core
 	in    *handlers.Installed
 
-	flusher uint32     // with Durable: the process that has the storage device
+	flusher uint32     // with Durable: the process that owns the storage device
 	disk    *host.Disk // there
 }
 
@@ -171,20 +172,21 @@ func (o *Options) check(c *runtime.Cluster) error {
 	return nil
 }
 
-// parities is how many parity servers there are, behind the data servers.
+// parities returns the number of parity servers, which follow the data servers.
 func (a *Array) parities() int { return len(a.servers) - a.o.Data }
 
-// replyPT is the portal table entry of clients.
+// replyPT returns the portal table entry of clients.
 func (a *Array) replyPT() uint32 { return a.o.PT + 1 }
 
-// target is the process that has a byte of a server, and where it has it.
+// target returns the process that has a byte of a server, and the byte's place
+// there.
 func (a *Array) target(server int, at int64) (portals.ID, uint64) {
 	s, cores := a.servers[server], int64(a.o.Cores)
 	chunk := at / Chunk
 	return portals.PhysID(uint32(s.node), s.pid+uint32(chunk%cores)), uint64(chunk/cores*Chunk + at%Chunk)
 }
 
-// partBytes is the memory of one core of a server.
+// partBytes returns the size of one core's part of a server's memory.
 func (a *Array) partBytes() int {
 	cores := int64(a.o.Cores)
 	chunks := (a.o.ServerBytes() + Chunk - 1) / Chunk
@@ -194,7 +196,7 @@ func (a *Array) partBytes() int {
 	return int((chunks + cores - 1) / cores * Chunk)
 }
 
-// serve is a server's program: that of one core.
+// serve is a server's program for one core.
 func (a *Array) serve(p *runtime.Proc, s *server, core int) error {
 	s.parts[core] = p.Alloc(a.partBytes())
 	s.parts[core].Lock()
@@ -205,7 +207,7 @@ func (a *Array) serve(p *runtime.Proc, s *server, core int) error {
 	return a.host(p, s, core)
 }
 
-// fill sets the memory of a server's core up.
+// fill initialises the memory of a server's core.
 func (a *Array) fill(s *server, core int) {
 	if a.o.Fill == nil || slices.Contains(a.o.Lost, s.index) {
 		return
@@ -266,8 +268,8 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 	return u.Err
 }
 
-// append appends an entry: one for anybody, or one for each parity server,
-// whose answers nobody else may give.
+// append appends an entry: one for anybody, or one for each parity server if
+// nobody else may answer.
 func (a *Array) append(u *handlers.Setup, memory runtime.View, me portals.ME, answers bool) {
 	if !answers {
 		u.Append(a.o.PT, portals.AnyID, memory, me)
@@ -278,7 +280,7 @@ func (a *Array) append(u *handlers.Setup, memory runtime.View, me portals.ME, an
 	}
 }
 
-// entry is one of a server's, with its handlers.
+// entry is an entry of a server, with its handlers.
 type entry struct {
 	bits, ignore    uint64
 	header, payload string
@@ -302,8 +304,8 @@ func (a *Array) entries() []entry {
 	return list
 }
 
-// readable lets clients get what a server has, and swap words at a parity
-// server: without a host, whoever serves writes.
+// readable lets clients read a server's memory, and swap words at a parity
+// server. No host takes part in these.
 func (a *Array) readable(u *handlers.Setup, s *server, memory runtime.View) {
 	const options = portals.OptMEOpGet | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable
 	if s.index >= a.o.Data {
@@ -312,8 +314,8 @@ func (a *Array) readable(u *handlers.Setup, s *server, memory runtime.View) {
 	u.Append(a.o.PT, portals.AnyID, memory, portals.ME{MatchBits: ReadBits, Options: options})
 }
 
-// Peek returns what a server has, for tests and for filling an array before a
-// run; byte y of it is in chunk y / Chunk.
+// Peek returns the memory of a server, for tests and for filling an array
+// before a run. Byte y is in chunk y / Chunk.
 func (a *Array) Peek(server int, at int64) []byte {
 	chunk, cores := at/Chunk, int64(a.o.Cores)
 	from := chunk / cores * Chunk
@@ -322,8 +324,8 @@ func (a *Array) Peek(server int, at int64) []byte {
 	return part.Slice(int(from+at%Chunk), int(to)).Read()
 }
 
-// Check compares what parity servers have with the code of the data: of the
-// first one that is the exclusive or.
+// Check compares the parity servers with the code of the data; for the first
+// one that is the exclusive or.
 func (a *Array) Check() error {
 	for parity := a.o.Data; parity < len(a.servers); parity++ {
 		for at := int64(0); at < a.o.ServerBytes(); at += Chunk {
@@ -341,7 +343,7 @@ func (a *Array) Check() error {
 	return nil
 }
 
-// Contents returns a range of the array as its data servers have it.
+// Contents returns a range of the array from its data servers.
 func (a *Array) Contents(offset, length int64) []byte {
 	all := make([]byte, length)
 	for x := offset; x < offset+length; {
@@ -351,8 +353,8 @@ func (a *Array) Contents(offset, length int64) []byte {
 	return all
 }
 
-// Node is where a server runs.
+// Node returns the node of a server.
 func (a *Array) Node(server int) *runtime.Node { return a.c.Node(a.servers[server].node) }
 
-// Counts are what the handlers of a server have done; without handlers nothing.
+// Counts returns the counts of a server's handlers, or zeros without handlers.
 func (a *Array) Counts(server int) Counts { return handlers.Peek[State](a.servers[server].in).Counts }

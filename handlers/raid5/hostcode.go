@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// coefficient is what bytes of a data server are multiplied by at a server: at
-// parity servers what the code says, at itself 1, else 0.
+// coefficient returns the factor of a data server's bytes at a server: the
+// code's at parity servers, 1 at itself, else 0.
 func (a *Array) coefficient(server, data int) uint8 {
 	switch {
 	case server >= a.o.Data:
@@ -18,8 +18,8 @@ func (a *Array) coefficient(server, data int) uint8 {
 	return 0
 }
 
-// steps are what the handlers of a data server multiply a difference by from
-// one parity server to the next.
+// steps returns the factors by which the handlers of a data server multiply a
+// difference from one parity server to the next.
 func (a *Array) steps(server int) (steps [MaxParity]uint8) {
 	if server >= a.o.Data {
 		return steps
@@ -35,7 +35,7 @@ func (a *Array) steps(server int) (steps [MaxParity]uint8) {
 	return steps
 }
 
-// products are those of all bytes with c, in GF(256).
+// products returns the products of all bytes with c, in GF(256).
 func products(c uint8) (table [256]uint8) {
 	for n := 1; n < 256; n, c = 2*n, Double(c) {
 		for i := range n {
@@ -45,7 +45,7 @@ func products(c uint8) (table [256]uint8) {
 	return table
 }
 
-// add changes to by c times from, which is no shorter.
+// add adds c times from to to; from is no shorter.
 func add(to, from []byte, c uint8) {
 	if c == 1 {
 		xor(to, from)
@@ -57,8 +57,8 @@ func add(to, from []byte, c uint8) {
 	}
 }
 
-// rebuilding are servers that say what a failed one has had: as many as there
-// are data servers, of those that have not failed the first ones.
+// rebuilding returns the servers from which a failed one is computed: the first
+// ones that have not failed, as many as there are data servers.
 func (a *Array) rebuilding(failed uint32) (set uint32) {
 	live := (uint32(1)<<len(a.servers) - 1) &^ failed
 	for range a.o.Data {
@@ -68,8 +68,8 @@ func (a *Array) rebuilding(failed uint32) (set uint32) {
 	return set
 }
 
-// Said is what those servers say that have not failed of the bytes of one that
-// has, from a place on to the end of its chunk: for tests.
+// Said returns bytes of a failed server, computed from servers that have not
+// failed, from a place to the end of its chunk. It is for tests.
 func (a *Array) Said(server int, failed []int, at int64) []byte {
 	gone := uint32(0)
 	for _, i := range failed {

@@ -9,10 +9,10 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// Layout says where the bytes of an array lie. Byte x of the array is in unit x
-// / Unit; units go round the data servers. Parity byte y is the exclusive or of
-// byte y of each data server. The publication writes "strided across the four
-// data nodes" and gives no unit: it is ours.
+// Layout maps the bytes of an array to servers. Byte x of the array is in unit
+// x / Unit; units go round the data servers. Parity byte y is the exclusive or
+// of byte y of each data server. The publication writes "strided across the
+// four data nodes" without a unit: the unit is our choice.
 type Layout struct {
 	Data int   // data servers, 1 to MaxData
 	Unit int64 // bytes of a stripe unit, a multiple of 8 of at least 512
@@ -26,14 +26,15 @@ const (
 	maxBytes  = 1 << 40 // of a server
 )
 
-// Chunk is how many bytes of a server a message has at most, and what one core
-// of a host server serves; messages end at its multiples.
+// Chunk is the largest part of a server's memory in a message, and the part
+// that one core of a host server serves, in bytes. Messages end at its
+// multiples.
 const Chunk = 64 << 10
 
-// ErrRange is a range of an array that it does not have.
+// ErrRange is the error for a range beyond the array.
 var ErrRange = errors.New("raid5: beyond the end of the array")
 
-// Validate says what is wrong.
+// Validate checks every field.
 func (l *Layout) Validate() error {
 	switch {
 	case l.Data < 1 || l.Data > MaxData:
@@ -46,13 +47,13 @@ func (l *Layout) Validate() error {
 	return nil
 }
 
-// Bytes is what the array has.
+// Bytes returns the size of the array.
 func (l *Layout) Bytes() int64 { return l.ServerBytes() * int64(l.Data) }
 
-// ServerBytes is what each server has of it.
+// ServerBytes returns the size of each server's part.
 func (l *Layout) ServerBytes() int64 { return l.Rows * l.Unit }
 
-// within says whether a range is in the array.
+// within checks that a range is in the array.
 func (l *Layout) within(offset, length int64) error {
 	if offset < 0 || length < 0 || offset > l.Bytes() || length > l.Bytes()-offset {
 		return fmt.Errorf("%w: %d B at %d of %d", ErrRange, length, offset, l.Bytes())
@@ -60,20 +61,21 @@ func (l *Layout) within(offset, length int64) error {
 	return nil
 }
 
-// Place is where byte x of the array lies.
+// Place returns the place of byte x of the array.
 func (l *Layout) Place(x int64) (server int, at int64) {
 	unit := x / l.Unit
 	return int(unit % int64(l.Data)), unit/int64(l.Data)*l.Unit + x%l.Unit
 }
 
-// Byte is the byte of the array that is byte at of a data server.
+// Byte returns the byte of the array that is byte at of a data server.
 func (l *Layout) Byte(server int, at int64) int64 {
 	return (at/l.Unit*int64(l.Data)+int64(server))*l.Unit + at%l.Unit
 }
 
-// Span is what a data server has of a range that is not empty: its bytes from low up to high.
+// Span returns the part of a non-empty range that is on a data server: its
+// bytes from low up to high.
 func (l *Layout) Span(server int, offset, length int64) (low, high int64) {
-	bound := func(x int64) int64 { // of the server, before byte x of the array
+	bound := func(x int64) int64 { // of the server, of those before byte x of the array
 		unit := x / l.Unit
 		row, d := unit/int64(l.Data), int(unit%int64(l.Data))
 		switch {
@@ -87,14 +89,14 @@ func (l *Layout) Span(server int, offset, length int64) (low, high int64) {
 	return bound(offset), bound(offset + length)
 }
 
-// Piece is a part of a range that goes in one message: consecutive bytes of a server.
+// Piece is a part of a range for one message: consecutive bytes of a server.
 type Piece struct {
 	Server     int
 	At, Length int64
 }
 
-// Pieces calls f for the pieces of a range: chunk by chunk, in each server by
-// server, so that all servers work from the beginning.
+// Pieces calls f for the pieces of a range, chunk by chunk, and server by
+// server in each chunk, so that all servers work from the beginning.
 func (l *Layout) Pieces(offset, length int64, f func(Piece) error) error {
 	if length == 0 {
 		return nil
@@ -115,8 +117,8 @@ func (l *Layout) Pieces(offset, length int64, f func(Piece) error) error {
 	return nil
 }
 
-// chunks are those of the servers in which a range that is not empty lies, from
-// the first to the last.
+// chunks returns the first and the last chunk of the servers in which a
+// non-empty range lies.
 func (l *Layout) chunks(offset, length int64) (first, last int64) {
 	first = maxBytes
 	for d := range l.Data {
@@ -127,7 +129,8 @@ func (l *Layout) chunks(offset, length int64) (first, last int64) {
 	return first, last
 }
 
-// vectors are where a piece lies in the memory at address start that has the range from offset on.
+// vectors returns the places of a piece in memory, where the range from offset
+// on begins at address start.
 func (l *Layout) vectors(p Piece, start uint64, offset int64) (list []portals.IOVec) {
 	for at := p.At; at < p.At+p.Length; {
 		n := min(l.Unit-at%l.Unit, p.At+p.Length-at)

@@ -13,17 +13,17 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A server without handlers: clients put into a buffer of its host, where each
-// client has room for hostWindow pieces at each core; the core looks at what
-// has come, and puts the difference to the parity server's core of the same
-// number. The parity server has room for as many of each data server.
+// Without handlers, clients put into a buffer of the server's host. There each
+// client has room for hostWindow pieces at each core. The core looks at
+// received pieces, and puts the difference to the parity server's core with the
+// same number. The parity server has as much room for each data server.
 const hostWindow = 4
 
-// hostTicket is the header data of pieces in their buffers.
+// hostTicket is the header data of pieces in such buffers.
 type hostTicket uint64
 
 const (
-	hostPlaceBits = 40 // bytes of the memory of a core
+	hostPlaceBits = 40 // offset in the memory of a core
 	hostRoundBits = 4
 )
 
@@ -35,10 +35,10 @@ func (t hostTicket) slot() uint32 { return uint32(t >> (hostPlaceBits + hostRoun
 func (t hostTicket) round() int   { return int(t>>hostPlaceBits) & (1<<hostRoundBits - 1) }
 func (t hostTicket) at() int      { return int(t & (1<<hostPlaceBits - 1)) }
 
-// room is where in its buffer a piece lies.
+// room returns the place of a piece in its buffer.
 func (t hostTicket) room() int { return (int(t.slot())/service.Slots*hostWindow + t.round()) * Chunk }
 
-// hostServer is a core's program.
+// hostServer is the program of a core.
 type hostServer struct {
 	*Array
 	p       *runtime.Proc
@@ -48,8 +48,8 @@ type hostServer struct {
 	buffer  runtime.View
 	md      portals.Handle // of buffer
 	eq, ct  portals.Handle
-	answers uint64              // of the parity server that are due
-	waiting map[hostTicket]*due // of clients whose differences are with parity servers
+	answers uint64              // due from the parity server
+	waiting map[hostTicket]*due // client writes whose differences are with parity servers
 }
 
 func (a *Array) host(p *runtime.Proc, s *server, core int) error {
@@ -118,7 +118,8 @@ func (h *hostServer) loop() error {
 	}
 }
 
-// write takes a piece over: old and new data are read, new data and what changes are written.
+// write takes a piece over: it reads old and new data, and writes new data and
+// the difference.
 func (h *hostServer) write(e *portals.Event) error {
 	t, n := hostTicket(e.HdrData), int(e.MLength)
 	if !h.has(t, t.room(), n) {
@@ -152,14 +153,14 @@ func (h *hostServer) write(e *portals.Event) error {
 	})
 }
 
-// due is what a client's write still waits for.
+// due is the state of a client's write that waits.
 type due struct {
 	client  portals.ID
 	answers int // of parity servers
 }
 
-// product computes what a parity server needs to know of a difference in a
-// room, in a room of its own, and returns where; a coefficient of 1 changes
+// product multiplies a difference in a room by a parity server's coefficient,
+// into a room of its own, and returns that room. A coefficient of 1 changes
 // nothing.
 func (h *hostServer) product(room, n, parity int) int {
 	c := h.coefficient(h.o.Data+parity, h.s.index)
@@ -174,8 +175,8 @@ func (h *hostServer) product(room, n, parity int) int {
 	return own
 }
 
-// forget gives up what the parity server has not answered, since it has failed,
-// or this server had: clients have heard nothing, and write again.
+// forget drops writes that the parity server has not answered, because it or
+// this server had failed. Clients have got no answer, and write again.
 func (h *hostServer) forget() error {
 	clear(h.waiting)
 	if err := h.p.NI().Objects().CTCancelTriggered(h.ct); err != nil {
@@ -186,19 +187,19 @@ func (h *hostServer) forget() error {
 	return err
 }
 
-// prepare has the network interface tell the client when the parity server has
-// answered: answers come in the order of the differences.
+// prepare lets the network interface answer the client when the parity server
+// has answered. Answers come in the order of the differences.
 func (h *hostServer) prepare(client portals.ID, t hostTicket) error {
 	h.answers++
 	return h.p.NI().Objects().Triggered(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: ReplyBits | uint64(t.slot()), HdrData: OK}, h.ct, h.answers)
 }
 
-// apply changes parity: it and the difference are read, it is written.
+// apply changes parity: it reads parity and the difference, and writes parity.
 func (h *hostServer) apply(e *portals.Event) error {
 	t, n := hostTicket(e.HdrData), int(e.MLength)
 	from := int(e.RemoteOffset)
 	if !h.has(t, from, n) {
-		return nil // no data server's
+		return nil // not from a data server
 	}
 	parity, difference := h.memory.Slice(t.at(), t.at()+n).WriteFrom(h.buffer.Slice(from, from+n))
 	xor(parity, difference)
@@ -206,18 +207,18 @@ func (h *hostServer) apply(e *portals.Event) error {
 	return h.p.NI().Put(portals.Put{MD: h.md, Target: e.Initiator, PT: h.o.PT, MatchBits: DoneBits, HdrData: e.HdrData})
 }
 
-// has reports whether the core has the bytes of a ticket, and its buffer those
-// from a place on: whoever sends what is no piece does no harm.
+// has reports whether the core has the bytes of a ticket, and whether its
+// buffer has them from a place on. So an invalid message does no harm.
 func (h *hostServer) has(t hostTicket, from, n int) bool {
 	return t.at() <= h.memory.Len()-n && from >= 0 && from <= h.buffer.Len()-n
 }
 
-// answer tells a client.
+// answer answers a client.
 func (h *hostServer) answer(client portals.ID, t hostTicket, status uint64) error {
 	return h.p.NI().Put(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: ReplyBits | uint64(t.slot()), HdrData: status})
 }
 
-// exchange writes new data over old, and what changes over the new.
+// exchange writes new data over old, and the difference over the new.
 func exchange(stored, sent []byte) {
 	for i, b := range sent {
 		sent[i] ^= stored[i]
@@ -225,7 +226,7 @@ func exchange(stored, sent []byte) {
 	}
 }
 
-// xor changes to by from, which is as long.
+// xor adds from to to, which is as long.
 func xor(to, from []byte) {
 	for len(to) >= 8 {
 		binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(to)^binary.LittleEndian.Uint64(from))
@@ -236,15 +237,15 @@ func xor(to, from []byte) {
 	}
 }
 
-// rebuild fills the core's memory from that of other servers' cores of the same
-// number: while it adds up a chunk the next one comes.
+// rebuild computes the core's memory from other servers' cores with the same
+// number. While it adds up a chunk the next one comes.
 func (h *hostServer) rebuild(e *portals.Event) error {
 	if err := h.forget(); err != nil {
 		return err
 	}
 	set := uint32(e.MatchBits >> ChainShift)
 	if set>>len(h.servers) != 0 || bits.OnesCount32(set) != h.o.Data {
-		return nil // no client's
+		return nil // not from a client
 	}
 	others := h.o.Data
 	var rooms [2]runtime.View
@@ -293,7 +294,7 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 	return h.answer(e.Initiator, hostTicket(e.HdrData), OK)
 }
 
-// fetch gets a chunk of each of a set of servers' cores.
+// fetch gets a chunk from each of a set of servers' cores.
 func (h *hostServer) fetch(md portals.Handle, chunk int, set uint32) error {
 	place := 0
 	return each(set, func(i int) error {
@@ -331,7 +332,7 @@ func (c *Client) rebuildHosts(server int) error {
 }
 
 // writeHosts puts pieces into the buffers of the servers, whose cores answer
-// each; a client has hostWindow of them at each core at most.
+// each piece. A client has at most hostWindow pieces at each core.
 func (c *Client) writeHosts(offset int64, from runtime.View) error {
 	var due []Piece
 	_ = c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {
@@ -377,5 +378,5 @@ func (c *Client) writeHosts(offset int64, from runtime.View) error {
 	return failed
 }
 
-// hostPieces are those of a write at a core of a server.
+// hostPieces counts the pieces of a write at a core of a server.
 type hostPieces struct{ sent, answered int }

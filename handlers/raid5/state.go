@@ -1,17 +1,16 @@
 // Package raid5 is the servers of a RAID-5 array on the network interface
-// (sPIN'17 §5.3): data servers, whose handlers write what clients send and
-// stream the difference to the parity server, whose handlers apply it.
-// README.md says who tells whom what.
+// (sPIN'17 §5.3). Handlers of data servers write the data of clients and stream
+// the difference to the parity server, whose handlers apply it. README.md
+// describes the messages.
 //
-// With several parity servers what they keep is a Reed-Solomon code, a [Code],
-// and so many servers may fail.
+// With several parity servers, they keep a Reed-Solomon code, a [Code], and as
+// many servers may fail.
 //
 // All entries of a server share one HPU memory: a [State], and behind it slots,
 // locks, tables and buffers (see [State.Memory]).
 //
-// With one parity server the array is RAID-5 (sPIN'17 §5.3), with several it
-// has a Reed-Solomon code. Handlers of the network interfaces or programs of
-// the hosts serve it; clients do the same in both cases.
+// Handlers of the network interfaces or programs of the hosts serve the array;
+// clients do the same in both cases.
 //
 // A host program uses it so:
 //
@@ -25,50 +24,59 @@ import "structs"
 
 // State is the HPU memory of a server.
 type State struct {
-	_          structs.HostLayout
-	Free       uint64             `spin:"default=(1<<min(hpus*contexts,64))-1"` // bit i: buffer i is free
-	BufferSize uint32             `spin:"unit=bytes default=mtu"`               // the largest payload of a packet
-	Slots      uint32             `spin:"max=4096"`                             // writes that may be under way, of all clients
-	PT         uint32             `spin:"max=255"`                              // portal table entry of servers
-	ReplyPT    uint32             `spin:"max=255"`                              // portal table entry of clients
-	Index      uint32             `spin:"max=31"`                               // of this server
-	Parity     uint32             `spin:"max=32"`                               // of the first parity server; NoParity: there is none
-	Servers    [MaxServers]Server // by number, data servers first
-	Counts     Counts             // what the handlers have done
-	Code       Code               // with several parity servers: what they keep
-	Steps      [MaxParity]uint8   // likewise, of a data server: its coefficient at each parity server, divided by that at the one before
+	_ structs.HostLayout
+	// bit i: buffer i is free
+	Free       uint64 `spin:"default=(1<<min(hpus*contexts,64))-1"`
+	BufferSize uint32 `spin:"unit=bytes default=mtu"` // the largest payload of a packet
+	// writes that may be under way, of all clients
+	Slots uint32 `spin:"max=4096"`
+	// portal table entry of servers
+	PT uint32 `spin:"max=255"`
+	// portal table entry of clients
+	ReplyPT uint32 `spin:"max=255"`
+	Index   uint32 `spin:"max=31"` // of this server
+	// of the first parity server; NoParity: there is none
+	Parity  uint32             `spin:"max=32"`
+	Servers [MaxServers]Server // by number, data servers first
+	Counts  Counts             // of the handlers
+	Code    Code               // of several parity servers
+	// with several parity servers, at a data server: its coefficient at each
+	// parity server, divided by the previous server's
+	Steps [MaxParity]uint8
 }
 
-// MaxServers is how many servers an array has at most, of them MaxParity for
-// parity; NoParity is no number of one.
+// MaxServers is the largest number of servers of an array, MaxParity of parity
+// servers among them; NoParity stands for no server.
 const (
 	MaxServers = 32
 	MaxParity  = 8
 	NoParity   = MaxServers
 )
 
-// Server is where one is.
+// Server is the address of a server.
 type Server struct {
 	_   structs.HostLayout
 	NID uint32 // node
 	PID uint32 // process
 }
 
-// Counts are what the handlers of a server have done.
+// Counts counts the work of a server's handlers.
 type Counts struct {
 	_       structs.HostLayout
-	Written uint64 `spin:"unit=packets"` // data that was written
-	Applied uint64 `spin:"unit=packets"` // differences that were applied to parity
-	Settled uint64 // writes that were acknowledged to clients
-	Folded  uint64 `spin:"unit=packets"` // to which the server's own bytes were added on their way, to read or rebuild what another had
-	Filled  uint64 `spin:"unit=packets"` // that were written to rebuild the server's own bytes
+	Written uint64 `spin:"unit=packets"` // data written
+	Applied uint64 `spin:"unit=packets"` // differences applied to parity
+	Settled uint64 // writes acknowledged to clients
+	// packets to which the server's own bytes were added on their way, to read
+	// or rebuild another server's bytes
+	Folded  uint64 `spin:"unit=packets"`
+	Filled  uint64 `spin:"unit=packets"` // written to rebuild the server's own bytes
 	Refused uint64 // writes beyond the end of the server's memory
-	Failed  uint64 `spin:"unit=packets"` // whose memory was not there
+	Failed  uint64 `spin:"unit=packets"` // with memory that was absent
 	Waits   uint64 // rounds in which a handler waited for a lock
 }
 
-// A lock is for each LockBytes of a server's memory; those that are a multiple
-// of Locks*LockBytes apart share one.
+// There is a lock for each LockBytes of a server's memory. Places whose
+// distance is a multiple of Locks*LockBytes share one.
 const (
 	LockBytes = 4096
 	Locks     = 256 // a power of two
@@ -90,74 +98,92 @@ type Lock struct {
 	Serving uint64 // ticket
 }
 
-// Memory is what a server's State takes with slots, locks, tables and buffers
-// behind it, bytes, at a number of buffers.
+// Memory returns the size of a server's State with slots, locks, tables and
+// buffers behind it, bytes.
 func (s *State) Memory(buffers int) int64 {
 	return int64(s.Slots)*SlotSize + Locks*LockSize + MaxBuffers*TableSize + int64(buffers)*int64((s.BufferSize+7)&^7)
 }
 
 // Match bits of a server's entries. A message's place in the server's memory is its remote offset.
 const (
-	WriteBits  = 0x5200 // client to data server: new data
-	AloneBits  = 0x5201 // client to data server: new data, and parity need not hear of it, since its server has failed
-	DeltaBits  = 0x5202 // data server, or client in the place of one that has failed, to parity server: old data xor new data
-	ReadBits   = 0x5203 // get
-	DoneBits   = 0x5204 // parity server to data server, or to the client in its place: a difference was applied
+	WriteBits = 0x5200 // client to data server: new data
+	// client to data server: new data; parity gets no message, because its
+	// server has failed
+	AloneBits = 0x5201
+	// data server, or a client in place of a failed one, to parity server: old
+	// data xor new data
+	DeltaBits = 0x5202
+	ReadBits  = 0x5203 // get
+	// parity server to data server, or to the client in its place: a difference
+	// was applied
+	DoneBits   = 0x5204
 	FailedBits = 0x5205 // likewise: a difference could not be applied
-	FillBits   = 0x5206 // server to one that is rebuilt: its bytes
-	LockBits   = 0x5207 // client to parity server: words for who wants some rows for itself, while a server has failed
-	GatherBits = 0x5208 // client to the first of a chain of servers: send what you have of the range in the user header
-	SyncBits   = 0x520a // client to the program that has a server's storage device: write a range there
-	FoldBits   = 0x5209 // server to the next one of a chain: add what you have of a range, and pass it on
-	ChainShift = 16     // of a chain's match bits: bit i of the 32 above says that server i is still to add its bytes
-	LastShift  = 48     // of a chain's match bits: who gets the sum: a server that is rebuilt, or ToClient
-	ToClient   = 0xff
-	KindMask   = 1<<ChainShift - 1
+	FillBits   = 0x5206 // server to a server being rebuilt: its bytes
+	// client to parity server: words that lock rows while a server has failed
+	LockBits = 0x5207
+	// client to the first server of a chain: send your bytes of the range in
+	// the user header
+	GatherBits = 0x5208
+	// client to the program that owns a server's storage device: write a range
+	// there
+	SyncBits = 0x520a
+	// server to the next one of a chain: add your bytes of a range, and pass it
+	// on
+	FoldBits = 0x5209
+	// of a chain's match bits: bit i of the 32 above means that server i has
+	// not yet added its bytes
+	ChainShift = 16
+	// of a chain's match bits: the receiver of the sum: a server being rebuilt,
+	// or ToClient
+	LastShift = 48
+	ToClient  = 0xff
+	KindMask  = 1<<ChainShift - 1
 )
 
-// With several parity servers bit i of the 32 above ChainShift says of
-// WriteBits that parity server i has failed, and need not hear of it; of chains
-// that server i takes part: they have names of their own, since each server
-// must know all of them to know what it multiplies its bytes by, and what is
-// lost.
+// With several parity servers, the 32 bits above ChainShift have other
+// meanings. In WriteBits, bit i means that parity server i has failed and gets
+// no message. In chains, bit i means that server i takes part. These chains
+// have their own match bits: each server must know all members, and the lost
+// server, to know the factor of its bytes.
 const (
 	CollectBits = 0x520b // as GatherBits
 	BlendBits   = 0x520c // as FoldBits
 	LostShift   = 56     // of a chain's match bits: the server whose bytes it computes
 )
 
-// Range is a part of the memory of each server: the user header of what begins a chain.
+// Range is a part of the memory of each server. It is the user header of a
+// message that begins a chain.
 type Range struct {
 	_              structs.HostLayout
 	Offset, Length uint64 // bytes
 }
 
-// RangeSize is that of a Range, bytes.
+// RangeSize is the size of a Range, bytes.
 const RangeSize = 16
 
-// Destination is the header data of a chain that ends at a client: the sum goes
-// to the entry of its process, to the place of the chain's in the servers plus
-// Delta, modulo 2^36.
+// Destination is the header data of a chain that ends at a client. The sum goes
+// to the entry of its process, to the place of the chain's range in the servers
+// plus Delta, modulo 2^36.
 type Destination uint64
 
 const deltaBits = 36
 
-// NewDestination is that of a client.
+// NewDestination makes the destination for a client.
 func NewDestination(nid, pid uint32, delta uint64) Destination {
 	return Destination(nid)<<(pidBits+deltaBits) | Destination(pid)<<deltaBits | Destination(delta&(1<<deltaBits-1))
 }
 
-// NID is the client's node.
+// NID returns the client's node.
 func (d Destination) NID() uint32 { return uint32(d >> (pidBits + deltaBits)) }
 
-// PID is the client's process.
+// PID returns the client's process.
 func (d Destination) PID() uint32 { return uint32(d>>deltaBits) & MaxPID }
 
-// Place is where in the client's entry a byte of the servers goes.
+// Place returns where in the client's entry a byte of the servers goes.
 func (d Destination) Place(at uint64) uint64 { return (at + uint64(d)) & (1<<deltaBits - 1) }
 
-// ReplyBits are the match bits of a client's entries: what has become of a
-// write with a slot, and the sum of a chain.
+// ReplyBits are the match bits of a client's entries, for the result of a write
+// with a slot, and for the sum of a chain.
 const (
 	ReplyBits = 0x5300_0000
 	SumBits   = 0x5400_0000
@@ -170,8 +196,8 @@ const (
 	Failed  = 2 // the memory of a server was not there
 )
 
-// Ticket is the header data of a write and of all that follows from it: who is
-// told when how many packets are done.
+// Ticket is the header data of a write and of all messages that follow from it:
+// the client to answer, and the number of packets after which to answer.
 type Ticket uint64
 
 const (
@@ -189,20 +215,20 @@ const (
 	MaxNID     = 1<<nidBits - 1
 )
 
-// NewTicket is that of a write of so many packets for a data server, by a
-// process that gives it a slot of its own.
+// NewTicket makes the ticket of a write with a number of packets for a data
+// server, by a process with its own slot.
 func NewTicket(nid, pid, slot, packets uint32) Ticket {
 	return Ticket(nid)<<(pidBits+slotBits+totalBits) | Ticket(pid)<<(slotBits+totalBits) | Ticket(slot)<<totalBits | Ticket(packets)
 }
 
-// Packets is how many there are.
+// Packets returns the number of packets.
 func (t Ticket) Packets() uint32 { return uint32(t) & MaxPackets }
 
-// Slot is the write's.
+// Slot returns the write's slot.
 func (t Ticket) Slot() uint32 { return uint32(t>>totalBits) & (MaxSlots - 1) }
 
-// PID is the client's process.
+// PID returns the client's process.
 func (t Ticket) PID() uint32 { return uint32(t>>(totalBits+slotBits)) & MaxPID }
 
-// NID is the client's node.
+// NID returns the client's node.
 func (t Ticket) NID() uint32 { return uint32(t >> (totalBits + slotBits + pidBits)) }

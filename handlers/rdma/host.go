@@ -31,7 +31,8 @@ const (
 	Cells   = "cells"   // payload handler of PTCells
 )
 
-// Errors of transfers. An error of Wait is one of the last five, and says more.
+// Errors of transfers. An error of Wait wraps one of the last five, with
+// details.
 var (
 	ErrNoChannel = errors.New("rdma: all channels of the page are in use")
 	ErrNoPage    = fmt.Errorf("rdma: the node has no more than %d pages of channels", Pages)
@@ -50,14 +51,14 @@ var statusErrors = map[uint32]error{
 type Engine struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module
-	pages   []uint8 // that are in use, by node
+	pages   []uint8 // pages in use, by node
 }
 
 // Load makes the engine ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Engine, error) { return LoadLibrary(c, handlers.Must("rdma")) }
 
-// LoadLibrary is Load of another library with the same handlers and a state
-// that begins with the same fields.
+// LoadLibrary is Load for another library with the same handlers, whose state
+// begins with the same fields.
 func LoadLibrary(c *runtime.Cluster, l *handlers.Library) (*Engine, error) {
 	m, err := l.Load(c)
 	if err != nil {
@@ -66,14 +67,14 @@ func LoadLibrary(c *runtime.Cluster, l *handlers.Library) (*Engine, error) {
 	return &Engine{c, m, make([]uint8, c.Nodes())}, nil
 }
 
-// Options say how a process opens its page.
+// Options are the options of a page.
 type Options struct {
-	PDID uint16 // protection domain: transfers are between processes of the same
-	// State are fields of the library's state, by their names, such as timeout
-	// (ns), retries and in_flight (docs/rdma.md).
+	PDID uint16 // protection domain: transfers stay within one
+	// State are fields of the library's state by their names, for example
+	// timeout (ns), retries and in_flight (docs/rdma.md).
 	State map[string]any
-	// Memory is HPU memory at least, bytes; 0: what the defaults need. Contexts
-	// and peers beyond those need ContextSize and PeerSize each.
+	// Memory is the least HPU memory, bytes; 0: enough for the defaults. More
+	// contexts and peers need ContextSize and PeerSize each.
 	Memory int64
 }
 
@@ -88,7 +89,7 @@ type Page struct {
 	notified    portals.Handle
 	prefix      string // of the engine's fields in the state
 	descriptors runtime.View
-	commands    uint64 // so many
+	commands    uint64 // number of commands
 	status      runtime.View
 	pdid        uint32
 	tag         uint32
@@ -97,14 +98,14 @@ type Page struct {
 
 const (
 	descriptorBytes = 64
-	// as many commands are posted in a longer time than the interface needs to
-	// read one
+	// posting this many commands takes longer than reading one takes the
+	// interface
 	commandSlots = 64
 )
 
 // Open gives a process its page: HPU memory with the library, and the entries
-// that descriptors and cells come to. It takes no virtual time, before the
-// process first waits, and a process has one page.
+// for descriptors and cells. It takes no virtual time before the process first
+// waits. A process has one page.
 func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	if err := p.SettingUp(); err != nil {
 		return nil, fmt.Errorf("rdma: %w", err)
@@ -139,9 +140,9 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	return g, nil
 }
 
-// abandon has the firmware give up what the process has under way when that has
-// ended: each block and request at its next time-out, instead of all its
-// retries, a minute for a program that is not there.
+// abandon lets the firmware give up the process's work after its end: each
+// block and request at its next time-out. Otherwise it would retry, for a
+// minute if the other program is not there.
 func (g *Page) abandon() {
 	s := handlers.Peek[State](g.in)
 	s.Retries = 0
@@ -173,7 +174,7 @@ func (g *Page) install(u *handlers.Setup, e *Engine, o Options) error {
 	u.Of = ", of the page of channels that a process has"
 	for pt, names := range [][2]string{PTControl: {Control, ""}, PTCells: {"", Cells}} {
 		on := u.Spin(g.in, names[0], names[1])
-		on.Stamp = portals.Stamp{Shift: PDIDShift, Bits: 16} // whoever has put it
+		on.Stamp = portals.Stamp{Shift: PDIDShift, Bits: 16} // the user id of the process that put it
 		if pt == PTControl {
 			on.UserHdrLen = descriptorBytes
 		}
@@ -202,17 +203,17 @@ func (g *Page) fits() error {
 	return nil
 }
 
-// ID is the process that others name in their transfers.
+// ID returns the process in the form that others use in their transfers.
 func (g *Page) ID() portals.ID { return g.self }
 
-// Transfer says what to move.
+// Transfer describes a transfer.
 type Transfer struct {
 	NID, PID    uint32 // the other process
-	Source      uint64 // address of the first byte, at the process that has the data
-	Destination uint64 // at the process that gets it
+	Source      uint64 // address of the first byte, at the process with the data
+	Destination uint64 // at the process that gets the data
 	Length      uint64 // bytes
 	// Notify is the address, a multiple of 8, of 8 bytes of the process that
-	// gets the data, which become Value when all of the data is there, once; 0:
+	// gets the data. They become Value once, when all of the data is there; 0:
 	// none.
 	Notify uint64
 	Value  uint64
@@ -229,14 +230,14 @@ type Pending struct {
 	ended bool
 }
 
-// Write begins to write memory of this process to that of another. It takes
-// nic.overhead on the core. ErrNoChannel: as many as there are channels have
-// begun whose end nobody has seen yet.
+// Write begins to write memory of this process to another one. It takes
+// nic.overhead on the core. ErrNoChannel: all channels have transfers whose end
+// the program has not seen yet.
 func (g *Page) Write(t Transfer) (*Pending, error) {
 	return g.begin(0, Writes, PTControl, KindWrite, t)
 }
 
-// Read begins to read memory of another process into that of this one.
+// Read begins to read memory of another process into this one.
 func (g *Page) Read(t Transfer) (*Pending, error) {
 	return g.begin(Writes, Reads, PTCells, KindAsk, t)
 }
@@ -265,8 +266,8 @@ func (g *Page) begin(first, count int, pt uint32, kind uint32, t Transfer) (*Pen
 	return &Pending{page: g, t: t, read: kind == KindAsk, place: at, tag: g.tag}, nil
 }
 
-// Done reports whether the transfer has ended, without taking time: all of a
-// write is acknowledged, all of a read is here, or it has failed.
+// Done reports whether the transfer has ended: all of a write is acknowledged,
+// all of a read is here, or it has failed. It takes no time.
 func (t *Pending) Done() bool {
 	if t.ended {
 		return true
@@ -287,9 +288,8 @@ func (t *Pending) Done() bool {
 	return true
 }
 
-// failed names a transfer that has failed. An engine that cannot read what is
-// to be sent sends nothing, as the hardware does, so that the transfer times
-// out.
+// failed returns the error of a failed transfer. An engine that cannot read the
+// data sends nothing, as in hardware, so that the transfer times out.
 func (t *Pending) failed(err error) error {
 	what, there := "write of %d bytes at %#x to %#x of %d:%d", ""
 	if t.read {
@@ -305,11 +305,11 @@ func (t *Pending) failed(err error) error {
 	return fmt.Errorf("rdma: "+what+": %w%s", t.t.Length, t.t.Source, t.t.Destination, t.t.NID, t.t.PID, err, there)
 }
 
-// Err says why a transfer has failed; it is valid when Done.
+// Err returns the reason why a transfer has failed; it is valid when Done.
 func (t *Pending) Err() error { return t.err }
 
-// Wait waits until the transfer has ended and says why it has failed; the core
-// then has looked at that for the poll time.
+// Wait waits until the transfer has ended and returns the reason if it has
+// failed. The core has then looked at the result for the poll time.
 func (t *Pending) Wait() error {
 	if err := service.Await(t.page.ni, t.page.completed, t.Done); err != nil {
 		return err
@@ -317,38 +317,39 @@ func (t *Pending) Wait() error {
 	return t.err
 }
 
-// AwaitNotification waits until the 8 bytes of a view, which transfers notify, have a value.
+// AwaitNotification waits until a view of 8 bytes, which transfers notify, has
+// a value.
 func (g *Page) AwaitNotification(flag runtime.View, value uint64) error {
 	return service.Await(g.ni, g.notified, func() bool { return binary.LittleEndian.Uint64(flag.Read()) == value })
 }
 
-// Counts are what the engine of the process has done.
+// Counts counts the work of a process's engine.
 type Counts struct {
 	Sent     Sent
 	Received Received
 }
 
-// Counts returns what the engine of the process has done so far.
+// Counts returns the counts of the process's engine so far.
 func (g *Page) Counts() Counts {
 	s := handlers.Peek[State](g.in)
 	return Counts{s.Sent, s.Received}
 }
 
-// Signals are counters of NI, for programs that wait for several things:
-// transfers of the process that have ended, and notifications that were written
-// here.
+// Signals returns two counters of NI, for programs that wait for several
+// things: transfers of the process that have ended, and notifications that were
+// written here.
 func (g *Page) Signals() (completed, notified portals.Handle) { return g.completed, g.notified }
 
-// NI is the interface of the page.
+// NI returns the interface of the page.
 func (g *Page) NI() *runtime.NI { return g.ni }
 
-// Installed is the library in the HPU memory of the process.
+// Installed returns the library in the HPU memory of the process.
 func (g *Page) Installed() *handlers.Installed { return g.in }
 
-// Command gives the process's own hardware a message of a kind with up to 64
-// bytes, for what a library adds to the engine. It takes nic.overhead of the
-// thread that calls, which may be one of the kernel. The error says why the
-// process cannot post it, for instance because it has ended.
+// Command sends the process's own hardware a message of a kind with up to 64
+// bytes, for features that a library adds to the engine. It takes nic.overhead
+// of the calling thread, which may be one of the kernel. It fails if the
+// process cannot post the message, for example because it has ended.
 func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 	at := len(g.busy)*descriptorBytes + int(g.commands%commandSlots)*descriptorBytes
 	g.commands++
@@ -359,6 +360,6 @@ func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 	return g.ni.By(t).Put(portals.Put{MD: g.md, Offset: uint64(at), Length: uint64(len(data)), Target: g.self, PT: PTCells, MatchBits: h.Bits()})
 }
 
-// Number returns a number of the state of the process's engine as it is now, by
-// its name (handlers.Installed.Number).
+// Number returns a number of the present state of the process's engine, by its
+// name (handlers.Installed.Number).
 func (g *Page) Number(name string) (any, error) { return g.in.Number(name) }

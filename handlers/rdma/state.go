@@ -3,14 +3,14 @@
 // "T") as a library of handlers: reliable writes and reads of any size between
 // the virtual addresses of processes, without a host on the way.
 //
-// One instance serves a process: a page of channels in the words of TR-488. Its
-// HPU memory has two entries, which share the state:
+// One instance serves a process: a page of channels, in the words of TR-488.
+// Its HPU memory has two entries, which share the state:
 //   - PTControl, served by the firmware (kind header): descriptors of the own
 //     process, acknowledgements, time-outs, requests to read;
 //   - PTCells, served by the hardware (kind payload): cells that arrive, and
 //     the requests that the own process sends.
 //
-// README.md has the protocol.
+// README.md describes the protocol.
 //
 // A host program uses it so:
 //
@@ -34,7 +34,7 @@ const (
 const (
 	Pages        = 16 // of a node: one for each process
 	Writes       = 32 // channels for the process's own writes, from 0
-	Reads        = 32 // channels for what others read, from Writes
+	Reads        = 32 // channels for reads by others, from Writes
 	Channels     = Writes + Reads
 	Outstanding  = 2 // blocks of a transfer
 	Slots        = Channels * Outstanding
@@ -43,47 +43,61 @@ const (
 	SequenceMask = 1<<14 - 1
 )
 
-// AddressBits are those of a virtual address, and of an entry of PTControl and PTCells.
+// AddressBits is the width of a virtual address, and of an entry of PTControl
+// and PTCells.
 const AddressBits = 39
 
 // State is the HPU memory of a page. Behind it lie Contexts contexts and Peers peers.
 type State struct {
-	_ structs.HostLayout // what its owner sets before the first message comes first
+	_ structs.HostLayout // the owner sets these fields before the first message
 
-	PDID         uint32 `spin:"max=65535"`    // protection domain of the process
-	NID          uint32 `spin:"default=rank"` // node of the process
-	PID          uint32 // of the process on its node
-	MTU          uint32 `spin:"unit=bytes default=mtu"`                               // of a cell
-	Block        uint32 `spin:"unit=bytes default=min(64*mtu,16384) min=1 max=16384"` // the most of a transfer that is acknowledged by itself; a power of two
-	AlignSource  uint32 `spin:"max=1"`                                                // blocks end at multiples of Block at 0 their destination, 1 their source
-	Retries      uint32 `spin:"default=1000 max=4095"`                                // of a block, or of a request to read; after that the transfer fails
-	BackOff      uint32 `spin:"default=4"`                                            // retries after which time-outs double, up to 64 times
-	InFlight     uint32 `spin:"default=16 min=1 max=128"`                             // blocks of the page that the hardware has at once
-	Contexts     uint32 `spin:"default=256 max=65535"`                                // blocks that may be arriving at once
-	Peers        uint32 `spin:"default=min(256*ranks,65536) max=1048576"`             // channels of other processes that it may ever have to do with
-	Sequence     uint32 `spin:"max=16383"`                                            // the number before the first of every slot
-	Timeout      uint64 `spin:"unit=ns default=1000000 min=1 max=1000000000"`         // of a block, from its start
-	CompletedCT  uint32 `spin:"unit=counter"`                                         // counts transfers of the process that have ended; 0: none
-	NotifiedCT   uint32 `spin:"unit=counter"`                                         // counts notifications that have been written here; 0: none
-	StatusOffset uint64 `spin:"unit=bytes"`                                           // in handler host memory: Channels words of 64 bits, the last state of each
+	PDID uint32 `spin:"max=65535"`    // protection domain of the process
+	NID  uint32 `spin:"default=rank"` // node of the process
+	PID  uint32 // of the process on its node
+	// of a cell
+	MTU uint32 `spin:"unit=bytes default=mtu"`
+	// largest part of a transfer that is acknowledged by itself; a power of two
+	Block uint32 `spin:"unit=bytes default=min(64*mtu,16384) min=1 max=16384"`
+	// blocks end at multiples of Block at 0 their destination, 1 their source
+	AlignSource uint32 `spin:"max=1"`
+	// of a block, or of a request to read; after that the transfer fails
+	Retries uint32 `spin:"default=1000 max=4095"`
+	// retries after which time-outs double, up to 64 times
+	BackOff uint32 `spin:"default=4"`
+	// blocks of the page that the hardware has at once
+	InFlight uint32 `spin:"default=16 min=1 max=128"`
+	// blocks that may be arriving at once
+	Contexts uint32 `spin:"default=256 max=65535"`
+	// channels of other processes that may ever send to it or receive from it
+	Peers uint32 `spin:"default=min(256*ranks,65536) max=1048576"`
+	// the number before the first of every slot
+	Sequence uint32 `spin:"max=16383"`
+	// of a block, from its start
+	Timeout uint64 `spin:"unit=ns default=1000000 min=1 max=1000000000"`
+	// counts transfers of the process that have ended; 0: none
+	CompletedCT uint32 `spin:"unit=counter"`
+	// counts notifications that have been written here; 0: none
+	NotifiedCT uint32 `spin:"unit=counter"`
+	// in handler host memory: Channels words of 64 bits, the last state of each
+	StatusOffset uint64 `spin:"unit=bytes"`
 
-	Sent     Sent     // what the sending side has done
-	Received Received // what the receiving side has done
+	Sent     Sent     // counts of the sending side
+	Received Received // counts of the receiving side
 
 	Ready        uint32                 // 1: it is set up
-	Broken       uint32                 // 1 + a channel whose transfer cannot go on, and
-	BrokenStatus uint32                 // why
+	Broken       uint32                 // 1 + a channel whose transfer cannot continue, and
+	BrokenStatus uint32                 // the reason
 	Reserved     uint32                 // 0
-	Waiting      uint32                 // blocks that the hardware has
-	NextTurn     uint32                 // the channel that is asked first when it has room again
-	ContextsUsed uint32                 // so many have been used
-	FreeContext  uint32                 // the first of those given back, counted from 1
-	Transfers    [Channels]ChannelState // by channel: writes of the process, then what others read
+	Waiting      uint32                 // blocks at the hardware
+	NextTurn     uint32                 // the channel that is asked first when the hardware has room again
+	ContextsUsed uint32                 // number used so far
+	FreeContext  uint32                 // the first of the freed ones, counted from 1
+	Transfers    [Channels]ChannelState // by channel: writes of the process, then reads by others
 	Blocks       [Slots]Block           // by transaction
-	Requests     [Reads]Request         // what the process wants to read
+	Requests     [Reads]Request         // reads by the process
 }
 
-// Sent counts what the sending side has done.
+// Sent counts the work of the sending side.
 type Sent struct {
 	_             structs.HostLayout
 	Transfers     uint64 // begun
@@ -96,36 +110,36 @@ type Sent struct {
 	Nacks         uint64 // of the present sequence number
 	Outdated      uint64 // acknowledgements, time-outs and requests of a number that is over
 	Busy          uint64 // descriptors and requests for which there was no channel
-	Strange       uint64 // messages of others than they should be from, or that mean nothing
+	Strange       uint64 // messages from a wrong sender, or invalid ones
 }
 
-// Received counts what the receiving side has done.
+// Received counts the work of the receiving side.
 type Received struct {
 	_          structs.HostLayout
 	Cells      uint64 // that were written
 	Blocks     uint64 // that are whole
 	Transfers  uint64 // notified
-	Duplicates uint64 // cells that had come before, or of a block that is whole
+	Duplicates uint64 // cells that had come before, or whose block is complete
 	Outdated   uint64 // cells of a sequence number that is over
 	Damaged    uint64
 	Foreign    uint64 // cells and requests of another protection domain
 	Faults     uint64 // cells whose memory was absent
-	Denied     uint64 // cells whose memory is not there for them
-	NoContext  uint64 // cells for whose block no context was free
+	Denied     uint64 // cells with memory that they may not write
+	NoContext  uint64 // cells whose block found no free context
 	NoPeer     uint64 // cells of processes beyond the table
-	Strange    uint64 // cells that mean nothing
+	Strange    uint64 // invalid cells
 }
 
-// ChannelState is what the firmware knows of a channel.
+// ChannelState is the firmware's state of a channel.
 type ChannelState struct {
 	_           structs.HostLayout
 	Source      uint64
 	Destination uint64
 	Length      uint64
-	Notify      Notification // of the receiver, as its cell carries it
-	Offset      uint64       // of what has not been sent
+	Notify      Notification // for the receiver, in the form of its cell
+	Offset      uint64       // of the first byte that was not sent
 	Blocks      uint32       // in all
-	Next        uint32       // the first that has not been sent
+	Next        uint32       // the first that was not sent
 	Done        uint32       // acknowledged
 	Outstanding uint32       // that occupy a slot
 	NID         uint32       // of the receiver
@@ -133,12 +147,13 @@ type ChannelState struct {
 	Status      uint32 // Idle, Ongoing or how the last transfer ended
 	Generation  uint32 // counts transfers of the channel to one receiver, 16 bits
 	Tag         uint32 // of its owner
-	Asker       uint32 // of a read: 1 + the number of the request at who reads, else 0
+	Asker       uint32 // of a read: 1 + the number of the request at the reader, else 0
 	AskSequence uint32 // and its sequence number
 	Peer        uint32 // the receiver's, counted from 1
 }
 
-// Notification is what is written when all of a transfer has landed, as it travels.
+// Notification is written when all of a transfer has landed. This is its form
+// in messages.
 type Notification struct {
 	_           structs.HostLayout
 	Address     uint64 // of 8 bytes of the receiver; 0: none
@@ -152,35 +167,35 @@ type Block struct {
 	_        structs.HostLayout
 	Offset   uint64 // in the transfer
 	Length   uint32
-	Sequence uint32 // of what was sent last; to one receiver it goes on from block to block
+	Sequence uint32 // of the last attempt; for one receiver it continues from block to block
 	Attempt  uint32 // how often it was sent again
 	Timer    int32  // negative: none
 	State    uint32 // 0 free, 1 with the hardware
 	Last     uint32 // 1: of its transfer
 }
 
-// Request is what the requester of a read knows.
+// Request is the requester's state of a read.
 type Request struct {
 	_          structs.HostLayout
 	Descriptor Descriptor
-	Sequence   uint32 // to one process it goes on from request to request
-	Attempt    uint32 // how often it was sent again since it was answered last
+	Sequence   uint32 // for one process it continues from request to request
+	Attempt    uint32 // how often it was sent again since its last answer
 	Timer      int32  // negative: none
 	Status     uint32
 	Taken      uint32 // 1: the other side serves it, and is asked ever more rarely
 	Reserved   uint32 // 0
 }
 
-// Descriptor says what to move: 64 bytes, as a process writes them for its
-// channel, and as a request to read travels.
+// Descriptor describes a transfer in 64 bytes. A process writes it for its
+// channel, and a request to read carries it.
 type Descriptor struct {
 	_           structs.HostLayout
 	Source      uint64 // address of the first byte, at the node of the data
 	Destination uint64 // at the other
 	Length      uint64
 	Notify      uint64 // address of 8 bytes at the destination, of the same process; 0: none
-	Value       uint64 // what is written there
-	NID         uint32 // the other side: whom to write to, or whom to read from
+	Value       uint64 // value to write there
+	NID         uint32 // the other side: the target of a write, the source of a read
 	PID         uint32
 	Channel     uint32 // of a write: 0 to Writes - 1; of a read: the request, 0 to Reads - 1
 	Tag         uint32 // comes back in the status
@@ -188,15 +203,15 @@ type Descriptor struct {
 	Reserved    uint32
 }
 
-// Context is a block that is arriving.
+// Context is a block during its arrival.
 type Context struct {
 	_          structs.HostLayout
-	Arrived    uint64 // cells, by their bits
+	Arrived    uint64 // bitmap of cells
 	Notify     Notification
 	Peer       uint32
 	Slot       uint32
 	Base       uint32 // sequence number of its first attempt
-	Sequence   uint32 // the newest that has come
+	Sequence   uint32 // the newest so far
 	Cells      uint32
 	Blocks     uint32 // of its transfer
 	Generation uint32
@@ -204,7 +219,7 @@ type Context struct {
 	Writing    uint32 // cells on their way to memory
 	Flags      uint32
 	Refused    uint32 // 1 + the sequence number of the last negative acknowledgement
-	Next       uint32 // of the contexts that are free, counted from 1
+	Next       uint32 // next free context, counted from 1
 }
 
 // Flags of a Context.
@@ -212,13 +227,13 @@ const (
 	LastBlock  = 1 << iota // of its transfer
 	Notified               // its notification has come
 	Completing             // it is being written
-	Ready                  // all of the last block is there, and waits for the others
+	Ready                  // the last block is complete, and waits for the others
 )
 
-// Peer is what a process remembers of one channel number and one other process:
-// the channel to it, the channel from it, and the requests to read of that
-// number in both directions. It is never forgotten: what was seen last tells a
-// copy that comes late from what is new.
+// Peer is a process's state of one channel number of one other process: the
+// channel to it, the channel from it, and the requests to read with that number
+// in both directions. It is never forgotten: with the last numbers it can tell
+// a late copy from something new.
 type Peer struct {
 	_          structs.HostLayout
 	NID        uint32
@@ -226,17 +241,17 @@ type Peer struct {
 	Used       uint16 // 1
 	Channel    uint16
 	Generation uint16              // of the last transfer to it
-	Asked      uint16              // 1 + the sequence number of the last request to read that was taken
-	Sequence   [Outstanding]uint16 // of what was sent to it last
-	Active     [Outstanding]uint16 // context of the block that is arriving, counted from 1
+	Asked      uint16              // 1 + sequence number of the last accepted request to read
+	Sequence   [Outstanding]uint16 // of the last message to it
+	Active     [Outstanding]uint16 // context of the arriving block, counted from 1
 	Done       [Outstanding]uint16 // 1 + Base of the last whole block
-	Again      [Outstanding]uint16 // 1 + the sequence number that was acknowledged last
+	Again      [Outstanding]uint16 // 1 + sequence number of the last acknowledgement
 	Incoming   Incoming
 	Answer     uint16 // how the request to read has ended; 0: it has not
 	Ask        uint16 // sequence number of the last request to read from it
 }
 
-// Incoming is the transfer that is arriving by a channel.
+// Incoming is a transfer that arrives by a channel.
 type Incoming struct {
 	_          structs.HostLayout
 	Whole      uint32 // blocks
@@ -250,7 +265,7 @@ const (
 	PeerSize    = 28 + 8*Outstanding
 )
 
-// PageBytes is the granule of memory: no write crosses its borders.
+// PageBytes is the size of a page: no write crosses its borders.
 const PageBytes = 4096
 
 // Kinds of messages, in the lower bits of the match bits.
@@ -265,7 +280,7 @@ const (
 	KindAsk                   // descriptor of the own process: read
 	KindAskTimeout            // of a request
 	KindTaken                 // a request was taken, is served or has ended: its code is a status
-	KindGiveUp                // of a block: its transfer has failed, and its context may be used otherwise
+	KindGiveUp                // of a block: its transfer has failed, and its context may be used again
 	KindResume                // explicit request to send a block again (part)
 )
 
@@ -284,24 +299,24 @@ const (
 	Idle    = iota
 	Ongoing // a request: it was sent
 	Completed
-	TimedOut // nobody has answered in so many retries
-	Denied   // memory that is not there, or not to be written
+	TimedOut // no answer after all retries
+	Denied   // memory that is absent or may not be written
 	Foreign  // the other side has another protection domain
 	NoSpace  // a limit of the device: handler_commands, or the table of peers, here or there
-	Illegal  // a descriptor that cannot be
+	Illegal  // an invalid descriptor
 )
 
-// Header is what the match bits of a message say.
+// Header is the content of a message's match bits.
 type Header struct {
 	Kind     uint32
 	PDID     uint32
-	Slot     uint32 // transaction; of a request its number
+	Slot     uint32 // transaction; for a request its number
 	Sequence uint32
 	Attempt  uint32
 	Last     bool
 }
 
-// PDIDShift is where the 16 bits of the protection domain begin in match bits.
+// PDIDShift is the place of the protection domain's 16 bits in match bits.
 const PDIDShift = 4
 
 // Bits encodes a header: kind 4 bits, PDID 16, transaction 14, sequence 14, attempt 14, last 1.
@@ -321,10 +336,10 @@ func HeaderOf(b uint64) Header {
 	}
 }
 
-// After returns by how much a sequence number is newer than another, negative
-// if it is older; they are less than 8192 apart.
+// After returns by how much one sequence number is newer than another, negative
+// if it is older. They are less than 8192 apart.
 func After(a, b uint32) int32 { return int32((a-b)<<18) >> 18 }
 
-// StatusWord is what the firmware writes for the owner of a channel: status,
-// and the tag of the descriptor above.
+// StatusWord returns the word that the firmware writes for the owner of a
+// channel: status, and the tag of the descriptor above it.
 func StatusWord(status, tag uint32) uint64 { return uint64(status) | uint64(tag)<<32 }

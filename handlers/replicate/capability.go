@@ -5,16 +5,16 @@ import (
 	"structs"
 )
 
-// Capability is the user header of a request to servers that are guarded: the
-// right of one process to a range of the memory, until an epoch. Who has the
-// key issues it (NewCapability), and whoever changes a bit of it has none.
+// Capability is the user header of a request to guarded servers: the right of
+// one process to a range of the memory, until an epoch. The owner of the key
+// issues it (NewCapability). A capability with a changed bit is invalid.
 type Capability struct {
 	_         structs.HostLayout
 	Low, High uint64 // bytes of the memory from Low up to High
-	NID, PID  uint32 // whose it is
+	NID, PID  uint32 // its process
 	Rights    uint32 // MayRead and MayWrite
-	Expires   uint32 // the last epoch in which it holds
-	MAC       uint64 // SipHash-2-4 of all above
+	Expires   uint32 // the last epoch in which it is valid
+	MAC       uint64 // SipHash-2-4 of the fields above
 }
 
 // Rights of a capability.
@@ -23,8 +23,8 @@ const (
 	MayWrite = 2
 )
 
-// Fetch is the user header of a read from servers that are guarded; the header
-// data say where in the client's entry the bytes go.
+// Fetch is the user header of a read from guarded servers. The header data is
+// the place in the client's entry for the bytes.
 type Fetch struct {
 	_              structs.HostLayout
 	Capability     Capability
@@ -37,10 +37,10 @@ const (
 	FetchSize      = CapabilitySize + 16
 )
 
-// Key is what servers and the issuer share.
+// Key is shared by servers and the issuer.
 type Key [2]uint64
 
-// Sign is the MAC that the capability must have.
+// Sign returns the right MAC for the capability.
 func (c *Capability) Sign(key *Key) uint64 {
 	return sip(key, [4]uint64{c.Low, c.High, uint64(c.NID) | uint64(c.PID)<<32, uint64(c.Rights) | uint64(c.Expires)<<32})
 }

@@ -23,7 +23,7 @@ var (
 	ErrDenied  = errors.New("replicate: the capability does not allow it")
 )
 
-// Caller is a process's way to a group. It does one access at a time.
+// Caller is a process's connection to a group. It does one access at a time.
 type Caller struct {
 	*Group
 	link
@@ -36,8 +36,8 @@ type Caller struct {
 
 type link = service.Link
 
-// Open gives a process a way to the group: as client number 0 to
-// Options.Clients-1, which no other process is. It takes no virtual time.
+// Open gives a process a connection to the group, as client number 0 to
+// Options.Clients-1, unique among the processes. It takes no virtual time.
 func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
 	l, s, err := service.Open(p, service.Options{
 		Name: "replicate", Number: number, Clients: g.o.Clients, MaxNID: raid5.MaxNID, MaxPID: raid5.MaxPID,
@@ -55,9 +55,9 @@ func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
 	return c, s.Err
 }
 
-// Fail tells the client that a server has failed; who watches over servers
-// knows. Every client must be told before it begins an access when others may
-// have been.
+// Fail tells the client that a server has failed, as found out by a program
+// that watches over servers. Tell every client before it begins an access when
+// others may have been told.
 func (c *Caller) Fail(server int) error {
 	if server < 0 || server >= len(c.servers) {
 		return fmt.Errorf("replicate: no server %d, expected 0 to %d", server, len(c.servers)-1)
@@ -69,9 +69,9 @@ func (c *Caller) Fail(server int) error {
 	return nil
 }
 
-// Copy writes all that the servers have to one that has failed, or one in its
-// place, which is alive then. No client writes meanwhile, and other clients are
-// told afterwards (Restored).
+// Copy writes all data to a failed server, or one in its place, which is then
+// alive. No client may write meanwhile, and other clients are told afterwards
+// (Restored).
 func (c *Caller) Copy(server int) error {
 	live := c.live
 	buffer := c.Proc.Alloc(int(min(c.o.Bytes, 1<<20)))
@@ -94,7 +94,7 @@ func (c *Caller) Copy(server int) error {
 // Restored tells the client that a server is alive.
 func (c *Caller) Restored(server int) { c.live |= 1 << server }
 
-// within says whether an access is possible.
+// within checks an access.
 func (c *Caller) within(offset, n int64) error {
 	if offset < 0 || offset > c.o.Bytes || n > c.o.Bytes-offset {
 		return fmt.Errorf("%w: %d B at %d of %d", ErrRange, n, offset, c.o.Bytes)
@@ -102,7 +102,7 @@ func (c *Caller) within(offset, n int64) error {
 	return c.Usable()
 }
 
-// Write returns when all servers that are alive have what the view has.
+// Write returns when all servers that are alive have the data of the view.
 func (c *Caller) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
 	if err := c.within(offset, n); err != nil || n == 0 {
@@ -134,13 +134,14 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 		}
 		answers = int(Last(uint32(bits.OnesCount32(c.live)), c.o.Tree))
 		if c.o.Mode == Hosts {
-			answers *= messages // each by itself
+			answers *= messages // each message is answered
 		}
 		return answers, messages, nil
 	}), c.Release())
 }
 
-// send puts a message to the first server that is alive, behind the capability if it is guarded.
+// send puts a message to the first server that is alive, with the capability in
+// front if the server is guarded.
 func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high int64, ticket uint64) (err error) {
 	to, match := c.Group.id(Of(c.live, 0)), uint64(c.live)<<LiveShift|StoreBits
 	at, size := uint64(low-offset), uint64(high-low)
@@ -155,9 +156,9 @@ func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high in
 	return c.NI.Put(portals.Put{MD: md, Offset: at, Length: size, Target: to, PT: c.o.PT, MatchBits: match, RemoteOffset: uint64(low), HdrData: ticket})
 }
 
-// burst is how many bytes of a client may be on the way to handlers in each
-// flight: what others send at the same time has room in a server's network
-// interface, too.
+// burst returns how many bytes of a client may be on the way to handlers in
+// each flight. Together with the data of other clients, they must fit in a
+// server's network interface.
 func (c *Caller) burst() int64 {
 	if c.o.Mode == Hosts {
 		return hostChunks * chunk
@@ -166,8 +167,8 @@ func (c *Caller) burst() int64 {
 	return max(n/Block*Block, Block)
 }
 
-// messages are the places at which messages of a range begin, and its end. No
-// packet lies in two blocks of a server; messages to hosts are chunks.
+// messages returns the places where messages of a range begin, and its end. No
+// packet lies in two blocks of a server. Messages to hosts are chunks.
 func (c *Caller) messages(low, high int64) []int64 {
 	list := []int64{low}
 	step, shown := int64(Block), c.shown()
@@ -178,7 +179,7 @@ func (c *Caller) messages(low, high int64) []int64 {
 	for at := low; at < high; {
 		next := (at/step + 1) * step
 		if rest && next < high {
-			// the first packet has so much less of the memory, and the others
+			// the first packet has that much less of the memory, and the others
 			// begin where blocks do
 			if at%c.mtu == shown {
 				break
@@ -193,7 +194,7 @@ func (c *Caller) messages(low, high int64) []int64 {
 }
 
 // flights sends a range in parts of burst bytes, which end at multiples of
-// that; the next one when the answers to the last but one are there.
+// burst. It sends the next part after all answers to the last but one.
 func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot uint32) (answers, messages int, err error)) error {
 	var open, messages [service.Flights]int
 	low, end := offset, offset+n
@@ -215,8 +216,8 @@ func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot
 		}
 		which := uint32(e.MatchBits&(raid5.MaxSlots-1)) - c.Slot
 		switch {
-		case which >= service.Flights: // of what was given up
-		case e.HdrData == Denied: // each message by itself, and all of them
+		case which >= service.Flights: // of an access that was given up
+		case e.HdrData == Denied: // each message gets its own denial
 			low, denied = end, true
 			if messages[which]--; messages[which] == 0 {
 				open[which] = 0
@@ -251,7 +252,8 @@ func (c *Caller) sendAll(offset int64, from runtime.View) error {
 	})
 }
 
-// Read returns when the view has what a server has: clients ask different ones.
+// Read returns when the view has a server's data. Different clients ask
+// different servers.
 func (c *Caller) Read(offset int64, into runtime.View) error {
 	n := int64(into.Len())
 	if err := c.within(offset, n); err != nil || n == 0 {
@@ -266,12 +268,12 @@ func (c *Caller) Read(offset int64, into runtime.View) error {
 	}), c.Release())
 }
 
-// reads is the server that the client reads from.
+// reads returns the server from which the client reads.
 func (c *Caller) reads() portals.ID {
 	return c.Group.id(Of(c.live, uint32(c.number%bits.OnesCount32(c.live))))
 }
 
-// counted waits for as many answers as f says.
+// counted waits for the number of answers that f returns.
 func (c *Caller) counted(v runtime.View, options portals.MDOptions, f func(md portals.Handle) (int, error)) error {
 	return c.Counted(func(ct portals.Handle) (int, error) {
 		md, err := c.BindView(v, portals.MD{CT: ct, Options: options})

@@ -14,17 +14,16 @@ import (
 )
 
 // Grant signs the right of a process to a range of the memory, bytes from low
-// up to high, until an epoch: it is for whoever has the key (Options.Key), such
-// as a server of metadata that knows who may do what.
+// up to high, until an epoch. It is for the owner of the key (Options.Key), for
+// example a metadata server that knows the permissions.
 func Grant(key *Key, of portals.ID, low, high int64, rights, expires uint32) Capability {
 	c := Capability{Low: uint64(low), High: uint64(high), NID: of.NID, PID: of.PID, Rights: rights, Expires: expires}
 	c.MAC = c.Sign(key)
 	return c
 }
 
-// SetEpoch tells all servers which epoch there is, beginning with 0:
-// capabilities that hold until an earlier one are refused from now on. It takes
-// no virtual time.
+// SetEpoch sets the epoch at all servers, which begin with 0. From then on they
+// refuse capabilities for earlier epochs. It takes no virtual time.
 func (g *Group) SetEpoch(epoch uint32) {
 	for _, s := range g.servers {
 		if s.in != nil {
@@ -33,13 +32,13 @@ func (g *Group) SetEpoch(epoch uint32) {
 	}
 }
 
-// ID is the client's process, for Grant.
+// ID returns the client's process, for Grant.
 func (c *Caller) ID() portals.ID { return c.Self }
 
-// Use shows a capability with all further requests.
+// Use sends a capability with all further requests.
 func (c *Caller) Use(capability Capability) { c.capability = capability }
 
-// shown is how long the user header of a write is.
+// shown returns the length of a write's user header.
 func (c *Caller) shown() int64 {
 	if c.o.Key == nil {
 		return 0
@@ -47,8 +46,8 @@ func (c *Caller) shown() int64 {
 	return CapabilitySize
 }
 
-// show prepares the user header of requests for a range. It refuses those that
-// go beyond what the capability says: a part of them would be allowed.
+// show prepares the user header of requests for a range. It refuses a range
+// beyond the capability, because servers would accept a part of it.
 func (c *Caller) show(offset, n int64) error {
 	if c.o.Key == nil {
 		return nil
@@ -60,7 +59,7 @@ func (c *Caller) show(offset, n int64) error {
 	return nil
 }
 
-// fetch reads from servers that are guarded: the bytes come as a message of one of them.
+// fetch reads from guarded servers. One of them sends the bytes as a message.
 func (c *Caller) fetch(offset int64, into runtime.View) error {
 	if err := c.show(offset, int64(into.Len())); err != nil {
 		return err
@@ -87,7 +86,7 @@ func (c *Caller) fetch(offset int64, into runtime.View) error {
 		case e.MatchBits == ReplyBits|uint64(c.Slot) && e.HdrData == Denied:
 			err = ErrDenied
 		case e.MatchBits != data:
-			continue // of what was given up
+			continue // of an access that was given up
 		case e.Fail != portals.NIOK:
 			err = ErrMemory
 		}

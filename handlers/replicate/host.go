@@ -29,44 +29,44 @@ var Library = handlers.Register("replicate", wasm)
 const (
 	Open  = "open"  // header, of a write
 	Store = "store" // payload
-	Admit = "admit" // header, of a write to servers that are guarded
+	Admit = "admit" // header, of a write to guarded servers
 	Send  = "fetch" // header, of a read from them
 )
 
-// Mode is who sends copies to servers.
+// Mode selects who sends copies to servers.
 type Mode int
 
-// Who does.
+// Values of By.
 const (
 	Handlers Mode = iota // of the servers' network interfaces; no host takes part
-	Hosts                // programs of the servers, each when it has the message
-	Client               // who writes: each server by itself, which does nothing
+	Hosts                // programs of the servers, each after it has the whole message
+	Client               // the client: to each server by itself, which does nothing
 )
 
-// Options say what a group of servers is.
+// Options describe a group of servers.
 type Options struct {
-	// Servers are the nodes that have copies, 1 to replicate.MaxServers. The
-	// first one that is alive gets writes, unless the client sends to all.
+	// Servers are the nodes with copies, 1 to replicate.MaxServers. The first
+	// one that is alive gets writes, unless the client sends to all.
 	Servers []int
-	// Bytes is what each has, 1 to 1 TiB.
+	// Bytes is the size of the memory, 1 to 1 TiB.
 	Bytes int64
-	// Tree says that each server passes on to two others, else to the next one.
+	// Tree: each server passes on to two others, else to the next one.
 	Tree bool
 	Mode Mode
 	// Clients is how many processes may open the group, 1 to MaxClients.
 	Clients int
-	// PT is the first of the portal table entries of the group, of two at each
-	// node: several groups may share nodes.
+	// PT is the first of two portal table entries of the group at each node.
+	// Several groups may share nodes.
 	PT uint32
 	// Timeout is how long a client waits for the next answer; 0: for ever. An
-	// access that ends with ErrSilent may have been carried out, in part, or
+	// access that ends with ErrSilent may have been carried out in part, or may
 	// still be.
 	Timeout sim.Time
-	// Key has servers guarded: requests need a capability that was signed with
-	// it (Grant). Who may write is looked at before anything is written, which
-	// takes handlers. nil: whoever reaches a server may read and write.
+	// Key guards the servers: requests need a capability that was signed with
+	// it (Grant). Handlers check the right to write before anything is written.
+	// nil: every process may read and write.
 	Key *Key
-	// Fill writes what the memory holds at the beginning, from a place on; nil: zeros.
+	// Fill writes the initial content of the memory from offset on; nil: zeros.
 	Fill func(offset int64, b []byte)
 }
 
@@ -75,7 +75,7 @@ const MaxClients = raid5.MaxSlots / service.Slots
 
 const maxBytes = 1 << 40
 
-// Group is servers with copies. What is in it does not change once programs run.
+// Group is servers with copies. Its fields do not change once programs run.
 type Group struct {
 	o       Options
 	c       *runtime.Cluster
@@ -84,7 +84,7 @@ type Group struct {
 	servers []*server
 }
 
-// server is one of the group, at its node.
+// server is a server of the group, at its node.
 type server struct {
 	node   int
 	pid    uint32
@@ -135,10 +135,10 @@ func (o *Options) check(c *runtime.Cluster) error {
 	return nil
 }
 
-// replyPT is the portal table entry of clients.
+// replyPT returns the portal table entry of clients.
 func (g *Group) replyPT() uint32 { return g.o.PT + 1 }
 
-// id is a server's process.
+// id returns a server's process.
 func (g *Group) id(server uint32) portals.ID {
 	s := g.servers[server]
 	return portals.PhysID(uint32(s.node), s.pid)
@@ -147,7 +147,7 @@ func (g *Group) id(server uint32) portals.ID {
 // serve is a server's program.
 func (g *Group) serve(p *runtime.Proc, s *server) error {
 	u := handlers.NewSetup("replicate", p)
-	// messages are longer by their user headers, which are not written
+	// messages also have user headers, which are not written
 	all := u.Locked(int(g.o.Bytes) + FetchSize)
 	if s.memory = all.Slice(0, int(g.o.Bytes)); g.o.Fill != nil {
 		g.o.Fill(0, s.memory.Raw())
@@ -176,11 +176,12 @@ func (g *Group) serve(p *runtime.Proc, s *server) error {
 	return g.install(u, p, s, all)
 }
 
-// live are the bits of an entry for writes that say who is alive.
+// live are the bits in the match bits of a write that list the servers that are
+// alive.
 const live = ^uint64(KindMask)
 
 // install gives a server its handlers; its process has nothing more to do. all
-// is its memory and room behind it.
+// is its memory with room behind it.
 func (g *Group) install(u *handlers.Setup, p *runtime.Proc, s *server, all runtime.View) (err error) {
 	if u.Err != nil {
 		return u.Err
@@ -209,7 +210,7 @@ func (g *Group) install(u *handlers.Setup, p *runtime.Proc, s *server, all runti
 		options := s.in.EntryOptions | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable
 		u.Append(g.o.PT, of, memory, portals.ME{MatchBits: bits, IgnoreBits: ignore, Spin: on, Options: options})
 	}
-	for _, other := range g.servers { // from these only: what they pass on they have looked at
+	for _, other := range g.servers { // only from these: they check packets before they pass them on
 		entry(s.memory, portals.PhysID(uint32(other.node), other.pid), PassBits, live, "", Store, 0)
 	}
 	if g.o.Key == nil {
@@ -221,10 +222,10 @@ func (g *Group) install(u *handlers.Setup, p *runtime.Proc, s *server, all runti
 	return u.Err
 }
 
-// Peek returns what a server has, for tests and experiments.
+// Peek returns the memory of a server, for tests and experiments.
 func (g *Group) Peek(server int) []byte { return g.servers[server].memory.Snapshot() }
 
-// Clear writes zeros over what a server has: it has been replaced.
+// Clear fills a server's memory with zeros, as if it had been replaced.
 func (g *Group) Clear(server int) { clear(g.servers[server].memory.Write()) }
 
 // Check compares the copies of servers.
@@ -241,8 +242,8 @@ func (g *Group) Check(servers ...int) error {
 	return nil
 }
 
-// Node is where a server runs.
+// Node returns the node of a server.
 func (g *Group) Node(server int) *runtime.Node { return g.c.Node(g.servers[server].node) }
 
-// Counts are what the handlers of a server have done; without handlers nothing.
+// Counts returns the counts of a server's handlers, or zeros without handlers.
 func (g *Group) Counts(server int) Counts { return handlers.Peek[State](g.servers[server].in).Counts }

@@ -10,13 +10,14 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A server without handlers: messages of up to chunk bytes come into its
-// memory, and its program puts each on from there when it is whole, the last
-// ones tell the client. Of writes over each other the program passes on what
-// its memory has, after each of them: what the last one leaves is what all
-// servers end with.
+// Without handlers, messages of up to chunk bytes go into the server's memory.
+// Its program puts each complete message on from there, and the last servers
+// answer the client. When writes overlap, the program passes on the present
+// content of its memory after each of them, so that all servers end with the
+// same content.
 
-// chunk is how long messages to hosts are at most, hostChunks how many of a flight are under way.
+// chunk is the largest message to hosts, hostChunks how many messages of a
+// flight are under way.
 const (
 	chunk      = 64 << 10
 	hostChunks = 4

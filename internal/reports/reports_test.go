@@ -248,9 +248,9 @@ func TestNoResults(t *testing.T) {
 	}
 }
 
-// No byte of a document can be another one and the page still be made: every
-// digit of the rows and of the digest is tried here, and some of the rest,
-// since package digest tries all. What changes the layout alone is no edit.
+// No byte of a document can change without an error. The test tries every digit
+// of the rows and of the digest, and some other bytes; package digest tries
+// all. A change of the layout alone does not count.
 func TestEveryEditIsRefused(t *testing.T) {
 	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8", "mode=rdma,spin-stream"))
 	was, err := source.Section("a.json", document)

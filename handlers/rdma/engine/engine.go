@@ -1,5 +1,5 @@
-// Package engine is the RDMA engine's protocol, for modules that differ in what
-// they do about page faults: rdma and part.
+// Package engine is the protocol of the RDMA engine, for modules that react to
+// page faults in different ways: rdma and part.
 package engine
 
 import (
@@ -9,40 +9,41 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Extension is what a module adds to the engine. The methods of its zero value are called.
+// Extension is the part that a module adds to the engine. The engine calls the
+// methods of its zero value.
 type Extension interface {
-	// Behind is where contexts and peers lie.
+	// Behind returns the place of contexts and peers.
 	Behind(s *rdma.State) spin.Ptr
-	// Fault is told of a cell, or of a notification, of a block h whose memory
-	// at an address was absent, and returns the code of the negative
+	// Fault is called when memory at an address was absent for a cell, or for a
+	// notification, of block h. It returns the code of the negative
 	// acknowledgement.
 	Fault(s *rdma.State, p *spin.Payload, h *rdma.Header, address uint64) uint64
-	// Paused is told that a negative acknowledgement NackFault has come for a
-	// block, whose time-out is running.
+	// Paused is called when a negative acknowledgement NackFault has come for a
+	// block whose time-out is running.
 	Paused(s *rdma.State, slot uint32)
-	// Control deals with a message to the firmware that the engine does not
-	// know, and reports whether it did.
+	// Control handles a message to the firmware that the engine does not know,
+	// and reports whether it did.
 	Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool
-	// Cell likewise for the hardware.
+	// Cell does the same for the hardware.
 	Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool
 }
 
 // Plain adds nothing: a block that meets absent memory is sent again after its time-out.
 type Plain struct{}
 
-// Behind is where contexts and peers lie.
+// Behind returns the place behind the state.
 func (Plain) Behind(s *rdma.State) spin.Ptr { return spin.After(s) }
 
-// Fault says that memory was absent.
+// Fault returns NackFault: memory was absent.
 func (Plain) Fault(*rdma.State, *spin.Payload, *rdma.Header, uint64) uint64 { return rdma.NackFault }
 
-// Paused leaves the time-out running.
+// Paused lets the time-out run on.
 func (Plain) Paused(*rdma.State, uint32) {}
 
-// Control knows no more messages.
+// Control handles no message.
 func (Plain) Control(*rdma.State, *spin.Header, *rdma.Header) bool { return false }
 
-// Cell knows no more messages.
+// Cell handles no message.
 func (Plain) Cell(*rdma.State, *spin.Payload, *rdma.Header) bool { return false }
 
 func context[X Extension](s *rdma.State, i uint32) *rdma.Context {
@@ -55,8 +56,8 @@ func peer[X Extension](s *rdma.State, i uint32) *rdma.Peer {
 	return spin.At[rdma.Peer](x.Behind(s) + spin.Ptr(s.Contexts*rdma.ContextSize+(i-1)*rdma.PeerSize))
 }
 
-// peerOf finds a channel of a process, counted from 1, and makes one if there
-// is none; 0: the table is full.
+// peerOf returns the peer for a channel of a process, counted from 1, and makes
+// one if there is none; 0: the table is full.
 func peerOf[X Extension](s *rdma.State, nid, pid, channel uint32) uint32 {
 	if s.Peers == 0 {
 		return 0
@@ -78,7 +79,7 @@ func peerOf[X Extension](s *rdma.State, nid, pid, channel uint32) uint32 {
 	return 0
 }
 
-// takeContext returns a context that nobody uses, counted from 1; 0: there is none.
+// takeContext returns a free context, counted from 1; 0: there is none.
 func takeContext[X Extension](s *rdma.State) uint32 {
 	i := s.FreeContext
 	if i != 0 {
@@ -92,7 +93,7 @@ func takeContext[X Extension](s *rdma.State) uint32 {
 	return s.ContextsUsed
 }
 
-// giveContext gives a context back.
+// giveContext frees a context.
 func giveContext[X Extension](s *rdma.State, i uint32) {
 	c := context[X](s, i)
 	c.Use++
@@ -109,7 +110,8 @@ func Tell(s *rdma.State, nid, pid, pt uint32, m *rdma.Header, data uint64) {
 	spin.PutFromDevice(&op)
 }
 
-// fill gives a message to PTCells some bytes: without data no payload handler runs.
+// fill gives a message to PTCells some bytes, because without data no payload
+// handler runs.
 func fill(s *rdma.State, op *spin.Op) {
 	if op.PTIndex == rdma.PTCells {
 		op.Local, op.Length = spin.AddrOf(&s.MTU), 4
@@ -123,7 +125,7 @@ func wake(s *rdma.State, delay uint64, pt uint32, m *rdma.Header) int32 {
 	return int32(spin.Timer(delay, &op))
 }
 
-// Cancel takes a timer back.
+// Cancel cancels a timer.
 func Cancel(timer *int32) {
 	if *timer >= 0 {
 		spin.TimerCancel(spin.Result(*timer))
@@ -131,8 +133,8 @@ func Cancel(timer *int32) {
 	}
 }
 
-// timeout is how long to wait for an answer to an attempt, in nanoseconds: a
-// timer can wait no longer than spin.MaxTimer.
+// timeout returns how long to wait for an answer to an attempt, in nanoseconds,
+// at most spin.MaxTimer.
 func timeout(s *rdma.State, attempt uint32) uint64 {
 	double := uint32(0)
 	if attempt > s.BackOff {
@@ -141,8 +143,8 @@ func timeout(s *rdma.State, attempt uint32) uint64 {
 	return min(s.Timeout<<double, spin.MaxTimer)
 }
 
-// report writes the status of a channel, or of a request behind those, to the
-// host. It suspends: it is the last thing that a handler does.
+// report writes the status of a channel, or of a request, to the host. Requests
+// come after channels. It suspends, so it is the last action of a handler.
 func report(s *rdma.State, place, status, tag uint32) {
 	word := rdma.StatusWord(status, tag)
 	spin.WriteHost(spin.HandlerHostMem, s.StatusOffset+8*uint64(place), unsafe.Pointer(&word), unsafe.Sizeof(word))

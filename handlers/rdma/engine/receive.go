@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Cells is the hardware: cells of blocks that arrive, and what has to do with
-// reads of the own process.
+// Cells is the hardware. It handles cells of arriving blocks, and messages
+// about reads of the own process.
 func Cells[X Extension](p *spin.Payload, s *rdma.State) spin.Code {
 	m := rdma.HeaderOf(p.MatchBits)
 	var x X
@@ -44,7 +44,8 @@ func refuse(s *rdma.State, p *spin.Payload, m *rdma.Header, code uint64) {
 	Tell(s, p.SourceNID, p.SourcePID, rdma.PTControl, &n, code)
 }
 
-// refuseOnce sends one for each sequence number of a block.
+// refuseOnce sends one negative acknowledgement for each sequence number of a
+// block.
 func refuseOnce(s *rdma.State, c *rdma.Context, p *spin.Payload, m *rdma.Header, code uint64) {
 	if c.Refused != m.Sequence+1 {
 		c.Refused = m.Sequence + 1
@@ -52,7 +53,7 @@ func refuseOnce(s *rdma.State, c *rdma.Context, p *spin.Payload, m *rdma.Header,
 	}
 }
 
-// acknowledge says that a block is whole.
+// acknowledge reports that a block is complete.
 func acknowledge(s *rdma.State, nid, pid, slot, base, sequence uint32) {
 	a := rdma.Header{Kind: rdma.KindAck, Slot: slot, Sequence: sequence, Attempt: sequence - base}
 	Tell(s, nid, pid, rdma.PTControl, &a, 0)
@@ -92,7 +93,7 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	c.Writing++
 	use := c.Use
 	address, rest := p.HostOffset, p.Bytes()
-	for len(rest) > 0 { // as a burst of the bus, a write is of one page: that of a fault is known
+	for len(rest) > 0 { // a write stays within one page, like a burst of the bus, so that the page of a fault is known
 		n := min(len(rest), int(rdma.PageBytes-address%rdma.PageBytes))
 		r := spin.DMAToHost(spin.MEHostMem|spin.TellFaults, address, rest[:n])
 		if c.Use != use { // the block was given up meanwhile
@@ -110,7 +111,8 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	whole[X](s, i, p)
 }
 
-// unwritable reports whether memory has not taken what it should, and says so.
+// unwritable reports whether a write to memory has failed, and refuses the cell
+// if so.
 func unwritable[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload, m *rdma.Header, address uint64, r spin.Result) bool {
 	switch {
 	case !r.Failed():
@@ -126,8 +128,8 @@ func unwritable[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload, m 
 	return true
 }
 
-// contextOf finds the context of a cell's block, and takes one for a block that
-// is new. 0: the cell is not wanted.
+// contextOf returns the context of a cell's block, and takes one for a new
+// block. 0: the cell is not wanted.
 func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 	if m.Slot >= rdma.Slots || s.MTU == 0 || cellsOf(s, p, m) > rdma.MaxCells || m.Kind == rdma.KindData && p.Offset >= p.MLength || m.Attempt > rdma.SequenceMask/2 {
 		s.Received.Strange++
@@ -153,7 +155,7 @@ func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint
 	case age < 0 || age == 0 && rdma.After(m.Sequence, c.Sequence) < 0:
 		s.Received.Outdated++
 		return 0
-	case age > 0: // its source has given the block before up
+	case age > 0: // its source has given up the previous block
 		release[X](s, i)
 		return newContext[X](s, p, m, who)
 	}
@@ -161,8 +163,8 @@ func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint
 	return i
 }
 
-// cellsOf counts the cells of the block of a cell. The notification beside a
-// block says how long that is.
+// cellsOf returns how many cells the block of a cell has. The notification
+// beside a block has that number, too.
 func cellsOf(s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 	length := p.MLength
 	if m.Kind == rdma.KindNotify {
@@ -171,8 +173,8 @@ func cellsOf(s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 	return uint32((length + uint64(s.MTU) - 1) / uint64(s.MTU))
 }
 
-// over reports whether the block of a cell was whole before. If it was sent
-// again its acknowledgement was lost, and there is another one.
+// over reports whether the block of a cell is already complete. If it was sent
+// again its acknowledgement was lost, so over sends another one.
 func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base uint32) bool {
 	done := uint32(from.Done[m.Slot%rdma.Outstanding])
 	if done == 0 {
@@ -190,8 +192,8 @@ func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base 
 	return true
 }
 
-// newContext takes a context for the block of a cell that is the first to come.
-// 0: there is none, or the cell is of a transfer that is over.
+// newContext takes a context for the block of the first cell to arrive. 0:
+// there is none, or the cell belongs to a transfer that is over.
 func newContext[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header, who uint32) uint32 {
 	from := peer[X](s, who)
 	generation := uint32(p.HdrData>>32) & 0xffff
@@ -225,10 +227,10 @@ func newContext[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header, who
 	return i
 }
 
-// whole ends a block all of whose cells are in memory. The last block of a
-// transfer ends when the others have, and when the notification is in memory,
-// too; so what a notification says is there. It is written once: a block ends
-// once.
+// whole ends a block whose cells are all in memory. The last block of a
+// transfer ends after the others, and after the notification is in memory, so
+// that all data is there when the notification comes. The notification is
+// written once, because a block ends once.
 func whole[X Extension](s *rdma.State, i uint32, p *spin.Payload) {
 	c := context[X](s, i)
 	if c.Writing > 0 || c.Arrived != 1<<c.Cells-1 || c.Flags&rdma.Completing != 0 {
@@ -280,7 +282,8 @@ func notify[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload) bool {
 		return false
 	}
 	c.Flags &^= rdma.Completing
-	b := rdma.Header{PDID: s.PDID, Slot: c.Slot, Sequence: c.Sequence} // the block may be another one than that of the cell
+	// this block may differ from the cell's block
+	b := rdma.Header{PDID: s.PDID, Slot: c.Slot, Sequence: c.Sequence}
 	if unwritable[X](s, c, p, &b, c.Notify.Address, r) {
 		return false
 	}
@@ -290,11 +293,11 @@ func notify[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload) bool {
 	return true
 }
 
-// reclaim takes the context of a last block that waits for others of its
-// transfer: it has not been acknowledged and comes again. Otherwise last blocks
-// could have all contexts, and those that they wait for none. Last blocks do
-// not take it from each other: so a context is with a block that will be whole,
-// or with one that gives way to such a block.
+// reclaim takes the context of a last block that waits for other blocks of its
+// transfer. Such a block has not been acknowledged and comes again. Otherwise
+// last blocks could have all contexts, and the blocks for which they wait none.
+// Last blocks do not take contexts from each other. So each context is with a
+// block that will be complete, or with one that gives way to such a block.
 func reclaim[X Extension](s *rdma.State) uint32 {
 	for i := uint32(1); i <= s.Contexts; i++ {
 		c := context[X](s, i)
@@ -306,7 +309,7 @@ func reclaim[X Extension](s *rdma.State) uint32 {
 	return 0
 }
 
-// release gives the context of a block back that is not whole for its transfer.
+// release frees the context of a block that is not complete for its transfer.
 func release[X Extension](s *rdma.State, i uint32) {
 	c := context[X](s, i)
 	from := peer[X](s, c.Peer)
@@ -317,7 +320,7 @@ func release[X Extension](s *rdma.State, i uint32) {
 	giveContext[X](s, i)
 }
 
-// givenUp is the end of a block whose transfer has failed at its source.
+// givenUp ends a block whose transfer has failed at its source.
 func givenUp[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	if m.Slot >= rdma.Slots || m.PDID != s.PDID {
 		s.Received.Strange++

@@ -7,17 +7,17 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// A request to read goes from a packetizer of the reader's to the mailbox of
-// the firmware where the data is (TR-488 §4.5.1), until that has answered, and
-// then, ever more rarely, until the data is there: if the transfer fails there,
-// somebody has to ask.
+// A request to read goes from a packetizer of the reader to the mailbox of the
+// firmware at the data (TR-488 §4.5.1) until the firmware has answered. After
+// that it goes ever more rarely until the data has arrived, because the reader
+// must find out if the transfer fails there.
 //
-// Here the firmware is the mailbox, so there are differences to TR-488. Each of
-// the 32 reads of a page may have a request under way, instead of four channels
-// shared with messages. The firmware acknowledges a request and checks its PDID
-// when it has a channel. A lost request takes a time-out of the page (1 ms,
-// instead of 100 µs), and so does one that finds no channel, instead of a NACK.
-// Without losses only the two or three cycles of a mailbox are missing.
+// Here the firmware is the mailbox, so there are differences from TR-488. Each
+// of the 32 reads of a page may have a request under way, instead of four
+// channels shared with messages. The firmware acknowledges a request and checks
+// its PDID when it has a channel. A lost request takes a time-out of the page
+// (1 ms, instead of 100 µs), and so does one that finds no channel, instead of
+// a NACK. Without losses only the two or three cycles of a mailbox are missing.
 
 // ask sends a request of the own process.
 func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
@@ -36,7 +36,7 @@ func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
 	request(s, d.Channel)
 }
 
-// request sends a request, once more perhaps.
+// request sends a request, perhaps again.
 func request(s *rdma.State, i uint32) {
 	q := &s.Requests[i]
 	m := rdma.Header{Kind: rdma.KindRead, PDID: s.PDID, Slot: i, Sequence: q.Sequence}
@@ -53,8 +53,8 @@ func request(s *rdma.State, i uint32) {
 	}
 }
 
-// await makes the time-out of a request come, and at no other time, but for one
-// that has expired and whose message has not been read.
+// await sets the time-out of a request and cancels the old one. An expired one
+// whose message has not been read remains.
 func await(s *rdma.State, i uint32) {
 	q := &s.Requests[i]
 	Cancel(&q.Timer)
@@ -83,8 +83,8 @@ func askExpired(s *rdma.State, m *rdma.Header) {
 	request(s, m.Slot)
 }
 
-// taken is what the other side says of a request: that it is served, which is
-// asked for again after a long time, or how it has ended.
+// taken handles the other side's answer to a request: that it is served, after
+// which it is asked for rarely, or how it has ended.
 func taken(s *rdma.State, p *spin.Payload, m *rdma.Header, status uint32) {
 	if m.Slot >= rdma.Reads {
 		s.Received.Strange++
@@ -101,13 +101,14 @@ func taken(s *rdma.State, p *spin.Payload, m *rdma.Header, status uint32) {
 		if await(s, m.Slot); q.Timer < 0 {
 			answered(s, m.Slot, rdma.NoSpace)
 		}
-	case rdma.Completed: // all has landed here, or its notification waits for memory: that says so
+	case rdma.Completed: // everything has landed here, or its notification waits for memory: that one reports it
 	default:
 		answered(s, m.Slot, status)
 	}
 }
 
-// landed is the end of a transfer that has arrived; asker is 1 + the request that it serves, or 0.
+// landed ends a transfer that has arrived; asker is 1 + the request that it
+// serves, or 0.
 func landed(s *rdma.State, asker, sequence uint32) {
 	if asker != 0 && asker <= rdma.Reads {
 		if q := &s.Requests[asker-1]; q.Status == rdma.Ongoing && q.Sequence == sequence {

@@ -7,8 +7,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Control is the firmware: it begins transfers, and blocks of them, and learns
-// what has become of those.
+// Control is the firmware. It begins transfers and their blocks, and handles
+// answers about blocks.
 func Control[X Extension](h *spin.Header, s *rdma.State) spin.Code {
 	m := rdma.HeaderOf(h.MatchBits)
 	var x X
@@ -31,7 +31,7 @@ func Control[X Extension](h *spin.Header, s *rdma.State) spin.Code {
 	case m.Kind == rdma.KindNack && Known(s, h, &m):
 		refused[X](s, &m, uint32(h.HdrData))
 	case x.Control(s, h, &m):
-	case m.Kind == rdma.KindAck, m.Kind == rdma.KindNack: // of an earlier transfer of the channel
+	case m.Kind == rdma.KindAck, m.Kind == rdma.KindNack: // to an earlier transfer of the channel
 		s.Sent.Outdated++
 	default:
 		s.Sent.Strange++
@@ -46,7 +46,8 @@ func Control[X Extension](h *spin.Header, s *rdma.State) spin.Code {
 	return spin.Drop
 }
 
-// Known reports whether a message about a block comes from where the block went.
+// Known reports whether a message about a block comes from the block's
+// destination.
 func Known(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	if m.Slot >= rdma.Slots {
 		return false
@@ -55,7 +56,7 @@ func Known(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	return t.NID == h.SourceNID && t.PID == h.SourcePID && (m.PDID == s.PDID || m.Kind == rdma.KindNack)
 }
 
-// write begins a transfer that the own process asks for.
+// write begins a transfer for the own process.
 func write[X Extension](s *rdma.State, d *rdma.Descriptor) {
 	channel := d.Channel
 	if channel >= rdma.Writes || s.Transfers[channel].Status == rdma.Ongoing {
@@ -69,7 +70,8 @@ func write[X Extension](s *rdma.State, d *rdma.Descriptor) {
 	turn[X](s, channel)
 }
 
-// begin makes a channel that of a transfer, and returns Ongoing, or why it cannot be.
+// begin prepares a channel for a transfer, and returns Ongoing, or the reason
+// why it is impossible.
 func begin[X Extension](s *rdma.State, channel uint32, d *rdma.Descriptor) (status uint32) {
 	t := &s.Transfers[channel]
 	t.Source, t.Destination, t.Length, t.Offset = d.Source, d.Destination, d.Length, 0
@@ -101,7 +103,8 @@ func blocks(s *rdma.State, t *rdma.ChannelState) uint32 {
 	return max(1, uint32((from%size+t.Length+size-1)/size))
 }
 
-// border is the address at whose multiples of a block's size blocks end.
+// border returns the address at whose distance of multiples of a block's size
+// blocks end.
 func border(s *rdma.State, t *rdma.ChannelState) uint64 {
 	if s.AlignSource != 0 {
 		return t.Source
@@ -109,8 +112,8 @@ func border(s *rdma.State, t *rdma.ChannelState) uint64 {
 	return t.Destination
 }
 
-// turn gives the hardware blocks of a channel, as many as the channel may have
-// there, and then of others.
+// turn gives blocks to the hardware: first of this channel, as many as the
+// channel may have there, and then of others.
 func turn[X Extension](s *rdma.State, channel uint32) {
 	for range uint32(rdma.Outstanding) {
 		next[X](s, channel)
@@ -124,7 +127,8 @@ func turn[X Extension](s *rdma.State, channel uint32) {
 	}
 }
 
-// next sends the next block of a channel, if it has one, a slot for it, and the hardware room.
+// next sends the next block of a channel, if there is one, with a slot, and if
+// the hardware has room.
 func next[X Extension](s *rdma.State, channel uint32) {
 	t := &s.Transfers[channel]
 	if t.Status != rdma.Ongoing || t.Next == t.Blocks || t.Outstanding == rdma.Outstanding || s.Waiting >= s.InFlight {
@@ -149,7 +153,7 @@ func next[X Extension](s *rdma.State, channel uint32) {
 	launch[X](s, slot)
 }
 
-// number counts a sequence number on; what has never been used begins behind
+// number increments a sequence number; an unused one begins after
 // State.Sequence. The word holds the number + 1.
 func number(s *rdma.State, word *uint16) uint32 {
 	n := s.Sequence
@@ -180,13 +184,14 @@ func launch[X Extension](s *rdma.State, slot uint32) {
 	if b.Length > 0 && !result.Failed() {
 		result = spin.PutFromHost(&op)
 	}
-	Wait(s, slot, timeout(s, b.Attempt)) // a put that has found no room is sent again then
+	Wait(s, slot, timeout(s, b.Attempt)) // then a put that has found no room is sent again
 	if result == spin.Invalid {          // no such node
 		s.Broken, s.BrokenStatus = slot/rdma.Outstanding+1, rdma.Illegal
 	}
 }
 
-// Wait makes the time-out of a block come after a delay, in nanoseconds, and at no other time.
+// Wait sets the time-out of a block to a delay, in nanoseconds, and cancels the
+// old one.
 func Wait(s *rdma.State, slot uint32, delay uint64) {
 	b := &s.Blocks[slot]
 	Cancel(&b.Timer)
@@ -196,8 +201,8 @@ func Wait(s *rdma.State, slot uint32, delay uint64) {
 	}
 }
 
-// Again sends a block once more, with the next sequence number, unless it was
-// sent so often that there is nobody to receive it.
+// Again sends a block again, with the next sequence number. After too many
+// attempts it gives up, because nobody receives it.
 func Again[X Extension](s *rdma.State, slot uint32) {
 	b := &s.Blocks[slot]
 	Cancel(&b.Timer)
@@ -222,7 +227,7 @@ func Current(s *rdma.State, m *rdma.Header) *rdma.Block {
 	return nil
 }
 
-// expired is the end of a time-out.
+// expired handles a time-out.
 func expired[X Extension](s *rdma.State, m *rdma.Header) {
 	if b := Current(s, m); b != nil {
 		b.Timer = -1
@@ -231,7 +236,8 @@ func expired[X Extension](s *rdma.State, m *rdma.Header) {
 	}
 }
 
-// acknowledged is a block that has landed; by which of its attempts does not matter.
+// acknowledged handles the acknowledgement of a block, whichever attempt it
+// belongs to.
 func acknowledged[X Extension](s *rdma.State, m *rdma.Header) {
 	b := &s.Blocks[m.Slot]
 	if age := rdma.After(b.Sequence, m.Sequence); b.State == 0 || age < 0 || age > int32(b.Attempt) {
@@ -255,7 +261,7 @@ func acknowledged[X Extension](s *rdma.State, m *rdma.Header) {
 	}
 }
 
-// refused is a negative acknowledgement of a block.
+// refused handles a negative acknowledgement of a block.
 func refused[X Extension](s *rdma.State, m *rdma.Header, code uint32) {
 	b := Current(s, m)
 	if b == nil {
@@ -277,8 +283,8 @@ func refused[X Extension](s *rdma.State, m *rdma.Header, code uint32) {
 	}
 }
 
-// Refuse ends the transfers whose data lies, in part, on a page of n bytes that
-// the process does not have.
+// Refuse ends the transfers with data on a page of n bytes that the process
+// does not have.
 func Refuse[X Extension](s *rdma.State, page, n uint64) {
 	for channel := range uint32(rdma.Channels) {
 		t := &s.Transfers[channel]
@@ -288,7 +294,7 @@ func Refuse[X Extension](s *rdma.State, page, n uint64) {
 	}
 }
 
-// end ends a transfer that has failed: what it has under way is forgotten.
+// end ends a transfer that has failed, and forgets its blocks under way.
 func end[X Extension](s *rdma.State, channel, status uint32) {
 	t := &s.Transfers[channel]
 	for slot := channel * rdma.Outstanding; slot < (channel+1)*rdma.Outstanding; slot++ {
@@ -306,22 +312,23 @@ func end[X Extension](s *rdma.State, channel, status uint32) {
 	told[X](s, channel)
 }
 
-// told lets whoever has asked for a transfer know how it has ended.
+// told reports the end of a transfer to the process that has asked for it.
 func told[X Extension](s *rdma.State, channel uint32) {
 	t := &s.Transfers[channel]
 	if t.Asker == 0 {
 		report(s, channel, t.Status, t.Tag)
 		return
 	}
-	if who := peerOf[X](s, t.NID, t.PID, t.Asker-1); who != 0 { // it is there since the request was taken
+	// it exists since the request was taken
+	if who := peerOf[X](s, t.NID, t.PID, t.Asker-1); who != 0 {
 		peer[X](s, who).Answer = uint16(t.Status)
 	}
 	m := rdma.Header{Kind: rdma.KindTaken, Slot: t.Asker - 1, Sequence: t.AskSequence}
 	Tell(s, t.NID, t.PID, rdma.PTCells, &m, uint64(t.Status))
 }
 
-// read takes a request to read: a write to who asks, by a channel for reads. A
-// request comes again until it is answered.
+// read handles a request to read: a write to the requester, by a channel for
+// reads. A request is repeated until it is answered.
 func read[X Extension](s *rdma.State, h *spin.Header, m *rdma.Header, d *rdma.Descriptor) {
 	answer := rdma.Header{Kind: rdma.KindTaken, Slot: m.Slot, Sequence: m.Sequence}
 	if m.PDID != s.PDID {
@@ -357,7 +364,7 @@ func read[X Extension](s *rdma.State, h *spin.Header, m *rdma.Header, d *rdma.De
 	channel := uint32(rdma.Writes)
 	for s.Transfers[channel].Status == rdma.Ongoing {
 		if channel++; channel == rdma.Channels {
-			s.Sent.Busy++ // it comes again
+			s.Sent.Busy++ // it is repeated
 			return
 		}
 	}
