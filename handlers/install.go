@@ -339,8 +339,8 @@ func (in *Installed) Store(p *runtime.Proc, name string, v any) error {
 	return p.HPUWrite(in.HPU, in.Spin.HPUMemOffset+uint64(n.Offset), state[n.Offset:])
 }
 
-// Await reads a number of the state, a uint64, an int64 or a float64, again and
-// again until it is what is waited for, and returns it (runtime.Proc.HPUWait).
+// Await reads a number of the state, a uint64, an int64 or a float64, until the
+// condition holds, and returns it (runtime.Proc.HPUWait).
 func (in *Installed) Await(p *runtime.Proc, name string, until func(v any) bool) (any, error) {
 	n, err := in.lookup(name)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Setup makes what a client or server of a library needs: counters, queues,
-// memory, entries. Its calls take no virtual time; those that lock memory are
-// for the time before the process first waits. After the first error they do
-// nothing and return zeros, so that their caller looks at Err once.
+// Setup makes the parts of a client or server of a library: counters, queues,
+// memory, entries. Its calls take no virtual time. Calls that lock memory must
+// come before the process first waits. After the first error they do nothing
+// and return zeros, so that the caller checks Err once.
 type Setup struct {
 	NI   *runtime.NI
 	Self portals.ID
@@ -43,7 +43,7 @@ func begin(name string, p *runtime.Proc, ni *runtime.NI, err error) *Setup {
 	return s
 }
 
-// Counter allocates a counter. The label is for reports of what is waited for.
+// Counter allocates a counter. The label is for reports about waiting programs.
 func (s *Setup) Counter(label string) (ct portals.Handle) {
 	if s.Err == nil {
 		ct, s.Err = s.NI.Objects().CTAlloc()
@@ -61,7 +61,7 @@ func (s *Setup) Queue(events int, label string) (eq portals.Handle) {
 	return eq
 }
 
-// Locked allocates memory that stays.
+// Locked allocates memory that stays present.
 func (s *Setup) Locked(n int) runtime.View {
 	v := s.proc.Alloc(n)
 	v.Lock()
@@ -77,7 +77,7 @@ func (s *Setup) Bind(v runtime.View, md portals.MD) (h portals.Handle) {
 	return h
 }
 
-// Table allocates a portal table entry, one that is free with portals.PTAny.
+// Table allocates a portal table entry; with portals.PTAny, any free one.
 func (s *Setup) Table(pt uint32, eq portals.Handle, options portals.PTOptions) uint32 {
 	if s.Err != nil {
 		return 0
@@ -98,8 +98,8 @@ func (s *Setup) Append(pt uint32, from portals.ID, v runtime.View, me portals.ME
 	return h
 }
 
-// Spin is the handler part of a further entry, with other handlers than those
-// of an installation and the same memory.
+// Spin returns the handler part of another entry, with other handlers than an
+// installation's and the same memory.
 func (s *Setup) Spin(in *Installed, header, payload string) *portals.Spin {
 	if s.Err == nil {
 		var on *portals.Spin
@@ -111,9 +111,9 @@ func (s *Setup) Spin(in *Installed, header, payload string) *portals.Spin {
 	return &portals.Spin{}
 }
 
-// List allocates a portal table entry, and appends a list entry to it whose
-// messages are the handlers' alone. It has so many bytes of the process's
-// memory, from address 0 on.
+// List allocates a portal table entry, and appends a list entry whose messages
+// only handlers see. The entry covers length bytes of the process's memory,
+// from address 0 on.
 func (s *Setup) List(pt uint32, length uint64, in *Installed, on *portals.Spin) (h portals.Handle) {
 	if s.Table(pt, portals.EQNone, 0); s.Err == nil {
 		h, s.Err = s.NI.LEAppend(pt, &portals.LE{
@@ -124,7 +124,7 @@ func (s *Setup) List(pt uint32, length uint64, in *Installed, on *portals.Spin) 
 	return h
 }
 
-// Peek returns the state of the handlers as it is now, and zeros if in is nil.
+// Peek returns the present state of the handlers, or zeros if in is nil.
 func Peek[S any](in *Installed) (state S) {
 	if in != nil {
 		if err := spin.DecodeState(in.HPU.Bytes(), &state); err != nil {
@@ -134,8 +134,8 @@ func Peek[S any](in *Installed) (state S) {
 	return state
 }
 
-// Fields are the fields of a state that whoever installs it gives and, with a
-// prefix, those that are the library's own to set: they cannot be given.
+// Fields joins the user's fields of a state with the library's own. The user
+// may not give a field of the library's own, which get the prefix.
 func Fields(library, prefix string, given, own map[string]any) (map[string]any, error) {
 	state := maps.Clone(given)
 	if state == nil {

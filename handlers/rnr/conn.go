@@ -25,7 +25,7 @@ type Conn struct {
 	pt      uint32
 	in      *handlers.Installed
 	host    runtime.View // handler host memory: report, lengths, faults
-	work    runtime.View // work requests, sends and the like first, then receives
+	work    runtime.View // work requests: first sends, writes and reads, then receives
 	md      portals.Handle
 	done    portals.Handle
 	faults  portals.Handle
@@ -37,7 +37,7 @@ type Conn struct {
 	fault   faulting
 }
 
-// Errors of work requests. An error of Wait is one of them, and says more.
+// Errors of work requests. An error of Wait wraps one of them, with details.
 var (
 	ErrFull     = fmt.Errorf("rnr: a queue has no more than %d work requests", MaxWork)
 	ErrLocal    = errors.New("memory of this process that it does not have, or not for this")
@@ -52,11 +52,12 @@ var reasons = map[uint64]error{LocalAccess: ErrLocal, RemoteAccess: ErrRemote, T
 
 // PostSend sends the bytes of views, one behind the other, as a message. It
 // takes nic.overhead. More than rnr.MaxRanges views, or a view of another
-// process, is an error. The views are the connection's until the work request
-// has ended.
+// process, is an error. The views belong to the connection until the work
+// request has ended.
 func (c *Conn) PostSend(from ...runtime.View) (*Work, error) { return c.post(KindSend, 0, from) }
 
-// PostWrite writes to an address of the other process, whose program is not told.
+// PostWrite writes to an address of the other process. That process's program
+// is not told.
 func (c *Conn) PostWrite(to uint64, from ...runtime.View) (*Work, error) {
 	return c.post(KindWrite, to, from)
 }
@@ -66,7 +67,7 @@ func (c *Conn) PostRead(from uint64, to ...runtime.View) (*Work, error) {
 	return c.post(KindRead, from, to)
 }
 
-// PostReceive has the next message that no receive was posted for come to views.
+// PostReceive receives the next message without a receive into views.
 func (c *Conn) PostReceive(to ...runtime.View) (*Work, error) { return c.post(0, 0, to) }
 
 func (c *Conn) post(kind uint32, remote uint64, views []runtime.View) (*Work, error) {
@@ -106,13 +107,13 @@ func (c *Conn) post(kind uint32, remote uint64, views []runtime.View) (*Work, er
 	return &Work{conn: c, queue: queue, number: number, bytes: int(w.Length)}, nil
 }
 
-// word is one of the report.
+// word returns a word of the report.
 func (c *Conn) word(i int) uint64 { return binary.LittleEndian.Uint64(c.host.Slice(8*i, 8*i+8).Read()) }
 
-// ended is how many work requests of a queue have ended.
+// ended returns how many work requests of a queue have ended.
 func (c *Conn) ended(queue int) uint64 { return c.word(queue) }
 
-// Err says why the connection is broken; nil: it is not.
+// Err returns why the connection is broken, or nil.
 func (c *Conn) Err() error {
 	code := c.word(2)
 	if code == 0 {
@@ -121,11 +122,11 @@ func (c *Conn) Err() error {
 	return fmt.Errorf("rnr: connection %q of process %s: %w", c.name, c.proc.Name(), reasons[code])
 }
 
-// Signal is a counter of NI that changes when work requests end, for programs
-// that wait for several things.
+// Signal returns a counter of NI that changes when work requests end, for
+// programs that wait for several things.
 func (c *Conn) Signal() portals.Handle { return c.done }
 
-// NI is the interface of Signal.
+// NI returns the interface of Signal.
 func (c *Conn) NI() *runtime.NI { return c.ni }
 
 // Work is a work request.
@@ -138,8 +139,8 @@ type Work struct {
 	err    error
 }
 
-// Done reports whether the work request has ended, without taking time. It is
-// to be asked, or waited for, before rnr.MaxWork more of its kind have ended.
+// Done reports whether the work request has ended. It takes no time. Call it,
+// or Wait, before rnr.MaxWork more requests of its kind have ended.
 func (w *Work) Done() bool {
 	if w.ended {
 		return true
@@ -161,8 +162,8 @@ func (w *Work) Done() bool {
 }
 
 // Wait waits until the work request has ended, and returns how many bytes it
-// has moved. All that is outstanding ends with an error when the connection
-// breaks.
+// has moved. When the connection breaks, all outstanding requests end with an
+// error.
 func (w *Work) Wait() (int, error) {
 	if err := service.Await(w.conn.ni, w.conn.done, w.Done); err != nil {
 		return 0, err

@@ -30,51 +30,55 @@ const (
 	Firmware = "firmware" // header: page faults
 )
 
-// pauses are t of an RNR NACK by the 5 bits that name it, us (InfiniBand
-// Architecture Specification, volume 1, "Encoding for RNR NAK Timer Field"; the
-// same as in enum ib_rnr_timeout of Linux, include/rdma/ib_verbs.h, of which
-// rxe_comp.c has 61,410 us for code 25: a slip, it is 61.44 ms there by name).
+// pauses maps the 5-bit code of an RNR NACK to its pause t, us (InfiniBand
+// Architecture Specification, volume 1, "Encoding for RNR NAK Timer Field").
+// enum ib_rnr_timeout of Linux, include/rdma/ib_verbs.h, has the same values.
+// rxe_comp.c of Linux has 61,410 us for code 25, which is a slip: by its name
+// there it is 61.44 ms.
 var pauses = [32]sim.Time{
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920,
 	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 }
 
-// Pause is t of an RNR NACK by its code, 0 to 31.
+// Pause returns t of an RNR NACK by its code, 0 to 31.
 func Pause(code int) sim.Time { return pauses[code&31] * sim.Microsecond }
 
 // DefaultPause is the code of the shortest pause that is not over before a
-// fault of 220 us is resolved: 240 us (ours; NPF'17 gives no t).
+// fault of 220 us is resolved: 240 us (our choice; NPF'17 gives no t).
 const DefaultPause = 9
 
-// NoPause has receivers drop what meets an absent page, as if RNR NACKs could not be used.
+// NoPause lets receivers drop packets for absent pages, as if there were no RNR
+// NACK.
 const NoPause = -1
 
-// Options say what connections are like.
+// Options are the options of connections.
 type Options struct {
-	// OnePage reports a page at a time, as ATS and PRI dictate. Else the kernel
-	// brings in all that the work request needs from the page on, in one go.
+	// OnePage reports one page at a time, as ATS and PRI do. Otherwise the
+	// kernel brings in everything that the work request needs from the page on,
+	// at once.
 	OnePage bool
-	// Pause is the code of t, 1 to 31, or 0: DefaultPause; NoPause: there is no
-	// RNR NACK, the packet is dropped, and comes again after the requester's
-	// time-out.
+	// Pause is the code of t, 1 to 31, or 0: DefaultPause. With NoPause there
+	// is no RNR NACK: the packet is dropped, and comes again after the
+	// requester's time-out.
 	Pause int
 	// Timeout is how long a requester waits for an answer; 0: 67.1 ms (code 14
 	// of InfiniBand: 4.096 us * 2^14).
 	Timeout sim.Time
-	// Delay is how much longer a part of a fault takes than the profile says,
-	// at least 0, for so many pages; nil: nothing does.
+	// Delay returns how much longer than in the profile a part of a fault takes
+	// for a number of pages, at least 0; nil: no longer.
 	Delay func(part Part, pages int) sim.Time
-	// Served is told of each fault that the kernel of a node has served, for an observer.
+	// Served is called for each fault that the kernel of a node has served, for
+	// an observer.
 	Served func(node int, s *Served)
 }
 
-// Part is a part of what a fault takes.
+// Part is a part of the time of a fault.
 type Part int
 
 // Parts of a fault that may take longer.
 const (
 	PartFirmware  Part = iota // until it interrupts
-	PartHandler               // until the kernel begins with the fault: it does something else
+	PartHandler               // until the kernel, which is busy, begins with the fault
 	PartAddresses             // until it has the pages
 )
 
@@ -89,9 +93,9 @@ type Loaded struct {
 	pairs   map[string]bool
 }
 
-// Load makes the library ready for the processes of a cluster. Handlers have to
-// know when what they have written has landed: with an operating system the
-// profile must have hpu.dma_write landed.
+// Load makes the library ready for the processes of a cluster. Handlers must
+// know when their writes have landed: with an operating system the profile must
+// have hpu.dma_write landed.
 func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
 	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
 		return nil, fmt.Errorf("rnr: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
@@ -109,10 +113,9 @@ func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
 	return &Loaded{c, m, o, make([]*kernel, c.Nodes()), map[*runtime.Proc]int{}, map[string]*Conn{}, map[string]bool{}}, nil
 }
 
-// Connect makes one end of a connection; the other is made by the process that
-// calls it with the same name. It takes no virtual time, and is for the time
-// before the process first waits: what connection managers say to each other is
-// not simulated.
+// Connect makes one end of a connection. The process that calls it with the
+// same name makes the other. It takes no virtual time. Call it before the
+// process first waits: the messages of connection managers are not simulated.
 func (l *Loaded) Connect(p *runtime.Proc, name string) (*Conn, error) {
 	if l.pairs[name] {
 		return nil, fmt.Errorf("rnr: connection %q has two ends", name)
@@ -171,7 +174,7 @@ func (c *Conn) install(u *handlers.Setup) (err error) {
 	return u.Err
 }
 
-// join tells the device where the other end is.
+// join gives the device the address of the other end.
 func (c *Conn) join(other *Conn) {
 	c.peer = other
 	s := c.in.HPU.Bytes()
@@ -183,5 +186,5 @@ func (c *Conn) join(other *Conn) {
 	set(unsafe.Offsetof(x.Ready), 1)
 }
 
-// State is that of the end's device as it is now, for an observer.
+// State returns the present state of the end's device, for an observer.
 func (c *Conn) State() State { return handlers.Peek[State](c.in) }

@@ -19,14 +19,14 @@ type kernel struct {
 	spec    *host.OSSpec
 	ends    map[*host.Process]bool
 	stats   Stats
-	found   sim.Time // when the interface has met the last absent page of a process with connections
+	found   sim.Time // when the interface last met an absent page of a process with connections
 }
 
-// Served is when what happened to a fault (NPF'17, figure 3).
+// Served has the times of a fault's steps (NPF'17, figure 3).
 type Served struct {
 	Type int // rnr.InitiatorWrite, …
-	// the interface has met the page; right if there is no other fault of the
-	// node meanwhile
+	// the interface has met the page; correct if the node has no other fault
+	// meanwhile
 	Found     sim.Time
 	Interrupt sim.Time // the firmware interrupts
 	Begun     sim.Time // the kernel begins to serve it
@@ -34,16 +34,16 @@ type Served struct {
 	Tables    sim.Time // and in the interface's tables
 }
 
-// Stats counts what the kernel of a node has done.
+// Stats counts the work of a node's kernel.
 type Stats struct {
 	Interrupts int64
-	Faults     int64 // that the firmware has reported
-	Pages      int64 // of the ranges that were brought in
+	Faults     int64 // reported by the firmware
+	Pages      int64 // of ranges that were brought in
 	Refused    int64 // pages that a process cannot have
-	Short      int64 // ranges for all of which there was no memory
+	Short      int64 // ranges without enough memory
 }
 
-// Stats returns what the kernel of a node has done for its connections.
+// Stats returns the counts of a node's kernel for its connections.
 func (l *Loaded) Stats(node int) Stats {
 	if k := l.nodes[node]; k != nil {
 		return k.stats
@@ -51,7 +51,7 @@ func (l *Loaded) Stats(node int) Stats {
 	return Stats{}
 }
 
-// faulting is what the kernel knows of an end's faults.
+// faulting is the kernel's state of an end's faults.
 type faulting struct {
 	seen  [Types]uint64 // reports
 	last  [Types]Fault
@@ -59,11 +59,11 @@ type faulting struct {
 	tasks [Types]*host.Tasklet // one may wait for storage while another works
 }
 
-// attach has the kernel serve the faults of an end.
+// attach lets the kernel serve the faults of an end.
 func (c *Conn) attach() {
 	n := c.proc.Node()
 	if n.Driver() == nil {
-		return // all memory is there
+		return // all memory is present
 	}
 	l := c.library
 	k := l.nodes[c.proc.Rank()]
@@ -80,16 +80,16 @@ func (c *Conn) attach() {
 	c.ni.Interrupt(c.faults, n.CPU().RequestIRQ(k.spec.InterruptCore, "NPF", c.interrupt))
 }
 
-// delay has a part of a fault take longer.
+// delay makes a part of a fault take longer.
 func (l *Loaded) delay(t *host.Thread, part Part, pages int) {
 	if l.o.Delay != nil {
 		t.Run(l.o.Delay(part, pages), "delay")
 	}
 }
 
-// Fault implements host.FaultHandler. The firmware of connections reports their
-// faults, so that there is nothing to do here: the unit of the NIC that
-// translates has no interrupt of its own. Other processes get their page.
+// Fault implements host.FaultHandler. For connections it does nothing, because
+// their firmware reports faults: the NIC's translation unit has no interrupt of
+// its own. Other processes get their page.
 func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
 	if k.ends[f.Process] && !f.Stalled {
 		k.found = t.Now() - k.spec.Interrupt - k.spec.FaultInterrupt
@@ -99,7 +99,7 @@ func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
 	k.smmu.PageIn(t, f)
 }
 
-// interrupt is the interrupt handler: it reads what the firmware has written.
+// interrupt is the interrupt handler: it reads the firmware's report.
 func (c *Conn) interrupt(t *host.Thread) {
 	c.kernel.stats.Interrupts++
 	c.library.delay(t, PartFirmware, 0)
@@ -116,9 +116,9 @@ func (c *Conn) interrupt(t *host.Thread) {
 	}
 }
 
-// resolve brings in what a request needs, from the page that was absent on, and
-// has it go on: the hardware first, then the firmware, which may report the
-// next of the type.
+// resolve brings in the memory that a request needs, from the absent page on,
+// and lets the request continue. It tells the hardware first, then the
+// firmware, which may report the next fault of the type.
 func (c *Conn) resolve(t *host.Thread, kind int) {
 	k, f := c.kernel, c.fault.last[kind]
 	k.stats.Faults++
@@ -128,9 +128,9 @@ func (c *Conn) resolve(t *host.Thread, kind int) {
 	for i, r := range c.ranges(&f) {
 		err := k.pages(t, c.proc.OS(), r, write)
 		switch {
-		case errors.Is(err, host.ErrNoMemory): // what is missing faults again
+		case errors.Is(err, host.ErrNoMemory): // the missing pages fault again
 			k.stats.Short++
-		case errors.Is(err, errRest): // which nobody has asked for yet: it faults if somebody does
+		case errors.Is(err, errRest): // nobody has asked for the rest yet: it faults when somebody does
 		case err != nil && i == 0:
 			k.stats.Refused++
 			k.smmu.Deny(c.proc.OS(), f.Address, write)
@@ -151,8 +151,8 @@ func (c *Conn) resolve(t *host.Thread, kind int) {
 	}
 }
 
-// pages brings the pages of a range in: the first by itself, so that it is
-// refused only if the process cannot have it.
+// pages brings the pages of a range in. The first comes by itself, so that it
+// is refused only if the process cannot have it.
 func (k *kernel) pages(t *host.Thread, p *host.Process, r Range, write bool) error {
 	k.stats.Pages += int64((r.Address+r.Length-1)/host.PageBytes-r.Address/host.PageBytes) + 1
 	var pin host.Pin
@@ -166,11 +166,12 @@ func (k *kernel) pages(t *host.Thread, p *host.Process, r Range, write bool) err
 	return err
 }
 
-// errRest is that of a range whose first page was brought in, but not all of them.
+// errRest is the error for a range whose first page was brought in, but not all
+// others.
 var errRest = errors.New("a part of it cannot be had")
 
-// ranges is what a fault needs: the page, or all that the work request, or the
-// other end's, still needs.
+// ranges returns the memory that a fault needs: the page, or everything that
+// the work request, or the other end's, still needs.
 func (c *Conn) ranges(f *Fault) []Range {
 	if c.library.o.OnePage {
 		return []Range{{Address: f.Address &^ (host.PageBytes - 1), Length: host.PageBytes}}
@@ -196,10 +197,10 @@ func (c *Conn) ranges(f *Fault) []Range {
 	return list
 }
 
-// say tells the device, unless the process has ended.
+// say sends the device a message, unless the process has ended.
 func (c *Conn) say(t *host.Thread, pt uint32, kind uint64) {
 	_ = c.ni.By(t).Put(portals.Put{MD: c.md, Length: 8, Target: c.self, PT: pt, MatchBits: KindResume, HdrData: kind})
 }
 
-// Proc is the process of an end.
+// Proc returns the process of an end.
 func (c *Conn) Proc() *runtime.Proc { return c.proc }

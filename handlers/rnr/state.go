@@ -1,39 +1,41 @@
 // Package rnr is InfiniBand's reliable connection on a NIC whose memory may be
 // absent (Lesokhin et al., "Page Fault Support for Network Controllers",
 // ASPLOS'17, §4, "NPF'17"): send, write and read with packet sequence numbers.
-// A receiver that finds a page absent asks the sender to pause (RNR NACK),
-// drops what still arrives, and the sender goes back; a sender stops; a reader
-// drops until the page is there, and has the other side rewind.
+// A receiver that finds a page absent asks the sender to pause (RNR NACK) and
+// drops the packets that still arrive, and the sender goes back. A sender with
+// an absent page stops. A reader drops packets until the page is there, and
+// then lets the other side rewind.
 //
 // One instance is one end of a connection (a queue pair), an IOchannel of
 // NPF'17. It has two entries, which share the state: the hardware's, for
 // packets, work requests and timers, and the firmware's, for faults.
 //
 // The memory of a work request need not be present (NPF'17 §4): it is brought
-// in when it is used.
+// in on use.
 //
 // # Protocol
 //
-// The responder accepts the packet that is next, acknowledges the last of a
-// message and each 64th, and asks for one that is missing (NAK). The requester
-// goes back then, and after a time-out: 67.1 ms, seven times. NAK and RNR NACK
-// also say how far all has landed, because packets before may still fault on
-// their way into memory.
+// The responder accepts the next packet, acknowledges the last packet of a
+// message and each 64th, and asks for a missing one (NAK). Then the requester
+// goes back. It also goes back after a time-out: 67.1 ms, up to seven times.
+// NAK and RNR NACK also carry the number before which everything has landed,
+// because earlier packets may still fault on their way into memory.
 //
-// If a page is absent the hardware does what the protocol can. Unless a fault
-// of that type is outstanding (in_flight) it tells the firmware, which
-// interrupts the kernel after 198 us. A connection has four faults at most, one
-// of each type. For data to be sent or read that side stops, and waits. For
-// memory of what is sent or written there is an RNR NACK with the pause t, what
-// still arrives is dropped, and the requester goes back when t is over. For
-// memory of what was read, all that comes is dropped until the page is there;
-// then the read is asked for again from that packet on (rewind).
+// If a page is absent the hardware does what the protocol allows. Unless a
+// fault of that type is outstanding (in_flight) it tells the firmware, which
+// interrupts the kernel after 198 us. A connection has at most four faults, one
+// of each type. For data to be sent or read, that side stops and waits. For
+// memory of a send or write, the responder sends an RNR NACK with the pause t
+// and drops the packets that still arrive, and the requester goes back after t.
+// For memory of a read, the reader drops all responses until the page is there,
+// and then asks for the read again from that packet on (rewind).
 //
 // The kernel (kernel.go) brings in all ranges of the work request from the page
-// on, in one go, and tells the hardware first, then the firmware, which lets
-// the next fault of the type be reported. With OnePage (ATS and PRI) it is a
-// page at a time, and the hardware alone is told. Before a page is taken away,
-// the kernel's notifier has the NIC forget it and waits until nothing uses it.
+// on, at once. It tells the hardware first, then the firmware, which may then
+// report the next fault of the type. With OnePage (ATS and PRI) it brings in
+// one page at a time, and tells only the hardware. Before it takes a page away,
+// the kernel's notifier makes the NIC forget the page and waits until nothing
+// uses it.
 //
 // A host program uses it so:
 //
@@ -48,18 +50,22 @@ import "structs"
 
 // Sizes.
 const (
-	MaxWork    = 64 // work requests of a queue that have not ended
-	MaxRanges  = 4  // of a work request
-	MaxReads   = 16 // requests to read that one end serves; InfiniBand's max_rd_atomic of Connect-IB
-	Ahead      = 4  // packets whose data is on its way from memory before they are sent
-	Quantum    = 64 // packets that leave in one go, until others have their turn
-	Window     = 32 // packets that are on their way into memory at once
-	AckEvery   = 64 // packets of a message
-	PageBytes  = 4096
-	Handles    = 16 // accesses to memory that a handler has under way: hpu.dma_handles of all profiles at least
-	WorkSize   = 104
-	FaultSize  = 64
-	LengthsAt  = 64                     // in handler host memory: bytes of each receive, by its number modulo MaxWork; at 0 is the Report
+	MaxWork   = 64 // work requests of a queue that have not ended
+	MaxRanges = 4  // of a work request
+	MaxReads  = 16 // requests to read that one end serves; max_rd_atomic of Connect-IB
+	Ahead     = 4  // packets whose data is on its way from memory before they are sent
+	Quantum   = 64 // packets that leave at once, before others have their turn
+	Window    = 32 // packets that are on their way into memory at once
+	AckEvery  = 64 // packets of a message
+	PageBytes = 4096
+	// accesses to memory that a handler has under way: all profiles have at
+	// least as many hpu.dma_handles
+	Handles   = 16
+	WorkSize  = 104
+	FaultSize = 64
+	// in handler host memory: bytes of each receive, by its number modulo
+	// MaxWork; at 0 is the Report
+	LengthsAt  = 64
 	FaultsAt   = LengthsAt + 8*MaxWork  // in handler host memory: a Fault for each type
 	HostMemory = FaultsAt + 4*FaultSize // bytes
 	PSNMask    = 1<<24 - 1              // of a packet sequence number
@@ -68,9 +74,9 @@ const (
 	Addresses  = 1 << 48   // of a process: below it
 )
 
-// Types of faults: one of each is outstanding (NPF'17: "four: read and write,
-// for both initiator and responder"; a send is a write of its initiator, a
-// receive one of its responder).
+// Types of faults. One of each may be outstanding (NPF'17: "four: read and
+// write, for both initiator and responder"). A send is a write of its
+// initiator, a receive one of its responder.
 const (
 	InitiatorWrite = 0 // data to be sent or written
 	ResponderWrite = 1 // memory that is sent or written to
@@ -88,32 +94,41 @@ type State struct {
 	PeerPID uint32 // its process
 	PeerPT  uint32 // its hardware
 	MTU     uint32 `spin:"unit=bytes default=mtu"` // of a packet, without header
-	FaultCT uint32 `spin:"unit=counter"`           // counts faults that the firmware reports: the interrupt
-	DoneCT  uint32 `spin:"unit=counter"`           // counts changes of the Report
-	Single  uint32 `spin:"max=1"`                  // 1: a page for each report, and it is asked for again without the firmware, as with ATS and PRI
-	Retries uint32 `spin:"default=7"`              // time-outs in a row without an answer until the connection breaks
+	// counts faults that the firmware reports: the interrupt
+	FaultCT uint32 `spin:"unit=counter"`
+	DoneCT  uint32 `spin:"unit=counter"` // counts changes of the Report
+	// 1: a report is for one page, and the request continues without the
+	// firmware, as with ATS and PRI
+	Single uint32 `spin:"max=1"`
+	// time-outs in a row without an answer until the connection breaks
+	Retries uint32 `spin:"default=7"`
 	Ready   uint32 // 1: there is another end
-	Pause   uint64 `spin:"unit=ns default=240000"`                        // t of the RNR NACK; 0: none is sent
-	Timeout uint64 `spin:"unit=ns default=67108864 min=1 max=1000000000"` // without an answer: 4.096 us * 2^14
+	// t of the RNR NACK; 0: none is sent
+	Pause uint64 `spin:"unit=ns default=240000"`
+	// without an answer: 4.096 us * 2^14
+	Timeout uint64 `spin:"unit=ns default=67108864 min=1 max=1000000000"`
 
-	Report    Report               // written to the host when it changes
-	InFlight  uint64               // bitmap of the types whose faults were reported and are not resolved
-	Missed    uint64               // bitmap of the types of which there was another one meanwhile
+	Report Report // written to the host when it changes
+	// bitmap of types with a reported fault that is not resolved
+	InFlight uint64
+	// bitmap of types with another fault meanwhile
+	Missed    uint64
 	Requester Requester            // sends, writes, asks to read
 	Responder Responder            // the other side
-	Faults    [Types]Fault         // the last that was reported
-	Stats     EndStats             // what it has done
+	Faults    [Types]Fault         // the last reported one
+	Stats     EndStats             // counts of the end
 	Send      [MaxWork]WorkRequest // by number modulo MaxWork
 	Receive   [MaxWork]WorkRequest // likewise
-	Reads     [2 * MaxReads]Read   // by number modulo their number: those that were served last can be gone back to
+	// by number modulo their number: an end can go back to the ones served last
+	Reads [2 * MaxReads]Read
 }
 
-// Report is what the host is told.
+// Report is the message to the host.
 type Report struct {
 	_        structs.HostLayout
 	Sent     uint64 // sends, writes and reads that have ended
 	Received uint64 // receives that have ended
-	Error    uint64 // why nothing more will; 0: nothing
+	Error    uint64 // why the connection is broken; 0: it is not
 }
 
 // Reasons for a connection to be broken.
@@ -122,16 +137,16 @@ const (
 	RemoteAccess = 2 // memory of the other process cannot be had
 	TooLong      = 3 // a message is longer than its receive
 	TimedOut     = 4 // nobody has answered
-	Invalid      = 5 // the other end has sent what no end of a connection does
-	NoSpace      = 6 // handlers of the node have as much pending as they may: nic.handler_commands
+	Invalid      = 5 // the other end has sent an invalid message
+	NoSpace      = 6 // handlers of the node have as many pending commands as allowed: nic.handler_commands
 )
 
-// Landing is how far a side has come with what arrives. Numbers run free here;
-// packets have 24 bits of them.
+// Landing is a side's progress with arriving packets. Numbers grow without
+// bound here; packets have their lowest 24 bits.
 type Landing struct {
 	_      structs.HostLayout
-	Next   uint64         // number that is waited for
-	Una    uint64         // number before which all has landed, or needs not
+	Next   uint64         // the next expected number
+	Una    uint64         // all before it has landed, or need not
 	Flying [Window]uint64 // numbers + 1 of packets on their way into memory; 0: none
 }
 
@@ -141,34 +156,34 @@ type Requester struct {
 	Landing Landing // acknowledgements and responses
 	Posted  uint64  // work requests
 	Sends   uint64  // sends among them
-	End     uint64  // numbers that they have
+	End     uint64  // numbers used by them
 	Current uint64  // work request of Sent
 	Sent    uint64  // number of the next packet to leave
-	Turn    uint64  // counts changes of Sent but by one
+	Turn    uint64  // counts changes of Sent other than by one
 	Asked   uint64  // number + 1 from which a read was asked for again because a response was lost
-	Timer   int64   // handle + 1 of the one that runs
-	Mark    uint64  // Landing.Una when it was started
+	Timer   int64   // handle + 1 of the running one
+	Mark    uint64  // Landing.Una at its start
 	Tries   uint32  // time-outs without progress
 	Busy    uint32  // 1: packets leave
-	Paused  uint32  // 1: as the other end has asked for
+	Paused  uint32  // 1: the other end has asked for a pause
 	Stopped uint32  // 1: data is absent
 	Drops   uint32  // 1: memory for a response is absent
 	Spare   uint32  // 0
 }
 
-// Responder is the other side.
+// Responder is the side that receives and answers.
 type Responder struct {
 	_       structs.HostLayout
 	Landing Landing // of packets
 	Posted  uint64  // receives
 	AckAt   uint64  // the number behind the last packet that wants an acknowledgement
-	Acked   uint64  // what was acknowledged
-	First   uint64  // requests to read: that which is served
+	Acked   uint64  // number of the last acknowledgement
+	First   uint64  // requests to read: the one being served
 	Last    uint64  // one past the last
-	Turn    uint64  // counts changes of what is to be sent next but by one
+	Turn    uint64  // counts changes of the next number to send other than by one
 	Busy    uint32  // 1: responses leave
 	Stopped uint32  // 1: data to be read is absent
-	Nacked  uint32  // 1: a packet was refused; those behind it are dropped until it comes
+	Nacked  uint32  // 1: a packet was refused; later ones are dropped until it comes
 	Spare   uint32  // 0
 }
 
@@ -182,16 +197,20 @@ type Range struct {
 // WorkRequest is a work request.
 type WorkRequest struct {
 	_      structs.HostLayout
-	Kind   uint32           // KindSend, KindWrite, KindRead; of a receive: 0
-	Ranges uint32           // so many of List
-	Remote uint64           // address at the other end; device: of a send, which it is among the sends
-	Length uint64           // bytes
-	First  uint64           // device: number of the first packet; of a receive: the one behind the last, 0 while that has not come
-	Number uint64           // device: packets; of a receive: bytes of the message
+	Kind   uint32 // KindSend, KindWrite, KindRead; of a receive: 0
+	Ranges uint32 // number of used elements of List
+	// address at the other end; set by the device: the number of a send, among
+	// the sends
+	Remote uint64
+	Length uint64 // bytes
+	// set by the device: number of the first packet; for a receive: the number
+	// after the last packet, 0 until it has come
+	First  uint64
+	Number uint64           // set by the device: packets; for a receive: bytes of the message
 	List   [MaxRanges]Range // memory, in the order of the bytes
 }
 
-// Read is a request to read that is served.
+// Read is a request to read during its service.
 type Read struct {
 	_       structs.HostLayout
 	Address uint64 // of the first byte
@@ -200,12 +219,14 @@ type Read struct {
 	Sent    uint64 // packets that have left
 }
 
-// Fault is what the driver is told of one: as much as the NIC knows.
+// Fault is a fault in the form for the driver: everything that the NIC knows.
 type Fault struct {
-	_       structs.HostLayout
-	Type    uint64 // of the four
-	Work    uint64 // number of the work request, or of the receive, + 1; 0: the other end's, of which there is
-	Address uint64 // of the page that was absent, or of all that the request still needs
+	_    structs.HostLayout
+	Type uint64 // of the four
+	// number of the work request, or of the receive, + 1; 0: the other end's,
+	// which has none here
+	Work    uint64
+	Address uint64 // of the absent page, or of the first byte that the request still needs
 	Length  uint64 // bytes from there
 	PSN     uint64 // number of the packet
 	At      uint64 // bytes of the work request before it
@@ -213,22 +234,22 @@ type Fault struct {
 	Spare   uint64 // 0
 }
 
-// EndStats counts what an end has done.
+// EndStats counts the work of an end.
 type EndStats struct {
 	_          structs.HostLayout
-	Packets    uint64 // that were sent, responses included
-	Again      uint64 // numbers that were gone back
-	Arrived    uint64 // that were accepted
-	Dropped    uint64 // that were not: behind one that was refused or lost
+	Packets    uint64 // sent, responses included
+	Again      uint64 // numbers by which it went back
+	Arrived    uint64 // accepted
+	Dropped    uint64 // dropped: after one that was refused or lost
 	Duplicates uint64 // that had come before
-	RNR        uint64 // that were sent: pauses for faults and for want of a receive
-	Naks       uint64 // that were sent: a packet was lost
+	RNR        uint64 // sent: pauses for faults and for missing receives
+	Naks       uint64 // sent: a packet was lost
 	NotReady   uint64 // of RNR: there was no receive
-	Faults     uint64 // absent pages that were met
-	Reported   uint64 // of them: the others were in flight
-	Rewinds    uint64 // reads that were asked for again from where memory had been absent
+	Faults     uint64 // absent pages
+	Reported   uint64 // reported ones; the others were in flight
+	Rewinds    uint64 // reads that were repeated from an absent page on
 	Timeouts   uint64 // of the requester
-	Foreign    uint64 // messages of others than they should be from
+	Foreign    uint64 // messages from a wrong sender
 }
 
 // Kinds of messages.
@@ -238,18 +259,22 @@ const (
 	KindRead     = 3 // request
 	KindResponse = 4
 	KindAck      = 5 // of all up to its number
-	KindNak      = 6 // go back to its number: one was lost; the remote offset is the number before which all has landed
-	KindRNR      = 7 // likewise, after a pause (header data, ns)
-	KindBroken   = 8 // header data says why
+	// go back to its number, because one was lost; the remote offset is the
+	// number before which all has landed
+	KindNak    = 6
+	KindRNR    = 7 // likewise, after a pause (header data, ns)
+	KindBroken = 8 // the header data is the reason
 
 	KindPostSend    = 16 // own process: a work request
 	KindPostReceive = 17
-	KindResume      = 18 // driver: a fault of a type (header data) is resolved, go on; the firmware: report the next one
-	KindGo          = 19 // self: packets may leave
-	KindRespond     = 20 // self: responses may leave
-	KindRetry       = 21 // timer
-	KindUnpause     = 22 // timer
-	KindFault       = 23 // self: a page is absent
+	// driver: a fault of a type (header data) is resolved, continue; for the
+	// firmware: report the next one
+	KindResume  = 18
+	KindGo      = 19 // self: packets may leave
+	KindRespond = 20 // self: responses may leave
+	KindRetry   = 21 // timer
+	KindUnpause = 22 // timer
+	KindFault   = 23 // self: a page is absent
 )
 
 // Flags of a packet.
@@ -258,29 +283,30 @@ const (
 	LastOne = 2
 )
 
-// Header is that of a message, in its match bits.
+// Header is the content of a message's match bits.
 type Header struct {
 	Kind   uint32
 	Flags  uint32
 	PSN    uint32 // 24 bits
-	Number uint32 // of a send, among the sends: 24 bits
+	Number uint32 // of a send, counted among the sends: 24 bits
 }
 
-// Bits packs it.
+// Bits packs a header into match bits.
 func (h *Header) Bits() uint64 {
 	return uint64(h.Kind)&0xff | uint64(h.Flags)&0xff<<8 | uint64(h.PSN)&PSNMask<<16 | uint64(h.Number)&PSNMask<<40
 }
 
-// HeaderOf unpacks it.
+// HeaderOf unpacks match bits.
 func HeaderOf(bits uint64) Header {
 	return Header{uint32(bits & 0xff), uint32(bits >> 8 & 0xff), uint32(bits >> 16 & PSNMask), uint32(bits >> 40)}
 }
 
-// Full is the free-running number whose low 24 bits are given, the one nearest to another.
+// Full returns the number with the given lowest 24 bits that is nearest to
+// near.
 func Full(low uint32, near uint64) uint64 {
 	d := int32(low<<8-uint32(near)<<8) >> 8
 	return near + uint64(int64(d))
 }
 
-// Packets is how many packets a message has: at least one.
+// Packets returns how many packets a message has: at least one.
 func Packets(length uint64, mtu uint32) uint64 { return max(1, (length+uint64(mtu)-1)/uint64(mtu)) }

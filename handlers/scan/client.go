@@ -15,12 +15,12 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Result is what a query has found.
+// Result is the result of a query.
 type Result struct {
-	Rows    []byte // the columns that were asked for, row by row, in the order of the table
+	Rows    []byte // the requested columns, row by row, in the order of the table
 	Matched int    // rows that the predicate holds for
-	// of them: as many as the limit allows. Which ones, if it does not allow
-	// all, is open
+	// rows sent: as many as the limit allows. If it does not allow all, the
+	// choice is open
 	Sent int
 }
 
@@ -39,7 +39,7 @@ type Client struct {
 	tag     uint32
 }
 
-// tries is how often a client asks, before it says that a table is busy.
+// tries is how often a client asks before it reports that a table is busy.
 const tries = 10_000
 
 // Dial gives a process a client of a table of n rows. It takes no virtual time.
@@ -57,7 +57,7 @@ func Dial(p *runtime.Proc, to Address, schema *Schema, n int, o Options) (*Clien
 }
 
 // Select returns columns of the rows for which a predicate holds, at most limit
-// of them; without columns it counts rows.
+// rows. Without columns it counts rows.
 func (c *Client) Select(predicate string, columns []string, limit int) (*Result, error) {
 	code, err := c.schema.Compile(predicate)
 	if err != nil {
@@ -70,7 +70,8 @@ func (c *Client) Select(predicate string, columns []string, limit int) (*Result,
 		if f == nil {
 			return nil, fmt.Errorf("scan: no field %q in the table", name)
 		}
-		if slices.Contains(columns[:i], name) { // rows of an answer have room as those of the table
+		// an answer has room for rows of the table's size
+		if slices.Contains(columns[:i], name) {
 			return nil, fmt.Errorf("scan: column %q is named twice", name)
 		}
 		width += f.Length
@@ -100,7 +101,7 @@ func (c *Client) Select(predicate string, columns []string, limit int) (*Result,
 	return r, err
 }
 
-// ask sends a query until there is a slot for it.
+// ask sends a query until it finds a slot.
 func (c *Client) ask(q *Query, code []Instruction) (*Result, error) {
 	for range tries {
 		me, err := c.ni.MEAppend(c.pt, &portals.ME{
@@ -131,13 +132,13 @@ func (c *Client) ask(q *Query, code []Instruction) (*Result, error) {
 	return nil, ErrBusy
 }
 
-// packet is one of an answer.
+// packet is a packet of an answer.
 type packet struct {
 	Head
 	rows []byte
 }
 
-// await returns an answer when all of it is there; nil: the table was busy.
+// await returns an answer when it is complete; nil: the table was busy.
 func (c *Client) await() (*Result, error) {
 	var packets []packet
 	var total *Total
@@ -188,7 +189,8 @@ func (c *Client) await() (*Result, error) {
 	return r, nil
 }
 
-// readAll gets the table and filters it: a piece while the next ones are on their way.
+// readAll gets the table and filters it, each piece while the next ones are on
+// their way.
 func (c *Client) readAll(q *Query, code []Instruction) (*Result, error) {
 	size := c.schema.Size()
 	all := c.in.Slice(0, c.n*size)
@@ -198,7 +200,7 @@ func (c *Client) readAll(q *Query, code []Instruction) (*Result, error) {
 	}
 	step := max(piece/size, 1) * size
 	r, asked := &Result{}, 0
-	there := map[uint64]bool{} // pieces that have come, by their places
+	there := map[uint64]bool{} // received pieces, by their places
 	for next := 0; next < all.Len(); {
 		for ; asked < min(next+window*step, all.Len()); asked += step {
 			n := min(step, all.Len()-asked)
@@ -220,8 +222,8 @@ func (c *Client) readAll(q *Query, code []Instruction) (*Result, error) {
 	return r, c.ni.Objects().MDRelease(md)
 }
 
-// filter adds the rows that match, on the core of a process, which reads them
-// and writes what is asked for.
+// filter adds the rows that match. The core of a process reads them and writes
+// the requested columns.
 func (r *Result) filter(p *runtime.Proc, q *Query, code []Instruction, size int, part runtime.View) {
 	before := len(r.Rows)
 	for rows := part.Read(); len(rows) > 0; rows = rows[size:] {

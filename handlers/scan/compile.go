@@ -25,7 +25,7 @@ type Schema struct {
 	size   int
 }
 
-// ErrProgram is in every error about a predicate.
+// ErrProgram is wrapped by every error about a predicate.
 var ErrProgram = errors.New("predicate")
 
 var kindNames = [kinds]string{"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "text"}
@@ -64,10 +64,10 @@ func isName(name string) bool {
 	return name != ""
 }
 
-// Size is that of a row, bytes.
+// Size returns the size of a row, bytes.
 func (s *Schema) Size() int { return s.size }
 
-// Field returns a column; nil: there is none.
+// Field returns a column by name, or nil.
 func (s *Schema) Field(name string) *Field {
 	for i := range s.fields {
 		if s.fields[i].Name == name {
@@ -77,10 +77,10 @@ func (s *Schema) Field(name string) *Field {
 	return nil
 }
 
-// Offset is where the column lies in a row, bytes.
+// Offset returns the place of the column in a row, bytes.
 func (f *Field) Offset() int { return f.offset }
 
-// typ is what an expression is.
+// typ is the type of an expression.
 type typ uint8
 
 const (
@@ -89,16 +89,16 @@ const (
 	unsigned
 	floating
 	text
-	number // a literal without a point: takes the type of what it meets
+	number // a literal without a point: takes the type of the other side
 )
 
 var typNames = [...]string{"a truth value", "signed", "unsigned", "floating point", "text", "a number"}
 
-// Compile makes a program of a predicate, such as `id == 100 && (age < 30 ||
-// name == "Ada")`: comparisons == != < <= > >= of fields, numbers and texts,
+// Compile compiles a predicate such as `id == 100 && (age < 30 || name ==
+// "Ada")`. It has comparisons == != < <= > >= of fields, numbers and texts,
 // arithmetic + - *, and && || ! with parentheses. Both sides of an operator
-// have one type: signed, unsigned or floating point, to which numbers adapt;
-// texts are compared for equality, and a shorter one has zeros behind it. An
+// have one type: signed, unsigned or floating point; numbers adapt to the other
+// side. Texts can be compared for equality; zeros fill up the shorter one. An
 // empty predicate holds for every row. Errors name the column of the text.
 func (s *Schema) Compile(predicate string) ([]Instruction, error) {
 	if strings.TrimSpace(predicate) == "" {
@@ -128,7 +128,8 @@ func (s *Schema) Compile(predicate string) ([]Instruction, error) {
 	return e.code, nil
 }
 
-// compiler reads an expression by descent. After its first error it produces nothing.
+// compiler parses an expression by descent. After its first error it produces
+// nothing.
 type compiler struct {
 	schema *Schema
 	scan   scanner.Scanner
@@ -136,13 +137,14 @@ type compiler struct {
 	err    error
 }
 
-// expr is an expression: its code, or of a number its value, or of a text its bytes.
+// expr is an expression: its code, or the value of a number, or the bytes of a
+// text.
 type expr struct {
 	is    typ
 	code  []Instruction
-	value int64 // number; big says that only unsigned has it
+	value int64 // number; if big is set, only an unsigned number has the value
 	big   bool
-	field *Field // text: one of the table
+	field *Field // text: a field of the table
 	text  string // text: a literal
 }
 
@@ -192,7 +194,7 @@ func (c *compiler) truth(op uint8, a, b expr) expr {
 	return expr{is: boolean, code: append(append(a.code, b.code...), Instruction{Op: op})}
 }
 
-// comparison reads a sum, or two with an operator between.
+// comparison parses a sum, or two with an operator between.
 func (c *compiler) comparison(depth int) expr {
 	a := c.sum(depth)
 	first := c.token
@@ -228,7 +230,8 @@ func (c *compiler) comparison(depth int) expr {
 	return expr{is: boolean, code: join(a.code, b.code, op)}
 }
 
-// join appends an operation on two words. That on a field and a constant is one instruction.
+// join appends an operation on two words. An operation on a field and a
+// constant becomes one instruction.
 func join(a, b []Instruction, op uint8) []Instruction {
 	if len(a) > 0 && len(b) == 1 && b[0].Op == Const && a[len(a)-1].Op == Load {
 		last := &a[len(a)-1]
@@ -238,7 +241,7 @@ func join(a, b []Instruction, op uint8) []Instruction {
 	return append(append(a, b...), Instruction{Op: op})
 }
 
-// unite gives numbers the type of the other side, and says which it is.
+// unite gives numbers the type of the other side, and returns that type.
 func (c *compiler) unite(a, b *expr) typ {
 	t := a.is
 	if t == number {
@@ -261,7 +264,7 @@ func (c *compiler) unite(a, b *expr) typ {
 	return t
 }
 
-// adapt makes a number one of a type.
+// adapt converts a number to a type.
 func (c *compiler) adapt(e *expr, t typ) {
 	v := uint64(e.value)
 	switch {
@@ -275,7 +278,7 @@ func (c *compiler) adapt(e *expr, t typ) {
 	*e = expr{is: t, code: []Instruction{{Op: Const, Value: v}}}
 }
 
-// texts compares for equality, eight bytes at a time.
+// texts compares texts for equality, eight bytes at a time.
 func (c *compiler) texts(op rune, a, b expr) expr {
 	if a.field == nil {
 		a, b = b, a
@@ -413,7 +416,7 @@ func (c *compiler) number(word string) expr {
 	return expr{is: floating, code: []Instruction{{Op: Const, Value: math.Float64bits(v)}}}
 }
 
-// column is a field of the table.
+// column parses a field of the table.
 func (c *compiler) column(name string) expr {
 	f := c.schema.Field(name)
 	if f == nil {

@@ -31,30 +31,31 @@ const (
 // MaxBuffers is the largest number of buffers, and so of handlers that run at a time.
 const MaxBuffers = 64
 
-// Mode is who evaluates predicates.
+// Mode selects who evaluates predicates.
 type Mode int
 
 // Modes.
 const (
 	Handlers Mode = iota
 	Host          // the table's host
-	All           // the client, of all rows
+	All           // the client, which reads all rows
 )
 
-// Options are those of a table and its clients.
+// Options are the options of a table and its clients.
 type Options struct {
 	Mode  Mode
 	Slots int // scans that may be under way; default 8
 	PT    int // first of the two portal table entries that a table uses; default 44
 }
 
-// Address is where a table is.
+// Address is the process of a table.
 type Address struct{ NID, PID uint32 }
 
-// ErrBusy says that a table had no slot for a query, as often as it was asked.
+// ErrBusy means that a table had no slot for a query after many attempts.
 var ErrBusy = errors.New("scan: the table has had no slot for the query")
 
-// ErrFailed says that handlers could not read all rows, or not send all that matched.
+// ErrFailed means that handlers could not read all rows, or could not send all
+// that matched.
 var ErrFailed = errors.New("scan: rows could not be read or sent")
 
 const (
@@ -63,8 +64,8 @@ const (
 	memoryEntry  = 1          // + Options.PT: the rows, to be read
 	longestQuery = QuerySize + 16*MaxProgram
 	queryBuffers = 64 // queries that a host may have waiting
-	// bytes of rows that a core looks at, and at least what it sends, while
-	// others are on their way
+	// size in bytes of the parts of rows that a core processes, and of the
+	// smallest part that it sends, while others are on their way
 	piece  = 64 << 10
 	window = 4 // pieces that a client has asked for
 )
@@ -82,7 +83,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Table is the server of one.
+// Table is the server of a table.
 type Table struct {
 	o      Options
 	p      *runtime.Proc
@@ -92,7 +93,7 @@ type Table struct {
 	n      int
 	in     *handlers.Installed // nil: none
 	eq     portals.Handle
-	// of queries, and of answers
+	// for queries, and for answers
 	buffers, out runtime.View
 	md           portals.Handle
 	sent         portals.Handle // counts answers that have left
@@ -143,7 +144,7 @@ func (t *Table) install(u *handlers.Setup) error {
 	}
 	b := spin.EncodeState(&state)
 	b = append(b, make([]byte, state.Lay())...)
-	copy(b, spin.EncodeState(&state)) // with the places
+	copy(b, spin.EncodeState(&state)) // now with the places
 	m, err := handlers.Must("scan").Load(t.p.Cluster())
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (t *Table) install(u *handlers.Setup) error {
 	return t.append(u, queryEntry, portals.EQNone, rows, me)
 }
 
-// Counts are what handlers have done so far.
+// Counts returns the handlers' counts so far.
 func (t *Table) Counts() Counts { return handlers.Peek[State](t.in).Counts }
 
 // listen makes the buffers of a host that serves by itself.
@@ -174,13 +175,13 @@ func (t *Table) listen(u *handlers.Setup) error {
 	return t.append(u, queryEntry, t.eq, t.buffers, queries)
 }
 
-// queries is the entry that queries to a host come to.
+// queries is the entry for queries to a host.
 var queries = portals.ME{
 	MinFree: longestQuery, MatchBits: tableBits, Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable,
 }
 
-// Serve deals with queries until the process is aborted. With handlers, or if
-// clients read the rows, there is nothing to do.
+// Serve handles queries until the process is aborted. With handlers, or if
+// clients read the rows, it does nothing.
 func (t *Table) Serve() error {
 	if t.o.Mode != Host {
 		return nil
@@ -198,9 +199,9 @@ func (t *Table) Serve() error {
 	})
 }
 
-// answer filters on the host's core: it reads rows, writes those that match,
-// and sends a piece of them while it looks at the next; the last behind the
-// total.
+// answer filters on the host's core. It reads rows, writes those that match,
+// and sends a part of them while it processes the next. The last part follows
+// the total.
 func (t *Table) answer(to portals.ID, b []byte) error {
 	var q Query
 	code, ok := decode(b, &q, t.schema.Size())
@@ -234,7 +235,7 @@ func (t *Table) answer(to portals.ID, b []byte) error {
 	}
 }
 
-// send sends a part of an answer, from a place of the buffer of answers.
+// send sends a part of an answer, from a place in the buffer of answers.
 func (t *Table) send(to portals.ID, q *Query, kind uint32, at int, head, rows []byte) error {
 	t.puts++
 	n := t.out.Slice(at, t.out.Len()).CopyFrom(head)
@@ -242,7 +243,7 @@ func (t *Table) send(to portals.ID, q *Query, kind uint32, at int, head, rows []
 	return t.ni.Put(portals.Put{MD: t.md, Offset: uint64(at), Length: uint64(n), Target: to, PT: q.PT, MatchBits: q.Bits, HdrData: Data(q.Tag, kind)})
 }
 
-// decode reads a query and its program.
+// decode decodes a query and its program.
 func decode(b []byte, q *Query, rowBytes int) (code []Instruction, ok bool) {
 	if spin.DecodeState(b, q) != nil || uint64(len(b)) != QuerySize+16*uint64(q.Program) || q.Parts > MaxParts {
 		return nil, false
@@ -263,8 +264,8 @@ func decode(b []byte, q *Query, rowBytes int) (code []Instruction, ok bool) {
 	return code, ok
 }
 
-// Lay names the places of what lies behind the state in HPU memory, and returns
-// the bytes that it takes.
+// Lay sets the places of everything behind the state in HPU memory, and returns
+// its size in bytes.
 func (s *State) Lay() (behind int) {
 	s.SlotsAt = 0
 	s.BuffAt = s.Slots * SlotSize

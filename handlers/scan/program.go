@@ -6,8 +6,8 @@ import (
 	"structs"
 )
 
-// Instruction is one of a program: a stack machine without jumps, so that every
-// program ends after as many steps as it has instructions.
+// Instruction is an instruction of a program. The program runs on a stack
+// machine without jumps, so it ends after as many steps as it has instructions.
 type Instruction struct {
 	_      structs.HostLayout
 	Op     uint8
@@ -23,7 +23,8 @@ const (
 	MaxStack   = 8
 )
 
-// Operations. Those on two words take the upper one from the stack first and leave their result.
+// Operations. An operation on two words takes the upper one from the stack
+// first and leaves its result.
 const (
 	Const = 1 + iota // push Value
 	Load             // push a field
@@ -48,11 +49,12 @@ const (
 	MulF
 	ops
 
-	OnField = 0x80 // with one of two words: push what it makes of a field, as of a Load, and Value
+	OnField = 0x80 // with an operation on two words: apply it to a field, as by Load, and Value, and push the result
 )
 
-// Kinds of fields. A load makes 64 bits of them: with the sign of signed ones,
-// floating point as a double, of bytes the first in the lowest bits.
+// Kinds of fields. A load extends a field to 64 bits: signed ones with their
+// sign, floating point to a double, bytes with the first one in the lowest
+// bits.
 const (
 	I8 = iota
 	I16
@@ -68,12 +70,12 @@ const (
 	kinds
 )
 
-// sizes are those of the kinds, bytes.
+// sizes are the sizes of the kinds, bytes.
 var sizes = [kinds]uint8{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0}
 
-// Verify tells whether a program can be run on rows of a length: it knows its
-// operations, stays in the row and on the stack, and leaves one word. What is
-// wrong is the index of an instruction, -1 for the whole.
+// Verify reports whether a program can run on rows of a length: all operations
+// exist, it stays within the row and the stack, and it leaves one word. wrong
+// is the index of the wrong instruction, or -1 for the whole program.
 func Verify(code []Instruction, rowBytes uint32) (wrong int, ok bool) {
 	if len(code) == 0 || len(code) > MaxProgram {
 		return -1, false
@@ -108,7 +110,7 @@ func Verify(code []Instruction, rowBytes uint32) (wrong int, ok bool) {
 	return -1, depth == 1
 }
 
-// inRow tells whether there is the field of an instruction.
+// inRow reports whether the field of an instruction lies in the row.
 func inRow(c *Instruction, rowBytes uint32) bool {
 	if c.Kind == Bytes {
 		return c.Length-1 < 8 && uint32(c.Offset)+c.Length <= rowBytes
@@ -116,8 +118,8 @@ func inRow(c *Instruction, rowBytes uint32) bool {
 	return c.Kind < Bytes && c.Length == 0 && uint32(c.Offset)+uint32(sizes[c.Kind]) <= rowBytes
 }
 
-// Eval runs a program that Verify has accepted on a row, and tells whether the
-// word it leaves is not 0.
+// Eval runs a program that Verify has accepted on a row, and reports whether
+// the remaining word is not 0.
 func Eval(code []Instruction, row []byte) bool {
 	var stack [MaxStack + 1]uint64 // from 1 on
 	top := 0

@@ -7,11 +7,12 @@ import "structs"
 // MaxHPUs is the number of HPUs the state has room for; a power of two.
 const MaxHPUs = 64
 
-// State is the HPU memory of an entry that sums. It starts as zero. Each HPU adds to a sum of its
-// own, so that no two of them write the same word and no atomic operation is needed.
+// State is the HPU memory of an entry that sums. It starts as zero. Each HPU
+// adds to its own sum, so that no two of them write the same word and no atomic
+// operation is needed.
 type State struct {
 	_    structs.HostLayout
-	Sums [MaxHPUs]uint64 // of the HPU whose number it is, modulo their number
+	Sums [MaxHPUs]uint64 // by number of the HPU, modulo MaxHPUs
 }
 
 // Total returns the sum over all HPUs.

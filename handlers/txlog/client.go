@@ -10,7 +10,8 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Client is a process that uses a region. A node has one of a region.
+// Client is a process that uses a region. A node may have one client of a
+// region.
 type Client struct {
 	p       *runtime.Proc
 	ni      *runtime.NI
@@ -19,7 +20,7 @@ type Client struct {
 	replies portals.Handle // counter
 	got     uint64
 	answers portals.Handle // queue
-	landing runtime.View   // what is read
+	landing runtime.View   // data of reads
 	get     portals.Handle
 	request runtime.View
 	put     portals.Handle
@@ -27,14 +28,14 @@ type Client struct {
 	stats   ClientStats
 }
 
-// ClientStats are what a client has done.
+// ClientStats counts the work of a client.
 type ClientStats struct{ Reads, Commits, Aborts uint64 }
 
-// Stats returns them.
+// Stats returns the client's counts.
 func (c *Client) Stats() ClientStats { return c.stats }
 
-// Join gives a process access to the region of a home; of a node one: what
-// another one asks for is ErrTaken. It takes no virtual time.
+// Join gives a process access to the region of a home. A node may have one
+// client: requests of another one fail with ErrTaken. It takes no virtual time.
 func Join(p *runtime.Proc, home portals.ID, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -60,19 +61,21 @@ type Tx struct {
 	bytes  int
 }
 
-// place is bytes of the region, and what they will be.
+// place is bytes of the region, with their new values.
 type place struct {
 	offset int
 	data   []byte
 }
 
-// Begin begins a transaction; one that was not committed is forgotten. It takes no virtual time.
+// Begin begins a transaction and forgets an uncommitted one. It takes no
+// virtual time.
 func (c *Client) Begin() *Tx {
 	c.count = (c.count + 1) & countMask
 	return &Tx{c: c, tag: uint64(c.p.Rank())<<countBits | uint64(c.count)}
 }
 
-// Read reads bytes of the region at an offset, with what the transaction has written. ErrRange.
+// Read reads bytes of the region at an offset, including the transaction's own
+// writes. Error: ErrRange.
 func (t *Tx) Read(offset int, b []byte) error {
 	c := t.c
 	if err := c.o.within(offset, len(b)); err != nil || len(b) == 0 {
@@ -116,7 +119,7 @@ func (c *Client) fetch(t *Tx, offset, n int) error {
 }
 
 // Write changes bytes of the region at an offset when the transaction commits.
-// It takes no virtual time. ErrRange; more than Options.Commit.
+// It takes no virtual time. Errors: ErrRange; more than Options.Commit.
 func (t *Tx) Write(offset int, b []byte) error {
 	o := &t.c.o
 	if err := o.within(offset, len(b)); err != nil {
@@ -133,8 +136,8 @@ func (t *Tx) Write(offset int, b []byte) error {
 	return nil
 }
 
-// Commit makes what the transaction has written visible at once, if nothing
-// that it has read has changed: then it returns true. It is over then.
+// Commit ends the transaction. If nothing that it has read has changed, it
+// makes the transaction's writes visible at once and returns true.
 func (t *Tx) Commit() (bool, error) {
 	number, err := t.commit()
 	return err == nil && number&aborted == 0, err

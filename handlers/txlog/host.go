@@ -26,7 +26,7 @@ const (
 	Completion = "log_completion"
 )
 
-// Loaded is the handlers on the devices of a cluster.
+// Loaded is the library on the devices of a cluster.
 type Loaded struct{ module *handlers.Module }
 
 // Load makes the library ready for the processes of a cluster.
@@ -35,20 +35,20 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	return &Loaded{m}, err
 }
 
-// Options are those of a region, the same for its home and its clients.
+// Options are the options of a region, the same for its home and its clients.
 type Options struct {
-	PT     uint32 // the first of three portal table indexes that it has for itself, at all
+	PT     uint32 // the first of three portal table indexes, used by this region only
 	Region int    // bytes
-	// Log is how many records the log has before it begins anew, a power of
-	// two; 0: 4096. A transaction that takes longer does not commit.
+	// Log is the number of records in the log before it wraps, a power of two;
+	// 0: 4096. A transaction that takes longer than that does not commit.
 	Log int
-	// Commit is how many bytes a transaction can write, 16 more for each place; 0: 64 KiB.
+	// Commit is how many bytes a transaction can write, plus 16 for each place;
+	// 0: 64 KiB.
 	Commit int
-	// ByHost: the home's host answers reads, and logs them itself; no handlers run.
+	// ByHost: the home's host answers and logs reads; no handlers run.
 	ByHost bool
-	// Open: puts of clients into the region are logged, too. They are no
-	// transactions, and transactions do not see that they change what these
-	// write.
+	// Open: puts of clients into the region are logged, too. They are not
+	// transactions, and may overwrite the writes of transactions unnoticed.
 	Open bool
 }
 
@@ -78,15 +78,16 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Portal table entries of the home, beside Options.PT; clients have the first, for answers.
+// Portal table entries of the home, added to Options.PT; clients have the first
+// one, for answers.
 const (
 	readEntry    = iota // gets of clients
 	writeEntry          // puts of the home's host to itself
-	requestEntry        // what the host is asked
+	requestEntry        // requests to the host
 )
 
-// The match bits of accesses to a region, and those below that say what they
-// are for: the client and its transaction.
+// Match bits of accesses to a region. The bits below them name the client and
+// its transaction.
 const (
 	Bits    = 0x74786c6f << 32 // "txlo"
 	TagBits = 1<<32 - 1
@@ -97,16 +98,16 @@ const (
 	countMask = 1<<countBits - 1
 )
 
-// Requests: the first of its words has tag and kind, or how many places a
-// commit writes; the second how many reads the transaction had, or what a read
-// asks for. Places follow.
+// Requests. The first word has the tag, and the kind or the number of places
+// that a commit writes. The second has the number of the transaction's reads,
+// or the offset of a read. Places follow.
 const (
 	requestSize = 16
 	placeSize   = 16
 	askRead     = 1<<32 - 1
 )
 
-// ErrRange says that an access is not within the region.
+// ErrRange is the error for an access beyond the region.
 var ErrRange = errors.New("txlog: an access beyond the region")
 
 // within checks an access.
@@ -117,16 +118,16 @@ func (o *Options) within(offset, n int) error {
 	return nil
 }
 
-// ErrTaken says that another process of the node is the home's client: a node has one.
+// ErrTaken means that another process of the node is already the home's client.
 var ErrTaken = errors.New("txlog: another process of the node is the home's client")
 
 var le = binary.LittleEndian
 
-// slot is how many bytes a client's request has at most.
+// slot returns the largest size of a client's request, bytes.
 func (o *Options) slot() int { return requestSize + o.Commit + placeSize*(o.Commit/8+1) }
 
-// answers are what a home's host says, in the header data: the number of the
-// commit, or one of these.
+// Answers of a home's host, in the header data: the number of the commit, or
+// one of these.
 const (
 	aborted = 1 << 63
 	served  = 1 << 62

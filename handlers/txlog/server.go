@@ -27,25 +27,25 @@ type Server struct {
 	self    portals.ID
 
 	next     uint64 // records that have been read
-	owed     int    // of the host's own writes: records that have landed and have not been read
+	owed     int    // records of the host's own writes that have landed and were not read
 	since    uint64 // overruns when owed was last 0
 	running  map[uint32]*running
-	clients  map[uint32]uint32 // process of each node that was the first to ask
+	clients  map[uint32]uint32 // the first process of each node that has asked
 	writes   []span
 	overruns uint64
 	commits  uint64
 	stats    ServerStats
-	broken   error // a record that no handler of the library writes
+	broken   error // a record that no handler of the library can have written
 }
 
-// ServerStats are what a home's host has done.
+// ServerStats counts the work of a home's host.
 type ServerStats struct {
 	Commits, Aborts uint64
-	Records         uint64 // that it has read
-	Overruns        uint64 // times that records were written over before it had read them
+	Records         uint64 // read
+	Overruns        uint64 // how often records were overwritten before it had read them
 }
 
-// leastLook is the least time between two looks at the log, ps.
+// leastLook is the shortest time between two looks at the log, ps.
 const leastLook = 1000
 
 // span is an access, and its place in the log.
@@ -59,10 +59,11 @@ func (a *span) overlaps(b *span) bool {
 type running struct {
 	tag      uint64
 	reads    []span
-	overruns uint64 // when it was seen first
+	overruns uint64 // at its first record
 }
 
-// Open makes a process the home of a region, which is all zeros. It takes no virtual time.
+// Open makes a process the home of a region that is all zeros. It takes no
+// virtual time.
 func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -107,13 +108,14 @@ func (s *Server) install(u *handlers.Setup, l *Loaded) {
 	entry(s.o.PT+writeEntry, writer, portals.ME{Options: portals.OptMEOpPut | portals.OptMEEventCTComm, CT: s.landed})
 }
 
-// Memory is the region, for what it begins with.
+// Memory returns the region, for setting its initial content.
 func (s *Server) Memory() runtime.View { return s.region }
 
-// Stats are what the host has done.
+// Stats returns the host's counts.
 func (s *Server) Stats() ServerStats { return s.stats }
 
-// Serve deals with what clients ask. It does not return but with an error: run it as a service.
+// Serve handles requests of clients. It returns only with an error: run it as a
+// service.
 func (s *Server) Serve() error {
 	for {
 		ev, err := s.ni.EQWait(s.eq)
@@ -127,8 +129,8 @@ func (s *Server) Serve() error {
 	}
 }
 
-// request deals with one. A client that asks for what is not there is told that
-// its transaction has failed.
+// request handles a request. The answer to an invalid request is that the
+// transaction has failed.
 func (s *Server) request(ev *portals.Event) error {
 	at := int(ev.Start - s.inbox.Addr())
 	end := at + int(ev.MLength)
@@ -165,10 +167,11 @@ func (s *Server) request(ev *portals.Event) error {
 	return s.answer(ev.Initiator, s.commits)
 }
 
-// target is what a commit writes: bytes of the inbox that go to an offset of the region.
+// target is a write of a commit: bytes of the inbox that go to an offset of the
+// region.
 type target struct{ from, offset, length int }
 
-// places reads what a commit writes.
+// places parses the writes of a commit.
 func (s *Server) places(at, end int, n uint64) (list []target, legal bool) {
 	for range n {
 		if end-at < placeSize {
@@ -186,8 +189,8 @@ func (s *Server) places(at, end int, n uint64) (list []target, legal bool) {
 	return list, true
 }
 
-// valid reads the log up to the reads of a transaction, and tells whether
-// nothing was written to what it has read behind them.
+// valid reads the log up to the reads of a transaction, and reports whether
+// nothing has been written since to the places that it has read.
 func (s *Server) valid(client uint32, tag, reads uint64) bool {
 	if reads == 0 {
 		return true
@@ -198,13 +201,13 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 			break
 		}
 		if s.overruns != before || s.o.ByHost || !s.ahead() {
-			return false // its records have been written over, or there are no such reads
+			return false // its records were overwritten, or there are no such reads
 		}
-		s.p.Compute(max(s.p.Cluster().Profile().Host.Poll, leastLook)) // a record before it is under way
+		s.p.Compute(max(s.p.Cluster().Profile().Host.Poll, leastLook)) // an earlier record is under way
 	}
 	r := s.running[client]
 	if r.overruns != s.overruns || r.reads[0].number+uint64(s.o.Log) <= s.next {
-		return false // writes behind its reads may be forgotten
+		return false // writes after its reads may have been forgotten
 	}
 	for i := range r.reads {
 		for j := range s.writes {
@@ -216,8 +219,9 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 	return true
 }
 
-// apply writes what a transaction changes: by puts of the home to itself, which
-// handlers log when they have landed, so that whoever has read before is found.
+// apply writes the changes of a transaction by puts of the home to itself.
+// Handlers log these when they have landed, so that earlier reads by others are
+// found.
 func (s *Server) apply(tag uint64, list []target) error {
 	for _, w := range list {
 		if s.o.ByHost {
@@ -244,7 +248,7 @@ func (s *Server) apply(tag uint64, list []target) error {
 	return err
 }
 
-// read answers a read by the host.
+// read answers a read on the host.
 func (s *Server) read(client portals.ID, tag, offset uint64, at, end int) error {
 	if end-at < requestSize+8 || !s.o.ByHost {
 		return s.answer(client, aborted)
@@ -261,7 +265,7 @@ func (s *Server) answer(client portals.ID, what uint64) error {
 	return s.ni.Put(portals.Put{MD: s.reply, Target: client, PT: s.o.PT + readEntry, MatchBits: Bits, HdrData: what})
 }
 
-// record is the host's own record of an access.
+// record makes the host's own record of an access.
 func (s *Server) record(offset, length uint64) span {
 	s.next++
 	s.stats.Records++
@@ -269,7 +273,7 @@ func (s *Server) record(offset, length uint64) span {
 	return span{s.next, offset, length}
 }
 
-// advance reads the records that there are.
+// advance reads the present records.
 func (s *Server) advance() {
 	if s.o.ByHost {
 		return
@@ -281,7 +285,7 @@ func (s *Server) advance() {
 		if spin.DecodeState(s.log.Slice(at, at+RecordSize).Read(), &r) != nil || r.Number <= s.next {
 			break
 		}
-		if r.Number != s.next+1 { // it was written over
+		if r.Number != s.next+1 { // it was overwritten
 			s.overruns++
 			s.stats.Overruns++
 			s.writes = s.writes[:0]
@@ -306,17 +310,17 @@ func (s *Server) advance() {
 	s.p.Stream(int64(s.stats.Records-began+1)*RecordSize, 0)
 }
 
-// caughtUp tells whether all that the host has written was read in the log. It
-// has landed there, but a record before it may still be under way: then what
-// lies behind the reads of a transaction would not be seen.
+// caughtUp reports whether the host has read the records of all its own writes.
+// They have landed, but an earlier record may still be under way. Without this
+// check, writes after the reads of a transaction could be missed.
 func (s *Server) caughtUp() bool {
 	if s.owed > 0 && s.overruns != s.since && !s.ahead() {
-		s.owed = 0 // records of it have been written over
+		s.owed = 0 // some of its records were overwritten
 	}
 	return s.owed == 0
 }
 
-// ahead tells whether there are records behind one that is under way.
+// ahead reports whether there are records behind one that is under way.
 func (s *Server) ahead() bool {
 	for i := range uint64(s.o.Log) {
 		at := int((s.next+i)&uint64(s.o.Log-1)) * RecordSize
@@ -327,7 +331,7 @@ func (s *Server) ahead() bool {
 	return false
 }
 
-// wrote keeps a write for as long as the log would.
+// wrote keeps a write for as long as the log does.
 func (s *Server) wrote(one span) {
 	s.writes = append(s.writes, one)
 	if old := len(s.writes) - 2*s.o.Log; old > 0 {
@@ -335,8 +339,8 @@ func (s *Server) wrote(one span) {
 	}
 }
 
-// readBy keeps a read of a client's transaction. One that has begun another has
-// given up the one before.
+// readBy keeps a read of a client's transaction. If the client has begun
+// another transaction it has given up the old one.
 func (s *Server) readBy(client uint32, tag uint64, one span) {
 	r := s.running[client]
 	if r == nil || r.tag != tag {

@@ -1,8 +1,8 @@
-// Package txlog writes down every access to a region of memory, on the network
+// Package txlog logs every access to a region of memory, on the network
 // interface (sPIN'17, "Distributed Transactions"): gets before their data is
 // read, puts and atomics when their data has landed. The host evaluates the log
-// when a transaction commits. README.md says why the order of the records is
-// enough.
+// when a transaction commits. README.md explains why the order of the records
+// is enough.
 //
 // A host program uses it so:
 //
@@ -16,11 +16,11 @@
 //	err = tx.Write(offset, b)                                            // kept until then
 //	committed, err := tx.Commit()                                        // false: begin again
 //
-// A transaction commits if nothing that it has read was changed before:
-// transactions that commit are as if one had run after the other, in the order
-// of their commits (backward validation: Kung and Robinson, "On Optimistic
-// Methods for Concurrency Control", TODS 6(2), 1981). One that does not commit
-// may have read parts of what others have changed.
+// A transaction commits if nothing that it has read was changed before. So
+// committed transactions are as if they had run one after the other, in the
+// order of their commits (backward validation: Kung and Robinson, "On
+// Optimistic Methods for Concurrency Control", TODS 6(2), 1981). A transaction
+// that does not commit may have read some of another's changes and not others.
 package txlog
 
 import "structs"
@@ -30,18 +30,18 @@ import "structs"
 type State struct {
 	_    structs.HostLayout
 	Next uint64 // records so far
-	Last uint64 // place of the log, a power of two less one: behind it the first is written over
+	Last uint64 // the log's size, a power of two, less one: after that the first place is overwritten
 }
 
-// Record is an access. All of it is written at once.
+// Record is an access. It is written in one operation.
 type Record struct {
 	_      structs.HostLayout
-	Number uint64 // from 1; the place in the log follows from it
+	Number uint64 // from 1; it determines the place in the log
 	Offset uint64 // in the region, bytes
 	Length uint64 // bytes
-	NID    uint32 // who has accessed it
+	NID    uint32 // node of the initiator
 	PID    uint32
-	Tag    uint64 // match bits of the request: what the initiator calls it
+	Tag    uint64 // match bits of the request, chosen by the initiator
 	Kind   uint32 // Read or Write
 	Spare  uint32 // 0
 }

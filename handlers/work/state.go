@@ -1,5 +1,5 @@
-// Package work spends a chosen time per packet: the handler for measuring how many HPUs a handler
-// time needs (sPIN'17 §3, Little's law).
+// Package work spends a chosen time per packet. It is the handler for measuring
+// how many HPUs a handler time needs (sPIN'17 §3, Little's law).
 package work
 
 import "structs"
@@ -14,11 +14,12 @@ type State struct {
 	Results    [MaxHPUs]uint64 // one per HPU, so that the work cannot be optimised away
 }
 
-// Seed is where the generator starts for a packet at the given offset of its message.
+// Seed returns the initial state of the generator for a packet at an offset of
+// its message.
 func Seed(offset uint64) uint64 { return offset | 1 }
 
-// Step is one iteration of the loop: a shift-register generator, whose steps depend on each other
-// and cannot be skipped.
+// Step is one iteration of the loop. It is a shift-register generator: each
+// step depends on the previous one, so none can be skipped.
 func Step(x uint64) uint64 {
 	x ^= x << 13
 	x ^= x >> 7

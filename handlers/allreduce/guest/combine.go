@@ -7,10 +7,10 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// combine computes acc = acc op v. Integers wrap around. Of floating-point
-// numbers the smaller and larger are those of IEEE 754-2019 (a NaN wins, -0 is
-// below 0), and a NaN is always the same one, so that no result depends on
-// which operand comes first.
+// combine computes acc = acc op v. Integers wrap around. Minimum and maximum of
+// floating-point numbers follow IEEE 754-2019 (a NaN wins, -0 is below 0). A
+// NaN is always the same one, so that no result depends on the order of
+// operands.
 func combine(acc, v []byte, op, kind uint16) {
 	switch kind {
 	case allreduce.Int32:
@@ -42,7 +42,7 @@ func integers[T int32 | int64](acc, v []T, op uint16) {
 	}
 }
 
-// The one NaN of each type: that of math.NaN, and what it becomes as a float32.
+// The one NaN of each type: math.NaN, and its value as a float32.
 const (
 	nan64 = 0x7ff8000000000001
 	nan32 = 0x7fc00000

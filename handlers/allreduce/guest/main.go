@@ -16,7 +16,8 @@ import (
 // atOnce is how many accesses to host memory a handler begins before it waits for the first.
 const atOnce = 8
 
-// module is a message to the module: what the own process programs, or a vector of another module.
+// module handles a message to the module: a descriptor of the own process, or a
+// vector of another module.
 //
 //go:wasmexport module
 func module(p *spin.Payload, s *allreduce.State) spin.Code {
@@ -50,15 +51,16 @@ func slot(s *allreduce.State, run uint32) *allreduce.Slot {
 	return spin.At[allreduce.Slot](spin.After(s) + spin.Ptr(run%(2*s.Window)*s.SlotBytes()))
 }
 
-// own is where a slot has the vector of its run, and place where it keeps one
-// that comes at a level.
+// own returns where a slot has the vector of its run, and place where it keeps
+// a vector that arrives at a level.
 func own(l *allreduce.Slot) spin.Ptr { return spin.After(l) }
 
 func place(s *allreduce.State, l *allreduce.Slot, level uint32) spin.Ptr {
 	return spin.After(l) + spin.Ptr((1+level)*s.Block)
 }
 
-// begin begins a call: peers are read from the table, then the first runs begin.
+// begin begins a call. It reads the peers from the table, then begins the first
+// runs.
 func begin(s *allreduce.State, d *allreduce.Descriptor) {
 	if s.Active != 0 {
 		s.Counts.Busy++
@@ -75,11 +77,13 @@ func begin(s *allreduce.State, d *allreduce.Descriptor) {
 	if !peers(s) {
 		return
 	}
-	s.Last = s.Next + (d.Bytes+s.Block-1)/s.Block // not before the peers are there: a vector that has come meanwhile would begin runs
+	// not before the peers are there: a vector that has come meanwhile would
+	// begin runs
+	s.Last = s.Next + (d.Bytes+s.Block-1)/s.Block
 	more(s)
 }
 
-// peers reads the entries of the ranks that vectors go to.
+// peers reads the entries of the ranks to which vectors go.
 func peers(s *allreduce.State) bool {
 	var under [atOnce]spin.Handle
 	for from := uint32(0); from < s.Links; from += atOnce {
@@ -106,8 +110,8 @@ func peers(s *allreduce.State) bool {
 	return true
 }
 
-// more begins the runs for which there is room in the window: their vectors are
-// read, some at once, and their steps begin in order. A run that ends makes
+// more begins the runs for which there is room in the window. It reads their
+// vectors, some at once, and begins their steps in order. A run that ends makes
 // room for another.
 func more(s *allreduce.State) {
 	var under [atOnce]spin.Handle
@@ -140,10 +144,10 @@ func more(s *allreduce.State) {
 	}
 }
 
-// vector is one of another module. It is used at once if it is its turn, and
-// kept if not. At most one is on its way to each level of a run, and none of a
-// run beyond those that slots are for: who has ended a run has had something of
-// all who have begun it.
+// vector handles a vector of another module. It uses the vector at once if it
+// is its turn, and keeps it otherwise. At most one vector is on its way to each
+// level of a run. None is on its way to a run beyond the slots: a module that
+// ends a run has had a vector from every module that has begun it.
 func vector(s *allreduce.State, p *spin.Payload, level uint32) {
 	run := uint32(p.HdrData)
 	l := slot(s, run)
@@ -175,7 +179,7 @@ func vector(s *allreduce.State, p *spin.Payload, level uint32) {
 	more(s)
 }
 
-// absorb combines a run's vector with one that has come, or replaces it.
+// absorb combines a run's vector with a received one, or replaces it.
 func absorb(s *allreduce.State, l *allreduce.Slot, next allreduce.Step, from spin.Ptr) bool {
 	if l.Signs[next.Level()] != allreduce.Sign(l.Bytes, s.Call.Op, s.Call.Type) {
 		fail(s, allreduce.Differs)
@@ -190,8 +194,8 @@ func absorb(s *allreduce.State, l *allreduce.Slot, next allreduce.Step, from spi
 	return true
 }
 
-// advance takes the steps of a run that can be taken. While a handler waits in
-// one, others leave the run alone: it looks again itself.
+// advance takes all possible steps of a run. While a handler waits in a step,
+// others leave the run alone, and that handler checks again afterwards.
 func advance(s *allreduce.State, l *allreduce.Slot) {
 	if l.Busy != 0 || l.Live == 0 || s.Active == 0 {
 		return
@@ -248,7 +252,7 @@ func end(s *allreduce.State, l *allreduce.Slot) {
 	}
 }
 
-// fail ends a call that cannot go on.
+// fail ends a call that cannot continue.
 func fail(s *allreduce.State, status uint32) {
 	if s.Status != allreduce.OK {
 		return
@@ -257,8 +261,8 @@ func fail(s *allreduce.State, status uint32) {
 	report(s)
 }
 
-// report tells the host that a call is over, behind its last write. It
-// suspends: it is the last thing that a handler does.
+// report reports the end of a call to the host, after its last write. It
+// suspends, so it is the last action of a handler.
 func report(s *allreduce.State) {
 	if s.Active == 0 {
 		return

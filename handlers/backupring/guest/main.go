@@ -36,14 +36,16 @@ func receive(p *spin.Payload, s *backupring.State) spin.Code {
 		return f.keepOrDrop()
 	}
 	r.Begun++
-	if r.Skips == 0 && !f.held() { // nothing can be done about absent memory but to drop the frame, and no descriptor may be left out: those behind wait
+	// absent memory leaves no choice but to drop the frame, and its descriptor
+	// must be used up because later frames wait
+	if r.Skips == 0 && !f.held() {
 		return f.alone()
 	}
 	f.leave()
 	return f.ends(f.store())
 }
 
-// ends is what becomes of a frame that had a descriptor, and a slot of the
+// ends returns the end of a frame that had a descriptor, and a slot of the
 // backup ring if it may need one.
 func (f *frame) ends(absent bool) spin.Code {
 	r := f.r
@@ -66,7 +68,7 @@ func (f *frame) ends(absent bool) spin.Code {
 	return spin.Success
 }
 
-// ring is that of an ID; nil: there is none, or none any more.
+// ring returns the ring with an ID, or nil if there is none, or none any more.
 func ring(s *backupring.State, id uint64) *backupring.RingState {
 	if r := &s.Rings[id%backupring.MaxRings]; is(r, id) {
 		return r
@@ -78,13 +80,13 @@ func is(r *backupring.RingState, id uint64) bool {
 	return r.Size != 0 && r.Generation == id/backupring.MaxRings
 }
 
-// turn waits until the frames that came before know where they go: until next
-// nobody else takes a descriptor. Those that wait look the less often the more
-// are before them (Mellor-Crummey and Scott, "Algorithms for Scalable
+// turn waits until the frames that came before know their destination. Until
+// next nobody else takes a descriptor. A waiting frame looks less often the
+// more frames are before it (Mellor-Crummey and Scott, "Algorithms for Scalable
 // Synchronization on Shared-Memory Multiprocessors", TOCS 1991, §2.2), and the
-// longer the line stands, since a look costs far more of the budget than it
-// takes. It reports false when so much of the budget is spent that the frame is
-// dropped: those behind do not wait for it.
+// longer the line does not move: a look costs far more of the budget than of
+// time. It returns false when so much of the budget is spent that the frame is
+// dropped, and later frames do not wait for it.
 func turn(r *backupring.RingState, patience uint64) bool {
 	ticket := spin.FAdd(&r.Ticket, 1)
 	looks, stands := uint64(0), uint64(0)
