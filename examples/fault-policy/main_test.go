@@ -29,7 +29,8 @@ func TestReadme(t *testing.T) {
 	for _, s := range shown {
 		out, err := exec.Command(program, strings.Fields(s[1])...).Output()
 		require.NoError(t, err, s[1])
-		shown := regexp.MustCompile(`(?m)^spinsim .*\n`).ReplaceAllString(string(out), "") // what made it changes with every commit and profile
+		// the origin changes with every commit and profile
+		shown := regexp.MustCompile(`(?m)^spinsim .*\n`).ReplaceAllString(string(out), "")
 		require.Equal(t, s[2], shown, s[1])
 	}
 	source, err := os.ReadFile("main.go")

@@ -28,7 +28,8 @@ type State struct {
 	Strategy uint32 `spin:"max=3"`      // Vector, General, ReadOnly or Progressing
 	Depth    uint32 `spin:"max=14"`     // frames of a cursor
 	Size     uint64 `spin:"unit=bytes"` // of a message: a longer one fails
-	Origin   int64  `spin:"unit=bytes"` // of displacement 0, relative to where the entry would deposit the message
+	// of displacement 0, relative to where the entry would deposit the message
+	Origin int64 `spin:"unit=bytes"`
 
 	Block  uint64 `spin:"unit=bytes"` // Vector: of a run
 	Stride int64  `spin:"unit=bytes"` // Vector: from one run to the next

@@ -38,7 +38,8 @@ type Edge struct{ From, To, Weight uint32 }
 
 // New makes a graph with this many vertices from edges of weight 1 or more.
 func New(vertices int, list []Edge) *Graph {
-	memory.Ask(16 * int64(vertices)) // two words for each: a file of ten bytes can name the last vertex
+	// two words for each: a file of ten bytes can name the last vertex
+	memory.Ask(16 * int64(vertices))
 	g := &Graph{Vertices: vertices, Start: make([]uint64, vertices+1)}
 	for _, e := range list {
 		if e.From == e.To {

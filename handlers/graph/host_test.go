@@ -14,9 +14,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// search runs one on a cluster, and looks at everything that it says: the
-// distances are those of the reference, the tree is one by the rules of
-// Graph500, and nothing is left over.
+// search runs a search on a cluster, and checks the whole result: the distances
+// equal the reference's, the tree satisfies the rules of Graph500, and nothing
+// is left over.
 func search(t require.TestingT, device string, nodes int, o Options, set ...string) (all Counts) {
 	p, err := profile.Load(device, set...)
 	require.NoError(t, err)

@@ -222,7 +222,8 @@ func TestFull(t *testing.T) {
 				_, err := c.Delete(fmt.Append(nil, i))
 				require.NoError(t, err)
 			}
-			for i := range n/2 - 1 { // one block may be that of a request which is refused
+			// one block may belong to a request that is refused
+			for i := range n/2 - 1 {
 				_, err := c.Put(fmt.Append(nil, "new", i), fill(900, i))
 				require.NoError(t, err, "%d of %d", i, n/2)
 			}

@@ -66,8 +66,8 @@ type Policy func(f Fault) Plan
 func PIO(f Fault) Plan { return Plan{First: Range{f.Page, f.Page + host.PageBytes}} }
 
 // PI4 brings in the 16 KiB around the page, as large as a block (P: Page-in
-// 4-Pgs). At a source it brings in the page and the three behind it, because P
-// does not say what to do there.
+// 4-Pgs). At a source it brings in the page and the three behind it; P does not
+// cover this case.
 func PI4(f Fault) Plan {
 	start := f.Page
 	if !f.Source {

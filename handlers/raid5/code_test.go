@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/handlers/raid5"
 )
 
-// product is that of two bytes in GF(256), as the definition has it: of polynomials, modulo 0x11d.
+// product multiplies two bytes in GF(256) by the definition: as polynomials,
+// modulo 0x11d.
 func product(a, b uint8) (p uint8) {
 	for ; b != 0; b >>= 1 {
 		if b&1 != 0 {
@@ -38,7 +39,7 @@ func shards(t *testing.T, data, parity, n int) ([][]byte, reedsolomon.Encoder) {
 	return all, oracle
 }
 
-// sum is what servers of a set say another one has.
+// sum returns the bytes of a server, computed from the servers of a set.
 func sum(c *raid5.Code, all [][]byte, set uint32, lost int) []byte {
 	total := make([]byte, len(all[0]))
 	for i := range all {
@@ -69,8 +70,8 @@ func TestCodeIsJerasures(t *testing.T) {
 	}
 }
 
-// Any servers that are as many as have data say what each other one has: all
-// sets of small codes, some of large ones.
+// Any set of as many servers as there are data servers determines each other
+// one: all sets of small codes, some of large ones.
 func TestAnyServersSuffice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, shape := range [][2]int{{1, 1}, {1, 4}, {4, 1}, {3, 2}, {4, 4}, {6, 3}, {10, 4}, {24, 8}} {

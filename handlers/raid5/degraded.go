@@ -94,7 +94,8 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	for chunk := first; chunk < first+taken; chunk++ {
 		words = append(words, chunk%rowLocks)
 	}
-	if first%rowLocks+taken > rowLocks { // ascending order, so that clients do not wait for each other in a circle
+	// ascending order, so that clients do not wait for each other in a circle
+	if first%rowLocks+taken > rowLocks {
 		i := rowLocks - first%rowLocks
 		words = append(append([]int64(nil), words[i:]...), words[:i]...)
 	}
@@ -106,7 +107,8 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	if err == nil {
 		err = f()
 	}
-	for _, word := range words[:n] { // the last one may belong to another client, if its answer has not come
+	// the last one may belong to another client, if its answer has not come
+	for _, word := range words[:n] {
 		if _, e := c.swap(word, own, 0); e != nil {
 			return errors.Join(err, e)
 		}

@@ -42,8 +42,8 @@ func servers(clients, n int) (nodes []int) {
 	return nodes
 }
 
-// Whoever serves, with whatever number of data servers, core and stripe unit:
-// what was written anywhere is read, and parity is that of it.
+// All modes, numbers of data servers, cores and stripe units: data written
+// anywhere can be read, and parity agrees with it.
 func TestWriteAndRead(t *testing.T) {
 	for by, name := range byNames {
 		for _, shape := range []struct {
@@ -174,7 +174,7 @@ func failTogether(t *testing.T, o Options, failed uint32) {
 	}
 }
 
-// exerciser writes and reads by one client, and knows what the array has.
+// exerciser writes and reads by one client, and keeps a copy of the array.
 type exerciser struct {
 	t      require.TestingT
 	p      *runtime.Proc

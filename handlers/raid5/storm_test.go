@@ -112,10 +112,10 @@ func (s *storm) client(p *runtime.Proc, a *Array, rank int) error {
 	return s.Client(p, client, rank, 8, 3000, 40_000)
 }
 
-// Whatever clients write at the same time, over each other, on networks with
-// faults, with all servers or without as many of them as there are for parity:
-// when all is quiet parity is the code of the data, and each byte is that of
-// the last write, or of one that was under way with it.
+// Clients write at the same time, over each other, on networks with faults,
+// with all servers or without as many as there are parity servers. When all is
+// quiet parity is the code of the data, and each byte comes from the last
+// write, or from one that overlapped it in time.
 func TestStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawStorm(rt)

@@ -84,12 +84,13 @@ type State struct {
 	Sent     Sent     // counts of the sending side
 	Received Received // counts of the receiving side
 
-	Ready        uint32                 // 1: it is set up
-	Broken       uint32                 // 1 + a channel whose transfer cannot continue, and
-	BrokenStatus uint32                 // the reason
-	Reserved     uint32                 // 0
-	Waiting      uint32                 // blocks at the hardware
-	NextTurn     uint32                 // the channel that is asked first when the hardware has room again
+	Ready        uint32 // 1: it is set up
+	Broken       uint32 // 1 + a channel whose transfer cannot continue, and
+	BrokenStatus uint32 // the reason
+	Reserved     uint32 // 0
+	Waiting      uint32 // blocks at the hardware
+	// the channel that is asked first when the hardware has room again
+	NextTurn     uint32
 	ContextsUsed uint32                 // number used so far
 	FreeContext  uint32                 // the first of the freed ones, counted from 1
 	Transfers    [Channels]ChannelState // by channel: writes of the process, then reads by others

@@ -107,10 +107,10 @@ func (s *storm) client(p *runtime.Proc, g *Group, rank int) error {
 	return s.Client(p, client, rank, 8, 5000, 60_000)
 }
 
-// Whatever clients write at the same time, over each other, along rings and
-// trees, on networks with faults, with all servers or without one of them: when
-// all is quiet all servers have the same bytes, and each is that of the last
-// write, or of one that was under way with it.
+// Clients write at the same time, over each other, along rings and trees, on
+// networks with faults, with all servers or without one of them. When all is
+// quiet all servers have the same bytes, and each comes from the last write, or
+// from one that overlapped it in time.
 func TestStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawStorm(rt)

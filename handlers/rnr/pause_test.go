@@ -9,9 +9,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The times of RNR NACKs are those that Linux has for the 5 bits of InfiniBand
-// (enum ib_rnr_timeout, include/rdma/ib_verbs.h), whose names are milliseconds
-// with two digits behind the point. The longest is that of code 0.
+// The times of RNR NACKs equal Linux's for the 5 bits of InfiniBand (enum
+// ib_rnr_timeout, include/rdma/ib_verbs.h). Names there are milliseconds with
+// two digits after the point. The longest belongs to code 0.
 func TestPausesAreInfiniBands(t *testing.T) {
 	linux := [...]string{
 		"655_36", "000_01", "000_02", "000_03", "000_04", "000_06", "000_08", "000_12", "000_16", "000_24", "000_32", "000_48", "000_64", "000_96", "001_28", "001_92",

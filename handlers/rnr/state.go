@@ -138,7 +138,9 @@ const (
 	TooLong      = 3 // a message is longer than its receive
 	TimedOut     = 4 // nobody has answered
 	Invalid      = 5 // the other end has sent an invalid message
-	NoSpace      = 6 // handlers of the node have as many pending commands as allowed: nic.handler_commands
+	// handlers of the node have as many pending commands as allowed:
+	// nic.handler_commands
+	NoSpace = 6
 )
 
 // Landing is a side's progress with arriving packets. Numbers grow without

@@ -49,7 +49,9 @@ const (
 	MulF
 	ops
 
-	OnField = 0x80 // with an operation on two words: apply it to a field, as by Load, and Value, and push the result
+	// with an operation on two words: apply it to a field, as by Load, and
+	// Value, and push the result
+	OnField = 0x80
 )
 
 // Kinds of fields. A load extends a field to 64 bits: signed ones with their

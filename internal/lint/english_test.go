@@ -3,7 +3,6 @@ package lint
 import (
 	"bytes"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,30 +12,19 @@ import (
 const maxComment = 100
 
 // banned are phrases that make the reader go back: say the noun, or the verb.
-// For example "the size is that of the page" is "it is as large as the page", and
-// "the field says what is sent" is "the field is the data to send".
+// For example write "it is as large as the page" and "the field is the data to
+// send".
 var banned = []*regexp.Regexp{
 	regexp.MustCompile(`\b(is|are|was|were|be|has|have|as|like) (that|those) (of|for|in|on|at|from)\b`),
 	regexp.MustCompile(`\b([Ss]ays?|[Kk]nows?|[Tt]ells?) what\b`),
 }
 
-// foreign are rooms whose phrases nobody has read since this rule began, wide
-// those that still have wide comments. Both lists only shrink.
-var (
-	foreign = []string{}
-	wide = []string{}
-)
-
 // english keeps comments narrow and plain.
 func english(r *report) {
-	in := func(s *source, rooms []string) bool {
-		return slices.ContainsFunc(rooms, func(room string) bool { return within(s.dir, room) })
-	}
 	for _, s := range r.tree.sources {
 		if s.generated() {
 			continue
 		}
-		narrow, plain := !in(s, wide), !in(s, foreign)
 		lines := bytes.Split(s.text, []byte("\n"))
 		for _, group := range s.ast.Comments {
 			if strings.HasPrefix(group.Text(), "Output:") {
@@ -44,14 +32,14 @@ func english(r *report) {
 			}
 			for _, comment := range group.List {
 				line := lines[r.tree.line(comment.Pos())-1]
-				directive := strings.HasPrefix(comment.Text, "//\t") || strings.HasPrefix(comment.Text, "//go:") || strings.HasPrefix(comment.Text, "//lint:") || strings.HasPrefix(comment.Text, "//nolint")
-				if n := utf8.RuneCount(line); narrow && n > maxComment && !directive && !bytes.Contains(line, []byte("://")) {
+				directive := strings.HasPrefix(comment.Text, "//\t") || strings.HasPrefix(comment.Text, "//go:") || strings.HasPrefix(comment.Text, "//lint:") || strings.HasPrefix(comment.Text, "//spin:") || strings.HasPrefix(comment.Text, "//nolint")
+				if n := utf8.RuneCount(line); n > maxComment && !directive && !bytes.Contains(line, []byte("://")) {
 					r.at(s, comment.Pos(), "%d columns, at most %d", n, maxComment)
 				}
 			}
 			text := strings.Join(strings.Fields(group.Text()), " ")
 			for _, phrase := range banned {
-				if found := phrase.FindString(text); plain && found != "" {
+				if found := phrase.FindString(text); found != "" {
 					r.at(s, group.Pos(), "%q: say it plainly", found)
 				}
 			}

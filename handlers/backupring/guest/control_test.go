@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/spin/spintest"
 )
 
-// said is a message to control, and what comes of it.
+// said is a message to control, and its effect.
 type said struct {
 	name              string
 	before            func(r *backupring.RingState)
@@ -18,13 +18,13 @@ type said struct {
 	kind, ring        uint32
 	number            uint64
 	generation        uint64
-	legal, told, tail bool // the IOuser is told of head; changes of the tail are
+	legal, told, tail bool // the IOuser is told of head; changes of the tail are reported
 	after             func(r *backupring.RingState)
 }
 
-// words are said to an interface whose ring 0 has four descriptors and bits and
-// is that of process 20, ring 1 has no bits and is that of process 21, and ring
-// 2 is none.
+// words are messages to an interface with three rings. Ring 0 has four
+// descriptors and bits and belongs to process 20, ring 1 has no bits and
+// belongs to process 21, and ring 2 does not exist.
 var words = []said{
 	{name: "a tail", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, after: func(r *backupring.RingState) { r.Tail = 9 }},
 	{name: "a full ring", nid: 3, pid: firstPID, kind: backupring.Posted, number: 10, legal: true, before: func(r *backupring.RingState) { r.Head = 6 }, after: func(r *backupring.RingState) { r.Tail = 10 }},
@@ -89,7 +89,8 @@ var words = []said{
 	{name: "a fault, says the IOuser", nid: 3, pid: firstPID, kind: backupring.Resolved, number: 6, before: func(r *backupring.RingState) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
 }
 
-// What IOusers and the IOprovider may say to the interface, who else may not, and what comes of it.
+// Tests which messages IOusers and the IOprovider may send, who else may not,
+// and their effects.
 func TestControl(t *testing.T) {
 	for _, c := range words {
 		t.Run(c.name, func(t *testing.T) {

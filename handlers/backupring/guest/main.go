@@ -107,13 +107,17 @@ func turn(r *backupring.RingState, patience uint64) bool {
 }
 
 const (
-	importWork   = 100 // that a look takes of the budget besides its cycles (docs/abi.md, metering)
-	each         = 8   // cycle counters that are read for each frame before this one: about as long as it has the turn
-	longestPause = 32  // cycle counters that are read between two looks: of them the budget counts the cycles alone
+	importWork = 100 // budget of a look besides its cycles (docs/abi.md, metering)
+	// reads of the cycle counter for each frame before this one: about as long
+	// as a turn
+	each = 8
+	// reads of the cycle counter between two looks: the budget counts only
+	// their cycles
+	longestPause = 32
 )
 
-// last has a frame leave the line, unless it is its turn after all: then it is
-// that which takes the bit back, not the frame before.
+// last lets a frame leave the line, unless its turn has come meanwhile: then
+// the frame takes the bit back, not the frame before it.
 func last(r *backupring.RingState, ticket uint64) bool {
 	at := ticket % backupring.MaxSize
 	set(&r.Late, at)
@@ -125,7 +129,7 @@ func last(r *backupring.RingState, ticket uint64) bool {
 	return false
 }
 
-// next has the frame behind take its turn.
+// next lets the next frame take its turn.
 func next(r *backupring.RingState) {
 	for {
 		turn := spin.FAdd(&r.Turn, 1) + 1
@@ -135,7 +139,7 @@ func next(r *backupring.RingState) {
 	}
 }
 
-// frame is one that has come.
+// frame is a frame that has arrived.
 type frame struct {
 	p     *spin.Payload
 	s     *backupring.State
@@ -144,7 +148,7 @@ type frame struct {
 	place uint32 // in the ring
 }
 
-// held takes a slot of the backup ring, if the bitmap has room, too.
+// held takes a slot of the backup ring, if there is room in the bitmap, too.
 func (f *frame) held() bool {
 	if f.slot-f.r.Head >= uint64(f.r.BitmapSize) {
 		return false
@@ -157,7 +161,7 @@ func (f *frame) held() bool {
 	return false
 }
 
-// leave takes the descriptor, and lets the next frame have its own.
+// leave takes the descriptor, and gives the turn to the next frame.
 func (f *frame) leave() {
 	r := f.r
 	r.Next++
@@ -167,7 +171,7 @@ func (f *frame) leave() {
 	next(r)
 }
 
-// keepOrDrop is what becomes of a frame without a buffer, whose turn it is.
+// keepOrDrop ends a frame without a buffer, when it is its turn.
 func (f *frame) keepOrDrop() spin.Code {
 	if !f.held() {
 		spin.FAdd(&f.r.Stats.Dropped, 1)
@@ -179,7 +183,7 @@ func (f *frame) keepOrDrop() spin.Code {
 	return f.keep(bit)
 }
 
-// alone stores a frame while none behind it has a descriptor.
+// alone stores a frame while no later one has a descriptor.
 func (f *frame) alone() spin.Code {
 	if f.store() {
 		spin.FAdd(&f.r.Stats.Absent, 1)
@@ -191,9 +195,9 @@ func (f *frame) alone() spin.Code {
 	return spin.Success
 }
 
-// done says that the descriptor is the IOuser's, moves Head if it was the first
-// that was not, and tells the IOuser then. If it was not, the frame that is
-// does that when it is done.
+// done hands the descriptor to the IOuser. If it was the first one not handed
+// over, it also moves Head and tells the IOuser. Otherwise the frame with the
+// first one does that when it is done.
 func (f *frame) done() {
 	r := f.r
 	set(&r.Done, uint64(f.place))
@@ -248,7 +252,7 @@ func (f *frame) describe(memory spin.Space, at uint64, d *backupring.Descriptor)
 	return spin.WriteHost(memory, at, unsafe.Pointer(d), backupring.DescriptorSize) == spin.Fault
 }
 
-// mark sets the bit of the frame's descriptor and returns which it is.
+// mark sets the bit of the frame's descriptor and returns its index.
 func (f *frame) mark() uint64 {
 	bit := f.r.BitmapIndex + f.slot - f.r.Head
 	set(&f.r.Bitmap, bit%uint64(f.r.BitmapSize))
@@ -270,7 +274,7 @@ func (f *frame) keep(bit uint64) spin.Code {
 	return spin.Success
 }
 
-// control is what IOusers and the IOprovider say to the interface.
+// control handles messages of IOusers and the IOprovider.
 //
 //go:wasmexport control
 func control(h *spin.Header, s *backupring.State) spin.Code {
@@ -280,7 +284,8 @@ func control(h *spin.Header, s *backupring.State) spin.Code {
 	return spin.Drop
 }
 
-// act carries out a message to control of a process. It reports whether that is legal.
+// act carries out a message of a process to control, and reports whether it is
+// legal.
 func act(s *backupring.State, id uint64, pid uint32, kind, number uint64) bool {
 	if kind == backupring.GivenBack && pid == s.PID {
 		spin.FAdd(&s.Free, number)
@@ -288,7 +293,8 @@ func act(s *backupring.State, id uint64, pid uint32, kind, number uint64) bool {
 	}
 	r := &s.Rings[id%backupring.MaxRings]
 	lock(&r.Control)
-	legal, told := r.Generation > id/backupring.MaxRings, false // a ring may be closed while a message about it is on its way
+	// a ring may be closed while a message about it is on its way
+	legal, told := r.Generation > id/backupring.MaxRings, false
 	if is(r, id) {
 		legal, told = say(s, r, pid, kind, number)
 	}
@@ -300,7 +306,7 @@ func act(s *backupring.State, id uint64, pid uint32, kind, number uint64) bool {
 }
 
 // say carries out a message about a ring, whose lock is taken. It reports
-// whether that is legal, and whether the IOuser is to be told of it.
+// whether the message is legal, and whether the IOuser must be told.
 func say(s *backupring.State, r *backupring.RingState, pid uint32, kind, number uint64) (legal, told bool) {
 	switch {
 	case kind == backupring.Posted && pid == r.PID:
@@ -321,7 +327,7 @@ func say(s *backupring.State, r *backupring.RingState, pid uint32, kind, number 
 }
 
 // post takes a new tail, which does not go beyond the descriptors of the ring.
-// One that has been overtaken by a later one is old, but legal.
+// A tail older than the present one is legal but has no effect.
 func post(s *backupring.State, r *backupring.RingState, tail uint64) (legal bool) {
 	size := uint64(r.Size)
 	old := r.Tail-tail <= size
@@ -335,9 +341,9 @@ func post(s *backupring.State, r *backupring.RingState, tail uint64) (legal bool
 	return legal
 }
 
-// watch has changes of Tail told from now on, or no more (0). The IOuser may
-// have posted before this message has come, and after the IOprovider has
-// looked: then that is told now.
+// watch turns reports of changes of the tail on, or off (0). The IOuser may
+// have posted after the IOprovider's look and before this message came; then
+// the change is reported now.
 func watch(s *backupring.State, r *backupring.RingState, number uint64) {
 	if r.Watched = 0; number != 0 {
 		r.Watched = 1
@@ -377,8 +383,8 @@ func advance(r *backupring.RingState) {
 	}
 }
 
-// tell is the interrupt of the IOuser. Handlers that run at once may tell in
-// another order than they have moved Head: the IOuser has the largest.
+// tell is the interrupt of the IOuser. Handlers that run at the same time may
+// tell in another order than they moved Head: the IOuser keeps the largest.
 func tell(s *backupring.State, r *backupring.RingState) {
 	op := spin.Op{TargetNID: s.NID, TargetPID: r.PID, PTIndex: r.PT, Local: spin.AddrOf(&r.Head), Length: 8, AtomicOp: spin.OpMax, Datatype: spin.TypeUint64}
 	spin.AtomicFromDevice(&op)
@@ -399,7 +405,8 @@ func has(b *bitmap, i uint64) bool { return b[i/64]>>(i%64)&1 != 0 }
 // set sets a bit that nobody else sets.
 func set(b *bitmap, i uint64) { spin.FAdd(&b[i/64], 1<<(i%64)) }
 
-// unset clears a bit. It reports false if it was not set, or somebody else has cleared it.
+// unset clears a bit. It returns false if the bit was not set, or somebody else
+// has cleared it.
 func unset(b *bitmap, i uint64) bool {
 	for {
 		word := b[i/64]

@@ -29,7 +29,8 @@ const (
 type published struct {
 	size, bitmapSize, tail, head, headOffset, bitmapIndex uint64
 	bitmap                                                map[uint64]bool
-	skips                                                 bool // ours: what is dropped for an absent buffer takes its descriptor along
+	// ours: a frame that is dropped for an absent buffer uses up its descriptor
+	skips bool
 }
 
 // receive says whether a frame is stored, kept in the backup ring, or neither.

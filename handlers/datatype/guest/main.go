@@ -64,14 +64,15 @@ func behind(s *datatype.State, at uint64) unsafe.Pointer {
 
 func tree(s *datatype.State) datatype.Tree { return datatype.TreeAt(behind(s, 0)) }
 
-// slotOf is where the packet that begins at a byte of the stream finds what the
-// one before it has left.
+// slotOf returns the slot with the state that the previous packet has left for
+// the packet at a byte of the stream.
 func slotOf(s *datatype.State, offset uint64) *datatype.Slot {
 	i := offset / uint64(s.Interval) % datatype.Slots
 	return (*datatype.Slot)(behind(s, uint64(s.Checkpoints)+i*datatype.SlotSize))
 }
 
-// runs writes a packet from where the cursor stands, and leaves it behind the packet.
+// runs writes a packet, from the cursor's place on, and moves the cursor behind
+// it.
 func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Cursor, base uint64) spin.Code {
 	bytes := p.Bytes()
 	written := uint64(0)
@@ -89,7 +90,8 @@ func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Curso
 		if bytes = bytes[n:]; len(bytes) == 0 {
 			break
 		}
-		// Most runs are those of an innermost loop: whole ones, one after the other.
+		// Most runs are in an innermost loop: complete ones, one after the
+		// other.
 		if size, stride, more := c.Whole(t); more > 0 {
 			if whole := uint64(len(bytes)) / size; more > whole {
 				more = whole
@@ -106,7 +108,7 @@ func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Curso
 			if written += more; len(bytes) == 0 {
 				break
 			}
-		} else if e, place, more := c.Table(t); more > 0 { // or those of a table
+		} else if e, place, more := c.Table(t); more > 0 { // or in a table
 			passed := uint64(0)
 			for end := e.End; passed < more; passed++ {
 				e = e.After()
@@ -128,7 +130,7 @@ func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Curso
 	}
 	s.Runs += written
 	if c.Left == 0 && p.Offset+uint64(p.Length) < s.Size {
-		c.Next(t) // what is saved begins with bytes
+		c.Next(t) // the saved state begins with bytes
 	}
 	return spin.Success
 }

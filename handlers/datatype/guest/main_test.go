@@ -45,13 +45,15 @@ func unpackRandom(t *testing.T, rt *rapid.T, wasm bool) {
 	p, err := datatype.Compile(d, count, o)
 	require.NoError(rt, err)
 	shuffle := rapid.Bool().Draw(rt, "shuffle")
-	step := rapid.OneOf(rapid.Just(packet), rapid.IntRange(1, packet)).Draw(rt, "bytes of a packet") // checkpoints are for the longest
+	// checkpoints are for the longest packet
+	step := rapid.OneOf(rapid.Just(packet), rapid.IntRange(1, packet)).Draw(rt, "bytes of a packet")
 	deliver(t, d, count, p, wasm, step, shuffle, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1)))
 }
 
 func strategy(s uint32) *uint32 { return &s }
 
-// deliver delivers a message of a type in packets and compares memory with what the type says.
+// deliver delivers a message of a type in packets and compares memory with the
+// type.
 func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm bool, step int, shuffle bool, random *rand.Rand) {
 	stream := make([]byte, int(d.Size())*count)
 	for i := range stream {
@@ -90,7 +92,9 @@ func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm boo
 	for _, w := range writes {
 		require.NotEmpty(t, w.Data)
 	}
-	for _, size := range []int{1, packet} { // of a message that is longer than the type: nothing of its last packet is written
+	// a message that is longer than the type: nothing of its last packet is
+	// written
+	for _, size := range []int{1, packet} {
 		_, address := device.Memory(size)
 		at := uint64(len(stream) - size + 1)
 		record := spin.Payload{Base: address, Length: uint32(size), Offset: at, HostOffset: at, MLength: uint64(len(stream) + 1)}

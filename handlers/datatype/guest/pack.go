@@ -8,9 +8,9 @@ import (
 // reads is how many DMA reads a handler has on the bus at once.
 const reads = 8
 
-// pack sends the stream of the entry's memory. The message of the host starts
-// workers, messages to self, each of which packs a batch of packets and then
-// asks for its next one: so HPUs share the work, and no handler runs long.
+// pack sends the stream of the entry's memory. The host's message starts
+// workers, which are messages to self. Each packs a batch of packets and then
+// asks for its next one, so that HPUs share the work and no handler runs long.
 //
 //go:wasmexport pack
 func pack(h *spin.Header, s *datatype.State) spin.Code {
@@ -26,7 +26,7 @@ func pack(h *spin.Header, s *datatype.State) spin.Code {
 	}
 	first := h.HdrData
 	buffer, busy := acquire(s)
-	if busy == nil { // another message is being packed: behind it
+	if busy == nil { // after the message that is being packed
 		if again(h, s, first).Failed() {
 			return spin.Fail
 		}
@@ -89,7 +89,8 @@ func acquire(s *datatype.State) (spin.Ptr, *uint64) {
 	return 0, nil
 }
 
-// gather reads the runs of a packet; more says that the stream goes on behind it.
+// gather reads the runs of a packet; more means that the stream continues after
+// it.
 func gather(s *datatype.State, t datatype.Tree, c *datatype.Cursor, into []byte, more bool) bool {
 	var w window
 	base := uint64(s.Origin)
@@ -131,13 +132,13 @@ func gather(s *datatype.State, t datatype.Tree, c *datatype.Cursor, into []byte,
 	return w.drain()
 }
 
-// window is the DMA reads of a handler that are on the bus.
+// window is the DMA reads of a handler that are under way.
 type window struct {
 	open          [reads]spin.Handle
 	issued, ended uint32
 }
 
-// read starts one, when there is room.
+// read starts a DMA read when there is room.
 func (w *window) read(offset uint64, into []byte) bool {
 	if w.issued-w.ended == reads {
 		if w.open[w.ended%reads].Wait().Failed() {

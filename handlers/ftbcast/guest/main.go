@@ -12,19 +12,19 @@ import (
 )
 
 // firstPayload delivers a packet that has not come before, and passes it on to
-// those to whom nobody is nearer. With the last packet the whole broadcast goes
-// to all other neighbours. The root sends to itself what it wants to broadcast.
+// the children. After the last packet the whole broadcast goes to all other
+// neighbours. The root sends its broadcast to itself.
 //
 //go:wasmexport first_payload
 func firstPayload(p *spin.Payload, s *ftbcast.State) spin.Code {
 	if p.Length == 0 || p.HostOffset+uint64(p.Length) > s.Size || p.HostOffset%uint64(s.Packet) != 0 {
-		return spin.Drop // it has come damaged, or is no part of the broadcast
+		return spin.Drop // it is damaged, or not part of the broadcast
 	}
 	if !first(s, p.HostOffset/uint64(s.Packet)) {
 		return spin.Drop
 	}
 	ok := true
-	if p.SourceNID != s.Rank { // else it is there
+	if p.SourceNID != s.Rank { // otherwise it is already there
 		ok = !spin.DMAToHost(spin.MEHostMem, p.HostOffset, p.Bytes()).Failed()
 	}
 	op := copies(s, p.HdrData)
@@ -59,7 +59,7 @@ func firstHeader(h *spin.Header, s *ftbcast.State) spin.Code {
 	return spin.Proceed
 }
 
-// first tells whether nobody has claimed the packet before, and claims it.
+// first reports whether nobody has claimed the packet before, and claims it.
 func first(s *ftbcast.State, packet uint64) bool {
 	word := spin.At[uint64](spin.After(s) + spin.Ptr(packet/64*8))
 	for bit := uint64(1) << (packet % 64); ; {
@@ -73,8 +73,8 @@ func first(s *ftbcast.State, packet uint64) bool {
 	}
 }
 
-// copies is a put each packet of which may be lost, since others go other ways,
-// unless the transport repeats it.
+// copies makes a put. Unless the transport repeats them, each of its packets
+// may be lost, because others take other ways.
 func copies(s *ftbcast.State, data uint64) spin.Op {
 	op := spin.Op{PTIndex: s.PT, MatchBits: s.MatchBits, HdrData: data}
 	if s.Reliable == 0 {
@@ -83,8 +83,8 @@ func copies(s *ftbcast.State, data uint64) spin.Op {
 	return op
 }
 
-// pass puts to some neighbours, from the device or from host memory, but not to
-// the one from which it has come.
+// pass puts to some neighbours, from the device or from host memory. It skips
+// the one from which the packet has come.
 func pass(s *ftbcast.State, op *spin.Op, i, to uint32, source uint32, host bool) bool {
 	ok := true
 	for ; i < to; i++ {
@@ -94,7 +94,7 @@ func pass(s *ftbcast.State, op *spin.Op, i, to uint32, source uint32, host bool)
 		var r spin.Result
 		if host {
 			for r = spin.PutFromHost(op); r == spin.NoSpace; r = spin.PutFromHost(op) {
-				spin.Yield() // as many commands of handlers are pending as may be
+				spin.Yield() // as many commands of handlers are pending as allowed
 			}
 		} else {
 			r = spin.PutFromDevice(op)

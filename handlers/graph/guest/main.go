@@ -11,8 +11,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// graphUpdate carries out the updates of a packet, and acknowledges them when
-// they are in host memory and a worker is to go on from there.
+// graphUpdate carries out the updates of a packet. It acknowledges them when
+// they are in host memory and a worker will continue from there.
 //
 //go:wasmexport graph_update
 func graphUpdate(p *spin.Payload, s *graph.State) spin.Code {
@@ -31,7 +31,7 @@ func graphUpdate(p *spin.Payload, s *graph.State) spin.Code {
 	return result((engages || leave(s)) && !spin.PutFromDevice(&op).Failed(), spin.Success)
 }
 
-// graphControl is all else that nodes tell each other, and messages to self.
+// graphControl handles all other messages between nodes, and messages to self.
 //
 //go:wasmexport graph_control
 func graphControl(h *spin.Header, s *graph.State) spin.Code {
@@ -63,14 +63,14 @@ func result(ok bool, code spin.Code) spin.Code {
 	return code
 }
 
-// The end of the search is found as by Dijkstra and Scholten ("Termination
-// Detection for Diffusing Computations", 1980): a node is engaged by the first
-// packet that comes while it has nothing to do, and done when all that it has
-// sent has come to an end; then it tells the node that has engaged it. When the
-// first is done, all are.
+// The algorithm of Dijkstra and Scholten ("Termination Detection for Diffusing
+// Computations", 1980) finds the end of the search. The first packet that finds
+// a node with nothing to do engages it. The node is done when everything that
+// it has sent is complete; then it tells the node that has engaged it. When the
+// first node is done, all are.
 
-// enter counts a reason for which the node is not done, and tells whether the
-// node is engaged by it.
+// enter counts a reason why the node is not done, and reports whether the
+// reason engages the node.
 func enter(s *graph.State, from uint32) bool {
 	for {
 		now := s.Deficit
@@ -84,7 +84,7 @@ func enter(s *graph.State, from uint32) bool {
 	}
 }
 
-// leave takes a reason back.
+// leave removes a reason.
 func leave(s *graph.State) bool {
 	for {
 		now := s.Deficit
@@ -101,7 +101,7 @@ func leave(s *graph.State) bool {
 		if by := uint32(now >> 32); by != s.Rank {
 			return tell(s, by, graph.DoneBits)
 		}
-		return end(s) // only the first is engaged by itself
+		return end(s) // only the first engages itself
 	}
 }
 

@@ -10,10 +10,11 @@ import (
 // flight is how many compare-and-swaps a handler has on the bus at once.
 const flight = 16
 
-// skipped is the handle of one that was not needed.
+// skipped is the handle of a swap that was not needed.
 const skipped spin.Handle = -1 << 16
 
-// relax carries out updates, and has a worker go on if it has made a distance smaller.
+// relax carries out updates, and wakes a worker if it has made a distance
+// smaller.
 func relax(s *graph.State, list []graph.Update) bool {
 	var handles [flight]spin.Handle
 	var labels [flight]uint64
@@ -47,7 +48,7 @@ func relax(s *graph.State, list []graph.Update) bool {
 			if r == spin.NoSpace {
 				some[i].Label, r = graph.NoLabel, 0 // it did not begin: the loop does it
 			}
-			for r == 0 && some[i].Label>>32 > labels[i]>>32 { // another one was there before
+			for r == 0 && some[i].Label>>32 > labels[i]>>32 { // another update was faster
 				var found uint64
 				r = spin.DMACAS(spin.HandlerHostMem, place(some[i].Vertex), some[i].Label, labels[i], &found)
 				some[i].Label = found
@@ -71,11 +72,11 @@ func relax(s *graph.State, list []graph.Update) bool {
 	return !added || wake(s)
 }
 
-// never is the label that was seen of any vertex, if none are kept.
+// never is the copy of any vertex's label if there are no copies.
 var never uint64 = graph.NoLabel
 
-// seen is where the label is that was last seen of a vertex: what is in host
-// memory is the same or smaller.
+// seen returns the copy of a vertex's label. The label in host memory is the
+// same or smaller.
 func seen(s *graph.State, vertex uint32) *uint64 {
 	if s.Seen == 0 {
 		return &never
@@ -83,26 +84,26 @@ func seen(s *graph.State, vertex uint32) *uint64 {
 	return spin.At[uint64](spin.After(s) + spin.Ptr(s.Seen+8*vertex))
 }
 
-// place is where a vertex's label is in host memory.
+// place returns the place of a vertex's label in host memory.
 func place(vertex uint32) uint64 { return uint64(vertex) * graph.VertexSize }
 
-// wait sets the bit of a vertex, and tells whether a worker is needed for it:
-// none if its word was there.
+// wait sets the bit of a vertex, and reports whether it needs a worker. It
+// needs none if its word already had bits.
 func wait(s *graph.State, vertex uint32) bool {
 	if set(word(s, s.Waiting, vertex>>6), vertex) != 0 {
-		return false // whoever takes the others takes it
+		return false // a worker that takes the others takes it, too
 	}
 	set(word(s, s.Summary, vertex>>12), vertex>>6)
 	spin.FAdd(&s.Pending, 1)
 	return true
 }
 
-// word is one of bits.
+// word returns a word of bits.
 func word(s *graph.State, at, i uint32) *uint64 {
 	return spin.At[uint64](spin.After(s) + spin.Ptr(at+8*i))
 }
 
-// set sets a bit of a word, and returns what the word was.
+// set sets a bit of a word, and returns the old word.
 func set(w *uint64, bit uint32) uint64 {
 	for {
 		now := *w
@@ -113,9 +114,9 @@ func set(w *uint64, bit uint32) uint64 {
 }
 
 // take gives a worker the vertices of a word that is not 0. A worker that has
-// cleared the bit of a word has the word: whoever sets a bit in it meanwhile
-// finds others there, which are taken with it, or none, and then sets the bit
-// of the word again.
+// cleared the bit of a word owns the word. A handler that sets a bit in it
+// meanwhile either finds other bits there, and the worker takes its bit with
+// them, or finds none and sets the bit of the word again.
 func take(s *graph.State, w *graph.Worker) bool {
 	line, mask := s.Cursor>>6, minusOne<<(s.Cursor&63)
 	for n := uint32(0); n <= s.Lines && int64(s.Pending) > 0; n++ {
@@ -144,7 +145,7 @@ func take(s *graph.State, w *graph.Worker) bool {
 	return false
 }
 
-// empty makes a word 0, and returns what it was.
+// empty makes a word 0, and returns the old word.
 func empty(w *uint64) uint64 {
 	for {
 		if now := *w; spin.CAS(w, now, 0) {
@@ -153,8 +154,8 @@ func empty(w *uint64) uint64 {
 	}
 }
 
-// wake has an idle worker go on, if there is one. Those that are not idle look
-// for vertices before they are.
+// wake wakes an idle worker, if there is one. Other workers look for vertices
+// before they become idle.
 func wake(s *graph.State) bool {
 	for {
 		idle := s.Idle
@@ -168,13 +169,13 @@ func wake(s *graph.State) bool {
 	}
 }
 
-// again has a worker go on by a message to self.
+// again lets a worker continue by a message to self.
 func again(s *graph.State, n uint64) bool {
 	op := spin.Op{PTIndex: s.PT, MatchBits: graph.WorkBits, HdrData: n}
 	for {
 		if r := spin.ToSelf(&op); r != spin.NoSpace {
 			return !r.Failed()
 		}
-		spin.Yield() // as many commands of handlers are pending as may be
+		spin.Yield() // as many commands of handlers are pending as allowed
 	}
 }

@@ -11,15 +11,15 @@ func worker(s *graph.State, n uint64) *graph.Worker {
 	return spin.At[graph.Worker](at(s, n))
 }
 
-// at is where a worker is.
+// at returns the address of a worker.
 func at(s *graph.State, n uint64) spin.Ptr {
 	return spin.After(s) + spin.Ptr(s.Workers+uint32(n)*s.Stride)
 }
 
 // work takes vertices and follows their edges, until there is a full packet for
-// some node, or no vertex left. Then it sends what there is for all, and goes
-// on when all of it is acknowledged: so a worker has no more than one packet on
-// its way to each node.
+// some node, or no vertex left. Then it sends all packets, and continues when
+// all are acknowledged. So a worker has at most one packet on its way to each
+// node.
 func work(s *graph.State, n uint64) bool {
 	w := worker(s, n)
 	full, ok := w.Sending != 0, true
@@ -51,8 +51,8 @@ func work(s *graph.State, n uint64) bool {
 	return again(s, n)
 }
 
-// idle makes a worker idle, unless there is something to do: what was there
-// before it was idle it sees, and what comes behind that wakes it.
+// idle makes a worker idle, unless there is something to do. It sees work that
+// came before it was idle, and later work wakes it.
 func idle(s *graph.State, n uint64) (rests, ok bool) {
 	bit := uint64(1) << n
 	spin.FAdd(&s.Idle, bit)
@@ -61,7 +61,7 @@ func idle(s *graph.State, n uint64) (rests, ok bool) {
 			return false, true
 		}
 	}
-	return true, leave(s) // whoever has woken it meanwhile has counted it again
+	return true, leave(s) // the handler that has woken it meanwhile has counted it again
 }
 
 // next begins with a vertex.
@@ -81,8 +81,8 @@ func next(s *graph.State, w *graph.Worker) (found, ok bool) {
 	return true, true
 }
 
-// follow makes updates of the edges in Chunk, or of a new one. It stops when
-// there is a full packet for another node.
+// follow makes updates from the edges in Chunk, or in a new one. It stops at a
+// full packet for another node.
 func follow(s *graph.State, n uint64) (full, ok bool) {
 	w := worker(s, n)
 	if w.At == w.Have && !read(s, w) {
@@ -136,15 +136,15 @@ func read(s *graph.State, w *graph.Worker) bool {
 	return !spin.DMAFromHost(spin.HandlerHostMem, from, spin.AddrOf(&w.Chunk).Bytes(4*w.Have)).Failed()
 }
 
-// packets is where a worker's updates are.
+// packets returns the address of a worker's updates.
 func packets(s *graph.State, n uint64) spin.Ptr {
 	return at(s, n) + spin.Ptr(graph.WorkerSize+(4*s.Ranks+15)&^15)
 }
 
-// send sends what a worker has for other nodes, and carries out what it has for
-// its own. Sent says that the last acknowledgement will have the worker go on;
-// it does not if all was acknowledged meanwhile, if there was nothing, or if
-// the worker is to go on sending in its next turn.
+// send sends a worker's updates for other nodes, and carries out its updates
+// for its own. sent means that the last acknowledgement will let the worker
+// continue. It is false if everything was acknowledged meanwhile, if there was
+// nothing to send, or if the worker must go on sending in its next turn.
 func send(s *graph.State, n uint64) (sent, ok bool) {
 	w := worker(s, n)
 	fills := spin.View[uint32]((at(s, n) + graph.WorkerSize).Bytes(4 * s.Ranks))
@@ -156,7 +156,7 @@ func send(s *graph.State, n uint64) (sent, ok bool) {
 			return false, true
 		}
 		w.Sending++
-		to := s.Rank + w.Sending // the next node first, so that not all send to the same
+		to := s.Rank + w.Sending // the next node first, so that not all send to the same one
 		if to >= s.Ranks {
 			to -= s.Ranks
 		}

@@ -5,9 +5,9 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// handOver gives the host a request, or a stripe that is to grow. The stripe
-// goes with it, if its writer does so. False: the host has too much to do
-// already.
+// handOver hands a request, or a stripe that must grow, over to the host. If
+// its writer does so, the stripe goes with it. It returns false if the host
+// already has too many requests.
 func (c *call) handOver(kind uint32) bool {
 	s, st := c.s, c.st
 	if spin.FAdd(&s.Held, 1) >= uint64(s.Limit) {
@@ -36,7 +36,7 @@ func (c *call) handOver(kind uint32) bool {
 	return true
 }
 
-// tell sends the process of the store a handoff, with n bytes behind it.
+// tell sends a handoff to the process of the store, followed by n bytes.
 func (c *call) tell(f *kv.Handoff, behind spin.Ptr, n uint64) {
 	*spin.At[kv.Handoff](c.b) = *f
 	c.check(spin.PutFromDevice(&spin.Op{
@@ -45,8 +45,8 @@ func (c *call) tell(f *kv.Handoff, behind spin.Ptr, n uint64) {
 	}))
 }
 
-// word carries out what the host says: it has dealt with requests of a stripe,
-// or has blocks for a stack.
+// word carries out a word of the host: that it has handled requests of a
+// stripe, or has blocks for a stack.
 func (c *call) word(w *kv.Word) {
 	if w.Op == kv.Refill {
 		c.refill(w)
@@ -54,7 +54,7 @@ func (c *call) word(w *kv.Word) {
 	}
 	st := stripeOf(c.s, w.Number)
 	spin.Lock(&c.s.Words)
-	if w.Turn > st.Turn { // else a later word has overtaken this one
+	if w.Turn > st.Turn { // otherwise a later word has overtaken this one
 		st.Table, st.Items, st.Version, st.GrowAt, st.Turn = w.Table, w.Items, w.Update, w.GrowAt, w.Turn
 	}
 	spin.FAdd(&st.Lock, -uint64(w.Count)*kv.AtHost)
@@ -66,13 +66,13 @@ func stackOf(s *kv.State, class uint32) *kv.Stack {
 	return spin.Behind[kv.Stack](s, s.StacksAt+class*(kv.StackSize+8*s.Depth))
 }
 
-// blocks are those of a stack.
+// blocks returns the blocks of a stack.
 func blocks(s *kv.State, k *kv.Stack) []uint64 {
 	return spin.View[uint64](spin.After(k).Bytes(8 * s.Depth))
 }
 
-// take allocates the block of a request: OK, or what the client is told. It
-// asks the host for more before there are none.
+// take allocates the block of a request. It returns OK, or the status for the
+// client. It asks the host for more blocks before there are none.
 func (c *call) take(class uint32) uint32 {
 	k := stackOf(c.s, class)
 	spin.Lock(&k.Lock)
@@ -89,7 +89,7 @@ func (c *call) take(class uint32) uint32 {
 	return status
 }
 
-// give takes a block back, if it is one. Half of a full stack goes to the host.
+// give frees a block, if there is one. Half of a full stack goes to the host.
 func (c *call) give(block uint64) {
 	if block == 0 {
 		return
@@ -111,7 +111,7 @@ func (c *call) give(block uint64) {
 	spin.Unlock(&k.Lock)
 }
 
-// refill takes blocks from the host. Those that find no room go back.
+// refill takes blocks from the host. Blocks without room go back.
 func (c *call) refill(w *kv.Word) {
 	stackOf(c.s, w.Number).Empty = w.Empty
 	for _, link := range spin.View[uint64](c.head[kv.WordSize:])[:w.Count] {

@@ -12,25 +12,25 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// call is a handler that deals with a request.
+// call is a handler that handles a request.
 type call struct {
 	s        *kv.State
 	r        *kv.Request
 	head     []byte   // the first bytes of the message: the request, and what follows
-	headAt   spin.Ptr // where they are
+	headAt   spin.Ptr // their address
 	nid, pid uint32   // of the client
-	block    uint64   // for the message, behind the place of an item's head; 0: it needs none
+	block    uint64   // for the message, behind the place for an item's head; 0: it needs none
 	hash     uint64   // of its key
 	st       *kv.Stripe
-	buffer   uint32   // which one it has
+	buffer   uint32   // its index
 	held     uint64   // of the stripe: Reader, Writer or AtHost
-	a, b     spin.Ptr // halves of the buffer: of a packet each
+	a, b     spin.Ptr // halves of the buffer, for a packet each
 	failed   bool     // memory was not there, or the network interface refused a put
 
 	first uint64   // link of a bucket
-	at    uint64   // where a walk has ended: where the link stands
+	at    uint64   // place of the link at which a walk has ended
 	link  uint64   // of the item; 0: there is none
-	item  *kv.Item // in a
+	item  *kv.Item // at a
 }
 
 func (c *call) begin(s *kv.State, nid, pid uint32, head spin.Ptr, n uint32) {
@@ -49,8 +49,8 @@ func (c *call) end(code spin.Code) spin.Code {
 	return code
 }
 
-// header deals with a short request. For a long one it allocates the memory
-// that payload handlers deposit it in.
+// header handles a short request. For a long one it allocates the memory into
+// which payload handlers write.
 //
 //go:wasmexport header
 func header(h *spin.Header, s *kv.State) spin.Code {
@@ -67,7 +67,8 @@ func header(h *spin.Header, s *kv.State) spin.Code {
 	return c.end(c.arrive(h))
 }
 
-// arrive checks a request, and puts what writes, or is long, into a block of its own.
+// arrive checks a request. It puts one that writes, or is long, into a block of
+// its own.
 func (c *call) arrive(h *spin.Header) spin.Code {
 	r := c.r
 	n := uint64(kv.RequestSize) + uint64(r.Key) + uint64(r.Value)
@@ -110,7 +111,7 @@ func payload(p *spin.Payload, s *kv.State) spin.Code {
 	return spin.Success
 }
 
-// completion deals with a long request, which is there.
+// completion handles a long request, which is complete.
 //
 //go:wasmexport completion
 func completion(m *spin.Completion, s *kv.State) spin.Code {
@@ -130,7 +131,7 @@ func completion(m *spin.Completion, s *kv.State) spin.Code {
 	return c.end(spin.Success)
 }
 
-// slotOf finds the slot of a message. If it had none before (was is 0), it
+// slotOf returns the slot of a message. If it had none before (was is 0), it
 // takes one. nil: there is none.
 func slotOf(s *kv.State, message, was uint64) *kv.Slot {
 	for i := range s.Slots {
@@ -142,9 +143,10 @@ func slotOf(s *kv.State, message, was uint64) *kv.Slot {
 	return nil
 }
 
-// serve enters the stripe of a request and deals with it, or hands it over.
+// serve enters the stripe of a request and carries the request out, or hands it
+// over.
 func (c *call) serve() {
-	short := c.r.Key <= kv.ShortKey // the host walks for others
+	short := c.r.Key <= kv.ShortKey // the host walks for longer keys
 	c.hash = c.hashKey(short)
 	c.st = stripeOf(c.s, uint32(c.hash))
 	as := uint64(kv.Writer)
@@ -194,7 +196,7 @@ func (c *call) answer(status uint32, version uint64, value uint32) {
 	c.packet(c.b, kv.AnswerSize, 0, kv.AnswerSize)
 }
 
-// packet sends a part of an answer, unless it may be wrong.
+// packet sends a part of an answer, unless the part may be wrong.
 func (c *call) packet(local spin.Ptr, n, at, all uint64) {
 	if c.failed {
 		return
@@ -205,7 +207,7 @@ func (c *call) packet(local spin.Ptr, n, at, all uint64) {
 	}))
 }
 
-// check notes an action that has failed.
+// check notes a failed action.
 func (c *call) check(r spin.Result) { c.failed = c.failed || r.Failed() }
 
 func main() {}

@@ -5,15 +5,15 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// stripeOf is the stripe of a hash, or with a number.
+// stripeOf returns the stripe for a hash, or with a number.
 func stripeOf(s *kv.State, i uint32) *kv.Stripe {
 	return spin.Behind[kv.Stripe](s, s.StripesAt+i&(s.Stripes-1)*kv.StripeSize)
 }
 
-// enter takes the stripe of a request as a Reader or as its Writer or, if the
-// stripe is the host's, joins the requests that the host has of it: AtHost. A
-// writer that has come keeps new readers out, and waits for those that are in.
-// 0: the stripe stayed taken.
+// enter takes the stripe of a request as a Reader or as its Writer. If the
+// stripe is at the host, it joins the requests there: AtHost. A waiting writer
+// keeps new readers out, and waits for the present ones. 0: the stripe stayed
+// taken.
 func (c *call) enter(as uint64) uint64 {
 	lock := &c.st.Lock
 	for range c.s.Tries {
@@ -36,15 +36,16 @@ func (c *call) enter(as uint64) uint64 {
 	return 0
 }
 
-// leave gives up what enter has taken.
+// leave gives back what enter has taken.
 func (c *call) leave() {
 	spin.FAdd(&c.st.Lock, -c.held)
 	c.held = 0
 }
 
 // find walks the bucket of a key, to its item or to the end, where an item of
-// zeros stands for none. It reads up to most bytes of the item into the buffer
-// a. False: the walk is longer than Steps items, so that it is the host's.
+// zeros stands for none. It reads up to most bytes of the item into buffer a.
+// It returns false if the walk is longer than Steps items: then the host must
+// do it.
 func (c *call) find(most uint64) bool {
 	key := c.head[kv.RequestSize : kv.RequestSize+c.r.Key]
 	c.item = spin.At[kv.Item](c.a)
@@ -73,7 +74,8 @@ func (c *call) find(most uint64) bool {
 	return true
 }
 
-// get answers with the value of a key, and leaves the stripe. False: its item is too far.
+// get answers with the value of a key, and leaves the stripe. False: its item
+// is too far.
 func (c *call) get() bool {
 	if !c.find(uint64(c.s.Chunk)) {
 		return false
@@ -90,12 +92,14 @@ func (c *call) get() bool {
 	return true
 }
 
-// send sends the value of the item found: a packet is sent while the next one is read.
+// send sends the value of the found item. It sends each packet while it reads
+// the next one.
 func (c *call) send(value uint64) {
-	before := uint64(kv.RequestSize-kv.AnswerSize) + uint64(c.item.Key) // the head of the answer takes the place of what lies before the value
+	// the head of the answer replaces everything before the value
+	before := uint64(kv.RequestSize-kv.AnswerSize) + uint64(c.item.Key)
 	packet, from, chunk := c.a+spin.Ptr(before), kv.Place(c.link)+before, uint64(c.s.Chunk)
 	all, at := kv.AnswerSize+value, uint64(0)
-	n := min(all, min(uint64(64)<<kv.Class(c.link), chunk)-before) // that have been read
+	n := min(all, min(uint64(64)<<kv.Class(c.link), chunk)-before) // already read
 	*spin.At[kv.Answer](packet) = kv.Answer{Status: kv.OK, Value: uint32(value), Version: c.item.Version, Tag: c.r.Tag}
 	for rest := min(chunk, all-n); rest > 0; rest = min(chunk, all-at-n) {
 		h := spin.DMAFromHostNB(spin.MEHostMem, from+at+n, c.b.Bytes(uint32(rest)))
@@ -107,8 +111,8 @@ func (c *call) send(value uint64) {
 	c.packet(packet, n, at, all)
 }
 
-// change carries out what alters a bucket, answers, and leaves the stripe.
-// False: the item is too far.
+// change carries out a request that alters a bucket, answers, and leaves the
+// stripe. False: the item is too far.
 func (c *call) change() bool {
 	if !c.find(kv.RequestSize + uint64(c.r.Key)) {
 		return false
@@ -123,7 +127,9 @@ func (c *call) change() bool {
 	case c.r.Op == kv.Delete:
 		c.check(spin.StoreHost(spin.MEHostMem, c.at, next))
 		st.Items--
-	default: // the item in the block takes the place of the one found, or is the first of the bucket
+	// the item in the block replaces the found one, or becomes the first of the
+	// bucket
+	default:
 		if c.link == 0 {
 			next, c.at = c.first, kv.Bucket(st.Table, c.hash)
 			st.Items++

@@ -15,7 +15,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// packetizer is what the own process stores into its channels, and what becomes of it.
+// packetizer handles stores of the own process into its channels, and their
+// answers.
 //
 //go:wasmexport packetizer
 func packetizer(h *spin.Header, s *mailbox.State) spin.Code {
@@ -50,8 +51,8 @@ func packetizer(h *spin.Header, s *mailbox.State) spin.Code {
 	return spin.Drop
 }
 
-// launch takes a message. That its sender cannot say which protection domain it
-// belongs to is the point of PDIDs: transmit writes the register's.
+// launch takes a message. Its sender cannot choose the protection domain, which
+// is the purpose of PDIDs: transmit writes the register's.
 func launch(s *mailbox.State, h *spin.Header, m *mailbox.Header) {
 	c := &s.Channels[m.Channel]
 	if c.Status == mailbox.Ongoing {
@@ -66,9 +67,9 @@ func launch(s *mailbox.State, h *spin.Header, m *mailbox.Header) {
 	begin(s, m.Channel)
 }
 
-// again sends the message in a channel once more. One that a mailbox has
-// refused is decided on, and becomes a new one; what has become of one that has
-// timed out nobody knows, so it stays what it is.
+// again sends the message in a channel once more. A message that a mailbox has
+// refused has its decision, and becomes a new one. Nobody knows the end of one
+// that has timed out, so it stays the same message.
 func again(s *mailbox.State, channel uint32) {
 	c := &s.Channels[channel]
 	switch c.Status {
@@ -94,7 +95,7 @@ func begin(s *mailbox.State, channel uint32) {
 	transmit(s, channel)
 }
 
-// transmit makes a cell of what is in a channel, and starts its timer.
+// transmit makes a cell from a channel's message, and starts its timer.
 func transmit(s *mailbox.State, channel uint32) {
 	c := &s.Channels[channel]
 	m := mailbox.Header{Kind: mailbox.KindCell, PDID: s.PDID, Channel: channel, PT: s.PT, Length: c.Length, Attempt: c.Attempt}
@@ -113,7 +114,8 @@ func transmit(s *mailbox.State, channel uint32) {
 	if tries := s.Retries - c.Left; tries > s.BackOff {
 		double = min(tries-s.BackOff, 6)
 	}
-	if c.Timer = int32(spin.Timer(min(s.Timeout<<double, spin.MaxTimer), &op)); c.Timer < 0 { // nic.handler_commands are used up: nobody would notice a loss
+	// nic.handler_commands are used up: nobody would notice a loss
+	if c.Timer = int32(spin.Timer(min(s.Timeout<<double, spin.MaxTimer), &op)); c.Timer < 0 {
 		s.Sent.TimedOut++
 		end(s, channel, mailbox.TimedOut, 0)
 	}
@@ -133,7 +135,7 @@ func retransmit(s *mailbox.State, channel uint32) {
 	transmit(s, channel)
 }
 
-// expired is the end of a time-out.
+// expired handles a time-out.
 func expired(s *mailbox.State, channel, sequence, attempt uint32) {
 	c := &s.Channels[channel]
 	if c.Status != mailbox.Ongoing || c.Sequence != sequence || c.Attempt&0xffff != attempt {
@@ -145,9 +147,9 @@ func expired(s *mailbox.State, channel, sequence, attempt uint32) {
 	retransmit(s, channel)
 }
 
-// answered is an acknowledgement, positive or negative. It counts for all
-// attempts of its message, but that one was damaged: that is past if there was
-// another since.
+// answered handles an acknowledgement, positive or negative. It counts for all
+// attempts of its message. The answer that a cell was damaged does not count if
+// there has been another attempt since.
 func answered(s *mailbox.State, h *spin.Header, m *mailbox.Header) {
 	c := &s.Channels[m.Channel]
 	if c.NID != h.SourceNID || c.PID != h.SourcePID || c.Sequence != uint32(h.HdrData) || c.Status != mailbox.Ongoing && c.Status != mailbox.TimedOut {
@@ -190,7 +192,7 @@ func changed(s *mailbox.State) {
 	}
 }
 
-// deliver is a cell that has come.
+// deliver handles an arrived cell.
 //
 //go:wasmexport mailbox
 func deliver(p *spin.Payload, s *mailbox.State) spin.Code {
@@ -240,8 +242,8 @@ func deliver(p *spin.Payload, s *mailbox.State) spin.Code {
 	return spin.Success
 }
 
-// repeated is a copy of a message that was decided on: it gets the same answer,
-// so that what a sender was told stays true.
+// repeated handles a copy of a message with a decision. It gets the same
+// answer, so that the first answer stays true.
 func repeated(p *spin.Payload, s *mailbox.State, m *mailbox.Header, from *mailbox.Peer, age int32) {
 	if age < 0 {
 		s.Received.Outdated++
@@ -256,7 +258,7 @@ func repeated(p *spin.Payload, s *mailbox.State, m *mailbox.Header, from *mailbo
 	}
 }
 
-// line is what enqueue writes.
+// line is the state of a write by enqueue.
 type line struct {
 	entry   mailbox.Entry
 	payload [mailbox.MaxPayload]byte
@@ -283,7 +285,7 @@ func enqueue(p *spin.Payload, s *mailbox.State, m *mailbox.Header, from *mailbox
 	answer(p, s, m, mailbox.KindAck, 0)
 }
 
-// answer tells the packetizer of a cell what has become of it.
+// answer answers the packetizer of a cell.
 func answer(p *spin.Payload, s *mailbox.State, m *mailbox.Header, kind, code uint32) {
 	a := mailbox.Header{Kind: kind, PDID: s.PDID, Channel: m.Channel, Code: code, Attempt: m.Attempt}
 	spin.PutFromDevice(&spin.Op{
@@ -291,7 +293,8 @@ func answer(p *spin.Payload, s *mailbox.State, m *mailbox.Header, kind, code uin
 	})
 }
 
-// peerOf finds the peer of an interface, and makes one if there is none; nil: the table is full.
+// peerOf returns the peer for an interface, and makes one if there is none;
+// nil: the table is full.
 func peerOf(s *mailbox.State, nid, pid, pt uint32) *mailbox.Peer {
 	if s.Peers == 0 {
 		return nil

@@ -42,8 +42,8 @@ func header(h *spin.Header, s *matching.State) spin.Code {
 //
 //go:wasmexport payload
 func payload(p *spin.Payload, _ *matching.State) spin.Code {
-	// Nobody waits for the deposit: the record that tells the host of the
-	// message follows the data on the same bus.
+	// Nobody waits for the deposit: the record about the message for the host
+	// follows the data on the same bus.
 	if spin.DMAToHostNB(spin.MEHostMem, p.HostOffset, p.Bytes()) < 0 {
 		return spin.Fail
 	}

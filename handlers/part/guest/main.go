@@ -16,18 +16,19 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// faults is what PART adds to the engine.
+// faults is PART's extension of the engine.
 type faults struct{ engine.Plain }
 
-// state is that of part, at whose head the engine's is.
+// state returns the state of part, which begins with the engine's.
 func state(s *rdma.State) *part.State {
 	return (*part.State)(unsafe.Add(unsafe.Pointer(s), -int(unsafe.Offsetof(part.State{}.RDMA))))
 }
 
-// Behind is where contexts and peers lie.
+// Behind returns the place of contexts and peers.
 func (faults) Behind(s *rdma.State) spin.Ptr { return spin.After(state(s)) }
 
-// Fault pushes a fault, unless it is that of the entry before: of the same block and page.
+// Fault pushes a fault, unless the previous entry is for the same block and
+// page.
 func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint64) uint64 {
 	x := state(s)
 	page := address &^ (rdma.PageBytes - 1)
@@ -50,7 +51,7 @@ func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint
 	return rdma.NackFault
 }
 
-// Paused takes the time-out of a block back, if the policy is that only a request sends it again.
+// Paused cancels the time-out of a block, if only a request may send it again.
 func (faults) Paused(s *rdma.State, slot uint32) {
 	x := state(s)
 	x.Faults.Paused++
@@ -59,8 +60,8 @@ func (faults) Paused(s *rdma.State, slot uint32) {
 	}
 }
 
-// Control is the explicit request to send a block again. One of a sequence
-// number that is over is void: a time-out was first.
+// Control handles the explicit request to send a block again. A request with an
+// old sequence number is void: a time-out was faster.
 func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	switch m.Kind {
 	case part.KindUnreadable:
@@ -86,9 +87,8 @@ func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	return true
 }
 
-// Cell passes on what the own process has to say: that a block is to be sent
-// again, of which the data is the entry of the FIFO, or that there is no page
-// to send.
+// Cell passes on messages of the own process: to send a block again, with the
+// entry of the FIFO as data, or that there is no page to send.
 func (faults) Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool {
 	if p.SourceNID != s.NID || p.SourcePID != s.PID {
 		return false

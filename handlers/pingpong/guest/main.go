@@ -45,8 +45,8 @@ func streamCompletion(c *spin.Completion, s *pingpong.State) spin.Code {
 	return answerWhole(c, s)
 }
 
-// storePayload answers the packet of a message that has only one, and deposits
-// those of longer ones.
+// storePayload answers the packet of a message with only one, and deposits the
+// packets of longer messages.
 //
 //go:wasmexport store_payload
 func storePayload(p *spin.Payload, s *pingpong.State) spin.Code {

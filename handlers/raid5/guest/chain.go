@@ -7,13 +7,13 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// What a server had that has failed is the exclusive or of what the others
-// have. A chain collects it: the first server sends its bytes to the next one,
-// whose handlers add their own to each packet and pass it on; the last one
-// sends the sum to who wants it. Whoever asks sends one message, and gets the
-// bytes once.
+// The bytes of a failed server are the exclusive or of the others' bytes. A
+// chain collects them: the first server sends its bytes to the next one, whose
+// handlers add their own to each packet and pass it on; the last one sends the
+// sum to its receiver. The client sends one message, and gets the bytes once.
 
-// gather begins a chain: the network interface sends what the server has of the range.
+// gather begins a chain: the network interface sends the server's bytes of the
+// range.
 //
 //go:wasmexport gather
 func gather(h *spin.Header, s *raid5.State) spin.Code {
@@ -58,7 +58,8 @@ func fold(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// next addresses a message to the next server of a chain, or to whoever is behind the last.
+// next addresses a message to the next server of a chain, or after the last one
+// to the receiver.
 func next(s *raid5.State, op *spin.Op, match uint64) {
 	chain := uint32(match>>raid5.ChainShift) &^ (1 << s.Index)
 	last := uint32(match>>raid5.LastShift) & 0xff
@@ -78,7 +79,8 @@ func next(s *raid5.State, op *spin.Op, match uint64) {
 	op.TargetNID, op.TargetPID, op.PTIndex = server.NID, server.PID, s.PT
 }
 
-// fill writes a packet of what the server has lost; with the last one whoever rebuilds it is told.
+// fill writes a packet of the server's lost bytes. After the last one it tells
+// the client that rebuilds.
 //
 //go:wasmexport fill
 func fill(p *spin.Payload, s *raid5.State) spin.Code {

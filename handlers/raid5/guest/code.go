@@ -9,9 +9,9 @@ import (
 )
 
 // Several parity servers keep a Reed-Solomon code (raid5.Code). Data servers
-// multiply what changes, and send it to each of them; there it is applied as by
-// a single one. In a chain each server multiplies its bytes by what the servers
-// that take part make of it.
+// multiply differences, and send them to each parity server, which applies them
+// like a single one. In a chain each server multiplies its bytes by a factor
+// that depends on the servers that take part.
 
 // encode is write with several parity servers.
 //
@@ -30,7 +30,7 @@ func encode(p *spin.Payload, s *raid5.State) spin.Code {
 	switch {
 	case failed:
 		spin.FAdd(&s.Counts.Failed, 1)
-		for range max(bits.OnesCount32(told), 1) { // as many as would have been told
+		for range max(bits.OnesCount32(told), 1) { // as many as would have got the difference
 			sent = min(sent, settle(s, raid5.Ticket(p.HdrData), true))
 		}
 	case told == 0:
@@ -48,8 +48,8 @@ func encode(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// differ sends parity servers a difference, times the coefficient of each: the
-// buffer is multiplied from one to the next.
+// differ sends parity servers a difference, times the coefficient of each. It
+// multiplies the buffer from one to the next.
 func differ(s *raid5.State, p *spin.Payload, buffer []byte, i, told uint32) (sent spin.Result) {
 	op := spin.Op{
 		Local: spin.Addr(buffer), Length: uint64(p.Length), PTIndex: s.PT, MatchBits: raid5.DeltaBits, RemoteOffset: p.HostOffset, HdrData: p.HdrData,
@@ -89,7 +89,7 @@ func collect(h *spin.Header, s *raid5.State) spin.Code {
 }
 
 // blend is fold with several parity servers. The first server has sent its
-// bytes as they are; the second one multiplies them, too.
+// bytes unchanged; the second one multiplies them, too.
 //
 //go:wasmexport blend
 func blend(p *spin.Payload, s *raid5.State) spin.Code {
@@ -117,7 +117,8 @@ func blend(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// others is next with several parity servers: match bits keep who takes part.
+// others is next with several parity servers: match bits list the servers that
+// take part.
 func others(s *raid5.State, op *spin.Op, match uint64) {
 	rest := uint32(match>>raid5.ChainShift) & (^uint32(1) << s.Index)
 	if rest == 0 {
@@ -128,14 +129,14 @@ func others(s *raid5.State, op *spin.Op, match uint64) {
 	op.TargetNID, op.TargetPID, op.PTIndex, op.MatchBits = server.NID, server.PID, s.PT, match&^raid5.KindMask|raid5.BlendBits
 }
 
-// table is where the handler that has a buffer puts products.
+// table returns the place for products of the handler with a buffer.
 func table(s *raid5.State, i uint32) *[raid5.TableSize / 4]uint32 {
 	return spin.At[[raid5.TableSize / 4]uint32](locks(s) + raid5.Locks*raid5.LockSize + spin.Ptr(i*raid5.TableSize))
 }
 
-// multiply changes bytes to their products with c in GF(256), which it looks
-// up: first it computes those of all bytes, four at a time. README.md says what
-// else would take how long.
+// multiply replaces bytes by their products with c in GF(256). It first makes a
+// table of the products of all bytes, four at a time. README.md compares this
+// with other methods.
 func multiply(to []byte, c uint8, products *[raid5.TableSize / 4]uint32) {
 	if c == 1 {
 		return
@@ -161,7 +162,7 @@ func multiply(to []byte, c uint8, products *[raid5.TableSize / 4]uint32) {
 	}
 }
 
-// product is that of four bytes.
+// product multiplies four bytes.
 func product(t *[raid5.TableSize]uint8, x uint32) uint32 {
 	return uint32(t[x&255]) | uint32(t[x>>8&255])<<8 | uint32(t[x>>16&255])<<16 | uint32(t[x>>24])<<24
 }

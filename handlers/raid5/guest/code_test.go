@@ -86,14 +86,16 @@ func TestEncode(t *testing.T) {
 
 			applied := a.servers[4].state.Counts.Applied
 			a.replies = nil
-			a.write(1, 77, slices.Repeat([]byte{9}, 3*packet), 0, raid5.WriteBits|1<<1<<raid5.ChainShift) // the second parity server has failed
+			// the second parity server has failed
+			a.write(1, 77, slices.Repeat([]byte{9}, 3*packet), 0, raid5.WriteBits|1<<1<<raid5.ChainShift)
 			a.drain()
 			require.Len(t, a.replies, 1)
 			require.Equal(t, applied, a.servers[4].state.Counts.Applied)
 			copy(a.servers[4].Host, a.said(a.code.DataServers(), 4, 0, memory))
 			a.quiet()
 			a.replies = nil
-			a.write(0, 5, []byte{1, 2, 3}, 1, raid5.WriteBits|uint64(a.code.ParityServers())<<raid5.ChainShift) // all have
+			// all have failed
+			a.write(0, 5, []byte{1, 2, 3}, 1, raid5.WriteBits|uint64(a.code.ParityServers())<<raid5.ChainShift)
 			a.drain()
 			require.Len(t, a.replies, 1)
 			require.Equal(t, []byte{1, 2, 3}, a.servers[0].Host[5:8])
@@ -123,8 +125,8 @@ func TestEncodeThatFails(t *testing.T) {
 	})
 }
 
-// With as many servers gone as there are for parity a chain of the others says
-// what each of them had: for a client, and for one in its place.
+// With as many servers gone as there are parity servers, a chain of the others
+// computes the bytes of each of them: for a client, and for one in its place.
 func TestCodedChains(t *testing.T) {
 	each(t, func(t *testing.T, wasm bool) {
 		a := newArrayOf(t, 3, 2, wasm, 8)

@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// open refuses a write that does not fit into the memory of a data server: none of it is written.
+// open refuses a write that does not fit into the memory of a data server:
+// nothing of it is written.
 //
 //go:wasmexport open
 func open(h *spin.Header, s *raid5.State) spin.Code {
@@ -26,7 +27,8 @@ func open(h *spin.Header, s *raid5.State) spin.Code {
 	return spin.Drop
 }
 
-// write puts a packet of new data in its place, and sends the parity server what it changes.
+// write puts a packet of new data in its place, and sends the difference to the
+// parity server.
 //
 //go:wasmexport write
 func write(p *spin.Payload, s *raid5.State) spin.Code {
@@ -37,7 +39,7 @@ func write(p *spin.Payload, s *raid5.State) spin.Code {
 	lock(s, p.HostOffset, p.Length)
 	failed := spin.DMAFromHost(spin.MEHostMem, p.HostOffset, buffer).Failed() ||
 		spin.DMAToHost(spin.MEHostMem, p.HostOffset, p.Bytes()).Failed()
-	unlock(s, p.HostOffset, p.Length) // who reads now reads what was written
+	unlock(s, p.HostOffset, p.Length) // later reads see the new data
 	var sent spin.Result
 	switch {
 	case failed:
@@ -62,7 +64,7 @@ func write(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// apply changes parity by a difference, and tells the data server.
+// apply changes parity by a difference, and answers the data server.
 //
 //go:wasmexport apply
 func apply(p *spin.Payload, s *raid5.State) spin.Code {
@@ -91,8 +93,8 @@ func apply(p *spin.Payload, s *raid5.State) spin.Code {
 	return spin.Success
 }
 
-// done counts a difference that the parity server has applied; with the last
-// one of a write its client is told.
+// done counts a difference that the parity server has applied. After the last
+// one of a write it answers the client.
 //
 //go:wasmexport done
 func done(h *spin.Header, s *raid5.State) spin.Code {
@@ -102,8 +104,8 @@ func done(h *spin.Header, s *raid5.State) spin.Code {
 	return spin.Drop
 }
 
-// settle counts a packet of a write: in the upper half of its slot those that
-// failed, in the lower half all.
+// settle counts a packet of a write. The upper half of its slot counts failed
+// packets, the lower half all.
 func settle(s *raid5.State, t raid5.Ticket, failed bool) spin.Result {
 	if t.Slot() >= s.Slots {
 		return spin.Invalid
@@ -126,7 +128,7 @@ func settle(s *raid5.State, t raid5.Ticket, failed bool) spin.Result {
 	return answer(s, t, status)
 }
 
-// answer tells a client what has become of its write.
+// answer answers a client's write.
 func answer(s *raid5.State, t raid5.Ticket, status uint64) spin.Result {
 	op := spin.Op{TargetNID: t.NID(), TargetPID: t.PID(), PTIndex: s.ReplyPT, MatchBits: raid5.ReplyBits | uint64(t.Slot()), HdrData: status}
 	return spin.PutFromDevice(&op)
@@ -135,8 +137,8 @@ func answer(s *raid5.State, t raid5.Ticket, status uint64) spin.Result {
 // locks are behind the slots, tables behind the locks, buffers behind the tables.
 func locks(s *raid5.State) spin.Ptr { return spin.After(s) + spin.Ptr(s.Slots*raid5.SlotSize) }
 
-// lock keeps other handlers from the memory of a packet: those from the first
-// on, which wait for each other in the order of the locks.
+// lock keeps other handlers from the memory of a packet. It takes the packet's
+// locks in ascending order, and handlers get each lock in the order of arrival.
 func lock(s *raid5.State, offset uint64, length uint32) {
 	for i := range span(offset, length) {
 		l := spin.At[raid5.Lock](locks(s) + spin.Ptr(lockAt(offset, length, i)*raid5.LockSize))
@@ -152,7 +154,7 @@ func lock(s *raid5.State, offset uint64, length uint32) {
 	}
 }
 
-// unlock lets the next one go on.
+// unlock lets the next handler continue.
 func unlock(s *raid5.State, offset uint64, length uint32) {
 	for i := range span(offset, length) {
 		l := spin.At[raid5.Lock](locks(s) + spin.Ptr(lockAt(offset, length, i)*raid5.LockSize))
@@ -160,13 +162,13 @@ func unlock(s *raid5.State, offset uint64, length uint32) {
 	}
 }
 
-// span is how many locks a packet needs.
+// span returns how many locks a packet needs.
 func span(offset uint64, length uint32) uint32 {
 	return uint32((offset+uint64(length)-1)/raid5.LockBytes-offset/raid5.LockBytes) + 1
 }
 
-// lockAt is the i-th of them in ascending order: if they go beyond the last
-// lock, those that begin anew come first.
+// lockAt returns the packet's i-th lock in ascending order. If the locks wrap
+// around, those at the beginning come first.
 func lockAt(offset uint64, length, i uint32) uint32 {
 	first := uint32(offset/raid5.LockBytes) % raid5.Locks
 	if n := span(offset, length); first+n > raid5.Locks {
@@ -179,15 +181,15 @@ func lockAt(offset uint64, length, i uint32) uint32 {
 	return first + i
 }
 
-// acquire takes a buffer from the pool: as many as handlers can run.
+// acquire takes a buffer from the pool, which has as many as handlers can run.
 func acquire(s *raid5.State, length uint32) (uint32, []byte) {
 	i := spin.Acquire(&s.Free)
 	at := locks(s) + raid5.Locks*raid5.LockSize + raid5.MaxBuffers*raid5.TableSize + spin.Ptr(i*((s.BufferSize+7)&^7))
 	return i, at.Bytes(length)
 }
 
-// xor changes to by from, which is as long: by eight words of 8 bytes at a
-// time, the last ones by one, then by bytes.
+// xor adds from to to, which is as long: eight words of 8 bytes at a time, then
+// single words, then bytes.
 func xor(to, from []byte) {
 	a, b, n := unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(unsafe.SliceData(from)), len(to)
 	for ; n > 64; n -= 64 { // no pointer gets behind the bytes

@@ -93,7 +93,9 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	c.Writing++
 	use := c.Use
 	address, rest := p.HostOffset, p.Bytes()
-	for len(rest) > 0 { // a write stays within one page, like a burst of the bus, so that the page of a fault is known
+	// a write stays within one page, like a burst of the bus, so that the page
+	// of a fault is known
+	for len(rest) > 0 {
 		n := min(len(rest), int(rdma.PageBytes-address%rdma.PageBytes))
 		r := spin.DMAToHost(spin.MEHostMem|spin.TellFaults, address, rest[:n])
 		if c.Use != use { // the block was given up meanwhile

@@ -101,7 +101,9 @@ func taken(s *rdma.State, p *spin.Payload, m *rdma.Header, status uint32) {
 		if await(s, m.Slot); q.Timer < 0 {
 			answered(s, m.Slot, rdma.NoSpace)
 		}
-	case rdma.Completed: // everything has landed here, or its notification waits for memory: that one reports it
+	// everything has landed here, or its notification waits for memory: that
+	// one reports it
+	case rdma.Completed:
 	default:
 		answered(s, m.Slot, status)
 	}

@@ -103,8 +103,8 @@ func blocks(s *rdma.State, t *rdma.ChannelState) uint32 {
 	return max(1, uint32((from%size+t.Length+size-1)/size))
 }
 
-// border returns the address at whose distance of multiples of a block's size
-// blocks end.
+// border returns an address. Blocks end where it is a multiple of a block's
+// size.
 func border(s *rdma.State, t *rdma.ChannelState) uint64 {
 	if s.AlignSource != 0 {
 		return t.Source

@@ -5,8 +5,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// admit is open of servers that are guarded: nothing of a write is written
-// whose capability does not allow it.
+// admit is open for guarded servers: nothing of a write is written if its
+// capability does not allow it.
 //
 //go:wasmexport admit
 func admit(h *spin.Header, s *replicate.State) spin.Code {
@@ -20,7 +20,7 @@ func admit(h *spin.Header, s *replicate.State) spin.Code {
 	return spin.ProcessData
 }
 
-// fetch sends a client what it may read.
+// fetch sends a client the bytes that it may read.
 //
 //go:wasmexport fetch
 func fetch(h *spin.Header, s *replicate.State) spin.Code {
@@ -44,12 +44,13 @@ func fetch(h *spin.Header, s *replicate.State) spin.Code {
 			spin.FAdd(&s.Counts.Fetched, 1)
 			return spin.Drop
 		}
-		spin.Yield() // as many commands of handlers are pending as may be
+		spin.Yield() // as many commands of handlers are pending as allowed
 	}
 }
 
-// lacks is the count of what keeps a request from being allowed; nil: nothing.
-// What is not signed says nothing, so that is looked at first.
+// lacks returns the count for the reason to refuse a request; nil: it is
+// allowed. The signature is checked first, because unsigned fields mean
+// nothing.
 func lacks(h *spin.Header, s *replicate.State, c *replicate.Capability, right uint32, offset, length uint64) *uint64 {
 	switch {
 	case c.MAC != c.Sign(&s.Key):
@@ -62,10 +63,11 @@ func lacks(h *spin.Header, s *replicate.State, c *replicate.Capability, right ui
 	return nil
 }
 
-// refuse tells a client that it may not.
+// refuse answers a client that it may not do this.
 func refuse(h *spin.Header, s *replicate.State, count *uint64) spin.Code {
 	spin.FAdd(count, 1)
-	if t := replicate.Ticket(h.HdrData); t.NID() == h.SourceNID && t.PID() == h.SourcePID { // nobody has others told
+	// answers go only to the sender itself
+	if t := replicate.Ticket(h.HdrData); t.NID() == h.SourceNID && t.PID() == h.SourcePID {
 		if answer(s, t, replicate.Denied).Failed() {
 			return spin.Fail
 		}

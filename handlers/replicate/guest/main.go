@@ -13,7 +13,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// open refuses a write that does not fit into the memory of the server: none of it is written.
+// open refuses a write that does not fit into the memory of the server: nothing
+// of it is written.
 //
 //go:wasmexport open
 func open(h *spin.Header, s *replicate.State) spin.Code {
@@ -28,8 +29,8 @@ func open(h *spin.Header, s *replicate.State) spin.Code {
 }
 
 // store writes a packet and passes it on. Packets of a block are written and
-// passed on in the order in which they came, so that all servers end with the
-// same bytes.
+// passed on in the order of arrival, so that all servers end with the same
+// bytes.
 //
 //go:wasmexport store
 func store(p *spin.Payload, s *replicate.State) spin.Code {
@@ -58,7 +59,7 @@ func store(p *spin.Payload, s *replicate.State) spin.Code {
 			spin.FAdd(&s.Counts.Stored, 1)
 		}
 	}
-	spin.FAdd(&l.Serving, 1) // who reads now reads what was written
+	spin.FAdd(&l.Serving, 1) // later reads see the new data
 	sent := spin.OK
 	switch {
 	case status != replicate.OK:
@@ -89,7 +90,8 @@ func pass(p *spin.Payload, s *replicate.State, status *uint64) (last bool) {
 	return n == 0
 }
 
-// settle counts a packet of a write that is here; with the last one its client is told.
+// settle counts an arrived packet of a write. After the last one it answers the
+// client.
 func settle(s *replicate.State, t replicate.Ticket) spin.Result {
 	if t.Slot() >= s.Slots {
 		return spin.Invalid
@@ -103,13 +105,13 @@ func settle(s *replicate.State, t replicate.Ticket) spin.Result {
 	return answer(s, t, replicate.OK)
 }
 
-// answer tells a client what has become of its write.
+// answer answers a client's write.
 func answer(s *replicate.State, t replicate.Ticket, status uint64) spin.Result {
 	op := spin.Op{TargetNID: t.NID(), TargetPID: t.PID(), PTIndex: s.ReplyPT, MatchBits: replicate.ReplyBits | uint64(t.Slot()), HdrData: status}
 	return spin.PutFromDevice(&op)
 }
 
-// lockOf is the lock of a block: locks are behind the slots.
+// lockOf returns the lock of a block: locks are behind the slots.
 func lockOf(s *replicate.State, offset uint64) *replicate.Lock {
 	i := uint32(offset/replicate.Block) % replicate.Locks
 	return spin.At[replicate.Lock](spin.After(s) + spin.Ptr(s.Slots*replicate.SlotSize+i*replicate.LockSize))

@@ -216,7 +216,8 @@ func TestRefusedMessageHasNotEnded(t *testing.T) {
 	require.Zero(t, e.s.Report.Received)
 }
 
-// Work requests that have ended are nothing to go on from: their places are those of new ones.
+// Nothing continues from work requests that have ended: new ones use their
+// places.
 func TestPlacesOfWorkAreUsedAgain(t *testing.T) {
 	e := newEnd(t)
 	for i := range uint64(rnr.MaxWork) {

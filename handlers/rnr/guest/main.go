@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// hardware is the packet engine. Between two calls of the device that wait a
-// handler is alone: the hardware has one pipeline.
+// hardware is the packet engine. A handler runs alone until it waits for a call
+// of the device: the hardware has one pipeline.
 //
 //go:wasmexport hardware
 func hardware(p *spin.Payload, s *rnr.State) spin.Code {
@@ -33,7 +33,7 @@ func hardware(p *spin.Payload, s *rnr.State) spin.Code {
 		broken(s, rnr.Invalid, rnr.Invalid)
 	case h.Kind <= rnr.KindRead:
 		arrived(s, p, &h)
-	case s.Requester.Drops != 0: // there is no way to say that the other end should wait (NPF'17)
+	case s.Requester.Drops != 0: // there is no way to make the other end wait (NPF'17)
 		s.Stats.Dropped++
 	case h.Kind == rnr.KindResponse:
 		response(s, p, &h)
@@ -43,9 +43,8 @@ func hardware(p *spin.Payload, s *rnr.State) spin.Code {
 	return spin.Success
 }
 
-// sound reports whether an end of a connection sends such a packet: its data,
-// the header says how much of the message is left with it, is all that one can
-// have.
+// sound reports whether a packet can come from an end of a connection: its data
+// and the length in its header agree.
 func sound(s *rnr.State, p *spin.Payload, h *rnr.Header) bool {
 	left, carries := p.HdrData, min(p.HdrData, uint64(s.MTU))
 	if left == 0 || h.Kind == rnr.KindRead {
@@ -62,7 +61,7 @@ func sound(s *rnr.State, p *spin.Payload, h *rnr.Header) bool {
 	return h.Flags&rnr.LastOne == 0 || left <= uint64(s.MTU)
 }
 
-// mine is what the own process, driver and timers say.
+// mine handles messages of the own process, driver and timers.
 func mine(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	q := &s.Requester
 	switch h.Kind {
@@ -99,8 +98,8 @@ func mine(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	}
 }
 
-// firmware is slow, and has to do with faults only: it interrupts the driver,
-// and learns from it that there may be another of a type.
+// firmware is slow, and handles faults only. It interrupts the driver, and
+// learns from it that there may be another fault of a type.
 //
 //go:wasmexport firmware
 func firmware(h *spin.Header, s *rnr.State) spin.Code {
@@ -114,7 +113,9 @@ func firmware(h *spin.Header, s *rnr.State) spin.Code {
 		spin.Counter(s.FaultCT).Inc(1, 0)
 	case kind == rnr.KindResume && s.InFlight&bit != 0:
 		spin.FAdd(&s.InFlight, -bit)
-		if s.Missed&bit != 0 { // what has stopped meanwhile was not reported: let it meet the absent page again
+		// a side that has stopped meanwhile was not reported: let it meet the
+		// absent page again
+		if s.Missed&bit != 0 {
 			s.Missed &^= bit
 			self(s, rnr.KindResume, h.HdrData)
 		}
@@ -122,7 +123,8 @@ func firmware(h *spin.Header, s *rnr.State) spin.Code {
 	return spin.Drop
 }
 
-// fault stops what has met an absent page from being reported twice, and reports it else.
+// fault notes that a side has met an absent page, and reports it unless a fault
+// of its type is outstanding.
 func fault(s *rnr.State, f *rnr.Fault) {
 	s.Stats.Faults++
 	bit := uint64(1) << f.Type
@@ -138,7 +140,8 @@ func fault(s *rnr.State, f *rnr.Fault) {
 	pending(s, spin.ToSelf(&op))
 }
 
-// resume goes on behind a fault. A receiver has nothing to do: what it has refused comes again.
+// resume continues after a fault. A receiver does nothing: refused packets come
+// again.
 func resume(s *rnr.State, of uint64) {
 	q := &s.Requester
 	switch {
@@ -168,7 +171,7 @@ func broken(s *rnr.State, local, remote uint64) {
 	report(s)
 }
 
-// report tells the host what has ended.
+// report reports ended work requests to the host.
 func report(s *rnr.State) {
 	spin.WriteHost(spin.HandlerHostMem, 0, unsafe.Pointer(&s.Report), unsafe.Sizeof(s.Report))
 	spin.Counter(s.DoneCT).Inc(1, 0)
@@ -180,15 +183,15 @@ func self(s *rnr.State, kind, data uint64) {
 	pending(s, spin.ToSelf(&op))
 }
 
-// pending ends a connection for which the device has no room to say something
-// to itself: it would wait for ever.
+// pending ends a connection if the device has no room for a message to itself:
+// otherwise the connection would wait for ever.
 func pending(s *rnr.State, r spin.Result) {
 	if r.Failed() {
 		broken(s, rnr.NoSpace, rnr.NoSpace)
 	}
 }
 
-// later is one that comes after a delay. It returns 1 + the timer, or 0.
+// later sends a message to self after a delay. It returns 1 + the timer, or 0.
 func later(s *rnr.State, delay uint64, kind uint64) int64 {
 	op := spin.Op{TargetNID: s.NID, TargetPID: s.PID, PTIndex: s.PT, MatchBits: kind, Local: spin.AddrOf(&s.NID), Length: 8}
 	r := spin.Timer(delay, &op)
@@ -196,8 +199,9 @@ func later(s *rnr.State, delay uint64, kind uint64) int64 {
 	return max(int64(r)+1, 0)
 }
 
-// tell is a packet without data for the other end. It says how far all has
-// landed, too: what has only been accepted may have to come again.
+// tell sends the other end a packet without data. It also carries the number
+// before which everything has landed, because packets that are only accepted
+// may have to come again.
 func tell(s *rnr.State, kind uint32, number, data uint64) {
 	h := rnr.Header{Kind: kind, PSN: uint32(number)}
 	op := spin.Op{

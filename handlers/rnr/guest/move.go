@@ -5,8 +5,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// maxPieces is how many accesses a packet can need: its ranges, each cut at the
-// ends of pages, so that the page of a fault is known.
+// maxPieces is how many accesses a packet can need: one for each of its ranges,
+// cut at the ends of pages, so that the page of a fault is known.
 const maxPieces = 3 * rnr.MaxRanges
 
 // pieces are accesses to memory that are under way.
@@ -16,7 +16,8 @@ type pieces struct {
 	address [maxPieces]uint64
 }
 
-// wait returns how the accesses have ended, and the address of the first that has failed.
+// wait waits for the accesses, and returns their result and the address of the
+// first that has failed.
 func (m *pieces) wait() (result spin.Result, address uint64) {
 	for i := range m.count {
 		if r := m.handle[i].Wait(); r.Failed() && !result.Failed() {
@@ -57,9 +58,9 @@ func (m *pieces) span(address uint64, b []byte, in bool) {
 	}
 }
 
-// accept takes a packet of a number. It returns where it is noted while it
-// flies; there is always room but on devices that hold more handlers than
-// Window.
+// accept takes a packet with a number. It returns the place where it is noted
+// while it flies. There is always room, except on devices that hold more
+// handlers than Window.
 func accept(l *rnr.Landing, number uint64) (place int, room bool) {
 	for i := range l.Flying {
 		if l.Flying[i] == 0 {
@@ -71,7 +72,7 @@ func accept(l *rnr.Landing, number uint64) (place int, room bool) {
 	return 0, false
 }
 
-// refuse goes back to a number: what flies behind it will come again.
+// refuse goes back to a number: packets in flight behind it will come again.
 func refuse(l *rnr.Landing, number uint64) {
 	l.Next = number
 	for i := range l.Flying {
@@ -98,7 +99,7 @@ type flight struct {
 	op     spin.Op
 	number uint64
 	turn   uint64
-	fault  rnr.Fault // what it would be
+	fault  rnr.Fault // if it has one
 	buffer uint32
 }
 
@@ -108,8 +109,8 @@ const (
 	responses = 1
 )
 
-// transmit sends what a side has to send, until others have their turn: data is
-// fetched for some packets ahead of the one that leaves.
+// transmit sends the packets of a side, until it is the turn of others. It
+// fetches the data of some packets ahead of the one that leaves.
 func transmit(s *rnr.State, side uint32) {
 	flights := spin.Behind[[2][rnr.Ahead]flight](s, 2*rnr.Ahead*s.MTU)
 	head, tail, open := 0, 0, 0
@@ -141,7 +142,7 @@ func transmit(s *rnr.State, side uint32) {
 	acknowledge(s)
 }
 
-// leave sends a packet, or stops: what is local can wait (NPF'17).
+// leave sends a packet, or stops: absent local data can wait (NPF'17).
 func leave(s *rnr.State, side uint32, f *flight) {
 	result, address := f.wait()
 	turn := &s.Requester.Turn
@@ -164,7 +165,7 @@ func leave(s *rnr.State, side uint32, f *flight) {
 	}
 }
 
-// stop has the packets from one on wait for memory.
+// stop makes the packets from this one on wait for memory.
 func stop(s *rnr.State, side uint32, f *flight) {
 	if side == requests {
 		s.Requester.Stopped = 1

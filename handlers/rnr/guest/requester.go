@@ -24,7 +24,7 @@ func may(s *rnr.State) bool {
 	return reads < rnr.MaxReads
 }
 
-// at is the work request of the next packet.
+// at returns the work request of the next packet.
 func at(s *rnr.State) *rnr.WorkRequest {
 	q := &s.Requester
 	for q.Current > s.Report.Sent && sending(s, q.Current).First > q.Sent {
@@ -36,7 +36,7 @@ func at(s *rnr.State) *rnr.WorkRequest {
 	return sending(s, q.Current)
 }
 
-// send has packets leave, if there are any and they do not leave already.
+// send lets packets leave, if there are any and they are not leaving already.
 func send(s *rnr.State) {
 	if s.Requester.Busy == 0 && may(s) {
 		s.Requester.Busy = 1
@@ -82,7 +82,7 @@ func request(s *rnr.State, f *flight) bool {
 	return true
 }
 
-// back goes back, or on, to a number.
+// back moves the next number back, or forward.
 func back(s *rnr.State, number uint64) {
 	q := &s.Requester
 	if number < q.Sent {
@@ -92,7 +92,7 @@ func back(s *rnr.State, number uint64) {
 	q.Turn++
 }
 
-// watch has a time-out run while answers are missing.
+// watch lets a time-out run while answers are missing.
 func watch(s *rnr.State) {
 	q := &s.Requester
 	if q.Timer <= 0 && q.Landing.Una < q.Sent {
@@ -101,7 +101,7 @@ func watch(s *rnr.State) {
 	}
 }
 
-// expired is the end of a time-out.
+// expired handles a time-out.
 func expired(s *rnr.State) {
 	q := &s.Requester
 	q.Timer = 0
@@ -121,8 +121,8 @@ func expired(s *rnr.State) {
 	watch(s)
 }
 
-// missing is the first number of a response that has not come, from Next up to
-// a number; that itself if there is none.
+// missing returns the first number of a response that has not come, from Next
+// up to a number, or that number if there is none.
 func missing(s *rnr.State, number uint64) uint64 {
 	q := &s.Requester
 	for i := s.Report.Sent; i < q.Posted; i++ {
@@ -137,8 +137,8 @@ func missing(s *rnr.State, number uint64) uint64 {
 	return number
 }
 
-// upTo takes all before a number as acknowledged, but for responses that have
-// not come. It reports whether there are none.
+// upTo takes everything before a number as acknowledged, except responses that
+// have not come. It reports whether there are none.
 func upTo(s *rnr.State, number uint64) bool {
 	q := &s.Requester
 	first := missing(s, number)
@@ -151,7 +151,8 @@ func upTo(s *rnr.State, number uint64) bool {
 	return first == number
 }
 
-// lost asks for a read again whose response has not come, though something behind it has.
+// lost asks again for a read whose response has not come, though something
+// after it has.
 func lost(s *rnr.State) {
 	q := &s.Requester
 	if q.Asked != q.Landing.Next+1 { // once
@@ -160,7 +161,7 @@ func lost(s *rnr.State) {
 	}
 }
 
-// answer is what the other end says of requests.
+// answer handles an answer of the other end to requests.
 func answer(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	q := &s.Requester
 	number := rnr.Full(h.PSN, q.Landing.Next)
@@ -174,7 +175,7 @@ func answer(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 		}
 	case rnr.KindNak, rnr.KindRNR:
 		if number < q.Landing.Next || number > q.Sent {
-			return // of a packet that has been acknowledged since
+			return // for a packet that has been acknowledged since
 		}
 		if una := rnr.Full(uint32(p.HostOffset), q.Landing.Next); una > q.Landing.Next && una <= number {
 			upTo(s, una)
@@ -187,7 +188,7 @@ func answer(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	finish(s)
 }
 
-// finish tells the host of work requests that have ended.
+// finish reports ended work requests to the host.
 func finish(s *rnr.State) {
 	q := &s.Requester
 	settled(&q.Landing)
@@ -209,7 +210,7 @@ func finish(s *rnr.State) {
 	}
 }
 
-// response is data that was read.
+// response handles a packet of a read's data.
 func response(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	q := &s.Requester
 	l := &q.Landing

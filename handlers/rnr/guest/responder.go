@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// arrived is a packet of the other end's requester.
+// arrived handles a packet of the other end's requester.
 func arrived(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	e := &s.Responder
 	number := rnr.Full(h.PSN, e.Landing.Next)
@@ -35,7 +35,8 @@ func arrived(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	}
 }
 
-// again is a packet that has come before: its acknowledgement was lost, or a response.
+// again handles a packet that has come before: its acknowledgement, or a
+// response, was lost.
 func again(s *rnr.State, p *spin.Payload, h *rnr.Header, number uint64) {
 	e := &s.Responder
 	if h.Kind == rnr.KindRead {
@@ -50,7 +51,8 @@ func again(s *rnr.State, p *spin.Payload, h *rnr.Header, number uint64) {
 	}
 }
 
-// ask takes a request to read. What was asked for before from that number on is asked for again.
+// ask takes a request to read. If requests from that number on had come before,
+// they are asked for again.
 func ask(s *rnr.State, p *spin.Payload, number uint64) bool {
 	e := &s.Responder
 	for e.Last > e.First {
@@ -114,7 +116,8 @@ func store(s *rnr.State, p *spin.Payload, h *rnr.Header, number uint64) {
 	}
 	result, address := m.wait()
 	switch {
-	case e.Landing.Flying[place] != number+1: // an earlier packet was refused meanwhile: this one comes again
+	// an earlier packet was refused meanwhile: this one comes again
+	case e.Landing.Flying[place] != number+1:
 	case result == spin.Fault:
 		undo(s, number)
 		f.Address = address
@@ -144,17 +147,18 @@ func undo(s *rnr.State, number uint64) {
 	}
 }
 
-// pause is the RNR NACK: the other end sends from that number on when a time is over.
+// pause sends an RNR NACK: the other end sends from that number on after a
+// time.
 func pause(s *rnr.State, number uint64) {
 	s.Responder.Nacked = 1
-	if s.Pause == 0 { // a time-out brings it again
+	if s.Pause == 0 { // a time-out repeats the packet
 		return
 	}
 	s.Stats.RNR++
 	tell(s, rnr.KindRNR, number, s.Pause)
 }
 
-// landed acknowledges, and tells the host of receives that have ended.
+// landed acknowledges packets, and reports ended receives to the host.
 func landed(s *rnr.State) {
 	e := &s.Responder
 	settled(&e.Landing)
@@ -175,7 +179,8 @@ func landed(s *rnr.State) {
 	}
 }
 
-// acknowledge answers what wants an answer, behind the responses to what was asked for before.
+// acknowledge answers packets that want an answer, after the responses to
+// earlier reads.
 func acknowledge(s *rnr.State) {
 	e := &s.Responder
 	if e.AckAt > e.Acked && e.Landing.Una >= e.AckAt && e.First == e.Last && e.Busy == 0 {
@@ -184,14 +189,15 @@ func acknowledge(s *rnr.State) {
 	}
 }
 
-// asked reports whether there is a request to read before which all has landed:
-// it sees what was written before, and its response acknowledges that.
+// asked reports whether there is a request to read before which everything has
+// landed. Then it sees the earlier writes, and its response acknowledges them.
 func asked(s *rnr.State) bool {
 	e := &s.Responder
 	return e.First < e.Last && e.Stopped == 0 && s.Reads[e.First%uint64(len(s.Reads))].First <= e.Landing.Una && s.Report.Error == 0
 }
 
-// respond has responses leave, if there are any and they do not leave already.
+// respond lets responses leave, if there are any and they are not leaving
+// already.
 func respond(s *rnr.State) {
 	if e := &s.Responder; e.Busy == 0 && asked(s) {
 		e.Busy = 1

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Cycles that a row and an instruction take at most, for the size of batches.
+// The most cycles of a row and of an instruction, for the size of batches.
 const (
 	rowCycles         = 200
 	instructionCycles = 100
@@ -82,16 +82,16 @@ func take(s *scan.State) (*scan.Slot, uint32) {
 	return nil, 0
 }
 
-// start fills a slot and has its workers begin.
+// start fills a slot and starts its workers.
 func start(s *scan.State, slot *scan.Slot, number uint32, p *spin.Payload, q *scan.Query, code []scan.Instruction, width uint64) {
 	slot.Query, slot.NID, slot.PID, slot.Width = *q, p.SourceNID, p.SourcePID, width
 	slot.Matched, slot.Sent, slot.Packets, slot.Status = 0, 0, 0, scan.OK
 	copy(slot.Code[:], code)
-	fit := uint64(s.Chunk / s.RowBytes) // rows are read whole, as many at a time as fit
+	fit := uint64(s.Chunk / s.RowBytes) // only whole rows are read, as many at a time as fit
 	slot.Batch = s.Budget / (rowCycles + uint64(q.Program)*instructionCycles + uint64(q.Parts)*partCycles) / fit * fit
 	slot.Batch = min(max(slot.Batch, 1), 8*fit)
 	slot.Batches = (q.Rows + slot.Batch - 1) / slot.Batch
-	slot.Batches = max(slot.Batches, 1) // of no rows one that is empty
+	slot.Batches = max(slot.Batches, 1) // without rows, one empty batch
 	slot.Left = slot.Batches
 	for w := uint64(0); w < uint64(s.Workers) && w < slot.Batches; w++ {
 		again(s, number, w)
@@ -104,7 +104,7 @@ func again(s *scan.State, slot uint32, batch uint64) {
 	spin.ToSelf(&op)
 }
 
-// worker looks at the rows of a batch, and asks for its next one.
+// worker examines the rows of a batch, and asks for its next one.
 //
 //go:wasmexport worker
 func worker(h *spin.Header, s *scan.State) spin.Code {
@@ -180,7 +180,7 @@ func (b *batch) run(s *scan.State, in spin.Ptr, first, rows uint64) {
 	}
 }
 
-// take puts a row into the packet, if the client wants as many.
+// take puts a row into the packet, unless the client's limit is reached.
 func (b *batch) take(s *scan.State, row []byte) {
 	slot := b.slot
 	if slot.Query.Limit == 0 || spin.FAdd(&slot.Sent, 1) >= slot.Query.Limit {

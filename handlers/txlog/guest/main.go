@@ -12,7 +12,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// logHeader writes down what reads, before it reads. What only reads needs no other handler.
+// logHeader logs an access that reads, before it reads. An access that only
+// reads needs no other handler.
 //
 //go:wasmexport log_header
 func logHeader(h *spin.Header, s *txlog.State) spin.Code {
@@ -28,7 +29,7 @@ func logHeader(h *spin.Header, s *txlog.State) spin.Code {
 	return spin.ProcessData
 }
 
-// logCompletion writes down what writes, when it has written.
+// logCompletion logs an access that writes, when it has written.
 //
 //go:wasmexport log_completion
 func logCompletion(c *spin.Completion, s *txlog.State) spin.Code {

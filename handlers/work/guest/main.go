@@ -8,7 +8,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// payload runs its loop as often as the state says and leaves the result in the slot of its HPU.
+// payload runs its loop as often as the state's Iterations, and leaves the
+// result in the slot of its HPU.
 //
 //go:wasmexport payload
 func payload(p *spin.Payload, s *work.State) spin.Code {
