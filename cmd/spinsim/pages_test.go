@@ -184,7 +184,8 @@ func meets(t *testing.T, block string, r *experiment.PublicationRun) {
 	e, err := experiment.Find(r.Experiment)
 	require.NoError(t, err)
 	term := e.Axis("term")
-	if r.Preset != "waterfall" || term == nil || e.Name == "npf-storage" { // its way is for one of two memories
+	// the way of npf-storage is for one of two memories
+	if r.Preset != "waterfall" || term == nil || e.Name == "npf-storage" {
 		return
 	}
 	off := map[string]float64{}
