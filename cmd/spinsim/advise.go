@@ -139,8 +139,8 @@ var usual = map[string]struct{ header, payload, completion, state string }{
 // preset chooses the usual handlers and state of a built-in library for
 // messages of n bytes and returns a note, if the user named no handler.
 func (f *adviseFlags) preset(m *handlers.Library, n int) string {
-	u, is := usual[m.Name]
-	if !is || m.Path != "" || f.header+f.payload+f.completion != "" {
+	u, ok := usual[m.Name]
+	if !ok || m.Path != "" || f.header+f.payload+f.completion != "" {
 		return ""
 	}
 	f.header, f.payload, f.completion = u.header, u.payload, u.completion

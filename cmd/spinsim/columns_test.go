@@ -47,8 +47,8 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		header, err := csv.NewReader(strings.NewReader(string(output(t, append(c, "--format", "csv")...)))).Read()
 		require.NoError(t, err)
 		for _, key := range header {
-			base, is := published(key)
-			if is {
+			base, ok := published(key)
+			if ok {
 				require.True(t, slices.ContainsFunc([]string{base, base + "_ns", base + "_us", base + "_s", base + "_GiBps", base + "_MBps", base + "_kops"}, func(of string) bool { return slices.Contains(header, of) }), base)
 				continue
 			}

@@ -263,7 +263,7 @@ func runDocumented(t *testing.T, dir, repository, compiler string, commands []st
 	var script bytes.Buffer
 	for _, c := range commands {
 		plain, _, _ := strings.Cut(c, " #")
-		if short, is := long[strings.TrimSpace(plain)]; is && !*everything {
+		if short, ok := long[strings.TrimSpace(plain)]; ok && !*everything {
 			c = short
 		}
 		c = strings.Replace(c, "handler new ", "handler new --spinsim '"+repository+"' ", 1)

@@ -158,7 +158,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 			return
 		}
 		kit[flag.Name] = kit[flag.Name] || ofKit(c, flag)
-		if osu, is := strings.CutPrefix(path, "spinsim osu "); is && osu != "latency" && osu != "allreduce" {
+		if osu, ok := strings.CutPrefix(path, "spinsim osu "); ok && osu != "latency" && osu != "allreduce" {
 			return // one of the two has all their flags
 		}
 		args, known := whole()[path]
@@ -245,8 +245,8 @@ func TestEveryTextIsChecked(t *testing.T) {
 			visit(sub)
 		}
 		c.Flags().VisitAll(func(flag *pflag.Flag) {
-			value, is := nonsense[flag.Name]
-			if !is || flag.Value.Type() == "bool" {
+			value, ok := nonsense[flag.Name]
+			if !ok || flag.Value.Type() == "bool" {
 				return
 			}
 			path := c.CommandPath()

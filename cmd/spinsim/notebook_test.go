@@ -27,8 +27,8 @@ func TestNotebook(t *testing.T) {
 	commands := 0
 	for _, cell := range notebook.Cells {
 		source := strings.Join(cell.Source, "")
-		command, is := strings.CutPrefix(source, "!spinsim ")
-		if cell.Kind != "code" || !is {
+		command, ok := strings.CutPrefix(source, "!spinsim ")
+		if cell.Kind != "code" || !ok {
 			for _, name := range []string{"pingpong.csv", "hpus.csv"} {
 				if cell.Kind == "code" && strings.Contains(source, name) {
 					require.FileExists(t, name)

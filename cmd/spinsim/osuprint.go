@@ -29,7 +29,7 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 		first = false
 		fmt.Fprintf(out, "# %s\n# %s\n", strings.Join(s.Record().Lines(), "\n# "), f.describe(s, results[0].Point, v))
 		l := osu.Layout{Style: osu.Style(f.like), Full: f.full, Window: f.window}
-		if ranks, is := v.(int); is {
+		if ranks, ok := v.(int); ok {
 			l.Pairs = ranks / 2
 		}
 		if err := f.benchmark.WriteHeader(out, l); err != nil {
@@ -52,7 +52,7 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 // messages.
 func (f *osuFlags) describe(s *experiment.Sweep, p *experiment.Point, v any) string {
 	over := fmt.Sprintf("transport %v", s.Values("transport")[0])
-	if path, is := v.(string); is {
+	if path, ok := v.(string); ok {
 		if q, boards := p.Profile.Fabric.QFDBs(); boards {
 			src, dst, _ := p.Profile.Fabric.Path(path)
 			path += fmt.Sprintf(" (%s to %s)", q.Name(src), q.Name(dst))

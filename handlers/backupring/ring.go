@@ -235,7 +235,7 @@ func (r *Ring) Receive() (f Frame, err error) {
 	if err := spin.DecodeState(r.memory.Slice(place*DescriptorSize, (place+1)*DescriptorSize).Read(), &d); err != nil {
 		return f, err
 	}
-	if why, is := lost[d.Used]; is {
+	if why, ok := lost[d.Used]; ok {
 		return Frame{Err: why}, nil
 	}
 	at := r.buffers + place*r.o.Buffer

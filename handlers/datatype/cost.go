@@ -99,8 +99,8 @@ func stepsOf(n *datatype.Node, known map[*datatype.Node]*steps) *steps {
 type seek struct{ divisions, searches float64 }
 
 func seekOf(n *datatype.Node, known map[*datatype.Node]seek) seek {
-	s, is := known[n]
-	if is || n.Kind == datatype.Leaf {
+	s, ok := known[n]
+	if ok || n.Kind == datatype.Leaf {
 		return s
 	}
 	if n.Kind == datatype.Loop {

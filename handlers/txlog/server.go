@@ -137,7 +137,7 @@ func (s *Server) request(ev *portals.Event) error {
 	if ev.MLength < requestSize || at != int(ev.Initiator.NID)*s.o.slot() || ev.MLength > uint64(s.o.slot()) {
 		return s.answer(ev.Initiator, aborted)
 	}
-	if client, is := s.clients[ev.Initiator.NID]; !is {
+	if client, ok := s.clients[ev.Initiator.NID]; !ok {
 		s.clients[ev.Initiator.NID] = ev.Initiator.PID
 	} else if client != ev.Initiator.PID {
 		return s.answer(ev.Initiator, taken)

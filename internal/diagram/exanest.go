@@ -41,8 +41,8 @@ type drawing struct {
 // way. The line's colour shows its load or, without loads, its kind. load
 // returns a link's load by name, from 0 to 1; it is nil if there are no loads.
 func ExaNeSt(spec fabric.Spec, load func(link string) float64) (*report.Diagram, error) {
-	q, is := spec.QFDBs()
-	if !is {
+	q, ok := spec.QFDBs()
+	if !ok {
 		return nil, fmt.Errorf("fabric.kind: %q, expected %s: other networks have no picture", spec.Kind, fabric.ExaNeSt)
 	}
 	if q.Boards() > most {

@@ -121,8 +121,8 @@ func (w *walker) field() error {
 	}
 	if key == Field {
 		t, err := w.tokens.Token()
-		text, is := t.(string)
-		if err == nil && (!is || w.recorded != nil) {
+		text, ok := t.(string)
+		if err == nil && (!ok || w.recorded != nil) {
 			err = errors.New(Field + ": expected one text")
 		}
 		w.recorded = &text

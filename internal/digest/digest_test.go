@@ -40,7 +40,7 @@ func plain(text []byte) string {
 			break
 		}
 		one, err := json.Marshal(t)
-		if delim, is := t.(json.Delim); is {
+		if delim, ok := t.(json.Delim); ok {
 			one = []byte(delim.String())
 		}
 		if err != nil {

@@ -63,7 +63,7 @@ var flagLetters = []struct {
 // segment parses a segment and makes its numbers absolute, for example "P.
 // 1:501(500) ack 1 win 100 <mss 1000,sack 3:4 6:7>".
 func (w *world) segment(n int, text string) (s inet.Segment, err error) {
-	text, options, has := strings.Cut(text, "<")
+	text, options, ok := strings.Cut(text, "<")
 	words := strings.Fields(text)
 	if len(words) < 2 {
 		return s, mistake(n, "segment %q, expected flags and numbers", text)
@@ -98,7 +98,7 @@ func (w *world) segment(n int, text string) (s inet.Segment, err error) {
 			return s, mistake(n, "%q, expected ack or win with a number", words[0]+" "+words[1])
 		}
 	}
-	if has {
+	if ok {
 		err = w.options(n, &s, strings.TrimSuffix(strings.TrimSpace(options), ">"))
 	}
 	return s, err

@@ -227,7 +227,7 @@ func (w *world) begin(l *line) error {
 	w.config.MSS = 1000
 	var overrides []string
 	for _, o := range words[1:] {
-		if v, is := strings.CutPrefix(o, "mss="); is {
+		if v, ok := strings.CutPrefix(o, "mss="); ok {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 || n > inet.MaxPacket-inet.HeaderBytes-inet.TCPHeaderBytes {
 				return mistake(l.number, "mss %q", v)
@@ -285,8 +285,8 @@ func (w *world) stream(l *line) error {
 
 // facts prints the state of the end.
 func (w *world) facts(l *line) error {
-	x, is := w.x.(*inet.Conn)
-	if !is {
+	x, ok := w.x.(*inet.Conn)
+	if !ok {
 		return nil
 	}
 	var all []string

@@ -69,7 +69,7 @@ func (tr *tree) uses(dir string) map[*source]map[*source]*ast.Ident {
 	uses := make(map[*source]map[*source]*ast.Ident)
 	for id, o := range info.Uses { //lint:maporder any example will do
 		_, isType := o.(*types.TypeName)
-		if v, is := o.(*types.Var); o.Pkg() != pkg || isType || is && v.IsField() {
+		if v, ok := o.(*types.Var); o.Pkg() != pkg || isType || ok && v.IsField() {
 			continue
 		}
 		from, to := of[tr.fset.Position(id.Pos()).Filename], of[tr.fset.Position(o.Pos()).Filename]

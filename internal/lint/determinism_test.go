@@ -11,8 +11,8 @@ import (
 
 // selector returns the package or variable and the name of x.name.
 func selector(e ast.Expr) (x, name string) {
-	if s, is := e.(*ast.SelectorExpr); is {
-		if id, is := s.X.(*ast.Ident); is {
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		if id, ok := s.X.(*ast.Ident); ok {
 			return id.Name, s.Sel.Name
 		}
 	}
@@ -44,7 +44,7 @@ func clock(r *report) {
 			}
 		}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
-			if call, is := n.(*ast.CallExpr); is {
+			if call, ok := n.(*ast.CallExpr); ok {
 				if x, name := selector(call.Fun); x == "time" && name == "Sleep" {
 					r.at(s, call.Pos(), "wait for the thing, not for the clock")
 				}
@@ -73,7 +73,7 @@ func random(r *report) {
 			name = "rand"
 		}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
-			if call, is := n.(*ast.CallExpr); is && name != "" {
+			if call, ok := n.(*ast.CallExpr); ok && name != "" {
 				if x, f := selector(call.Fun); x == name && !slices.Contains(seeded, f) {
 					r.at(s, call.Pos(), "rand.%s draws from the global source", f)
 				}
@@ -202,6 +202,6 @@ func unit(e ast.Expr) bool {
 
 // literal reports whether e is a number other than 0 and 1.
 func literal(e ast.Expr) bool {
-	l, is := e.(*ast.BasicLit)
-	return is && (l.Kind == token.INT || l.Kind == token.FLOAT) && l.Value != "0" && l.Value != "1"
+	l, ok := e.(*ast.BasicLit)
+	return ok && (l.Kind == token.INT || l.Kind == token.FLOAT) && l.Value != "0" && l.Value != "1"
 }

@@ -23,8 +23,8 @@ func files(r *report) {
 			continue
 		}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
-			e, is := n.(ast.Expr)
-			if !is {
+			e, ok := n.(ast.Expr)
+			if !ok {
 				return true
 			}
 			switch x, name := selector(e); {

@@ -43,8 +43,8 @@ func panics(r *report) {
 				continue
 			}
 			ast.Inspect(decl, func(n ast.Node) bool {
-				call, is := n.(*ast.CallExpr)
-				if !is || !isIdent(call.Fun, "panic") || statesMistake(s.ast.Name.Name, call) {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || !isIdent(call.Fun, "panic") || statesMistake(s.ast.Name.Name, call) {
 					return true
 				}
 				if line := r.tree.line(call.Pos()); !commented[line] && !commented[line-1] {
@@ -59,8 +59,8 @@ func panics(r *report) {
 func (tr *tree) line(pos token.Pos) int { return tr.fset.Position(pos).Line }
 
 func isIdent(e ast.Expr, name string) bool {
-	id, is := e.(*ast.Ident)
-	return is && id.Name == name
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
 }
 
 // statesMistake reports whether the first string in the call begins with the name
@@ -69,7 +69,7 @@ func statesMistake(pkg string, call *ast.CallExpr) bool {
 	found := false
 	first := true
 	ast.Inspect(call, func(n ast.Node) bool {
-		if l, is := n.(*ast.BasicLit); is && l.Kind == token.STRING && first {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && first {
 			first = false
 			text, err := strconv.Unquote(l.Value)
 			found = err == nil && strings.HasPrefix(text, pkg+": ")
@@ -147,8 +147,8 @@ func documentedSpec(r *report, s *source, d *ast.GenDecl, spec ast.Spec) {
 // documentedFields requires a comment on the fields of a profile's section,
 // because users write them. Fields of scenarios have help tags instead.
 func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
-	fields, is := spec.Type.(*ast.StructType)
-	if !is || !strings.HasSuffix(spec.Name.Name, "Spec") {
+	fields, ok := spec.Type.(*ast.StructType)
+	if !ok || !strings.HasSuffix(spec.Name.Name, "Spec") {
 		return
 	}
 	for _, f := range fields.Fields.List {
@@ -218,7 +218,7 @@ func receiver(f *ast.FuncDecl) string {
 func skips(r *report) {
 	for _, s := range r.tree.sources {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
-			if call, is := n.(*ast.CallExpr); is && s.test {
+			if call, ok := n.(*ast.CallExpr); ok && s.test {
 				if x, name := selector(call.Fun); (x == "t" || x == "b" || x == "f") && strings.HasPrefix(name, "Skip") {
 					r.at(s, call.Pos(), "a test that is skipped finds nothing")
 				}

@@ -93,7 +93,7 @@ func (tr *tree) add(path string, text []byte) error {
 	s.top, _, _ = strings.Cut(s.dir, "/")
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
-			if mark, is := strings.CutPrefix(comment.Text, "//lint:"); is {
+			if mark, ok := strings.CutPrefix(comment.Text, "//lint:"); ok {
 				line := tr.fset.Position(comment.Pos()).Line
 				s.marks[line] = append(s.marks[line], mark)
 			}

@@ -36,9 +36,9 @@ func boundsOf(root fs.FS) (list []Bound) {
 			{"Max address space", "ulimit -v", "VmSize:"},
 			{"Max data size", "ulimit -d", "VmData:"},
 		} {
-			rest, is := strings.CutPrefix(line, k.line)
+			rest, ok := strings.CutPrefix(line, k.line)
 			words := strings.Fields(rest)
-			if !is || len(words) == 0 {
+			if !ok || len(words) == 0 {
 				continue
 			}
 			limit, taken := number(words[0]), value(root, "proc/self/status", k.taken)

@@ -109,8 +109,8 @@ func halo(g Grid, at, n [3]int, w Work) Step {
 	s := Step{Work: w}
 	for i := range points {
 		d := [3]int{i%3 - 1, i/3%3 - 1, i/9 - 1}
-		peer, is := g.neighbour(at, d)
-		if d == [3]int{} || !is {
+		peer, ok := g.neighbour(at, d)
+		if d == [3]int{} || !ok {
 			continue
 		}
 		bytes := vectorBytes

@@ -30,8 +30,8 @@ func members(text []byte) (list []member) {
 	}
 	for d.More() {
 		t, err := d.Token()
-		key, is := t.(string)
-		if err != nil || !is {
+		key, ok := t.(string)
+		if err != nil || !ok {
 			return nil
 		}
 		var v json.RawMessage

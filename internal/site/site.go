@@ -170,7 +170,7 @@ func (p *page) heading(n *ast.Heading, markdown []byte) {
 	if n.Level == 1 && p.Title == p.File {
 		p.Title = title
 	}
-	if id, has := n.AttributeString("id"); has && n.Level == 2 {
+	if id, ok := n.AttributeString("id"); ok && n.Level == 2 {
 		p.headings = append(p.headings, heading{string(id.([]byte)), title})
 	}
 }
@@ -179,7 +179,7 @@ func (p *page) heading(n *ast.Heading, markdown []byte) {
 func plain(n ast.Node, markdown []byte) string {
 	var out strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		if t, is := c.(*ast.Text); is {
+		if t, ok := c.(*ast.Text); ok {
 			out.Write(t.Value(markdown))
 			continue
 		}
@@ -219,7 +219,7 @@ func (s *site) target(p *page, link string) []byte {
 		return []byte(source + file)
 	}
 	to := up(p.File) + pageOf(file)
-	if _, anchor, has := strings.Cut(link, "#"); has {
+	if _, anchor, ok := strings.Cut(link, "#"); ok {
 		to += "#" + anchor
 	}
 	return []byte(to)
@@ -240,8 +240,8 @@ func (s *site) check(p *page) error {
 			errs = append(errs, fmt.Errorf("%s: link %s: there is no %s", p.File, link, file))
 			continue
 		}
-		_, anchor, has := strings.Cut(link, "#")
-		if to := s.pages[file]; has && to != nil && !to.anchors[anchor] {
+		_, anchor, ok := strings.Cut(link, "#")
+		if to := s.pages[file]; ok && to != nil && !to.anchors[anchor] {
 			errs = append(errs, fmt.Errorf("%s: link %s: %s has no heading %s", p.File, link, file, anchor))
 		}
 	}

@@ -56,7 +56,7 @@ func TestSite(t *testing.T) {
 		for _, m := range linked.FindAllStringSubmatch(text, -1) {
 			link, err := url.Parse(html.UnescapeString(m[1]))
 			require.NoError(t, err, at)
-			if file, is := strings.CutPrefix(m[1], source); is {
+			if file, ok := strings.CutPrefix(m[1], source); ok {
 				_, err := os.Stat(filepath.Join(repository, file))
 				require.NoError(t, err, at)
 			}

@@ -61,6 +61,6 @@ func (e Errors) Damaged(path string) bool {
 
 // below reports whether path equals other or leads on from it.
 func below(path, other string) bool {
-	rest, is := strings.CutPrefix(path, other)
-	return is && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')
 }

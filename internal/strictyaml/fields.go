@@ -36,8 +36,8 @@ var lists sync.Map
 // FieldsOf lists the fields of a struct that have a name in YAML. The list is
 // shared: nobody may change it.
 func FieldsOf(t reflect.Type) Fields {
-	all, is := lists.Load(t)
-	if !is {
+	all, ok := lists.Load(t)
+	if !ok {
 		all, _ = lists.LoadOrStore(t, fieldsOf(t))
 	}
 	return all.(Fields)
