@@ -19,7 +19,7 @@ import (
 func TestTablesHaveLineRate(t *testing.T) {
 	for name, short := range map[string]Values{
 		"datatype":      {"mode": ModeSpin, "size": 65536, "block": 256},
-		"datatype-apps": {"mode": ModeSpin, "app": "NAS_MG_x"},
+		"datatype-apps": {"mode": ModeSpin, "app": "LAMMPS_atomic"},
 		"raid5":         {"mode": ModeSpin, "size": 65536},
 		"kv":            {"mode": ModeSpin, "ops": 2, "records": 10, "clients": 2},
 		"scan":          {"mode": ModeSpin, "size": 65536},

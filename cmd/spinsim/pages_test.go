@@ -143,8 +143,8 @@ func draw(t *testing.T, r *experiment.PublicationRun) string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
-// brief are values in place of quick choices that take seconds, by names of runs:
-// every mode is there, and what is left out is more of the same.
+// brief are values in place of quick choices that take seconds, by names of
+// runs. What they leave out is measured with -everything.
 var brief = map[string]string{
 	"matching":      "ranks=64",
 	"bcast":         "ranks=4,64 mode=rdma,p4,spin-stream", // README.md has 1,024
