@@ -33,6 +33,10 @@ var mentions = []string{
 	"spinsim handler new NAME", "spinsim handler new NAME --lang c", "spinsim rerun", "spinsim run", "spinsim goal",
 }
 
+// documents is for the step documents of .ci/run: go test alone takes the
+// newcomer's path.
+var documents = flag.Bool("documents", false, "run the commands of all documents, and those of the pages of figures")
+
 var everything = flag.Bool("everything", false, "run documented and shown commands that take long as they are written, as .ci/run deep does")
 
 // long maps commands that take many seconds to what runs instead without
@@ -134,7 +138,8 @@ var porting = filepath.Join("docs", "porting.md")
 // A reader can type every command of README.md, RATIONALE.md, docs and the
 // examples as written, one after the other, in a folder with the files that it
 // mentions. Compilers are not needed: a built module takes the place of their
-// output.
+// output. Without -documents only those of README.md and docs/README.md are
+// run.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	repository, err := filepath.Abs("../..")
@@ -166,7 +171,7 @@ func TestDocumentedCommands(t *testing.T) {
 		total += len(commands)
 		name, err := filepath.Rel(repository, file)
 		require.NoError(t, err)
-		if name == porting {
+		if name == porting || !*documents && !*everything && filepath.Base(name) != "README.md" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
