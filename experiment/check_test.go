@@ -37,7 +37,7 @@ func TestExperimentsAreRight(t *testing.T) {
 		found, err := Find(e.Name)
 		require.NoError(t, err)
 		require.Same(t, e, found)
-		require.NotEmpty(t, e.Source, e.Name)
+		require.NotEmpty(t, e.Source, "%s: Source: expected the publication that it reproduces, as \"sPIN'17 §5\"", e.Name)
 		for _, c := range e.TableColumns() {
 			require.NotEmpty(t, c.Help, "%s: %s", e.Name, c.Key())
 		}

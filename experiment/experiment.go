@@ -17,10 +17,12 @@ import (
 // Commands, sweeps, tables, plots and records work on any experiment, a user's
 // own like the built-in ones (All).
 type Experiment struct {
-	Name   string // a-z, 0-9 and -, a letter first
-	Short  string // the measurement in part of a line
-	Long   string // the manual: what is measured, and how; line breaks are kept
-	Source string // publication and section, for example "sPIN'17 §4.4.1"; "": not published
+	Name  string // a-z, 0-9 and -, a letter first
+	Short string // the measurement in part of a line
+	Long  string // the manual: what is measured, and how; line breaks are kept
+	// publication and section, for example "sPIN'17 §4.4.1"; "": not published,
+	// which no experiment of spinsim is
+	Source string
 
 	// Profiles are the default devices and networks, by name or file. Empty:
 	// spin-dis and spin-int.
@@ -169,9 +171,11 @@ type View struct {
 	Series []string
 	// Base is the value of the first of Series that the others are compared with.
 	Base string
-	// Summary are the columns of the table for people; empty: the axes and Columns.
+	// Summary are the columns of the table for people, by name; the column
+	// "profile" tells devices apart. Empty: the axes and Columns.
 	Summary []string
-	// X is the horizontal axis of plots; "": the numeric axis with the most values.
+	// X is the column on the horizontal axis of plots; "": the numeric axis with
+	// the most values.
 	X string
 	// Course means that X is the time of a run. Plots then have linear axes.
 	Course bool

@@ -49,7 +49,7 @@ func TestFigurePages(t *testing.T) {
 					page.runs = append(page.runs, r)
 				}
 			}
-			require.NotEmpty(t, page.runs, "%s has no run of %s", e.Name, p.Name)
+			require.NotEmpty(t, page.runs, "%s has no run of %s: expected a Source that begins with its tag, or a run in Publication.Runs", e.Name, p.Name)
 			name := e.Name + ".md"
 			if _, err := os.Stat(filepath.Join(figures, name)); err != nil && !*update && !*everything {
 				continue
