@@ -78,7 +78,7 @@ func (s *SMMU) Assign(bank int, pdid uint16, tables Tables) error {
 		return fmt.Errorf("smmu: bank %d, expected 0 to %d", bank, len(s.banks)-1)
 	}
 	if s.streams[bank] != 0 {
-		return fmt.Errorf("smmu: bank %d is that of PDID %d", bank, s.streams[bank]-1)
+		return fmt.Errorf("smmu: bank %d belongs to PDID %d", bank, s.streams[bank]-1)
 	}
 	if other := s.BankOf(pdid); other >= 0 {
 		return fmt.Errorf("smmu: PDID %d has bank %d", pdid, other)

@@ -122,7 +122,7 @@ func TestDenied(t *testing.T) {
 // that is taken is denied, even if another process has the bank by then.
 func TestBanks(t *testing.T) {
 	n, tables, _ := node(t, "banks=2", "on_fault=stall")
-	require.ErrorContains(t, n.SMMU.Assign(0, 9, tables), "bank 0 is that of PDID 7")
+	require.ErrorContains(t, n.SMMU.Assign(0, 9, tables), "bank 0 belongs to PDID 7")
 	require.ErrorContains(t, n.SMMU.Assign(1, 7, tables), "PDID 7 has bank 0")
 	require.ErrorContains(t, n.SMMU.Assign(2, 9, tables), "bank 2, expected 0 to 1")
 	require.Equal(t, 1, n.SMMU.Vacant())

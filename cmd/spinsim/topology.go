@@ -106,7 +106,7 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 			return nil, fmt.Errorf("--load: %s: a run of another profile than %s", f.load, name)
 		}
 		if overrides != nil {
-			return nil, fmt.Errorf("--load: with --topology or --set: the network is that of the run")
+			return nil, fmt.Errorf("--load: with --topology or --set: the run has its own network")
 		}
 		n.Profiles = n.of.Profiles
 		n.p, err = n.of.Profiles[0].Load()

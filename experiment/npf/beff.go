@@ -61,7 +61,7 @@ On a network that is the same for all nodes patterns with rings of the same size
 	},
 	Notes: []string{
 		"The first and the last byte of every message were compared.",
-		"Nothing was set by these figures. The paper names neither versions nor parameters of Open MPI and b_eff; ours are those of the definition, but for what a simulation without noise need not repeat.",
+		"Nothing was set by these figures. The paper names neither versions nor parameters of Open MPI and b_eff; ours come from the definition, except for repetitions that a simulation without noise does not need.",
 	},
 }
 

@@ -94,7 +94,7 @@ func scheduleCaveats(results []*experiment.Result) (lines []string) {
 // scheduleRun measures points of a schedule.
 type scheduleRun struct {
 	schedule *goal.Schedule
-	wrong    map[int]error // why it cannot run, by eager limit
+	wrong    map[int]error // why it cannot run, by eager limit; Points has no goroutines
 }
 
 // messagesPerBuffer is how many of the largest eager messages a buffer holds at

@@ -45,7 +45,7 @@ func (r *Result) plot(s *experiment.Sweep, all *report.Table) {
 		r.Notes = append(r.Notes, "There is no picture: "+err.Error()+".")
 		return
 	}
-	alt := fmt.Sprintf("Plot: %s over %s; the numbers are those of the table below", p.Y, p.X)
+	alt := fmt.Sprintf("Plot: %s over %s; the table below has the numbers", p.Y, p.X)
 	r.Plots = append(r.Plots, page.Plot{SVG: picture, Alt: alt})
 }
 

@@ -37,7 +37,7 @@ func (p *planner) share(e *entryPlan) bool {
 	case other.Handlers.Module != h.Module:
 		p.fail(path+".shares", "the handlers of %s are of module %s, not of %s", h.Shares, other.Handlers.Module, h.Module)
 	case h.State.IsSet() || h.HPUMemory.IsSet() || h.HostMemory.IsSet():
-		p.fail(path+".shares", "state, hpu_memory and host_memory are those of %s", h.Shares)
+		p.fail(path+".shares", "state, hpu_memory and host_memory come from %s", h.Shares)
 	default:
 		for _, rank := range e.ranks {
 			if !other.on[rank] {

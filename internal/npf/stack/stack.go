@@ -115,7 +115,7 @@ func (n *Network) Open(p *runtime.Proc, provider *backupring.Provider, o Options
 	}
 	switch {
 	case n.at[o.Addr] != nil:
-		return nil, fmt.Errorf("stack: process %s: address %v is that of process %s", p.Name(), o.Addr, n.at[o.Addr].p.Name())
+		return nil, fmt.Errorf("stack: process %s: address %v belongs to process %s", p.Name(), o.Addr, n.at[o.Addr].p.Name())
 	case o.Send < 1 || o.Send > 1<<16:
 		return nil, fmt.Errorf("stack: process %s: %d frames to be sent, expected 1 to %d", p.Name(), o.Send, 1<<16)
 	}
