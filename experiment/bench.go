@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -39,12 +40,22 @@ const (
 // Compared is a sentence for Experiment.Notes: a run fails if a byte differs.
 const Compared = "Every byte that arrived was compared with what was sent."
 
-// ModeAxis is the axis "mode" with some of the modes above.
+// modeHelp describes the modes above.
+var modeHelp = map[string]string{
+	ModeRDMA: "the host", ModeP4: "triggered operations of the NIC", ModeSpinStore: "handlers, when a message is complete",
+	ModeSpinStream: "handlers, packet by packet", ModeHost: "the host", ModeSpin: "handlers",
+}
+
+// ModeAxis is the axis "mode" with some of the modes above, or others.
 func ModeAxis(modes ...string) Axis {
-	return Axis{
-		Name: "mode", Kind: report.Text, Of: modes,
-		Help: "who does the work: rdma (the host), p4 (triggered operations of the NIC), spin-store (handlers, when a message is complete), spin-stream (handlers, packet by packet)",
+	var parts []string
+	for _, mode := range modes {
+		if help, ok := modeHelp[mode]; ok {
+			mode += " (" + help + ")"
+		}
+		parts = append(parts, mode)
 	}
+	return Axis{Name: "mode", Kind: report.Text, Of: modes, Help: "who does the work: " + strings.Join(parts, ", ")}
 }
 
 // RanksAxis is the axis "ranks", from 2 nodes to most. list is its default.
@@ -114,10 +125,12 @@ func AgainstHost() []Relative {
 	}}
 }
 
-// ModeView shows the latencies of all modes side by side.
+// ModeView shows the latencies of all modes side by side, compared with mode
+// rdma. A copy with another Base compares with that.
 var ModeView = View{Value: LatencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
-// LibraryIn is for Experiment.Modules: a library that runs in some modes only.
+// LibraryIn is for Experiment.Modules: a library that runs in some modes only,
+// for example LibraryIn("count", ModeSpin).
 func LibraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
 	list := []*handlers.Library{handlers.Must(library)}
 	return func(p *Point) []*handlers.Library {

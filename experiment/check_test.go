@@ -278,3 +278,10 @@ func TestValuesOfAxes(t *testing.T) {
 	_, err = e.At(points[0].Profile, Values{"ranks": 2.0})
 	require.EqualError(t, err, "experiment own: axis ranks: a float64, expected a value of kind count")
 }
+
+// The help of modes describes those that the experiment has, and no other.
+func TestModeAxis(t *testing.T) {
+	a := ModeAxis(ModeHost, "mine", ModeSpin)
+	require.Equal(t, []string{"host", "mine", "spin"}, a.Of)
+	require.Equal(t, "who does the work: host (the host), mine, spin (handlers)", a.Help)
+}
