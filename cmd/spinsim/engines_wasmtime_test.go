@@ -4,34 +4,20 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
-	"flag"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/examples/scenarios"
-	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-var (
-	engineScenarios = flag.Int("engines.scenarios", 40, "generated scenarios that TestScenariosOnBothEngines runs; .ci/run has 40, every night 2,000")
-	engineSeed      = flag.Uint64("engines.seed", 1, "what they are drawn from; 0: something new")
-)
-
-// TestScenariosOnBothEngines runs whole scenarios on both engines: the
-// examples, the scenarios of package scenario's tests, and generated ones.
-// Handlers of generated scenarios are ours with changed bytes of code, so that
-// they trap in all ways. Exit status, tables, messages with the places of
-// traps, timeline and capture are the same, byte by byte.
+// TestScenariosOnBothEngines runs whole scenarios on both engines: the examples
+// and the scenarios of package scenario's tests. TestAttack draws others. Exit
+// status, tables, messages with the places of traps, timeline and capture are
+// the same, byte by byte.
 func TestScenariosOnBothEngines(t *testing.T) {
 	all, err := scenarios.All()
 	require.NoError(t, err)
@@ -54,19 +40,7 @@ func TestScenariosOnBothEngines(t *testing.T) {
 		})
 	})
 	require.Greater(t, ran, 10)
-	seed := *engineSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	g := newScenarioGenerator(t, seed)
-	for i := range *engineScenarios {
-		g.next(t, fmt.Sprintf("scenario %d of -engines.seed=%d", i, seed))
-	}
-	require.Greater(t, g.failed, *engineScenarios/8)
 }
-
-// engineName is where documents of two engines differ, and the digest of such a document.
-var engineName = regexp.MustCompile(`wazero|wasmtime|"sha256": "[0-9a-f]{64}"`)
 
 // sameOnBothEngines runs a scenario and returns its status.
 func sameOnBothEngines(t *testing.T, name, dir string, text []byte, args []string) int {
@@ -85,7 +59,7 @@ func sameOnBothEngines(t *testing.T, name, dir string, text []byte, args []strin
 			everything = append(everything, data...)
 		}
 		// the build has both, the run one
-		everything = engineName.ReplaceAll(everything, []byte("ENGINE"))
+		everything = []byte(withoutEngine(string(everything)))
 		if first == nil {
 			first, status = everything, got
 			if status == exitInput { // nothing has run
@@ -104,80 +78,3 @@ func sameOnBothEngines(t *testing.T, name, dir string, text []byte, args []strin
 
 // around returns the text near place k.
 func around(b []byte, k int) []byte { return b[max(0, k-300):min(len(b), k+100)] }
-
-// scenarioGenerator draws scenarios.
-type scenarioGenerator struct {
-	rng     *rand.Rand
-	modules []*handlers.Library
-	failed  int // scenarios whose handlers did
-}
-
-func newScenarioGenerator(t *testing.T, seed uint64) *scenarioGenerator {
-	g := &scenarioGenerator{rng: rand.New(rand.NewPCG(seed, 1))}
-	for _, name := range handlers.Names() {
-		l, err := handlers.Builtin(name)
-		require.NoError(t, err)
-		g.modules = append(g.modules, l)
-	}
-	files, err := filepath.Glob("../../internal/lab/handlerlab/testdata/*.wasm")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		require.NoError(t, err)
-		g.modules = append(g.modules, handlers.New(filepath.Base(f), b))
-	}
-	return g
-}
-
-// next runs a scenario that can be run.
-func (g *scenarioGenerator) next(t *testing.T, name string) {
-	for {
-		dir := t.TempDir()
-		l := g.modules[g.rng.IntN(len(g.modules))]
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "m.wasm"), g.changed(l.Wasm), 0o600))
-		status := sameOnBothEngines(t, name, dir, g.scenario(l.Manifest()), nil)
-		if status == exitInput {
-			continue
-		}
-		if status != exitOK {
-			g.failed++
-		}
-		return
-	}
-}
-
-// changed changes bytes of the code section of a module.
-func (g *scenarioGenerator) changed(module []byte) []byte {
-	const code = 10
-	out := bytes.Clone(module)
-	for section := out[8:]; ; {
-		size, n := binary.Uvarint(section[1:])
-		contents := section[1+n:][:size]
-		if section[0] == code {
-			for range 1 + g.rng.IntN(3) {
-				contents[g.rng.IntN(len(contents))] = byte(g.rng.Uint32())
-			}
-			return out
-		}
-		section = section[1+n+int(size):]
-	}
-}
-
-func (g *scenarioGenerator) scenario(m *manifest.Manifest) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "profile: %s\nranks: 2\nseed: %d\nentries:\n", []string{"spin-int", "spin-dis"}[g.rng.IntN(2)], g.rng.Uint32())
-	fmt.Fprintf(&b, "  - {name: e, ranks: 1, length: %d, handlers: {module: m.wasm", 64<<g.rng.IntN(10))
-	for _, kind := range []manifest.Kind{manifest.Header, manifest.Payload, manifest.Completion} {
-		if of := m.OfKind(kind); len(of) > 0 {
-			fmt.Fprintf(&b, ", %s: %s", kind, of[g.rng.IntN(len(of))])
-		}
-	}
-	b.WriteString("}}\nprograms:\n  - ranks: 0\n    steps:\n")
-	for range 1 + g.rng.IntN(3) {
-		n := g.rng.IntN(1 << g.rng.IntN(15))
-		fmt.Fprintf(&b, "      - put: {to: 1, entry: e, bytes: %d, fill: pattern, hdr_data: %d, count: %d}\n", n, g.rng.Uint32(), 1+g.rng.IntN(4))
-	}
-	b.WriteString("output: {events: all, stats: all, state: [{of: e}], memory: [{of: e}]}\n")
-	return []byte(b.String())
-}

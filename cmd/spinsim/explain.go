@@ -53,12 +53,20 @@ func explain(c *cobra.Command, file, format string) error {
 		return badInput(err)
 	}
 	if format == "text" {
-		return scriptError(file, portalscript.Explain(text, c.OutOrStdout(), nil))
+		var out bytes.Buffer // a script with a mistake explains nothing
+		if err := portalscript.Explain(text, &out, nil); err != nil {
+			return scriptError(file, err)
+		}
+		_, err := out.WriteTo(c.OutOrStdout())
+		return err
 	}
 	x := explanation{Requests: []*explainedRequest{}}
 	err = portalscript.Explain(text, printed{&x}, func(s *portalscript.Step) { x.add(nil, s.Process, s.Text, s.Record, s.Name) })
+	if err != nil {
+		return scriptError(file, err)
+	}
 	record := provenance.Record{Build: thisBuild(), Command: "explain", Inputs: []provenance.Input{provenance.NewInput(file, []byte(text))}}
-	return errors.Join(writeIndented(c.OutOrStdout(), &record, x), scriptError(file, err))
+	return writeIndented(c.OutOrStdout(), &record, x)
 }
 
 func readText(c *cobra.Command, file string) (string, error) {
