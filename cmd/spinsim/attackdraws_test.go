@@ -238,7 +238,7 @@ func (d *attempt) signal() {
 }
 
 // kill kills a sweep at a random moment. What it has kept is what the sweep
-// goes on with; its table is that of a sweep that nobody has killed.
+// goes on with. Its table is the same as without a kill.
 func (d *attempt) kill() {
 	e := d.interrupted(syscall.SIGKILL, sweptArgs)
 	d.kind = fmt.Sprintf("%s, status %d", d.kind, e.status)
