@@ -113,6 +113,16 @@ func TestServersInMemory(t *testing.T) {
 	require.Less(t, is, most)
 }
 
+// A search for races takes no more memory than is promised, here where nothing
+// ends the messages, so that each keeps its place in the order of all.
+func TestMemoryOfRaces(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "many"), []byte(strings.Repeat("00*64\n", 15_000)), 0o600))
+	is := taken(t, dir, "handler", "run", "sum", "--packets", "many", "--race", "--until", "1s")
+	t.Log(sim.Size(is).Rounded())
+	require.Less(t, is, 512.*(1<<20))
+}
+
 // The address space that the process may reserve counts as available memory. A
 // command ends with one line when the system refuses it more. It must end
 // before the Go runtime is refused memory, because that prints a list of all

@@ -49,6 +49,8 @@ type Config struct {
 	Faults map[int]int64
 	// find unordered accesses to memory that handlers share
 	Race bool
+	// how much of the history of accesses is kept, bytes; 0: mostHistory
+	history int64
 	// count cycles and instructions by lines of the source (Report.Lines)
 	Lines bool
 	// report the bytes that handlers send or write to host memory

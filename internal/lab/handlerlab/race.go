@@ -1,6 +1,7 @@
 package handlerlab
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -56,35 +57,6 @@ func (r *RaceReport) String() string {
 
 // maxRaces is the most pairs of places that a report lists.
 const maxRaces = 100
-
-// clock is a vector clock. For each handler, by number, it holds how much has
-// happened before.
-type clock []uint32
-
-// join adds the history of o.
-func (c clock) join(o clock) clock {
-	if len(o) > len(c) {
-		c = append(c, make(clock, len(o)-len(c))...)
-	}
-	for i, v := range o {
-		c[i] = max(c[i], v)
-	}
-	return c
-}
-
-// epoch is an access by the instruction at offset, at a time of the clock of
-// its handler.
-type epoch struct {
-	handler, time uint32
-	offset        int
-}
-
-// shadow is the history of a byte: the last write, and the unordered reads
-// since then.
-type shadow struct {
-	write epoch
-	reads []epoch
-}
 
 // raceHandler is a running handler.
 type raceHandler struct {
@@ -142,23 +114,28 @@ type races struct {
 	running  map[int]*raceHandler
 	// by msg_id: the history at the end of its handlers of each kind
 	messages map[uint64]*[3]clock
-	words    map[uint32]clock // words of HPU memory, by address/4
+	sync     map[uint32]uint64 // words of HPU memory that atomics use, as bits: by address/256
+	words    map[uint32]clock  // their clocks, by address/4
 	counters map[uint32]clock
 	host     clock
 	self     clock              // messages to the same process
 	lent     map[[2]int64]*lent // by import and its result
 	cores    map[processor]clock
-	byHPU    bool // the module asks for the processor's number, so it may keep data per processor
-	bytes    map[uint32]*shadow
-	found    map[[4]int]*RaceReport
-	list     []*RaceReport
-	more     int
+	// the module asks for the processor's number, so it may keep data per processor
+	byHPU   bool
+	history map[uint32]*word // of accesses, by address/4
+	base    uint32           // the history of handlers before this number is forgotten
+	held    int64            // bytes of clocks and accesses
+	most    int64            // the most of them
+	found   map[[4]int]*RaceReport
+	list    []*RaceReport
+	more    int
 }
 
 func newRaces(r *recorder) *races {
 	return &races{
 		rec: r, handlers: make([]racing, 1), running: map[int]*raceHandler{}, messages: map[uint64]*[3]clock{}, words: map[uint32]clock{},
-		counters: map[uint32]clock{}, bytes: map[uint32]*shadow{}, found: map[[4]int]*RaceReport{}, cores: map[processor]clock{},
+		sync: map[uint32]uint64{}, counters: map[uint32]clock{}, history: map[uint32]*word{}, most: cmp.Or(r.x.history, mostHistory), found: map[[4]int]*RaceReport{}, cores: map[processor]clock{},
 		lent: map[[2]int64]*lent{},
 	}
 }
@@ -178,22 +155,32 @@ func (d *races) serial(h *raceHandler, s *nic.HandlerStep, stops bool) {
 		return
 	}
 	h.on = k
+	c := d.cores[k]
 	if !stops {
-		h.seen = h.seen.join(d.cores[k])
+		d.join(&h.seen, c)
 		for _, o := range d.running { //lint:maporder the least upper bound of all
 			if o.on == k && o != h { // in a pipeline, its work is done before it ends
-				h.seen = h.seen.join(o.seen)
-				o.seen[o.number]++
+				d.join(&h.seen, o.seen)
+				d.tick(o)
 			}
 		}
 		return
 	}
-	d.cores[k] = d.cores[k].join(h.seen)
-	h.seen[h.number]++
+	d.join(&c, h.seen)
+	d.cores[k] = c
+	d.tick(h)
+}
+
+// tick divides what a handler did before from what it does from now on.
+func (d *races) tick(h *raceHandler) {
+	if h.number >= d.base {
+		h.seen[h.number-d.base]++
+	}
 }
 
 // step is called through runtime.Config.Watch.
 func (d *races) step(s *nic.HandlerStep) {
+	d.bound()
 	switch s.What {
 	case nic.StepBegan:
 		d.began(s)
@@ -219,15 +206,18 @@ func (d *races) step(s *nic.HandlerStep) {
 	case nic.StepEnded:
 		if h := d.running[s.Context]; h != nil {
 			d.serial(h, s, true)
-			of := d.messages[s.Message]
-			i := slices.Index(Kinds[:], s.Handler)
-			of[i] = of[i].join(h.seen)
+			of, _ := d.message(s.Message)
+			d.join(&of[slices.Index(Kinds[:], s.Handler)], h.seen)
 			for _, l := range h.lent {
-				l.now = l.now.join(h.seen)
+				d.join(&l.now, h.seen)
 			}
+			d.held -= h.seen.bytes()
 			delete(d.running, s.Context)
 		}
-		if s.Handler == Kinds[2] {
+		if of := d.messages[s.Message]; of != nil && s.Handler == Kinds[2] {
+			for i := range of {
+				d.held -= of[i].bytes()
+			}
 			delete(d.messages, s.Message)
 		}
 	}
@@ -243,30 +233,43 @@ func (d *races) lend(h *raceHandler, s *nic.HandlerStep) {
 		d.lent[key] = l
 	}
 	if l.message != s.Message {
-		l.message, l.before, l.now = s.Message, l.before.join(l.now), nil
+		d.join(&l.before, l.now)
+		d.held -= l.now.bytes()
+		l.message, l.now = s.Message, nil
 	}
-	h.seen = h.seen.join(l.before)
-	h.lent = append(h.lent, l)
+	d.join(&h.seen, l.before)
+	if !slices.Contains(h.lent, l) {
+		h.lent = append(h.lent, l)
+	}
 }
 
+// message returns the history of a message. isNew: it has just been made.
+func (d *races) message(id uint64) (of *[3]clock, isNew bool) {
+	if of = d.messages[id]; of == nil {
+		of, isNew = &[3]clock{}, true
+		d.messages[id] = of
+	}
+	return of, isNew
+}
+
+// count is how many handlers have begun.
+func (d *races) count() uint32 { return d.base + uint32(len(d.handlers)) - 1 }
+
 func (d *races) began(s *nic.HandlerStep) {
-	h := &raceHandler{number: uint32(len(d.handlers))}
+	h := &raceHandler{number: d.count() + 1}
 	number := d.rec.messages[s.Message]
 	d.handlers = append(d.handlers, racing{s.Handler, number, s.Message, s.Packet})
-	of := d.messages[s.Message]
-	if of == nil {
-		of = &[3]clock{}
-		d.messages[s.Message] = of
-		if number == 0 {
-			of[0] = of[0].join(d.self)
-		}
+	d.held += racingBytes
+	of, isNew := d.message(s.Message)
+	if isNew && number == 0 {
+		d.join(&of[0], d.self)
 	}
 	for _, before := range of[:slices.Index(Kinds[:], s.Handler)] {
-		h.seen = h.seen.join(before)
+		d.join(&h.seen, before)
 	}
-	h.seen = h.seen.join(of[0])
-	h.seen = h.seen.join(make(clock, h.number+1))
-	h.seen[h.number] = 1
+	d.join(&h.seen, of[0])
+	d.join(&h.seen, make(clock, len(d.handlers)))
+	h.seen[h.number-d.base] = 1
 	d.serial(h, s, false)
 	d.running[s.Context] = h
 }
@@ -274,9 +277,9 @@ func (d *races) began(s *nic.HandlerStep) {
 // order notes what comes before an action of a handler, and what comes after.
 func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 	both := func(c *clock) {
-		h.seen = h.seen.join(*c)
-		*c = c.join(h.seen)
-		h.seen[h.number]++
+		d.join(&h.seen, *c)
+		d.join(c, h.seen)
+		d.tick(h)
 	}
 	switch op {
 	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32, hpu.OpWait32:
@@ -287,7 +290,7 @@ func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 		c := d.words[a.Local/4]
 		both(&c)
 		for i := range n {
-			d.words[a.Local/4+i] = c
+			d.synchronizes(a.Local/4+i, c)
 		}
 	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB, hpu.OpDMAFAddTyped, hpu.OpDMAFAddTypedNB, hpu.OpDMATest, hpu.OpDMAWait:
 		both(&d.host)
@@ -296,10 +299,22 @@ func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 		both(&c)
 		d.counters[a.CT] = c
 	case hpu.OpToSelf, hpu.OpTimer, hpu.OpPutFromDevice, hpu.OpPutFromHost, hpu.OpAtomicFromDevice, hpu.OpAtomicFromHost, hpu.OpGetFromDevice, hpu.OpGetFromHost:
-		d.self = d.self.join(h.seen)
-		h.seen[h.number]++
+		d.join(&d.self, h.seen)
+		d.tick(h)
 	}
 }
+
+// synchronizes notes that atomics use a word, and its clock.
+func (d *races) synchronizes(word uint32, c clock) {
+	d.sync[word/64] |= 1 << (word % 64)
+	if _, known := d.words[word]; !known {
+		d.held += clockBytes
+	}
+	d.words[word] = c
+}
+
+// isSync reports whether atomics use a word.
+func (d *races) isSync(word uint32) bool { return d.sync[word/64]>>(word%64)&1 > 0 }
 
 // access is called by the hpu.Observer.
 func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
@@ -308,13 +323,16 @@ func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
 	if h == nil || addr >= l.Base || addr >= l.HPU+l.HPUBytes && addr < l.Base {
 		return // stack, record and packet of a context
 	}
-	if known, isSync := d.words[addr/4]; isSync && n <= 8 && addr%n == 0 {
-		h.seen = h.seen.join(known)
+	if n <= 8 && addr%n == 0 && d.isSync(addr/4) {
+		d.bound()
+		known := d.words[addr/4]
+		d.join(&h.seen, known)
 		if store {
+			d.join(&known, h.seen)
 			for i := range (n + 3) / 4 {
-				d.words[addr/4+i] = known.join(h.seen)
+				d.synchronizes(addr/4+i, known)
 			}
-			h.seen[h.number]++
+			d.tick(h)
 		}
 		return
 	}
@@ -347,67 +365,49 @@ func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 // touch notes an access to bytes of shared memory. The instruction is at
 // offset, or the offset is negative for an import.
 func (d *races) touch(h *raceHandler, offset int, addr, n uint32, store bool) {
-	now := epoch{h.number, h.seen[h.number], offset}
 	told := false // report one race per access
-	for at := addr; at < addr+n; at++ {
-		if _, isSync := d.words[at/4]; isSync && offset < 0 {
+	for at, end := uint64(addr), uint64(addr)+uint64(n); at < end; {
+		first, next := at, min(end, at/4*4+4)
+		at = next
+		if offset < 0 && d.isSync(uint32(first/4)) {
 			continue
 		}
-		s := d.bytes[at]
-		if s == nil {
-			s = &shadow{}
-			d.bytes[at] = s
+		if d.bound(); h.number < d.base {
+			return
 		}
-		with, conflict := s.conflict(h.seen, store)
-		if conflict && !told {
-			told = true
-			d.tell(at, with.epoch, with.write, now, store)
+		now := epoch{h.number, h.seen[h.number-d.base], int32(offset)}
+		w := d.history[uint32(first/4)]
+		if w == nil {
+			w = &word{}
+			d.history[uint32(first/4)] = w
+			d.held += w.size()
 		}
-		s.note(now, h.seen, store)
-	}
-}
-
-// before reports whether an access is part of the history that a handler has
-// seen.
-func (e *epoch) before(seen clock) bool {
-	return e.handler == 0 || int(e.handler) < len(seen) && e.time <= seen[e.handler]
-}
-
-type sided struct {
-	epoch
-	write bool
-}
-
-// conflict returns an earlier access that conflicts with a new one and is not
-// ordered with it.
-func (s *shadow) conflict(seen clock, store bool) (with sided, is bool) {
-	if !s.write.before(seen) {
-		return sided{s.write, true}, true
-	}
-	if store {
-		for _, r := range s.reads {
-			if !r.before(seen) {
-				return sided{r, false}, true
+		d.held -= w.size()
+		part, whole := w.each(), next-first == 4
+		if !whole {
+			part = w.split()[first%4:][:next-first]
+		}
+		for i := range part {
+			with, conflict := d.conflict(&part[i], h.seen, store)
+			if conflict && !told {
+				told = true
+				d.tell(uint32(first)+uint32(i), with.epoch, with.write, now, store)
 			}
+			d.note(&part[i], now, h.seen, store)
 		}
+		if whole && store {
+			w.all, w.bytes = part[0], nil
+		}
+		d.held += w.size()
 	}
-	return sided{}, false
-}
-
-func (s *shadow) note(now epoch, seen clock, store bool) {
-	if store {
-		s.write, s.reads = now, s.reads[:0]
-		return
-	}
-	s.reads = slices.DeleteFunc(s.reads, func(r epoch) bool { return r.before(seen) })
-	s.reads = append(s.reads, now)
 }
 
 // tell reports a race, but each pair of places once.
 func (d *races) tell(addr uint32, a epoch, aWrites bool, b epoch, bWrites bool) {
-	key := [4]int{a.offset, b.offset, slices.Index(Kinds[:], d.handlers[a.handler].kind), slices.Index(Kinds[:], d.handlers[b.handler].kind)}
+	kind := func(e epoch) int { return slices.Index(Kinds[:], d.handlers[e.handler-d.base].kind) }
+	key := [4]int{int(a.offset), int(b.offset), kind(a), kind(b)}
 	if b.offset < a.offset {
-		key = [4]int{b.offset, a.offset, key[3], key[2]}
+		key = [4]int{key[1], key[0], key[3], key[2]}
 	}
 	if r := d.found[key]; r != nil {
 		r.Times++
@@ -423,10 +423,10 @@ func (d *races) tell(addr uint32, a epoch, aWrites bool, b epoch, bWrites bool) 
 }
 
 func (d *races) side(e epoch, write bool) RaceAccess {
-	h := &d.handlers[e.handler]
+	h := &d.handlers[e.handler-d.base]
 	at := hpu.Op(-e.offset).String()
 	if e.offset >= 0 {
-		at = d.module.Place(e.offset)
+		at = d.module.Place(int(e.offset))
 	}
 	return RaceAccess{write, at, h.kind, h.message, h.id, h.packet}
 }

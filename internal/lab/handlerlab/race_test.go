@@ -101,13 +101,40 @@ func TestLibrariesHaveNoRaces(t *testing.T) {
 					}
 					cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: data})
 				}
-				r := mustRun(t, cfg)
-				for _, race := range r.Races {
-					t.Error(set, race)
+				for _, cfg.history = range []int64{0, 4 << 10} { // what is forgotten is no race
+					r := mustRun(t, cfg)
+					for _, race := range r.Races {
+						t.Error(set, cfg.history, race)
+					}
 				}
 			}
 		})
 	}
+}
+
+// TestRacesAreForgotten keeps too little history for all handlers. It finds
+// races of handlers that are close together, and notes that others may be missing.
+func TestRacesAreForgotten(t *testing.T) {
+	cfg := module(t, "races")
+	cfg.Race, cfg.Host = true, make([]byte, 1<<16)
+	require.NoError(t, cfg.SetState("n=0"))
+	for range 50 {
+		cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: make([]byte, 30_000)})
+	}
+	all := mustRun(t, cfg)
+	require.Empty(t, all.Notes)
+	cfg.history = 8 << 10
+	few := mustRun(t, cfg)
+	require.Len(t, few.Races, len(all.Races))
+	for i, r := range few.Races {
+		require.Equal(t, all.Races[i].First, r.First)
+		require.LessOrEqual(t, r.Times, all.Races[i].Times)
+	}
+	require.Len(t, few.Notes, 1)
+	require.Regexp(t, `^races of the first \d+ handlers with later ones may be missing: their history took more than 8 KiB$`, few.Notes[0])
+
+	require.NoError(t, cfg.SetState("n=1"))
+	require.Empty(t, mustRun(t, cfg).Races, "atomics order what was not forgotten")
 }
 
 // TestExampleHasNoRaces runs the example of memories of clusters and messages.

@@ -476,7 +476,11 @@ func (r *recorder) found(rep *Report) {
 		rep.Races = r.races.list
 		rep.Errors = append(rep.Errors, r.races.errors()...)
 		if len(r.races.list) == 0 {
-			rep.Notes = append(rep.Notes, "no race found: looked at "+plural(len(r.races.handlers)-1, "handler"))
+			rep.Notes = append(rep.Notes, "no race found: looked at "+plural(int(r.races.count()), "handler"))
+		}
+		if n := r.races.base; n > 0 {
+			rep.Notes = append(rep.Notes, fmt.Sprintf("races of the first %s with later ones may be missing: their history took more than %v",
+				plural(int(n-1), "handler"), sim.Size(r.races.most)))
 		}
 	}
 }
