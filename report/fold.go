@@ -23,6 +23,16 @@ func widthOf(w io.Writer) int {
 	return 0
 }
 
+// Exact returns a writer for bytes that are no text, such as Parquet. The
+// standard output of a command makes characters visible that a terminal obeys;
+// other writers are returned as they are.
+func Exact(w io.Writer) io.Writer {
+	if text, is := w.(interface{ Exact() io.Writer }); is {
+		return text.Exact()
+	}
+	return w
+}
+
 // Buffer collects text for a writer, and has the same width.
 type Buffer struct {
 	bytes.Buffer

@@ -2,16 +2,19 @@ package report
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -46,6 +49,41 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("unknown format %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
+// Line returns a text as a line of a format for people. Characters that nobody
+// sees are made visible. Markdown gets no markup from it.
+func (f Format) Line(text string) string {
+	text = visible.Line(text)
+	if f != MarkdownFormat || !strings.ContainsAny(text, "\\`*_[]<>&|") {
+		return text
+	}
+	var out strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c < utf8.RuneSelf && isMarkup(c, text[:i], text[i+1:]) {
+			out.WriteByte('\\')
+		}
+		out.WriteByte(text[i])
+	}
+	return out.String()
+}
+
+// isMarkup reports whether Markdown may give a character between two texts a
+// meaning: not _ within a word, not & before a space, and not a backslash before
+// a letter.
+func isMarkup(c byte, before, after string) bool {
+	last, _ := utf8.DecodeLastRuneInString(before)
+	next, _ := utf8.DecodeRuneInString(after)
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	switch c {
+	case '_':
+		return !word(last) || !word(next)
+	case '&':
+		return next == '#' || word(next)
+	case '\\':
+		return next == utf8.RuneError || unicode.IsPunct(next) || unicode.IsSymbol(next)
+	}
+	return strings.IndexByte("`*[]<>|", c) >= 0
+}
+
 // Write writes t in the given format. Only text and Markdown have title, answer
 // and notes. Text for a [Narrow] writer is folded to its width.
 func (t *Table) Write(w io.Writer, f Format) error {
@@ -57,7 +95,7 @@ func (t *Table) Write(w io.Writer, f Format) error {
 	case MarkdownFormat:
 		out = []byte(t.markdown())
 	case CSVFormat:
-		out, err = t.csv()
+		out = t.csv()
 	case JSONFormat:
 		out, err = t.document()
 	case NDJSONFormat:
@@ -66,6 +104,7 @@ func (t *Table) Write(w io.Writer, f Format) error {
 		if widthOf(w) > 0 {
 			return fmt.Errorf("%s is no text for a terminal: send it into a file, such as > result.parquet", f)
 		}
+		w = Exact(w)
 		out, err = t.parquet()
 	default:
 		_, err = ParseFormat(string(f))
@@ -77,27 +116,48 @@ func (t *Table) Write(w io.Writer, f Format) error {
 	return err
 }
 
-func (t *Table) csv() ([]byte, error) {
+// csv writes rows that spreadsheets and programs read, as RFC 4180 has them.
+func (t *Table) csv() []byte {
 	var out bytes.Buffer
-	w := csv.NewWriter(&out)
-	record := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		record[i] = c.Key()
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(csvField(c.Key()))
 	}
-	err := w.Write(record)
 	for _, row := range t.rows {
+		out.WriteByte('\n')
 		for i, v := range row {
-			record[i] = exact(t.Columns[i], v)
-		}
-		if err == nil {
-			err = w.Write(record)
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if s, isText := v.(string); isText {
+				out.WriteString(csvField(s))
+			} else {
+				out.WriteString(exact(t.Columns[i], v))
+			}
 		}
 	}
-	w.Flush()
-	if err == nil {
-		err = w.Error()
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// number is a text that a spreadsheet takes for a number, with its sign.
+var number = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
+
+// csvField returns a text as a field of CSV. A spreadsheet would compute a text
+// that begins as a formula. So it gets an apostrophe in front, which the
+// spreadsheet shows as text (OWASP, CSV injection); so does what already has
+// one, so that a program which removes one apostrophe gets the text back.
+func csvField(s string) string {
+	s = visible.Line(s)
+	if formula := strings.TrimLeft(s, "'"); formula != "" && strings.ContainsRune("=+-@", rune(formula[0])) && !number.MatchString(s) {
+		s = "'" + s
 	}
-	return out.Bytes(), err
+	if strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
 }
 
 // document writes the rows as one JSON value.

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Plot describes a drawing of a table: one line for each value of Series, one
@@ -110,7 +111,8 @@ func paint(extension string, width, height vg.Length, dpi int, draw func(on vg.C
 	canvas := vgsvg.New(width, height)
 	draw(canvas)
 	_, err := canvas.WriteTo(&out)
-	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte(fontFamily)), err
+	// XML refuses the characters that visible replaces, and a page must not obey them
+	return []byte(strings.ReplaceAll(visible.Text(out.String()), "font-family:Liberation Sans;", fontFamily)), err
 }
 
 // fontFamily names fonts of the same widths, for readers without the first.

@@ -84,7 +84,7 @@ func TestOrigin(t *testing.T) {
 	text := string(render(t, table, TextFormat))
 	require.Contains(t, text, "\n\nmade by v1 <&>\n")
 	require.NotContains(t, text, "version")
-	require.Contains(t, string(render(t, table, MarkdownFormat)), "\nmade by v1 <&>\n")
+	require.Contains(t, string(render(t, table, MarkdownFormat)), "\nmade by v1 \\<&\\>\n")
 	require.Equal(t, "x,version\n9223372036854775808,v1\n", string(render(t, table, CSVFormat)))
 	empty := New(Column{Name: "x"})
 	empty.Origin = origin{"v1"}

@@ -2,9 +2,12 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // sheet is a table as people see it: some of its columns, and each value as
@@ -25,7 +28,7 @@ func (t *Table) sheet(all bool) *sheet {
 		}
 		scale := t.scaleOf(i)
 		s.columns = append(s.columns, c)
-		s.heads = append(s.heads, c.heading(scale))
+		s.heads = append(s.heads, visible.Line(c.heading(scale)))
 		for r, row := range t.rows {
 			s.rows[r] = append(s.rows[r], row[i])
 			s.cells[r] = append(s.cells[r], show(c, scale, row[i]))
@@ -143,4 +146,15 @@ func (s *sheet) pretty(of part) table.Writer {
 }
 
 // markdown renders all columns for a document.
-func (s *sheet) markdown() string { return s.pretty(s.fold(0)[0]).RenderMarkdown() }
+func (s *sheet) markdown() string {
+	escape := func(cells []string) {
+		for i, cell := range cells {
+			cells[i] = strings.ReplaceAll(MarkdownFormat.Line(cell), `\|`, "|") // go-pretty escapes these
+		}
+	}
+	escape(s.heads)
+	for _, cells := range s.cells {
+		escape(cells)
+	}
+	return s.pretty(s.fold(0)[0]).RenderMarkdown()
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -95,7 +96,7 @@ func (c Column) heading(s scale) string {
 func show(c Column, s scale, v any) string {
 	switch v := v.(type) {
 	case string:
-		return v
+		return visible.Line(v)
 	case bool:
 		if v {
 			return "yes"
@@ -204,7 +205,7 @@ func (t *Table) below() []string {
 func (t *Table) text(width int) string {
 	var out strings.Builder
 	for _, line := range t.Answer {
-		fmt.Fprintln(&out, wrapped(line, width))
+		fmt.Fprintln(&out, wrapped(visible.Line(line), width))
 	}
 	t.grid(&out, width)
 	if t.Published != nil {
@@ -214,7 +215,7 @@ func (t *Table) text(width int) string {
 		if i == 0 {
 			fmt.Fprintln(&out)
 		}
-		fmt.Fprintln(&out, wrapped(note, width))
+		fmt.Fprintln(&out, wrapped(visible.Line(note), width))
 	}
 	return out.String()
 }
@@ -226,7 +227,7 @@ func (t *Table) grid(out *strings.Builder, width int) {
 	style.Options = table.Options{SeparateHeader: true}
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", columnGap)
 	if t.Title != "" {
-		fmt.Fprintf(out, "%s%s\n", gap(out), wrapped(t.Title, width))
+		fmt.Fprintf(out, "%s%s\n", gap(out), wrapped(visible.Line(t.Title), width))
 	}
 	s := t.sheet(false)
 	for _, part := range s.fold(width) {
@@ -250,18 +251,19 @@ func gap(out *strings.Builder) string {
 // markdown renders the content of text for a document.
 func (t *Table) markdown() string {
 	var out strings.Builder
-	for _, line := range t.Answer {
-		fmt.Fprintf(&out, "**%s**\n", line)
+	line := MarkdownFormat.Line
+	for _, one := range t.Answer {
+		fmt.Fprintf(&out, "**%s**\n", line(one))
 	}
 	if t.Title != "" {
-		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
+		fmt.Fprintf(&out, "%s%s\n", gap(&out), line(t.Title))
 	}
 	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.sheet(false).markdown())
 	if p := t.Published; p != nil {
-		fmt.Fprintf(&out, "\n%s\n\n%s\n", p.Title, p.sheet(false).markdown())
+		fmt.Fprintf(&out, "\n%s\n\n%s\n", line(p.Title), p.sheet(false).markdown())
 	}
 	for _, note := range t.below() {
-		fmt.Fprintf(&out, "\n%s\n", note)
+		fmt.Fprintf(&out, "\n%s\n", line(note))
 	}
 	return out.String()
 }

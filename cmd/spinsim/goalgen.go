@@ -52,7 +52,11 @@ func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)
 		if err != nil {
 			return badInput(err)
 		}
-		return goal.Write(c.OutOrStdout(), s, form)
+		out := c.OutOrStdout()
+		if form == goal.Binary {
+			out = report.Exact(out)
+		}
+		return goal.Write(out, s, form)
 	}
 	out, err := file.Create(f.output)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -62,6 +64,7 @@ func BadInput(err error) error {
 // signal cancels its context. Errors are printed behind the name of the
 // program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
+	errs = visible.NewWriter(errs)
 	if err := cramped(memory.Bounds()); err != nil {
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
 		return ExitFailed
@@ -78,7 +81,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	})
 	defer func() { memory.OnExhausted(before) }()
 	root.SetArgs(args)
-	noted := &notedWriter{to: out}
+	noted := &notedWriter{Writer: visible.NewWriter(out)}
 	root.SetOut(noted)
 	root.SetErr(errs)
 	if os.Getenv("TERM") == "dumb" {
@@ -94,7 +97,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	undo()
 	if err == nil {
-		err = noted.err
+		err = cmp.Or(noted.err, noted.Flush())
 	}
 	return exitCode(ctx, e, once(err), root.Name(), errs)
 }
@@ -151,12 +154,12 @@ type steady struct{ io.Writer }
 // notedWriter keeps the first error of writing, because help has no caller to
 // return it to.
 type notedWriter struct {
-	to  io.Writer
+	*visible.Writer
 	err error
 }
 
 func (w *notedWriter) Write(b []byte) (int, error) {
-	n, err := w.to.Write(b)
+	n, err := w.Writer.Write(b)
 	if w.err == nil {
 		w.err = err
 	}
@@ -166,7 +169,7 @@ func (w *notedWriter) Write(b []byte) (int, error) {
 // Columns is the width of the terminal that it writes to, in characters. 0: it
 // is no terminal.
 func (w *notedWriter) Columns() int {
-	switch to := w.to.(type) {
+	switch to := w.Exact().(type) {
 	case report.Narrow:
 		return to.Columns()
 	case *os.File:

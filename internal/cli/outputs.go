@@ -107,7 +107,7 @@ func (e *ending) left(separator string) string {
 // standardOutput is the file that a command prints to. nil: it is no file.
 func standardOutput(c *cobra.Command) os.FileInfo {
 	if w, is := c.OutOrStdout().(*notedWriter); is {
-		if to, is := w.to.(*os.File); is {
+		if to, is := w.Exact().(*os.File); is {
 			if info, err := to.Stat(); err == nil {
 				return info
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/spinsim/spinsim/report"
 )
 
 // Progress shows on a terminal how many measurements are done, and estimates
@@ -28,7 +30,7 @@ const quick = 2 * time.Second
 
 // NewProgress is for the stderr of a command. name stands before the progress.
 func NewProgress(w io.Writer, name string, total int) *Progress {
-	f, ok := w.(*os.File)
+	f, ok := report.Exact(w).(*os.File)
 	if !ok || total < 2 {
 		return &Progress{}
 	}
