@@ -26,14 +26,24 @@ import (
 // result is validated. All errors of text, overrides and values are joined;
 // each names the file, the line or the field's path.
 func Load(name string, overrides ...string) (*Profile, error) {
-	p, wrong, err := read(name)
+	return Files(file.Read).Load(name, overrides...)
+}
+
+// Files reads a file of at most limit bytes: a profile, or a network that a
+// profile or an override names. With it a caller decides which files those may
+// be that somebody else has named.
+type Files func(name string, limit int64) ([]byte, error)
+
+// Load is [Load] with these files.
+func (f Files) Load(name string, overrides ...string) (*Profile, error) {
+	p, wrong, err := f.read(name)
 	if err != nil {
 		if IsFile(name) {
 			err = fmt.Errorf("profile %w", err)
 		}
 		return nil, err
 	}
-	if p, err = finish(name, p, wrong, overrides); err != nil {
+	if p, err = f.finish(name, p, wrong, overrides); err != nil {
 		return nil, err
 	}
 	p.Origin.Embedded = !IsFile(name)
@@ -44,6 +54,11 @@ func Load(name string, overrides ...string) (*Profile, error) {
 // [Profile.Content], and applies overrides as [Load] does. The name is for
 // messages.
 func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
+	return Files(file.Read).Parse(name, text, overrides...)
+}
+
+// Parse is [Parse] with these files.
+func (f Files) Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	tree, err := strictyaml.Parse(name, text)
 	if err != nil {
 		return nil, fmt.Errorf("profile %w", err)
@@ -51,7 +66,7 @@ func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	p, r := new(Profile), strictyaml.Reader{File: name, ByName: tables()}
 	r.Read(tree, p)
 	whole(&r, tree)
-	return finish(name, p, r.Errors, overrides)
+	return f.finish(name, p, r.Errors, overrides)
 }
 
 // IsFile reports whether name is a file, not an embedded profile.
@@ -69,13 +84,13 @@ func tables() byName {
 }
 
 // tablesAndShapes also knows networks: files with names relative to dir.
-func tablesAndShapes(dir string) byName {
+func (f Files) tablesAndShapes(dir string) byName {
 	all := tables()
 	all[reflect.TypeFor[fabric.Plan]()] = func(name string) (*yaml.Node, error) {
 		if !path.IsAbs(name) {
 			name = path.Join(dir, name)
 		}
-		data, err := file.Read(name, file.MaxText)
+		data, err := f(name, file.MaxText)
 		if err != nil {
 			return nil, err
 		}
@@ -92,12 +107,12 @@ func tablesAndShapes(dir string) byName {
 
 // read reads the text of a profile and its base. The profile is nil if the base
 // does not exist. The last result is an error of the text as a whole.
-func read(name string) (*Profile, strictyaml.Errors, error) {
-	tree, err := treeOf(name)
+func (f Files) read(name string) (*Profile, strictyaml.Errors, error) {
+	tree, err := f.treeOf(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, r := new(Profile), strictyaml.Reader{File: name, ByName: tablesAndShapes(path.Dir(name))}
+	p, r := new(Profile), strictyaml.Reader{File: name, ByName: f.tablesAndShapes(path.Dir(name))}
 	base := strictyaml.Remove(tree, "base")
 	if base != nil {
 		if name, ok := r.Scalar(base, "base"); ok && !slices.Contains(Names(), name) {
@@ -107,7 +122,7 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 			r.Read(tree, p)
 			return nil, r.Errors, nil
 		}
-		if p, _, err = read(base.Value); err != nil {
+		if p, _, err = f.read(base.Value); err != nil {
 			return nil, nil, err
 		}
 		if strictyaml.Child(tree, "name") == nil { // another device must not look like its base
@@ -129,9 +144,9 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 }
 
 // treeOf returns the text of a profile as a tree. The caller may remove fields.
-func treeOf(name string) (*yaml.Node, error) {
+func (f Files) treeOf(name string) (*yaml.Node, error) {
 	if IsFile(name) {
-		data, err := file.Read(name, file.MaxText)
+		data, err := f(name, file.MaxText)
 		if err != nil {
 			return nil, err
 		}
@@ -170,13 +185,13 @@ func embedded(known *sync.Map, name string, source func(name string) ([]byte, er
 // finish applies overrides to a profile. It validates the profile if the text
 // and the overrides could be read. wrong has the errors of the text. p is nil if
 // the base does not exist.
-func finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string) (*Profile, error) {
+func (f Files) finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string) (*Profile, error) {
 	errs := wrong.Each()
 	if p == nil {
 		p = new(Profile) // still check the overrides
 	}
 	for _, o := range overrides {
-		r := strictyaml.Reader{File: fmt.Sprintf("%s: override %q", name, o), ByName: tablesAndShapes("")}
+		r := strictyaml.Reader{File: fmt.Sprintf("%s: override %q", name, o), ByName: f.tablesAndShapes("")}
 		r.Set(p, o)
 		errs = append(errs, r.Errors.Each()...)
 	}

@@ -151,7 +151,7 @@ var number = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
 // one, so that a program which removes one apostrophe gets the text back.
 func csvField(s string) string {
 	s = visible.Line(s)
-	if formula := strings.TrimLeft(s, "'"); formula != "" && strings.ContainsRune("=+-@", rune(formula[0])) && !number.MatchString(s) {
+	if formula := strings.TrimLeft(s, "'"); len(formula) > 1 && strings.ContainsRune("=+-@", rune(formula[0])) && !number.MatchString(s) {
 		s = "'" + s
 	}
 	if strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ") {

@@ -68,11 +68,11 @@ func checkHostile(t require.TestingT, one string) {
 // text can be had back from it.
 func checkField(t require.TestingT, field, of string) {
 	back, first := field, strings.TrimLeft(field, "'")
-	if strings.HasPrefix(field, "'") && first != "" && strings.Contains("=+-@", first[:1]) {
+	if strings.HasPrefix(field, "'") && len(first) > 1 && strings.Contains("=+-@", first[:1]) {
 		back = field[1:]
 	}
 	require.Equal(t, visible.Line(of), back)
-	if field != "" && strings.Contains("=+-@\t\r", field[:1]) {
+	if len(field) > 1 && strings.Contains("=+-@\t\r", field[:1]) {
 		require.Regexp(t, `^[+-][0-9]+$`, field)
 	}
 }

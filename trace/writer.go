@@ -42,6 +42,9 @@ const Memory = DefaultWindow * 256
 type Options struct {
 	Scale  Scale
 	Window int // events held back for sorting; 0: DefaultWindow
+	// folders of which one must hold a file, links followed; nil: it may be
+	// anywhere
+	Below []string
 }
 
 // Names of the arguments that hold the exact time, in picoseconds.
@@ -164,7 +167,12 @@ func Create(name string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := file.Create(name)
+	var out *file.Writer
+	if opts.Below == nil {
+		out, err = file.Create(name)
+	} else {
+		out, err = file.CreateBelow(opts.Below, name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
 	}

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -22,6 +22,7 @@ type runFlags struct {
 	seed                  uint64
 	engine, format        string
 	table, trace          string
+	allowed               []string // further folders for the files of the scenario
 	params                []string
 	ranksGiven, seedGiven bool
 	breakdown             bool
@@ -68,6 +69,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson, markdown or parquet")
 	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, breakdown, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	flags.StringArrayVar(&f.allowed, "allow-output", nil, "let the scenario write below a `FOLDER`, too: without, only below the current one; may be repeated")
 	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of each measurement went, or of the whole run: the table breakdown")
 	f.links.Register(c)
 	f.pcap.Register(c)
@@ -90,6 +92,11 @@ func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
 	}
 	if err := checkEngine(f.engine); err != nil {
 		return o, err
+	}
+	for _, folder := range f.allowed {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return o, fmt.Errorf("--allow-output: %q, expected a FOLDER that is there", folder)
+		}
 	}
 	if o.Set, err = f.shape.Overrides(); err == nil {
 		err = errors.Join(f.links.Check(), f.pcap.Check())
@@ -146,7 +153,12 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return badInput(err)
 	}
-	need, timeline := p.Memory(), cmp.Or(f.trace, p.TraceFile())
+	var files cli.RunFiles
+	timeline, err := f.timeline(c, file, p, &files)
+	if err != nil {
+		return err
+	}
+	need := p.Memory()
 	if timeline != "" {
 		need += trace.Memory
 	}
@@ -154,16 +166,10 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 		return err
 	}
 	p.Bound(cli.Beside(f.Memory.Bytes(), need, 1))
-	if f.trace == "" && timeline != "" {
-		if err := cli.CheckOutputs(c, cli.Output{What: file + ": output.trace", Name: timeline}); err != nil {
-			return err
-		}
-	}
 	record, err := p.Record()
 	if err != nil {
 		return err
 	}
-	var files cli.RunFiles
 	tracer, err := files.Trace("--trace", timeline, record.Args())
 	if err != nil {
 		return err
@@ -179,6 +185,20 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
 	}
 	return err
+}
+
+// timeline returns the file for the timeline. The scenario's is below the
+// current folder, or below one that the user allows.
+func (f *runFlags) timeline(c *cobra.Command, file string, p *scenario.Plan, files *cli.RunFiles) (string, error) {
+	if f.trace != "" {
+		return f.trace, nil
+	}
+	files.Below = append([]string{"."}, f.allowed...)
+	name, err := p.TraceFile(files.Below)
+	if err != nil || name == "" {
+		return "", badInput(err)
+	}
+	return name, cli.CheckOutputs(c, cli.Output{What: file + ": output.trace", Name: name})
 }
 
 // sweep runs a scenario with every combination of values. It prints one long

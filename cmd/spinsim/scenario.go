@@ -40,7 +40,11 @@ with file, line and field. The exit status is 2 if anything is wrong.`,
 		RunE: func(c *cobra.Command, files []string) error {
 			var errs []error
 			for _, file := range files {
-				if _, err := scenario.Load(file, scenario.Options{}); err != nil {
+				p, err := scenario.Load(file, scenario.Options{})
+				if err == nil {
+					_, err = p.TraceFile([]string{"."})
+				}
+				if err != nil {
 					errs = append(errs, err)
 					continue
 				}

@@ -19,6 +19,10 @@ import (
 // names stay, and the error names the files that are missing. Only a timeline
 // is written even if a limit has cut off the run, since it shows the limit.
 type RunFiles struct {
+	// folders of which one must hold the timeline, links followed; nil: it may
+	// be anywhere
+	Below []string
+
 	timeline *trace.Writer // nil: none
 	drawn    string        // flag and name of the timeline
 	list     []runFile
@@ -37,7 +41,7 @@ func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error)
 	if name == "" {
 		return nil, nil //nolint:nilnil // nobody draws
 	}
-	w, err := trace.Create(name, trace.Options{})
+	w, err := trace.Create(name, trace.Options{Below: f.Below})
 	if err != nil {
 		return nil, BadInput(fmt.Errorf("%s: %w", flag, err))
 	}

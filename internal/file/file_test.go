@@ -123,7 +123,7 @@ func TestFolderThatTakesNoNewFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, []byte("an old and longer text"), 0o666))
 	w := &Writer{name: name, target: name, moved: true}
 	var err error
-	w.out, err = create(t.TempDir(), "a.csv", 0o600)
+	w.out, err = create(t.TempDir(), "a.csv", 0o600, os.OpenFile)
 	require.NoError(t, err)
 	_, err = io.WriteString(w, "new")
 	require.NoError(t, err)

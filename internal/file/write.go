@@ -16,10 +16,11 @@ import (
 // content, so they are written at once.
 type Writer struct {
 	out    *os.File
-	name   string // as the user gave it, for errors
-	target string // where the bytes end up, links followed; "": out is the target
-	moved  bool   // out is in another folder, because the target's takes no new file: it is copied
-	stream bool   // out is not ours to close
+	name   string   // as the user gave it, for errors
+	target string   // where the bytes end up, links followed; "": out is the target
+	root   *os.Root // the folder that the target must not leave; nil: there is none
+	moved  bool     // out is in another folder, because the target's takes no new file: it is copied
+	stream bool     // out is not ours to close
 	err    error
 	done   bool
 }
@@ -57,11 +58,11 @@ func Create(name string) (*Writer, error) {
 	case err != nil:
 	case info.IsDir():
 		err = errors.New("is a directory")
-	case !info.Mode().IsRegular() || isDevice(name):
+	case !info.Mode().IsRegular() || Device(name):
 		w.target = ""
 		w.out, err = os.OpenFile(name, os.O_WRONLY, 0)
 	default:
-		if err = writable(w.target); err == nil {
+		if err = w.writable(); err == nil {
 			err = w.temporary(info.Mode().Perm(), true)
 		}
 	}
@@ -76,7 +77,7 @@ func Create(name string) (*Writer, error) {
 func follow(name string) (string, error) {
 	at := name
 	for range maxLinks {
-		if isDevice(at) {
+		if Device(at) {
 			return at, nil // /dev/fd/3 is written as it is, whatever it leads to
 		}
 		to, err := os.Readlink(at)
@@ -91,16 +92,16 @@ func follow(name string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: name, Err: errors.New("too many symbolic links")}
 }
 
-// isDevice reports whether the system gives a name its meaning. To replace such
+// Device reports whether the system gives a name its meaning. To replace such
 // a name would cut it off from that meaning.
-func isDevice(name string) bool {
+func Device(name string) bool {
 	return strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/")
 }
 
 // writable returns why an existing file may not be overwritten. Its folder's
 // permissions do not decide that.
-func writable(name string) error {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+func (w *Writer) writable() error {
+	f, err := w.open(w.target, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -115,9 +116,9 @@ func (w *Writer) temporary(mode fs.FileMode, exists bool) error {
 	if base == "" {
 		return errors.New("expected the name of a file")
 	}
-	out, err := create(folder, base, mode)
+	out, err := create(folder, base, mode, w.open)
 	if err != nil && exists {
-		out, err = create(os.TempDir(), base, 0o600)
+		out, err = create(os.TempDir(), base, 0o600, os.OpenFile)
 		w.moved = true
 	} else if err == nil && exists {
 		err = out.Chmod(mode) // the mask may have removed permissions
@@ -133,9 +134,9 @@ func (w *Writer) temporary(mode fs.FileMode, exists bool) error {
 const maxBase = 100
 
 // create makes a file with a new name. Abandon removes it, too.
-func create(folder, base string, mode fs.FileMode) (f *os.File, err error) {
+func create(folder, base string, mode fs.FileMode, open func(name string, flag int, mode fs.FileMode) (*os.File, error)) (f *os.File, err error) {
 	_, err = fresh(folder, base, func(name string) (err error) {
-		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		f, err = open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		return err
 	})
 	return f, err
@@ -200,7 +201,7 @@ func (w *Writer) Discard() error {
 		return w.out.Close()
 	}
 	name := w.out.Name()
-	return settle(name, func() error { return errors.Join(w.out.Close(), os.Remove(name)) })
+	return settle(name, func() error { return errors.Join(w.out.Close(), os.Remove(name), w.leave()) })
 }
 
 // Commit gives the file its name. If a write has failed, or this does, the old
@@ -220,16 +221,16 @@ func (w *Writer) Commit() error {
 			switch {
 			case err != nil:
 			case w.moved:
-				err = overwrite(w.target, name)
+				err = w.overwrite(name)
 			default:
-				if err = os.Rename(name, w.target); err == nil {
-					return nil
+				if err = w.rename(name, w.target); err == nil {
+					return w.leave()
 				}
-				if writable(w.target) == nil { // it may be a file system of its own, as in containers
-					err = overwrite(w.target, name)
+				if w.writable() == nil { // it may be a file system of its own, as in containers
+					err = w.overwrite(name)
 				}
 			}
-			return errors.Join(err, os.Remove(name))
+			return errors.Join(err, os.Remove(name), w.leave())
 		})
 	}
 	if err != nil {
@@ -240,12 +241,12 @@ func (w *Writer) Commit() error {
 
 // overwrite copies a complete file into an existing one that cannot be
 // replaced.
-func overwrite(target, name string) error {
+func (w *Writer) overwrite(name string) error {
 	from, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	to, err := os.OpenFile(target, os.O_WRONLY|os.O_TRUNC, 0)
+	to, err := w.open(w.target, os.O_WRONLY|os.O_TRUNC, 0)
 	if err == nil {
 		_, err = io.Copy(to, from)
 		err = errors.Join(err, to.Close())
@@ -267,10 +268,7 @@ func Write(name string, data []byte) error {
 
 // failed puts the user's name of the file into an error.
 func (w *Writer) failed(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
+	err = cause(err)
 	var link *os.LinkError
 	if errors.As(err, &link) {
 		err = link.Err

@@ -84,7 +84,11 @@ const (
 // Load reads and plans the scenario in a file. It joins the errors of reading
 // with all other errors that it can find without the unreadable parts.
 func Load(file string, o Options) (*Plan, error) {
-	data, err := o.read(file, input.MaxText)
+	read := o.Read
+	if read == nil {
+		read = input.Read
+	}
+	data, err := read(file, input.MaxText)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +174,6 @@ func (p *Plan) at(path string, err error) error {
 	return e
 }
 
-// relative resolves the path of a file named in the scenario.
-func (p *planner) relative(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(filepath.Dir(p.spec.file), name)
-}
-
 // value adapts a value of the profile. The file of a topology is relative to
 // the scenario's file, like the profile.
 func (p *planner) value(path, text string) string {
@@ -185,7 +181,7 @@ func (p *planner) value(path, text string) string {
 	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") {
 		return text
 	}
-	return p.relative(text)
+	return beside(p.spec.file, text)
 }
 
 // override is a replacement of a profile value.
@@ -203,7 +199,7 @@ func (p *planner) loadProfile(more []string) {
 	s := p.spec
 	name := s.Profile
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') {
-		if name = p.relative(name); !strings.ContainsRune(name, os.PathSeparator) {
+		if name = beside(p.spec.file, name); !strings.ContainsRune(name, os.PathSeparator) {
 			name = "." + string(os.PathSeparator) + name
 		}
 	}
@@ -219,15 +215,21 @@ func (p *planner) loadProfile(more []string) {
 	for _, o := range own {
 		all = append(all, o.text)
 	}
-	asSaid, err := profile.Load(name, all...)
+	files := profile.Files(func(name string, limit int64) ([]byte, error) {
+		if slices.ContainsFunc(more, func(o string) bool { return strings.Contains(o, name) }) {
+			return input.Read(name, limit) // the user has named it
+		}
+		return p.options.read(p.spec.file, name, limit, input.Read)
+	})
+	asSaid, err := files.Load(name, all...)
 	if err != nil {
-		p.blame(name, own, err)
+		p.blame(files, name, own, err)
 		return
 	}
 	if otherKind(asSaid, more) {
 		all = slices.DeleteFunc(all, ofShape)
 	}
-	if p.profile, err = profile.Load(name, append(all, more...)...); err != nil {
+	if p.profile, err = files.Load(name, append(all, more...)...); err != nil {
 		p.errs = append(p.errs, err)
 		p.profile = asSaid // for the other checks
 	}
@@ -257,7 +259,7 @@ func ofShape(override string) bool {
 
 // blame finds the replacements of the scenario that cause the errors of a
 // profile.
-func (p *planner) blame(name string, own []override, err error) {
+func (p *planner) blame(files profile.Files, name string, own []override, err error) {
 	all := []error{err}
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		all = several.Unwrap()
@@ -271,18 +273,18 @@ func (p *planner) blame(name string, own []override, err error) {
 			}
 		}
 		if where == "" {
-			where = guilty(name, own)
+			where = guilty(files, name, own)
 		}
 		p.fail(where, "%w", err)
 	}
-	if p.profile, err = profile.Load(name); err != nil {
+	if p.profile, err = files.Load(name); err != nil {
 		p.profile = nil // no further checks are possible
 	}
 }
 
 // guilty returns the path of the replacement without which a profile would be
 // valid, else the path of the profile.
-func guilty(name string, own []override) string {
+func guilty(files profile.Files, name string, own []override) string {
 	for i := range own {
 		var others []string
 		for k, o := range own {
@@ -290,7 +292,7 @@ func guilty(name string, own []override) string {
 				others = append(others, o.text)
 			}
 		}
-		if _, err := profile.Load(name, others...); err == nil {
+		if _, err := files.Load(name, others...); err == nil {
 			return own[i].where
 		}
 	}

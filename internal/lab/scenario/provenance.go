@@ -29,7 +29,8 @@ type Options struct {
 	Build provenance.Build // the build that produces the results
 	// replaces the scenario's profile and its Set; nil: as in the scenario
 	Profile *profile.Profile
-	// reads a file of at most limit bytes; nil: from the disk
+	// reads a file of at most limit bytes; nil: from the disk, below the
+	// scenario's folder
 	Read    func(name string, limit int64) (data []byte, err error)
 	Limits  sim.Limits
 	Links   runtime.WatchLinks // receives the activity of links; nil: nobody
@@ -38,20 +39,36 @@ type Options struct {
 	Breakdown bool // shows the table breakdown, too
 }
 
-// read returns a file that a scenario needs.
-func (o *Options) read(name string, limit int64) ([]byte, error) {
+// read reads a file that a scenario names. It lies below the folder of the
+// scenario, because somebody else may have written that. A name that the user
+// gives in a parameter is free: own reads it.
+func (o *Options) read(scenario, name string, limit int64, own profile.Files) ([]byte, error) {
 	if o.Read != nil {
 		return o.Read(name, limit)
 	}
-	return input.Read(name, limit)
+	for _, value := range o.Parameters { //lint:maporder any of them
+		if beside(scenario, value) == name {
+			return own(name, limit)
+		}
+	}
+	return input.ReadBelow(folderOf(scenario), name, limit)
 }
 
-// module returns the module in a file.
-func (o *Options) module(name string) ([]byte, error) {
-	if o.Read != nil {
-		return o.Read(name, input.MaxModule)
+// folderOf returns the folder of a scenario; of the standard input, the current
+// one.
+func folderOf(scenario string) string {
+	if input.Device(scenario) {
+		return "."
 	}
-	return input.ReadRegular(name, input.MaxModule)
+	return filepath.Dir(scenario)
+}
+
+// beside resolves a file name in a scenario.
+func beside(scenario, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(folderOf(scenario), name)
 }
 
 // readFile reads the file of c.
@@ -59,9 +76,9 @@ func (p *planner) readFile(c *Content, path string) {
 	if c.kind != contentFile {
 		return
 	}
-	name := p.relative(c.file)
+	name := beside(p.spec.file, c.file)
 	var err error
-	if c.bytes, err = p.options.read(name, input.MaxData); err != nil {
+	if c.bytes, err = p.options.read(p.spec.file, name, input.MaxData, input.Read); err != nil {
 		p.fail(path+".file", "%w", err)
 		return
 	}
@@ -83,10 +100,10 @@ func (p *planner) loadModule(name string, lib *handlers.Library) (*hpu.Module, e
 		handler = provenance.NewHandler(lib.Name, "", wasm)
 	} else {
 		var err error
-		if wasm, err = p.options.module(p.relative(name)); err != nil {
+		if wasm, err = p.options.read(p.spec.file, beside(p.spec.file, name), input.MaxModule, input.ReadRegular); err != nil {
 			return nil, err
 		}
-		handler = provenance.NewHandler(called, p.relative(name), wasm)
+		handler = provenance.NewHandler(called, beside(p.spec.file, name), wasm)
 	}
 	m, err := hpu.Load(called, wasm, p.profile.Device())
 	p.modules[name] = m

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
+	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -29,7 +30,7 @@ func plan(d *datadriven.TestData) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var o Options
+	o := Options{Read: input.Read} // the modules of the repository are not below this folder
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "set":

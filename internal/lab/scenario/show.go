@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 )
@@ -22,8 +23,23 @@ func (p *Plan) Format() report.Format {
 	return report.TextFormat
 }
 
-// TraceFile returns the file for the timeline, "" if the scenario has none.
-func (p *Plan) TraceFile() string { return p.output.Trace }
+// TraceFile returns the file for the timeline, "" if the scenario has none. It
+// must be below one of the folders, because somebody else may have written the
+// scenario.
+func (p *Plan) TraceFile(folders []string) (string, error) {
+	name := p.output.Trace
+	if name == "" {
+		return "", nil
+	}
+	err := input.Below(folders, name)
+	if outside := (*input.OutsideError)(nil); errors.As(err, &outside) {
+		err = fmt.Errorf("%w, or below a folder of spinsim run --allow-output", err)
+	}
+	if err != nil {
+		return "", p.at("output.trace", err)
+	}
+	return name, nil
+}
 
 // Tables lists the tables that the scenario shows. The log of handlers is added
 // to them.

@@ -89,7 +89,7 @@ type Output struct {
 	Stats  RankSet     `yaml:"stats" help:"Show what these ranks counted."`
 	State  []StateOut  `yaml:"state" help:"Show HPU memory at the end."`
 	Memory []MemoryOut `yaml:"memory" help:"Show host memory at the end."`
-	Trace  string      `yaml:"trace" help:"Write a timeline for ui.perfetto.dev to this file, relative to the working directory: .pftrace or .json, either with .gz."`
+	Trace  string      `yaml:"trace" help:"Write a timeline for ui.perfetto.dev to this file, relative to the working directory and below it unless --allow-output names another folder: .pftrace or .json, either with .gz."`
 }
 
 // StateOut shows the HPU memory of an entry.
