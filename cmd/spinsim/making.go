@@ -73,6 +73,18 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 		if info, err := f.Stat(); err == nil && info.IsDir() {
 			return fmt.Errorf("read %s: is a directory", name)
 		}
+		if recorded != nil { // before anybody parses it and quotes it in an error
+			is, err := provenance.NewReader(f).Input(name)
+			if err == nil {
+				err = recorded.Verify(is.SHA256)
+			}
+			if err == nil {
+				_, err = f.Seek(0, io.SeekStart)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		from = f
 	}
 	r := provenance.NewReader(from)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -76,10 +77,14 @@ func NewProfile(p *profile.Profile) (Profile, error) {
 	}, err
 }
 
+// belowHere reads the files that overrides in a record name, such as networks.
+// Somebody else may have written the record.
+var belowHere = profile.Files(func(name string, limit int64) ([]byte, error) { return file.ReadBelow(".", name, limit) })
+
 // Load makes the recorded profile, with additional overrides. Its origin is the
 // recorded one.
 func (p *Profile) Load(more ...string) (*profile.Profile, error) {
-	loaded, err := profile.Parse("recorded as "+p.From, p.Content, more...)
+	loaded, err := belowHere.Parse("recorded as "+p.From, p.Content, more...)
 	if err == nil {
 		loaded.Origin = profile.Origin{Name: p.From, Embedded: p.Embedded, Overrides: append(append([]string(nil), p.Overrides...), more...)}
 	}
@@ -106,7 +111,10 @@ func (p *Profile) Verify() error {
 	if !p.Embedded {
 		return nil
 	}
-	now, err := profile.Load(p.From, p.Overrides...)
+	if profile.IsFile(p.From) {
+		return fmt.Errorf("profile %s: recorded as one of spinsim's own, but its name is that of a file", p.From)
+	}
+	now, err := belowHere.Load(p.From, p.Overrides...)
 	if err != nil {
 		return err
 	}
@@ -124,14 +132,14 @@ func NewHandler(name, path string, wasm []byte) Handler {
 
 // Verify returns an error if a module is not the recorded one.
 func (h *Handler) Verify(wasm []byte) error {
-	if is := Hash(wasm); is != h.SHA256 {
-		where := h.Path
-		if where == "" {
-			where = "the built-in module " + h.Name
-		}
-		return fmt.Errorf("%s has changed: its hash is %s, recorded is %s", where, is, h.SHA256)
+	is := Hash(wasm)
+	switch {
+	case is == h.SHA256:
+		return nil
+	case h.Path == "":
+		return fmt.Errorf("the built-in module %s has changed: its hash is %s, recorded is %s", h.Name, is, h.SHA256)
 	}
-	return nil
+	return anotherFile(h.Path)
 }
 
 // String returns name and short hash.
@@ -176,9 +184,15 @@ func (in *Input) Data(read func(name string) ([]byte, error)) (data []byte, err 
 // Verify returns an error if an input does not have the recorded hash.
 func (in *Input) Verify(hash string) error {
 	if hash != in.SHA256 {
-		return fmt.Errorf("%s has changed: its hash is %s, recorded is %s", in.Name, hash, in.SHA256)
+		return anotherFile(in.Name)
 	}
 	return nil
+}
+
+// anotherFile is the error about a file that a record names. It has no hash:
+// somebody else may have named the file, to learn about it.
+func anotherFile(name string) error {
+	return fmt.Errorf("%s is another file than the recorded one", name)
 }
 
 // Input returns the record of the named file, or nil.

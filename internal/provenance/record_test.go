@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"testing"
 
@@ -125,7 +127,7 @@ func TestInputs(t *testing.T) {
 	})
 	in := NewInput("a.bin", make([]byte, MaxIncluded+1))
 	_, err := in.Data(func(string) ([]byte, error) { return []byte("other"), nil })
-	require.EqualError(t, err, "a.bin has changed: its hash is "+Hash([]byte("other"))+", recorded is "+in.SHA256)
+	require.EqualError(t, err, "a.bin is another file than the recorded one")
 	gone := errors.New("gone")
 	_, err = in.Data(func(string) ([]byte, error) { return nil, gone })
 	require.ErrorIs(t, err, gone)
@@ -134,7 +136,7 @@ func TestInputs(t *testing.T) {
 func TestHandlersAreKnownByHash(t *testing.T) {
 	h := NewHandler("mine", "far/mine.wasm", []byte("one"))
 	require.NoError(t, h.Verify([]byte("one")))
-	require.EqualError(t, h.Verify([]byte("two")), "far/mine.wasm has changed: its hash is "+Hash([]byte("two"))+", recorded is "+Hash([]byte("one")))
+	require.EqualError(t, h.Verify([]byte("two")), "far/mine.wasm is another file than the recorded one")
 	var r Record
 	r.AddHandler(h)
 	r.AddHandler(h)
@@ -181,4 +183,34 @@ func TestEmbeddedProfilesAreVerified(t *testing.T) {
 	require.ErrorContains(t, forged.Verify(), `no profile "spin-gone"`)
 	forged.Embedded = false
 	require.NoError(t, forged.Verify())
+}
+
+// A record cannot have a file of the user read that is none of its business:
+// neither as a profile of spinsim's own nor as a network.
+func TestRecordsOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.Mkdir("here", 0o700))
+	text, err := profile.Source("spin-int")
+	require.NoError(t, err)
+	for _, name := range []string{"secret.yaml", "here/p.yaml"} {
+		require.NoError(t, os.WriteFile(name, text, 0o600))
+	}
+	t.Chdir("here")
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	recorded, err := NewProfile(p)
+	require.NoError(t, err)
+	for _, name := range []string{"../secret.yaml", filepath.Join(dir, "secret.yaml"), "p.yaml"} {
+		forged := recorded
+		forged.From, forged.SHA256 = name, Hash(nil)
+		err := forged.Verify()
+		require.ErrorContains(t, err, "its name is that of a file")
+		require.NotRegexp(t, "[0-9a-f]{64}", err.Error())
+	}
+	network := "fabric.topology=../secret.yaml"
+	_, err = recorded.Load("fabric.kind=file", network)
+	require.ErrorContains(t, err, `"../secret.yaml" is outside, expected a file below "."`)
+	recorded.Overrides = []string{network}
+	require.ErrorContains(t, recorded.Verify(), "is outside")
 }
