@@ -129,9 +129,18 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 	out := c.OutOrStdout()
 	is, notes, err := again(c.Context(), r, filepath.Dir(name), c.InOrStdin())
 	for i := range r.Profiles {
-		if changed := r.Profiles[i].Verify(); changed != nil {
-			notes = append([]string{changed.Error() + ", and taken"}, notes...)
+		changed := r.Profiles[i].Verify()
+		if changed == nil {
+			continue
 		}
+		more := []string{changed.Error() + ", and taken"}
+		if other := (*provenance.OtherProfileError)(nil); errors.As(changed, &other) {
+			// a profile that cannot be read is an error of the run
+			if lines, err := other.Changes(); err == nil {
+				more = append(more, lines...)
+			}
+		}
+		notes = append(more, notes...)
 	}
 	if changed := (*digest.ChangedError)(nil); errors.As(digest.Check(was), &changed) {
 		notes = append([]string{name + ": " + changed.Error()}, notes...)

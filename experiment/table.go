@@ -119,7 +119,7 @@ func (s *Sweep) published() (list []report.Published) {
 func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
-		if at, as := s.grid.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
+		if at, as := s.grid.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || profile.Undated(p.Name) == name) {
 			rows = append(rows, append(at, report.Is{Column: ProfileColumn, Value: p.Name}))
 		}
 	}

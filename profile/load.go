@@ -115,8 +115,10 @@ func (f Files) read(name string) (*Profile, strictyaml.Errors, error) {
 	p, r := new(Profile), strictyaml.Reader{File: name, ByName: f.tablesAndShapes(path.Dir(name))}
 	base := strictyaml.Remove(tree, "base")
 	if base != nil {
-		if name, ok := r.Scalar(base, "base"); ok && !slices.Contains(Names(), name) {
-			r.Fail(base, "base", "no profile %q, expected one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
+		if name, ok := r.Scalar(base, "base"); ok {
+			if err := missing(name, "one"); err != nil {
+				r.Fail(base, "base", "%w", err)
+			}
 		}
 		if r.Errors != nil { // the values of the base are unknown
 			r.Read(tree, p)

@@ -52,8 +52,21 @@ type Profile struct {
 	Origin Origin `yaml:"-"`
 }
 
-// Names lists the embedded profiles in alphabetical order.
+// Names lists the embedded profiles in alphabetical order, as they are now.
 func Names() []string { return embeddedNames("profiles") }
+
+// Dated lists the names of embedded profiles as they were, such as
+// "spin-int@2026-11", the oldest first. What such a name stands for never
+// changes: a paper can cite it. [Load] knows these names as it knows [Names].
+func Dated(name string) []string {
+	return slices.DeleteFunc(embeddedNames("profiles/dated"), func(dated string) bool { return Undated(dated) != name })
+}
+
+// Undated returns the name of a profile without its date.
+func Undated(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	return name
+}
 
 func embeddedNames(dir string) []string {
 	entries, err := fs.ReadDir(files, dir)
@@ -70,13 +83,29 @@ func embeddedNames(dir string) []string {
 	return names
 }
 
-// Source returns the text of an embedded profile, comments included.
+// Source returns the text of an embedded profile, comments included. That of
+// a dated one is whole.
 func Source(name string) ([]byte, error) {
-	data, err := files.ReadFile("profiles/" + name + ".yaml")
-	if err != nil || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("no profile %q, expected a file or one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
+	if err := missing(name, "a file or one"); err != nil {
+		return nil, err
 	}
-	return data, nil
+	if name != Undated(name) {
+		return files.ReadFile("profiles/dated/" + name + ".yaml")
+	}
+	return files.ReadFile("profiles/" + name + ".yaml")
+}
+
+// missing returns an error unless a profile is embedded. others begins the list
+// of what would be expected.
+func missing(name, others string) error {
+	of := Undated(name)
+	if !slices.Contains(Names(), of) {
+		return fmt.Errorf("no profile %q, expected %s of %s%s", name, others, strings.Join(Names(), ", "), fields.DidYouMean(of, Names()))
+	}
+	if dated := Dated(of); name != of && !slices.Contains(dated, name) {
+		return fmt.Errorf("no profile %q, expected %s as it is now, or one of %s", name, of, strings.Join(dated, ", "))
+	}
+	return nil
 }
 
 // Validate checks every field and returns all violations joined, each with the

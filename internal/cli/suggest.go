@@ -70,6 +70,9 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 		there := strings.Split(before, ",")
 		for _, value := range values(c) {
 			name, _, _ := strings.Cut(value, "\t")
+			if strings.Contains(name, "@") && !strings.Contains(begun[len(before):], "@") {
+				continue // dated profiles, of which there are many
+			}
 			// a list has each value once
 			if strings.HasPrefix(before+value, begun) && !slices.Contains(there, name) {
 				found = append(found, before+value)
@@ -125,11 +128,14 @@ var fileFlags = map[string][]string{
 	"plot": {"svg", "png"}, "svg": {"svg", "png"}, "trace": {"pftrace", "json", "gz"}, "handler": {"wasm"}, "links": {"json"}, "samples": {"csv", "json"}, "load": {"json"}, "pcap": {"pcapng"},
 }
 
-// Profiles are the embedded profiles with their descriptions, for completion.
+// Profiles are the embedded profiles with their descriptions, and dated ones,
+// for completion.
 func Profiles() (list []string) {
 	for _, name := range profile.Names() {
-		if p, err := profile.Load(name); err == nil {
-			list = append(list, name+"\t"+p.Description)
+		for _, name := range append([]string{name}, profile.Dated(name)...) {
+			if p, err := profile.Load(name); err == nil {
+				list = append(list, name+"\t"+p.Description)
+			}
 		}
 	}
 	return list

@@ -120,10 +120,62 @@ func (p *Profile) Verify() error {
 	}
 	is, err := NewProfile(now)
 	if err == nil && is.SHA256 != p.SHA256 {
-		err = fmt.Errorf("profile %s is another one in this version: its hash is %s, recorded is %s", p.From, is.SHA256, p.SHA256)
+		err = &OtherProfileError{p, is.SHA256}
 	}
 	return err
 }
+
+// OtherProfileError is the error of Verify for values that differ.
+type OtherProfileError struct {
+	Recorded *Profile
+	Is       string // hash in this version
+}
+
+// Error has both hashes.
+func (e *OtherProfileError) Error() string {
+	return fmt.Sprintf("profile %s is another one in this version: its hash is %s, recorded is %s", e.Recorded.From, e.Is, e.Recorded.SHA256)
+}
+
+// Changes lists the values that differ, and how to run either profile.
+func (e *OtherProfileError) Changes() (lines []string, err error) {
+	was, err := e.Recorded.Load()
+	if err != nil {
+		return nil, err
+	}
+	to := func(name string) ([]profile.Difference, error) {
+		p, err := profile.Load(name, e.Recorded.Overrides...)
+		if err != nil {
+			return nil, err
+		}
+		return profile.Diff(was, p)
+	}
+	list, err := to(e.Recorded.From)
+	if err != nil {
+		return nil, err
+	}
+	if list == nil {
+		return []string{"  every value is the same: only name or description differ"}, nil
+	}
+	for i, d := range list {
+		if i == shownChanges {
+			lines = append(lines, fmt.Sprintf("  and %d more", len(list)-i))
+			break
+		}
+		lines = append(lines, "  "+d.String())
+	}
+	how := "this run takes the recorded one"
+	for _, dated := range profile.Dated(profile.Undated(e.Recorded.From)) {
+		if list, err := to(dated); err == nil && list == nil {
+			how += ", that of --profile " + dated
+			break
+		}
+	}
+	return append(lines, "  "+how+"; --profile "+e.Recorded.From+" is the one on the right"), nil
+}
+
+// shownChanges is how many values of a changed profile are listed. The others
+// are counted.
+const shownChanges = 20
 
 // NewHandler records a module. path is the path of a user's file.
 func NewHandler(name, path string, wasm []byte) Handler {
