@@ -130,7 +130,7 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 	is, notes, err := again(c.Context(), r, filepath.Dir(name), c.InOrStdin())
 	for i := range r.Profiles {
 		changed := r.Profiles[i].Verify()
-		if changed == nil {
+		if changed == nil || !r.Repeatable() {
 			continue
 		}
 		more := []string{changed.Error() + ", and taken"}

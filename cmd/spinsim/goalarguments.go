@@ -48,7 +48,7 @@ func (f *modelFlags) restore(r *provenance.Record) (schedule string, err error) 
 	}
 	switch m := a.Model; {
 	case a.Nodes != nil:
-		return "", errors.New("provenance: goal run --on nodes of an older spinsim wrote another document: run it again")
+		return "", errors.New("goal run --on nodes has the document of an experiment now, with rows instead of results: spinsim goal run FILE --on nodes --format json writes it anew")
 	case m == nil || a.On != "model":
 		return "", fmt.Errorf("provenance.arguments: on %q, expected model with its arguments", a.On)
 	default:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -255,6 +256,15 @@ func (r *Record) Input(name string) *Input {
 		}
 	}
 	return nil
+}
+
+// Repeatable reports whether rerun can make the document again. What a command
+// writes beside its result, or tells of one message, it cannot.
+func (r *Record) Repeatable() bool {
+	if beside := strings.Contains(r.Command, " of "); beside {
+		return false
+	}
+	return !strings.HasPrefix(r.Command, "handler ") && !slices.Contains([]string{"advise", "explain", "topology path"}, r.Command)
 }
 
 // WithArguments sets the arguments.

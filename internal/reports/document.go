@@ -61,7 +61,9 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 		return nil, err
 	}
 	out.From = name
-	out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + quoted(name), Help: "From the file, byte for byte:"})
+	if r.Repeatable() {
+		out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + quoted(name), Help: "From the file, byte for byte:"})
+	}
 	return out, describe(&out.Section, r)
 }
 
@@ -69,6 +71,9 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 // Otherwise its numbers would appear above genuine hashes.
 func (s *Source) genuine(r *provenance.Record, name string, document []byte) error {
 	err := digest.Check(document)
+	if errors.Is(err, digest.ErrNone) && !r.Repeatable() {
+		return fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; repeat the command that wrote it, since rerun cannot make it again", err, r.Build)
+	}
 	if errors.Is(err, digest.ErrNone) {
 		return fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; %s rerun %s -o NEW.json makes it again with one, and says what differs",
 			err, r.Build, s.Program, quoted(name))
