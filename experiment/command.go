@@ -295,7 +295,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return cli.BadInput(LimitError(f.LimitFlags, err))
+		return LimitError(f.LimitFlags, "", err)
 	}
 	name := func(i int) string { return points[i].String() }
 	if f.resume.List {

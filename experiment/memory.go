@@ -136,11 +136,12 @@ func (s *Sweep) atOnce(points []*Point) int {
 	return n
 }
 
-// LimitError adds the origin of the limit to a *MemoryError of Sweep.Points.
-func LimitError(f *cli.LimitFlags, err error) error {
+// LimitError is the error of a command whose Sweep.Points has failed. It adds
+// the origin of the limit to a *MemoryError. before is put before the text.
+func LimitError(f *cli.LimitFlags, before string, err error) error {
 	var e *MemoryError
-	if !errors.As(err, &e) {
-		return err
+	if errors.As(err, &e) {
+		return f.Memory.Refused(before+e.What(), e.Need)
 	}
-	return fmt.Errorf("%s needs about %s of memory, %s", e.What(), sim.Size(e.Need).Rounded(), f.Memory.There())
+	return cli.BadInput(fmt.Errorf("%s%w", before, err))
 }

@@ -72,12 +72,21 @@ func RerunOne(e *Experiment) Rerunner {
 	}
 }
 
+// here is bad input for a wrong document, but not for one whose points need more
+// memory than this machine has.
+func here(err error) error {
+	if errors.As(err, new(*MemoryError)) {
+		return err
+	}
+	return cli.BadInput(err)
+}
+
 // tableOf runs a sweep or a waterfall.
 func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	if s.Falls() {
 		w, err := s.Waterfall(s.Profiles[0], s.Profiles[1])
 		if err != nil {
-			return nil, cli.BadInput(err)
+			return nil, here(err)
 		}
 		if err := w.Run(ctx, nil); err != nil {
 			return nil, err
@@ -86,7 +95,7 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return nil, cli.BadInput(err)
+		return nil, here(err)
 	}
 	results, err := s.Run(ctx, points, nil)
 	if u := (*Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the rest fail as before

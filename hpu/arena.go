@@ -14,7 +14,7 @@ type arena struct {
 }
 
 // arenaBytes is how much address space is reserved at a time.
-const arenaBytes = 256 << 20
+const arenaBytes = 64 << 20
 
 // take returns n zero bytes; n is a multiple of the page size of WebAssembly.
 func (a *arena) take(n int) ([]byte, error) {

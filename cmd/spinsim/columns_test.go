@@ -37,7 +37,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 	}
 	for _, e := range experiment.All() {
 		if len(e.Smoke) > 0 {
-			commands = append(commands, append([]string{"compare", e.Name}, smoke(e)...))
+			commands = append(commands, append([]string{"compare", e.Name}, smoke(e, 0)...))
 		}
 	}
 	for _, table := range []string{"latency", "breakdown", "stats", "state", "events", "log"} {

@@ -47,7 +47,7 @@ var whole = sync.OnceValue(func() map[string][]string {
 		whole["spinsim osu "+b.Name] = nil
 	}
 	for _, e := range experiment.All() {
-		whole["spinsim compare "+e.Name] = smoke(e)
+		whole["spinsim compare "+e.Name] = smoke(e, 0)
 	}
 	return whole
 })
@@ -62,9 +62,10 @@ func init() {
 	}
 }
 
-// smoke returns the arguments of the experiment's first smoke point.
-func smoke(e *experiment.Experiment) []string {
-	if len(e.Smoke) == 0 {
+// smoke returns the arguments of a smoke point of the experiment, if it has so
+// many.
+func smoke(e *experiment.Experiment, point int) []string {
+	if point >= len(e.Smoke) {
 		return nil
 	}
 	device := e.DefaultProfiles()[0]
@@ -72,14 +73,14 @@ func smoke(e *experiment.Experiment) []string {
 	if err != nil {
 		panic(err)
 	}
-	point, err := e.At(p, e.Smoke[0])
+	at, err := e.At(p, e.Smoke[point])
 	if err != nil {
 		panic(err)
 	}
 	args := []string{"--profile", device}
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
-			args = append(args, "--"+a.Name, strings.ReplaceAll(fmt.Sprint(point.Value(a.Name)), " ", ""))
+			args = append(args, "--"+a.Name, strings.ReplaceAll(fmt.Sprint(at.Value(a.Name)), " ", ""))
 		}
 	}
 	return args
@@ -137,10 +138,8 @@ func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pfla
 	})
 }
 
-// A text that is not a number, or not in the flag's range, is one error of one
-// line. It names the flag, in words of this program.
-func TestEveryNumberIsChecked(t *testing.T) {
-	dir := t.TempDir()
+// writeInputs writes the files that the arguments in whole name.
+func writeInputs(t *testing.T, dir string) {
 	for name, text := range map[string]string{
 		"two.goal":  "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
 		"a.spc":     "0,0,512,W,0.1\n",
@@ -150,6 +149,13 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
+}
+
+// A text that is not a number, or not in the flag's range, is one error of one
+// line. It names the flag, in words of this program.
+func TestEveryNumberIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	writeInputs(t, dir)
 	t.Chdir(dir)
 	tried, seen, kit := 0, map[string]bool{}, map[string]bool{}
 	numbers(t, rootCommand(), func(c *cobra.Command, flag *pflag.Flag) {

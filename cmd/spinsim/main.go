@@ -2,6 +2,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -10,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 	_ "github.com/spinsim/spinsim/internal/libraries" // the handlers of spinsim
 	"github.com/spinsim/spinsim/internal/memory"
-	_ "github.com/spinsim/spinsim/internal/wings" // the experiments of spinsim
+	_ "github.com/spinsim/spinsim/internal/memory/floor" // an error where Go has none
+	_ "github.com/spinsim/spinsim/internal/wings"        // the experiments of spinsim
 )
 
 func main() {
@@ -19,6 +21,10 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
+	if err := cli.Room(); err != nil { // before the commands are made: they take memory
+		fmt.Fprintf(errs, "spinsim: %v\n", err)
+		return cli.ExitFailed
+	}
 	// The commands last as long as the program, so collecting garbage among
 	// them would find nothing.
 	memory.CollectLate()

@@ -152,7 +152,7 @@ func (f *osuFlags) run(c *cobra.Command) error {
 				memory.Axes[i] = "message-size"
 			}
 		}
-		return badInput(experiment.LimitError(&f.limitFlags, err))
+		return experiment.LimitError(&f.limitFlags, "", err)
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()

@@ -81,7 +81,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	}
 	chosen, err := f.plan(c, p)
 	if err != nil {
-		return badInput(err)
+		return experiment.LimitError(&f.LimitFlags, "", err)
 	}
 	if err := f.checkFiles(chosen); err != nil {
 		return badInput(err)
@@ -200,7 +200,7 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 				return nil, err
 			}
 		} else if one.points, err = one.sweep.Points(); err != nil {
-			return nil, experiment.LimitError(&f.LimitFlags, err)
+			return nil, err
 		}
 		chosen = append(chosen, one)
 	}

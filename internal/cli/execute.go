@@ -65,7 +65,7 @@ func BadInput(err error) error {
 // program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	errs = visible.NewWriter(errs)
-	if err := cramped(memory.Bounds()); err != nil {
+	if err := Room(); err != nil {
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
 		return ExitFailed
 	}
@@ -314,6 +314,7 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 		if err := errors.Join(checkTwice(c), checkEmpty(c), checkAssignments(c)); err != nil {
 			return err
 		}
+		endLate(c)
 		return CheckOutputs(c)
 	}
 	root.SetHelpCommand(helpCommand())

@@ -30,8 +30,9 @@ real time and depends on the machine.
 A sweep that --time-limit or a signal ends shows the points that were measured, and says how many of how many. A point that fails does
 not end the others: they are shown, what went wrong is said last, and the exit status is 1.
 
-What needs more memory than --memory-limit, by default than the machine has available, is refused before it runs, with status 2; what has
-taken more ends, with status 1. No result depends on it.`
+What needs more memory than there is does not run, or ends, with status 1: --memory-limit, by default what the machine has available, in
+which control groups and ulimit count. Status 2 is for input that asks for more than a --memory-limit that is given: nothing ran. No result
+depends on it.`
 
 // Register adds the flags. each, if not empty, names what the limits are for.
 // ownUntil: the command has its own --until.
@@ -69,10 +70,40 @@ func parseUntil(text string) (sim.Time, error) {
 	return t, err
 }
 
+// overtime is how long a command has after the limit of real time. Commands end
+// sooner: this is for work that nothing interrupts.
+const overtime = 5 * time.Second
+
+// endLate ends the program if the command works after its limit of real time and
+// overtime, and shows nothing. For example, nothing interrupts a command while
+// it sorts a schedule of millions.
+func endLate(c *cobra.Command) {
+	e := endingOf(c.Context())
+	if c.Flags().Lookup("time-limit") == nil || e == nil {
+		return
+	}
+	limit, err := c.Flags().GetDuration("time-limit")
+	if err != nil || limit <= 0 {
+		return // Limits refuses it
+	}
+	time.AfterFunc(limit+overtime, func() {
+		select {
+		case <-e.showing:
+		default:
+			e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
+		}
+	})
+}
+
+// tooLong is the error of a run that takes longer than the limit of real time.
+func tooLong(limit time.Duration) *sim.LimitError {
+	return &sim.LimitError{Limit: fmt.Sprintf("%v of real time", limit)}
+}
+
 // Context returns a context that ends a run after the limit of real time.
 func (f *LimitFlags) Context(c *cobra.Command) (context.Context, context.CancelFunc) {
 	if f.real == 0 {
 		return context.WithCancel(c.Context())
 	}
-	return context.WithTimeoutCause(c.Context(), f.real, &sim.LimitError{Limit: fmt.Sprintf("%v of real time", f.real)})
+	return context.WithTimeoutCause(c.Context(), f.real, tooLong(f.real))
 }

@@ -61,7 +61,18 @@ func (f *MemoryFlag) Check(what string, need int64) error {
 	if f.bytes <= 0 || need <= f.bytes {
 		return nil
 	}
-	return BadInput(fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), f.There()))
+	return f.Refused(what, need)
+}
+
+// Refused is the error of work that needs more bytes than the limit. It counts
+// as bad input only if the user has given the limit: otherwise the same input
+// is good on a larger machine.
+func (f *MemoryFlag) Refused(what string, need int64) error {
+	err := fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), thereIs(f.bytes, f.given))
+	if f.given {
+		return BadInput(err)
+	}
+	return err
 }
 
 // leastLeft is how many bytes a run may hold in any case.
@@ -77,10 +88,8 @@ func Beside(limit, need int64, runs int) int64 {
 	return max(leastLeft, (limit-need-int64(leastMemory))/int64(2*runs))
 }
 
-// There describes how much memory there may be, and where this limit comes
+// thereIs describes how much memory there may be, and where this limit comes
 // from.
-func (f *MemoryFlag) There() string { return thereIs(f.bytes, f.given) }
-
 func thereIs(limit int64, given bool) string {
 	if given {
 		return fmt.Sprintf("--memory-limit is %s", sim.Size(limit).Rounded())
@@ -172,9 +181,11 @@ func (e *refusedError) Error() string {
 	return text
 }
 
-// cramped is the error of a process that may reserve very little memory. Go
-// could end it at any moment, with a list of all goroutines instead of an
-// error.
+// Room returns an error if the process may reserve very little memory. Go could
+// end it at any moment, with a list of all goroutines instead of an error. So a
+// program calls it before anything else.
+func Room() error { return cramped(memory.Bounds()) }
+
 func cramped(bounds []memory.Bound) error {
 	for _, b := range bounds {
 		if least := b.Taken + 2*memory.Spare; b.Limit < least {
@@ -197,7 +208,7 @@ func (w *memoryWatch) look() *outgrown {
 		}
 	}
 	for _, b := range memory.Bounds() {
-		if b.Left() < b.Limit/margin {
+		if b.Left() < max(b.Limit/margin, memory.Spare) {
 			return &outgrown{taken: b.Taken, limit: b.Limit, bound: b.Name}
 		}
 	}
@@ -218,14 +229,16 @@ func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name stri
 		case <-e.over:
 			return
 		case now := <-ticker.C:
-			if cause != nil {
-				if now.Sub(since) > patience/3 || slices.ContainsFunc(memory.Bounds(), func(b memory.Bound) bool { return b.Left() < memory.Spare/4 }) {
-					e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
-					return
+			if cause == nil {
+				if cause = w.look(); cause == nil {
+					continue
 				}
-			} else if cause = w.look(); cause != nil {
 				since = now
 				cancel(cause)
+			}
+			if now.Sub(since) > patience/3 || slices.ContainsFunc(memory.Bounds(), func(b memory.Bound) bool { return b.Left() < memory.Pressing }) {
+				e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
+				return
 			}
 		}
 	}

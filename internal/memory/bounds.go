@@ -83,41 +83,51 @@ func Exhausted(n int) {
 	}
 }
 
-// large is the smallest allocation that is worth a check, bytes.
+// large is the smallest allocation that is tried before it is made, bytes.
 const large = 32 << 20
 
-// Ask is called before n bytes are allocated in one piece. Go asks the system
-// for them, and ends the program with a list of all goroutines when that
-// refuses. So if the process may not reserve n bytes more, Ask collects
-// garbage, and if what is then free is too little, it calls Exhausted.
+// Spare is how much of its bounds a process leaves to Go for the heap and the
+// stacks of threads. Go cannot handle a refusal, so others must stop earlier.
+const Spare = 4 * large
+
+// Pressing is the rest of a bound at which a command must end at once: Go takes
+// the heap in pieces of 64 MiB.
+const Pressing = 2 * large
+
+// asked and mapped are the sums of all calls of Ask and Reserve, bytes.
+var asked, mapped atomic.Int64
+
+// crosses adds n to a sum. It reports whether the sum has crossed a multiple of
+// 16 MiB, because a look at the bounds takes as long as filling a mebibyte.
+func crosses(sum *atomic.Int64, n int64) bool {
+	const step = large / 2
+	now := sum.Add(n)
+	return now/step != (now-n)/step
+}
+
+// Ask is called before n bytes are allocated on Go's heap, if they are many or
+// if the user's input can ask for many of them. Go asks the system for them,
+// and ends the program with a list of all goroutines when that refuses. So if
+// the process may not take so much, Ask collects garbage, and if what is then
+// free is too little, it calls Exhausted.
 func Ask(n int64) {
-	if n < large || bounded(os.DirFS("/")) >= n+2*large {
+	if !crosses(&asked, n) || bounded(os.DirFS("/")) >= n+Spare && (n < large || grants(n+Pressing)) {
 		return
 	}
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	if int64(m.HeapIdle) < n+2*large {
+	if int64(m.HeapIdle) < n+Pressing {
 		Exhausted(int(n))
 	}
 }
 
-// Spare is how much of its bounds a process leaves to Go for the heap and the
-// stacks of threads. Go cannot handle a refusal, so others must stop earlier.
-const Spare = 8 * large
-
-// mapped is the sum of all calls of Reserve, bytes.
-var mapped atomic.Int64
-
-// Reserve is called before n bytes are reserved outside Go's heap. It checks
-// the bounds of the process after each 16 MiB. If they leave less than Spare,
-// it calls Exhausted. For example, if a thousand nodes reserve a megabyte each,
-// their last megabyte could take all that is left. Go's next page would then
-// end the program.
+// Reserve is called before n bytes are reserved outside Go's heap. If the bounds
+// of the process then leave less than Spare, it calls Exhausted. For example,
+// if a thousand nodes reserve a megabyte each, their last megabyte could take
+// all that is left. Go's next page would then end the program.
 func Reserve(n int) {
-	const step = large / 2
-	now := mapped.Add(int64(n))
-	if now/step != (now-int64(n))/step && bounded(os.DirFS("/")) < int64(n)+Spare {
+	if crosses(&mapped, int64(n)) && bounded(os.DirFS("/")) < int64(n)+Spare {
 		Exhausted(n)
 	}
 }

@@ -44,8 +44,13 @@ func available(root fs.FS) int64 {
 		least = total << 10 // kB means KiB here
 	}
 	for _, g := range groups(root) {
-		limit, used := value(root, g.dir+"/"+g.limit, ""), value(root, g.dir+"/"+g.used, "")
-		if limit == unknown || used == unknown {
+		limit, used := int64(math.MaxInt64), value(root, g.dir+"/"+g.used, "")
+		for _, name := range g.limits {
+			if n := value(root, g.dir+"/"+name, ""); n != unknown {
+				limit = min(limit, n)
+			}
+		}
+		if limit == math.MaxInt64 || used == unknown {
 			continue // there is none
 		}
 		// The system takes pages of files back on demand if nobody has used
@@ -60,10 +65,14 @@ func available(root fs.FS) int64 {
 }
 
 // group is a control group that bounds the program.
-type group struct{ dir, limit, used, cache string }
+type group struct {
+	dir, used, cache string
+	limits           []string
+}
 
 // groups returns the control groups of the program and their parents, for both
-// versions of the kernel's interface. Within a container the names do not
+// versions of the kernel's interface. Above memory.high the kernel does not end
+// a program of version 2, but lets it hardly run. Within a container the names do not
 // exist, but the top is its own group.
 func groups(root fs.FS) (list []group) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
@@ -75,11 +84,11 @@ func groups(root fs.FS) (list []group) {
 		if len(parts) != 3 {
 			continue
 		}
-		g := group{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+		g := group{"sys/fs/cgroup", "memory.current", "inactive_file", []string{"memory.max", "memory.high"}}
 		switch {
 		case parts[0] == "0" && parts[1] == "":
 		case parts[1] == "memory":
-			g = group{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+			g = group{"sys/fs/cgroup/memory", "memory.usage_in_bytes", "total_inactive_file", []string{"memory.limit_in_bytes"}}
 		default:
 			continue
 		}

@@ -26,6 +26,12 @@ func TestAvailable(t *testing.T) {
 			"sys/fs/cgroup/user/a/memory.max": "1000\n", "sys/fs/cgroup/user/a/memory.current": "700\n",
 			"sys/fs/cgroup/user/a/memory.stat": "anon 400\nfile 300\ninactive_file 200\n",
 		}, 500},
+		"version 2, a group that is throttled within one that is not": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b/c\n",
+			"sys/fs/cgroup/a/b/memory.max": "9000\n", "sys/fs/cgroup/a/b/memory.high": "800\n", "sys/fs/cgroup/a/b/memory.current": "500\n",
+			"sys/fs/cgroup/a/b/c/memory.max": "max\n", "sys/fs/cgroup/a/b/c/memory.high": "max\n", "sys/fs/cgroup/a/b/c/memory.current": "100\n",
+			"sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/memory.high": "max\n", "sys/fs/cgroup/a/memory.current": "600\n",
+		}, 300},
 		"version 2, within a container": {map[string]string{
 			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../../somewhere\n",
 			"sys/fs/cgroup/memory.max": "3000\n", "sys/fs/cgroup/memory.current": "1000\n",
@@ -72,6 +78,19 @@ func TestExhausted(t *testing.T) {
 	require.NotNil(t, OnExhausted(nil))
 	Exhausted(9)
 	require.Equal(t, []int64{7}, asked)
+}
+
+// What the system would refuse is not asked of Go, which cannot handle that.
+func TestAsk(t *testing.T) {
+	var asked []int64
+	before := OnExhausted(func(n int64) { asked = append(asked, n) })
+	defer OnExhausted(before)
+	Ask(1 << 10)
+	Ask(large)
+	require.Empty(t, asked)
+	if Ask(1 << 50); runtime.GOOS == "linux" {
+		require.Equal(t, []int64{1 << 50}, asked)
+	}
 }
 
 // Touched bytes are resident, on systems that report it.
