@@ -366,7 +366,7 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 	}
 	t.Notes = s.Notes()
 	if u != nil { // neither an answer nor a picture
-		t.Answer = []string{cli.PartOf(u)}
+		t.Answer, t.Cut = []string{cli.PartOf(u)}, u.Cut()
 		return t.Write(out, format)
 	}
 	t.Answer = s.Answer(results)

@@ -54,7 +54,8 @@ func TestPrograms(t *testing.T) {
 	require.Equal(t, cli.ExitOK, status, errs)
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	require.Equal(t, "benchmark,profile,loss_rate,ranks,took_us,profile_hash,overrides,seed,handler,handler_hash,version", rows[0])
-	require.Len(t, rows, 3)
+	require.Len(t, rows, 4)
+	require.Regexp(t, `^# sealed by spinsim v1, CSV, record [0-9a-f]{64}, complete, `, rows[3])
 	require.Regexp(t, `^two,spin-int,0\.05,2,51,[0-9a-f]{12},,1,,,v1$`, rows[1])
 	require.Regexp(t, `^two,spin-int,0\.1,2,101,`, rows[2])
 
@@ -248,7 +249,8 @@ func TestPointsThatFail(t *testing.T) {
 
 	status, out, errs = call(list, "--turn", "1..20+1", "--format", "csv")
 	require.Equal(t, cli.ExitFailed, status)
-	require.Equal(t, 11, strings.Count(out, "\n"))
+	require.Equal(t, 12, strings.Count(out, "\n"))
+	require.Regexp(t, `\n# sealed by spinsim v1, CSV, record [0-9a-f]{64}, cut: odd quick, [^\n]* bytes differ, 10 of 20 points were measured, sha256 `, out)
 	require.Equal(t, 5, strings.Count(errs, "bytes differ"))
 	require.Contains(t, errs, "\nand 5 more have failed\n10 of 20 points were measured\n")
 

@@ -42,7 +42,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 	progress.Stop()
 	if u := (*Unfinished)(nil); errors.As(err, &u) && len(w.Steps) > 0 {
 		cli.Shows(ctx)
-		return errors.Join(err, f.showFall(c.OutOrStdout(), s, w, format, []string{cli.PartOf(u)}))
+		return errors.Join(err, f.showFall(c.OutOrStdout(), s, w, format, u))
 	}
 	if err != nil {
 		return err
@@ -50,8 +50,8 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 	return f.showFall(c.OutOrStdout(), s, w, format, nil)
 }
 
-// showFall writes the measured steps.
-func (f *compareFlags) showFall(out io.Writer, s *Sweep, w *Waterfall, format report.Format, first []string) error {
+// showFall writes the measured steps. u is not nil if only some were measured.
+func (f *compareFlags) showFall(out io.Writer, s *Sweep, w *Waterfall, format report.Format, u *Unfinished) error {
 	t, err := w.Table()
 	if err != nil {
 		return err
@@ -60,6 +60,8 @@ func (f *compareFlags) showFall(out io.Writer, s *Sweep, w *Waterfall, format re
 		t = w.Summary()
 	}
 	t.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", s.grid.experiment.Name, w.From, w.To)
-	t.Answer, t.Notes = first, w.Notes()
+	if t.Notes = w.Notes(); u != nil {
+		t.Answer, t.Cut = []string{cli.PartOf(u)}, u.Cut()
+	}
 	return t.Write(out, format)
 }

@@ -9,14 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 )
@@ -98,13 +99,18 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 		return nil, here(err)
 	}
 	results, err := s.Run(ctx, points, nil)
+	cut := ""
 	if u := (*Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the rest fail as before
-		results, err = u.Measured(), nil
+		results, cut, err = u.Measured(), u.Cut(), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.Table(results)
+	t, err := s.Table(results)
+	if err == nil {
+		t.Cut = cut
+	}
+	return t, err
 }
 
 // FileBeside returns the path of a file: name, or in the folder if it is only
@@ -151,8 +157,12 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 		}
 		notes = append(more, notes...)
 	}
-	if changed := (*digest.ChangedError)(nil); errors.As(digest.Check(was), &changed) {
+	cut, broken := seal.CheckObject(was)
+	if changed := (*seal.ChangedError)(nil); errors.As(broken, &changed) {
 		notes = append([]string{name + ": " + changed.Error()}, notes...)
+	}
+	if cut != "" {
+		notes = append([]string{name + ": cut: " + cut}, notes...)
 	}
 	if !build.Same(r.Build) {
 		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, build)}, notes...)
@@ -199,8 +209,8 @@ func compareDocuments(out io.Writer, name string, was, is []byte) error {
 	if err != nil {
 		return cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
-	if len(list) == 1 && list[0].Where == digest.Field && list[0].Was == "" {
-		fmt.Fprintf(out, "%s: the same values; it has no digest (%s), the document of --output has\n", name, digest.Field)
+	if !slices.ContainsFunc(list, func(d provenance.Difference) bool { return d.Was != "" || !slices.Contains(seal.Fields, d.Where) }) && len(list) > 0 {
+		fmt.Fprintf(out, "%s: the same values; an older spinsim has not sealed it (%s), the document of --output is\n", name, seal.Field)
 		return nil
 	}
 	if len(list) == 0 {

@@ -471,7 +471,9 @@ func TestDevicesOfShortPackets(t *testing.T) {
 func rowsOf(t require.TestingT, table *report.Table) (rows []map[string]string) {
 	var out bytes.Buffer
 	require.NoError(t, table.Write(&out, report.CSVFormat))
-	records, err := csv.NewReader(&out).ReadAll()
+	r := csv.NewReader(&out)
+	r.Comment = '#'
+	records, err := r.ReadAll()
 	require.NoError(t, err)
 	for _, record := range records[1:] {
 		row := map[string]string{}

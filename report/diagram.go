@@ -8,8 +8,6 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/spinsim/spinsim/internal/file"
 )
 
 // Diagram is a drawing of boxes and wires, such as a network. Places are in
@@ -22,6 +20,7 @@ type Diagram struct {
 	Kinds   []string // names of the wires without a load, by their Kind, for the legend
 	Load    string   // legend for the colours of loads; "": no wire has a load
 	Full    float64  // load of the darkest colour, above 0 to 1; 0: 1
+	Origin  Origin   // of the network, for the seal; nil: none
 }
 
 // Box is a rectangle.
@@ -50,7 +49,7 @@ func (d *Diagram) DrawFile(name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return file.Write(name, picture)
+	return writePicture(name, picture, d.Origin)
 }
 
 // Sizes of a diagram, in points.

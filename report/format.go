@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,8 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -25,12 +26,12 @@ type Format string
 const (
 	TextFormat     Format = "table"    // aligned, for a terminal
 	MarkdownFormat Format = "markdown" // the same numbers, for a document
-	CSVFormat      Format = "csv"      // a header of keys, then exact values
+	CSVFormat      Format = "csv"      // a header of keys, then exact values, then a seal after #
 	// an array of objects, with keys in column order; if the table has an
 	// origin, an object with the array as "rows", between "provenance" and
-	// a digest
+	// a seal
 	JSONFormat    Format = "json"
-	NDJSONFormat  Format = "ndjson"  // one object a line
+	NDJSONFormat  Format = "ndjson"  // one object a line, the last one with a seal
 	ParquetFormat Format = "parquet" // columns, for pandas and databases; binary
 )
 
@@ -85,7 +86,8 @@ func isMarkup(c byte, before, after string) bool {
 }
 
 // Write writes t in the given format. Only text and Markdown have title, answer
-// and notes. Text for a [Narrow] writer is folded to its width.
+// and notes. Text for a [Narrow] writer is folded to its width. The formats for
+// programs have a seal, if the table has an origin.
 func (t *Table) Write(w io.Writer, f Format) error {
 	var out []byte
 	var err error
@@ -95,11 +97,11 @@ func (t *Table) Write(w io.Writer, f Format) error {
 	case MarkdownFormat:
 		out = []byte(t.markdown())
 	case CSVFormat:
-		out = t.csv()
+		out, err = t.csv()
 	case JSONFormat:
 		out, err = t.document()
 	case NDJSONFormat:
-		out, err = t.json("", "\n", "\n")
+		out, err = t.ndjson()
 	case ParquetFormat:
 		if widthOf(w) > 0 {
 			return fmt.Errorf("%s is no text for a terminal: send it into a file, such as > result.parquet", f)
@@ -116,48 +118,65 @@ func (t *Table) Write(w io.Writer, f Format) error {
 	return err
 }
 
-// csv writes rows that spreadsheets and programs read, as RFC 4180 has them.
-func (t *Table) csv() []byte {
+// csv writes rows that spreadsheets and programs read. The seal is below them.
+func (t *Table) csv() ([]byte, error) {
 	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	record := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.WriteString(csvField(c.Key()))
+		record[i] = csvText(c.Key())
 	}
+	err := w.Write(record)
 	for _, row := range t.rows {
-		out.WriteByte('\n')
 		for i, v := range row {
-			if i > 0 {
-				out.WriteByte(',')
-			}
 			if s, isText := v.(string); isText {
-				out.WriteString(csvField(s))
+				record[i] = csvText(s)
 			} else {
-				out.WriteString(exact(t.Columns[i], v))
+				record[i] = exact(t.Columns[i], v)
 			}
 		}
+		if err == nil {
+			err = w.Write(record)
+		}
 	}
-	out.WriteByte('\n')
-	return out.Bytes()
+	w.Flush()
+	if err == nil {
+		err = w.Error()
+	}
+	if err != nil || t.Origin == nil {
+		return out.Bytes(), err
+	}
+	m, err := t.Origin.Mark(seal.CSV, t.Cut)
+	return m.Below(out.Bytes(), "# ", "\n"), err
 }
 
 // number is a text that a spreadsheet takes for a number, with its sign.
 var number = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
 
-// csvField returns a text as a field of CSV. A spreadsheet would compute a text
-// that begins as a formula. So it gets an apostrophe in front, which the
-// spreadsheet shows as text (OWASP, CSV injection); so does what already has
-// one, so that a program which removes one apostrophe gets the text back.
-func csvField(s string) string {
+// csvText returns a text for CSV. A spreadsheet would compute a text that begins
+// as a formula. So it gets an apostrophe in front, which the spreadsheet shows
+// as text (OWASP, CSV injection); so does what already has one, so that a
+// program which removes one apostrophe gets the text back.
+func csvText(s string) string {
 	s = visible.Line(s)
 	if formula := strings.TrimLeft(s, "'"); len(formula) > 1 && strings.ContainsRune("=+-@", rune(formula[0])) && !number.MatchString(s) {
 		s = "'" + s
 	}
-	if strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ") {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-	}
 	return s
+}
+
+// ndjson writes the rows as lines. The last row has the seal as its last field.
+func (t *Table) ndjson() ([]byte, error) {
+	out, err := t.json("", "\n", "\n")
+	if err != nil || t.Origin == nil {
+		return out, err
+	}
+	out, opening := bytes.TrimSuffix(out, []byte("}\n")), ", "
+	if len(t.rows) == 0 {
+		opening = "{"
+	}
+	m, err := t.Origin.Mark(seal.NDJSON, t.Cut)
+	return m.Below(out, opening+`"seal": "`, "\"}\n"), err
 }
 
 // document writes the rows as one JSON value.
@@ -181,7 +200,7 @@ func (t *Table) document() ([]byte, error) {
 	out.WriteString(",\n  \"rows\": ")
 	out.Write(rows)
 	out.WriteString("}\n")
-	return digest.Add(out.Bytes())
+	return seal.Object(out.Bytes(), t.Cut)
 }
 
 // json writes the rows as objects between the given brackets.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -38,7 +39,7 @@ type columnInfo struct {
 // columns in order, named by their keys. Texts are strings, counts and sizes
 // integers, flags booleans, and all others doubles in the unit of the key. A
 // missing value is null. The metadata of the file has unit, kind and help of
-// each column, the title, and the origin of the table.
+// each column, the title, and the origin of the table with a seal.
 func (t *Table) parquet() ([]byte, error) {
 	infos := make([]columnInfo, len(t.Columns))
 	schema := inOrder{parquet.Group{}, map[string]int{}}
@@ -54,12 +55,16 @@ func (t *Table) parquet() ([]byte, error) {
 		parquet.NewSchema("rows", schema), parquet.CreatedBy("spinsim", "", ""),
 		parquet.KeyValueMetadata("spinsim.columns", string(columns)), parquet.KeyValueMetadata("spinsim.title", t.Title),
 	}
+	var m seal.Mark
 	if t.Origin != nil {
 		origin, err := json.Marshal(t.Origin)
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, parquet.KeyValueMetadata("spinsim.provenance", string(origin)))
+		if m, err = t.Origin.Mark(seal.Parquet, t.Cut); err != nil {
+			return nil, err
+		}
+		options = append(options, parquet.KeyValueMetadata("spinsim.provenance", string(origin)), parquet.KeyValueMetadata("spinsim.seal", m.String()))
 	}
 	var out bytes.Buffer
 	w := parquet.NewWriter(&out, options...)
@@ -81,8 +86,10 @@ func (t *Table) parquet() ([]byte, error) {
 			return nil, err
 		}
 	}
-	err = w.Close()
-	return out.Bytes(), err
+	if err := w.Close(); err != nil || t.Origin == nil {
+		return out.Bytes(), err
+	}
+	return m.Fill(out.Bytes()), nil
 }
 
 // leaf is the type of a column.

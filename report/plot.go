@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/internal/visible"
 )
 
@@ -66,10 +67,27 @@ func (t *Table) PlotFile(name string, p Plot) error {
 	if err != nil {
 		return fmt.Errorf("plot %s: %w", name, err)
 	}
-	if err := file.Write(name, picture); err != nil {
+	if err := writePicture(name, picture, t.Origin); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil
+}
+
+// writePicture writes a picture, with a seal if it has an origin. It is drawn
+// only of what is complete.
+func writePicture(name string, picture []byte, of Origin) error {
+	if of != nil {
+		kind := seal.SVG
+		if filepath.Ext(name) == ".png" {
+			kind = seal.PNG
+		}
+		m, err := of.Mark(kind, "")
+		if err != nil {
+			return err
+		}
+		picture = m.Picture(picture)
+	}
+	return file.Write(name, picture)
 }
 
 // SVG draws p like [Table.PlotFile], as an svg element for a page. The caption

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -74,6 +75,11 @@ type origin struct{ Version string }
 
 func (o origin) Lines() []string { return []string{"made by " + o.Version} }
 
+func (o origin) Mark(kind seal.Kind, cut string) (seal.Mark, error) {
+	hash, err := seal.Hash(o)
+	return seal.Mark{Kind: kind, Program: o.Version, Record: hash, Cut: cut}, err
+}
+
 // The origin stands below the table, in the JSON document, and in columns that
 // people do not see.
 func TestOrigin(t *testing.T) {
@@ -85,7 +91,7 @@ func TestOrigin(t *testing.T) {
 	require.Contains(t, text, "\n\nmade by v1 <&>\n")
 	require.NotContains(t, text, "version")
 	require.Contains(t, string(render(t, table, MarkdownFormat)), "\nmade by v1 \\<&\\>\n")
-	require.Equal(t, "x,version\n9223372036854775808,v1\n", string(render(t, table, CSVFormat)))
+	require.Regexp(t, "^x,version\n9223372036854775808,v1\n# sealed by spinsim v1 [?]{3}, CSV, record [0-9a-f]{64}, complete, sha256 [0-9a-f]{64}\n$", string(render(t, table, CSVFormat)))
 	empty := New(Column{Name: "x"})
 	empty.Origin = origin{"v1"}
 	require.Contains(t, string(render(t, empty, JSONFormat)), `"rows": []`)

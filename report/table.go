@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -84,7 +85,10 @@ type Table struct {
 	Notes  []string // what the reader should know; text prints it last
 	// the origin of the rows; text prints it below the notes, JSON as the
 	// object "provenance"
-	Origin  Origin
+	Origin Origin
+	// why and where what the rows describe has ended early, for the seal;
+	// "": they are complete
+	Cut     string
 	Columns []Column
 	// Published, if not nil, is printed below the table. SetPublished makes
 	// it.
@@ -97,6 +101,8 @@ type Table struct {
 // it.
 type Origin interface {
 	Lines() []string // for people
+	// Mark returns the mark of a file with rows of the origin.
+	Mark(kind seal.Kind, cut string) (seal.Mark, error)
 }
 
 // CheckKeys returns an error if two columns have the same key.

@@ -46,11 +46,11 @@ func (d *attempt) someCase() attackCase {
 func (d *attempt) spoiledFile() {
 	c := d.someCase()
 	d.write(c.spoiled, spoil(d.rng, c.files[c.spoiled]))
-	d.twice(bounded(c.args))
+	d.twice(withLimits(c.args))
 }
 
-// bounded adds limits to a command that has them.
-func bounded(args []string) []string {
+// withLimits adds limits to a command that has them.
+func withLimits(args []string) []string {
 	found, _, err := rootCommand().Find(args)
 	if err != nil {
 		return args
@@ -103,7 +103,7 @@ func (d *attempt) spoiledModule() {
 	require.NoError(d.t, err)
 	d.write("m.wasm", string(spoilModule(d.rng, modules[d.rng.IntN(len(modules))], attackSections[d.rng.IntN(len(attackSections))])))
 	commands := []string{"handler inspect m.wasm", "handler run ./m.wasm --hex 00*3000", "handler run ./m.wasm --hex 00*700 --race", "handler profile ./m.wasm --hex 00*300"}
-	d.twice(bounded(strings.Fields(commands[d.rng.IntN(len(commands))])))
+	d.twice(withLimits(strings.Fields(commands[d.rng.IntN(len(commands))])))
 }
 
 // engines are the engines of this build.

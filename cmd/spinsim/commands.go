@@ -20,6 +20,7 @@ func commands() []*cobra.Command {
 		sweepCommand(),
 		rerunCommand(),
 		reportCommand(),
+		verifyCommand(),
 		reproduceCommand(),
 		pcapCommand(),
 		versionCommand(),

@@ -16,7 +16,9 @@ import (
 
 // column runs a command and returns a column of its output.
 func column(t *testing.T, name, command string) (values []float64) {
-	rows, err := csv.NewReader(bytes.NewReader(output(t, append(strings.Fields(command), "--format", "csv")...))).ReadAll()
+	r := csv.NewReader(bytes.NewReader(output(t, append(strings.Fields(command), "--format", "csv")...)))
+	r.Comment = '#'
+	rows, err := r.ReadAll()
 	require.NoError(t, err)
 	at := slices.Index(rows[0], name)
 	require.GreaterOrEqual(t, at, 0)

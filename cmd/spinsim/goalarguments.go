@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 // goalRunName is the name of goal run in the record of a result.
@@ -80,7 +80,7 @@ func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 		}
 		b.Bytes()[at] = ',' // replaces the opening bracket of the object
 	}
-	sealed, err := digest.Add(b.Bytes())
+	sealed, err := seal.Object(b.Bytes(), "")
 	if err != nil {
 		return err
 	}

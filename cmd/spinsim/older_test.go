@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -40,7 +40,9 @@ func olderResult(t *testing.T, of []byte, change func(content map[string]any)) (
 	t.Helper()
 	var document map[string]any
 	require.NoError(t, json.Unmarshal(of, &document))
-	delete(document, digest.Field)
+	for _, field := range seal.Fields {
+		delete(document, field)
+	}
 	origin := document["provenance"].(map[string]any)
 	origin["spinsim"].(map[string]any)["version"] = "v0.3.0"
 	recorded := origin["profiles"].([]any)[0].(map[string]any)
@@ -52,7 +54,7 @@ func olderResult(t *testing.T, of []byte, change func(content map[string]any)) (
 	recorded["content"], recorded["sha256"] = json.RawMessage(plain), provenance.Hash(plain)
 	text, err := json.Marshal(document)
 	require.NoError(t, err)
-	text, err = digest.Add(text)
+	text, err = seal.Object(text, "")
 	require.NoError(t, err)
 	name = filepath.Join(t.TempDir(), "r.json")
 	require.NoError(t, os.WriteFile(name, text, 0o600))

@@ -159,14 +159,18 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	results, err := experiment.RunWithProgress(ctx, c.ErrOrStderr(), s, points)
 	if err != nil {
 		return experiment.Finished(err, func(u *experiment.Unfinished) error {
-			return f.show(c.OutOrStdout(), s, u.Measured(), format, []string{cli.PartOf(u)})
+			return f.show(c.OutOrStdout(), s, u.Measured(), format, u)
 		})
 	}
 	return f.show(c.OutOrStdout(), s, results, format, nil)
 }
 
-// show writes the measurements, with the lines of first before them.
-func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, first []string) error {
+// show writes the measurements. u is not nil if only a part of them was made.
+func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, u *experiment.Unfinished) error {
+	var first []string
+	if u != nil {
+		first = []string{cli.PartOf(u)}
+	}
 	if f.format == osuFormat {
 		for _, line := range first {
 			if _, err := fmt.Fprintf(out, "# %s\n", line); err != nil {
@@ -187,7 +191,9 @@ func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experimen
 	if f.breakdown && len(first) == 0 {
 		first = s.Answer(results)
 	}
-	t.Answer, t.Notes = first, s.Notes()
+	if t.Answer, t.Notes = first, s.Notes(); u != nil {
+		t.Cut = u.Cut()
+	}
 	return t.Write(out, format)
 }
 

@@ -245,7 +245,8 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *s
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	results, err := b.Shown(ctx, c.ErrOrStderr(), c.Name())
-	if u := (*batch.Unfinished[scenario.Result])(nil); errors.As(err, &u) {
+	u := (*batch.Unfinished[scenario.Result])(nil)
+	if errors.As(err, &u) {
 		results = u.Results
 	}
 	if err != nil && !slices.ContainsFunc(results, func(r *scenario.Result) bool { return r != nil }) {
@@ -256,7 +257,9 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *s
 	}
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), folder)
 	result := s.Result(results)
-	result.Origin = record
+	if result.Origin = record; u != nil {
+		result.Cut = u.Cut()
+	}
 	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
 }
 

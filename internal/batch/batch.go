@@ -66,6 +66,9 @@ func (u *Unfinished[R]) Progress() string {
 	return fmt.Sprintf("%d of %d %s were measured", len(u.Measured()), len(u.Results), u.Noun.Many)
 }
 
+// Cut says why and where the batch has ended, for the seals of its files.
+func (u *Unfinished[R]) Cut() string { return cli.CutBy(u.Err) + ", " + u.Progress() }
+
 // Shown reports whether there is any result.
 func (u *Unfinished[R]) Shown() bool { return len(u.Measured()) > 0 }
 

@@ -23,9 +23,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 // Part is a share of the points of a sweep: the points whose number, from 0, is
@@ -91,7 +91,9 @@ type line struct {
 	Key    string          `json:"key"`   // SHA-256 of the input of the result
 	Point  string          `json:"point"` // name for people
 	Result json.RawMessage `json:"result"`
-	Digest string          `json:"sha256,omitempty"` // of the other fields: package digest
+	// the seal, which parse checks
+	Complete bool   `json:"complete,omitempty"`
+	Digest   string `json:"sha256,omitempty"`
 }
 
 // Open reads the results in a folder, and makes the folder if there is none.
@@ -179,9 +181,9 @@ func parse(text []byte) (l line, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil || l.Key == "" || l.Result == nil {
-		return l, errors.New("no result of spinsim: expected a line of JSON with key, point, result and " + digest.Field)
+		return l, errors.New("no result of spinsim: expected a line of JSON with key, point, result and " + seal.Field)
 	}
-	if err = digest.Check(text); errors.Is(err, digest.ErrNone) {
+	if _, err = seal.CheckObject(text); errors.Is(err, seal.ErrNone) {
 		return l, fmt.Errorf("%s: %w: an older spinsim kept it, or it was changed; name another folder, or remove the file, and its points are measured again", l.Point, err)
 	}
 	if err != nil {
@@ -220,7 +222,7 @@ func (f *Folder) Put(key, point string, result any) error {
 	}
 	text, err := json.Marshal(line{Key: key, Point: point, Result: value})
 	if err == nil {
-		text, err = digest.Add(text)
+		text, err = seal.Object(text, "")
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.own, point, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/internal/digest"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 func open(t *testing.T, path string, part Part) *Folder {
@@ -51,7 +51,7 @@ func TestResultsStay(t *testing.T) {
 	require.NoError(t, f.Put("e", "point e", 5))
 	text, err = os.ReadFile(name)
 	require.NoError(t, err)
-	require.Regexp(t, `"d".*\n\{"key":"e","point":"point e","result":5,"sha256":"[0-9a-f]{64}"\}\n$`, string(text))
+	require.Regexp(t, `"d".*\n\{"key":"e","point":"point e","result":5,"complete":true,"sha256":"[0-9a-f]{64}"\}\n$`, string(text))
 	text, err = os.ReadFile(filepath.Join(path, "part-2-of-3.ndjson"))
 	require.NoError(t, err)
 	require.Equal(t, kepts(t, `{"key":"b","point":"point b","result":2}`), string(text))
@@ -73,7 +73,7 @@ func TestOthers(t *testing.T) {
 // kepts returns lines as Put writes them.
 func kepts(t *testing.T, objects ...string) (lines string) {
 	for _, o := range objects {
-		text, err := digest.Add([]byte(o))
+		text, err := seal.Object([]byte(o), "")
 		require.NoError(t, err)
 		lines += string(text) + "\n"
 	}

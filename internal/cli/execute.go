@@ -24,6 +24,7 @@ import (
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Exit codes of a command.
@@ -452,6 +453,24 @@ func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
 		}
 	})
 	return func() { some.Store(true) }, stop
+}
+
+// CutBy says in a few words what has ended a run or a sweep early, for the
+// seals of its files. "": nothing has.
+func CutBy(err error) string {
+	var limit *sim.LimitError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &limit) && limit.Pending == 0: // between runs
+		return "limit of " + limit.Limit
+	case errors.As(err, &limit):
+		return fmt.Sprintf("limit of %s, at %v", limit.Limit, limit.At)
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // PartOf is the first sentence of a table with a part of a sweep.

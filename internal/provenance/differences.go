@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/digest"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 // Read reads the provenance from the document of a result.
@@ -68,8 +68,8 @@ func (d Difference) String() string {
 }
 
 // Differences compares two JSON documents value by value. It ignores layout,
-// but compares numbers as they are written. It does not list digests that
-// differ only because other values do.
+// but compares numbers as they are written. It does not list a seal that
+// differs only because other values do.
 func Differences(was, is []byte) ([]Difference, error) {
 	a, err := decode(was)
 	if err != nil {
@@ -81,8 +81,10 @@ func Differences(was, is []byte) ([]Difference, error) {
 	}
 	var d differ
 	d.value("", a, b)
-	if len(d.list) > 1 {
-		d.list = slices.DeleteFunc(d.list, func(one Difference) bool { return one.Where == digest.Field })
+	ofSeal := func(one Difference) bool { return slices.Contains(seal.Fields, one.Where) }
+	values := slices.DeleteFunc(slices.Clone(d.list), ofSeal)
+	if len(values) > 0 {
+		return values, nil
 	}
 	return d.list, nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -325,6 +326,16 @@ func (r *Record) Lines() []string {
 		parts = append(parts, f[0]+" "+f[1])
 	}
 	return []string{strings.Join(parts, "; ")}
+}
+
+// Mark returns the mark of a file that a command with this record writes. cut
+// is as in seal.Mark.
+func (r *Record) Mark(kind seal.Kind, cut string) (seal.Mark, error) {
+	if r == nil {
+		return seal.Mark{Kind: kind, Cut: cut}, nil
+	}
+	hash, err := seal.Hash(r)
+	return seal.Mark{Kind: kind, Program: r.Build.String(), Record: hash, Cut: cut}, err
 }
 
 // Args returns the facts for a timeline, with the full hashes and the command.

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 )
@@ -44,7 +44,8 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 	if err := known(r); err != nil {
 		return nil, err
 	}
-	if err := s.genuine(r, name, document); err != nil {
+	cut, err := s.genuine(r, name, document)
+	if err != nil {
 		return nil, err
 	}
 	e, err := s.Of(r)
@@ -61,6 +62,9 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 		return nil, err
 	}
 	out.From = name
+	if cut != "" {
+		out.Title += " (cut: " + cut + ")"
+	}
 	if r.Repeatable() {
 		out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + quoted(name), Help: "From the file, byte for byte:"})
 	}
@@ -68,17 +72,18 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 }
 
 // genuine reports a document that was changed, or whose state nobody can check.
-// Otherwise its numbers would appear above genuine hashes.
-func (s *Source) genuine(r *provenance.Record, name string, document []byte) error {
-	err := digest.Check(document)
-	if errors.Is(err, digest.ErrNone) && !r.Repeatable() {
-		return fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; repeat the command that wrote it, since rerun cannot make it again", err, r.Build)
+// Otherwise its numbers would appear above genuine hashes. cut says why the
+// document is not complete.
+func (s *Source) genuine(r *provenance.Record, name string, document []byte) (cut string, err error) {
+	cut, err = seal.CheckObject(document)
+	if errors.Is(err, seal.ErrNone) && !r.Repeatable() {
+		return "", fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; repeat the command that wrote it, since rerun cannot make it again", err, r.Build)
 	}
-	if errors.Is(err, digest.ErrNone) {
-		return fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; %s rerun %s -o NEW.json makes it again with one, and says what differs",
+	if errors.Is(err, seal.ErrNone) {
+		return "", fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; %s rerun %s -o NEW.json makes it again with one, and says what differs",
 			err, r.Build, s.Program, quoted(name))
 	}
-	return err
+	return cut, err
 }
 
 // known reports what the profiles of a result lack, if another version wrote

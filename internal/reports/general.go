@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -61,7 +61,7 @@ func general(r *provenance.Record, document []byte) (*Result, error) {
 		}
 	}
 	for _, m := range all {
-		if m.key == "provenance" || m.key == digest.Field {
+		if m.key == "provenance" || slices.Contains(seal.Fields, m.key) {
 			continue
 		}
 		var list []json.RawMessage

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/reports"
+	"github.com/spinsim/spinsim/internal/seal"
 	_ "github.com/spinsim/spinsim/internal/wings"
 	"github.com/spinsim/spinsim/report"
 )
@@ -75,7 +75,9 @@ func opened(t *testing.T, document []byte) (x map[string]any) {
 	for i, p := range x["provenance"].(map[string]any)["profiles"].([]any) {
 		p.(map[string]any)["content"] = r.Profiles[i].Content
 	}
-	delete(x, digest.Field)
+	for _, field := range seal.Fields {
+		delete(x, field)
+	}
 	return x
 }
 
@@ -83,7 +85,7 @@ func opened(t *testing.T, document []byte) (x map[string]any) {
 func sealed(t *testing.T, x map[string]any) []byte {
 	document, err := json.Marshal(x)
 	require.NoError(t, err)
-	document, err = digest.Add(document)
+	document, err = seal.Object(document, "")
 	require.NoError(t, err)
 	return document
 }

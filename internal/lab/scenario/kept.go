@@ -15,6 +15,7 @@ type keptResult struct {
 	Checked  int         `json:"checked"`
 	Failures []string    `json:"failures"`
 	Notes    []string    `json:"notes"`
+	Cut      string      `json:"cut,omitempty"`
 	Tables   []keptTable `json:"tables"`
 }
 
@@ -31,7 +32,7 @@ func (x *Result) encode() any {
 	if x.Incomplete {
 		return nil
 	}
-	kept := keptResult{End: x.End, Checked: x.Checked, Failures: x.Failures, Notes: x.Notes}
+	kept := keptResult{End: x.End, Checked: x.Checked, Failures: x.Failures, Notes: x.Notes, Cut: x.Cut}
 	for _, t := range x.Tables {
 		one := keptTable{Name: t.Name, Idle: t.idle}
 		for _, row := range t.Rows() {
@@ -53,7 +54,7 @@ func (p *Plan) decode(text []byte) (*Result, error) {
 		return nil, fmt.Errorf("what is kept of %s: %w", p.spec.file, err)
 	}
 	x := p.newResult(kept.End)
-	x.Checked, x.Failures, x.Notes = kept.Checked, kept.Failures, kept.Notes
+	x.Checked, x.Failures, x.Notes, x.Cut = kept.Checked, kept.Failures, kept.Notes, kept.Cut
 	for _, one := range kept.Tables {
 		t := Table{Name: one.Name, Table: report.New(TableColumns(one.Name)...), idle: one.Idle}
 		t.Title = tableTitles[one.Name]

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -39,7 +39,8 @@ type Result struct {
 	Origin   *provenance.Record // the inputs; nil: unknown
 	// A limit has ended the run; the tables show the time before.
 	Incomplete bool
-	Runs       int // of a sweep, with results; 0: the result is of one run
+	Cut        string // what has ended the run early, or the sweep; "": nothing
+	Runs       int    // of a sweep, with results; 0: the result is of one run
 
 	given []given // further columns of CSV, NDJSON and Parquet
 	sweep *joined // with Runs; nil: the result was read from a document
@@ -103,7 +104,7 @@ var tableTitles = map[string]string{
 // result collects the outputs of the scenario.
 func (r *run) result(err error) *Result {
 	x := r.newResult(r.cluster.Engine().Now())
-	x.Checked, x.Incomplete = r.checked, r.incomplete
+	x.Checked, x.Incomplete, x.Cut = r.checked, r.incomplete, r.cut
 	if err != nil {
 		x.Failures = strings.Split(err.Error(), "\n")
 	}
@@ -373,7 +374,7 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 		for _, t := range x.Tables {
 			whole := x.withOrigin(t)
 			if x.Origin != nil {
-				whole.Origin = x.Origin
+				whole.Origin, whole.Cut = x.Origin, x.Cut
 			}
 			if err := whole.Write(w, f); err != nil {
 				return err
@@ -465,7 +466,7 @@ func (x *Result) writeJSON(w io.Writer) error {
 	if err := e.Encode(out); err != nil {
 		return err
 	}
-	sealed, err := digest.Add(text.Bytes())
+	sealed, err := seal.Object(text.Bytes(), x.Cut)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/breakdown"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -30,6 +31,7 @@ type run struct {
 	excused  map[excuse]bool
 	// A limit has ended the run.
 	incomplete bool
+	cut        string // as in Result
 }
 
 // excuse is a number that an expectation has checked. Then failed handlers, or
@@ -171,6 +173,7 @@ func (r *run) finish(err error) (*Result, error) {
 			return nil, err
 		}
 	}
+	r.cut = cli.CutBy(err)
 	if err != nil {
 		var stuck *sim.StuckError
 		var limit *sim.LimitError

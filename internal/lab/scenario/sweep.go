@@ -281,7 +281,8 @@ func (s *Sweep) Result(results []*Result) *Result {
 	}
 	x := &Result{Title: j.results[0].Title, Runs: len(j.results), sweep: j}
 	if n := len(j.results); n < j.planned {
-		x.Notes = []string{fmt.Sprintf("Ended before all was done: %d of %d runs were measured.", n, j.planned)}
+		x.Cut = fmt.Sprintf("%d of %d runs were measured", n, j.planned)
+		x.Notes = []string{"Ended before all was done: " + x.Cut + "."}
 	}
 	if last := j.results[len(j.results)-1].Title; last != x.Title { // it contains a parameter
 		x.Title += " … " + last
@@ -289,6 +290,9 @@ func (s *Sweep) Result(results []*Result) *Result {
 	for i, r := range j.results {
 		x.Checked += r.Checked
 		x.Incomplete = x.Incomplete || r.Incomplete
+		if x.Cut == "" && r.Cut != "" {
+			x.Cut = j.Runs[i].Label + ": " + r.Cut
+		}
 		for _, f := range r.Failures {
 			x.Failures = append(x.Failures, j.Runs[i].Label+": "+f)
 		}

@@ -1,4 +1,4 @@
-package digest
+package seal
 
 import (
 	"bytes"
@@ -14,18 +14,18 @@ const object = `{"provenance":{"sha256":"ab","n":[1,2.50,-3e7,null,true]},"rows"
 // The digest is the last field, in the layout of the others, and does not
 // depend on layout and escapes.
 func TestLayout(t *testing.T) {
-	line, err := Add([]byte(object + "\n"))
+	line, err := Object([]byte(object+"\n"), "")
 	require.NoError(t, err)
-	require.Regexp(t, `\{\}\],"sha256":"[0-9a-f]{64}"\}\n$`, string(line))
+	require.Regexp(t, `\{\}\],"complete":true,"sha256":"[0-9a-f]{64}"\}\n$`, string(line))
 	var indented bytes.Buffer
 	require.NoError(t, json.Indent(&indented, []byte(object), "", "  "))
-	lines, err := Add(indented.Bytes())
+	lines, err := Object(indented.Bytes(), "")
 	require.NoError(t, err)
-	require.Regexp(t, `\n  \],\n  "sha256": "[0-9a-f]{64}"\n\}$`, string(lines))
+	require.Regexp(t, `\n  \],\n  "complete": true,\n  "sha256": "[0-9a-f]{64}"\n\}$`, string(lines))
 	for _, o := range [][]byte{line, lines, bytes.Replace(line, []byte("µ <"), []byte(`\u00b5 \u003c`), 1)} {
-		require.NoError(t, Check(o), string(o))
+		require.NoError(t, check(o), string(o))
 	}
-	require.ErrorIs(t, Check([]byte(object)), ErrNone, "a deeper field of the name is a value")
+	require.ErrorIs(t, check([]byte(object)), ErrNone, "a deeper field of the name is a value")
 }
 
 // plain removes layout and escapes from an object; it returns "" if the text is
@@ -57,10 +57,10 @@ func plain(text []byte) string {
 // The check notices each byte that is changed, left out or doubled, unless that
 // changes only the layout.
 func TestEveryEditIsNoticed(t *testing.T) {
-	was, err := Add([]byte(object))
+	was, err := Object([]byte(object), "")
 	require.NoError(t, err)
-	check := func(is []byte) {
-		if err := Check(is); plain(is) == plain(was) {
+	noticed := func(is []byte) {
+		if err := check(is); plain(is) == plain(was) {
 			require.NoError(t, err, string(is))
 		} else {
 			require.Error(t, err, string(is))
@@ -70,11 +70,11 @@ func TestEveryEditIsNoticed(t *testing.T) {
 		for _, b := range []byte("0123456789 \n\t\",:[]{}\\-.eEtu\xff\x00") {
 			is := bytes.Clone(was)
 			is[i] = b
-			check(is)
+			noticed(is)
 		}
-		check(append(bytes.Clone(was[:i]), was[i+1:]...))
-		check(append(bytes.Clone(was[:i+1]), was[i:]...))
-		check(was[:i])
+		noticed(append(bytes.Clone(was[:i]), was[i+1:]...))
+		noticed(append(bytes.Clone(was[:i+1]), was[i:]...))
+		noticed(was[:i])
 	}
 }
 
@@ -108,18 +108,36 @@ func value(depth int) *rapid.Generator[any] {
 		rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"", "a", "b"}), value(depth-1), 0, 2), func(m map[string]any) any { return m }))
 }
 
+// check is CheckObject without its cut.
+func check(object []byte) error {
+	_, err := CheckObject(object)
+	return err
+}
+
+// An object keeps why it was cut, and the digest covers that.
+func TestCutObject(t *testing.T) {
+	sealed, err := Object([]byte(object), `limit "x", 3 of 9 points`)
+	require.NoError(t, err)
+	cut, err := CheckObject(sealed)
+	require.NoError(t, err)
+	require.Equal(t, `limit "x", 3 of 9 points`, cut)
+	var changed *ChangedError
+	require.ErrorAs(t, check(bytes.Replace(sealed, []byte("3 of 9"), []byte("9 of 9"), 1)), &changed)
+	require.ErrorAs(t, check(bytes.Replace(sealed, []byte(`"cut"`), []byte(`"was"`), 1)), &changed)
+}
+
 func TestNoObjects(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "no JSON object", "[1]": "no JSON object", `{"a":1`: "EOF", `{"a":1} x`: "more follows", `{"a":1}{}`: "more follows",
 		`{"a":1,"sha256":1}`: "expected one text", `{"a":1,"sha256":"a","sha256":"a"}`: "expected one text",
 	} {
-		require.ErrorContains(t, Check([]byte(text)), want, text)
-		_, err := Add([]byte(text))
+		require.ErrorContains(t, check([]byte(text)), want, text)
+		_, err := Object([]byte(text), "")
 		require.Error(t, err, text)
 	}
-	for _, text := range []string{"{}", `{"a":1,"sha256":"b"}`} {
-		_, err := Add([]byte(text))
-		require.ErrorContains(t, err, "cannot take a digest", text)
+	for _, text := range []string{"{}", `{"a":1,"sha256":"b"}`, `{"a":1,"complete":true}`, `{"a":1,"cut":"b"}`} {
+		_, err := Object([]byte(text), "")
+		require.ErrorContains(t, err, "cannot be sealed", text)
 	}
 	require.EqualError(t, &ChangedError{"a", "b"}, `changed after it was written: the digest of its content is a, recorded is "b"`)
 }

@@ -1,12 +1,4 @@
-// Package digest adds a SHA-256 of a JSON object to the object itself, as its
-// last field, and checks it.
-//
-// The digest covers every key and every value but itself, in their order:
-// numbers as they are written, strings by their content. Layout and the escapes
-// of strings do not count, so that jq and other programs may pass an object on.
-// The digest shows that somebody has changed a value by mistake. It is no
-// protection against somebody who computes it again.
-package digest
+package seal
 
 import (
 	"bufio"
@@ -20,32 +12,65 @@ import (
 	"strconv"
 )
 
-// Field is the name of the field at the top of the object; deeper in the object
-// it is a field like others.
-const Field = "sha256"
+// Fields of the seal, the last ones at the top of an object. Deeper in the
+// object they are fields like others.
+const (
+	Field         = "sha256"
+	fieldComplete = "complete" // true
+	fieldCut      = "cut"      // why, and how much of how much
+)
 
-// ErrNone is the error of Check for an object without a digest.
+// Fields are the names of a seal's fields in an object.
+var Fields = []string{fieldComplete, fieldCut, Field}
+
+// ErrNone is the error of an object without a digest.
 var ErrNone = errors.New("no digest (" + Field + ")")
 
-// ChangedError is the error of Check for an object whose digest differs from
-// the recorded one.
+// ChangedError is the error of an object whose digest differs from the recorded
+// one.
 type ChangedError struct{ Is, Recorded string }
 
 // Error has both digests.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("changed after it was written: the digest of its content is %s, recorded is %q", e.Is, e.Recorded)
+	return "changed after it was written: " + e.differs()
 }
 
-// Add returns the object with its digest. It fails if the text is not a JSON
-// object, or the object is empty or already has a digest.
-func Add(object []byte) ([]byte, error) {
+func (e *ChangedError) differs() string {
+	return fmt.Sprintf("the digest of its content is %s, recorded is %q", e.Is, e.Recorded)
+}
+
+// Object returns a JSON object with its seal. cut says why and where what it
+// describes has ended early; "": it is complete. The error is for a text that
+// is not a JSON object, and for an object that has a field of a seal.
+//
+// The digest covers every key and every value but itself, in their order:
+// numbers as they are written, strings by their content. Layout and the escapes
+// of strings do not count, so that jq and other programs may pass an object on.
+func Object(object []byte, cut string) ([]byte, error) {
 	w, err := walk(object)
 	if err != nil {
 		return nil, err
 	}
-	if w.fields == 0 || w.recorded != nil {
-		return nil, fmt.Errorf("an object of %d fields cannot take a digest, expected at least one and no %s", w.fields, Field)
+	if w.fields == 0 || w.recorded != nil || w.state != nil || w.cut != "" {
+		return nil, fmt.Errorf("an object of %d fields cannot be sealed, expected at least one and none of %v", w.fields, Fields)
 	}
+	state := []byte(`"` + fieldComplete + `":true`)
+	if cut != "" {
+		text, err := json.Marshal(cut)
+		if err != nil {
+			return nil, err
+		}
+		state = append([]byte(`"`+fieldCut+`":`), text...)
+	}
+	object = withField(object, state)
+	if w, err = walk(object); err != nil {
+		return nil, err
+	}
+	return withField(object, []byte(`"`+Field+`":"`+w.sum()+`"`)), nil
+}
+
+// withField adds a field to the end of an object, in the layout of the others.
+func withField(object, field []byte) []byte {
 	end := bytes.LastIndexByte(object, '}')
 	body := bytes.TrimRight(object[:end], " \t\r\n")
 	space := object[len(body):end] // before the bracket: "\n" of an object with a line for each field
@@ -53,29 +78,29 @@ func Add(object []byte) ([]byte, error) {
 	out.Write(body)
 	out.WriteByte(',')
 	if out.Write(space); len(space) > 0 {
-		out.WriteString(`  "` + Field + `": `)
-	} else {
-		out.WriteString(`"` + Field + `":`)
+		out.WriteString("  ")
+		field = bytes.Replace(field, []byte(`":`), []byte(`": `), 1)
 	}
-	out.WriteString(`"` + w.sum() + `"`)
+	out.Write(field)
 	out.Write(space)
 	out.Write(object[end:])
-	return out.Bytes(), nil
+	return out.Bytes()
 }
 
-// Check compares an object with its digest. Its error is ErrNone, a
+// CheckObject compares an object with its digest. cut is "" if it is complete,
+// or made by a spinsim that did not record that. The error is ErrNone, a
 // *ChangedError, or the reason why the text is not a JSON object.
-func Check(object []byte) error {
+func CheckObject(object []byte) (cut string, err error) {
 	w, err := walk(object)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case w.recorded == nil:
-		return ErrNone
+		return "", ErrNone
 	case *w.recorded != w.sum():
-		return &ChangedError{w.sum(), *w.recorded}
+		return "", &ChangedError{w.sum(), *w.recorded}
 	}
-	return nil
+	return w.cut, nil
 }
 
 // walker reads an object token by token into a hash.
@@ -85,6 +110,8 @@ type walker struct {
 	sum      func() string // hexadecimal
 	fields   int           // of the object itself, without its digest
 	recorded *string       // nil: it has no digest
+	state    *bool         // the field complete; nil: it has none
+	cut      string        // the field cut
 }
 
 // walk reads an object to its end.
@@ -136,6 +163,16 @@ func (w *walker) field() error {
 			return err
 		}
 		w.hash(t)
+		switch v := t.(type) {
+		case bool:
+			if depth == 0 && key == fieldComplete {
+				w.state = &v
+			}
+		case string:
+			if depth == 0 && key == fieldCut {
+				w.cut = v
+			}
+		}
 		switch t {
 		case json.Delim('{'), json.Delim('['):
 			depth++
