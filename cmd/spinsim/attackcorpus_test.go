@@ -89,12 +89,14 @@ var words = []string{
 	"\x1b[31m", "\x1b]0;title\a", "\u202e", "\u2028", "\ufeff", "\x00", "\xff\xfe", "=1+1", "%s%n", "$(id)", "`id`", "<script>", "\r\n",
 }
 
+var digit = regexp.MustCompile(`[0-9]`)
+
 var token = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9-]*|-?[0-9][0-9.]*[A-Za-z]*`)
 
 // spoil changes a few places of a text or of other bytes.
 func spoil(rng *rand.Rand, text string) string {
 	b := []byte(text)
-	for range 1 + rng.IntN(3) {
+	for range 1 + rng.IntN(1+rng.IntN(3)) {
 		b = spoilOnce(rng, b)
 	}
 	return string(b)
@@ -113,7 +115,7 @@ func spoilOnce(rng *rand.Rand, b []byte) []byte {
 		tokens = [][]int{{at, end}}
 	}
 	t := tokens[rng.IntN(len(tokens))]
-	switch rng.IntN(12) {
+	switch rng.IntN(20) {
 	case 0:
 		b[at] ^= 1 << rng.IntN(8)
 	case 1:
@@ -133,14 +135,14 @@ func spoilOnce(rng *rand.Rand, b []byte) []byte {
 	case 7:
 		other := tokens[rng.IntN(len(tokens))]
 		return slices.Concat(b[:t[0]], b[other[0]:other[1]], b[t[1]:])
-	case 8, 9: // another number
-		if n := b[t[1]-1]; '0' <= n && n <= '9' {
-			b[t[1]-1] = '0' + byte(rng.IntN(10))
-		}
-	case 10:
+	case 8:
 		return slices.Insert(b, at, []byte(strings.Repeat(words[rng.IntN(len(words))], 1<<rng.IntN(12)))...)
-	default:
+	case 9:
 		return slices.Concat(b[:t[0]], []byte(words[rng.IntN(len(words))]), b[t[1]:])
+	default: // another number, which most commands take
+		if digits := digit.FindAllIndex(b, -1); digits != nil {
+			b[digits[rng.IntN(len(digits))][0]] = '0' + byte(rng.IntN(10))
+		}
 	}
 	return b
 }

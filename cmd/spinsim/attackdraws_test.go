@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -31,6 +32,8 @@ var attackKinds = []struct {
 	{"signal", (*attempt).signal},
 	{"kill", (*attempt).kill},
 	{"full disk", (*attempt).fullDisk},
+	{"little memory", (*attempt).littleMemory},
+	{"edited artefact", (*attempt).editedArtefact},
 }
 
 // case_ writes the files of a drawn case.
@@ -250,18 +253,88 @@ func (d *attempt) kill() {
 	}
 }
 
-// fullDisk bounds the size of files that a command may write.
-func (d *attempt) fullDisk() {
+// bounds runs a command with outputs under a bound that ulimit sets.
+func (d *attempt) bounds(limit string) {
 	args := d.outputs()
-	size := 1 << d.rng.IntN(17)
 	e := d.run(args, func(c *exec.Cmd) {
 		shell, err := exec.LookPath("sh")
 		require.NoError(d.t, err)
-		c.Args = append([]string{"sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" "$@"`, (size+511)/512), c.Path}, c.Args[1:]...)
+		c.Args = append([]string{"sh", "-c", "ulimit " + limit + `; exec "$0" "$@"`, c.Path}, c.Args[1:]...)
 		c.Path = shell
 	}, nil)
 	d.kind = fmt.Sprintf("%s, status %d", d.kind, e.status)
+	if e.status != exitOK && e.status != exitFailed {
+		d.find("spinsim %q with ulimit %s: status %d, expected 0 or 1\n%s", args, limit, e.status, e.errs)
+	}
 	d.wholeOutputs(args, &e, e.status != exitOK)
+}
+
+// fullDisk bounds the size of files that a command may write.
+func (d *attempt) fullDisk() {
+	d.bounds(fmt.Sprintf("-f %d", 1+(1<<d.rng.IntN(17))/512)) // blocks of 512 B
+}
+
+// littleMemory bounds the memory that a command may reserve, from what it has
+// as it begins to more than it needs.
+func (d *attempt) littleMemory() {
+	flags := []string{"-v", "-d"}
+	d.bounds(fmt.Sprintf("%s %d", flags[d.rng.IntN(len(flags))], 200<<10+d.rng.IntN(2500<<10))) // KiB
+}
+
+// artefacts are commands, the files that they make, and the commands that read
+// these.
+var artefacts = []struct {
+	command, file string
+	readers       []string
+}{
+	{"run ring.yaml --format json", "", []string{"rerun F", "report F -o r.html"}},
+	{"compare pingpong --profile spin-int --mode rdma --size 8,64 --format json", "", []string{"rerun F", "report F -o r.html"}},
+	{"compare pingpong --profile spin-int --mode rdma --size 8,64 --format csv", "", nil},
+	{"compare pingpong --profile spin-int --mode rdma --size 8,64 --format ndjson", "", nil},
+	{"compare pingpong --profile spin-int --mode rdma --size 8,64 --format parquet", "", nil},
+	{"compare pingpong --profile spin-int --mode rdma --size 8,64 --plot p.svg", "p.svg", nil},
+	{"compare pingpong --profile spin-int --mode rdma --size 8 --samples s.csv", "s.csv", nil},
+	{"run ring.yaml --trace t.json", "t.json", nil},
+	{"run ring.yaml --trace t.pftrace", "t.pftrace", nil},
+	{"run ring.yaml --pcap c.pcapng", "c.pcapng", nil},
+	{"compare bcast --profile exanest --ranks 16 --size 64KiB --mode rdma --links l.json", "l.json", []string{"topology exanest --load F"}},
+	{"goal gen bcast-binomial --ranks 8 -o a.goal", "a.goal", []string{"goal stat F", "goal run F", "goal convert F -o b.goal"}},
+	{"storage generate oltp --requests 20 -o o.spc", "o.spc", []string{"storage run F --profile spin-int --mode rdma"}},
+}
+
+// editedArtefact edits a file that the program has made. The program notices.
+func (d *attempt) editedArtefact() {
+	d.write("ring.yaml", ring)
+	a := artefacts[d.rng.IntN(len(artefacts))]
+	made := d.run(strings.Fields(a.command), nil, nil)
+	name, was := a.file, made.files[a.file]
+	if name == "" {
+		name, was = "printed", made.out
+	}
+	is := string(spoilOnce(d.rng, []byte(was)))
+	d.write(name, was)
+	if e := d.run([]string{"verify", name}, nil, nil); e.status != exitOK {
+		d.find("spinsim %s: verify: status %d\n%s", a.command, e.status, e.out+e.errs)
+	}
+	if is == was || sameJSON(is, was) {
+		return
+	}
+	d.write(name, is)
+	readers := append([]string{"verify F"}, a.readers...)
+	args := strings.Fields(readers[d.rng.IntN(len(readers))])
+	args[slices.Index(args, "F")] = name
+	e := d.run(args, nil, nil)
+	d.kind = fmt.Sprintf("%s, status %d", d.kind, e.status)
+	if e.status == exitOK {
+		d.find("spinsim %q does not notice that %s was edited:\n%s", args, name, firstDifference(was, is))
+	}
+}
+
+// sameJSON reports whether two texts are the same JSON in another layout.
+func sameJSON(a, b string) bool {
+	x, err := json.Marshal(json.RawMessage(a))
+	y, also := json.Marshal(json.RawMessage(b))
+	return err == nil && also == nil && string(x) == string(y)
 }
 
 // engineName is where documents of two engines differ, and the digest of such a document.
