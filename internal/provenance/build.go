@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	_ "embed"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -13,7 +14,7 @@ const module = "github.com/spinsim/spinsim"
 
 // Build identifies a build of spinsim.
 type Build struct {
-	Version  string   `json:"version"`          // as in the module system; "devel" if there is none
+	Version  string   `json:"version"`          // as in the module system; else the next release's, with "-devel"
 	Commit   string   `json:"commit,omitempty"` // "": not recorded
 	Modified bool     `json:"modified"`         // the commit's files had changes
 	Go       string   `json:"go,omitempty"`
@@ -31,8 +32,14 @@ type Program struct {
 	Modified bool   `json:"modified"`
 }
 
-// devel is the version of a build without one.
+// devel is the version of a program without one, and the end of spinsim's.
 const devel = "devel"
+
+// release is the version that the next release has, or this one if it is
+// tagged: scripts/release.sh compares the two.
+//
+//go:embed version.txt
+var release string
 
 // engineModules are the modules of the engines that a build can have.
 var engineModules = []struct{ name, module string }{
@@ -58,7 +65,11 @@ func ReadBuild() Build {
 }
 
 func buildOf(info *debug.BuildInfo) Build {
-	b := Build{Version: known(versionOf(info, module)), Go: info.GoVersion}
+	version := versionOf(info, module)
+	if info.Main.Path == module && strings.HasPrefix(version, "v0.0.0-") {
+		version = "" // of a clone without tags, whose commit is recorded
+	}
+	b := Build{Version: known(version, strings.TrimSpace(release)+"-"+devel), Go: info.GoVersion}
 	commit, modified := "", false // of the program's module
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -69,17 +80,17 @@ func buildOf(info *debug.BuildInfo) Build {
 		}
 	}
 	if main := info.Main.Path; main != "" && main != module {
-		b.Program = &Program{Module: main, Version: known(info.Main.Version), Commit: commit, Modified: modified}
+		b.Program = &Program{Module: main, Version: known(info.Main.Version, devel), Commit: commit, Modified: modified}
 	} else {
 		b.Commit, b.Modified = commit, modified
 	}
 	return b
 }
 
-// known returns a version as Build has it.
-func known(version string) string {
+// known returns a version of the module system, or another one if it has none.
+func known(version, other string) string {
 	if version == "" || version == "(devel)" {
-		return devel
+		return other
 	}
 	return version
 }
@@ -97,9 +108,8 @@ func versionOf(info *debug.BuildInfo, path string) string {
 	return ""
 }
 
-// String names the build in a word, for example v0.3.0,
-// v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel. The
-// user's program follows, if there is one.
+// String names the build in a word, for example v0.3.0, v0.3.0-devel or
+// v0.3.0-devel-0123456789ab+dirty. The user's program follows, if there is one.
 func (b Build) String() string {
 	s := inWord(b.Version, b.Commit, b.Modified)
 	if b.Version == "" {
@@ -116,10 +126,10 @@ func (p *Program) String() string { return p.Module + "@" + inWord(p.Version, p.
 
 // inWord returns a version, with the commit unless the version contains it.
 func inWord(version, commit string, modified bool) string {
-	if version != devel || commit == "" {
+	if !strings.HasSuffix(version, devel) || commit == "" {
 		return version
 	}
-	s := devel + "-" + Short(commit)
+	s := version + "-" + Short(commit)
 	if modified {
 		s += "+dirty"
 	}

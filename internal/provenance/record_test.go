@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,8 @@ import (
 )
 
 func TestBuilds(t *testing.T) {
+	require.Regexp(t, `^v\d+\.\d+\.\d+\n$`, release)
+	next := strings.TrimSpace(release) + "-devel"
 	main := debug.Module{Path: module, Version: "(devel)"}
 	vcs := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
 	for _, tc := range []struct {
@@ -24,15 +27,20 @@ func TestBuilds(t *testing.T) {
 		name string
 		line string
 	}{
-		{"go run", debug.BuildInfo{Main: main, GoVersion: "go1.26"}, "devel", "spinsim devel (go1.26)"},
-		{"nothing known", debug.BuildInfo{}, "devel", "spinsim devel ()"},
-		{"go build, version not known", debug.BuildInfo{Main: main, GoVersion: "go1.26", Settings: vcs}, "devel-0123456789ab+dirty", "spinsim devel (commit 0123456789ab, modified, go1.26)"},
+		{"go run", debug.BuildInfo{Main: main, GoVersion: "go1.26"}, next, "spinsim " + next + " (go1.26)"},
+		{"nothing known", debug.BuildInfo{}, next, "spinsim " + next + " ()"},
+		{"go build, version not known", debug.BuildInfo{Main: main, GoVersion: "go1.26", Settings: vcs}, next + "-0123456789ab+dirty", "spinsim " + next + " (commit 0123456789ab, modified, go1.26)"},
 		{
 			"go build in a clone",
 			debug.BuildInfo{Main: debug.Module{Path: module, Version: "v0.0.0-20260101000000-0123456789ab+dirty"}, GoVersion: "go1.26", Settings: vcs},
-			"v0.0.0-20260101000000-0123456789ab+dirty", "spinsim v0.0.0-20260101000000-0123456789ab+dirty (modified, go1.26)",
+			next + "-0123456789ab+dirty", "spinsim " + next + " (commit 0123456789ab, modified, go1.26)",
 		},
 		{"go install of a release", debug.BuildInfo{Main: debug.Module{Path: module, Version: "v1.2.3"}, GoVersion: "go1.26"}, "v1.2.3", "spinsim v1.2.3 (go1.26)"},
+		{
+			"part of another program, without tags",
+			debug.BuildInfo{Main: debug.Module{Path: "x", Version: "v0.0.1"}, Deps: []*debug.Module{{Path: module, Version: "v0.0.0-20260101000000-0123456789ab"}}, GoVersion: "go1.26"},
+			"v0.0.0-20260101000000-0123456789ab x@v0.0.1", "spinsim v0.0.0-20260101000000-0123456789ab (go1.26, x@v0.0.1)",
+		},
 		{
 			"part of another program",
 			debug.BuildInfo{Main: debug.Module{Path: "x"}, Deps: []*debug.Module{{Path: module, Version: "v1.2.3"}}, GoVersion: "go1.26", Settings: vcs},
@@ -44,7 +52,7 @@ func TestBuilds(t *testing.T) {
 				Main: debug.Module{Path: "x", Version: "v0.1.0"}, GoVersion: "go1.26",
 				Deps: []*debug.Module{{Path: module, Version: "v1.2.3", Replace: &debug.Module{Path: "../spinsim"}}},
 			},
-			"devel x@v0.1.0", "spinsim devel (go1.26, x@v0.1.0)",
+			next + " x@v0.1.0", "spinsim " + next + " (go1.26, x@v0.1.0)",
 		},
 	} {
 		b := buildOf(&tc.info)
@@ -54,6 +62,7 @@ func TestBuilds(t *testing.T) {
 	require.NotEmpty(t, ReadBuild().Engines)
 	require.True(t, Build{Version: "v1"}.Same(Build{Version: "v1", Go: "go1.27"}))
 	require.False(t, Build{Version: devel, Commit: "a"}.Same(Build{Version: devel, Commit: "b"}))
+	require.Equal(t, "devel-a+dirty", Build{Version: devel, Commit: "a", Modified: true}.String(), "of documents before the first release")
 	require.False(t, Build{Program: &Program{Module: "x"}}.Same(Build{}))
 	require.False(t, Build{Program: &Program{Module: "x", Commit: "a"}}.Same(Build{Program: &Program{Module: "x", Commit: "b"}}))
 	require.True(t, Build{Program: &Program{Module: "x"}}.Same(Build{Program: &Program{Module: "x"}}))

@@ -282,7 +282,7 @@ func TestDocumentsWithoutDigest(t *testing.T) {
 	old, err := json.Marshal(opened(t, document))
 	require.NoError(t, err)
 	_, err = source.Section("a b.json", old)
-	require.EqualError(t, err, "no digest (sha256): spinsim devel wrote it without one, or it was changed; spinsim rerun 'a b.json' -o NEW.json makes it again with one, and says what differs")
+	require.EqualError(t, err, "no digest (sha256): spinsim "+provenance.ReadBuild().String()+" wrote it without one, or it was changed; spinsim rerun 'a b.json' -o NEW.json makes it again with one, and says what differs")
 }
 
 // Answers compute with measured values, so a document with other values is
@@ -312,7 +312,7 @@ func TestOtherVersions(t *testing.T) {
 	old, err := json.Marshal(x)
 	require.NoError(t, err)
 	_, err = source.Section("a.json", old)
-	require.ErrorContains(t, err, "it was written by spinsim devel")
+	require.ErrorContains(t, err, "it was written by spinsim "+provenance.ReadBuild().String())
 	require.NotContains(t, err.Error(), "\n")
 }
 
