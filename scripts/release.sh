@@ -4,8 +4,12 @@
 #   scripts/release.sh                            all systems
 #   scripts/release.sh linux/amd64 darwin/arm64   some of them
 #
-# Each holds the program, LICENSE and NOTICE, and those for Unix manual pages and completions as well. Equal commits and versions of Go give
-# equal bytes, in whatever folder. Needs GNU tar.
+# Each holds the program, LICENSE and NOTICE, and those for Unix manual pages and completions as well. For Linux there is an OCI image, too:
+#
+#   podman load -i .release/spinsim-v0.1.0-linux-amd64.oci.tar        or: skopeo copy oci-archive:FILE docker-daemon:spinsim:v0.1.0
+#
+# Equal commits and versions of Go give equal bytes, in whatever folder. The version is that of internal/provenance/version.txt: of a tagged commit
+# it is the tag, of others it ends in -devel and the commit. Needs GNU tar.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +26,15 @@ esac
 	echo "release: files are changed: commit first, since an archive is named after its commit" >&2
 	exit 1
 }
-version=$(git describe --tags --always)
+version=$(<internal/provenance/version.txt)
+if tag=$(git describe --tags --exact-match 2>/dev/null); then
+	[[ $tag == "$version" ]] || {
+		echo "release: the tag is $tag, internal/provenance/version.txt has $version: they must be the same" >&2
+		exit 1
+	}
+else
+	version+=-devel-$(git rev-parse --short=12 HEAD)
+fi
 epoch=$(git log -1 --format=%ct)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -55,5 +67,10 @@ for system in "${@:-${all[@]}}"; do
 	tar -C "$work" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -cf - "$name" | gzip -n9 >"$out/$name.tar.gz"
 	archives+=("$name.tar.gz")
 	echo ".release/$name.tar.gz"
+	if [[ $system == linux/* ]]; then
+		scripts/oci-image.sh "$work/$name" "$out/$name.oci.tar" "$version" "${system#*/}" "$epoch"
+		archives+=("$name.oci.tar")
+		echo ".release/$name.oci.tar"
+	fi
 done
 (cd "$out" && sha256sum "${archives[@]}" >SHA256SUMS)

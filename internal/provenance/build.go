@@ -14,7 +14,8 @@ const module = "github.com/spinsim/spinsim"
 
 // Build identifies a build of spinsim.
 type Build struct {
-	Version  string   `json:"version"`          // as in the module system; else the next release's, with "-devel"
+	// as in the module system; else that of the next release with "-devel"
+	Version  string   `json:"version"`
 	Commit   string   `json:"commit,omitempty"` // "": not recorded
 	Modified bool     `json:"modified"`         // the commit's files had changes
 	Go       string   `json:"go,omitempty"`
