@@ -30,6 +30,17 @@ func TestPackagesAreLocked(t *testing.T) {
 	require.Equal(t, 2, found, "the compiler of AssemblyScript, and the driver of the browser")
 }
 
+// The next version stands in the list of changes.
+func TestChangesHaveTheVersion(t *testing.T) {
+	version, err := os.ReadFile(filepath.Join("..", "provenance", "version.txt"))
+	require.NoError(t, err)
+	changes, err := os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md"))
+	require.NoError(t, err)
+	newest := regexp.MustCompile(`(?m)^## (.*)$`).FindSubmatch(changes)
+	require.NotNil(t, newest)
+	require.Equal(t, strings.TrimSpace(string(version)), string(newest[1]))
+}
+
 // GoReleaser makes programs for the same systems as scripts/release.sh.
 func TestReleases(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join("..", "..", "scripts", "release.sh"))
