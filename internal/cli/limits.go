@@ -75,7 +75,7 @@ func parseUntil(text string) (sim.Time, error) {
 const overtime = 5 * time.Second
 
 // endLate ends the program if the command works after its limit of real time and
-// overtime, and shows nothing. For example, nothing interrupts a command while
+// overtime, twice overtime if it has results to show. For example, nothing interrupts a command while
 // it sorts a schedule of millions.
 func endLate(c *cobra.Command) {
 	e := endingOf(c.Context())
@@ -86,11 +86,13 @@ func endLate(c *cobra.Command) {
 	if err != nil || limit <= 0 {
 		return // Limits refuses it
 	}
+	end := func() { e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit))) }
 	time.AfterFunc(limit+overtime, func() {
 		select {
 		case <-e.showing:
+			time.AfterFunc(overtime, end)
 		default:
-			e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
+			end()
 		}
 	})
 }
