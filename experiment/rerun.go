@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
@@ -167,6 +169,9 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 	if !build.Same(r.Build) {
 		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, build)}, notes...)
 	}
+	for i, note := range notes {
+		notes[i] = visible.Line(note) // names in the document
+	}
 	if err != nil && len(notes) > 0 {
 		return fmt.Errorf("%s: %w\n%s", name, err, strings.Join(notes, "\n")) // perhaps the cause
 	}
@@ -222,7 +227,7 @@ func compareDocuments(out io.Writer, name string, was, is []byte) error {
 			fmt.Fprintf(out, "and %d more\n", len(list)-i)
 			break
 		}
-		fmt.Fprintln(out, d)
+		fmt.Fprintln(out, visible.Line(d.String()))
 	}
 	return errors.New(plural(len(list), "value differs", "values differ"))
 }

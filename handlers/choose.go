@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
 )
@@ -16,7 +18,7 @@ type Exports [3]string
 
 // String lists the handlers that are set.
 func (e Exports) String() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(e[:]), func(name string) bool { return name == "" }), ", ")
+	return visible.Line(strings.Join(slices.DeleteFunc(slices.Clone(e[:]), func(name string) bool { return name == "" }), ", "))
 }
 
 // None as the name of an export means no handler, while an empty name asks for
@@ -62,7 +64,7 @@ func Check(m *hpu.Module, kind manifest.Kind, export string) error {
 		return err
 	}
 	if is := kindOf(m, export); is != "" && is != kind {
-		return fmt.Errorf("module %s: %s is a %s handler, expected a %s handler", m.Name(), export, is, kind)
+		return fmt.Errorf("module %s: %s is a %s handler, expected a %s handler", m.Name(), visible.Line(export), is, kind)
 	}
 	return nil
 }
@@ -105,7 +107,7 @@ func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 	case 1:
 		return all[0], nil
 	default:
-		return "", fmt.Errorf("%d %s handlers, %s: name one", len(all), kind, strings.Join(all, ", "))
+		return "", fmt.Errorf("%d %s handlers, %s: name one", len(all), kind, visible.Line(strings.Join(all, ", ")))
 	}
 }
 

@@ -3,6 +3,8 @@ package hpu
 import (
 	"errors"
 	"fmt"
+
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // LoadError is the reason why a module was refused.
@@ -15,13 +17,13 @@ type LoadError struct {
 
 // Error names module, function, offset and cause.
 func (e *LoadError) Error() string {
-	return at(e.Module, e.Func, e.Offset) + ": " + e.Cause
+	return at(e.Module, e.Func, e.Offset) + ": " + visible.Line(e.Cause)
 }
 
 func at(module, function string, offset int) string {
-	s := "module " + module
+	s := "module " + visible.Line(module)
 	if function != "" {
-		s += ", function " + function
+		s += ", function " + visible.Line(function)
 	}
 	if offset >= 0 {
 		s += fmt.Sprintf(", offset 0x%x", offset)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 	"github.com/spinsim/spinsim/internal/manifest"
 )
@@ -122,7 +124,7 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 	if err := spec.Validate(); err != nil {
 		return nil, &LoadError{Module: name, Offset: -1, Cause: "device: " + err.Error()}
 	}
-	m := &Module{name: name, spec: *spec}
+	m := &Module{name: visible.Line(name), spec: *spec}
 	limits := wasm.Limits{CodeBytes: spec.MaxCodeBytes, Functions: spec.MaxFunctions, MemoryBytes: spec.MaxMemoryBytes, Custom: manifest.Section}
 	var err error
 	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), limits); err != nil {
@@ -323,7 +325,7 @@ func (m *Module) Export(name string) (Func, error) {
 	if x, ok := m.byName[name]; ok {
 		return Func{x}, nil
 	}
-	return Func{}, fmt.Errorf("module %s%s", m.name, m.exported(name))
+	return Func{}, fmt.Errorf("module %s%s", m.name, visible.Line(m.exported(name)))
 }
 
 // exported explains why there is no handler with a name.

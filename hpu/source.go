@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 	"github.com/spinsim/spinsim/internal/manifest"
 )
@@ -59,7 +61,7 @@ func (s Source) String() string {
 			fmt.Fprintf(&b, " (%s)", c.Func)
 		}
 	}
-	return b.String()
+	return visible.Line(b.String()) // the debugging information may hold anything
 }
 
 // source is the debugging information of a module, read at its first use.
@@ -142,7 +144,7 @@ func (m *Module) Place(offset int) string {
 		return s.String()
 	}
 	if name := m.FunctionAt(offset); name != "" {
-		return fmt.Sprintf("function %s, offset 0x%x", name, offset)
+		return fmt.Sprintf("function %s, offset 0x%x", visible.Line(name), offset)
 	}
 	return fmt.Sprintf("offset 0x%x", offset)
 }

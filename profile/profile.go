@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
@@ -114,6 +116,8 @@ func (p *Profile) Validate() error {
 	var wrong fields.Errors
 	if p.Name == "" {
 		wrong.Add("name", errors.New("empty, expected the profile's name"))
+	} else if p.Name != visible.Line(p.Name) {
+		wrong.Add("name", fmt.Errorf("%q, expected one line of characters that can be seen", p.Name))
 	}
 	wrong.Below("fabric", p.Fabric.Validate())
 	mtu := p.Fabric.MTU

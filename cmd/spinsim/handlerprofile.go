@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
@@ -66,7 +68,7 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 	}
 	failed := files.End(ctx, report.Err())
 	w := c.OutOrStdout()
-	fmt.Fprintf(w, "%s on %s: %d cycles\n", report.Module, report.Profile, report.Cycles)
+	fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(report.Module), report.Profile, report.Cycles)
 	if err := errors.Join(report.Lines.Write(w), writeLines(w, record)); err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@ func BadInput(err error) error {
 // signal cancels its context. Errors are printed behind the name of the
 // program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
-	errs = visible.NewWriter(errs)
+	lines := argumentLines(args)
+	errs = visible.NewWriter(errs, lines...)
 	if err := Room(); err != nil {
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
 		return ExitFailed
@@ -82,7 +83,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	})
 	defer func() { memory.OnExhausted(before) }()
 	root.SetArgs(args)
-	noted := &notedWriter{Writer: visible.NewWriter(out)}
+	noted := &notedWriter{Writer: visible.NewWriter(out, lines...)}
 	root.SetOut(noted)
 	root.SetErr(errs)
 	if os.Getenv("TERM") == "dumb" {
@@ -101,6 +102,17 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 		err = cmp.Or(noted.err, noted.Flush())
 	}
 	return exitCode(ctx, e, once(err), root.Name(), errs)
+}
+
+// argumentLines returns the texts in arguments that errors quote: names of
+// files and values.
+func argumentLines(args []string) (lines []string) {
+	for _, arg := range args {
+		for more := true; more; _, arg, more = strings.Cut(arg, "=") {
+			lines = append(lines, arg)
+		}
+	}
+	return lines
 }
 
 // exitCode returns the exit code for err. It prints err behind the name of the

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -119,7 +121,7 @@ func (b Build) String() string {
 	if b.Program != nil {
 		s += " " + b.Program.String()
 	}
-	return s
+	return visible.Line(s) // a document may hold anything
 }
 
 // String names the program: its module, and its version like a build's.

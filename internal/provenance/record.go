@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
@@ -99,10 +101,10 @@ func (p *Profile) Check() error {
 	// the document
 	plain, err := profile.Canonical(p.Content)
 	if err != nil {
-		return fmt.Errorf("profile %s: %w", p.Name, err)
+		return fmt.Errorf("profile %s: %w", visible.Line(p.Name), err)
 	}
 	if is := Hash(plain); is != p.SHA256 {
-		return fmt.Errorf("profile %s: the content has the hash %s, recorded is %s: it was changed afterwards", p.Name, is, p.SHA256)
+		return fmt.Errorf("profile %s: the content has the hash %s, recorded is %s: it was changed afterwards", visible.Line(p.Name), is, p.SHA256)
 	}
 	return nil
 }
@@ -246,7 +248,7 @@ func (in *Input) Verify(hash string) error {
 // anotherFile is the error about a file that a record names. It has no hash:
 // somebody else may have named the file, to learn about it.
 func anotherFile(name string) error {
-	return fmt.Errorf("%s is another file than the recorded one", name)
+	return fmt.Errorf("%s is another file than the recorded one", visible.Line(name))
 }
 
 // Input returns the record of the named file, or nil.
@@ -325,7 +327,7 @@ func (r *Record) Lines() []string {
 	for _, f := range r.Facts() {
 		parts = append(parts, f[0]+" "+f[1])
 	}
-	return []string{strings.Join(parts, "; ")}
+	return []string{visible.Line(strings.Join(parts, "; "))}
 }
 
 // Mark returns the mark of a file that a command with this record writes. cut

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Error is an error in a text, or about the value at a path in it.
@@ -30,7 +32,7 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		b.WriteString(e.Path + ": ")
 	}
-	return b.String() + e.Err.Error()
+	return visible.Line(b.String() + e.Err.Error()) // it quotes the text that it is about
 }
 
 // Unwrap returns the error without its place.

@@ -74,13 +74,23 @@ func escaped(r rune, raw string) string {
 // Writer passes text of several lines on as [Text] returns it. It may be used
 // by several goroutines.
 type Writer struct {
-	to   io.Writer
-	mu   sync.Mutex // of rest
-	rest []byte     // the beginning of a character whose end is not written yet
+	to    io.Writer
+	lines *strings.Replacer
+	mu    sync.Mutex // of rest
+	rest  []byte     // the beginning of a character whose end is not written yet
 }
 
-// NewWriter returns a Writer for another one.
-func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
+// NewWriter returns a Writer for another one. Wherever one of the lines is
+// written in one piece it appears as [Line] returns it.
+func NewWriter(to io.Writer, lines ...string) *Writer {
+	var pairs []string
+	for _, line := range lines {
+		if strings.ContainsAny(line, "\n\t") {
+			pairs = append(pairs, line, Line(line))
+		}
+	}
+	return &Writer{to: to, lines: strings.NewReplacer(pairs...)}
+}
 
 // Exact returns the writer behind it, for bytes that are no text.
 func (w *Writer) Exact() io.Writer { return w.to }
@@ -104,7 +114,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	w.rest = append([]byte(nil), text[n:]...)
 	w.mu.Unlock() // a full pipe must not keep another goroutine from ending the program
 	if n > 0 {
-		if _, err := io.WriteString(w.to, Text(string(text[:n]))); err != nil {
+		if _, err := io.WriteString(w.to, Text(w.lines.Replace(string(text[:n])))); err != nil {
 			return 0, err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -222,14 +224,14 @@ func (in *Inspection) Write(w io.Writer) error {
 	row := func(cells ...any) {
 		text := make([]string, len(cells))
 		for i, c := range cells {
-			text[i] = fmt.Sprint(c)
+			text[i] = visible.Line(fmt.Sprint(c))
 		}
 		fmt.Fprintln(t, "  "+strings.Join(text, "\t"))
 	}
 	if in.Accepted {
-		fmt.Fprintf(t, "%s, %d B: accepted by %s\n", in.Module, in.Bytes, in.Profile)
+		fmt.Fprintf(t, "%s, %d B: accepted by %s\n", visible.Line(in.Module), in.Bytes, in.Profile)
 	} else {
-		fmt.Fprintf(t, "%s, %d B: rejected by %s\n", in.Module, in.Bytes, in.Profile)
+		fmt.Fprintf(t, "%s, %d B: rejected by %s\n", visible.Line(in.Module), in.Bytes, in.Profile)
 		for _, r := range in.Reasons {
 			row(r.text())
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/google/pprof/profile"
 
 	"github.com/spinsim/spinsim/hpu"
@@ -286,7 +288,7 @@ func (l *Lines) Write(w io.Writer) error {
 			others += cycles[i]
 			continue
 		}
-		fmt.Fprintf(t, "%d\t%.1f %%\t%d\t  %s\n", cycles[i], 100*float64(r.parts)/float64(max(total, 1)), r.instructions, r.place)
+		fmt.Fprintf(t, "%d\t%.1f %%\t%d\t  %s\n", cycles[i], 100*float64(r.parts)/float64(max(total, 1)), r.instructions, visible.Line(r.place))
 	}
 	if err := t.Flush(); err != nil {
 		return err

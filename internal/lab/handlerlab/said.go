@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -87,7 +89,7 @@ func (in *Inspection) said(t io.Writer, row func(...any)) {
 		if s.Description != "" {
 			name += ": " + s.Description
 		}
-		fmt.Fprintf(t, "library %s\n", name)
+		fmt.Fprintf(t, "library %s\n", visible.Line(name))
 	}
 	if len(in.Exports) > 0 {
 		fmt.Fprintln(t, "\nhandlers")
@@ -116,9 +118,9 @@ func (in *Inspection) said(t io.Writer, row func(...any)) {
 		return
 	}
 	for _, state := range s.States {
-		fmt.Fprintf(t, "\nstate %s, %d B", state.Name, state.Size)
+		fmt.Fprintf(t, "\nstate %s, %d B", visible.Line(state.Name), state.Size)
 		if state.Description != "" {
-			fmt.Fprintf(t, ": %s", state.Description)
+			fmt.Fprintf(t, ": %s", visible.Line(state.Description))
 		}
 		fmt.Fprintln(t)
 		row("", "offset", "type", "unit", "default", "range", "")
@@ -173,7 +175,7 @@ func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 		if reflect.ValueOf(h.Needs).IsZero() {
 			continue
 		}
-		fmt.Fprintf(t, "\nneeds of %s\n", h.Export)
+		fmt.Fprintf(t, "\nneeds of %s\n", visible.Line(h.Export))
 		if h.Needs.Memory.IsSet() {
 			row("HPU memory", fmt.Sprintf("%v behind the state", h.Needs.Memory))
 		}

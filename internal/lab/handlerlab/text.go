@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
@@ -181,7 +183,7 @@ func (c *column) text(n Nanoseconds, sign string) string {
 }
 
 func (p *printer) line(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
+	s := visible.Line(fmt.Sprintf(format, args...))
 	p.out.WriteString(strings.TrimRight(s, " ") + "\n")
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
@@ -467,7 +469,7 @@ func (p *planner) planPrograms() {
 			Program: &p.spec.Programs[i], path: fmt.Sprintf("programs[%d]", i),
 			marks: make(map[string]bool), measures: make(map[string]bool),
 		}
-		if g.Name == "" {
+		if g.Name = visible.Line(g.Name); g.Name == "" {
 			g.Name = "program"
 		}
 		var err error

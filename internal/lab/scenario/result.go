@@ -308,7 +308,7 @@ func (x *Result) Err() error {
 
 // Summary describes the run and its end in a line.
 func (x *Result) Summary() string {
-	outcome := "nothing was expected"
+	title, outcome := strings.TrimSpace(x.Title), "nothing was expected"
 	switch {
 	case x.Incomplete:
 		outcome = "INCOMPLETE"
@@ -319,11 +319,11 @@ func (x *Result) Summary() string {
 	}
 	if x.Runs > 0 {
 		if x.sweep != nil && x.Runs < x.sweep.planned {
-			return fmt.Sprintf("%s: %d of %d runs, %s", x.Title, x.Runs, x.sweep.planned, outcome)
+			return fmt.Sprintf("%s: %d of %d runs, %s", title, x.Runs, x.sweep.planned, outcome)
 		}
-		return fmt.Sprintf("%s: %s, %s", x.Title, Noun.Of(x.Runs), outcome)
+		return fmt.Sprintf("%s: %s, %s", title, Noun.Of(x.Runs), outcome)
 	}
-	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", x.Title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
+	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
 }
 
 // withOrigin returns the table with its inputs in every row.
@@ -383,7 +383,7 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 		return nil
 	}
 	out := report.NewBuffer(w)
-	fmt.Fprintln(out, x.Summary())
+	fmt.Fprintln(out, f.Line(x.Summary()))
 	for _, t := range x.Tables {
 		out.WriteByte('\n')
 		shown, err := t.busy()
@@ -402,7 +402,7 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 		if i == 0 {
 			out.WriteByte('\n')
 		}
-		fmt.Fprintln(out, line)
+		fmt.Fprintln(out, f.Line(line))
 	}
 	_, err := w.Write(out.Bytes())
 	return err
