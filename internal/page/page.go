@@ -1,8 +1,9 @@
 // Package page writes a report as one HTML file. The file needs no network, no
 // other file and, except for sorting, no JavaScript.
 //
-// The whole content is text to html/template, which escapes it. A policy in the
-// page lets only the page's own script run, by its hash.
+// The whole content is text to html/template, which escapes it; characters that
+// turn a line around are made visible. A policy in the page lets only the page's
+// own script run, by its hash.
 package page
 
 import (
@@ -15,6 +16,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -101,7 +103,7 @@ func Write(w io.Writer, p *Page) error {
 	if err := parsed.Execute(&out, v); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	_, err := w.Write(out.Bytes())
+	_, err := io.WriteString(w, visible.Text(out.String()))
 	return err
 }
 

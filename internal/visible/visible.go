@@ -85,7 +85,7 @@ type Writer struct {
 func NewWriter(to io.Writer, lines ...string) *Writer {
 	var pairs []string
 	for _, line := range lines {
-		if strings.ContainsAny(line, "\n\t") {
+		if strings.ContainsAny(line, "\n\t") && strings.TrimSpace(line) != "" {
 			pairs = append(pairs, line, Line(line))
 		}
 	}

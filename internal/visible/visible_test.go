@@ -64,6 +64,10 @@ func check(t require.TestingT, s string, cut int) {
 func TestVisible(t *testing.T) {
 	require.Equal(t, `a\x1b[2J\nb\u202e\x00\u009b\xff\ufeff\udb40\udc41é`, visible.Line("a\x1b[2J\nb\u202e\x00\u009b\xff\ufeff\U000e0041é"))
 	require.Equal(t, "a\n\tb\\r", visible.Text("a\n\tb\r"))
+	var out bytes.Buffer
+	_, err := visible.NewWriter(&out, "a\nb", "plain", "\n").Write([]byte("open a\nb: plain\n"))
+	require.NoError(t, err)
+	require.Equal(t, "open a\\nb: plain\n", out.String())
 	rapid.Check(t, func(t *rapid.T) { check(t, text().Draw(t, "text"), rapid.IntRange(1, 5).Draw(t, "cut")) })
 }
 
