@@ -309,7 +309,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	var files cli.RunFiles
-	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record().Args()); err != nil {
+	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record()); err != nil {
 		return err
 	}
 	points[0].Links, points[0].Capture = f.links.Watch(), f.pcap.Hook()

@@ -18,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -190,7 +191,13 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 	summary.Answer, summary.Notes = s.Answer(results), s.Notes()
 	for _, format := range report.Formats {
 		require.NoError(t, summary.Write(&strings.Builder{}, format))
-		require.NoError(t, table.Write(&strings.Builder{}, format))
+		var whole bytes.Buffer
+		require.NoError(t, table.Write(&whole, format))
+		v, err := seal.Check(&whole)
+		require.NoError(t, err)
+		people := format == report.TextFormat || format == report.MarkdownFormat
+		require.Equal(t, people, v.State == seal.Unsealed, "%s: %s", format, v.Wrong)
+		require.Equal(t, !people, v.State == seal.Whole, "%s: %s", format, v.Wrong)
 	}
 	if picture == "" {
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 // ReadFile reads a schedule from a file, text or binary. If the name ends in
@@ -41,13 +42,19 @@ func ReadPacked(f io.Reader, path string, opt ReadOptions) (*Schedule, error) {
 }
 
 // Read reads a schedule, text or binary. It detects the binary format by its
-// magic number.
+// magic number. It refuses a text that spinsim has sealed and somebody has
+// changed.
 func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	in := bufio.NewReaderSize(r, readBufferLen)
 	if magic, err := in.Peek(magicBytes); err == nil && binary.LittleEndian.Uint64(magic) == binaryMagic {
 		return ReadBinary(in, opt)
 	}
-	return ReadText(in, opt)
+	text, check := seal.Reader(in)
+	s, err := ReadText(text, opt)
+	if changed := check(); changed != nil {
+		return nil, fmt.Errorf("%s: %w", opt.File, changed)
+	}
+	return s, err
 }
 
 // WriteFile writes a schedule to a file: in binary form if its name ends in
@@ -58,7 +65,7 @@ func WriteFile(path string, s *Schedule) error {
 	if err != nil {
 		return err
 	}
-	if err = WritePacked(f, path, s, FormOf(path)); err != nil {
+	if err = WritePacked(f, path, func(w io.Writer) error { return Write(w, s, FormOf(path)) }); err != nil {
 		return errors.Join(err, f.Discard())
 	}
 	return f.Commit()
@@ -97,17 +104,17 @@ func Write(w io.Writer, s *Schedule, form Form) error {
 	return fmt.Errorf("goal: form %q, expected %s or %s", form, Text, Binary)
 }
 
-// WritePacked writes a schedule in the given form. If name ends in .gz, .xz or
-// .zst, it packs the output.
-func WritePacked(f io.Writer, name string, s *Schedule, form Form) error {
+// WritePacked passes write a writer onto f. If name ends in .gz, .xz or .zst,
+// the writer packs the output.
+func WritePacked(f io.Writer, name string, write func(w io.Writer) error) error {
 	buffer := bufio.NewWriterSize(f, readBufferLen)
 	out, err := pack(buffer, filepath.Ext(name))
 	switch {
 	case err != nil:
 	case out == nil:
-		err = Write(buffer, s, form)
+		err = write(buffer)
 	default:
-		err = closing(out, Write(out, s, form))
+		err = closing(out, write(out))
 	}
 	if err == nil {
 		err = buffer.Flush()

@@ -21,6 +21,7 @@ type Diagram struct {
 	Load    string   // legend for the colours of loads; "": no wire has a load
 	Full    float64  // load of the darkest colour, above 0 to 1; 0: 1
 	Origin  Origin   // of the network, for the seal; nil: none
+	Cut     string   // as in Table
 }
 
 // Box is a rectangle.
@@ -49,7 +50,7 @@ func (d *Diagram) DrawFile(name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return writePicture(name, picture, d.Origin)
+	return writePicture(name, picture, d.Origin, d.Cut)
 }
 
 // Sizes of a diagram, in points.

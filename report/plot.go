@@ -67,21 +67,20 @@ func (t *Table) PlotFile(name string, p Plot) error {
 	if err != nil {
 		return fmt.Errorf("plot %s: %w", name, err)
 	}
-	if err := writePicture(name, picture, t.Origin); err != nil {
+	if err := writePicture(name, picture, t.Origin, t.Cut); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil
 }
 
-// writePicture writes a picture, with a seal if it has an origin. It is drawn
-// only of what is complete.
-func writePicture(name string, picture []byte, of Origin) error {
+// writePicture writes a picture, with a seal if it has an origin.
+func writePicture(name string, picture []byte, of Origin, cut string) error {
 	if of != nil {
 		kind := seal.SVG
 		if filepath.Ext(name) == ".png" {
 			kind = seal.PNG
 		}
-		m, err := of.Mark(kind, "")
+		m, err := of.Mark(kind, cut)
 		if err != nil {
 			return err
 		}

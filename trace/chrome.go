@@ -29,7 +29,13 @@ func (c *chrome) header(dst []byte) []byte {
 	return append(dst, `{"displayTimeUnit":"ns","traceEvents":[`...)
 }
 
-func (c *chrome) footer(dst []byte) []byte { return append(dst, "\n]}\n"...) }
+func (c *chrome) footer(dst []byte, mark string) []byte {
+	dst = append(dst, "\n]"...)
+	if mark != "" {
+		dst = append(appendQuoted(append(dst, `,"otherData":{"seal":`...), mark), '}')
+	}
+	return append(dst, "}\n"...)
+}
 
 // open starts an event with its phase, process and line.
 func (c *chrome) open(dst []byte, phase byte, p *process, line uint64) []byte {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -20,7 +21,8 @@ const (
 // as nanoseconds since 1970. Readers show no finer times.
 type Pcapng struct {
 	out        *bufio.Writer
-	block      []byte // scratch
+	sealed     *seal.Writer // below out
+	block      []byte       // scratch
 	interfaces int
 	err        error
 }
@@ -29,6 +31,7 @@ type Pcapng struct {
 const (
 	blockSection   = 0x0A0D0D0A
 	blockInterface = 1
+	blockNames     = 4
 	blockPacket    = 6
 	orderMagic     = 0x1A2B3C4D
 
@@ -54,7 +57,8 @@ const (
 // NewPcapng begins a file. application names the program, and comment describes
 // the capture.
 func NewPcapng(out io.Writer, application, comment string) *Pcapng {
-	w := &Pcapng{out: bufio.NewWriter(out)}
+	w := &Pcapng{sealed: seal.NewWriter(out)}
+	w.out = bufio.NewWriter(w.sealed)
 	w.begin()
 	w.block = binary.LittleEndian.AppendUint32(w.block, orderMagic)
 	w.block = binary.LittleEndian.AppendUint16(w.block, 1)
@@ -100,8 +104,20 @@ func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
 	w.end(blockPacket)
 }
 
-// Close writes the rest. It does not close the caller's writer.
-func (w *Pcapng) Close() error { return errors.Join(w.err, w.out.Flush()) }
+// Close writes the rest and the seal: a block of names without names, because
+// its comment needs no interface. It does not close the caller's writer. The
+// kind of the mark does not count.
+func (w *Pcapng) Close(m seal.Mark) error {
+	if err := errors.Join(w.err, w.out.Flush()); err != nil {
+		return err
+	}
+	m.Kind = seal.Capture
+	w.begin()
+	w.block = binary.LittleEndian.AppendUint32(w.block, 0) // the end of the names
+	w.option(optionComment, []byte(m.String()))
+	w.finish(blockNames)
+	return w.sealed.Seal(m, w.block)
+}
 
 // begin leaves room for type and length.
 func (w *Pcapng) begin() { w.block = append(w.block[:0], 0, 0, 0, 0, 0, 0, 0, 0) }
@@ -123,14 +139,19 @@ func (w *Pcapng) option(code uint16, value []byte) {
 	w.pad(value)
 }
 
-// end closes the options, sets type and length, and writes the block.
+// end finishes the block and writes it.
 func (w *Pcapng) end(kind uint32) {
+	w.finish(kind)
+	if _, err := w.out.Write(w.block); err != nil && w.err == nil {
+		w.err = err
+	}
+}
+
+// finish closes the options, and sets type and length.
+func (w *Pcapng) finish(kind uint32) {
 	w.option(optionEnd, nil)
 	length := uint32(len(w.block) + 4) //nolint:gosec // a packet and its options
 	w.block = binary.LittleEndian.AppendUint32(w.block, length)
 	binary.LittleEndian.PutUint32(w.block, kind)
 	binary.LittleEndian.PutUint32(w.block[4:], length)
-	if _, err := w.out.Write(w.block); err != nil && w.err == nil {
-		w.err = err
-	}
 }

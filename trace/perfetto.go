@@ -20,6 +20,7 @@ const (
 	packetFlags         protowire.Number = 13
 	packetDescriptor    protowire.Number = 60
 	packetFirstOfItsSeq protowire.Number = 87
+	packetForTesting    protowire.Number = 900 // no viewer shows it: for the seal
 	flagsStateCleared                    = 1
 	flagsNeedState                       = 2
 
@@ -55,6 +56,8 @@ const (
 	trackProcessOrder    protowire.Number = 19
 	childOrderExplicit                    = 3
 	processOrderExplicit                  = 1
+
+	testText protowire.Number = 1 // TestEvent
 
 	processPID  protowire.Number = 1 // ProcessDescriptor
 	processName protowire.Number = 6
@@ -126,7 +129,12 @@ func (p *perfetto) header(dst []byte) []byte {
 	return appendMessage(dst, tracePacket, packet)
 }
 
-func (p *perfetto) footer(dst []byte) []byte { return dst }
+func (p *perfetto) footer(dst []byte, mark string) []byte {
+	if mark == "" {
+		return dst
+	}
+	return appendMessage(dst, tracePacket, appendMessage(nil, packetForTesting, appendString(nil, testText, mark)))
+}
 
 func (p *perfetto) descriptor(dst, descriptor []byte) []byte {
 	packet := appendMessage(nil, packetDescriptor, descriptor)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -67,7 +68,8 @@ type encoder interface {
 	end(dst []byte, l *lane, at sim.Time) []byte
 	instant(dst []byte, l *lane, e *event) []byte
 	counter(dst []byte, c *counter, e *event) []byte
-	footer(dst []byte) []byte
+	// footer appends the end, with the text of a seal; "": none.
+	footer(dst []byte, mark string) []byte
 }
 
 type eventKind uint8
@@ -124,6 +126,9 @@ func (e ending) before(o ending) bool {
 type Writer struct {
 	registry
 	enc     encoder
+	kind    seal.Kind
+	mark    *seal.Mark   // nil: no seal
+	sealed  *seal.Writer // below out
 	out     *bufio.Writer
 	zip     *gzip.Writer // of a file from [Create]
 	file    *file.Writer
@@ -142,14 +147,15 @@ var _ sim.Tracer = (*Writer)(nil)
 // New returns a writer of the given format onto w. It does not close w.
 func New(w io.Writer, format Format, opts Options) *Writer {
 	names := registry{processes: map[processKey]*process{}, groups: map[string]int32{}, tracks: map[trackKey]*track{}}
-	t := &Writer{registry: names, out: bufio.NewWriterSize(w, 1<<16), window: opts.Window}
+	t := &Writer{registry: names, sealed: seal.NewWriter(w), window: opts.Window}
+	t.out = bufio.NewWriterSize(t.sealed, 1<<16)
 	if t.window <= 0 {
 		t.window = DefaultWindow
 	}
 	if format == ChromeJSON {
-		t.enc = newChrome(opts.Scale)
+		t.enc, t.kind = newChrome(opts.Scale), seal.Chrome
 	} else {
-		t.enc = newPerfetto(opts.Scale)
+		t.enc, t.kind = newPerfetto(opts.Scale), seal.Perfetto
 	}
 	t.write(t.enc.header(nil))
 	return t
@@ -276,11 +282,7 @@ func (w *Writer) Close() error {
 		w.release(w.held.pop())
 	}
 	w.closeUntil(sim.MaxTime)
-	w.write(w.enc.footer(w.buf[:0]))
-	err := w.err
-	if err == nil {
-		err = w.out.Flush()
-	}
+	err := w.end()
 	if err == nil && w.zip != nil {
 		err = w.zip.Close()
 	}
@@ -296,6 +298,26 @@ func (w *Writer) Close() error {
 		return fmt.Errorf("timeline: %w", err)
 	}
 	return nil
+}
+
+// end writes the end of the file, with its seal.
+func (w *Writer) end() error {
+	if w.mark == nil {
+		w.write(w.enc.footer(w.buf[:0], ""))
+	}
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.out.Flush(); err != nil || w.mark == nil {
+		return err
+	}
+	return w.sealed.Seal(*w.mark, w.enc.footer(w.buf[:0], w.mark.String()))
+}
+
+// Seal makes [Writer.Close] seal the file. The kind of the mark does not count.
+func (w *Writer) Seal(m seal.Mark) {
+	m.Kind = w.kind
+	w.mark = &m
 }
 
 // Discard ends the writer instead of [Writer.Close]. It leaves no file, or the

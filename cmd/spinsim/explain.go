@@ -66,7 +66,7 @@ func explain(c *cobra.Command, file, format string) error {
 		return scriptError(file, err)
 	}
 	record := provenance.Record{Build: thisBuild(), Command: "explain", Inputs: []provenance.Input{provenance.NewInput(file, []byte(text))}}
-	return writeIndented(c.OutOrStdout(), &record, x)
+	return writeIndented(c.OutOrStdout(), &record, x, nil)
 }
 
 func readText(c *cobra.Command, file string) (string, error) {
@@ -113,7 +113,7 @@ func explainScenario(c *cobra.Command, file, format string) error {
 			return e
 		}
 		record.Command = "explain"
-		failed = writeIndented(out, record, x)
+		failed = writeIndented(out, record, x, err)
 	}
 	return errors.Join(failed, err)
 }

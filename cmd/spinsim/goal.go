@@ -241,7 +241,7 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file, timeline strin
 	}
 	switch {
 	case format == report.JSONFormat:
-		return writeWithOrigin(out, &m.Record, r)
+		return writeWithOrigin(out, &m.Record, r, nil)
 	case f.path && format != report.TextFormat:
 		return writePath(out, m, &f.model, steps, format)
 	case format != report.TextFormat:
@@ -267,7 +267,7 @@ func runModel(ctx context.Context, of *making, s *goal.Schedule, model *modelFla
 	m := goal.NewSimulator(s)
 	if timeline != "" {
 		var files cli.RunFiles
-		w, err := files.Trace("--"+model.drawn(), timeline, of.Args())
+		w, err := files.Trace("--"+model.drawn(), timeline, &of.Record)
 		if err != nil {
 			return r, cp, err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
 )
@@ -63,8 +64,8 @@ func (f *modelFlags) restore(r *provenance.Record) (schedule string, err error) 
 }
 
 // writeWithOrigin writes an object as a line of JSON. Its origin is the first
-// field and a digest is the last.
-func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
+// field and its seal the last. failed is what has ended the run early.
+func writeWithOrigin(out io.Writer, r *provenance.Record, v any, failed error) error {
 	var b bytes.Buffer
 	b.WriteString(`{"provenance":`)
 	for i, part := range []any{r, v} {
@@ -80,7 +81,7 @@ func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 		}
 		b.Bytes()[at] = ',' // replaces the opening bracket of the object
 	}
-	sealed, err := seal.Object(b.Bytes(), "")
+	sealed, err := seal.Object(b.Bytes(), cli.CutBy(failed))
 	if err != nil {
 		return err
 	}

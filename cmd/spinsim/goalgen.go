@@ -17,6 +17,8 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -26,7 +28,7 @@ type outputFlags struct{ output, form string }
 
 func (f *outputFlags) register(c *cobra.Command) {
 	c.Flags().StringVarP(&f.output, "output", "o", "-", "`FILE` to write, packed if its name ends in .gz, .xz or .zst; - is the standard output")
-	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin, packed or not, and text for others")
+	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin, packed or not, and text for others; a binary schedule has no place for a seal")
 }
 
 // chosen returns the form that the flags ask for.
@@ -41,8 +43,8 @@ func (f *outputFlags) chosen() (goal.Form, error) {
 }
 
 // write writes the schedule that get returns. It calls get only if the file can
-// be written.
-func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)) error {
+// be written. of is the record of the command after get.
+func (f *outputFlags) write(c *cobra.Command, of *provenance.Record, get func() (*goal.Schedule, error)) error {
 	form, err := f.chosen()
 	if err != nil {
 		return err
@@ -56,7 +58,7 @@ func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)
 		if form == goal.Binary {
 			out = report.Exact(out)
 		}
-		return goal.Write(out, s, form)
+		return writeSchedule(out, s, form, of)
 	}
 	out, err := file.Create(f.output)
 	if err != nil {
@@ -66,10 +68,31 @@ func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)
 	if err != nil {
 		return badInput(errors.Join(err, out.Discard()))
 	}
-	if err := goal.WritePacked(out, f.output, s, form); err != nil {
+	if err := goal.WritePacked(out, f.output, func(w io.Writer) error { return writeSchedule(w, s, form, of) }); err != nil {
 		return errors.Join(err, out.Discard())
 	}
 	return out.Commit()
+}
+
+// writeSchedule writes a schedule, a text with a seal. The binary form ends with
+// its last rank: there is no place for one.
+func writeSchedule(w io.Writer, s *goal.Schedule, form goal.Form, of *provenance.Record) error {
+	if form == goal.Binary {
+		return goal.WriteBinary(w, s)
+	}
+	m, err := of.Mark(seal.GOAL, "")
+	if err != nil {
+		return err
+	}
+	const comment = "//"
+	out := seal.NewWriter(w)
+	if _, err := io.WriteString(out, comment+seal.Announcement+"\n"); err != nil {
+		return err
+	}
+	if err := goal.WriteText(out, s); err != nil {
+		return err
+	}
+	return out.Seal(m, []byte(comment+" "+m.String()+"\n"))
 }
 
 // generatorHelp lists the patterns and applications.
@@ -120,7 +143,14 @@ func goalGenCommand() *cobra.Command {
 			if err := checkSize(c, args[0], p, &memory); err != nil {
 				return err
 			}
-			return out.write(c, func() (*goal.Schedule, error) {
+			of := newMaking(c, "goal gen")
+			if err := of.WithArguments(struct {
+				Pattern string
+				goal.GenParams
+			}{args[0], p}); err != nil {
+				return err
+			}
+			return out.write(c, &of.Record, func() (*goal.Schedule, error) {
 				s, err := generate(args[0], p)
 				return s, generatorError(c, err)
 			})
@@ -245,7 +275,8 @@ func goalConvertCommand() *cobra.Command {
 		Short: "Write a schedule as text or binary",
 		Args:  exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return out.write(c, func() (*goal.Schedule, error) { return readSchedule(newMaking(c, "goal convert"), args[0]) })
+			m := newMaking(c, "goal convert")
+			return out.write(c, &m.Record, func() (*goal.Schedule, error) { return readSchedule(m, args[0]) })
 		},
 	}
 	out.register(c)
@@ -270,7 +301,7 @@ func goalStatCommand() *cobra.Command {
 			}
 			st := goal.Stat(s)
 			if chosen == report.JSONFormat {
-				return writeWithOrigin(c.OutOrStdout(), &m.Record, st)
+				return writeWithOrigin(c.OutOrStdout(), &m.Record, st, nil)
 			}
 			return writeStats(c.OutOrStdout(), m, st, chosen)
 		},

@@ -200,9 +200,9 @@ func writeLines(w io.Writer, r *provenance.Record, before ...string) error {
 }
 
 // writeIndented is writeWithOrigin with one value per line.
-func writeIndented(w io.Writer, r *provenance.Record, v any) error {
+func writeIndented(w io.Writer, r *provenance.Record, v any, failed error) error {
 	var line, out bytes.Buffer
-	if err := errors.Join(writeWithOrigin(&line, r, v), json.Indent(&out, line.Bytes(), "", "  ")); err != nil {
+	if err := errors.Join(writeWithOrigin(&line, r, v, failed), json.Indent(&out, line.Bytes(), "", "  ")); err != nil {
 		return err
 	}
 	_, err := w.Write(out.Bytes())
@@ -240,7 +240,7 @@ status 2 if there is one. Cycles are from the cost table of the profile.`,
 			}
 			in := handlerlab.Inspect(m, p, size)
 			if f.format == "json" {
-				err = writeIndented(c.OutOrStdout(), record, in)
+				err = writeIndented(c.OutOrStdout(), record, in, nil)
 			} else {
 				err = errors.Join(in.Write(c.OutOrStdout()), writeLines(c.OutOrStdout(), record))
 			}

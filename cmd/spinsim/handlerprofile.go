@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 func handlerProfileCommand() *cobra.Command {
@@ -54,14 +56,24 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 	record.Engine = f.engine
 	var files cli.RunFiles
 	var report *handlerlab.Report
-	files.Add("-o", out, func() error {
+	files.Add("-o", out, func(cut string) error {
 		var b bytes.Buffer
 		p := report.Lines.Profile(record.Lines()...)
 		p.DurationNanos = report.End.Whole()
-		if err := errors.Join(p.CheckValid(), p.Write(&b)); err != nil {
+		mark, err := record.Mark(seal.Pprof, cut)
+		if err != nil {
 			return err
 		}
-		return file.Write(out, b.Bytes())
+		p.Comments = append(p.Comments, mark.String())
+		if err := errors.Join(p.CheckValid(), p.WriteUncompressed(&b)); err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		zip := gzip.NewWriter(&packed)
+		if _, err := zip.Write(mark.Fill(b.Bytes())); err != nil {
+			return err
+		}
+		return errors.Join(zip.Close(), file.Write(out, packed.Bytes()))
 	})
 	if report, err = f.lab(ctx, c, cfg, &files); err != nil {
 		return files.End(ctx, ended(err))

@@ -265,7 +265,7 @@ func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handle
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Tracer, err = files.Trace("--trace", f.trace, record.Args()); err != nil {
+	if cfg.Tracer, err = files.Trace("--trace", f.trace, record); err != nil {
 		return nil, err
 	}
 	return handlerlab.Run(ctx, cfg)
@@ -305,7 +305,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	record.Engine = f.engine
 	if f.format == "json" {
-		err = writeIndented(c.OutOrStdout(), record, report)
+		err = writeIndented(c.OutOrStdout(), record, report, failed)
 	} else {
 		err = handlerlab.Text{Plain: f.plain}.Write(c.OutOrStdout(), report)
 		if !f.plain {

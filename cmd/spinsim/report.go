@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/reports"
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 // reportCommand makes a page of results.
@@ -60,24 +61,29 @@ func writeReport(c *cobra.Command, names []string, output, title string) error {
 		}
 		results = append(results, one)
 	}
-	return writePage(c.OutOrStdout(), output, reports.Page(title, thisBuild(), results))
+	mark := seal.Mark{Kind: seal.HTML, Program: thisBuild().String()}
+	if len(results) == 1 { // what the run has made has this record, too
+		mark.Record = results[0].Record
+	}
+	return writePage(c.OutOrStdout(), output, reports.Page(title, thisBuild(), results), mark)
 }
 
-// writePage writes a page to a file, or to the standard output.
-func writePage(out io.Writer, name string, p *page.Page) error {
+// writePage writes a page with its seal to a file, or to the standard output.
+func writePage(out io.Writer, name string, p *page.Page, mark seal.Mark) error {
 	var text bytes.Buffer
 	if err := page.Write(&text, p); err != nil {
 		return err
 	}
+	sealed := mark.Below(text.Bytes(), "<!-- ", " -->\n")
 	if name == "-" {
-		_, err := out.Write(text.Bytes())
+		_, err := out.Write(sealed)
 		return err
 	}
 	to, err := file.Create(name)
 	if err != nil {
 		return badInput(fmt.Errorf("-o: %w", err))
 	}
-	if _, err := to.Write(text.Bytes()); err != nil {
+	if _, err := to.Write(sealed); err != nil {
 		return errors.Join(err, to.Discard())
 	}
 	return to.Commit()

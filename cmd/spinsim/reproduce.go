@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/reports"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -282,7 +283,7 @@ func (f *reproduceFlags) write(out io.Writer, r *reports.Reproduction, points st
 			one.From = name
 		}
 	}
-	if err := writePage(out, where, r.Page(thisBuild())); err != nil {
+	if err := writePage(out, where, r.Page(thisBuild()), seal.Mark{Kind: seal.HTML, Program: thisBuild().String()}); err != nil {
 		return err
 	}
 	numbers := r.Table()

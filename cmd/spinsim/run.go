@@ -170,7 +170,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	tracer, err := files.Trace("--trace", timeline, record.Args())
+	tracer, err := files.Trace("--trace", timeline, record)
 	if err != nil {
 		return err
 	}

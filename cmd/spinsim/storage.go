@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -117,14 +118,27 @@ func (f *generateFlags) run(c *cobra.Command, load string) error {
 	if len(trace.Requests) < f.requests {
 		return badInput(fmt.Errorf("--requests, --rate: %d requests take longer than time stamps of a trace go", f.requests))
 	}
+	of := newMaking(c, "storage generate")
+	if err := of.WithArguments(struct {
+		Load     string
+		Model    *spc.Model
+		Requests int
+		Seed     uint64
+	}{load, m, f.requests, f.seed}); err != nil {
+		return err
+	}
+	mark, err := of.Mark(seal.Storage, "")
+	if err != nil {
+		return err
+	}
 	if f.output == "-" {
-		return trace.Write(c.OutOrStdout())
+		return trace.Write(c.OutOrStdout(), mark)
 	}
 	out, err := file.Create(f.output)
 	if err != nil {
 		return badInput(fmt.Errorf("--output: %w", err))
 	}
-	if err := trace.Write(out); err != nil {
+	if err := trace.Write(out, mark); err != nil {
 		return errors.Join(err, out.Discard())
 	}
 	return out.Commit()

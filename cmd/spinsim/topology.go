@@ -86,6 +86,7 @@ type boards struct {
 	p     *profile.Profile
 	loads map[string]cli.LinkLoad // nil: without a run
 	of    *provenance.Record      // the run
+	cut   string                  // why it has ended early
 }
 
 // network reads the network that the flags name. With a run it comes from the
@@ -99,7 +100,7 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 	n := &boards{making: newMaking(c, "topology")}
 	var list []cli.LinkLoad
 	if f.load != "" {
-		if list, n.of, err = cli.ReadLinks(f.load); err != nil {
+		if list, n.of, n.cut, err = cli.ReadLinks(f.load); err != nil {
 			return nil, fmt.Errorf("--load: %w", err)
 		}
 		if len(n.of.Profiles) != 1 || n.of.Profiles[0].Name != name && n.of.Profiles[0].From != name {
@@ -177,9 +178,13 @@ func (n *boards) draw(name string) error {
 		for _, w := range d.Wires {
 			d.Full = max(d.Full, w.Load)
 		}
-		d.Caption = append([]string{"The run: " + n.of.Command[len("links of "):] + "."}, n.of.Lines()...)
+		run := "The run: " + n.of.Command[len("links of "):]
+		if n.cut != "" {
+			run += ", cut: " + n.cut
+		}
+		d.Caption, d.Origin, d.Cut = append([]string{run + "."}, n.of.Lines()...), n.of, n.cut
 	} else {
-		d.Caption = n.Lines()
+		d.Caption, d.Origin = n.Lines(), &n.Record
 	}
 	if err = d.DrawFile(name); err == nil {
 		return nil
@@ -277,7 +282,7 @@ func (n *boards) write(out io.Writer, format report.Format) error {
 	t := report.New(columns...)
 	t.Title, t.Origin = n.title(), &n.Record
 	if n.of != nil {
-		t.Origin = n.of
+		t.Origin, t.Cut = n.of, n.cut
 	}
 	for _, k := range n.classes() {
 		var busiest any = k.busiest.Link
@@ -321,7 +326,11 @@ func (n *boards) notes() (notes []string) {
 	for _, l := range list[:min(len(list), 8)] {
 		names = append(names, fmt.Sprintf("%s %.1f%%", l.Link, 100*l.Load))
 	}
-	return append(notes, "Busiest: "+strings.Join(names, ", ")+".")
+	notes = append(notes, "Busiest: "+strings.Join(names, ", ")+".")
+	if n.cut != "" {
+		notes = append(notes, "The run was cut: "+n.cut+".")
+	}
+	return notes
 }
 
 // way counts the parts of a path.

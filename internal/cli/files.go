@@ -23,8 +23,9 @@ type RunFiles struct {
 	// be anywhere
 	Below []string
 
-	timeline *trace.Writer // nil: none
-	drawn    string        // flag and name of the timeline
+	timeline *trace.Writer      // nil: none
+	of       *provenance.Record // of the timeline
+	drawn    string             // flag and name of the timeline
 	list     []runFile
 }
 
@@ -32,12 +33,12 @@ type RunFiles struct {
 type runFile struct {
 	called string // flag and name
 	failed bool   // also written if the run has failed, because it shows why
-	write  func() error
+	write  func(cut string) error
 }
 
-// Trace begins a timeline in the file that a flag names. facts describe its
-// origin. The tracer is nil if there is no name.
-func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error) {
+// Trace begins a timeline in the file that a flag names. of is the run's
+// record. The tracer is nil if there is no name.
+func (f *RunFiles) Trace(flag, name string, of *provenance.Record) (sim.Tracer, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // nobody draws
 	}
@@ -45,14 +46,14 @@ func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error)
 	if err != nil {
 		return nil, BadInput(fmt.Errorf("%s: %w", flag, err))
 	}
-	w.Describe(facts...)
-	f.timeline, f.drawn = w, flag+" "+name
+	w.Describe(of.Args()...)
+	f.timeline, f.of, f.drawn = w, of, flag+" "+name
 	return w, nil
 }
 
 // Add adds a file that shows the events of the run, if it has a name. write
-// writes it, even if the run has failed.
-func (f *RunFiles) Add(flag, name string, write func() error) {
+// writes it, even if the run has failed: cut says why, for the seal.
+func (f *RunFiles) Add(flag, name string, write func(cut string) error) {
 	if name != "" {
 		f.list = append(f.list, runFile{flag + " " + name, true, write})
 	}
@@ -62,16 +63,20 @@ func (f *RunFiles) Add(flag, name string, write func() error) {
 // the run's record.
 func (f *RunFiles) Network(links *LinksFlag, captured *CaptureFlags, of *provenance.Record) {
 	if captured != nil {
-		f.Add("--pcap", captured.name, func() error { return captured.write(of) })
+		f.Add("--pcap", captured.name, func(cut string) error { return captured.write(of, cut) })
 	}
-	f.Add("--links", links.name, func() error { return links.write(of) })
+	f.Add("--links", links.name, func(cut string) error { return links.write(of, cut) })
 }
 
 // Result adds a file with the result of the run, if it has a name. write writes
 // it; nil: others do. If the run has failed it is not written.
 func (f *RunFiles) Result(flag, name string, write func() error) {
 	if name != "" {
-		f.list = append(f.list, runFile{flag + " " + name, false, write})
+		one := runFile{called: flag + " " + name}
+		if write != nil {
+			one.write = func(string) error { return write() }
+		}
+		f.list = append(f.list, one)
 	}
 }
 
@@ -98,7 +103,9 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 		f.timeline.Instant(f.timeline.Track("run", 0, "limit"), "incomplete: stopped by the limit of "+limit.Limit, limit.At, 0)
 		fallthrough
 	default:
-		errs = append(errs, f.timeline.Close())
+		mark, err := f.of.Mark("", CutBy(ran)) // of the kind that its name asks for
+		f.timeline.Seal(mark)
+		errs = append(errs, err, f.timeline.Close())
 	}
 	switch {
 	case errors.As(ran, &place):
@@ -111,7 +118,7 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 		case cut || ran != nil && !one.failed:
 			left = append(left, one.called)
 		case one.write != nil:
-			errs = append(errs, one.write())
+			errs = append(errs, one.write(CutBy(ran)))
 		}
 	}
 	if errs[0] = ran; len(left) > 0 {

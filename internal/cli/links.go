@@ -13,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -64,8 +65,9 @@ func (f *LinksFlag) Watch() runtime.WatchLinks {
 	return func(links []fabric.LinkStats, end sim.Time) { f.links, f.end = links, end }
 }
 
-// write writes the file, if it is wanted. of is the run's record.
-func (f *LinksFlag) write(of *provenance.Record) error {
+// write writes the file, if it is wanted. of is the run's record, and cut says
+// why the run has ended early.
+func (f *LinksFlag) write(of *provenance.Record, cut string) error {
 	if !f.Wanted() {
 		return nil
 	}
@@ -76,7 +78,7 @@ func (f *LinksFlag) write(of *provenance.Record) error {
 	record := *of
 	record.Command = linksOf + of.Command // the command makes the run again, but not this file
 	t := report.New(LinkColumns()...)
-	t.Origin = &record
+	t.Origin, t.Cut = &record, cut
 	for i := range f.links {
 		l := &f.links[i]
 		t.Add(l.Name, l.Packets, l.Bytes, l.Busy, share(l.Busy, f.end), l.MaxWait, l.MaxQueue, l.MaxBuffer, f.end)
@@ -121,12 +123,13 @@ type LinkLoad struct {
 	Load    float64 `json:"load"` // share of the run, 0 to 1
 }
 
-// ReadLinks reads a JSON file of LinksFlag, and the record in it. The errors
-// name the file.
-func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, err error) {
+// ReadLinks reads a JSON file of LinksFlag, and the record in it. cut says why
+// its run has ended early. The errors name the file, and the command that makes
+// it again if somebody has changed it.
+func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, cut string, err error) {
 	text, err := file.Read(name, file.MaxData)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	var document struct {
 		Rows []LinkLoad `json:"rows"`
@@ -137,8 +140,13 @@ func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, err error)
 	if err == nil && !strings.HasPrefix(of.Command, linksOf) {
 		err = fmt.Errorf("a result of %q, expected the loads of links that --links FILE.json writes", of.Command)
 	}
+	if err == nil {
+		if cut, err = seal.CheckObject(text); err != nil {
+			err = fmt.Errorf("%w; %s --links makes it again", err, strings.TrimPrefix(of.Command, linksOf))
+		}
+	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, nil, "", fmt.Errorf("%s: %w", name, err)
 	}
 	var errs []error
 	for i, l := range document.Rows {
@@ -147,5 +155,5 @@ func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, err error)
 			break
 		}
 	}
-	return document.Rows, of, errors.Join(errs...)
+	return document.Rows, of, cut, errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/internal/capture"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -83,17 +84,22 @@ func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64)
 	return ctx
 }
 
-// write writes the file, if it is wanted. of is the run's record.
-func (f *CaptureFlags) write(of *provenance.Record) error {
+// write writes the file, if it is wanted. of is the run's record, and cut says
+// why the run has ended early.
+func (f *CaptureFlags) write(of *provenance.Record, cut string) error {
 	if f.capture == nil {
 		return nil
 	}
 	comment := of.Command + "; " + strings.Join(of.Lines(), "; ")
+	mark, err := of.Mark(seal.Capture, cut)
+	if err != nil {
+		return err
+	}
 	out, err := file.Create(f.name)
 	if err != nil {
 		return fmt.Errorf("--pcap: %w", err)
 	}
-	if err := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)); err != nil {
+	if err := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment), mark); err != nil {
 		return errors.Join(err, out.Discard())
 	}
 	return out.Commit()

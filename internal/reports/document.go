@@ -29,6 +29,7 @@ type Result struct {
 	page.Section
 	Deviations []report.Deviation
 	Document   []byte // JSON of the same results, if they come from elsewhere
+	Record     string // hash of the record of a document; "": there is none
 }
 
 // Section makes a section from a document: the bytes of the file with this
@@ -59,6 +60,9 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 		out, err = s.measured(r, e, document)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if out.Record, err = seal.Hash(r); err != nil {
 		return nil, err
 	}
 	out.From = name

@@ -54,12 +54,15 @@ type Checker struct {
 	head []byte // the first line, as far as Announcement needs it
 }
 
+// begin is how many bytes at the beginning may have an announcement.
+const begin = 256
+
 // NewChecker returns a checker.
 func NewChecker() *Checker { return &Checker{seen: sha256.New()} }
 
 // Write implements io.Writer.
 func (c *Checker) Write(b []byte) (int, error) {
-	if room := len(announced) + 8 - len(c.head); room > 0 {
+	if room := begin - len(c.head); room > 0 {
 		c.head = append(c.head, b[:min(room, len(b))]...)
 	}
 	c.last = append(c.last, b...)
@@ -69,9 +72,6 @@ func (c *Checker) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
-
-// Announced reports whether the file has begun as one with a seal.
-func (c *Checker) Announced() bool { return bytes.Contains(c.head, []byte(announced)) }
 
 // Verdict compares the bytes with the mark. The last mark that agrees counts,
 // because a title may contain something like one.
@@ -113,7 +113,7 @@ func (c *Checker) Verdict() (*Verdict, error) {
 	}
 	if v == nil {
 		v = &Verdict{}
-		if c.Announced() {
+		if bytes.Contains(c.head, []byte(Announcement)) {
 			v.State, v.Wrong = Changed, "its end with the seal is missing"
 		}
 	}
@@ -161,6 +161,29 @@ func Check(r io.Reader) (*Verdict, error) {
 		return nil, err
 	}
 	return c.Verdict()
+}
+
+// Reader returns a reader of a text that people and other programs may also
+// write. After reading, check returns an error if the text announces a seal and
+// does not agree with it.
+func Reader(r io.Reader) (text io.Reader, check func() error) {
+	in := bufio.NewReader(r)
+	head, _ := in.Peek(begin) // an error comes again
+	if !bytes.Contains(head, []byte(Announcement)) {
+		return in, func() error { return nil }
+	}
+	c := NewChecker()
+	text = io.TeeReader(in, c)
+	return text, func() error {
+		if _, err := io.Copy(io.Discard, text); err != nil {
+			return err
+		}
+		v, err := c.Verdict()
+		if err == nil && v.State == Changed {
+			err = fmt.Errorf("changed after it was written: %s; if that is meant, remove %q from its first line", v.Wrong, Announcement)
+		}
+		return err
+	}
 }
 
 // packed checks what is in a file of gzip.

@@ -185,8 +185,6 @@ func (w *Writer) Seal(m Mark, block []byte) error {
 	return err
 }
 
-// Announcement is the first line of a text that people and other programs may
-// also write without a seal. It makes a missing end visible.
-func Announcement(comment string) string { return comment + announced + "\n" }
-
-const announced = " a seal of spinsim ends this file: spinsim verify checks it"
+// Announcement belongs into the first line of a text that people and other
+// programs may also write without a seal. It makes a missing end visible.
+const Announcement = " a seal of spinsim ends this file: spinsim verify checks it"

@@ -142,9 +142,15 @@ func TestKeptLines(t *testing.T) {
 
 // The end of an announced text is missing if there is no mark.
 func TestAnnouncement(t *testing.T) {
-	for text, want := range map[string]State{Announcement("//") + "x\n": Changed, "// x\n": Unsealed, "": Unsealed} {
+	first := "//" + Announcement + "\nx\n"
+	for text, want := range map[string]State{first: Changed, "// x\n": Unsealed, "": Unsealed, string(Mark{Kind: GOAL}.Below([]byte(first), "// ", "\n")): Whole} {
 		v, err := Check(strings.NewReader(text))
 		require.NoError(t, err)
 		require.Equal(t, want, v.State, text)
+		in, check := Reader(strings.NewReader(text))
+		is, err := io.ReadAll(in)
+		require.NoError(t, err)
+		require.Equal(t, text, string(is))
+		require.Equal(t, want == Changed, check() != nil)
 	}
 }

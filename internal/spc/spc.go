@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -66,8 +67,18 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.L
 const synthetic = "synthetic "
 
 // Read reads a whole trace or fails. Its error names the file and the first
-// invalid line. Empty lines are skipped.
+// invalid line, or that somebody has changed what spinsim has sealed. Empty
+// lines are skipped.
 func Read(r io.Reader, file string) (*Trace, error) {
+	text, check := seal.Reader(r)
+	t, err := read(text, file)
+	if changed := check(); changed != nil {
+		return nil, fmt.Errorf("%s: %w", file, changed)
+	}
+	return t, err
+}
+
+func read(r io.Reader, file string) (*Trace, error) {
 	t := &Trace{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -173,21 +184,33 @@ func seconds(at sim.Time) string {
 	return fmt.Sprintf("%d.%09d", at/sim.Second, n)
 }
 
-// Write writes a trace, each line with the model if it is synthetic.
-func (t *Trace) Write(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	mark := ""
+// Write writes a trace, each line with the model if it is synthetic. The seal
+// is the last optional field of the last line; the first line announces it.
+func (t *Trace) Write(w io.Writer, m seal.Mark) error {
+	out := seal.NewWriter(w)
+	b := bufio.NewWriter(out)
+	model := ""
 	if t.Synthetic != "" {
-		mark = "," + synthetic + t.Synthetic
+		model = "," + synthetic + t.Synthetic
 	}
-	for _, one := range t.Requests {
+	for i, one := range t.Requests {
 		op := "R"
 		if one.Write {
 			op = "W"
 		}
-		if _, err := fmt.Fprintf(b, "%d,%d,%d,%s,%s%s\n", one.Unit, one.LBA, one.Size, op, seconds(one.At), mark); err != nil {
+		end := "\n"
+		if i == len(t.Requests)-1 {
+			end = ","
+		}
+		if i == 0 {
+			end = "," + seal.Announcement + end
+		}
+		if _, err := fmt.Fprintf(b, "%d,%d,%d,%s,%s%s%s", one.Unit, one.LBA, one.Size, op, seconds(one.At), model, end); err != nil {
 			return err
 		}
 	}
-	return b.Flush()
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	return out.Seal(m, []byte(m.String()+"\n"))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -105,7 +106,7 @@ func TestRoundTrip(t *testing.T) {
 			trace.Synthetic = ""
 		}
 		var b bytes.Buffer
-		require.NoError(rt, trace.Write(&b))
+		require.NoError(rt, trace.Write(&b, seal.Mark{Kind: seal.Storage}))
 		back, err := spc.Read(&b, "a.spc")
 		require.NoError(rt, err)
 		require.Equal(rt, trace, back)
@@ -203,7 +204,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var w bytes.Buffer
-		require.NoError(t, trace.Write(&w))
+		require.NoError(t, trace.Write(&w, seal.Mark{Kind: seal.Storage}))
 		again, err := spc.Read(&w, "a.spc")
 		require.NoError(t, err)
 		require.Equal(t, trace, again)
