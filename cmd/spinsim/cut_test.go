@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +12,11 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"pgregory.net/rapid"
+
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/report"
 )
 
 // ring is a scenario of thousands of events.
@@ -138,12 +143,117 @@ func (r *cutRun) cut(t *testing.T, path string) {
 			require.NoError(t, err)
 			switch {
 			case limit == nil:
-				require.NotEqual(t, "old", string(text), name)
+				require.Equal(t, seal.Whole, checked(t, text).State, name)
 			case string(text) == "old":
 				require.Contains(t, errs.String(), flag+" "+name, "%v", limit)
 			default:
 				require.Contains(t, string(text), "incomplete: stopped by the limit of", "%v: %s", limit, name)
+				v := checked(t, text)
+				require.Equal(t, seal.Cut, v.State, name)
+				require.Contains(t, v.Cut, "limit of ", name)
 			}
 		}
+		r.formats(t, c, limit)
+	}
+}
+
+// formats looks at what a command that is cut prints for programs: nothing, or
+// a seal that says so.
+func (r *cutRun) formats(t *testing.T, c *cobra.Command, limit []string) {
+	if c.Flags().Lookup("format") == nil {
+		return
+	}
+	for _, f := range report.Formats {
+		if f == report.TextFormat || f == report.MarkdownFormat {
+			continue
+		}
+		args := slices.Concat(strings.Fields(c.CommandPath())[1:], r.args, []string{"--format", string(f)}, limit)
+		if c.Parent().Name() == "compare" {
+			args = slices.Concat([]string{"compare"}, r.args, []string{"--format", string(f)}, limit)
+		}
+		var out, errs bytes.Buffer
+		switch status := run(args, &out, &errs); {
+		case status == exitInput: // the command does not have it
+			require.Zero(t, out.Len())
+		case status == exitOK:
+			require.Equal(t, seal.Whole, checked(t, out.Bytes()).State, "%v: %s", args, &out)
+		case out.Len() > 0:
+			require.Equal(t, seal.Cut, checked(t, out.Bytes()).State, "%v: %s", args, &out)
+		}
+	}
+}
+
+// checked is the verdict on bytes.
+func checked(t require.TestingT, data []byte) *seal.Verdict {
+	v, err := seal.Check(bytes.NewReader(data))
+	require.NoError(t, err)
+	return v
+}
+
+// unsealed maps outputs to the reason why they have no seal.
+var unsealed = map[string]string{
+	"sweep --slurm":          "people change it",
+	"handler build --output": "a module is an input, and has its hash in every record",
+}
+
+// otherOutputs maps the commands without limits that write files to arguments
+// with which they write one for each of the flags.
+var otherOutputs = map[string][]string{
+	"goal convert":     {"a.goal", "--output", "out.goal"},
+	"goal gen":         {"gather", "--output", "out.goal"},
+	"goal viz":         {"a.goal", "--output", "out.json"},
+	"report":           {"a.json", "--output", "out.html"},
+	"rerun":            {"a.json", "--output", "out.json"},
+	"storage generate": {"oltp", "--requests", "3", "--output", "out.spc"},
+	"topology":         {"exanest", "--svg", "out.png"},
+}
+
+// Every file that a flag of a command names is sealed. Every changed bit and
+// every missing end of each kind is noticed.
+func TestEveryOutputIsSealed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var errs bytes.Buffer
+	write := func(name string, args ...string) {
+		require.NoError(t, os.WriteFile(name, output(t, args...), 0o600))
+	}
+	write("a.goal", "goal", "gen", "gather")
+	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8")
+	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--format", "json")
+	list := slices.Collect(maps.Keys(otherOutputs))
+	var all func(c *cobra.Command)
+	all = func(c *cobra.Command) {
+		path := strings.TrimPrefix(c.CommandPath(), "spinsim ")
+		for _, f := range outputsOf(c) {
+			of := path
+			if c.HasParent() && c.Parent().Name() == "compare" {
+				of = "compare"
+			}
+			if _, there := cutRuns[of]; there || c.HasParent() && c.Parent().Name() == "osu" || !c.Runnable() {
+				continue
+			}
+			if unsealed[path+" --"+f.Name] == "" {
+				require.Contains(t, list, path, "--%s writes a file", f.Name)
+				require.Contains(t, otherOutputs[path], "--"+f.Name, path)
+			}
+		}
+		for _, sub := range c.Commands() {
+			all(sub)
+		}
+	}
+	all(rootCommand())
+	for path, args := range otherOutputs {
+		var out bytes.Buffer
+		require.Equal(t, exitOK, run(append(strings.Fields(path), args...), &out, &errs), "%s: %s", path, &errs)
+		data, err := os.ReadFile(args[len(args)-1])
+		require.NoError(t, err)
+		require.Equal(t, seal.Whole, checked(t, data).State, path)
+		rapid.Check(t, func(t *rapid.T) {
+			is, at := bytes.Clone(data), rapid.IntRange(0, len(data)-2).Draw(t, "at") // without the line break of an object
+			require.Contains(t, []seal.State{seal.Unsealed, seal.Changed}, checked(t, data[:at]).State, path)
+			is[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+			if v := checked(t, is); v.Kind != seal.JSON || v.State == seal.Changed { // the layout of an object
+				require.Contains(t, []seal.State{seal.Unsealed, seal.Changed}, v.State, path)
+			}
+		})
 	}
 }

@@ -78,6 +78,7 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 	if report, err = f.lab(ctx, c, cfg, &files); err != nil {
 		return files.End(ctx, ended(err))
 	}
+	files.Ended = true
 	failed := files.End(ctx, report.Err())
 	w := c.OutOrStdout()
 	fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(report.Module), report.Profile, report.Cycles)

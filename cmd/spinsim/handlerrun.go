@@ -289,6 +289,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return files.End(ctx, ended(err))
 	}
+	files.Ended = true
 	failed := files.End(ctx, report.Err())
 	if f.expect != "" {
 		var plain bytes.Buffer
@@ -305,7 +306,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	record.Engine = f.engine
 	if f.format == "json" {
-		err = writeIndented(c.OutOrStdout(), record, report, failed)
+		err = writeIndented(c.OutOrStdout(), record, report, nil)
 	} else {
 		err = handlerlab.Text{Plain: f.plain}.Write(c.OutOrStdout(), report)
 		if !f.plain {

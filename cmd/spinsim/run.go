@@ -179,6 +179,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	ctx = f.pcap.Bound(ctx, &f.Memory, need)
 	result, err := p.Run(ctx, tracer)
 	files.Network(&f.links, &f.pcap, record)
+	files.Ended = result != nil && result.Cut == ""
 	err = files.End(ctx, err)
 	if result != nil {
 		s.Describe(result, record)

@@ -482,7 +482,7 @@ func CutBy(err error) string {
 		return "interrupted"
 	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return strings.TrimSuffix(line, ":")
 }
 
 // PartOf is the first sentence of a table with a part of a sweep.

@@ -22,6 +22,9 @@ type RunFiles struct {
 	// folders of which one must hold the timeline, links followed; nil: it may
 	// be anywhere
 	Below []string
+	// Ended: the run has come to its end, and its error is of what it found. So
+	// its files are complete.
+	Ended bool
 
 	timeline *trace.Writer      // nil: none
 	of       *provenance.Record // of the timeline
@@ -92,6 +95,10 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 	)
 	limited := errors.As(ran, &limit)
 	cut := limited || ran != nil && ctx.Err() != nil
+	why := CutBy(ran)
+	if f.Ended && !cut {
+		why = ""
+	}
 	var left []string
 	errs := []error{nil}
 	switch {
@@ -103,7 +110,7 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 		f.timeline.Instant(f.timeline.Track("run", 0, "limit"), "incomplete: stopped by the limit of "+limit.Limit, limit.At, 0)
 		fallthrough
 	default:
-		mark, err := f.of.Mark("", CutBy(ran)) // of the kind that its name asks for
+		mark, err := f.of.Mark("", why) // of the kind that its name asks for
 		f.timeline.Seal(mark)
 		errs = append(errs, err, f.timeline.Close())
 	}
@@ -118,7 +125,7 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 		case cut || ran != nil && !one.failed:
 			left = append(left, one.called)
 		case one.write != nil:
-			errs = append(errs, one.write(CutBy(ran)))
+			errs = append(errs, one.write(why))
 		}
 	}
 	if errs[0] = ran; len(left) > 0 {

@@ -34,6 +34,7 @@ type Section struct {
 	ID       string // letters, digits and -, different for each section
 	Title    string
 	From     string   // the file or other origin of the result; may be empty
+	Cut      string   // why the result is not complete; "": it is
 	Answer   []string // sentences
 	Tables   []Table
 	Plots    []Plot

@@ -66,9 +66,7 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 		return nil, err
 	}
 	out.From = name
-	if cut != "" {
-		out.Title += " (cut: " + cut + ")"
-	}
+	out.Cut = cut
 	if r.Repeatable() {
 		out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + quoted(name), Help: "From the file, byte for byte:"})
 	}
