@@ -54,7 +54,7 @@ func ParseFormat(name string) (Format, error) {
 // sees are made visible. Markdown gets no markup from it.
 func (f Format) Line(text string) string {
 	text = visible.Line(text)
-	if f != MarkdownFormat || !strings.ContainsAny(text, "\\`*_[]<>&|") {
+	if f != MarkdownFormat || !strings.ContainsAny(text, "\\`*_[]<>&|~") {
 		return text
 	}
 	var out strings.Builder
@@ -68,8 +68,8 @@ func (f Format) Line(text string) string {
 }
 
 // isMarkup reports whether Markdown may give a character between two texts a
-// meaning: not _ within a word, not & before a space, and not a backslash before
-// a letter.
+// meaning: not _ within a word, not & before a space, not a single ~, and not a
+// backslash before a letter.
 func isMarkup(c byte, before, after string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
@@ -77,6 +77,8 @@ func isMarkup(c byte, before, after string) bool {
 	switch c {
 	case '_':
 		return !word(last) || !word(next)
+	case '~':
+		return last == '~' || next == '~'
 	case '&':
 		return next == '#' || word(next)
 	case '\\':

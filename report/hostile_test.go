@@ -20,7 +20,7 @@ import (
 
 // hostile are pieces of texts that terminals, spreadsheets and pages obey.
 var hostile = []string{
-	"\x1b[2J", "\u202e", "\n", "\r", "\t", "\xff", "|", `\`, "`", "<script>", "</td>", "<!--", "[a](javascript:b)", "![a](b)", "**", "__", "_", "*", "~~", "&lt;",
+	"\x1b[2J", "\u202e", "\n", "\r", "\t", "\xff", "|", `\`, "`", "<script>", "</td>", "<!--", "[a](javascript:b)", "![a](b)", "**", "__", "_", "*", "~~", "~~~", "&lt;",
 	"&#x202e;", "https://a.b", "=1+1", "+1", "-1", "@A1", "'", `"`, ",", ";", "a", "é", " ", "# ", "- ", "1. ", "```", "$$", ":", "---", "{{.}}",
 }
 
