@@ -33,7 +33,7 @@ func ReadFile(path string, opt ReadOptions) (s *Schedule, err error) {
 // like ReadFile.
 func ReadPacked(f io.Reader, path string, opt ReadOptions) (*Schedule, error) {
 	opt.File = path
-	in, err := unpack(f, filepath.Ext(path))
+	in, err := Unpack(f, filepath.Ext(path))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -141,8 +141,9 @@ func pack(w io.Writer, ext string) (io.WriteCloser, error) {
 	return nil, nil
 }
 
-// unpack returns the contents of a file with the extension.
-func unpack(r io.Reader, ext string) (io.ReadCloser, error) {
+// Unpack returns the contents of a file with the extension .gz, .xz or .zst, and
+// with any other the file itself.
+func Unpack(r io.Reader, ext string) (io.ReadCloser, error) {
 	switch ext {
 	case ".gz":
 		return gzip.NewReader(bufio.NewReaderSize(r, readBufferLen))

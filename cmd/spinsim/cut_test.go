@@ -257,3 +257,76 @@ func TestEveryOutputIsSealed(t *testing.T) {
 		})
 	}
 }
+
+// Each reader of our own files refuses one in which a bit has changed, or
+// whose end is missing, unless only the layout of an object has.
+func TestReadersRefuseChanges(t *testing.T) {
+	t.Chdir(t.TempDir())
+	network := []string{"--profile", "exanest", "--topology", "1x1x1", "--set", "os.kind=none", "--set", "smmu.kind=none"}
+	run1 := append([]string{"compare", "bcast", "--ranks", "2", "--size", "8", "--mode", "rdma", "--links", "loads.json"}, network...)
+	document := output(t, append(run1, "--format", "json")...)
+	loads, err := os.ReadFile("loads.json")
+	require.NoError(t, err)
+	for _, r := range []struct {
+		args []string
+		was  []byte
+	}{
+		{[]string{"report", "is", "-o", "page.html"}, document},
+		{[]string{"topology", "exanest", "--load", "is"}, loads},
+		{[]string{"goal", "stat", "is"}, output(t, "goal", "gen", "gather")},
+		{[]string{"storage", "run", "is", "--profile", "spin-int", "--mode", "rdma"}, output(t, "storage", "generate", "oltp", "--requests", "2")},
+	} {
+		refused := func(is []byte) bool {
+			require.NoError(t, os.WriteFile("is", is, 0o600))
+			var out, errs bytes.Buffer
+			status := run(r.args, &out, &errs)
+			require.Contains(t, []int{exitOK, exitInput}, status, errs.String())
+			return status == exitInput
+		}
+		require.False(t, refused(r.was), r.args)
+		from := bytes.Index(r.was, []byte(seal.Announcement))
+		rapid.Check(t, func(t *rapid.T) {
+			at := rapid.IntRange(0, len(r.was)-2).Draw(t, "at")
+			if from >= 0 && at >= from && at < from+len(seal.Announcement) {
+				return // then it announces none, and is another's
+			}
+			is := bytes.Clone(r.was)
+			is[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+			if !refused(is) {
+				same, err := provenance.Differences(r.was, is)
+				require.NoError(t, err)
+				require.Empty(t, same, "%v: %q", r.args, is)
+			}
+			if at >= from+len(seal.Announcement) {
+				require.True(t, refused(r.was[:at]), r.args)
+			}
+		})
+	}
+}
+
+// What other programs have sealed is unchanged, and the line names them.
+func TestVerifyNamesOtherPrograms(t *testing.T) {
+	t.Chdir(t.TempDir())
+	object, err := seal.Object([]byte(`{"provenance":{"spinsim":{"version":"v0.0.1"},"command":"compare pingpong"},"rows":[]}`), "")
+	require.NoError(t, err)
+	older := []byte(`{"a":1,"sha256":"7e4afc2bb2d6ff4e9c4bc8e3e0ef1ba1a0ea34f0bb7dbe1ac1e1ee5cb3c5b52a"}`)
+	var changed *seal.ChangedError
+	_, err = seal.CheckObject(older)
+	require.ErrorAs(t, err, &changed)
+	older = bytes.Replace(older, []byte(changed.Recorded), []byte(changed.Is), 1) // as before there was complete
+	for _, tc := range []struct {
+		data []byte
+		exit int
+		want string
+	}{
+		{seal.Mark{Kind: seal.CSV, Program: "v0.0.1"}.Below([]byte("x\n"), "# ", "\n"), exitOK, `complete and unchanged, but made by another spinsim \(v0.0.1\); this is \S+ \(CSV\)`},
+		{object, exitOK, `complete and unchanged, but made by another spinsim \(v0.0.1\); this is \S+ \(JSON, record [0-9a-f]{12}\)`},
+		{older, exitFailed, `unchanged; an older spinsim did not record whether it is complete \(JSON\)`},
+		{nil, exitFailed, `no seal: not made by spinsim, or its end is missing`},
+	} {
+		require.NoError(t, os.WriteFile("a", tc.data, 0o600))
+		var out, errs bytes.Buffer
+		require.Equal(t, tc.exit, run([]string{"verify", "a"}, &out, &errs), errs.String())
+		require.Regexp(t, "^a: "+tc.want+"\n$", out.String())
+	}
+}

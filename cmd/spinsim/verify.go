@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
@@ -90,6 +91,14 @@ func verdict(c *cobra.Command, name string) (v *seal.Verdict, err error) {
 		}
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
+		if ext := filepath.Ext(name); ext == ".xz" || ext == ".zst" { // of a schedule
+			unpacked, err := goal.Unpack(f, ext)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			defer unpacked.Close() //nolint:errcheck // it was only read
+			in = unpacked
+		}
 	}
 	if v, err = seal.Check(in); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -122,7 +131,7 @@ func sentence(v *seal.Verdict) string {
 	case seal.Cut:
 		return fmt.Sprintf("cut: %s; unchanged%s (%s)", v.Cut, made, facts)
 	case seal.Unstated:
-		return fmt.Sprintf("unchanged%s, which did not record whether it is complete (%s)", made, facts)
+		return fmt.Sprintf("unchanged%s; an older spinsim did not record whether it is complete (%s)", made, facts)
 	case seal.Changed:
 		return "CHANGED after it was written: " + v.Wrong
 	}

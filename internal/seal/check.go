@@ -14,6 +14,8 @@ import (
 	"hash/crc32"
 	"io"
 	"regexp"
+
+	"github.com/spinsim/spinsim/internal/file"
 )
 
 // Verdict is what a seal says of a file.
@@ -40,6 +42,9 @@ const (
 // tail is how many bytes at the end of a file may have its mark. Behind that of
 // a Parquet file is the title of its table.
 const tail = 1 << 16
+
+// mostJSON is the most bytes of JSON, which is held in memory.
+const mostJSON = 1 << 30
 
 var (
 	marks = regexp.MustCompile(`sealed by spinsim ([^,\n]*), ([^,\n]+), record (none|[0-9a-f]{64}), (complete|cut: [^\n"]*?), sha256 ([0-9a-f]{64})`)
@@ -147,7 +152,7 @@ func Check(r io.Reader) (*Verdict, error) {
 		return packed(in)
 	}
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && !bytes.HasPrefix(head, []byte(`{"displayTimeUnit"`)) {
-		text, err := io.ReadAll(in)
+		text, err := file.ReadFrom(in, "JSON", mostJSON)
 		if err != nil {
 			return nil, err
 		}
