@@ -313,7 +313,8 @@ func TestVerifyNamesOtherPrograms(t *testing.T) {
 	var changed *seal.ChangedError
 	_, err = seal.CheckObject(older)
 	require.ErrorAs(t, err, &changed)
-	older = bytes.Replace(older, []byte(changed.Recorded), []byte(changed.Is), 1) // as before there was complete
+	// as before there was complete
+	older = bytes.Replace(older, []byte(changed.Recorded), []byte(changed.Is), 1)
 	for _, tc := range []struct {
 		data []byte
 		exit int

@@ -306,7 +306,11 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	record.Engine = f.engine
 	if f.format == "json" {
-		err = writeIndented(c.OutOrStdout(), record, report, nil)
+		cut := failed
+		if limit := (*sim.LimitError)(nil); !errors.As(failed, &limit) { // the run has come to its end
+			cut = nil
+		}
+		err = writeIndented(c.OutOrStdout(), record, report, cut)
 	} else {
 		err = handlerlab.Text{Plain: f.plain}.Write(c.OutOrStdout(), report)
 		if !f.plain {
