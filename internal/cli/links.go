@@ -141,7 +141,11 @@ func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, cut string
 		err = fmt.Errorf("a result of %q, expected the loads of links that --links FILE.json writes", of.Command)
 	}
 	if err == nil {
-		if cut, err = seal.CheckObject(text); err != nil {
+		cut, err = seal.CheckObject(text)
+		if errors.Is(err, seal.ErrNone) {
+			err = fmt.Errorf("%w: an older spinsim wrote it without one, or it was changed", err)
+		}
+		if err != nil {
 			err = fmt.Errorf("%w; %s --links makes it again", err, strings.TrimPrefix(of.Command, linksOf))
 		}
 	}
