@@ -274,11 +274,14 @@ func (d *attempt) fullDisk() {
 	d.bounds(fmt.Sprintf("-f %d", 1+(1<<d.rng.IntN(17))/512)) // blocks of 512 B
 }
 
-// littleMemory bounds the memory that a command may reserve, from what it has
-// as it begins to more than it needs.
+// littleMemory bounds the memory that a command may reserve, from what Go needs
+// to start to more than the command does.
 func (d *attempt) littleMemory() {
-	flags := []string{"-v", "-d"}
-	d.bounds(fmt.Sprintf("%s %d", flags[d.rng.IntN(len(flags))], 200<<10+d.rng.IntN(2500<<10))) // KiB
+	if d.rng.IntN(2) == 0 {
+		d.bounds(fmt.Sprintf("-v %d", 1<<20+d.rng.IntN(3<<20))) // KiB
+	} else {
+		d.bounds(fmt.Sprintf("-d %d", 250_000+d.rng.IntN(1<<20)))
+	}
 }
 
 // artefacts are commands, the files that they make, and the commands that read

@@ -74,9 +74,9 @@ func parseUntil(text string) (sim.Time, error) {
 // sooner: this is for work that nothing interrupts.
 const overtime = 5 * time.Second
 
-// endLate ends the program if the command works after its limit of real time and
-// overtime, twice overtime if it has results to show. For example, nothing interrupts a command while
-// it sorts a schedule of millions.
+// endLate ends the program if the command works after its limit of real time
+// and overtime, twice overtime if it has results to show. For example, nothing
+// interrupts a command while it sorts a schedule of millions.
 func endLate(c *cobra.Command) {
 	e := endingOf(c.Context())
 	if c.Flags().Lookup("time-limit") == nil || e == nil {
