@@ -274,11 +274,11 @@ func (d *attempt) fullDisk() {
 	d.bounds(fmt.Sprintf("-f %d", 1+(1<<d.rng.IntN(17))/512)) // blocks of 512 B
 }
 
-// littleMemory bounds the memory that a command may reserve, from what Go needs
-// to start to more than the command does.
+// littleMemory bounds the memory that a command may reserve, from 1.75 GiB, below
+// which Go may end the program before its first line, to more than it needs.
 func (d *attempt) littleMemory() {
 	if d.rng.IntN(2) == 0 {
-		d.bounds(fmt.Sprintf("-v %d", 1<<20+d.rng.IntN(3<<20))) // KiB
+		d.bounds(fmt.Sprintf("-v %d", 7<<18+d.rng.IntN(2<<20))) // KiB
 	} else {
 		d.bounds(fmt.Sprintf("-d %d", 250_000+d.rng.IntN(1<<20)))
 	}

@@ -169,23 +169,18 @@ func Check(r io.Reader) (*Verdict, error) {
 }
 
 // Reader returns a reader of a text that people and other programs may also
-// write. After reading, check returns an error if the text announces a seal and
-// does not agree with it.
+// write. After reading, check returns an error if the text has a seal, or
+// announces one, and does not agree with it.
 func Reader(r io.Reader) (text io.Reader, check func() error) {
-	in := bufio.NewReader(r)
-	head, _ := in.Peek(begin) // an error comes again
-	if !bytes.Contains(head, []byte(Announcement)) {
-		return in, func() error { return nil }
-	}
 	c := NewChecker()
-	text = io.TeeReader(in, c)
+	text = io.TeeReader(r, c)
 	return text, func() error {
 		if _, err := io.Copy(io.Discard, text); err != nil {
 			return err
 		}
 		v, err := c.Verdict()
 		if err == nil && v.State == Changed {
-			err = fmt.Errorf("changed after it was written: %s; if that is meant, remove %q from its first line", v.Wrong, Announcement)
+			err = fmt.Errorf("changed after it was written: %s; if that is meant, remove %q from its first line and %q from its last", v.Wrong, Announcement, "sealed by ...")
 		}
 		return err
 	}
