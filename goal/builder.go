@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // Builder builds a schedule, rank by rank:
@@ -157,7 +160,9 @@ func (b *Builder) depend(x, y int, start bool) {
 // grow by a quarter, and the copies take longer than filling the slice.
 func double[T any](s []T, n int) []T {
 	if len(s)+n > cap(s) {
-		return slices.Grow(s, max(n, len(s)))
+		n = max(n, len(s))
+		memory.Ask(int64(len(s)+n) * int64(unsafe.Sizeof(*new(T))))
+		return slices.Grow(s, n)
 	}
 	return s
 }

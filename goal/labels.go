@@ -1,6 +1,10 @@
 package goal
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"github.com/spinsim/spinsim/internal/memory"
+)
 
 // labelTable finds the operations of a rank by label. Emptying it takes almost
 // no time, because a large schedule has a million ranks with a few labels each.
@@ -44,7 +48,7 @@ func (t *labelTable) define(label []byte) bool {
 		return false
 	}
 	from := uint32(len(t.bytes))
-	t.bytes = append(t.bytes, label...)
+	t.bytes = append(double(t.bytes, len(label)), label...)
 	*at = labelSlot{t.age, hash, t.op, from, uint32(len(t.bytes))}
 	t.used++
 	t.last = t.bytes[from:]
@@ -74,7 +78,7 @@ func (t *labelTable) probe(hash uint32, label []byte) *labelSlot {
 
 func (t *labelTable) grow() {
 	old := t.slots
-	t.slots = make([]labelSlot, max(64, 2*len(old)))
+	t.slots = memory.Make[labelSlot](max(64, 2*len(old)))
 	mask := uint32(len(t.slots) - 1)
 	for _, s := range old {
 		if s.age != t.age {

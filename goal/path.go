@@ -1,6 +1,10 @@
 package goal
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/memory"
+)
 
 // Step is a part of a critical path.
 type Step struct {
@@ -35,9 +39,9 @@ type CriticalPath struct {
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {
-		rec.start = make([]int64, 2*len(m.origin))
-		rec.cause = make([]uint32, 2*len(m.origin))
-		rec.clock = make([]setting, len(m.ranks)*m.stride)
+		rec.start = memory.Make[int64](2 * len(m.origin))
+		rec.cause = memory.Make[uint32](2 * len(m.origin))
+		rec.clock = memory.Make[setting](len(m.ranks) * m.stride)
 		for i := range rec.clock {
 			rec.clock[i].by = none
 		}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
@@ -110,7 +111,7 @@ func (q *queue) append(level int, at uint8, e event) {
 
 func (q *queue) extend(s *slot) *chunk {
 	if q.free == nil {
-		block := make([]chunk, blockChunks)
+		block := memory.Make[chunk](blockChunks)
 		for i := range block[1:] {
 			block[i].next = &block[i+1]
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -108,11 +110,11 @@ func NewSimulator(s *Schedule) *Simulator {
 	m.stride = m.cpus + 2*m.nics
 	m.sortOps()
 	m.match.ops, m.match.scanLimit = m.ops, scanLimit
-	m.ranks = make([]rankState, len(s.ranks))
+	m.ranks = memory.Make[rankState](len(s.ranks))
 	if m.stride != len(m.ranks[0].clock) {
-		m.clock = make([]int64, len(s.ranks)*m.stride)
+		m.clock = memory.Make[int64](len(s.ranks) * m.stride)
 	}
-	m.result.FinishNS = make([]int64, len(s.ranks))
+	m.result.FinishNS = memory.Make[int64](len(s.ranks))
 	return m
 }
 
@@ -129,8 +131,8 @@ func (m *Simulator) sortOps() {
 		counts[d] = next
 		next += n
 	}
-	m.ops = make([]simOp, len(s.ops)+1)
-	m.origin = make([]uint32, len(s.ops))
+	m.ops = memory.Make[simOp](len(s.ops) + 1)
+	m.origin = memory.Make[uint32](len(s.ops))
 	for r, at := range s.ranks {
 		for i := at.first; i < at.first+at.n; i++ {
 			to := counts[place[i]]
@@ -144,7 +146,7 @@ func (m *Simulator) sortOps() {
 			m.origin[to] = i
 		}
 	}
-	m.succ = make([]uint32, 0, len(s.succ))
+	m.succ = memory.Make[uint32](len(s.succ))[:0]
 	for to, i := range m.origin {
 		p, op := &s.ops[i], &m.ops[to]
 		first := s.ranks[op.rank].first
@@ -164,7 +166,7 @@ func (m *Simulator) sortOps() {
 // and the number of operations at each depth. Operations that a cycle keeps
 // from running get the largest depth.
 func depths(s *Schedule) (depth, counts []uint32) {
-	depth = make([]uint32, len(s.ops))
+	depth = memory.Make[uint32](len(s.ops))
 	var left, ready []uint32
 	deepest := uint32(0)
 	var cyclic []uint32

@@ -76,7 +76,7 @@ func (t *textReader) operation(keyword []byte, from int) error {
 	}
 	t.labels.nextOp()
 	if n := t.names; n != nil {
-		n.bytes = append(n.bytes, t.labels.last...)
+		n.bytes = append(double(n.bytes, len(t.labels.last)), t.labels.last...)
 		n.end = append(n.end, uint32(uint64(len(n.bytes))-n.base[len(n.base)-1]))
 		n.line = append(n.line, uint32(t.line))
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
@@ -141,7 +143,7 @@ func (a *allreducing) vector(b []byte, of func(i int) int64) {
 
 // expect computes the result by a loop over all ranks.
 func (a *allreducing) expect() {
-	a.want = make([]byte, a.Int("size"))
+	a.want = memory.Make[byte](a.Int("size"))
 	a.vector(a.want, func(i int) int64 {
 		x := element(0, i, a.Seed)
 		for rank := 1; rank < a.o.Ranks; rank++ {

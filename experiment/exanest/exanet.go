@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	interfaces "github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -185,7 +187,7 @@ func runExanet(ctx context.Context, p *experiment.Point) (experiment.Values, err
 		return nil, err
 	}
 	g := &game{Point: p, nodes: exanetPath(p), bytes: p.Int("size"), rounds: p.Int("rounds")}
-	g.sent = make([]byte, g.bytes)
+	g.sent = memory.Make[byte](g.bytes)
 	experiment.Pattern(g.sent, p.Seed)
 	setup := g.ranks
 	if p.Text("mode") == exanetMailbox {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	network "github.com/spinsim/spinsim/exanet/ip"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -122,7 +124,7 @@ type talk struct {
 
 func runIP(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &talk{Point: p, streams: p.Int("streams"), bytes: p.Int("size"), left: 2}
-	w.data = make([]byte, w.bytes)
+	w.data = memory.Make[byte](w.bytes)
 	experiment.Pattern(w.data, p.Seed)
 	path := ipPath(p)
 	w.to = network.AddrOf(path[1])

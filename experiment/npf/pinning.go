@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr"
@@ -122,7 +124,7 @@ func runNPFPinning(ctx context.Context, p *experiment.Point) (experiment.Values,
 		}
 		return errors.Join(c.Spawn(0, "initiator", w.initiator), c.Spawn(1, "target", w.owner))
 	}, func() error {
-		want := make([]byte, p.Int("size"))
+		want := memory.Make[byte](p.Int("size"))
 		for i := range p.Int("messages") {
 			experiment.Pattern(want, p.Seed+uint64(i))
 			if err := experiment.SameBytes("message", w.target.Slice(i*stride, i*stride+len(want)).Snapshot(), want); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	pagefault "github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/handlers"
@@ -86,7 +88,7 @@ type versus struct {
 
 func runVersus(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &versus{Point: p}
-	want := make([]byte, p.Int("size"))
+	want := memory.Make[byte](p.Int("size"))
 	if p.Text("side") != pagefault.SideSource { // memory that was given up is zeros
 		experiment.Pattern(want, p.Seed)
 	}

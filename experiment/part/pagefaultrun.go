@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
@@ -310,7 +312,7 @@ func (w *faulting) count(into *pagefaultCounts) {
 // expected returns the bytes of a transfer. An absent page of the source is
 // zeros.
 func (w *faulting) expected(n int, x *exchange, i int) []byte {
-	b := make([]byte, n)
+	b := memory.Make[byte](n)
 	experiment.Pattern(b, w.Seed+uint64(i))
 	for k, hole := range x.holes[0] {
 		if hole {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
@@ -81,7 +83,7 @@ func runAccumulate(b *experiment.Bench) error {
 func (w bench) accumulateTarget(p *runtime.Proc) error {
 	array := p.Alloc(w.Bytes)
 	numbers(array.Raw(), w.Seed+1)
-	want := make([]byte, w.Bytes)
+	want := memory.Make[byte](w.Bytes)
 	numbers(want, w.Seed)
 	multiply(want, array.Raw())
 	start := p.Now()

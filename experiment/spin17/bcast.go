@@ -3,6 +3,8 @@ package spin17
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/bcast"
@@ -54,7 +56,7 @@ func runBcast(b *experiment.Bench) error {
 			return err
 		}
 	}
-	message := make([]byte, w.Bytes)
+	message := memory.Make[byte](w.Bytes)
 	experiment.Pattern(message, w.Seed)
 	for rank := range w.Ranks {
 		if err := w.Spawn(rank, "bcast", func(p *runtime.Proc) error { return w.bcastRank(p, message) }); err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/work"
@@ -197,7 +199,7 @@ func work(b *experiment.Bench) error {
 		return err
 	}
 	return w.Spawn(0, "source", func(p *runtime.Proc) error {
-		sent := make([]byte, total)
+		sent := memory.Make[byte](total)
 		experiment.Pattern(sent, w.Seed)
 		w.Packets.Expect(sent)
 		data := p.Alloc(total)

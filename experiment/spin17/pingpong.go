@@ -3,6 +3,7 @@ package spin17
 import (
 	"github.com/spinsim/spinsim/experiment"
 	handler "github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -53,7 +54,7 @@ func runPingpong(b *experiment.Bench) error {
 
 func (w bench) pingpongClient(p *runtime.Proc) error {
 	ni := p.NI()
-	sent := make([]byte, w.Bytes)
+	sent := memory.Make[byte](w.Bytes)
 	experiment.Pattern(sent, w.Seed)
 	ping, pong := p.Alloc(w.Bytes), p.Alloc(w.Bytes)
 	copy(ping.Raw(), sent)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/report"
@@ -185,7 +187,7 @@ func (s *storing) lost() (list []int) {
 
 func runRaid5(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	s := &storing{Point: p, o: raid5Options(p), op: p.Text("op"), bytes: int64(p.Int("size"))}
-	s.want = make([]byte, s.o.Bytes())
+	s.want = memory.Make[byte](s.o.Bytes())
 	experiment.Pattern(s.want, s.Seed)
 	s.o.Lost = s.lost()
 	s.o.Fill = func(offset int64, b []byte) { copy(b, s.want[offset:]) }

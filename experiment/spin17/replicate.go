@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/replicate"
@@ -105,7 +107,7 @@ func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	for i := range copies {
 		o.Servers = append(o.Servers, 1+i)
 	}
-	want := make([]byte, size)
+	want := memory.Make[byte](size)
 	experiment.Pattern(want, p.Seed)
 	var group *replicate.Group
 	var latency, servers sim.Time

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/report"
@@ -129,7 +131,7 @@ func (w *scanRun) table() (err error) {
 	if w.schema, err = scan.NewSchema(fields...); err != nil {
 		return err
 	}
-	w.rows = make([]byte, n*size)
+	w.rows = memory.Make[byte](n * size)
 	experiment.Pattern(w.rows, w.Seed)
 	for i, k := range rand.New(rand.NewPCG(w.Seed, 1)).Perm(n) {
 		binary.LittleEndian.PutUint64(w.rows[i*size:], uint64(k))

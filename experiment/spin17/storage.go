@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/internal/spc"
@@ -188,7 +190,7 @@ func (s *traceRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 		w.o.Servers = append(w.o.Servers, raid5Data+i)
 	}
 	w.o.Servers = append(w.o.Servers, raid5Parity)
-	w.want = make([]byte, w.o.Bytes())
+	w.want = memory.Make[byte](w.o.Bytes())
 	experiment.Pattern(w.want, p.Seed)
 	w.o.Fill = func(offset int64, b []byte) { copy(b, w.want[offset:]) }
 	w.deal()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // banner begins the first line of a file of MatrixMarket. Files with fewer
@@ -57,7 +59,7 @@ func readMatrix(l *lines, first string) (*Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, e)
+		list = memory.Append(list, e)
 	}
 	switch text, err = l.data(); {
 	case err == nil:

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 const (
@@ -82,7 +84,7 @@ func readList(l *lines, text string) (*Graph, error) {
 			return nil, err
 		}
 		most = max(most, e.From, e.To)
-		list = append(list, e)
+		list = memory.Append(list, e)
 	}
 	switch {
 	case !errors.Is(err, io.EOF):

@@ -45,6 +45,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/nic"
@@ -141,9 +143,9 @@ func (c *Capture) see(l *fabric.Line, p fabric.Packet, from, to sim.Time) {
 		c.full()
 		return
 	}
-	data := make([]byte, HeaderBytes, HeaderBytes+len(payload))
+	data := memory.Make[byte](HeaderBytes + len(payload))[:HeaderBytes]
 	header(data, &p, &w, from, to)
-	c.packets = append(c.packets, captured{l, from, append(data, payload...)})
+	c.packets = memory.Append(c.packets, captured{l, from, append(data, payload...)})
 }
 
 // header writes the header of a packet.

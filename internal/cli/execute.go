@@ -128,7 +128,7 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 	case err == nil:
 		return ExitOK
 	case errors.As(context.Cause(ctx), &taken):
-		fmt.Fprintf(errs, "%s: %v%s\n", name, taken, leftOf(err, e, "\n"))
+		fmt.Fprintf(errs, "%s: %v%s\n", name, taken, leftOf(err, e, "; "))
 		return ExitFailed
 	case errors.Is(err, context.Canceled) && errors.As(err, &part):
 		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", name, part.Progress(), leftOf(err, e, "; "))
@@ -297,7 +297,7 @@ func (e *ending) end(code int, errs io.Writer, why string) {
 	default:
 	}
 	file.Abandon()
-	separator := "\n"
+	separator := "; "
 	if code == ExitStopped {
 		separator = ": "
 	}

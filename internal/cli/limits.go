@@ -86,7 +86,9 @@ func endLate(c *cobra.Command) {
 	if err != nil || limit <= 0 {
 		return // Limits refuses it
 	}
-	end := func() { e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit))) }
+	end := func() {
+		e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
+	}
 	time.AfterFunc(limit+overtime, func() {
 		select {
 		case <-e.showing:

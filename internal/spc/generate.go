@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -127,7 +129,7 @@ func (m *Model) Generate(n int, seed uint64) *Trace {
 			one.LBA = m.place(rng, room*Block/Align) * (Align / Block)
 		}
 		next[one.Unit] = one.LBA + one.Size/Block
-		t.Requests = append(t.Requests, one)
+		t.Requests = memory.Append(t.Requests, one)
 	}
 	return t
 }

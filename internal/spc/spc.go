@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -102,7 +103,7 @@ func read(r io.Reader, file string) (*Trace, error) {
 		if len(t.Requests) == 0 {
 			t.Synthetic = model
 		}
-		t.Requests = append(t.Requests, one)
+		t.Requests = memory.Append(t.Requests, one)
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -234,7 +236,7 @@ func (x *experiment) memorySizes(plan *handlers.Plan) error {
 		err = fmt.Errorf("module %s needs %d bytes of handler host memory, expected at most %v", x.Module.Name, host, sim.Size(maxHostMemory))
 	}
 	if err == nil && len(x.HandlerHost) == 0 {
-		x.HandlerHost = make([]byte, host)
+		x.HandlerHost = memory.Make[byte](host)
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
@@ -259,13 +261,13 @@ func (f *Field) one(at *env, src source) ([]byte, error) {
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), err
 	case f.Zero.IsSet():
 		n, err := f.Zero.int(at, 0, 0, maxContent)
-		return make([]byte, n), err
+		return memory.Make[byte](n), err
 	case f.Pattern.IsSet():
 		n, err := f.Pattern.int(at, 0, 0, maxContent)
 		if err != nil {
 			return nil, err
 		}
-		b := make([]byte, n)
+		b := memory.Make[byte](n)
 		src.fill(b)
 		return b, nil
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/memory"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/portals"
@@ -209,7 +211,7 @@ func (p *Plan) state(e *entryPlan, rank int) (size int64, initial []byte, err er
 		return 0, nil, fmt.Errorf("hpu_memory: %w", err)
 	}
 	if h.State.kind == contentPattern {
-		initial = make([]byte, size)
+		initial = memory.Make[byte](size)
 		src.fill(initial)
 	}
 	switch most := int64(p.profile.Limits.MaxInitialState); {
