@@ -78,20 +78,22 @@ const overtime = 5 * time.Second
 // and overtime, twice overtime if it has results to show. For example, nothing
 // interrupts a command while it sorts a schedule of millions.
 func endLate(c *cobra.Command) {
-	e := endingOf(c.Context())
-	if c.Flags().Lookup("time-limit") == nil || e == nil {
-		return
+	if e := endingOf(c.Context()); e != nil && c.Flags().Lookup("time-limit") != nil {
+		limit, err := c.Flags().GetDuration("time-limit")
+		if err != nil || limit <= 0 {
+			return // Limits refuses it
+		}
+		onLate(limit, e.showing, func() {
+			e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
+		})
 	}
-	limit, err := c.Flags().GetDuration("time-limit")
-	if err != nil || limit <= 0 {
-		return // Limits refuses it
-	}
-	end := func() {
-		e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
-	}
+}
+
+// onLate calls end after the limit and overtime.
+func onLate(limit time.Duration, showing <-chan struct{}, end func()) {
 	time.AfterFunc(limit+overtime, func() {
 		select {
-		case <-e.showing:
+		case <-showing:
 			time.AfterFunc(overtime, end)
 		default:
 			end()
