@@ -84,7 +84,7 @@ func TestExhausted(t *testing.T) {
 func TestAsk(t *testing.T) {
 	var asked []int64
 	before := OnExhausted(func(n int64) { asked = append(asked, n) })
-	defer OnExhausted(before)
+	defer func() { OnExhausted(before) }()
 	Ask(1 << 10)
 	Ask(large)
 	require.Empty(t, asked)
