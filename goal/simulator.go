@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/internal/memory"
-
 	"github.com/spinsim/spinsim/sim"
 )
 

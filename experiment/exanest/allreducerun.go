@@ -8,9 +8,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/memory"
-
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/internal/memory"
-
 	interfaces "github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/report"

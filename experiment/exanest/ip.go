@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/memory"
-
 	network "github.com/spinsim/spinsim/exanet/ip"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/inet"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"

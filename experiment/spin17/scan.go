@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/memory"
-
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/scan"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/memory"
-
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/memory"
-
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 

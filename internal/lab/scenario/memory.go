@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/memory"
-
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/portals"
 )
 
