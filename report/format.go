@@ -89,7 +89,7 @@ func isMarkup(c byte, before, after string) bool {
 
 // Write writes t in the given format. Only text and Markdown have title, answer
 // and notes. Text for a [Narrow] writer is folded to its width. The formats for
-// programs have a seal, if the table has an origin.
+// programs have a seal, if an experiment or command has made the table.
 func (t *Table) Write(w io.Writer, f Format) error {
 	var out []byte
 	var err error
@@ -145,10 +145,11 @@ func (t *Table) csv() ([]byte, error) {
 	if err == nil {
 		err = w.Error()
 	}
-	if err != nil || t.Origin == nil {
+	origin, ok := t.Origin.(sealer)
+	if err != nil || !ok {
 		return out.Bytes(), err
 	}
-	m, err := t.Origin.Mark(seal.CSV, t.Cut)
+	m, err := origin.Mark(seal.CSV, t.Cut)
 	return m.Below(out.Bytes(), "# ", "\n"), err
 }
 
@@ -170,14 +171,15 @@ func csvText(s string) string {
 // ndjson writes the rows as lines. The last row has the seal as its last field.
 func (t *Table) ndjson() ([]byte, error) {
 	out, err := t.json("", "\n", "\n")
-	if err != nil || t.Origin == nil {
+	origin, ok := t.Origin.(sealer)
+	if err != nil || !ok {
 		return out, err
 	}
 	out, opening := bytes.TrimSuffix(out, []byte("}\n")), ", "
 	if len(t.rows) == 0 {
 		opening = "{"
 	}
-	m, err := t.Origin.Mark(seal.NDJSON, t.Cut)
+	m, err := origin.Mark(seal.NDJSON, t.Cut)
 	return m.Below(out, opening+`"seal": "`, "\"}\n"), err
 }
 

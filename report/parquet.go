@@ -61,10 +61,14 @@ func (t *Table) parquet() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m, err = t.Origin.Mark(seal.Parquet, t.Cut); err != nil {
+		options = append(options, parquet.KeyValueMetadata("spinsim.provenance", string(origin)))
+	}
+	from, ok := t.Origin.(sealer)
+	if ok {
+		if m, err = from.Mark(seal.Parquet, t.Cut); err != nil {
 			return nil, err
 		}
-		options = append(options, parquet.KeyValueMetadata("spinsim.provenance", string(origin)), parquet.KeyValueMetadata("spinsim.seal", m.String()))
+		options = append(options, parquet.KeyValueMetadata("spinsim.seal", m.String()))
 	}
 	var out bytes.Buffer
 	w := parquet.NewWriter(&out, options...)
@@ -86,7 +90,7 @@ func (t *Table) parquet() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil || t.Origin == nil {
+	if err := w.Close(); err != nil || !ok {
 		return out.Bytes(), err
 	}
 	return m.Fill(out.Bytes()), nil

@@ -73,9 +73,9 @@ func (t *Table) PlotFile(name string, p Plot) error {
 	return nil
 }
 
-// writePicture writes a picture, with a seal if it has an origin.
+// writePicture writes a picture, with a seal if its origin makes one.
 func writePicture(name string, picture []byte, of Origin, cut string) error {
-	if of != nil {
+	if of, ok := of.(sealer); ok {
 		kind := seal.SVG
 		if filepath.Ext(name) == ".png" {
 			kind = seal.PNG

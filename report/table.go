@@ -101,6 +101,10 @@ type Table struct {
 // it.
 type Origin interface {
 	Lines() []string // for people
+}
+
+// sealer is an origin of ours: tables from it have a seal.
+type sealer interface {
 	// Mark returns the mark of a file with rows of the origin.
 	Mark(kind seal.Kind, cut string) (seal.Mark, error)
 }

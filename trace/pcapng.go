@@ -22,6 +22,7 @@ const (
 type Pcapng struct {
 	out        *bufio.Writer
 	sealed     *seal.Writer // below out
+	mark       *seal.Mark   // nil: without a seal
 	block      []byte       // scratch
 	interfaces int
 	err        error
@@ -104,19 +105,21 @@ func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
 	w.end(blockPacket)
 }
 
-// Close writes the rest and the seal: a block of names without names, because
-// its comment needs no interface. It does not close the caller's writer. The
-// kind of the mark does not count.
-func (w *Pcapng) Close(m seal.Mark) error {
-	if err := errors.Join(w.err, w.out.Flush()); err != nil {
+// Seal makes Close end the file with a seal. The kind of the mark does not
+// count.
+func (w *Pcapng) Seal(m seal.Mark) { m.Kind, w.mark = seal.Capture, &m }
+
+// Close writes the rest. It does not close the caller's writer.
+func (w *Pcapng) Close() error {
+	if err := errors.Join(w.err, w.out.Flush()); err != nil || w.mark == nil {
 		return err
 	}
-	m.Kind = seal.Capture
+	// a block of names without names: its comment needs no interface
 	w.begin()
 	w.block = binary.LittleEndian.AppendUint32(w.block, 0) // the end of the names
-	w.option(optionComment, []byte(m.String()))
+	w.option(optionComment, []byte(w.mark.String()))
 	w.finish(blockNames)
-	return w.sealed.Seal(m, w.block)
+	return w.sealed.Seal(*w.mark, w.block)
 }
 
 // begin leaves room for type and length.

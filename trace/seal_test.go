@@ -26,7 +26,8 @@ func TestFilesAreSealed(t *testing.T) {
 	w := NewPcapng(&packets, "test", "")
 	n := w.Interface("a", LinkUser0)
 	w.Packet(n, sim.Nanosecond, Inbound, []byte("payload"))
-	require.NoError(t, w.Close(m))
+	w.Seal(m)
+	require.NoError(t, w.Close())
 	for kind, data := range map[seal.Kind][]byte{
 		seal.Chrome: encode(t, ChromeJSON, Options{}, sealed), seal.Perfetto: encode(t, Perfetto, Options{}, sealed), seal.Capture: packets.Bytes(),
 	} {

@@ -48,7 +48,6 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 
 	"github.com/spinsim/spinsim/fabric"
-	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -213,8 +212,8 @@ func message(h []byte, f *nic.Frame, w *nic.WirePacket) {
 	be.PutUint64(h[120:], uint64(offset)) //nolint:gosec // not negative
 }
 
-// Write writes the packets in the order of their times, and the seal.
-func (c *Capture) Write(out *trace.Pcapng, m seal.Mark) error {
+// Write writes the packets in the order of their times, and closes out.
+func (c *Capture) Write(out *trace.Pcapng) error {
 	slices.SortStableFunc(c.packets, func(a, b captured) int { return int(min(max(a.at-b.at, -1), 1)) })
 	numbers := map[string]int{}
 	of := func(name string, kind uint16) int {
@@ -246,7 +245,7 @@ func (c *Capture) Write(out *trace.Pcapng, m seal.Mark) error {
 			out.Packet(of(p.line.Name+" IP", trace.LinkRaw), p.at, d, packet)
 		}
 	}
-	return out.Close(m)
+	return out.Close()
 }
 
 // ip returns the packet of IPv4 that begins a payload (RFC 791 §3.1), or nil.

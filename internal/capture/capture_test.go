@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/fabric"
-	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -103,7 +102,7 @@ func exchange(t *testing.T, where []string, overrides ...string) (file []byte, s
 	err = cluster.Run(context.Background())
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, c.Write(trace.NewPcapng(&out, "test", "a capture"), seal.Mark{}))
+	require.NoError(t, c.Write(trace.NewPcapng(&out, "test", "a capture")))
 	return out.Bytes(), seen, links, nil
 }
 

@@ -99,7 +99,9 @@ func (f *CaptureFlags) write(of *provenance.Record, cut string) error {
 	if err != nil {
 		return fmt.Errorf("--pcap: %w", err)
 	}
-	if err := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment), mark); err != nil {
+	packets := trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)
+	packets.Seal(mark)
+	if err := f.capture.Write(packets); err != nil {
 		return errors.Join(err, out.Discard())
 	}
 	return out.Commit()
