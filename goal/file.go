@@ -51,7 +51,7 @@ func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	}
 	text, check := seal.Reader(in)
 	s, err := ReadText(text, opt)
-	if changed := check(); changed != nil {
+	if changed := check(err); changed != nil {
 		return nil, fmt.Errorf("%s: %w", opt.File, changed)
 	}
 	return s, err

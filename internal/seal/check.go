@@ -170,11 +170,15 @@ func Check(r io.Reader) (*Verdict, error) {
 
 // Reader returns a reader of a text that people and other programs may also
 // write. After reading, check returns an error if the text has a seal, or
-// announces one, and does not agree with it.
-func Reader(r io.Reader) (text io.Reader, check func() error) {
+// announces one, and does not agree with it. ended is the error of reading: the
+// rest of a wrong text that announces no seal is not read, as it may be endless.
+func Reader(r io.Reader) (text io.Reader, check func(ended error) error) {
 	c := NewChecker()
 	text = io.TeeReader(r, c)
-	return text, func() error {
+	return text, func(ended error) error {
+		if ended != nil && !bytes.Contains(c.head, []byte(Announcement)) {
+			return nil
+		}
 		if _, err := io.Copy(io.Discard, text); err != nil {
 			return err
 		}

@@ -151,6 +151,22 @@ func TestAnnouncement(t *testing.T) {
 		is, err := io.ReadAll(in)
 		require.NoError(t, err)
 		require.Equal(t, text, string(is))
-		require.Equal(t, want == Changed, check() != nil)
+		require.Equal(t, want == Changed, check(nil) != nil)
 	}
+}
+
+// endless is a file such as /dev/zero.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// The rest of a text that is wrong is read only if it announces a seal.
+func TestReaderOfEndlessText(t *testing.T) {
+	in, check := Reader(endless{})
+	_, err := io.ReadFull(in, make([]byte, 100))
+	require.NoError(t, err)
+	require.NoError(t, check(io.ErrUnexpectedEOF))
 }

@@ -73,7 +73,7 @@ const synthetic = "synthetic "
 func Read(r io.Reader, file string) (*Trace, error) {
 	text, check := seal.Reader(r)
 	t, err := read(text, file)
-	if changed := check(); changed != nil {
+	if changed := check(err); changed != nil {
 		return nil, fmt.Errorf("%s: %w", file, changed)
 	}
 	return t, err
