@@ -168,14 +168,16 @@ func csvText(s string) string {
 	return s
 }
 
-// ndjson writes the rows as lines. The last row has the seal as its last field.
+// ndjson writes the rows as lines. The last row has the seal as its last field,
+// which covers the bytes: so characters that nobody sees are escapes before the
+// standard output makes them such.
 func (t *Table) ndjson() ([]byte, error) {
 	out, err := t.json("", "\n", "\n")
 	origin, ok := t.Origin.(sealer)
 	if err != nil || !ok {
 		return out, err
 	}
-	out, opening := bytes.TrimSuffix(out, []byte("}\n")), ", "
+	out, opening := bytes.TrimSuffix([]byte(visible.Text(string(out))), []byte("}\n")), ", "
 	if len(t.rows) == 0 {
 		opening = "{"
 	}

@@ -15,6 +15,7 @@ import (
 	gtext "github.com/yuin/goldmark/text"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/internal/visible"
 )
 
@@ -61,6 +62,15 @@ func checkHostile(t require.TestingT, one string) {
 			checkField(t, rows[1][0], one)
 			checkField(t, rows[2][1], one)
 		}
+	}
+	// what the standard output makes visible was so when the seal was made
+	table.Origin = origin{one}
+	for _, f := range []Format{CSVFormat, JSONFormat, NDJSONFormat} {
+		var out bytes.Buffer
+		require.NoError(t, table.Write(visible.NewWriter(&out), f))
+		v, err := seal.Check(&out)
+		require.NoError(t, err)
+		require.Equal(t, seal.Whole, v.State, "%s: %q: %s", f, one, v.Wrong)
 	}
 }
 

@@ -189,7 +189,7 @@ func Room() error { return cramped(memory.Bounds()) }
 func cramped(bounds []memory.Bound) error {
 	for _, b := range bounds {
 		if least := b.Taken + 2*memory.Spare; b.Limit < least {
-			return fmt.Errorf("%s allows %s, of which the program has reserved %s as it began: expected at least %s",
+			return fmt.Errorf("%s allows %s, and the program has reserved %s as it began: expected at least %s",
 				b.Name, sim.Size(b.Limit).Rounded(), sim.Size(b.Taken).Rounded(), sim.Size(least).Rounded())
 		}
 	}

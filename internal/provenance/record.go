@@ -116,7 +116,7 @@ func (p *Profile) Verify() error {
 		return nil
 	}
 	if profile.IsFile(p.From) {
-		return fmt.Errorf("profile %s: recorded as one of spinsim's own, but its name is that of a file", p.From)
+		return fmt.Errorf("profile %s: recorded as one of spinsim's own, but its name leads to a file", p.From)
 	}
 	now, err := belowHere.Load(p.From, p.Overrides...)
 	if err != nil {

@@ -214,7 +214,7 @@ func TestRecordsOfOthers(t *testing.T) {
 		forged := recorded
 		forged.From, forged.SHA256 = name, Hash(nil)
 		err := forged.Verify()
-		require.ErrorContains(t, err, "its name is that of a file")
+		require.ErrorContains(t, err, "its name leads to a file")
 		require.NotRegexp(t, "[0-9a-f]{64}", err.Error())
 	}
 	network := "fabric.topology=../secret.yaml"

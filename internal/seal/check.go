@@ -157,7 +157,9 @@ func Check(r io.Reader) (*Verdict, error) {
 			return nil, err
 		}
 		if !atEnd.Match(text) {
-			return objects(text), nil
+			if v := objects(text); v.State != Unsealed {
+				return v, nil
+			} // a table of CSV may begin like an object
 		}
 		in = bufio.NewReader(bytes.NewReader(text))
 	}

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Fields of the seal, the last ones at the top of an object. Deeper in the
@@ -46,7 +48,9 @@ func (e *ChangedError) differs() string {
 // The digest covers every key and every value but itself, in their order:
 // numbers as they are written, strings by their content. Layout and the escapes
 // of strings do not count, so that jq and other programs may pass an object on.
+// Characters that nobody sees become escapes, as on the standard output.
 func Object(object []byte, cut string) ([]byte, error) {
+	object = []byte(visible.Text(string(object)))
 	w, err := walk(object)
 	if err != nil {
 		return nil, err

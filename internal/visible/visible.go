@@ -121,7 +121,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush writes the rest, of which the end has never come.
+// Flush writes the beginning of a character that was never completed.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	rest := w.rest
