@@ -12,14 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 )

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Exports are the names of the exports that handle header, packets and end of a

@@ -7,10 +7,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Module is a handler module that was checked for a device and rewritten. It is

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Source is a place in the source of a module. The zero value is no place.

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/smmu"

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/internal/cli"

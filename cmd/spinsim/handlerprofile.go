@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 func handlerProfileCommand() *cobra.Command {

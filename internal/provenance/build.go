@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/runtime"
 )
 

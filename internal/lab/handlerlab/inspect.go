@@ -10,11 +10,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
 )
 

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/google/pprof/profile"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/nic"
 )
 

@@ -7,11 +7,10 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
 )
 

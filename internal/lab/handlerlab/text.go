@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 )

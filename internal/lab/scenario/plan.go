@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/visible"
-
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
 )
 
