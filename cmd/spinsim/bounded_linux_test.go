@@ -20,9 +20,12 @@ import (
 var everyBound = flag.Bool("bounds", false, "run every smoke point and every command under every bound of memory, as .ci/run deep does")
 
 // bounds are shell commands that bound the memory of what follows, and flags
-// that do. Below 1.75 GiB of ulimit -v package floor refuses to run, and Go
-// itself ends some programs before that has its turn: at 1278529 all.
+// that do. Below 1.75 GiB of ulimit -v package floor refuses to run. At 1278529
+// Go alone ends every program before its first line.
 var bounds = []struct{ shell, flag string }{
+	{"ulimit -v 1000000", ""},
+	{"ulimit -v 1048576", ""},
+	{"ulimit -v 1278529", ""},
 	{"ulimit -v 1900000", ""},
 	{"ulimit -v 2097152", ""},
 	{"ulimit -v 4194304", ""},

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	_ "github.com/spinsim/spinsim/cmd/spinsim/internal/floor" // an error where Go has none
 	"github.com/spinsim/spinsim/internal/cli"
 	_ "github.com/spinsim/spinsim/internal/libraries" // the handlers of spinsim
 	"github.com/spinsim/spinsim/internal/memory"
-	_ "github.com/spinsim/spinsim/internal/memory/floor" // an error where Go has none
-	_ "github.com/spinsim/spinsim/internal/wings"        // the experiments of spinsim
+	_ "github.com/spinsim/spinsim/internal/wings" // the experiments of spinsim
 )
 
 func main() {

@@ -197,6 +197,10 @@ func (w *notedWriter) Columns() int {
 // compute or wait for is lost either way.
 const patience = 300 * time.Millisecond
 
+// same is how long signals that follow the first are taken for the first. For
+// example, timeout signals its child and then the group of its child.
+const same = 100 * time.Millisecond
+
 // longer is patience for a command that shows what it has measured so far.
 const longer = 2 * time.Second
 
@@ -222,6 +226,15 @@ func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func
 			cancel()
 		case <-e.over:
 			return
+		}
+		for settled := time.After(same); settled != nil; {
+			select {
+			case <-signals:
+			case <-settled:
+				settled = nil
+			case <-e.over:
+				return
+			}
 		}
 		select {
 		case <-signals:

@@ -1,14 +1,11 @@
-// Package floor ends a program that was started with so little memory that Go
-// would end it before it can look, with a list of all goroutines.
-//
-// It imports nothing but syscall, so Go prepares it before all packages that
-// take memory.
+//go:build linux && !cgo
+
 package floor
 
 import "syscall"
 
-// least are the smallest limits with which Go always comes to the first line of
-// the program. With cgo each thread reserves 72 MiB.
+// least are the smallest limits with which Go comes to the first line of the
+// program. See also floor_cgo.go.
 var least = []struct {
 	resource int
 	bytes    uint64

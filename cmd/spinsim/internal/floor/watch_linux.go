@@ -1,0 +1,116 @@
+// Package floor lets a program that ulimit bounds end in good order: with one
+// line, where Go would list all goroutines.
+package floor
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program that ulimit bounds runs in a second process. Go ends a program
+// whose memory is refused with status 2 and a list of all goroutines, and so do
+// the C library and wasmtime, each in its own words. The first process waits,
+// and turns such an end into status 1 and one line.
+//
+// The second process has a file in memory as its descriptor 2, for last words,
+// and writes its errors to descriptor 3.
+func init() {
+	if isWatched() {
+		os.Stderr = os.NewFile(3, "/dev/stderr")
+		syscall.CloseOnExec(3)
+		return
+	}
+	for _, resource := range []int{syscall.RLIMIT_AS, syscall.RLIMIT_DATA} {
+		var is syscall.Rlimit
+		if err := syscall.Getrlimit(resource, &is); err == nil && is.Cur < math.MaxInt64 {
+			watch()
+			return
+		}
+	}
+}
+
+// watchedBy names the variable of the environment that holds the number of the
+// process that waits.
+const watchedBy = "SPINSIM_WATCHED_BY"
+
+func isWatched() bool {
+	by := os.Getenv(watchedBy)
+	_ = os.Unsetenv(watchedBy) // what this program starts is not watched by its parent
+	return by == strconv.Itoa(os.Getppid())
+}
+
+// watch runs the program in a second process and ends as it ends. It returns
+// only if the system does not start one.
+func watch() {
+	runtime.LockOSThread() // the second process is killed when this thread ends
+	words, err := unix.MemfdCreate("last words", unix.MFD_CLOEXEC)
+	if err != nil {
+		return
+	}
+	last := os.NewFile(uintptr(words), "last words")
+	signals := make(chan os.Signal, 8)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	child, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{
+		// an arena for each thread would take 64 MiB of ulimit -v
+		Env:   append(os.Environ(), watchedBy+"="+strconv.Itoa(os.Getpid()), "MALLOC_ARENA_MAX=1"),
+		Files: []uintptr{0, 1, last.Fd(), 2},
+		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		signal.Stop(signals)
+		_ = last.Close()
+		runtime.UnlockOSThread()
+		return
+	}
+	go func() {
+		for s := range signals {
+			_ = syscall.Kill(child, s.(syscall.Signal))
+		}
+	}()
+	var status syscall.WaitStatus
+	for {
+		if _, err := syscall.Wait4(child, &status, 0, nil); err != syscall.EINTR {
+			break
+		}
+	}
+	said, _ := io.ReadAll(io.NewSectionReader(last, 0, 1<<20))
+	os.Exit(end(status, said))
+}
+
+// end says how the second process ended, and returns its status.
+func end(status syscall.WaitStatus, said []byte) int {
+	if status.Signaled() || status.ExitStatus() == 2 {
+		for _, words := range refused {
+			if bytes.Contains(said, []byte(words)) {
+				_, _ = os.Stderr.WriteString("spinsim: ended: the system has refused it memory that ulimit does not allow\n")
+				return 1
+			}
+		}
+	}
+	_, _ = os.Stderr.Write(said)
+	if status.Signaled() {
+		signal.Reset(status.Signal())
+		_ = syscall.Kill(os.Getpid(), status.Signal())
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// refused are the last words of a process whose memory is refused: of Go, of
+// its threads, of the C library, and of wasmtime.
+var refused = []string{
+	"out of memory", "cannot allocate memory", "errno=12", "failed to create new OS thread",
+	"pthread_create failed", "Cannot allocate memory", "memory allocation of ",
+}
