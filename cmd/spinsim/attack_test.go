@@ -140,7 +140,7 @@ type outcome struct {
 	status    int // -1: killed
 	out, errs string
 	files     map[string]string // of the folder, afterwards
-	limited   bool              // by real time, which no run repeats
+	limited   bool              // by real time or memory taken, which no run repeats
 }
 
 // attackPatience is how long a run may take before it gets a signal: until then
@@ -171,7 +171,7 @@ func (d *attempt) run(args []string, prepare func(c *exec.Cmd), started func(c *
 	}
 	err = c.Wait()
 	e := outcome{args: args, status: c.ProcessState.ExitCode(), out: out.String(), errs: errs.String(), files: d.files()}
-	e.limited = ctx.Err() != nil || strings.Contains(e.errs, "of real time")
+	e.limited = ctx.Err() != nil || strings.Contains(e.errs, "of real time") || strings.Contains(e.errs, "ended: it has taken ")
 	if errors.Is(err, exec.ErrWaitDelay) {
 		d.find("spinsim %q does not end on a signal", args)
 	}
