@@ -17,7 +17,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 )
 
-var everyBound = flag.Bool("bounds", false, "run every smoke point and every command under every bound of memory, as .ci/run deep does")
+var everyBound = flag.Bool("bounds", false, "run every smoke point and every command under every bound of memory, as .ci/run deep does at night")
 
 // bounds are shell commands that bound the memory of what follows, and flags
 // that do. Below 1.75 GiB of ulimit -v package floor refuses to run. At 1278529
