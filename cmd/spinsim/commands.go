@@ -2,10 +2,11 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands lists the commands in the order of the help text.
-func commands() []*cobra.Command {
+// commands lists the commands in the order of the help text, for the arguments
+// of the program.
+func commands(args []string) []*cobra.Command {
 	return []*cobra.Command{
-		compareCommand(),
+		compareCommand(args),
 		osuCommand(),
 		handlerCommand(),
 		adviseCommand(),

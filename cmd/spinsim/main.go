@@ -28,10 +28,11 @@ func run(args []string, out, errs io.Writer) int {
 	// The commands last as long as the program, so collecting garbage among
 	// them would find nothing.
 	memory.CollectLate()
-	return cli.Execute(rootCommand(), args, out, errs)
+	return cli.Execute(rootCommand(args...), args, out, errs)
 }
 
-func rootCommand() *cobra.Command {
+// rootCommand makes the commands: all, or those that args need.
+func rootCommand(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "spinsim",
 		Short: "What is offloading to the network interface worth?",
@@ -45,7 +46,7 @@ Begin with:
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(commands()...)
+	root.AddCommand(commands(args)...)
 	suggestFlags(root)
 	suggestArguments(root)
 	return cli.Root(root, thisBuild().Line())
