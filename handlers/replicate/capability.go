@@ -7,7 +7,7 @@ import (
 
 // Capability is the user header of a request to guarded servers: the right of
 // one process to a range of the memory, until an epoch. The owner of the key
-// issues it (NewCapability). A capability with a changed bit is invalid.
+// issues it ([Grant]). A capability with a changed bit is invalid.
 type Capability struct {
 	_         structs.HostLayout
 	Low, High uint64 // bytes of the memory from Low up to High
