@@ -1,7 +1,7 @@
 package portals
 
-// addressBook has the name of the process, and on a logical interface those of
-// all ranks.
+// addressBook has the name of the process. On a logical interface it also has
+// the names of all ranks.
 type addressBook struct {
 	self    ID // physical identifier, and rank on logical interfaces
 	logical bool
@@ -19,7 +19,7 @@ func (a *addressBook) setMap(mapping []ID) {
 	}
 }
 
-// physical translates the name an initiator gives into a physical one.
+// physical translates a name that an initiator gives into a physical one.
 func (a *addressBook) physical(id ID) (ID, bool) {
 	if a.logical {
 		if uint64(id.Rank) >= uint64(len(a.ranks)) {

@@ -46,10 +46,10 @@ func (o AtomicOp) isSwap() bool       { return o >= OpSWAP }
 func (o AtomicOp) needsOperand() bool { return o > OpSWAP }
 
 // Datatype is the type of the elements of an atomic operation (ptl_datatype_t,
-// Portals 4.x §3.15.4). Elements are little-endian. A long double is the
-// 80-bit extended format of the x86-64 ABI in 16 bytes, whose last 6 bytes are
-// padding: arithmetic leaves the target's padding alone. A complex number is
-// its real part followed by its imaginary part.
+// Portals 4.x §3.15.4). Elements are little-endian. A long double is the 80-bit
+// extended format of the x86-64 ABI in 16 bytes. Its last 6 bytes are padding,
+// and arithmetic does not change the target's padding. A complex number is its
+// real part followed by its imaginary part.
 type Datatype uint8
 
 // Datatypes.
@@ -135,7 +135,8 @@ func Legal(op AtomicOp, t Datatype) bool {
 	return true
 }
 
-// checkAtomic returns what is wrong with an atomic request, "" if nothing.
+// checkAtomic returns the reason why an atomic request is invalid, "" if it is
+// valid.
 func checkAtomic(kind OpKind, op AtomicOp, t Datatype, length uint64) string {
 	switch {
 	case op.isSwap() != (kind == OpSwap):
@@ -234,7 +235,7 @@ func truth(v bool) uint64 {
 	return 0
 }
 
-// combineInt works on values extended to 64 bits.
+// combineInt combines values extended to 64 bits.
 func combineInt(op AtomicOp, a, b uint64, signed bool) uint64 {
 	switch op {
 	case OpMIN:
@@ -266,7 +267,7 @@ func combineInt(op AtomicOp, a, b uint64, signed bool) uint64 {
 	}
 }
 
-// swapElement is one conditional or masked swap.
+// swapElement performs one conditional or masked swap.
 func swapElement(op AtomicOp, t Datatype, d, s, operand []byte) {
 	if op == OpMSWAP {
 		for i, mask := range operand {
@@ -295,8 +296,8 @@ func swapElement(op AtomicOp, t Datatype, d, s, operand []byte) {
 	}
 }
 
-// compareElements compares two elements; ordered is false with a NaN. Complex
-// numbers are only equal (0) or not (1).
+// compareElements compares two elements. ordered is false if one is a NaN.
+// Complex numbers are only equal (0) or different (1).
 func compareElements(t Datatype, a, b []byte) (order int, ordered bool) {
 	switch {
 	case t.integer():

@@ -2,8 +2,8 @@ package portals
 
 import "github.com/spinsim/spinsim/internal/poison"
 
-// counters are the counting events of an interface, and the triggered operations
-// that wait for them.
+// counters are the counting events of an interface, with the triggered
+// operations that wait for them.
 type counters struct {
 	fired    bool // ready has something
 	all      table[ct]
@@ -15,8 +15,8 @@ type counters struct {
 	ready    []*triggered // fired, waiting for their turn
 }
 
-// count adds to the counter h, if it lives. What that triggers runs at the end
-// of the call in progress.
+// count adds to the counter h, if it exists. Operations that it triggers run at
+// the end of the call in progress.
 func (s *counters) count(h Handle, success, failure uint64) {
 	if h == CTNone {
 		return
@@ -26,7 +26,7 @@ func (s *counters) count(h Handle, success, failure uint64) {
 	}
 }
 
-// set changes a value and moves what it fires to the ready queue.
+// set changes a value and moves operations that fire to the ready queue.
 func (s *counters) set(c *ct, value CTEvent) {
 	c.value = value
 	if s.witness.tracer != nil {
@@ -53,7 +53,7 @@ func (s *counters) countEntry(opts EntryOptions, c Handle, counting EntryOptions
 	}
 }
 
-// wait queues t on c, or fires it at once when c is there already.
+// wait queues t on c, or fires it at once if c has reached its threshold.
 func (s *counters) wait(c *ct, t *triggered, threshold uint64) {
 	s.pending++
 	if c.total() >= threshold {

@@ -15,7 +15,8 @@ type ct struct {
 	_ [48]byte // 128 bytes in all: it begins a cache line
 }
 
-// total is what thresholds are compared with; a sum past 2^64-1 stays there.
+// total is the number that thresholds are compared with. It saturates at
+// 2^64-1.
 func (c *ct) total() uint64 {
 	sum, carry := bits.Add64(c.value.Success, c.value.Failure, 0)
 	if carry != 0 {
@@ -39,9 +40,9 @@ func (ni *Objects) CTAlloc() (Handle, error) {
 	return c.handle, nil
 }
 
-// CTFree (PtlCTFree) releases a counting event and drops the triggered
-// operations that wait for it. What still counts on it counts nothing; whoever
-// waits for it is interrupted. Errors: ErrNoInit, ErrArgInvalid.
+// CTFree (PtlCTFree) frees a counting event and drops the triggered operations
+// that wait for it. Later counts on it have no effect, and waits for it are
+// interrupted. Errors: ErrNoInit, ErrArgInvalid.
 func (ni *Objects) CTFree(h Handle) error {
 	c, err := ni.ctOf("CTFree", h)
 	if err != nil {
@@ -74,14 +75,14 @@ func (ni *Objects) CTGet(h Handle) (CTEvent, error) {
 	return c.value, nil
 }
 
-// CTPoll is one step of PtlCTPoll, and of PtlCTWait with one counter: it
+// CTPoll is one step of PtlCTPoll, and of PtlCTWait for a single counter. It
 // returns value and index of the first counter whose successes have reached its
-// test or that counted a failure (Portals 4.x §3.14.6). A counter of higher
-// index that is there too is not passed over more than a few times.
-// ErrCTNoneReached tells the caller to wait for the CounterChanged hook or its
-// time-out. Other errors: ErrNoInit, ErrAborted after Abort; ErrArgInvalid for
-// a handle that names no counter, so also to whoever waits for one that is
-// freed.
+// test, or that has counted a failure (Portals 4.x §3.14.6). If a counter of
+// higher index is ready too, CTPoll passes over it a few times at most.
+// ErrCTNoneReached means that the caller waits for the CounterChanged hook or
+// its time-out. Other errors: ErrNoInit; ErrAborted after Abort; ErrArgInvalid
+// if a handle names no counter, for example because the counter was freed
+// during the wait.
 func (ni *NI) CTPoll(hs []Handle, tests []uint64) (CTEvent, int, error) {
 	if ni.proc.aborted {
 		return CTEvent{}, 0, ErrAborted
@@ -128,7 +129,7 @@ func (ni *NI) CTPoll(hs []Handle, tests []uint64) (CTEvent, int, error) {
 // reached is the condition of a wait: enough successes, or any failure.
 func (c *ct) reached(test uint64) bool { return c.value.Success >= test || c.value.Failure != 0 }
 
-// CTSet (PtlCTSet) sets a counting event; triggered operations whose threshold
+// CTSet (PtlCTSet) sets a counting event. Triggered operations whose threshold
 // the new value has reached fire. Errors: ErrNoInit, ErrArgInvalid.
 func (ni *Objects) CTSet(h Handle, value CTEvent) error {
 	c, err := ni.ctOf("CTSet", h)
@@ -140,9 +141,9 @@ func (ni *Objects) CTSet(h Handle, value CTEvent) error {
 	return nil
 }
 
-// CTInc (PtlCTInc) adds to a counting event: to the successes or to the
-// failures, not to both. Triggered operations whose threshold is reached fire.
-// Errors: ErrNoInit, ErrArgInvalid.
+// CTInc (PtlCTInc) adds to a counting event: either to the successes or to the
+// failures. Triggered operations whose threshold is reached fire. Errors:
+// ErrNoInit, ErrArgInvalid.
 func (ni *Objects) CTInc(h Handle, increment CTEvent) error {
 	c, err := ni.ctOf("CTInc", h)
 	if err != nil {

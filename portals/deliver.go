@@ -1,9 +1,9 @@
 package portals
 
-// Acknowledge answers the initiator of an open delivery before it is complete,
-// with the given fail type; the acknowledgement that Finish would send is not
-// sent (a handler's own acknowledgement). It does nothing for requests that are
-// not acknowledged or are answered with data.
+// Acknowledge answers the initiator of an open delivery before its end, with
+// the given fail type. It is for a handler that acknowledges itself: Finish
+// then sends no acknowledgement. Acknowledge does nothing for requests that
+// need no acknowledgement or whose answer carries data.
 func (port *Port) Acknowledge(d *Delivery, fail FailType) {
 	d.mark.Live("portals: a delivery")
 	if !d.is(deliveryOpen) || d.kind.fetches() || !d.is(deliveryDue) {
@@ -16,9 +16,9 @@ func (port *Port) Acknowledge(d *Delivery, fail FailType) {
 
 // Receive matches the header of a request and decides everything about its
 // delivery: entry, list, offset, truncation, unlinking, unexpected header, flow
-// control, violations (Portals 4.x §2.2). It never fails: a message that is not
-// delivered is a Delivery that is not Matched. Every Delivery must be finished, and
-// the header stay as it is until Finish.
+// control, violations (Portals 4.x §2.2). It never fails: a message without a
+// place is a Delivery that is not Matched. Finish every Delivery, and do not
+// change the header before.
 func (port *Port) Receive(h *Header) *Delivery {
 	d := port.deliveries.take(h)
 	if port.witness.tracer != nil {
@@ -140,12 +140,12 @@ func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader b
 	return NIOK
 }
 
-// Write lands bytes of a message: off is their offset in the message. A put or
+// Write stores bytes of a message; off is their offset in the message. A put or
 // reply is copied, an atomic is applied in place. Packets may come in any
-// order; those of an atomic must begin at multiples of the datatype. What lies
-// past MLength is ignored. Inaccessible memory makes the message fail with
-// SEGV. Write returns how many bytes have landed, and whether that is all of
-// those before MLength.
+// order, but those of an atomic must begin at multiples of the datatype's size.
+// Write ignores bytes beyond MLength. If memory is inaccessible, the message
+// fails with SEGV. Write returns how many bytes have landed, and whether these
+// are all bytes up to MLength.
 func (port *Port) Write(d *Delivery, off uint64, data []byte) (landed int, ok bool) {
 	d.mark.Live("portals: a delivery")
 	if !d.is(deliveryMatched) || off >= d.MLength {
@@ -166,13 +166,13 @@ func (port *Port) Write(d *Delivery, off uint64, data []byte) (landed int, ok bo
 	return landed, landed == len(data)
 }
 
-// Finish completes a delivery: communication event, counters, AUTO_UNLINK, then
-// the acknowledgement or reply into the outbox, then what the counters
-// triggered (Portals 4.x §3.13.1). A get is complete only when its reply has
-// been sent: Finish queues the reply and Sent posts the event. On an entry with
-// a locally managed offset events come in the order of matching: a message that
-// finishes early waits for the older ones. Unless the outcome is pending the
-// Delivery must not be used afterwards.
+// Finish completes a delivery. It posts the communication event, counts,
+// unlinks automatically, queues the acknowledgement or reply in the outbox, and
+// then runs triggered operations (Portals 4.x §3.13.1). A get is complete only
+// when its reply has been sent: Finish queues the reply, and Sent posts the
+// event. On an entry that manages its offset, events come in the order of
+// matching: a message that finishes early waits for the older ones. Do not use
+// the Delivery afterwards, unless the outcome is pending.
 func (port *Port) Finish(d *Delivery, o Outcome) {
 	d.mark.Live("portals: a delivery")
 	if !d.is(deliveryOpen) {
@@ -216,8 +216,8 @@ func (port *Port) Finish(d *Delivery, o Outcome) {
 	port.drain()
 }
 
-// readable reports whether the memory that a get asks for can be read. Only
-// entries that may name inaccessible memory are looked at.
+// readable reports whether a get can read its memory. It checks only entries
+// that may name inaccessible memory.
 func (port *Port) readable(d *Delivery) bool {
 	if port.limits.Features&FeatureTargetBindInaccessible == 0 || d.entry.opts&OptMEIsAccessible != 0 {
 		return true
@@ -243,8 +243,8 @@ func (port *Port) complete(d *Delivery) {
 	port.completeNow(d)
 }
 
-// completeReady completes the oldest deliveries of a locally managed entry as
-// far as they are finished.
+// completeReady completes the oldest deliveries of a locally managed entry, up
+// to the first that is not finished.
 func (port *Port) completeReady(e *entry) {
 	for d := e.firstOpen; d != nil && d.is(deliveryFinished); {
 		next := d.newer
@@ -286,9 +286,9 @@ func (port *Port) completeNow(d *Delivery) {
 	}
 }
 
-// relink puts an entry that a message has used up, and not completed, back into
-// its place, for another message: one that has left a header meanwhile, or the
-// next.
+// relink puts an entry back into its place if a message has used it up without
+// completing it. It then serves another message: one that has left a header
+// meanwhile, or the next.
 func (port *Port) relink(p *pt, e *entry) {
 	if e.state != entryUnlinked {
 		return
@@ -306,16 +306,16 @@ func (port *Port) relink(p *pt, e *entry) {
 	p.list(e.list).add(e)
 }
 
-// WaitingEntry is an entry that is used once and waits for another message, as
-// handlers of the one before have asked (Outcome.Waits).
+// WaitingEntry is an entry that is used once and waits for another message,
+// because handlers of the previous one asked for it (Outcome.Waits).
 type WaitingEntry struct {
 	PT      uint32
 	UserPtr uint64
 	Note    uint64 // of the message before
 }
 
-// WaitingEntries reports all of them, in the order of the portal table and the
-// lists.
+// WaitingEntries reports all waiting entries, in the order of the portal table
+// and of the lists.
 func (port *Port) WaitingEntries(report func(WaitingEntry)) {
 	for _, p := range port.pts {
 		for _, list := range []List{PriorityList, OverflowList} {
@@ -331,7 +331,7 @@ func (port *Port) WaitingEntries(report func(WaitingEntry)) {
 	}
 }
 
-// eventOf fills in what an event takes from a request's header.
+// eventOf fills in the fields of an event that come from a request's header.
 func eventOf(h *Header, t EventType) Event {
 	ev := Event{
 		Type: t, PTIndex: h.PT, HdrData: h.HdrData, MatchBits: h.MatchBits, RLength: h.RLength,

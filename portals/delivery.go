@@ -4,13 +4,13 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Delivery is a message under delivery: a request between Receive and the final
-// Finish, or a reply between ReplyTo and Finish. Deliveries of one interface
-// may be open at the same time and finish in any order.
+// Delivery is a message during its delivery: a request between Receive and the
+// final Finish, or a reply between ReplyTo and Finish. Deliveries of one
+// interface may be open at the same time and finish in any order.
 //
-// A message passes through many visits of its node, between which its delivery
-// leaves the caches of the simulating machine. So what every put needs is side
-// by side in 64 bytes, and of what is behind it most messages touch nothing.
+// A message needs many events of its node. Between them its delivery leaves the
+// caches of the simulating machine. So the fields that every put needs are
+// together in the first 64 bytes, and most messages touch no others.
 type Delivery struct {
 	mark    poison.Mark
 	Header  *Header // the message's header
@@ -34,7 +34,7 @@ type Delivery struct {
 	kept   Header // where the header is when the transport need not have it any more
 }
 
-// deliveryPool has deliveries that nobody uses at the moment.
+// deliveryPool has unused deliveries.
 type deliveryPool struct{ all pool[Delivery] }
 
 func (p *deliveryPool) take(h *Header) *Delivery {
@@ -47,7 +47,8 @@ func (p *deliveryPool) take(h *Header) *Delivery {
 	return d
 }
 
-// release gives a delivery back. What only some messages have is cleared where it is in use.
+// release gives a delivery back. Rarely used fields are cleared where they are
+// used.
 func (p *deliveryPool) release(d *Delivery) {
 	if d.is(deliveryOrdered) { // the interface was closed before its turn came
 		d.older, d.newer = nil, nil
@@ -69,7 +70,7 @@ func (p *deliveryPool) release(d *Delivery) {
 	p.all.put(d)
 }
 
-// reply is what a delivery of a reply has in place of an entry.
+// reply has the fields of a reply's delivery, which has no entry.
 type reply struct {
 	region     Region // where it lands
 	descriptor Handle // the get's
@@ -93,11 +94,12 @@ const (
 
 func (d *Delivery) is(f deliveryFlags) bool { return d.flags&f != 0 }
 
-// Matched reports whether the message has a place to go. If not, Fail says why,
-// and Finish answers the initiator.
+// Matched reports whether the message has a place. If not, Fail gives the
+// reason, and Finish answers the initiator.
 func (d *Delivery) Matched() bool { return d.is(deliveryMatched) }
 
-// Handle returns that of the entry the message matched; reply: of the get's descriptor.
+// Handle returns the handle of the matched entry, or of the get's descriptor
+// for a reply.
 func (d *Delivery) Handle() Handle {
 	if d.entry != nil {
 		return d.entry.handle
@@ -105,8 +107,8 @@ func (d *Delivery) Handle() Handle {
 	return d.reply.descriptor
 }
 
-// Cookie returns, of a reply, HandlerOp.Cookie of the operation, and 0 for host
-// operations and requests.
+// Cookie returns HandlerOp.Cookie of the operation for a reply. It is 0 for
+// host operations and requests.
 func (d *Delivery) Cookie() uint64 {
 	if d.kind != OpReply {
 		return 0
@@ -114,8 +116,8 @@ func (d *Delivery) Cookie() uint64 {
 	return d.reply.cookie
 }
 
-// Region returns the memory of the entry (reply: of the descriptor), whole.
-// Offsets of handlers count from its beginning.
+// Region returns the whole memory of the entry, or of the descriptor for a
+// reply. Handlers' offsets count from its beginning.
 func (d *Delivery) Region() *Region {
 	d.mark.Live("portals: a delivery")
 	if d.entry != nil {
@@ -125,7 +127,7 @@ func (d *Delivery) Region() *Region {
 }
 
 // Segments iterates over the host memory of n bytes of the message from offset
-// off in the message. It ends with MLength.
+// off in the message on. It ends at MLength.
 func (d *Delivery) Segments(off, n uint64) SegIter {
 	if off >= d.MLength {
 		return SegIter{}
@@ -133,8 +135,8 @@ func (d *Delivery) Segments(off, n uint64) SegIter {
 	return d.Region().Segments(d.Offset+off, min(n, d.MLength-off))
 }
 
-// Piece is the first that Segments gives: n may be less than what was asked
-// for, and is 0 past the end.
+// Piece returns the first range of Segments. length may be less than n, and is
+// 0 beyond the end.
 func (d *Delivery) Piece(off, n uint64) (addr, length uint64) {
 	r := d.Region()
 	if r.IOVec == nil && off < d.MLength {
@@ -146,7 +148,7 @@ func (d *Delivery) Piece(off, n uint64) (addr, length uint64) {
 }
 
 // keepHeader makes the delivery independent of the transport's header, which
-// need not live longer than Finish.
+// may be reused after Finish.
 func (d *Delivery) keepHeader() {
 	if d.Header != &d.kept {
 		d.kept = *d.Header
@@ -154,22 +156,21 @@ func (d *Delivery) keepHeader() {
 	}
 }
 
-// Done is the outcome of a message delivered as its header says: MLength bytes,
-// and the failure of the delivery if there is one.
+// Done returns the outcome of a message that was delivered without handlers:
+// all MLength bytes, with the failure of the delivery, if any.
 func (d *Delivery) Done() Outcome { return Outcome{Delivered: d.MLength, Fail: d.Fail} }
 
-// Outcome is how the delivery of a message ended.
+// Outcome is the end of a delivery.
 type Outcome struct {
 	Delivered uint64   // bytes really delivered; reported as mlength
 	Fail      FailType // NIOK, or what the communication event reports
-	// Pending: the entry is not completed by this message; the communication
+	// Pending: this message does not complete the entry. The communication
 	// event, the counters and the answer wait for a second Finish of the same
 	// delivery (sPIN'17 §2, the _PENDING return codes).
 	Pending bool
-	// Waits: the entry is not completed by this message, which is through: it
-	// is answered, but there is no event and no count, and an entry that is
-	// used once is back in its place for another message. One that has failed
-	// completes its entry.
+	// Waits: this message ends but does not complete the entry. It is answered,
+	// but has no event and no count. An entry that is used once is back in its
+	// place for another message. A message that has failed completes its entry.
 	Waits bool
 	Note  uint64 // with Waits: the transport's, for WaitingEntry
 }
@@ -203,9 +204,9 @@ func (d *Delivery) leaveOrder() {
 }
 
 // applyAtomic applies the elements in data, at offset off of the message, to
-// the target's memory in place and keeps the old values of fetching operations.
-// It returns how many bytes it has applied: fewer where memory is not
-// accessible.
+// the target's memory, and keeps the old values of fetching operations. It
+// returns how many bytes it has applied: fewer than all if memory is
+// inaccessible.
 func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) (applied int) {
 	h, r := d.Header, d.Region()
 	size := uint64(h.Type.Size())
@@ -226,7 +227,7 @@ func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) (applied int
 			}
 			combine(h.Op, h.Type, b[:whole], data[:whole], h.Operand[:])
 		} else {
-			// The element lies in more than one piece of memory.
+			// The element is split over several pieces of memory.
 			whole = size
 			var tmp [MaxOperand]byte
 			if !readMem(mem, r, d.Offset+off, tmp[:size]) {

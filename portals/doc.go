@@ -3,35 +3,40 @@
 // as Portals 4.x §n) as a pure state machine.
 //
 // The package decides what happens: which entry a request matches, where its
-// bytes land, which full events and counting events follow, which operations
-// leave. It does not decide when: there is no time, no goroutine and no I/O in
-// it. A transport (package runtime, or the instant loop-back of internal/portalscript)
-// moves headers and bytes between interfaces and calls back at the times it
-// computed.
+// bytes land, which full events and counting events follow, and which
+// operations leave. It does not decide when: it has no time, no goroutine and
+// no I/O. A transport (package runtime, or the instant loop-back of
+// internal/portalscript) moves headers and bytes between interfaces and calls
+// back at the times it has computed.
 //
 // # Objects
 //
-// A [Node] hands out process identifiers. A [Process] owns up to four
-// interfaces ([NI]): matching or not, logical or physical addressing. All
-// other objects belong to one interface and are named by a [Handle], a 32-bit
-// value with kind, interface and serial number; a stale or foreign handle is
-// [ErrArgInvalid]. Memory is named by 64-bit virtual addresses and reached
-// through the [Memory] interface.
+// A [Node] gives out process identifiers. A [Process] has up to four interfaces
+// ([NI]): matching or not, with logical or physical addresses. All other
+// objects belong to one interface. A [Handle] names them: a 32-bit value with
+// kind, interface and serial number. A stale or foreign handle is
+// [ErrArgInvalid]. Memory has 64-bit virtual addresses, and the package reaches
+// it through the [Memory] interface.
 //
 // # The two sides of an interface
 //
 // Programs see an [NI]: the API of the standard, [NI.PTAlloc], [NI.MEAppend],
 // [NI.Put], [NI.EQGet] and so on, with the C name in each comment.
 //
-// The transport sees the same interface as a [Port], from [NI.Port]. At the
-// initiator, [Port.NextOp] gives the next [Op] to transmit, [Port.Sent] says
-// that its source memory is reusable, [Port.Release] gives the Op back, and
-// [Port.Acked] and [Port.ReplyTo] take what comes home. At the target,
-// [Port.Receive] matches a header and returns a [Delivery], [Port.Write] lands
-// bytes and [Port.Finish] completes the message. [Port.Issue] sends what a
-// handler asks for, and [Port.DisableForFlowControl] says that the device itself
-// has run out of something. A program has no way to any of them, and a transport
-// that holds ports only has none to a program's objects.
+// The transport sees the same interface as a [Port], from [NI.Port].
+//
+// At the initiator, [Port.NextOp] returns the next [Op] to transmit. The
+// transport calls [Port.Sent] when its source memory may be reused, and
+// [Port.Release] to give the Op back. [Port.Acked] and [Port.ReplyTo] take the
+// answers.
+//
+// At the target, [Port.Receive] matches a header and returns a [Delivery].
+// [Port.Write] stores bytes, and [Port.Finish] completes the message.
+// [Port.Issue] sends a handler's operation. [Port.DisableForFlowControl]
+// reports that the device itself has run out of a resource.
+//
+// A program cannot call these methods, and a transport that only has ports
+// cannot reach a program's objects.
 //
 // An interface is not safe for concurrent use: a node owns its state.
 package portals

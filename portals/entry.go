@@ -21,7 +21,7 @@ func (e *entry) allowsOp(h *Header) bool {
 	return e.opts&need == need
 }
 
-// entryState is the life of an entry.
+// entryState is the state of an entry.
 type entryState uint8
 
 const (
@@ -31,10 +31,9 @@ const (
 	entryRemoved                    // unlinked by a triggered unlink while in use
 )
 
-// entry is a list entry or match list entry. The fields are in the order of
-// their use: a long list lies in slow memory, and a message should touch few
-// cache lines of it. A put without events, found by its bits, needs the first
-// 64 bytes.
+// entry is a list entry or match list entry. Its fields are in the order of
+// their use. A long list is in slow memory, so a message should touch few cache
+// lines of it: a put without events needs the first 64 bytes only.
 type entry struct {
 	mark poison.Mark
 
@@ -73,7 +72,7 @@ type entry struct {
 	_ [8]byte // 256 bytes in all: every entry begins a cache line
 }
 
-// asME is the match list entry that accepts everything.
+// asME returns the match list entry that accepts the same requests: all.
 func (l *LE) asME() ME {
 	return ME{
 		Start: l.Start, Length: l.Length, IOVec: l.IOVec, CT: l.CT, UID: l.UID, Options: l.Options,
@@ -152,7 +151,7 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 	return r, nil
 }
 
-// checkSpin checks what an entry says of its handlers.
+// checkSpin checks the handlers of an entry.
 func (st *state) checkSpin(fn string, m *ME) error {
 	s, vector := m.Spin, m.Options&OptMEHandlerIOVec != 0
 	if s == nil {
@@ -207,7 +206,8 @@ func (st *state) freeEntry(e *entry) {
 	st.entryPool.put(e)
 }
 
-// link takes matching unexpected headers and puts the entry into its list.
+// link takes matching unexpected headers, and then puts the entry into its
+// list.
 func (st *state) link(p *pt, e *entry) error {
 	e.pt = p
 	l := p.list(e.list)
@@ -276,8 +276,8 @@ func (st *state) unlinkTriggered(h Handle) {
 	st.settle(e)
 }
 
-// settle posts what is due for an entry whose books changed, and frees it when
-// nothing refers to it any more.
+// settle posts pending events of an entry whose counts have changed. It frees
+// the entry when no message or header refers to it.
 func (st *state) settle(e *entry) {
 	e.mark.Live("portals: an entry")
 	if e.state == entryLinked && !e.announce || e.claims > 0 {
@@ -324,8 +324,8 @@ func (st *state) entryEvent(e *entry, t EventType, disabledBy EntryOptions) {
 	st.queues.post(e.pt.eq, &ev)
 }
 
-// autoUnlink takes an entry that is used up out of its list. AUTO_UNLINK comes
-// when its last message is complete.
+// autoUnlink takes a used-up entry out of its list. AUTO_UNLINK follows when
+// its last message is complete.
 func (e *entry) autoUnlink() {
 	e.pt.list(e.list).remove(e)
 	e.state = entryUnlinked

@@ -1,13 +1,13 @@
 package portals
 
 // eq is an event queue: a ring that grows up to its capacity. Slots promised to
-// messages under delivery are not given to anybody else.
+// messages during their delivery are reserved for them.
 //
-// A queue no flow-controlled portal table entry uses is circular: a new event
-// overwrites the oldest (Portals 4.x §3.13.3). A queue with flow control keeps
-// what it has, because the old events belong to accepted messages, and loses
-// the new one if nobody promised it a slot. Either way the next event after the
-// gap comes with ErrEQDropped.
+// Without a flow-controlled portal table entry, a queue is circular: a new
+// event overwrites the oldest (Portals 4.x §3.13.3). A queue with flow control
+// keeps its old events, because they belong to accepted messages, and loses a
+// new event without a promised slot. In both cases the next event after the gap
+// comes with ErrEQDropped.
 type eq struct {
 	handle   Handle
 	title    title
@@ -29,17 +29,18 @@ type eqSlot struct {
 
 const (
 	firstEQSlots = 8
-	// maxEQSlots bounds what a caller can make the simulator allocate.
+	// maxEQSlots bounds the memory that a caller can make the simulator
+	// allocate.
 	maxEQSlots = 1 << 30
-	// pollPatience is how often EQPoll may prefer a queue of lower index to a
-	// queue that has an event, and CTPoll a counter to one that has reached its
-	// test.
+	// pollPatience is how often EQPoll may prefer a queue of lower index to
+	// another queue with an event. CTPoll does the same for counters that have
+	// reached their tests.
 	pollPatience = 8
 )
 
-// EQAlloc (PtlEQAlloc) makes an event queue of at least count events; a count
-// of 0 gives one. Errors: ErrNoInit; ErrNoSpace with max_eqs queues, or for a
-// count that no machine holds.
+// EQAlloc (PtlEQAlloc) makes an event queue of at least count events, and at
+// least one. Errors: ErrNoInit; ErrNoSpace if there are max_eqs queues, or no
+// machine could hold so many events.
 func (ni *Objects) EQAlloc(count uint64) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
@@ -56,9 +57,9 @@ func (ni *Objects) EQAlloc(count uint64) (Handle, error) {
 	return q.handle, nil
 }
 
-// EQFree (PtlEQFree) releases an event queue. Events of descriptors and portal
-// table entries that still name it are discarded from then on; whoever waits
-// for it is interrupted. Errors: ErrNoInit, ErrArgInvalid.
+// EQFree (PtlEQFree) frees an event queue. Later events of descriptors and
+// portal table entries that still name it are discarded, and waits for it are
+// interrupted. Errors: ErrNoInit, ErrArgInvalid.
 func (ni *Objects) EQFree(h Handle) error {
 	if _, err := ni.eqOf("EQFree", h); err != nil {
 		return err
@@ -69,7 +70,7 @@ func (ni *Objects) EQFree(h Handle) error {
 }
 
 // EQGet (PtlEQGet) takes the oldest event. Errors: ErrNoInit, ErrArgInvalid,
-// ErrEQEmpty; ErrEQDropped together with an event when events before it were
+// ErrEQEmpty; ErrEQDropped, together with an event, if events before it were
 // lost.
 func (ni *Objects) EQGet(h Handle) (Event, error) {
 	q, err := ni.eqOf("EQGet", h)
@@ -79,13 +80,13 @@ func (ni *Objects) EQGet(h Handle) (Event, error) {
 	return q.take()
 }
 
-// EQPoll is one step of PtlEQPoll, and of PtlEQWait with one queue: it takes
-// the oldest event of the first queue that has one and returns the queue's
-// index. ErrEQEmpty tells the caller to wait for the EventPosted hook or its
-// time-out. A queue of higher index is not passed over more than a few times.
-// Other errors: ErrNoInit, ErrEQDropped as EQGet, ErrAborted after Abort;
-// ErrArgInvalid for a handle that names no queue, so also to whoever waits for
-// one that is freed.
+// EQPoll is one step of PtlEQPoll, and of PtlEQWait for a single queue. It
+// takes the oldest event of the first queue that has one, and returns the
+// queue's index. If a queue of higher index has an event too, EQPoll passes
+// over it a few times at most. ErrEQEmpty means that the caller waits for the
+// EventPosted hook or its time-out. Other errors: ErrNoInit; ErrEQDropped as
+// EQGet; ErrAborted after Abort; ErrArgInvalid if a handle names no queue, for
+// example because the queue was freed during the wait.
 func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 	if ni.proc.aborted {
 		return Event{}, 0, ErrAborted
@@ -127,8 +128,7 @@ func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 	return ev, which, err
 }
 
-// EQLen returns the number of events waiting in a queue, 0 for a handle that
-// names none.
+// EQLen returns the number of events in a queue, 0 if the handle names none.
 func (ni *Objects) EQLen(h Handle) int {
 	if q := ni.queues.all.get(h); q != nil {
 		return q.n

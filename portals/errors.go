@@ -3,8 +3,8 @@ package portals
 import "fmt"
 
 // Code is a return code of the standard (Portals 4.x §3.3, "return codes").
-// Functions return nil for PTL_OK and an error that errors.Is finds equal to
-// one of the codes below otherwise.
+// Functions return nil for PTL_OK. Otherwise they return an error that equals
+// one of these codes under errors.Is.
 type Code int
 
 // Return codes. The comment gives the C name.
@@ -25,8 +25,8 @@ const (
 	ErrPTFull      // PTL_PT_FULL: no free portal table entry
 	ErrPTEQNeeded  // PTL_PT_EQ_NEEDED: flow control without an event queue
 	ErrPTInUse     // PTL_PT_IN_USE: the portal table entry is allocated
-	// PTL_ABORTED: Abort was called. A wait for an object that is freed
-	// meanwhile ends with ErrArgInvalid
+	// PTL_ABORTED: Abort was called. If an object is freed during a wait for
+	// it, the wait ends with ErrArgInvalid instead.
 	ErrAborted
 	codeCount
 )
@@ -55,7 +55,8 @@ func invalid(fn, format string, args ...any) error {
 	return &argError{fn: fn, why: fmt.Sprintf(format, args...)}
 }
 
-// limitError is a code with the limit of the interface that is exhausted, as a profile calls it.
+// limitError is a code with the exhausted limit of the interface, by its name
+// in a profile.
 type limitError struct {
 	code  Code
 	limit string
@@ -70,7 +71,7 @@ func (e *limitError) Error() string {
 // Unwrap makes errors.Is(err, e.code) hold.
 func (e *limitError) Unwrap() error { return e.code }
 
-// exhaustedLimit is the error of an object more than a limit allows.
+// exhaustedLimit returns the error for an object beyond a limit.
 func exhaustedLimit(code Code, limit string, most int) error { return &limitError{code, limit, most} }
 
 func nameOf(names []string, i int) string {

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Arithmetic on floating-point elements is as in C on x86-64: rounding to
-// nearest after every product and every sum, products of complex numbers as in
-// C11 Annex G. A NaN that a sum or a product makes has one form, the
-// processor's default, so that results are the same on every machine.
+// Floating-point elements are computed as in C on x86-64. Every product and
+// every sum is rounded to nearest, and products of complex numbers follow C11
+// Annex G. A NaN from a sum or a product has one form, the processor's default,
+// so that results are the same on every machine.
 
-// number is what SUM and PROD need of a real type.
+// number is a real type as SUM and PROD need it.
 type number[T any] interface {
 	add(y T) T
 	mul(y T) T
@@ -31,8 +31,8 @@ const (
 	infinity
 )
 
-// f32 and f64 are the types that the processor has; see ext for the third. The
-// conversions of products forbid to fuse them with a sum that follows.
+// f32 and f64 are the types of the processor; ext is the third. The conversions
+// of products prevent the compiler from fusing them with a following sum.
 type (
 	f32 float32
 	f64 float64
@@ -88,8 +88,8 @@ func (x f64) store(b []byte) {
 func loadFloat(b []byte) f32  { return f32(math.Float32frombits(binary.LittleEndian.Uint32(b))) }
 func loadDouble(b []byte) f64 { return f64(math.Float64frombits(binary.LittleEndian.Uint64(b))) }
 
-// combineFloat works on one real element. Where the order is undefined because
-// of a NaN, MIN and MAX leave the target as it is.
+// combineFloat combines one real element. If a NaN leaves the order undefined,
+// MIN and MAX do not change the target.
 func combineFloat(op AtomicOp, t Datatype, d, s []byte) {
 	if op == OpMIN || op == OpMAX {
 		order, ordered := compareElements(t, s, d)
@@ -138,10 +138,10 @@ func combineParts[T number[T]](op AtomicOp, a, b, c, d T, dst []byte) {
 	im.store(dst[len(dst)/2:])
 }
 
-// mulComplex is (a + ib)(c + id). By the formula of the textbook infinity times
-// a finite number that is not zero is NaN + iNaN; C11 G.5.1 asks for an
-// infinity, whose other part may be NaN: a number is infinite if one part is,
-// whatever the other.
+// mulComplex is (a + ib)(c + id). The textbook formula gives NaN + iNaN for
+// infinity times a finite non-zero number. C11 G.5.1 asks for an infinity
+// instead. A complex number is infinite if one part is, even if the other is a
+// NaN.
 func mulComplex[T number[T]](a, b, c, d T) (re, im T) {
 	ac, bd, ad, bc := a.mul(c), b.mul(d), a.mul(d), b.mul(c)
 	re, im = ac.add(bd.negate()), ad.add(bc)
@@ -170,8 +170,8 @@ func mulComplex[T number[T]](a, b, c, d T) (re, im T) {
 	return re, im
 }
 
-// onAxis is the direction of one part of an infinite number: 1 or -1 for an
-// infinity, 0 for anything beside it.
+// onAxis returns the direction of one part of an infinite number: 1 or -1 for
+// an infinity, otherwise 0.
 func onAxis[T number[T]](x T) T {
 	if x.isInf() {
 		return x.constant(one, x.isNegative())
@@ -179,7 +179,7 @@ func onAxis[T number[T]](x T) T {
 	return x.constant(zero, x.isNegative())
 }
 
-// withoutNaN puts 0 in the place of a NaN.
+// withoutNaN replaces a NaN by 0.
 func withoutNaN[T number[T]](x T) T {
 	if x.isNaN() {
 		return x.constant(zero, x.isNegative())

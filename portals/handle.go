@@ -4,10 +4,9 @@ import "github.com/spinsim/spinsim/internal/poison"
 
 // Handle names an object (ptl_handle_any_t): 3 bits of kind, 2 bits of
 // interface, 27 bits of serial number. The zero Handle names nothing. Serial
-// numbers of one kind on one interface repeat only after 2^27 allocations, and
-// start at a value that depends on the process, so that a stale handle, a
-// handle of another kind and a handle of another process are told apart from a
-// live one.
+// numbers of a kind on an interface repeat only after 2^27 allocations. They
+// start at a value that depends on the process. So a stale handle, a handle of
+// another kind and a handle of another process are recognised.
 type Handle uint32
 
 // Kind is the kind of object a handle names.
@@ -40,15 +39,16 @@ func makeHandle(k Kind, ni NIKind, serial uint32) Handle {
 	return Handle(uint32(k)<<29 | uint32(ni)<<serialBits | serial&serialMask)
 }
 
-// Kind returns the kind encoded in the handle, whether or not the object lives.
+// Kind returns the kind encoded in the handle, even if the object no longer
+// exists.
 func (h Handle) Kind() Kind { return Kind(h >> 29) }
 
 // NI returns the interface encoded in the handle.
 func (h Handle) NI() NIKind { return NIKind(h>>serialBits) & 3 }
 
 // HandleIsEqual (PtlHandleIsEqual) reports whether both handles name the same
-// object, as the C function does with a value other than zero. Like it, it
-// looks at the handles only: two that name nothing may be equal.
+// object, as the C function does with a value other than zero. It only compares
+// the handles, as C does: two that name nothing may be equal.
 func HandleIsEqual(a, b Handle) bool { return a == b }
 
 // table maps handles of one kind to objects: a direct-mapped table indexed by
@@ -117,17 +117,16 @@ func (t *table[T]) remove(h Handle) {
 	}
 }
 
-// Spare is what interfaces share that one core of the simulating machine
-// handles: operations and deliveries that nobody uses at the moment, so that
-// the next use finds memory that is in the cache. Nothing that happens depends
-// on it.
+// Spare has unused operations and deliveries. The interfaces that one core of
+// the simulating machine handles share it, so that the next use finds memory in
+// the cache. No result depends on it.
 type Spare struct {
 	ops        pool[Op]
 	deliveries deliveryPool
 }
 
-// pool recycles objects. They are made one by one: objects of 256 or 320 bytes
-// begin cache lines, which pieces of an array need not.
+// pool recycles objects. It allocates them one by one, because objects of 256
+// or 320 bytes then begin at cache lines. Elements of an array need not.
 type pool[T any] struct{ free []*T }
 
 func (p *pool[T]) get() *T {

@@ -1,21 +1,20 @@
 package portals
 
-// HandlerOp is an operation a handler issues (sPIN'17 §2, "put from host", "put
-// from device" and likewise). It differs from the host's in where the data
-// lies: in memory named by the handler instead of a descriptor. It passes the
-// same checks, limits and outbox.
+// HandlerOp is an operation of a handler (sPIN'17 §2, for example "put from
+// host" and "put from device"). A host operation's data is in a descriptor.
+// Here the handler names the memory. Checks, limits and outbox are the same.
 type HandlerOp struct {
 	Kind OpKind // OpPut, OpGet, OpAtomic, OpFetchAtomic or OpSwap
 
-	// Source of put, atomic, fetching atomic, swap: Data, bytes of HPU memory,
-	// copied by Issue, at most max_payload_size; or, with Data nil, Length bytes
-	// of host memory at SourceOffset of Source.
+	// The source of put, atomic, fetching atomic and swap is either Data, bytes
+	// of HPU memory that Issue copies, at most max_payload_size. Or, if Data is
+	// nil, it is Length bytes of host memory at SourceOffset of Source.
 	Data         []byte
 	Source       Region
 	SourceOffset uint64
-	// Dest is the host memory a get or fetching operation replies into. With an
-	// empty Dest the reply's bytes are for the device: the transport knows the
-	// reply by its Cookie and keeps them.
+	// Dest is the host memory for the reply of a get or fetching operation. If
+	// it is empty, the reply's bytes are for the device: the transport
+	// recognises the reply by its Cookie and keeps them.
 	Dest       Region
 	DestOffset uint64
 	Length     uint64 // bytes; ignored with Data

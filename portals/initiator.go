@@ -1,9 +1,9 @@
 package portals
 
-// Sent tells the interface that the source memory of an operation is reusable,
-// or, with fail, that it could not be delivered. For a request that carries
-// data it posts SEND; for the reply to a get it completes the delivery at the
-// target. Call it once per operation, before Release.
+// Sent reports that the source memory of an operation may be reused, or, with
+// fail, that the operation could not be delivered. For a request with data it
+// posts SEND. For the reply to a get it completes the delivery at the target.
+// Call it once for each operation, before Release.
 func (port *Port) Sent(op *Op, fail FailType) {
 	if op.state != opTaken {
 		panic("portals: Sent of an Op that is not with the transport")
@@ -23,8 +23,7 @@ func (port *Port) Sent(op *Op, fail FailType) {
 	port.drain()
 }
 
-// Cancel gives a request back that will not be sent, as Release does one that
-// was: it has no events.
+// Cancel gives back a request that will not be sent. The request has no events.
 func (port *Port) Cancel(op *Op) {
 	if op.state != opTaken {
 		panic("portals: Cancel of an Op that is not with the transport") //lint:panic programmer's mistake
@@ -63,10 +62,10 @@ func (port *Port) postSend(p *pendingOp, fail FailType) {
 	port.initiatorEvent(p.putMD, &ev, p.length, OptMDEventCTSend, true)
 }
 
-// answerLost ends the wait for an answer that will not come: what was to tell
-// of it, REPLY or the ACK that was asked for, tells of the failure. Whoever
-// waits for one of them, in a queue or at a counter, need not look at SEND,
-// which descriptors may have disabled.
+// answerLost ends the wait for an answer that will not come. The failure is
+// reported by REPLY or by the requested ACK. So a program that waits for one of
+// them, in a queue or at a counter, need not look at SEND, which descriptors
+// may have disabled.
 func (port *Port) answerLost(p *pendingOp, fail FailType) {
 	p.waiting = false
 	ev := Event{Type: EventAck, Fail: fail, UserPtr: p.userPtr, RLength: p.length}
@@ -75,14 +74,14 @@ func (port *Port) answerLost(p *pendingOp, fail FailType) {
 		port.initiatorEvent(p.getMD, &ev, 0, OptMDEventCTReply, true)
 		return
 	}
-	// Nobody knows whether the operation has completed at the target: for
-	// OC_ACK, too, that is a failure.
+	// It is unknown whether the operation has completed at the target. That is
+	// a failure for OC_ACK, too.
 	port.initiatorEvent(p.putMD, &ev, 0, OptMDEventCTAck, p.ack == Ack)
 }
 
-// Lost tells the initiator's interface that the answer to a request it sent
-// will never come, although the request left: ACK or REPLY follow with fail.
-// h is the request's header.
+// Lost reports to the initiator that the answer to a request will never come,
+// although the request has left. ACK or REPLY follow with fail. h is the
+// request's header.
 func (port *Port) Lost(h *Header, fail FailType) {
 	p := port.pending.at(h.Ref)
 	if p == nil || !p.waiting || p.replying {
@@ -94,8 +93,7 @@ func (port *Port) Lost(h *Header, fail FailType) {
 	port.drain()
 }
 
-// Acked takes an acknowledgement. One that nobody waits for any more is
-// ignored.
+// Acked takes an acknowledgement. It is ignored if its request is complete.
 func (port *Port) Acked(h *Header) {
 	p := port.pending.at(h.Ref)
 	if h.Kind != OpAck || p == nil || !p.waiting || p.kind.fetches() {
@@ -115,7 +113,7 @@ func (port *Port) acked(p *pendingOp, fail FailType, mlength, offset uint64, lis
 		RemoteOffset: offset,
 	}
 	if p.ack == OCAck {
-		// Operation completed: counted as one success whatever happened.
+		// OC_ACK counts one success, whatever the result.
 		if m := port.mds.all.get(p.putMD); m != nil && m.opts&OptMDEventCTAck != 0 {
 			port.counters.count(m.ct, 1, 0)
 		}
@@ -124,10 +122,10 @@ func (port *Port) acked(p *pendingOp, fail FailType, mlength, offset uint64, lis
 	port.initiatorEvent(p.putMD, &ev, mlength, OptMDEventCTAck, p.ack == Ack)
 }
 
-// ReplyTo takes the header of a reply and says where its data goes: Write lands
-// it and Finish posts REPLY. The delivery of a reply nobody waits for any more
-// is not Matched and takes no data; it must be finished like any other. The header
-// stays as it is until Finish.
+// ReplyTo takes the header of a reply and returns the delivery of its data.
+// Write stores the data and Finish posts REPLY. If the request is complete, the
+// delivery is not Matched and takes no data. Finish it like any other, and do
+// not change the header before.
 func (port *Port) ReplyTo(h *Header) *Delivery {
 	d := port.deliveries.take(h)
 	p := port.pending.at(h.Ref)

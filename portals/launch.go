@@ -4,7 +4,7 @@ func within(r *Region, off, n uint64) bool {
 	return off <= r.Length && n <= r.Length-off
 }
 
-// transfer is a data movement operation as the initiator asked for it.
+// transfer is a data movement operation with the initiator's arguments.
 type transfer struct {
 	kind         OpKind
 	ack          AckReq
@@ -52,7 +52,7 @@ func (st *state) check(fn string, x *transfer) error {
 	return st.checkRequest(fn, x)
 }
 
-// checkRequest validates what does not depend on descriptors.
+// checkRequest checks the arguments that do not depend on descriptors.
 func (st *state) checkRequest(fn string, x *transfer) error {
 	if x.ack >= ackCount {
 		return invalid(fn, "acknowledgement request %d", x.ack)
@@ -76,7 +76,7 @@ func (st *state) checkRequest(fn string, x *transfer) error {
 	return nil
 }
 
-// launch puts a checked transfer into the outbox. The descriptors are held.
+// launch puts a checked transfer into the outbox. It holds the descriptors.
 func (st *state) launch(x *transfer, triggered bool) {
 	op := st.outbox.make()
 	op.Triggered = triggered
@@ -121,7 +121,8 @@ func (st *state) fillHeader(h *Header, x *transfer, ref uint64) {
 	}
 	var ok bool
 	if h.Target, ok = st.names.physical(x.target); !ok {
-		// A triggered operation whose rank a later SetMap has left out: nobody, not process 0 of node 0.
+		// A triggered operation to a rank that a later SetMap has removed goes
+		// nowhere, and not to process 0 of node 0.
 		h.Target = PhysID(NIDAny, PIDAny)
 	}
 }
@@ -136,7 +137,7 @@ func (st *state) start(fn string, x *transfer) error {
 	return nil
 }
 
-// settlePending forgets a request that is complete.
+// settlePending forgets a complete request.
 func (st *state) settlePending(p *pendingOp, ref uint64) {
 	if !p.sent || p.waiting {
 		return

@@ -28,15 +28,16 @@ type Limits struct {
 	MaxPayloadSize  uint64 // bytes of one packet's payload, and of one put from the device (sPIN)
 	MaxHandlerMem   uint64 // bytes of HPU memory (sPIN)
 	MaxInitialState uint64 // bytes copied to HPU memory at installation (sPIN)
-	// MinFragmentationLimit is bytes that the payload a handler sees begins at a
-	// multiple of and, but for the last of a message, is a multiple of (sPIN'17
-	// B.2.1): a power of two. So is a user header, which comes before it.
+	// MinFragmentationLimit divides the sizes that a handler sees (sPIN'17
+	// B.2.1). A payload begins at a multiple of it and, except for the last of
+	// a message, has a multiple of it as length. So has a user header, which
+	// precedes the payload. It is a power of two.
 	MinFragmentationLimit uint64
 	MaxCyclesPerByte      uint64 // handler budget in cycles per payload byte, 0 unlimited (sPIN)
 }
 
-// The least an interface provides (Portals 4.x §3.6.1). A device that says less
-// provides them all the same.
+// The minimum of an interface (Portals 4.x §3.6.1). An interface has it even if
+// its device gives less.
 const (
 	minPTIndex        = 63
 	minWAWOrderedSize = 64
@@ -51,7 +52,8 @@ func (device *Limits) atomic(kind OpKind) uint64 {
 	return device.MaxFetchAtomicSize
 }
 
-// provided are the limits of the device with the floors of the standard.
+// provided returns the limits of the device, at least the minimum of the
+// standard.
 func (device Limits) provided() Limits {
 	device.MaxPTIndex = max(device.MaxPTIndex, minPTIndex)
 	device.MaxWAWOrderedSize = max(device.MaxWAWOrderedSize, minWAWOrderedSize)
@@ -59,13 +61,13 @@ func (device Limits) provided() Limits {
 	return device
 }
 
-// grant returns the limits granted for a wish: never more than desired, never
-// more than the device provides. A nil wish means the device's limits. A count
-// below zero means as many as there are; so does a desired MaxTriggeredOps of 0.
-// Of the sizes, 0 for one of the ordered sizes or for MaxVolatileSize means the
-// device's, 0 for MinFragmentationLimit likewise, and else no more than the power
-// of two that it contains; 0 for MaxFetchAtomicSize the MaxAtomicSize granted, as far as the
-// device has it. A feature is granted when it is desired and the device has it.
+// grant returns the limits for a request: never more than desired, and never
+// more than the device provides. A nil request means the device's limits. So
+// does a negative count, and 0 for MaxTriggeredOps, for one of the ordered
+// sizes, for MaxVolatileSize and for MinFragmentationLimit. Any other
+// MinFragmentationLimit is rounded down to a power of two. MaxFetchAtomicSize 0
+// means the MaxAtomicSize granted, if the device allows it. A feature is
+// granted if it is desired and the device has it.
 func (device Limits) grant(desired *Limits) Limits {
 	got := device.provided()
 	if desired == nil {

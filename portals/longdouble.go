@@ -6,9 +6,9 @@ import (
 )
 
 // ext is an x87 extended-precision number in software: sign, 15 bits of
-// exponent, 64 bits of mantissa with an explicit integer bit. Rounding is to
-// nearest, ties to even. A NaN has one form, extNaN. Encodings the processor
-// rejects (exponent without integer bit) count as NaN.
+// exponent, 64 bits of mantissa with an explicit integer bit. It rounds to
+// nearest, ties to even. A NaN has one form, extNaN. Encodings that the
+// processor rejects (an exponent without an integer bit) count as NaN.
 type ext struct {
 	neg bool
 	exp int    // biased; 0 for zero and subnormal numbers
@@ -66,8 +66,8 @@ func (x ext) negate() ext {
 	return x
 }
 
-// scale is the exponent with which the mantissa counts: subnormal numbers count
-// like the smallest normal ones.
+// scale is the exponent of the mantissa. Subnormal numbers have the exponent of
+// the smallest normal ones.
 func (x ext) scale() int { return max(x.exp, 1) }
 
 func (x ext) compare(y ext) (order int, ordered bool) {
@@ -151,8 +151,8 @@ func (x ext) mul(y ext) ext {
 	return roundExt(neg, x.scale()+y.scale()-extBias+1, hi, lo)
 }
 
-// shiftSticky shifts a 128-bit number right; bits that fall out make the last
-// bit 1.
+// shiftSticky shifts a 128-bit number right. Bits that fall out set the last
+// bit.
 func shiftSticky(hi, lo uint64, n uint) (uint64, uint64) {
 	switch {
 	case n == 0:
@@ -167,8 +167,8 @@ func shiftSticky(hi, lo uint64, n uint) (uint64, uint64) {
 	return 0, truth(hi|lo != 0)
 }
 
-// roundExt normalises and rounds hi:lo, whose integer bit is the first bit of
-// hi at biased exponent exp.
+// roundExt normalises and rounds hi:lo. The first bit of hi is the integer bit,
+// and exp is the biased exponent.
 func roundExt(neg bool, exp int, hi, lo uint64) ext {
 	if hi|lo == 0 {
 		return ext{neg: neg}

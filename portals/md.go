@@ -40,9 +40,9 @@ func (s *descriptors) unhold(h Handle) {
 	}
 }
 
-// MDBind (PtlMDBind) makes a memory descriptor. The memory is not touched: a
-// descriptor may cover all of the address space. Errors: ErrNoInit,
-// ErrArgInvalid; ErrNoSpace with max_mds descriptors bound.
+// MDBind (PtlMDBind) makes a memory descriptor. It does not touch the memory,
+// so a descriptor may cover the whole address space. Errors: ErrNoInit,
+// ErrArgInvalid; ErrNoSpace if max_mds descriptors are bound.
 func (ni *Objects) MDBind(d *MD) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
@@ -69,7 +69,7 @@ func (ni *Objects) MDBind(d *MD) (Handle, error) {
 }
 
 // MDRelease (PtlMDRelease) releases a memory descriptor. Errors: ErrNoInit,
-// ErrArgInvalid; ErrInUse while an operation, triggered ones included, needs it.
+// ErrArgInvalid; ErrInUse while an operation, also a triggered one, needs it.
 func (ni *Objects) MDRelease(h Handle) error {
 	if ni.dead {
 		return ErrNoInit
@@ -85,8 +85,8 @@ func (ni *Objects) MDRelease(h Handle) error {
 	return nil
 }
 
-// wantsAck reports whether anybody at the initiator would notice an
-// acknowledgement; one that nobody notices is not asked for (Portals 4.x §3.15).
+// wantsAck reports whether an acknowledgement would have an effect at the
+// initiator. Otherwise none is requested (Portals 4.x §3.15).
 func (m *md) wantsAck(ack AckReq) bool {
 	counts := m.opts&OptMDEventCTAck != 0 && m.ct != CTNone
 	return counts && ack != NoAck || ack == Ack && m.eq != EQNone

@@ -29,12 +29,12 @@ func (st *state) region(fn string, start, length uint64, iov []IOVec, vector boo
 // Memory is the address space of a process. An interface reads and writes only
 // through it.
 type Memory interface {
-	// Bytes returns the memory at addr: between 1 and n bytes, fewer than n
-	// where the backing store is not contiguous, and false when addr is not
-	// accessible. The caller asks again for the rest. n is at least 1.
-	// With write the memory must take what is stored in the slice: false where
-	// it may only be read. Without, nothing is stored in it.
-	// The slice is used before the next call into the Memory and not kept.
+	// Bytes returns the memory at addr, 1 to n bytes; n is at least 1. It
+	// returns fewer than n where the backing store is not contiguous, and the
+	// caller asks again for the rest. It returns false if addr is not
+	// accessible. With write the caller stores into the slice: false then also
+	// means that the memory is read-only. Without write, the caller only reads.
+	// The caller uses the slice before its next call, and does not keep it.
 	Bytes(addr, n uint64, write bool) ([]byte, bool)
 }
 
@@ -44,15 +44,16 @@ type IOVec struct {
 	Length uint64 // bytes, 0 is legal
 }
 
-// Region is memory of a process: a contiguous range, or, when IOVec is not
-// nil, the concatenation of its vectors.
+// Region is memory of a process: a contiguous range, or the concatenation of
+// IOVec if that is not nil.
 type Region struct {
 	Start  uint64  // virtual address; unused with IOVec
 	Length uint64  // bytes in all
 	IOVec  []IOVec // never changed once the region is in use
 }
 
-// contiguous makes a region of one range; false when it wraps around.
+// contiguous makes a region of one range. It returns false if the range wraps
+// around.
 func contiguous(start, length uint64) (Region, bool) {
 	if _, carry := bits.Add64(start, length, 0); carry != 0 {
 		return Region{}, false
@@ -60,8 +61,8 @@ func contiguous(start, length uint64) (Region, bool) {
 	return Region{Start: start, Length: length}, true
 }
 
-// vectored copies a scatter/gather list into a region; false when a vector or
-// the sum of the lengths wraps around.
+// vectored copies a scatter/gather list into a region. It returns false if a
+// vector or the sum of the lengths wraps around.
 func vectored(iov []IOVec) (Region, bool) {
 	r := Region{IOVec: make([]IOVec, len(iov))}
 	copy(r.IOVec, iov)
@@ -78,8 +79,8 @@ func vectored(iov []IOVec) (Region, bool) {
 	return r, true
 }
 
-// Segments iterates over the address ranges of n bytes from offset off. What
-// lies outside the region is left out.
+// Segments iterates over the address ranges of n bytes from offset off on. It
+// stops at the end of the region.
 func (r *Region) Segments(off, n uint64) SegIter {
 	if off >= r.Length {
 		return SegIter{}
@@ -91,8 +92,8 @@ func (r *Region) Segments(off, n uint64) SegIter {
 	return SegIter{iov: r.IOVec, skip: off, left: n}
 }
 
-// Addr returns the address of the byte at offset off, or, past the end, the
-// address just after the last byte.
+// Addr returns the address of the byte at offset off. Beyond the end it returns
+// the address after the last byte.
 func (r *Region) Addr(off uint64) uint64 {
 	if r.IOVec == nil {
 		return r.Start + min(off, r.Length)
@@ -115,7 +116,7 @@ type SegIter struct {
 	skip, left  uint64
 }
 
-// Next returns the next range; ok is false when there is none. n is never 0.
+// Next returns the next range. ok is false if there is none; n is never 0.
 func (it *SegIter) Next() (addr, n uint64, ok bool) {
 	if it.first > 0 {
 		n, it.first = it.first, 0
@@ -137,8 +138,8 @@ func (it *SegIter) Next() (addr, n uint64, ok bool) {
 	return 0, 0, false
 }
 
-// whole returns n bytes of the region from offset off if they are in one piece,
-// as most are; nil: they may be all the same.
+// whole returns n bytes of the region from offset off on if they are contiguous
+// in the usual way. After nil they may still be contiguous.
 func (r *Region) whole(m Memory, off, n uint64, write bool) []byte {
 	if r.IOVec != nil || off >= r.Length || n > r.Length-off || m == nil {
 		return nil
@@ -150,8 +151,8 @@ func (r *Region) whole(m Memory, off, n uint64, write bool) []byte {
 	return b
 }
 
-// writeMem copies data to the region at off and returns how many bytes: fewer
-// where memory is not accessible, or the region ends.
+// writeMem copies data to the region at off. It returns how many bytes: fewer
+// than all if memory is inaccessible or the region ends.
 func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
 	if b := r.whole(m, off, uint64(len(data)), true); b != nil {
 		return copy(b, data)
@@ -173,8 +174,8 @@ func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
 	return written
 }
 
-// readMem copies from the region at off into dst and reports whether all of it
-// was accessible. Bytes past the end of the region are left alone.
+// readMem copies from the region at off into dst. It reports whether all bytes
+// were accessible. It does not change dst for offsets beyond the region.
 func readMem(m Memory, r *Region, off uint64, dst []byte) bool {
 	if b := r.whole(m, off, uint64(len(dst)), false); b != nil {
 		copy(dst, b)

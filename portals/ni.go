@@ -1,16 +1,17 @@
 package portals
 
 // NI is a network interface (Portals 4.x §3.6) as programs see it: the API of
-// the standard. After the last NIFini its methods return ErrNoInit, and what
-// still arrives for it is dropped.
+// the standard. After the last NIFini its methods return ErrNoInit, and
+// messages that still arrive for it are dropped.
 type NI struct{ Objects }
 
 // Objects are an interface and its objects: portal table entries, descriptors,
-// list entries, counters and queues. No call of it takes part in a transfer, so
-// none takes the time of a device: package runtime hands it out as it is.
+// list entries, counters and queues. Its calls take no part in a transfer, so
+// they take no time of a device. Package runtime passes it to programs
+// unchanged.
 type Objects struct{ *state }
 
-// Port returns the interface's other face, for the transport.
+// Port returns the interface as the transport sees it.
 func (ni *NI) Port() *Port { return ni.port }
 
 // Process returns the process the interface belongs to.
@@ -19,7 +20,7 @@ func (ni *NI) Process() *Process { return ni.proc }
 // Kind returns which of the four interfaces it is.
 func (ni *Objects) Kind() NIKind { return ni.kind }
 
-// Options returns the options that NIInit opens it with.
+// Options returns the options of NIInit for this interface.
 func (ni *Objects) Options() NIOptions {
 	o := OptNINoMatching
 	if ni.kind.Matching() {
@@ -31,8 +32,8 @@ func (ni *Objects) Options() NIOptions {
 	return o | OptNIPhysical
 }
 
-// Handle returns the interface's handle, the same number in every process that
-// opened its interfaces equally often.
+// Handle returns the interface's handle. It is the same number in processes
+// that have opened their interfaces equally often.
 func (ni *Objects) Handle() Handle { return ni.handle }
 
 // Limits returns the limits granted.
@@ -107,7 +108,7 @@ func (ni *Objects) PhysID() (ID, error) {
 
 // SetMap (PtlSetMap) sets the map from ranks to physical identifiers. Errors:
 // ErrNoInit; ErrArgInvalid on a physical interface or for an empty map;
-// ErrIgnored when the run-time system fixed the map.
+// ErrIgnored if the run-time system has set the map.
 func (ni *NI) SetMap(mapping []ID) error {
 	if ni.dead {
 		return ErrNoInit
@@ -125,8 +126,8 @@ func (ni *NI) SetMap(mapping []ID) error {
 	return nil
 }
 
-// GetMap (PtlGetMap) copies the map into dst as far as it fits and returns its
-// full size. Errors: ErrNoInit; ErrArgInvalid on a physical interface.
+// GetMap (PtlGetMap) copies as much of the map as fits into dst, and returns
+// its full size. Errors: ErrNoInit; ErrArgInvalid on a physical interface.
 func (ni *Objects) GetMap(dst []ID) (int, error) {
 	if ni.dead {
 		return 0, ErrNoInit
@@ -163,9 +164,9 @@ func (ni *Objects) EndBundle() error {
 	return nil
 }
 
-// AtomicSync (PtlAtomicSync) makes host accesses to memory touched by atomics
-// safe. Atomics are applied in place, so there is nothing to wait for here.
-// Errors: ErrNoInit.
+// AtomicSync (PtlAtomicSync) makes host accesses to memory of atomics safe.
+// Atomics are applied in place here, so it has nothing to wait for. Errors:
+// ErrNoInit.
 func (ni *Objects) AtomicSync() error {
 	if ni.dead {
 		return ErrNoInit

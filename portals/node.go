@@ -1,14 +1,14 @@
 package portals
 
-// Node hands out process identifiers to the processes of one node.
+// Node gives process identifiers to the processes of one node.
 type Node struct {
 	nid    uint32
 	pidMax uint32
 	taken  map[uint32]bool
-	// generations are where interfaces of each kind begin to count those of
-	// their pending operations. An answer for an interface that is closed may
-	// still come when the process, or another that has its identifier now, has
-	// opened the next: it must not find an operation there.
+	// generations are the first generations of pending operations for
+	// interfaces of each kind. An answer may arrive after its interface was
+	// closed, and after the process, or a later one with the same identifier,
+	// has opened another. There it must not find an operation.
 	generations [niKinds]uint32
 }
 
@@ -35,19 +35,18 @@ func (n *Node) takePID(pid uint32) (uint32, error) {
 	return pid, nil
 }
 
-// Hooks tell the owner of a process what changed. They are called
-// synchronously, in the middle of the operation that caused the change, and
-// must not call into the interface: they note that somebody has to be woken.
-// Nil hooks are not called.
+// Hooks report changes to the owner of a process. They are called in the middle
+// of the operation that causes the change, and must not call the interface:
+// they only note what to wake. Nil hooks are not called.
 type Hooks struct {
 	EventPosted    func(ni *NI, eq Handle) // an event entered the queue
 	CounterChanged func(ni *NI, ct Handle) // the counter's value changed
 	OpQueued       func(port *Port)        // NextOp has something
-	// PTIdle: the last message under way at a disabled portal table entry is
-	// through.
+	// PTIdle: the last message in delivery at a disabled portal table entry has
+	// ended.
 	PTIdle func(ni *NI, index uint32)
-	// Interrupted: a waiter must look again, because the queue or counter was
-	// freed, or, with InvalidHandle, because of Abort or NIFini.
+	// Interrupted: a waiting call must look again. The queue or counter was
+	// freed; with InvalidHandle the reason is Abort or NIFini.
 	Interrupted func(ni *NI, h Handle)
 }
 
@@ -56,17 +55,17 @@ type ProcessConfig struct {
 	Hooks  Hooks
 	UID    uint32 // user id, part of every request
 	Memory Memory
-	// what the device has; every limit granted stays within. Those below the
-	// floors of §3.6.1 count as these
+	// limits of the device; no limit granted is larger. They are at least the
+	// minimum of §3.6.1
 	Device Limits
-	// Map, when not nil, is the logical map set by the run-time system;
+	// Map, if not nil, is the logical map that the run-time system has set.
 	// SetMap then returns ErrIgnored.
 	Map    []ID
 	Tracer Tracer // nil: no trace
 	Spare  *Spare // nil: the process has its own
 }
 
-// Process is a user of the library: what PtlInit initialises. Its interfaces
+// Process is a user of the library, initialised by PtlInit. Its interfaces
 // share one physical identifier.
 type Process struct {
 	aborted bool
@@ -88,8 +87,8 @@ func (n *Node) NewProcess(cfg ProcessConfig) *Process {
 	return &Process{node: n, cfg: cfg}
 }
 
-// SetUID gives the process another user id, which its messages have from now on, as the system does
-// when it starts one: programs have no such call.
+// SetUID gives the process another user id for its later messages. The system
+// does this when it starts a process; programs have no such call.
 func (p *Process) SetUID(uid uint32) {
 	p.cfg.UID = uid
 	for _, ni := range p.nis {
@@ -99,13 +98,13 @@ func (p *Process) SetUID(uid uint32) {
 	}
 }
 
-// Init (PtlInit) initialises the library for the process; calls are counted.
+// Init (PtlInit) initialises the library for the process. Calls nest.
 func (p *Process) Init() error {
 	p.inits++
 	return nil
 }
 
-// Fini (PtlFini) undoes one Init; the last one shuts all interfaces down.
+// Fini (PtlFini) undoes one Init. The last one shuts all interfaces down.
 // Without a matching Init it does nothing.
 func (p *Process) Fini() {
 	if p.inits == 0 {
@@ -132,14 +131,16 @@ func (p *Process) Abort() {
 	}
 }
 
-// NIInit (PtlNIInit) opens an interface, or, when it is open, counts one more
-// user of it and ignores desired. pid asks for a process identifier, PIDAny for
-// any. It returns the interface and the limits granted: of each the lesser of
-// what is desired and what the device has (a desired MaxPTIndex below 63 is
-// granted too, although a device offers at least 63). A negative count, a
-// MaxTriggeredOps of 0, and a MaxWAWOrderedSize, MaxWAROrderedSize or
-// MaxVolatileSize of 0 stand for what the device has, a MaxFetchAtomicSize of 0
-// for the MaxAtomicSize granted. Features are granted if desired.
+// NIInit (PtlNIInit) opens an interface. If it is open, NIInit counts one more
+// user and ignores desired. pid requests a process identifier; PIDAny stands
+// for any.
+//
+// NIInit returns the interface and the limits granted. Each is the smaller one
+// of the desired limit and the device's. (A desired MaxPTIndex below 63 is
+// granted too, although a device offers at least 63.) These stand for the
+// device's limit: a negative count, a MaxTriggeredOps of 0, and 0 for
+// MaxWAWOrderedSize, MaxWAROrderedSize or MaxVolatileSize. A MaxFetchAtomicSize
+// of 0 stands for the MaxAtomicSize granted. Features are granted if desired.
 // Errors: ErrNoInit, ErrArgInvalid, ErrPIDInUse, ErrNoSpace.
 func (p *Process) NIInit(iface uint32, options NIOptions, pid uint32, desired *Limits) (*NI, Limits, error) {
 	if p.inits == 0 {
@@ -213,8 +214,8 @@ func (p *Process) closed(kind NIKind) {
 	p.hasPID = false
 }
 
-// NI returns the interface of a handle of any kind, whether or not the object
-// itself lives; nil when the interface is not open.
+// NI returns the interface of a handle of any kind, even if the object no
+// longer exists; nil if the interface is not open.
 func (p *Process) NI(h Handle) *NI {
 	if h == InvalidHandle {
 		return nil
@@ -247,9 +248,9 @@ type NIConfig struct {
 	Tracer   Tracer
 }
 
-// NewNI makes a process of its own with one interface: the short way for a
-// transport that keeps its own books of nodes and processes. The further
-// interfaces of that process come from NI.Process().NIInit.
+// NewNI makes a new process with one interface, for a transport that manages
+// nodes and processes itself. NI.Process().NIInit opens further interfaces of
+// that process.
 func NewNI(cfg NIConfig) (*NI, Limits, error) {
 	p := NewNode(cfg.NID, cfg.PID).NewProcess(ProcessConfig{
 		UID: cfg.UID, Memory: cfg.Memory, Device: cfg.Device, Hooks: cfg.Hooks, Map: cfg.Map, Tracer: cfg.Tracer,

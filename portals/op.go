@@ -4,12 +4,12 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// Op is an operation to transmit: a request, an acknowledgement or a reply. It
-// belongs to the transport from NextOp to Release.
+// Op is an operation to transmit: a request, an acknowledgement or a reply. The
+// transport owns it from NextOp to Release.
 type Op struct {
 	mark poison.Mark
 
-	// What reading a packet of the payload needs, side by side:
+	// The fields that reading a packet of the payload needs, side by side:
 	inline []byte // payload kept in the operation; nil: in source
 	offset uint64 // of the payload in source
 	length uint64
@@ -19,8 +19,9 @@ type Op struct {
 	Triggered bool // fired by a counter
 	Issued    bool // issued by a handler
 	state     opState
-	// Cause is the transport's own, for timelines: what the operation is a part
-	// of. It is 0, or that of the interface (NI.SetCause) when it was called.
+	// Cause is for the transport's timelines: the flow that the operation
+	// belongs to. It is the Cause of the interface at the time of the call
+	// (NI.SetCause), or 0.
 	Cause    uint64
 	buf      []byte // recycled storage of inline
 	delivery *Delivery
@@ -41,13 +42,13 @@ func (op *Op) Length() uint64 {
 	return op.length
 }
 
-// Inline returns the payload when the operation itself holds it (old values of
-// fetching atomics, volatile buffers, bytes of a handler), nil when it lies in
-// the memory Segments names.
+// Inline returns the payload if the operation itself holds it: old values of
+// fetching atomics, volatile buffers, bytes of a handler. It returns nil if the
+// payload is in the memory of Segments.
 func (op *Op) Inline() []byte { return op.inline }
 
-// Segments iterates over the host memory of n bytes of payload from offset off;
-// empty for inline payload.
+// Segments iterates over the host memory of n bytes of payload from offset off
+// on. It is empty for inline payload.
 func (op *Op) Segments(off, n uint64) SegIter {
 	if op.inline != nil || off >= op.length {
 		return SegIter{}
@@ -100,7 +101,7 @@ func (o *outbox) pop() *Op {
 	return op
 }
 
-// keep makes n bytes of inline payload.
+// keep reserves n bytes of inline payload.
 func (op *Op) keep(n int) []byte {
 	if cap(op.buf) < n {
 		op.buf = make([]byte, n)

@@ -1,11 +1,11 @@
 package portals
 
-// Operation is what a counter can set off: Put, Get, Atomic, FetchAtomic, Swap,
-// CTInc, CTSet or MEUnlink. See Objects.Triggered.
+// Operation is an operation that a counter can trigger: Put, Get, Atomic,
+// FetchAtomic, Swap, CTInc, CTSet or MEUnlink. See Objects.Triggered.
 type Operation interface{ operation() }
 
-// Put is what NI.Put sends (PtlPut, Portals 4.x §3.15.2). A field left out has
-// the zero value: offset 0, no acknowledgement, portal table entry 0.
+// Put are the arguments of NI.Put (PtlPut, Portals 4.x §3.15.2). An omitted
+// field is zero: offset 0, no acknowledgement, portal table entry 0.
 type Put struct {
 	MD           Handle // the descriptor that has the bytes
 	Offset       uint64 // of the first byte in the descriptor
@@ -19,7 +19,7 @@ type Put struct {
 	HdrData      uint64 // delivered in the events there
 }
 
-// Get is what NI.Get reads (PtlGet, Portals 4.x §3.15.3).
+// Get are the arguments of NI.Get (PtlGet, Portals 4.x §3.15.3).
 type Get struct {
 	MD           Handle // the descriptor that the bytes come into
 	Offset       uint64 // of the first byte in the descriptor
@@ -31,8 +31,8 @@ type Get struct {
 	UserPtr      uint64 // returned in the events here
 }
 
-// Atomic is what NI.Atomic combines with the target's memory (PtlAtomic, Portals
-// 4.x §3.15.4). The fields of Put mean the same here.
+// Atomic are the arguments of NI.Atomic, which combines data with the target's
+// memory (PtlAtomic, Portals 4.x §3.15.4). The fields mean the same as in Put.
 type Atomic struct {
 	MD           Handle
 	Offset       uint64
@@ -67,8 +67,8 @@ type FetchAtomic struct {
 }
 
 // Swap replaces values of the target and returns the old ones (PtlSwap, Portals
-// 4.x §3.15.4): without a condition for OpSWAP, which takes any length, and one
-// element depending on Operand for the other operators.
+// 4.x §3.15.4). OpSWAP has no condition and any length. The other operators
+// swap one element, depending on Operand.
 type Swap struct {
 	GetMD        Handle // the descriptor that the old values come into
 	GetOffset    uint64 // of their first byte in that descriptor

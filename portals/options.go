@@ -33,17 +33,17 @@ type PTOptions uint32
 
 // Portal table entry options.
 const (
-	// PTL_PT_ONLY_USE_ONCE: hint that every entry will be USE_ONCE; others work
-	// all the same
+	// PTL_PT_ONLY_USE_ONCE: hint that every entry will be USE_ONCE; others still
+	// work
 	OptPTOnlyUseOnce PTOptions = 1 << iota
 	// PTL_PT_FLOWCTRL: exhaustion disables the entry instead of dropping
 	OptPTFlowCtrl
-	// PTL_PT_ONLY_TRUNCATE: hint that no priority entry will be NO_TRUNCATE;
-	// one that is works all the same
+	// PTL_PT_ONLY_TRUNCATE: hint that no priority entry will be NO_TRUNCATE; such
+	// an entry still works
 	OptPTOnlyTruncate
 	OptPTAllocDisabled // PTL_PT_ALLOC_DISABLED: allocated in the disabled state
-	// PTL_PT_MATCH_UNORDERED: requests may match in another order than they
-	// were sent
+	// PTL_PT_MATCH_UNORDERED: requests may match in another order than that of
+	// sending
 	OptPTMatchUnordered
 	optPTAll = OptPTMatchUnordered<<1 - 1
 )
@@ -64,7 +64,7 @@ const (
 	OptMDEventCTBytes
 	// PTL_MD_UNORDERED: messages need not arrive in order
 	OptMDUnordered
-	// PTL_MD_VOLATILE: the buffer may change once the call returned, up to
+	// PTL_MD_VOLATILE: the buffer may change after the call, up to
 	// max_volatile_size
 	OptMDVolatile
 	// PTL_MD_UNRELIABLE: the transport may lose the message

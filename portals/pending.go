@@ -1,12 +1,12 @@
 package portals
 
-// pendingOp is what the initiator remembers of a request until it is complete.
+// pendingOp is the initiator's state of a request until it is complete.
 type pendingOp struct {
 	pendingState
 	dest Region // issued by a handler: where the reply goes
 }
 
-// pendingState is what every request needs of it.
+// pendingState has the fields that every request needs.
 type pendingState struct {
 	gen      uint32
 	used     bool
@@ -24,8 +24,8 @@ type pendingState struct {
 	cookie   uint64
 }
 
-// pendingTable is the requests under way. A reference is a position and the
-// generation of what is kept there, so that a late answer finds nothing.
+// pendingTable has the incomplete requests. A reference is a position and a
+// generation, so that a late answer finds nothing.
 type pendingTable struct {
 	ops   []pendingOp
 	free  []uint32
@@ -46,7 +46,7 @@ func (t *pendingTable) add() (*pendingOp, uint64) {
 	return p, uint64(p.gen)<<32 | uint64(i)
 }
 
-// at returns the request of a reference, nil when it is complete.
+// at returns the request of a reference, nil if it is complete.
 func (t *pendingTable) at(ref uint64) *pendingOp {
 	i := ref & 0xffffffff
 	if i >= uint64(len(t.ops)) {
@@ -70,7 +70,7 @@ func (t *pendingTable) remove(p *pendingOp, ref uint64) {
 	t.free = append(t.free, uint32(ref))
 }
 
-// clear makes every reference stale, and returns a generation that none has had.
+// clear makes every reference stale, and returns an unused generation.
 func (t *pendingTable) clear() (next uint32) {
 	next = t.first
 	for i := range t.ops {

@@ -1,6 +1,7 @@
 package portals
 
-// pt is a portal table entry. What every message needs is in its first 64 bytes.
+// pt is a portal table entry. Its first 64 bytes have the fields that every
+// message needs.
 type pt struct {
 	index    uint32
 	opts     PTOptions
@@ -19,8 +20,8 @@ func (p *pt) list(l List) *entryList {
 	return &p.priority
 }
 
-// PTAlloc (PtlPTAlloc) allocates a portal table entry: the one asked for, or
-// with PTAny the free one of lowest index. Errors: ErrNoInit, ErrArgInvalid,
+// PTAlloc (PtlPTAlloc) allocates a portal table entry: the requested one, or
+// for PTAny the free one of lowest index. Errors: ErrNoInit, ErrArgInvalid,
 // ErrPTFull, ErrPTInUse, ErrPTEQNeeded.
 func (ni *Objects) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, error) {
 	if ni.dead {
@@ -57,9 +58,9 @@ func (ni *Objects) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, 
 	return index, nil
 }
 
-// PTFree (PtlPTFree) releases a portal table entry. Errors: ErrNoInit,
-// ErrArgInvalid; ErrInUse while entries, unexpected headers or messages in
-// delivery are attached to it.
+// PTFree (PtlPTFree) frees a portal table entry. Errors: ErrNoInit,
+// ErrArgInvalid; ErrInUse while it has entries, unexpected headers or messages
+// in delivery.
 func (ni *Objects) PTFree(index uint32) error {
 	p, err := ni.ptAt("PTFree", index)
 	if err != nil {
@@ -87,9 +88,9 @@ func (ni *Objects) PTEnable(index uint32) error {
 	return nil
 }
 
-// PTDisable (PtlPTDisable) makes a portal table entry refuse messages; it posts
-// no event. The standard's call returns when the messages being delivered are
-// complete and their events posted: the caller repeats PTIdle until it says so.
+// PTDisable (PtlPTDisable) makes a portal table entry refuse messages. It posts
+// no event. The standard's call returns when all messages in delivery are
+// complete and their events are posted: the caller repeats PTIdle until then.
 // Errors: ErrNoInit, ErrArgInvalid.
 func (ni *NI) PTDisable(index uint32) error {
 	p, err := ni.ptAt("PTDisable", index)
@@ -101,10 +102,10 @@ func (ni *NI) PTDisable(index uint32) error {
 	return nil
 }
 
-// PTIdle is one step of the wait of PtlPTDisable: nil when no message is being
-// delivered through a portal table entry. ErrInUse tells the caller to wait for
-// the PTIdle hook. Other errors: ErrNoInit, ErrArgInvalid, ErrAborted after
-// Abort.
+// PTIdle is one step of the wait of PtlPTDisable. It returns nil if no message
+// is in delivery at the portal table entry. ErrInUse means that the caller
+// waits for the PTIdle hook. Other errors: ErrNoInit, ErrArgInvalid, ErrAborted
+// after Abort.
 func (ni *NI) PTIdle(index uint32) error {
 	p, err := ni.ptAt("PTDisable", index)
 	switch {
@@ -118,8 +119,8 @@ func (ni *NI) PTIdle(index uint32) error {
 	return ErrInUse
 }
 
-// PTBusy returns how many messages are being delivered through a portal table
-// entry; 0 for an index that is not allocated.
+// PTBusy returns the number of messages in delivery at a portal table entry, 0
+// if the index is not allocated.
 func (ni *Objects) PTBusy(index uint32) int {
 	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
 		return 0
@@ -133,8 +134,8 @@ func (ni *Objects) PTEnabled(index uint32) bool {
 	return index < uint32(len(ni.pts)) && ni.pts[index] != nil && !ni.pts[index].disabled
 }
 
-// PTOptions returns the options a portal table entry was allocated with, 0 when
-// it is not allocated.
+// PTOptions returns the options of a portal table entry, 0 if it is not
+// allocated.
 func (ni *Objects) PTOptions(index uint32) PTOptions {
 	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
 		return 0

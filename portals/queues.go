@@ -7,7 +7,7 @@ type queues struct {
 	witness witness
 }
 
-// post posts an event nobody promised a slot.
+// post posts an event without a promised slot.
 func (s *queues) post(h Handle, ev *Event) {
 	q := s.all.get(h)
 	if q == nil {
@@ -45,8 +45,8 @@ func (s *queues) unpromise(h Handle, n int) {
 	}
 }
 
-// postDisabled posts PT_DISABLED, for which there is always room: the queue
-// grows by at most one slot for every PTEnable of the host.
+// postDisabled posts PT_DISABLED. It always has room, because the queue grows
+// by at most one slot for every PTEnable of the host.
 func (s *queues) postDisabled(p *pt) {
 	q := s.all.get(p.eq)
 	if q == nil {
@@ -65,8 +65,8 @@ func (s *queues) posted(h Handle, ev *Event) {
 	}
 }
 
-// promise holds one event queue slot for an event that has to wait, if p has
-// flow control and the queue has room.
+// promise reserves an event queue slot for a later event, if p has flow control
+// and the queue has room.
 func (s *queues) promise(p *pt) bool {
 	q := s.all.get(p.eq)
 	if q == nil || p.opts&OptPTFlowCtrl == 0 || !q.room(1) {
@@ -76,8 +76,8 @@ func (s *queues) promise(p *pt) bool {
 	return true
 }
 
-// promiseFor takes the slots that a message will need: its communication event,
-// and AUTO_UNLINK and AUTO_FREE of the entry it uses up.
+// promiseFor reserves the slots for a message: its communication event, and
+// AUTO_UNLINK and AUTO_FREE of an entry that it uses up.
 func (s *queues) promiseFor(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 	q := s.all.get(p.eq)
 	if q == nil {
@@ -123,9 +123,9 @@ func (s *queues) delivered(d *Delivery) {
 	}
 }
 
-// exhausted is the fate of a message for which something has run out. With flow
-// control it disables p and posts the one PT_DISABLED event, unless the entry
-// that could not be served disabled it.
+// exhausted ends a message for which a resource was exhausted. With flow
+// control it disables p and posts one PT_DISABLED event, unless the entry has
+// disabled that event.
 func (s *queues) exhausted(p *pt, opts EntryOptions) FailType {
 	if p.opts&OptPTFlowCtrl == 0 {
 		return NIDropped

@@ -4,12 +4,12 @@ import (
 	"math/bits"
 )
 
-// state is the objects and books of an interface. Both faces work on it; its
-// methods are what they have in common: names, entries, events, counters,
-// triggered operations and what is queued to leave.
+// state has the objects of an interface. NI and Port work on it. Its methods
+// are common to both: names, entries, events, counters, triggered operations
+// and the outbox.
 //
-// What every message needs at its target is side by side at the beginning; what
-// counters and what leaves need follows.
+// The fields that every message needs at its target come first, side by side.
+// The fields of counters and of the outbox follow.
 type state struct {
 	dead       bool
 	draining   bool
@@ -45,7 +45,7 @@ type state struct {
 	status          [srCount]uint64
 }
 
-// newNI makes both faces of an interface in one piece of memory.
+// newNI allocates NI and Port of an interface together.
 func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	both := &struct {
 		port Port

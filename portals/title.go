@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// title is what people know a queue or counter by: handles are for programs.
+// title is the name of a queue or counter for people.
 type title struct {
 	number int // how many the interface had allocated before
 	label  string
@@ -17,8 +17,8 @@ func (t *title) text(kind string) string {
 	return fmt.Sprintf("%s %d %q", kind, t.number, t.label)
 }
 
-// Label notes what an event queue or counter is for; reports of what is waited
-// for say it. A handle that names neither is left alone.
+// Label sets the label of an event queue or counter for reports. It has no
+// effect on a handle that names neither.
 func (ni *Objects) Label(h Handle, label string) {
 	if q := ni.queues.all.get(h); q != nil {
 		q.title.label = label
@@ -27,12 +27,12 @@ func (ni *Objects) Label(h Handle, label string) {
 	}
 }
 
-// SetCause gives the operations that the interface makes from now on a Cause; 0: none.
+// SetCause sets the Cause of all later operations of the interface; 0: none.
 func (ni *NI) SetCause(cause uint64) { ni.outbox.cause = cause }
 
-// Title is what people know an event queue or counter by: its kind, its number
-// in the order of allocation on the interface, from 0, and its label. Example:
-// counter 3 "acks".
+// Title returns the name of an event queue or counter for people: its kind, its
+// number in the order of allocation on the interface, from 0, and its label.
+// Example: counter 3 "acks".
 func (ni *Objects) Title(h Handle) string {
 	if q := ni.queues.all.get(h); q != nil {
 		return q.title.text("event queue")

@@ -1,6 +1,6 @@
 package portals
 
-// TraceKind is what a TraceRecord tells.
+// TraceKind is the kind of a TraceRecord.
 type TraceKind uint8
 
 // Kinds of trace record, with the fields that are set.
@@ -20,7 +20,7 @@ const (
 	TracePTEnabled                     // a portal table entry was enabled: PT
 )
 
-// Verdict is why an entry does or does not take a request.
+// Verdict is the reason why an entry takes or does not take a request.
 type Verdict uint8
 
 // Verdicts. The last three stop the search.
@@ -37,11 +37,11 @@ var verdictNames = []string{
 	"bits differ", "other initiator", "does not fit", "matches, user not allowed", "matches, operation not allowed", "matches",
 }
 
-// String says it in words.
+// String returns the verdict in words.
 func (v Verdict) String() string { return nameOf(verdictNames, int(v)) }
 
-// TraceRecord is one step of an explanation. Pointers are valid during the call
-// only.
+// TraceRecord is one step of an explanation. Pointers are valid only during the
+// call.
 type TraceRecord struct {
 	What     TraceKind
 	PT       uint32
@@ -56,13 +56,13 @@ type TraceRecord struct {
 	Text     string
 }
 
-// Tracer is told what happens and why. A trace changes nothing but the time the
-// simulator takes.
+// Tracer receives every step, with its reason. A trace changes only the time
+// that the simulator takes.
 type Tracer interface {
 	Trace(ni *NI, r *TraceRecord)
 }
 
-// witness hears of what happens at an interface: the owner of its process, and
+// witness reports the steps of an interface to the owner of its process and to
 // the tracer.
 type witness struct {
 	ni     *NI // it is about
@@ -94,7 +94,7 @@ func (w *witness) interrupted(h Handle) {
 	}
 }
 
-// explain walks the lists as a device without an index would and tells the
+// explain walks the lists as a device without an index would. It reports the
 // verdict on every entry up to the one that decides.
 func (w *witness) explain(p *pt, h *Header) {
 	id := initiatorKey(h)

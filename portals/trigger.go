@@ -4,7 +4,7 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-// trigKind is what a triggered operation does.
+// trigKind is the kind of a triggered operation.
 type trigKind uint8
 
 const (
@@ -89,8 +89,8 @@ func (st *state) newTriggered(fn string, trigCT Handle, kind trigKind) (*ct, *tr
 	return c, t, nil
 }
 
-// drain performs what has fired, in the order of firing, including what that
-// fires in turn.
+// drain performs the operations that have fired, in order, including those that
+// they fire in turn.
 func (st *state) drain() {
 	if st.draining || !st.counters.fired {
 		return

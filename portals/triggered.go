@@ -3,12 +3,14 @@ package portals
 // Triggered is an operation (Portals 4.x §3.16: PtlTriggeredPut,
 // PtlTriggeredGet, PtlTriggeredAtomic, PtlTriggeredFetchAtomic,
 // PtlTriggeredSwap, PtlTriggeredCTInc, PtlTriggeredCTSet and
-// PtlTriggeredMEUnlink) that begins once the counter's successes and failures together reach
-// threshold. A put reads its buffer then; a swap takes its operand at the call.
-// An entry to unlink that is in use then takes no further messages and goes when
-// its last message and unexpected header have gone; if it no longer exists,
-// nothing happens. Errors: those of the operation, but ErrInUse for an entry;
-// ErrNoSpace with max_triggered_ops pending.
+// PtlTriggeredMEUnlink) that begins when the sum of the counter's successes and
+// failures reaches threshold. A put reads its buffer then; a swap takes its
+// operand at the call.
+//
+// MEUnlink of an entry that is then in use stops further messages. The entry
+// goes after its last message and unexpected header. If it no longer exists,
+// nothing happens. Errors: those of the operation, except ErrInUse for an
+// entry; ErrNoSpace if max_triggered_ops are pending.
 func (ni *Objects) Triggered(op Operation, ct Handle, threshold uint64) error {
 	switch op := op.(type) {
 	case Put:
@@ -56,13 +58,13 @@ func (ni *Objects) triggerUnlink(h, trigCT Handle, threshold uint64) error {
 	return nil
 }
 
-// TriggeredMEAppend (PtlTriggeredMEAppend) is MEAppend once the counter reaches
-// threshold. The entry counts against max_entries from the call on and has its
-// handle at once; until it is linked MEUnlink returns ErrInUse for it. An
-// append that fails at its time, because the list is full or events have no
-// room, posts LINK with DROPPED, whatever the entry's options say; with the
-// portal table entry the queue is gone too, and nobody is told.
-// Errors: those of MEAppend; ErrNoSpace with max_triggered_ops pending.
+// TriggeredMEAppend (PtlTriggeredMEAppend) is MEAppend when the counter reaches
+// threshold. The entry counts against max_entries and has its handle from the
+// call on; until it is linked, MEUnlink returns ErrInUse for it. If the append
+// fails at its time, because the list is full or events have no room, it posts
+// LINK with DROPPED, whatever options the entry has. If the portal table entry
+// no longer exists, there is no event, because the queue is unknown. Errors:
+// those of MEAppend; ErrNoSpace if max_triggered_ops are pending.
 func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64, trigCT Handle, threshold uint64) (Handle, error) {
 	if _, err := ni.ctOf("TriggeredMEAppend", trigCT); err != nil {
 		return InvalidHandle, err

@@ -35,7 +35,7 @@ const (
 const IfaceDefault uint32 = 0
 
 // ID names a process (ptl_process_t): by NID and PID on physical interfaces, by
-// Rank on logical ones. The fields an interface does not use are ignored there.
+// Rank on logical ones. An interface ignores the other fields.
 type ID struct {
 	NID, PID, Rank uint32
 }
@@ -61,7 +61,7 @@ const (
 // String returns "priority" or "overflow".
 func (l List) String() string { return nameOf([]string{"priority", "overflow"}, int(l)) }
 
-// SearchOp is what a search does with the headers it finds (ptl_search_op_t).
+// SearchOp is the effect of a search on the headers it finds (ptl_search_op_t).
 type SearchOp uint8
 
 // Search operations.
@@ -70,7 +70,7 @@ const (
 	SearchDelete                 // PTL_SEARCH_DELETE
 )
 
-// AckReq is the acknowledgement an initiator asks for (ptl_ack_req_t).
+// AckReq is the acknowledgement that an initiator requests (ptl_ack_req_t).
 type AckReq uint8
 
 // Acknowledgement requests.
@@ -78,7 +78,7 @@ const (
 	NoAck AckReq = iota // PTL_NO_ACK_REQ
 	Ack                 // PTL_ACK_REQ: full and counting event
 	CTAck               // PTL_CT_ACK_REQ: counting event only
-	OCAck               // PTL_OC_ACK_REQ: counts completed operations, whatever became of them
+	OCAck               // PTL_OC_ACK_REQ: counts completed operations, whatever their result
 	ackCount
 )
 
@@ -117,8 +117,8 @@ type StatusRegister uint8
 
 // Status registers.
 const (
-	// PTL_SR_DROP_COUNT: requests dropped, those refused by a disabled entry
-	// included
+	// PTL_SR_DROP_COUNT: requests dropped, including those that a disabled
+	// entry refused
 	SRDropCount            StatusRegister = iota
 	SRPermissionViolations                // PTL_SR_PERMISSION_VIOLATIONS
 	SROperationViolations                 // PTL_SR_OPERATION_VIOLATIONS
@@ -210,9 +210,9 @@ const (
 // operand.
 const MaxOperand = 32
 
-// Header is everything of a message that travels, payload apart. The fields
-// down to HdrData belong to a request; acknowledgements and replies
-// repeat them as far as noted.
+// Header is the transmitted part of a message without its payload. The fields
+// down to HdrData belong to a request. Acknowledgements and replies repeat some
+// of them, as noted.
 type Header struct {
 	Kind   OpKind
 	NI     NIKind // interface at both ends
@@ -227,22 +227,21 @@ type Header struct {
 	PT        uint32
 	MatchBits uint64
 	RLength   uint64 // bytes requested
-	// RemoteOffset is the offset requested; in an ack or reply the offset the
-	// operation used at the target.
-	RemoteOffset uint64 // the last that matching looks at: the first 64 bytes
+	// RemoteOffset is the offset requested. In an ack or reply it is the offset
+	// that the operation used at the target.
+	RemoteOffset uint64 // the last field that matching reads: the first 64 bytes
 	HdrData      uint64
 	Ref          uint64 // initiator's reference, returned in the ack or reply; 0 none
 
 	Fail    FailType // ack, reply: what happened at the target
 	List    List     // ack, reply: list the request matched in
-	MLength uint64   // ack, reply: bytes manipulated; a reply carries so many
+	MLength uint64   // ack, reply: bytes manipulated; a reply carries as many
 
 	Operand [MaxOperand]byte // swaps: the operand, one element of Type
 }
 
-// PartOf makes h the header of a message of its own with n bytes, from offset
-// on, of the data of the put o. The operand, which only swaps have, is not
-// looked at.
+// PartOf makes h the header of a separate message with n bytes, from offset on,
+// of the put o. It ignores the operand, which only swaps have.
 func (h *Header) PartOf(o *Header, offset, n uint64) {
 	h.Kind, h.NI, h.AckReq, h.Op, h.Type, h.Flags = o.Kind, o.NI, o.AckReq, o.Op, o.Type, o.Flags
 	h.Initiator, h.Target, h.UID, h.PT = o.Initiator, o.Target, o.UID, o.PT
@@ -312,19 +311,19 @@ type MD struct {
 	CT      Handle // counter, or CTNone
 }
 
-// Handlers are the function identifiers of a sPIN entry, 0 for none
-// (sPIN'17 §2). Portals carries them and does not look at them.
+// Handlers are the function identifiers of a sPIN entry, 0 for none (sPIN'17
+// §2). The package does not interpret them.
 type Handlers struct {
 	Header, Payload, Completion uint32
 }
 
-// Spin is what P4sPIN adds to an entry (sPIN'17 §2), opaque to this package
-// apart from the limits.
+// Spin is P4sPIN's part of an entry (sPIN'17 §2). This package checks its limits
+// and interprets nothing else.
 type Spin struct {
-	Device       any // what the device has found out about it; the device's own
+	Device       any // the device's own data about it
 	Handlers     Handlers
-	HPUMem       uint32 // handle of the HPU memory, given out by the device
-	HPUMemOffset uint64 // bytes into the HPU memory where the state of this entry begins
+	HPUMem       uint32 // handle of the HPU memory, from the device
+	HPUMemOffset uint64 // offset of the entry's state in the HPU memory, bytes
 	UserHdrLen   uint64 // bytes of payload that are user header
 	FirstPacket  bool   // the header handler sees the whole first packet (docs/abi.md, Header record)
 	LastPacket   bool   // the completion handler sees the last packet (docs/abi.md, Completion record)
@@ -334,12 +333,13 @@ type Spin struct {
 	HostMem     Region
 	Scratchpads Scratchpads
 	PerMessage  MessageMemory
-	Stamp       Stamp // the initiator's user id, where handlers see it
+	Stamp       Stamp // where handlers see the initiator's user id
 }
 
-// Stamp is where in the match bits of a request its handlers see the initiator's user id instead of
-// what the initiator has written there: a program cannot choose that. Matching comes before. A user
-// id that the bits cannot hold is not allowed at the entry. The zero value is nowhere.
+// Stamp is a field of the match bits in which handlers see the initiator's user
+// id instead of the initiator's bits, so a program cannot choose it. Matching
+// happens before. The entry refuses a user id that does not fit into the field.
+// The zero value is no field.
 type Stamp struct {
 	Shift uint8 // the lowest of the bits
 	Bits  uint8 // how many; Shift+Bits is at most 64
@@ -354,20 +354,21 @@ func (s Stamp) On(matchBits uint64, uid uint32) uint64 {
 // fits says that no bit of a user id is lost in the stamp.
 func (s Stamp) fits(uid uint32) bool { return s.Bits == 0 || uint64(uid)>>s.Bits == 0 }
 
-// Scratchpads are HPU memory of an entry's handlers for each cluster of HPUs
-// (docs/abi.md, Memories of clusters and messages): that of cluster i begins at
+// Scratchpads are HPU memory of an entry's handlers, one for each cluster of HPUs
+// (docs/abi.md, Memories of clusters and messages). Cluster i has the one at
 // Offset + i*Bytes. The zero value is none.
 type Scratchpads struct {
 	Offset uint64 // in HPU memory, bytes, a multiple of 16
 	Bytes  uint64 // of each, a multiple of 16
 }
 
-// MessageMemory is HPU memory of which each message that handlers are working
-// on has a piece, which its header handler initialises. The zero value is none.
+// MessageMemory is HPU memory with a piece for each message that handlers are
+// working on. The message's header handler initialises it. The zero value is
+// none.
 type MessageMemory struct {
 	Offset   uint64 // of the first piece in HPU memory, bytes, a multiple of 16
 	Bytes    uint64 // of each piece, a multiple of 16
-	Messages uint32 // how many pieces: a message that finds none is dropped
+	Messages uint32 // number of pieces; a message without a free one is dropped
 }
 
 // String returns nid/pid, or the rank where only that is set.

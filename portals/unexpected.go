@@ -45,7 +45,7 @@ func (st *state) search(fn string, ptIndex uint32, m *ME, op SearchOp, userPtr u
 
 // unexpected is the header of a message that was delivered into the overflow
 // list (Portals 4.x §3.11, §3.12). It enters the unexpected list when it is
-// matched and can be taken from then on; what taking it announces waits until
+// matched, and can be taken from then on. The events of taking it wait until
 // the message is complete.
 type unexpected struct {
 	mark    poison.Mark
@@ -62,7 +62,7 @@ type unexpected struct {
 	last    *claim
 }
 
-// claim is somebody who found a header before its message was complete.
+// claim is the taker of a header whose message is not yet complete.
 type claim struct {
 	mark    poison.Mark
 	opts    EntryOptions
@@ -74,8 +74,8 @@ type claim struct {
 	next    *claim
 }
 
-// headerList is the unexpected list of a portal table entry. Headers are found
-// by bits and initiator, and by bits alone, which is what MPI asks for.
+// headerList is the unexpected list of a portal table entry. It finds headers
+// by bits and initiator, and by bits alone, as MPI needs.
 type headerList struct {
 	chain
 	exact index
@@ -141,16 +141,15 @@ func (st *state) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *une
 	return u
 }
 
-// matchesHeader is the criterion for an appended or searching entry against an
-// unexpected header. The message has been let in by the overflow entry: permissions
-// of what the unexpected list holds are not checked again (Portals 4.x §3.12.2),
-// neither of its user nor of its operation.
+// matchesHeader compares an appended or searching entry with an unexpected
+// header. The overflow entry has already checked user and operation of the
+// message, so they are not checked again (Portals 4.x §3.12.2).
 func (e *entry) matchesHeader(u *unexpected) bool {
 	return e.accepts(&u.hdr, initiatorKey(&u.hdr))
 }
 
-// nextMatch returns the first header the entry matches, after the given one or,
-// with nil, from the beginning.
+// nextMatch returns the first header that matches the entry, after the given
+// one, or from the beginning if that is nil.
 func (l *headerList) nextMatch(e *entry, after *unexpected) *unexpected {
 	var u *unexpected
 	if after == nil {
@@ -191,8 +190,8 @@ func (st *state) roomForMatches(p *pt, e *entry) bool {
 	return matches == 0 || q.room(need)
 }
 
-// takeMatches delivers the unexpected headers a new priority entry matches and
-// reports whether that used the entry up.
+// takeMatches delivers the unexpected headers that match a new priority entry.
+// It reports whether that has used the entry up.
 func (st *state) takeMatches(p *pt, e *entry) bool {
 	u := p.headers.nextMatch(e, nil)
 	for u != nil {
@@ -207,7 +206,7 @@ func (st *state) takeMatches(p *pt, e *entry) bool {
 			if e.usedUp() {
 				return true
 			}
-			// The larger offset may leave no room for what matched before.
+			// The larger offset may leave no room for an earlier match.
 			if e.opts&OptMENoTruncate != 0 {
 				for next != nil && !e.matchesHeader(next) {
 					next = p.headers.nextMatch(e, next)
@@ -219,14 +218,14 @@ func (st *state) takeMatches(p *pt, e *entry) bool {
 	return false
 }
 
-// usedUp reports whether a locally managed entry has too little left.
+// usedUp reports whether a locally managed entry has too little memory left.
 func (e *entry) usedUp() bool {
 	return e.opts&OptMEManageLocal != 0 && e.region.Length-e.offset < e.minFree
 }
 
-// claimHeader announces a header to whoever found it, now or when its message
-// is complete. criteria carries the options; appended is nil for a search. Take
-// removes the header from the list.
+// claimHeader announces a header to its taker, now or when its message is
+// complete. criteria has the options; appended is nil for a search. With take
+// the header leaves the list.
 func (st *state) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ EventType, take bool) {
 	if take {
 		p.headers.remove(u)
@@ -278,8 +277,8 @@ func (st *state) announce(p *pt, u *unexpected, c *claim) {
 	st.counters.countEntry(c.opts, c.ct, OptMEEventCTOverflow, u.fail, u.mlength)
 }
 
-// headerDone completes the message of a header and announces it to whoever
-// waits.
+// headerDone completes the message of a header and announces it to waiting
+// takers.
 func (st *state) headerDone(p *pt, u *unexpected, fail FailType, mlength uint64) {
 	u.mark.Live("portals: an unexpected header")
 	u.done, u.fail, u.mlength = true, fail, mlength
