@@ -157,7 +157,7 @@ func goalGenCommand() *cobra.Command {
 		},
 	}
 	out.register(c)
-	memory.Register(c)
+	memory.Register(c.Flags())
 	flags := c.Flags()
 	flags.IntVar(&p.Ranks, "ranks", 8, "`NUMBER` of ranks")
 	flags.StringVar(&size, "size", "8", "`SIZE` of the message, such as 8 or 64KiB")

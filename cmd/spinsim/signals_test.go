@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -89,6 +90,47 @@ func TestSignalEndsReaders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Every command has a limit of real time and of memory. One that takes a file
+// ends in time, even while nobody writes what it reads. A command that bounds
+// simulations has more time: see TestLateCommandsEnd in package cli.
+func TestTimeLimitEndsEveryReader(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "in"), 0o600))
+	// opening it does not wait, reading does
+	w, err := os.OpenFile(filepath.Join(dir, "in"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	var late []string
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			each(sub)
+		}
+		require.NotNil(t, c.Flag("time-limit"), c.CommandPath())
+		require.NotNil(t, c.Flag("memory-limit"), c.CommandPath())
+		if c.Flags().Lookup("event-limit") != nil || c.Args == nil || c.Args(c, []string{"in"}) != nil {
+			return
+		}
+		path := strings.TrimPrefix(c.CommandPath(), "spinsim ")
+		args := append(strings.Fields(path), "in", "--time-limit", "1ns")
+		for _, f := range outputsOf(c) {
+			args = append(args, "--"+f.Name, "out.json")
+		}
+		reader := spinsim(t, dir, args...)
+		reader.Stderr = new(bytes.Buffer)
+		require.NoError(t, reader.Start())
+		exit, errs := ends(t, reader)
+		require.Equal(t, 1, strings.Count(errs, "\n"), "%q: %s", args, errs)
+		require.Equal(t, []string{"in"}, folder(t, dir), "%q", args)
+		if exit == exitFailed {
+			require.Regexp(t, `^spinsim: incomplete: stopped by the limit of 1ns of real time(; not written, .*)?\n$`, errs, "%q", args)
+			late = append(late, path)
+		}
+	}
+	each(rootCommand())
+	require.NoError(t, w.Close())
+	require.Subset(t, late, []string{"advise", "explain", "goal convert", "goal stat", "goal viz", "report", "rerun", "scenario check", "topology", "verify"})
 }
 
 // A sweep of a scenario that a signal ends shows its finished runs, in the

@@ -74,7 +74,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	watch := newMemoryWatch()
 	defer watch.close()
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), watchKey{}, watch))
-	e := &ending{over: make(chan struct{}), showing: make(chan struct{}), exit: os.Exit}
+	e := &ending{over: make(chan struct{}), showing: make(chan struct{}), exit: os.Exit, cancel: cancel}
 	ctx = WithArguments(context.WithValue(ctx, endingKey{}, e), args)
 	undo := onSignals(func() { cancel(nil) }, e, root.Name(), errs)
 	go watch.start(cancel, e, root.Name(), errs)
@@ -120,6 +120,7 @@ func argumentLines(args []string) (lines []string) {
 func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Writer) int {
 	var (
 		taken   *outgrown
+		late    *sim.LimitError
 		input   InputError
 		network *runtime.NetworkError
 		part    Part
@@ -129,6 +130,9 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 		return ExitOK
 	case errors.As(context.Cause(ctx), &taken):
 		fmt.Fprintf(errs, "%s: %v%s\n", name, taken, leftOf(err, e, "; "))
+		return ExitFailed
+	case errors.As(context.Cause(ctx), &late):
+		fmt.Fprintf(errs, "%s: %v%s\n", name, late, leftOf(err, e, "; "))
 		return ExitFailed
 	case errors.Is(err, context.Canceled) && errors.As(err, &part):
 		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", name, part.Progress(), leftOf(err, e, "; "))
@@ -270,6 +274,8 @@ type ending struct {
 	over chan struct{} // closed when the command has finished
 	exit func(code int)
 
+	cancel context.CancelCauseFunc // of the command's context
+
 	outputs []awaited // the files that it will write, once known
 
 	showing chan struct{} // closed when it shows the results that it has after a signal
@@ -333,6 +339,7 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	root.Version = version
 	root.SetVersionTemplate("{{.Version}}\n")
 	quiet := root.PersistentFlags().BoolP("quiet", "q", false, "show no progress")
+	begin := limitEvery(root)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if *quiet {
 			root.SetErr(steady{root.ErrOrStderr()})
@@ -340,7 +347,9 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 		if err := errors.Join(checkTwice(c), checkEmpty(c), checkAssignments(c)); err != nil {
 			return err
 		}
-		endLate(c)
+		if err := begin(c); err != nil {
+			return err
+		}
 		return CheckOutputs(c)
 	}
 	root.SetHelpCommand(helpCommand())

@@ -14,7 +14,7 @@ func TestLateCommandsEnd(t *testing.T) {
 	for overtimes, shows := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			began, ended, showing := time.Now(), make(chan struct{}), make(chan struct{})
-			onLate(time.Second, showing, func() { close(ended) })
+			onLate(time.Second+overtime, showing, func() { close(ended) })
 			if shows {
 				close(showing)
 			}

@@ -42,8 +42,25 @@ func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 		flags.StringVar(&f.Until, "until", "", "end "+each+" before the first event later than this `TIME`, of the simulation, such as 5ms")
 	}
 	flags.Uint64Var(&f.events, "event-limit", 0, "end "+each+" after this `NUMBER` of events; 0: no limit")
-	f.Memory.Register(c)
-	flags.DurationVar(&f.real, "time-limit", 0, "end the command after this `DURATION`, of real time, such as 30s; 0: no limit")
+	f.Memory.Register(flags)
+	flags.DurationVar(&f.real, timeLimit, 0, timeLimitUsage)
+}
+
+const timeLimit, timeLimitUsage = "time-limit", "end the command after this `DURATION`, of real time, such as 30s; 0: no limit"
+
+// limitEvery gives the limits of real time and memory to all commands that do
+// not have them. begin sets them for a command.
+func limitEvery(root *cobra.Command) (begin func(c *cobra.Command) error) {
+	var m MemoryFlag
+	m.Register(root.PersistentFlags())
+	root.PersistentFlags().Duration(timeLimit, 0, timeLimitUsage)
+	return func(c *cobra.Command) error {
+		var err error
+		if c.InheritedFlags().Lookup("memory-limit") != nil {
+			err = m.Read(c)
+		}
+		return BadInput(errors.Join(err, endLate(c)))
+	}
 }
 
 // Limits checks the flags of a command.
@@ -55,9 +72,6 @@ func (f *LimitFlags) Limits(c *cobra.Command) (l sim.Limits, err error) {
 		}
 	}
 	l.Events = f.events
-	if f.real < 0 {
-		errs = append(errs, fmt.Errorf("--time-limit: %v, expected 0 (no limit) or more", f.real))
-	}
 	return l, errors.Join(errs...)
 }
 
@@ -70,28 +84,38 @@ func parseUntil(text string) (sim.Time, error) {
 	return t, err
 }
 
-// overtime is how long a command has after the limit of real time. Commands end
-// sooner: this is for work that nothing interrupts.
+// overtime is how long a command with LimitFlags has after the limit of real
+// time. It ends sooner: this is for work that nothing interrupts.
 const overtime = 5 * time.Second
 
-// endLate ends the program if the command works after its limit of real time
-// and overtime, twice overtime if it has results to show. For example, nothing
-// interrupts a command while it sorts a schedule of millions.
-func endLate(c *cobra.Command) {
-	if e := endingOf(c.Context()); e != nil && c.Flags().Lookup("time-limit") != nil {
-		limit, err := c.Flags().GetDuration("time-limit")
-		if err != nil || limit <= 0 {
-			return // Limits refuses it
-		}
-		onLate(limit, e.showing, func() {
-			e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
-		})
+// endLate ends the command at its limit of real time. It ends the program if the
+// command goes on for longer than patience. A command with LimitFlags ends by
+// itself and may show results, so the program ends after overtime, or twice
+// overtime. For example, nothing interrupts a command while it sorts a schedule
+// of millions.
+func endLate(c *cobra.Command) error {
+	limit, err := c.Flags().GetDuration(timeLimit)
+	if err == nil && limit < 0 {
+		err = fmt.Errorf("--time-limit: %v, expected 0 (no limit) or more", limit)
 	}
+	e := endingOf(c.Context())
+	if err != nil || limit == 0 || e == nil {
+		return err
+	}
+	more := overtime
+	if c.InheritedFlags().Lookup(timeLimit) != nil {
+		time.AfterFunc(limit, func() { e.cancel(tooLong(limit)) })
+		more = patience
+	}
+	onLate(limit+more, e.showing, func() {
+		e.end(ExitFailed, c.ErrOrStderr(), fmt.Sprintf("%s: %v", c.Root().Name(), tooLong(limit)))
+	})
+	return nil
 }
 
-// onLate calls end after the limit and overtime.
-func onLate(limit time.Duration, showing <-chan struct{}, end func()) {
-	time.AfterFunc(limit+overtime, func() {
+// onLate calls end at a time, and overtime later if there are results to show.
+func onLate(at time.Duration, showing <-chan struct{}, end func()) {
+	time.AfterFunc(at, func() {
 		select {
 		case <-showing:
 			time.AfterFunc(overtime, end)

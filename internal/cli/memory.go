@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/sim"
@@ -26,8 +27,8 @@ type MemoryFlag struct {
 }
 
 // Register adds the flag.
-func (f *MemoryFlag) Register(c *cobra.Command) {
-	c.Flags().StringVar(&f.text, "memory-limit", "", "refuse what needs more memory than this `SIZE`, and end what takes more; 0: no limit (default: what the machine has available)")
+func (f *MemoryFlag) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.text, "memory-limit", "", "refuse what needs more memory than this `SIZE`, and end what takes more; 0: no limit (default: what the machine has available)")
 }
 
 // leastMemory is the smallest limit.
