@@ -5,8 +5,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // GenParams are the parameters of a generator. A pattern uses the ones that its
@@ -93,6 +95,10 @@ var patterns = []Pattern{
 // Patterns returns all generators, sorted by name.
 func Patterns() []Pattern { return slices.Clone(patterns) }
 
+// quadratic are the patterns in which every rank sends and receives once, or
+// more often, for each other rank.
+var quadratic = []string{"allreduce-ring", "alltoall-linear", "alltoall-pairwise"}
+
 // OperationFootprint is the approximate memory of an operation, in bytes, while
 // a schedule is made or run. It is measured (TestMemoryNeeded of cmd/spinsim).
 const OperationFootprint = 100
@@ -139,6 +145,10 @@ func (p *GenParams) plan(pattern string) (operations int, emit emitter, err erro
 	}
 	if rounds := max(uint64(p.Iterations), (max(p.Size, 1)-1)/p.Segment+1); rounds > MaxGenerated/uint64(p.Ranks) && patterns[i].repeats() {
 		return 0, nil, fmt.Errorf("goal: %s on %d ranks in %d rounds: %w", pattern, p.Ranks, rounds, ErrTooLarge)
+	}
+	// most patterns are counted below; these would take seconds
+	if uint64(p.Ranks)*uint64(p.Ranks-1) > MaxGenerated/2 && slices.Contains(quadratic, pattern) {
+		return 0, nil, fmt.Errorf("goal: %s on %d ranks: %w", pattern, p.Ranks, ErrTooLarge)
 	}
 	emit = patterns[i].setup(p)
 	b := &Builder{count: &counter{most: MaxGenerated}}
@@ -325,6 +335,7 @@ func pairwiseAlltoall(p *GenParams) emitter {
 func permutation(p *GenParams) emitter {
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
 	targets, sources := make([][]int, p.Iterations), make([][]int, p.Iterations)
+	memory.Ask(int64(p.Iterations) * int64(p.Ranks) * 2 * int64(unsafe.Sizeof(0)))
 	for k := range targets {
 		targets[k], sources[k] = rng.Perm(p.Ranks), make([]int, p.Ranks)
 		for from, to := range targets[k] {

@@ -133,6 +133,21 @@ func TestPatternsDeliver(t *testing.T) {
 	}
 }
 
+// A pattern that is too large is refused before its operations are counted, and
+// none that is not too large.
+func TestTooLargeAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, name := range quadratic {
+		for n := 1; n < 20; n++ {
+			is, err := Operations(name, GenParams{Ranks: n})
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, is, 2*n*(n-1), name)
+		}
+		_, err := Operations(name, GenParams{Ranks: MaxGenerated}) // 2^29 for each of the ranks
+		require.ErrorIs(t, err, ErrTooLarge)
+	}
+}
+
 // The numbers of messages and bytes are known for each pattern. This catches a
 // pattern that delivers, but is not the named one.
 func TestPatternVolumes(t *testing.T) {
