@@ -15,6 +15,7 @@ func reserve(n int) ([]byte, error) {
 	memory.Reserve(n)
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil {
+		memory.Exhausted(n)
 		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
 	}
 	// EINVAL means a kernel without huge pages.

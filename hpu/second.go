@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/spinsim/spinsim/hpu/internal/second"
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // secondEngine checks wazero with an independent runtime. It is slow. Such a
@@ -47,6 +50,7 @@ func (e *secondEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	}
 	code, err := e.runtime.Compile(m.binary)
 	if err != nil {
+		refused(err, len(m.binary))
 		return nil, fmt.Errorf("module %s: %s cannot compile it: %w", m.name, e.name, err)
 	}
 	img := &secondImage{engine: e, compiled: code}
@@ -57,6 +61,14 @@ func (e *secondEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	}
 	e.images = append(e.images, img)
 	return &img.image, nil
+}
+
+// refused ends the program if the system has refused the runtime n bytes. The
+// error is a text in which another language describes the error of the system.
+func refused(err error, n int) {
+	if strings.Contains(err.Error(), fmt.Sprintf("os error %d", syscall.ENOMEM)) {
+		memory.Exhausted(n)
+	}
 }
 
 func (e *secondEngine) Close() error {
@@ -126,11 +138,13 @@ func (i *secondInstance) instantiate(index int) (*secondContext, error) {
 	}
 	var err error
 	if w.inst, err = i.image.compiled.Instantiate(imports); err != nil {
+		refused(err, int(i.image.layout.Total))
 		return nil, err
 	}
 	i.contexts[index+1] = w
 	l := &i.image.layout
 	if err := w.inst.Grow(exportMemory, uint64((l.Total-l.Own)/wasm.PageSize)); err != nil {
+		refused(err, int(l.Total))
 		return nil, err
 	}
 	for r, name := range m.globals.exports() {

@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -89,9 +91,12 @@ func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
 		return s, nil
 	}
 	defer func() {
-		// A failed assertion of the compiler. None is expected, because Load
-		// has checked the module.
+		// A failed assertion of the compiler is not expected, because Load has
+		// checked the module.
 		if r := recover(); r != nil {
+			if err, is := r.(error); is && errors.Is(err, syscall.ENOMEM) {
+				memory.Exhausted(len(m.binary))
+			}
 			err = fmt.Errorf("module %s: wazero cannot compile it: %v", m.name, r)
 		}
 	}()

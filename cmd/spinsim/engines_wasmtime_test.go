@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -74,6 +75,16 @@ func sameOnBothEngines(t *testing.T, name, dir string, text []byte, args []strin
 		require.Len(t, everything, len(first), name)
 	}
 	return status
+}
+
+// wasmtime reserves gigabytes for each instance, whose refusal ends the command
+// as any other.
+func TestWasmtimeIsBounded(t *testing.T) {
+	for _, b := range bounds {
+		if b.flag == "" {
+			bounded(t, t.TempDir(), b.shell, strings.Fields("compare bcast --profile spin-int --mode spin-stream --ranks 9 --size 8 --engine wasmtime"))
+		}
+	}
 }
 
 // around returns the text near place k.

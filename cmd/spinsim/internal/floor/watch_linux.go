@@ -109,8 +109,9 @@ func end(status syscall.WaitStatus, said []byte) int {
 }
 
 // refused are the last words of a process whose memory is refused: of Go, of
-// its threads, of the C library, and of wasmtime.
+// its threads, of the C library, and of wasmtime and its threads.
 var refused = []string{
 	"out of memory", "cannot allocate memory", "errno=12", "failed to create new OS thread",
 	"pthread_create failed", "Cannot allocate memory", "memory allocation of ",
+	"ThreadPoolBuildError",
 }
