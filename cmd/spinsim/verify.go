@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func verify(c *cobra.Command, names []string) error {
 
 // verdict checks a file. An object names its program in its provenance.
 func verdict(c *cobra.Command, name string) (v *seal.Verdict, err error) {
-	in := c.InOrStdin()
+	in, check := c.InOrStdin(), seal.Check
 	if name != "-" {
 		if err := file.Regular(name); err != nil {
 			return nil, err
@@ -92,15 +93,12 @@ func verdict(c *cobra.Command, name string) (v *seal.Verdict, err error) {
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 		if ext := filepath.Ext(name); ext == ".xz" || ext == ".zst" { // of a schedule
-			unpacked, err := goal.Unpack(f, ext)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+			check = func(in io.Reader) (*seal.Verdict, error) {
+				return seal.CheckPacked(in, func(r io.Reader) (io.ReadCloser, error) { return goal.Unpack(r, ext) })
 			}
-			defer unpacked.Close() //nolint:errcheck // it was only read
-			in = unpacked
 		}
 	}
-	if v, err = seal.Check(in); err != nil {
+	if v, err = check(in); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if v.Provenance != nil {

@@ -149,7 +149,7 @@ func Check(r io.Reader) (*Verdict, error) {
 		return nil, err
 	}
 	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
-		return packed(in)
+		return CheckPacked(in, func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) })
 	}
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && !bytes.HasPrefix(head, []byte(`{"displayTimeUnit"`)) {
 		text, err := file.ReadFrom(in, "JSON", mostJSON)
@@ -192,12 +192,14 @@ func Reader(r io.Reader) (text io.Reader, check func(ended error) error) {
 	}
 }
 
-// packed checks what is in a file of gzip.
-func packed(in io.Reader) (*Verdict, error) {
-	zip, err := gzip.NewReader(in)
+// CheckPacked is [Check] for a packed file, other than of JSON objects. Data
+// that cannot be unpacked to its end has changed.
+func CheckPacked(in io.Reader, unpack func(io.Reader) (io.ReadCloser, error)) (*Verdict, error) {
+	content, err := unpack(in)
 	if err == nil {
 		c := NewChecker()
-		if _, err = io.Copy(c, zip); err == nil { //nolint:gosec // nothing is kept
+		_, err = io.Copy(c, content) //nolint:gosec // nothing is kept
+		if err = errors.Join(err, content.Close()); err == nil {
 			return c.Verdict()
 		}
 	}
