@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 	case "well":
 		fmt.Fprintln(os.Stderr, "a warning")
 		os.Exit(7)
+	case "with a file of its own":
+		_, err := io.Copy(os.Stdout, os.NewFile(3, "three"))
+		fmt.Fprint(os.Stderr, err)
+		os.Exit(0)
 	case "without memory":
 		var kept [][]byte
 		for {
@@ -116,4 +120,19 @@ func TestKilledUnderBounds(t *testing.T) {
 	_, err = fmt.Fscanln(out, &ready)
 	require.Error(t, err, "the end of the output")
 	require.Equal(t, -1, status(c.Wait()))
+}
+
+// What the user opens is there under its number.
+func TestDescriptorsUnderBounds(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	_, err = w.WriteString("three")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	c, errs := bounded("-v 8000000", "with a file of its own")
+	c.ExtraFiles = []*os.File{r}
+	out, err := c.Output()
+	require.NoError(t, err)
+	require.Equal(t, "three", string(out))
+	require.Equal(t, "<nil>", errs.String())
 }

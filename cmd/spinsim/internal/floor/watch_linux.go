@@ -4,12 +4,12 @@ package floor
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,11 +21,12 @@ import (
 // and turns such an end into status 1 and one line.
 //
 // The second process has a file in memory as its descriptor 2, for last words,
-// and writes its errors to descriptor 3.
+// and writes its errors to a new descriptor. All others are as the user has
+// opened them: a file may be named /dev/fd/3.
 func init() {
-	if isWatched() {
-		os.Stderr = os.NewFile(3, "/dev/stderr")
-		syscall.CloseOnExec(3)
+	if errs, ok := watched(); ok {
+		os.Stderr = os.NewFile(uintptr(errs), "/dev/stderr")
+		syscall.CloseOnExec(errs)
 		return
 	}
 	for _, resource := range []int{syscall.RLIMIT_AS, syscall.RLIMIT_DATA} {
@@ -38,13 +39,15 @@ func init() {
 }
 
 // watchedBy names the variable of the environment that holds the number of the
-// process that waits.
+// process that waits, and the descriptor for errors.
 const watchedBy = "SPINSIM_WATCHED_BY"
 
-func isWatched() bool {
-	by := os.Getenv(watchedBy)
+// watched returns the descriptor for errors, if another process waits.
+func watched() (errs int, ok bool) {
+	var by int
+	n, _ := fmt.Sscan(os.Getenv(watchedBy), &by, &errs)
 	_ = os.Unsetenv(watchedBy) // what this program starts is not watched by its parent
-	return by == strconv.Itoa(os.Getppid())
+	return errs, n == 2 && by == os.Getppid()
 }
 
 // watch runs the program in a second process and ends as it ends. It returns
@@ -56,6 +59,11 @@ func watch() {
 		return
 	}
 	last := os.NewFile(uintptr(words), "last words")
+	errs, err := syscall.Dup(2)
+	if err != nil {
+		_ = last.Close()
+		return
+	}
 	signals := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
@@ -64,13 +72,14 @@ func watch() {
 	}
 	child, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{
 		// an arena for each thread would take 64 MiB of ulimit -v
-		Env:   append(os.Environ(), watchedBy+"="+strconv.Itoa(os.Getpid()), "MALLOC_ARENA_MAX=1"),
-		Files: []uintptr{0, 1, last.Fd(), 2},
+		Env:   append(os.Environ(), fmt.Sprintf("%s=%d %d", watchedBy, os.Getpid(), errs), "MALLOC_ARENA_MAX=1"),
+		Files: []uintptr{0, 1, last.Fd()},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		signal.Stop(signals)
 		_ = last.Close()
+		_ = syscall.Close(errs)
 		runtime.UnlockOSThread()
 		return
 	}
