@@ -69,7 +69,7 @@ func status(err error) int {
 // A bounded program ends as it would without the bound, but for one that dies of
 // memory: it has status 1 and says one line.
 func TestEndsUnderBounds(t *testing.T) {
-	const refused = "spinsim: ended: the system has refused it memory that ulimit does not allow\n"
+	const refused = "spinsim: ended: the system has refused it memory or a thread that ulimit does not allow\n"
 	for _, k := range []struct {
 		ulimit, ends string
 		status       int

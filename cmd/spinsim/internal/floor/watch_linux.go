@@ -103,7 +103,7 @@ func end(status syscall.WaitStatus, said []byte) int {
 	if status.Signaled() || status.ExitStatus() == 2 {
 		for _, words := range refused {
 			if bytes.Contains(said, []byte(words)) {
-				_, _ = os.Stderr.WriteString("spinsim: ended: the system has refused it memory that ulimit does not allow\n")
+				_, _ = os.Stderr.WriteString("spinsim: ended: the system has refused it memory or a thread that ulimit does not allow\n")
 				return 1
 			}
 		}
