@@ -106,6 +106,9 @@ func (c *Checker) Verdict() (*Verdict, error) {
 		sum.Write(m.covered(c.last[at[11]:]))
 		if is := hex.EncodeToString(sum.Sum(nil)); is != part(5) {
 			one.State, one.Wrong = Changed, (&ChangedError{is, part(5)}).differs()
+			if bytes.HasSuffix(c.last, []byte("\r\n")) {
+				one.Wrong += "; its lines end with CR and LF now, as git for Windows makes them: spinsim writes LF"
+			}
 		} else if m.Kind == PNG && !c.chunk(at[0], at[11]) {
 			one.State, one.Wrong = Changed, "the checksum of its last text is wrong"
 		}

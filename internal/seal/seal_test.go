@@ -112,6 +112,20 @@ func TestStreams(t *testing.T) {
 	})
 }
 
+// Git and editors on Windows convert the ends of lines.
+func TestLineEnds(t *testing.T) {
+	text := Mark{Kind: CSV, Program: "devel"}.Below([]byte("a,b\n1,2\n"), "# ", "\n")
+	const why = "its lines end with CR and LF now"
+	v, err := Check(bytes.NewReader(bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))))
+	require.NoError(t, err)
+	require.Equal(t, Changed, v.State)
+	require.Contains(t, v.Wrong, why)
+	v, err = Check(bytes.NewReader(bytes.Replace(text, []byte("1"), []byte("3"), 1)))
+	require.NoError(t, err)
+	require.Equal(t, Changed, v.State)
+	require.NotContains(t, v.Wrong, why)
+}
+
 // A title that looks like a mark is none.
 func TestMarkInATitle(t *testing.T) {
 	m := Mark{Kind: Parquet, Program: "devel"}
