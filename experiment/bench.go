@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Values of the axis "mode": who does the work of a benchmark.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/manifest"
-	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // taken are the flags of commands, which no axis may be named after.

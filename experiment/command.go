@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/trace"
@@ -33,9 +33,6 @@ type CommandOptions struct {
 	// Use is the usage line, with the argument if there is one. "": the name of
 	// the experiment.
 	Use string
-	// Limits are the limits of the command, for a caller that runs something
-	// else besides. nil: the command's own.
-	Limits *cli.LimitFlags
 }
 
 // compareFlags are the flags of every experiment.
@@ -57,7 +54,7 @@ type compareFlags struct {
 	breakdown                   bool
 	samples                     SamplesFlag
 	resume                      batch.ResumeFlags
-	*cli.LimitFlags
+	cli.LimitFlags
 }
 
 // listHelp explains the lists of values in flags.
@@ -72,10 +69,7 @@ func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if err := e.Check(); err != nil {
 		panic("experiment: " + err.Error()) //lint:panic programmer's mistake
 	}
-	f := &compareFlags{CommandOptions: o, experiment: e, axes: make(map[string]*string), LimitFlags: o.Limits}
-	if f.LimitFlags == nil {
-		f.LimitFlags = &cli.LimitFlags{}
-	}
+	f := &compareFlags{CommandOptions: o, experiment: e, axes: make(map[string]*string)}
 	short := e.Short
 	if e.Source != "" {
 		short += " (" + e.Source + ")"
@@ -212,7 +206,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 	}
-	if err := Bound(c, f.LimitFlags, s); err != nil {
+	if s.Limits, s.MemoryLimit, s.Workers, err = f.Bounds(c); err != nil {
 		errs = append(errs, err)
 	}
 	for _, set := range f.overrides {
@@ -295,7 +289,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return LimitError(f.LimitFlags, "", err)
+		return f.Unfit("", err)
 	}
 	name := func(i int) string { return points[i].String() }
 	if f.resume.List {
@@ -348,7 +342,7 @@ func Finished(err error, show func(u *Unfinished) error) error {
 // RunWithProgress runs the points of a sweep and shows its progress on a
 // terminal.
 func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Point) ([]*Result, error) {
-	return s.batch(points).Shown(ctx, errs, s.grid.experiment.Name)
+	return unfinished(s.batch(points).Shown(ctx, errs, s.grid.experiment.Name))
 }
 
 // show writes the table of a sweep. u is not nil if only part of it was
@@ -374,11 +368,4 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 		return err
 	}
 	return all.PlotFile(f.plot, s.Plot())
-}
-
-// Bound gives a sweep the limits of the flags and the workers of a command.
-func Bound(c *cobra.Command, f *cli.LimitFlags, s *Sweep) (err error) {
-	s.Limits, err = f.Limits(c)
-	s.MemoryLimit, s.Workers = f.Memory.Bytes(), cli.Workers()
-	return err
 }

@@ -27,7 +27,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 	}
 	w, err := s.Waterfall(f.waterfall[0], f.waterfall[1])
 	if err != nil {
-		return LimitError(f.LimitFlags, "--waterfall: ", err)
+		return f.Unfit("--waterfall: ", err)
 	}
 	folder, err := f.resume.Open()
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Role is the task of the handlers at some points of an experiment. A user's

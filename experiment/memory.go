@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -22,15 +21,16 @@ type MemoryError struct {
 
 // Error names the point, its need, and the limit.
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s needs about %s of memory, the limit is %s", e.What(), sim.Size(e.Need).Rounded(), sim.Size(e.Limit).Rounded())
+	work, _ := e.What()
+	return fmt.Sprintf("%s needs about %s of memory, the limit is %s", work, sim.Size(e.Need).Rounded(), sim.Size(e.Limit).Rounded())
 }
 
-// What names the axes as flags, and the point.
-func (e *MemoryError) What() string {
+// What names the axes as flags, and the point. It returns Need, too.
+func (e *MemoryError) What() (work string, need int64) {
 	if len(e.Axes) == 0 {
-		return e.Point
+		return e.Point, e.Need
 	}
-	return "--" + strings.Join(e.Axes, ", --") + ": " + e.Point
+	return "--" + strings.Join(e.Axes, ", --") + ": " + e.Point, e.Need
 }
 
 // Footprint estimates the memory of so many nodes of the point's device, in
@@ -134,14 +134,4 @@ func (s *Sweep) atOnce(points []*Point) int {
 		}
 	}
 	return n
-}
-
-// LimitError is the error of a command whose Sweep.Points has failed. It adds
-// the origin of the limit to a *MemoryError. before is put before the text.
-func LimitError(f *cli.LimitFlags, before string, err error) error {
-	var e *MemoryError
-	if errors.As(err, &e) {
-		return f.Memory.Refused(before+e.What(), e.Need)
-	}
-	return cli.BadInput(fmt.Errorf("%s%w", before, err))
 }

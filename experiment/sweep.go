@@ -9,9 +9,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/batch"
-	"github.com/spinsim/spinsim/internal/checkpoint"
-	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -268,7 +268,33 @@ func (s *Sweep) check() error {
 
 // Unfinished is the error of a sweep whose context ended before all points were
 // measured, or where some points have failed and others have not.
-type Unfinished = batch.Unfinished[Result]
+type Unfinished struct{ batch *batch.Unfinished[Result] }
+
+// unfinished gives the error of a batch its name here.
+func unfinished(results []*Result, err error) ([]*Result, error) {
+	if u := (*batch.Unfinished[Result])(nil); errors.As(err, &u) {
+		return results, &Unfinished{u}
+	}
+	return results, err
+}
+
+// Error is what ended the sweep, or the errors of the points, and Progress.
+func (u *Unfinished) Error() string { return u.batch.Error() }
+
+// Unwrap returns Error without Progress.
+func (u *Unfinished) Unwrap() error { return u.batch.Err }
+
+// Progress writes how many points were measured.
+func (u *Unfinished) Progress() string { return u.batch.Progress() }
+
+// Cut says why and where the sweep has ended, for the seals of its files.
+func (u *Unfinished) Cut() string { return u.batch.Cut() }
+
+// Shown reports whether there is any result.
+func (u *Unfinished) Shown() bool { return u.batch.Shown() }
+
+// Measured lists the results that are there, in the order of the points.
+func (u *Unfinished) Measured() []*Result { return u.batch.Measured() }
 
 // Run measures the points, several at a time, and returns their results in the
 // same order. done, if not nil, is called after each point, from any goroutine.
@@ -276,7 +302,7 @@ type Unfinished = batch.Unfinished[Result]
 // last point, or if some points fail, the error is *Unfinished. If all fail, it
 // is their errors.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
-	return s.batch(points).Measure(ctx, done)
+	return unfinished(s.batch(points).Measure(ctx, done))
 }
 
 // pointNoun names points in sentences about many.

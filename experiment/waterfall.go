@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/checkpoint"
-	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -174,7 +174,7 @@ func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	results, err := w.sweep.Run(ctx, all, done)
 	n := len(w.Steps[0].Points)
 	if u := (*Unfinished)(nil); errors.As(err, &u) {
-		results = u.Results
+		results = u.batch.Results
 		whole := 0
 		for whole < len(w.Steps) && !slices.Contains(results[whole*n:(whole+1)*n], nil) {
 			whole++

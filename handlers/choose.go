@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Exports are the names of the exports that handle header, packets and end of a

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Options describe an installation of handlers.

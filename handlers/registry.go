@@ -11,7 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Library is a handler module with its description of itself. It is read-only.

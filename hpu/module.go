@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Module is a handler module that was checked for a device and rewritten. It is

@@ -145,11 +145,11 @@ func (t *Table) csv() ([]byte, error) {
 	if err == nil {
 		err = w.Error()
 	}
-	origin, ok := t.Origin.(sealer)
+	origin, ok := t.Origin.(seal.Sealer)
 	if err != nil || !ok {
 		return out.Bytes(), err
 	}
-	m, err := origin.Mark(seal.CSV, t.Cut)
+	m, err := seal.Of(origin, seal.CSV, t.Cut)
 	return m.Below(out.Bytes(), "# ", "\n"), err
 }
 
@@ -173,7 +173,7 @@ func csvText(s string) string {
 // standard output makes them such.
 func (t *Table) ndjson() ([]byte, error) {
 	out, err := t.json("", "\n", "\n")
-	origin, ok := t.Origin.(sealer)
+	origin, ok := t.Origin.(seal.Sealer)
 	if err != nil || !ok {
 		return out, err
 	}
@@ -181,7 +181,7 @@ func (t *Table) ndjson() ([]byte, error) {
 	if len(t.rows) == 0 {
 		opening = "{"
 	}
-	m, err := origin.Mark(seal.NDJSON, t.Cut)
+	m, err := seal.Of(origin, seal.NDJSON, t.Cut)
 	return m.Below(out, opening+`"seal": "`, "\"}\n"), err
 }
 

@@ -63,9 +63,9 @@ func (t *Table) parquet() ([]byte, error) {
 		}
 		options = append(options, parquet.KeyValueMetadata("spinsim.provenance", string(origin)))
 	}
-	from, ok := t.Origin.(sealer)
+	from, ok := t.Origin.(seal.Sealer)
 	if ok {
-		if m, err = from.Mark(seal.Parquet, t.Cut); err != nil {
+		if m, err = seal.Of(from, seal.Parquet, t.Cut); err != nil {
 			return nil, err
 		}
 		options = append(options, parquet.KeyValueMetadata("spinsim.seal", m.String()))

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -80,9 +79,9 @@ func TestParquetIsReadBack(t *testing.T) {
 // made is the origin of the test's table.
 type made struct{}
 
-func (made) Lines() []string                               { return []string{"by me"} }
-func (made) MarshalJSON() ([]byte, error)                  { return []byte(`{"by":"me"}`), nil }
-func (made) Mark(k seal.Kind, _ string) (seal.Mark, error) { return seal.Mark{Kind: k}, nil }
+func (made) Lines() []string                           { return []string{"by me"} }
+func (made) MarshalJSON() ([]byte, error)              { return []byte(`{"by":"me"}`), nil }
+func (made) Seal() (program, record string, err error) { return "", "", nil }
 
 // readBack converts a value of the library to a value of the table. Times are
 // doubles there; it returns want if the double is the same.

@@ -75,12 +75,12 @@ func (t *Table) PlotFile(name string, p Plot) error {
 
 // writePicture writes a picture, with a seal if its origin makes one.
 func writePicture(name string, picture []byte, of Origin, cut string) error {
-	if of, ok := of.(sealer); ok {
+	if of, ok := of.(seal.Sealer); ok {
 		kind := seal.SVG
 		if filepath.Ext(name) == ".png" {
 			kind = seal.PNG
 		}
-		m, err := of.Mark(kind, cut)
+		m, err := seal.Of(of, kind, cut)
 		if err != nil {
 			return err
 		}

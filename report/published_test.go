@@ -75,9 +75,9 @@ type origin struct{ Version string }
 
 func (o origin) Lines() []string { return []string{"made by " + o.Version} }
 
-func (o origin) Mark(kind seal.Kind, cut string) (seal.Mark, error) {
-	hash, err := seal.Hash(o)
-	return seal.Mark{Kind: kind, Program: o.Version, Record: hash, Cut: cut}, err
+func (o origin) Seal() (program, record string, err error) {
+	record, err = seal.Hash(o)
+	return o.Version, record, err
 }
 
 // The origin stands below the table, in the JSON document, and in columns that

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -98,15 +97,14 @@ type Table struct {
 }
 
 // Origin describes what produced a table. JSON gets it as encoding/json writes
-// it.
+// it. Files of tables and plots have a seal if it has a method
+//
+//	Seal() (program, record string, err error)
+//
+// which returns the version of the program, and a hash of all that the table
+// depends on.
 type Origin interface {
 	Lines() []string // for people
-}
-
-// sealer is an origin of ours: tables from it have a seal.
-type sealer interface {
-	// Mark returns the mark of a file with rows of the origin.
-	Mark(kind seal.Kind, cut string) (seal.Mark, error)
 }
 
 // CheckKeys returns an error if two columns have the same key.

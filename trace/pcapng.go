@@ -105,9 +105,12 @@ func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
 	w.end(blockPacket)
 }
 
-// Seal makes Close end the file with a seal. The kind of the mark does not
-// count.
-func (w *Pcapng) Seal(m seal.Mark) { m.Kind, w.mark = seal.Capture, &m }
+// Seal makes Close end the file with a seal, which "spinsim verify" checks: the
+// version of the program, a hash of what the run depends on, and why and where
+// it has ended early, or "" if it is complete.
+func (w *Pcapng) Seal(program, record, cut string) {
+	w.mark = &seal.Mark{Kind: seal.Capture, Program: program, Record: record, Cut: cut}
+}
 
 // Close writes the rest. It does not close the caller's writer.
 func (w *Pcapng) Close() error {

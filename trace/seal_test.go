@@ -20,13 +20,13 @@ func TestFilesAreSealed(t *testing.T) {
 	m := seal.Mark{Program: "devel", Cut: `limit of "x"`}
 	sealed := func(w *Writer) {
 		pingMessage(w)
-		w.Seal(m)
+		w.Seal(m.Program, m.Record, m.Cut)
 	}
 	var packets bytes.Buffer
 	w := NewPcapng(&packets, "test", "")
 	n := w.Interface("a", LinkUser0)
 	w.Packet(n, sim.Nanosecond, Inbound, []byte("payload"))
-	w.Seal(m)
+	w.Seal(m.Program, m.Record, m.Cut)
 	require.NoError(t, w.Close())
 	for kind, data := range map[seal.Kind][]byte{
 		seal.Chrome: encode(t, ChromeJSON, Options{}, sealed), seal.Perfetto: encode(t, Perfetto, Options{}, sealed), seal.Capture: packets.Bytes(),

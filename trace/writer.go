@@ -314,10 +314,9 @@ func (w *Writer) end() error {
 	return w.sealed.Seal(*w.mark, w.enc.footer(w.buf[:0], w.mark.String()))
 }
 
-// Seal makes [Writer.Close] seal the file. The kind of the mark does not count.
-func (w *Writer) Seal(m seal.Mark) {
-	m.Kind = w.kind
-	w.mark = &m
+// Seal makes [Writer.Close] seal the file: see [Pcapng.Seal].
+func (w *Writer) Seal(program, record, cut string) {
+	w.mark = &seal.Mark{Kind: w.kind, Program: program, Record: record, Cut: cut}
 }
 
 // Discard ends the writer instead of [Writer.Close]. It leaves no file, or the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
-	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/provenance"
 )
 
 // fromFile is an experiment that a command makes from a file.
@@ -45,12 +45,11 @@ func (f *fromFile) recorded(r *provenance.Record, folder string, stdin io.Reader
 	return f.read(repeating(r, folder, stdin), r.Inputs[0].Name)
 }
 
-// fileCommand makes the command of an experiment from a file. limits: see
-// experiment.CommandOptions.
-func fileCommand(name, use string, limits *limitFlags) *cobra.Command {
+// fileCommand makes the command of an experiment from a file.
+func fileCommand(name, use string) *cobra.Command {
 	f := fileExperiment(name)
 	return experiment.Command(f.empty, experiment.CommandOptions{
-		Build: thisBuild(), Command: name, Columns: "spinsim help columns", Use: use, Limits: limits,
+		Build: thisBuild(), Command: name, Columns: "spinsim help columns", Use: use,
 		Input: func(c *cobra.Command, file string) (*experiment.Experiment, []provenance.Input, error) {
 			m := newMaking(c, name)
 			e, err := f.read(m, file)

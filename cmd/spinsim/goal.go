@@ -154,7 +154,7 @@ const onNodes = goalRunName + " --on nodes"
 func goalRunCommand() *cobra.Command {
 	var f goalRunFlags
 	var on string
-	c := fileCommand(onNodes, "run FILE", &f.limitFlags)
+	c := fileCommand(onNodes, "run FILE")
 	c.Short = "When does every rank finish?"
 	c.Long = `Run computes the finishing time of every rank, in the LogGOPS model (LogGOPS'10) or, with --on nodes, on simulated nodes: sends
 and receives are then real messages, matched by the host or by its network interface (sPIN'17 §5.1), and every byte is checked.
@@ -208,6 +208,9 @@ func (f *goalRunFlags) run(c *cobra.Command, file string) error {
 	}
 	format, err := parseFormat(name)
 	if err != nil {
+		return err
+	}
+	if err := f.Copy(c); err != nil {
 		return err
 	}
 	bounds, err := f.Limits(c)

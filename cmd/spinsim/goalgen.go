@@ -17,8 +17,8 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
-	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -80,7 +80,7 @@ func writeSchedule(w io.Writer, s *goal.Schedule, form goal.Form, of *provenance
 	if form == goal.Binary {
 		return goal.WriteBinary(w, s)
 	}
-	m, err := of.Mark(seal.GOAL, "")
+	m, err := seal.Of(of, seal.GOAL, "")
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ compare graph searches graphs that spinsim makes.`,
 const graphRunName = "graph run"
 
 func graphRunCommand() *cobra.Command {
-	c := fileCommand(graphRunName, "run FILE", nil)
+	c := fileCommand(graphRunName, "run FILE")
 	c.Short = "Search a graph: breadth first, or shortest paths (sPIN'17, Simple Graph Kernels)"
 	c.Long += "\n\n- is the standard input."
 	c.Flags().Lookup("root").DefValue = "" // it depends on the graph

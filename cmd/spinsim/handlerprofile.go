@@ -59,7 +59,7 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 		var b bytes.Buffer
 		p := report.Lines.Profile(record.Lines()...)
 		p.DurationNanos = report.End.Whole()
-		mark, err := record.Mark(seal.Pprof, cut)
+		mark, err := seal.Of(record, seal.Pprof, cut)
 		if err != nil {
 			return err
 		}

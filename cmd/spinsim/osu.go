@@ -152,7 +152,7 @@ func (f *osuFlags) run(c *cobra.Command) error {
 				memory.Axes[i] = "message-size"
 			}
 		}
-		return experiment.LimitError(&f.limitFlags, "", err)
+		return f.Unfit("", err)
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
@@ -231,7 +231,8 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if c.Flags().Changed("ranks-per-node") {
 		ranksOn = f.perNode
 	}
-	if err := errors.Join(experiment.Bound(c, &f.limitFlags, s), f.choose(s, p, ranksOn)); err != nil {
+	s.Limits, s.MemoryLimit, s.Workers, err = f.Bounds(c)
+	if err := errors.Join(err, f.choose(s, p, ranksOn)); err != nil {
 		return nil, err
 	}
 	ranks, err := f.places(s)

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/internal/osu"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // print writes results as the OSU micro-benchmarks do. There is an output for
@@ -39,7 +39,7 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 			if r.Point.Value(axis) != v {
 				continue
 			}
-			row := exanest.OSURow(r)
+			row := osuRow(r)
 			if err := f.benchmark.WriteRow(out, l, &row); err != nil {
 				return err
 			}
@@ -63,4 +63,22 @@ func (f *osuFlags) describe(s *experiment.Sweep, p *experiment.Point, v any) str
 		over += fmt.Sprintf(", algorithms %v", s.Values("algorithms")[0])
 	}
 	return fmt.Sprintf("%v ranks, %v on a node, %s", v, s.Values("ranks-per-node")[0], over)
+}
+
+// osuRow converts a result of exanest.OSU or OSURanks into a row of the output.
+func osuRow(r *experiment.Result) (row osu.Row) {
+	row.Bytes, row.Iterations = r.Point.Int("size"), r.Point.Int("iterations")
+	if row.Iterations == 0 {
+		ranks := 2
+		if r.Point.Experiment().Axis("ranks") != nil {
+			ranks = r.Point.Int("ranks")
+		}
+		row.Iterations = osu.DefaultIterations(row.Bytes, ranks)
+	}
+	row.Latency, _ = r.Values[experiment.LatencyColumn].(sim.Time)
+	row.Least, _ = r.Values["least"].(sim.Time)
+	row.Most, _ = r.Values["most"].(sim.Time)
+	row.Bandwidth, _ = r.Values["bandwidth"].(float64)
+	row.MessageRate, _ = r.Values["message_rate"].(float64)
+	return row
 }

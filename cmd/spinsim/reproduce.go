@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -82,7 +82,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	}
 	chosen, err := f.plan(c, p)
 	if err != nil {
-		return experiment.LimitError(&f.LimitFlags, "", err)
+		return f.Unfit("", err)
 	}
 	if err := f.checkFiles(chosen); err != nil {
 		return badInput(err)
@@ -192,7 +192,7 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 			return nil, err
 		}
 		one.sweep.Build = thisBuild()
-		if err := experiment.Bound(c, &f.LimitFlags, one.sweep); err != nil {
+		if one.sweep.Limits, one.sweep.MemoryLimit, one.sweep.Workers, err = f.Bounds(c); err != nil {
 			return nil, err
 		}
 		if choice.Waterfall != "" {

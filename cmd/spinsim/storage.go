@@ -12,9 +12,8 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/spc"
 )
 
 func storageCommand() *cobra.Command {
@@ -37,7 +36,7 @@ time stamp in seconds. Those of the University of Massachusetts have it; none co
 const storageRunName = "storage run"
 
 func storageRunCommand() *cobra.Command {
-	c := fileCommand(storageRunName, "run TRACE", nil)
+	c := fileCommand(storageRunName, "run TRACE")
 	c.Short = "Play a trace on servers with parity, by their cores or by their NICs (sPIN'17 §5.3)"
 	c.Long += "\n\nTraces may be packed by gzip or bzip2; - is the standard input."
 	return c
@@ -127,18 +126,18 @@ func (f *generateFlags) run(c *cobra.Command, load string) error {
 	}{load, m, f.requests, f.seed}); err != nil {
 		return err
 	}
-	mark, err := of.Mark(seal.Storage, "")
+	program, hash, err := of.Seal()
 	if err != nil {
 		return err
 	}
 	if f.output == "-" {
-		return trace.Write(c.OutOrStdout(), mark)
+		return trace.Write(c.OutOrStdout(), program, hash)
 	}
 	out, err := file.Create(f.output)
 	if err != nil {
 		return badInput(fmt.Errorf("--output: %w", err))
 	}
-	if err := trace.Write(out, mark); err != nil {
+	if err := trace.Write(out, program, hash); err != nil {
 		return errors.Join(err, out.Discard())
 	}
 	return out.Commit()

@@ -148,24 +148,6 @@ func DefaultTransport(p *profile.Profile) string {
 	return overPortals
 }
 
-// OSURow converts a result of OSU or OSURanks into a row of package osu.
-func OSURow(r *experiment.Result) (row osu.Row) {
-	row.Bytes, row.Iterations = r.Point.Int("size"), r.Point.Int("iterations")
-	if row.Iterations == 0 {
-		ranks := 2
-		if r.Point.Experiment().Axis("ranks") != nil {
-			ranks = r.Point.Int("ranks")
-		}
-		row.Iterations = osu.DefaultIterations(row.Bytes, ranks)
-	}
-	row.Latency, _ = r.Values[experiment.LatencyColumn].(sim.Time)
-	row.Least, _ = r.Values["least"].(sim.Time)
-	row.Most, _ = r.Values["most"].(sim.Time)
-	row.Bandwidth, _ = r.Values["bandwidth"].(float64)
-	row.MessageRate, _ = r.Values["message_rate"].(float64)
-	return row
-}
-
 // transport returns an error if the device does not have the transport of the
 // point.
 func transport(p *experiment.Point) error {

@@ -8,11 +8,11 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 var accumulate = &experiment.Experiment{

@@ -11,13 +11,13 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/work"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 var hpus = &experiment.Experiment{

@@ -11,10 +11,10 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/internal/memory"
-	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // Storage plays a trace on an array of servers with parity, as in raid5. name

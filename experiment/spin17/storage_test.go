@@ -10,10 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // play measures a point of a trace. The experiment compares the bytes.
@@ -110,7 +109,7 @@ func TestStorageHasThePublishedShape(t *testing.T) {
 		m, err := spc.ModelOf(load)
 		require.NoError(t, err)
 		var text strings.Builder
-		require.NoError(t, m.Generate(300, 1).Write(&text, seal.Mark{Kind: seal.Storage}))
+		require.NoError(t, m.Generate(300, 1).Write(&text, "", ""))
 		time := func(mode string) float64 {
 			return float64(play(t, text.String(), device, experiment.Values{"mode": mode}).Time("time"))
 		}

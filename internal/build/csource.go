@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // records are the types in spin.h that decide the kind of a handler.

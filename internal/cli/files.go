@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/capture"
-	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -110,8 +110,8 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 		f.timeline.Instant(f.timeline.Track("run", 0, "limit"), "incomplete: stopped by the limit of "+limit.Limit, limit.At, 0)
 		fallthrough
 	default:
-		mark, err := f.of.Mark("", why) // of the kind that its name asks for
-		f.timeline.Seal(mark)
+		program, hash, err := f.of.Seal()
+		f.timeline.Seal(program, hash, why)
 		errs = append(errs, err, f.timeline.Close())
 	}
 	switch {

@@ -75,6 +75,41 @@ func (f *LimitFlags) Limits(c *cobra.Command) (l sim.Limits, err error) {
 	return l, errors.Join(errs...)
 }
 
+// Bounds checks the flags of a command, too. It returns all that they and the
+// machine allow: the limits of each run, bytes of memory for all, and how many
+// may run at once.
+func (f *LimitFlags) Bounds(c *cobra.Command) (l sim.Limits, bytes int64, workers int, err error) {
+	l, err = f.Limits(c)
+	return l, f.Memory.Bytes(), Workers(), err
+}
+
+// Copy reads the flags of a command that has registered them elsewhere.
+func (f *LimitFlags) Copy(c *cobra.Command) error {
+	var errs [4]error
+	f.Until, errs[0] = c.Flags().GetString("until")
+	f.events, errs[1] = c.Flags().GetUint64("event-limit")
+	f.Memory.text, errs[2] = c.Flags().GetString("memory-limit")
+	f.real, errs[3] = c.Flags().GetDuration("time-limit")
+	return errors.Join(errs[:]...)
+}
+
+// Large is the error of work that needs more memory than its limit.
+type Large interface {
+	error
+	What() (work string, need int64) // with the flags to change, and bytes
+}
+
+// Unfit is the error of a command whose work cannot begin. It adds the origin of
+// the limit to a Large error. before is put before the text.
+func (f *LimitFlags) Unfit(before string, err error) error {
+	var e Large
+	if errors.As(err, &e) {
+		work, need := e.What()
+		return f.Memory.Refused(before+work, need)
+	}
+	return BadInput(fmt.Errorf("%s%w", before, err))
+}
+
 // parseUntil reads the end of a run.
 func parseUntil(text string) (sim.Time, error) {
 	t, err := sim.ParseTime(text)

@@ -11,8 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/capture"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/provenance"
-	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -91,7 +90,7 @@ func (f *CaptureFlags) write(of *provenance.Record, cut string) error {
 		return nil
 	}
 	comment := of.Command + "; " + strings.Join(of.Lines(), "; ")
-	mark, err := of.Mark(seal.Capture, cut)
+	program, hash, err := of.Seal()
 	if err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func (f *CaptureFlags) write(of *provenance.Record, cut string) error {
 		return fmt.Errorf("--pcap: %w", err)
 	}
 	packets := trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)
-	packets.Seal(mark)
+	packets.Seal(program, hash, cut)
 	if err := f.capture.Write(packets); err != nil {
 		return errors.Join(err, out.Discard())
 	}

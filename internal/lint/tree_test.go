@@ -157,6 +157,7 @@ var rules = map[string]func(*report){
 	"files":    files,
 	"english":  english,
 	"arrows":   arrows,
+	"outside":  outside,
 }
 
 func TestRepository(t *testing.T) {

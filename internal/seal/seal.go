@@ -60,6 +60,18 @@ type Mark struct {
 	Cut     string // why and where the run has ended early; "": complete
 }
 
+// Sealer is the origin of a file: a provenance record.
+type Sealer interface {
+	// Seal returns Program and Record of a mark.
+	Seal() (program, record string, err error)
+}
+
+// Of returns the mark of a file with that origin.
+func Of(from Sealer, kind Kind, cut string) (Mark, error) {
+	program, record, err := from.Seal()
+	return Mark{Kind: kind, Program: program, Record: record, Cut: cut}, err
+}
+
 // zeros stand for the digest in a mark until it is known.
 var zeros = strings.Repeat("0", 2*sha256.Size)
 

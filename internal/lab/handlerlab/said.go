@@ -9,9 +9,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Said is the manifest of a module, with its needs evaluated for the device. If

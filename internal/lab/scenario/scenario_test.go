@@ -17,11 +17,11 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
 	input "github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // plan reads the scenario of a test case as if it were a file s.yaml.

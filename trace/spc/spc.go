@@ -186,8 +186,9 @@ func seconds(at sim.Time) string {
 }
 
 // Write writes a trace, each line with the model if it is synthetic. The seal
-// is the last optional field of the last line; the first line announces it.
-func (t *Trace) Write(w io.Writer, m seal.Mark) error {
+// is the last optional field of the last line; the first line announces it. It
+// has the version of the program, and a hash of what the trace is made from.
+func (t *Trace) Write(w io.Writer, program, record string) error {
 	out := seal.NewWriter(w)
 	b := bufio.NewWriter(out)
 	model := ""
@@ -213,5 +214,6 @@ func (t *Trace) Write(w io.Writer, m seal.Mark) error {
 	if err := b.Flush(); err != nil {
 		return err
 	}
+	m := seal.Mark{Kind: seal.Storage, Program: program, Record: record}
 	return out.Seal(m, []byte(m.String()+"\n"))
 }

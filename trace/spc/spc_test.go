@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // A trace in the form of the repository of the University of Massachusetts:
@@ -106,7 +105,7 @@ func TestRoundTrip(t *testing.T) {
 			trace.Synthetic = ""
 		}
 		var b bytes.Buffer
-		require.NoError(rt, trace.Write(&b, seal.Mark{Kind: seal.Storage}))
+		require.NoError(rt, trace.Write(&b, "", ""))
 		back, err := spc.Read(&b, "a.spc")
 		require.NoError(rt, err)
 		require.Equal(rt, trace, back)
@@ -204,7 +203,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var w bytes.Buffer
-		require.NoError(t, trace.Write(&w, seal.Mark{Kind: seal.Storage}))
+		require.NoError(t, trace.Write(&w, "", ""))
 		again, err := spc.Read(&w, "a.spc")
 		require.NoError(t, err)
 		require.Equal(t, trace, again)

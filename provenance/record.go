@@ -329,14 +329,14 @@ func (r *Record) Lines() []string {
 	return []string{visible.Line(strings.Join(parts, "; "))}
 }
 
-// Mark returns the mark of a file that a command with this record writes. cut
-// is as in seal.Mark.
-func (r *Record) Mark(kind seal.Kind, cut string) (seal.Mark, error) {
+// Seal returns what the seals of files with this record contain: the version of
+// the program, and the hash of the record. A nil record has neither.
+func (r *Record) Seal() (program, hash string, err error) {
 	if r == nil {
-		return seal.Mark{Kind: kind, Cut: cut}, nil
+		return "", "", nil
 	}
-	hash, err := seal.Hash(r)
-	return seal.Mark{Kind: kind, Program: r.Build.String(), Record: hash, Cut: cut}, err
+	hash, err = seal.Hash(r)
+	return r.Build.String(), hash, err
 }
 
 // Args returns the facts for a timeline, with the full hashes and the command.
