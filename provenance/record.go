@@ -266,7 +266,7 @@ func (r *Record) Repeatable() bool {
 	if beside := strings.Contains(r.Command, " of "); beside {
 		return false
 	}
-	return !strings.HasPrefix(r.Command, "handler ") && !slices.Contains([]string{"advise", "explain", "topology path"}, r.Command)
+	return !strings.HasPrefix(r.Command, "handler ") && !slices.Contains([]string{"advise", "explain", "topology", "topology path"}, r.Command)
 }
 
 // WithArguments sets the arguments.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/provenance"
 )
 
 // What an older spinsim made loads, or fails with the change that is needed.
@@ -43,6 +45,11 @@ func TestCorpus(t *testing.T) {
 				switch {
 				case args[0] == "rerun":
 					fmt.Fprintf(&all, "%s%s", &out, &errs)
+					document, err := os.ReadFile(args[1])
+					require.NoError(t, err)
+					r, err := provenance.Read(document)
+					require.NoError(t, err)
+					require.NotEqual(t, r.Repeatable(), strings.Contains(errs.String(), "cannot be made again"), "report recommends it: %s", line)
 				case status == exitOK:
 					all.WriteString("ok\n")
 				default:

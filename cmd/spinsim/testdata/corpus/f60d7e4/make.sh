@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Made this corpus, once, in an empty folder: make.sh PROGRAM SOURCE, with the program and the checkout of commit f60d7e4.
+# Made this corpus, once, in an empty folder: make.sh PROGRAM SOURCE, with the program and the checkout of commit f60d7e4. Its languages are in
+# a folder .tools above, and in SPINSIM_ASC.
 set -euo pipefail
 spinsim=$1 source=$2
 mkdir modules
 
 # Modules: one of each language, and the libraries that have changed since.
-for lang in c cpp rust; do
+"$spinsim" handler new tinygo-handler
+"$spinsim" handler build tinygo-handler -o modules/tinygo.wasm
+for lang in c cpp rust assemblyscript; do
 	"$spinsim" handler new --lang $lang $lang
 	"$spinsim" handler build $lang
 	cp $lang/$lang.wasm modules/
@@ -14,7 +17,7 @@ mv c/packets.txt c/expected.txt .
 mv c/scenario.yaml modules/
 cp "$source"/examples/first-handler/first-handler.wasm "$source"/examples/histogram/histogram.wasm modules/
 for library in accumulate bcast count pingpong sum txlog work; do cp "$source/handlers/$library/$library.wasm" modules/; done
-rm -r c cpp rust
+rm -r c cpp rust assemblyscript tinygo-handler
 
 # Scenarios and profiles.
 for name in broadcast count sizes; do "$spinsim" scenario example $name >$name.yaml; done
@@ -48,11 +51,16 @@ json handler.json compare pingpong --handler modules/pingpong.wasm --size 8 --mo
 json run.json run count.yaml
 json run-sizes.json run sizes.yaml
 json osu.json osu latency -m 8:8
+json osu-allreduce.json osu allreduce --ranks 4 -m 8:8
 json goal-model.json goal run halo.goal
 json goal-nodes.json goal run halo.bin --on nodes
 json handler-run.json handler run modules/c.wasm --packets packets.txt
 json graph.json graph run edges.txt --kernel sssp --ranks 2
 json storage.json storage run oltp.spc --profile spin-int --requests 5
 json explain.json explain count.yaml
+json advise.json advise count --profile spin-int
+json topology.json topology exanest
+json topology-path.json topology path M1QAF2 M3QBF4
 "$spinsim" compare pingpong --size 8 --profile spin-int --resume kept >/dev/null
 "$spinsim" compare bcast --profile exanest --ranks 4 --size 8 --mode rdma --links loads.json >/dev/null
+json topology-load.json topology exanest --load loads.json
