@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,32 +41,33 @@ func ownModule(t *testing.T, repository string) string {
 	return own + "\nrequire github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => " + repository + "\n"
 }
 
-// build builds the example as the program of a user's module, which needs no
-// more than this repository.
-func build(t *testing.T) (program, folder string) {
+// build builds the example as the program own of a user's module, which needs no
+// more than this repository, and testdata/outside as its program outside.
+func build(t *testing.T) (folder string) {
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	folder = t.TempDir()
-	for name, from := range map[string]string{"main.go": "main.go", "go.sum": filepath.Join(repository, "go.sum")} {
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "outside"), 0o700))
+	for name, from := range map[string]string{
+		"main.go": "main.go", "go.sum": filepath.Join(repository, "go.sum"),
+		"outside/main.go": "testdata/outside/main.go", "outside/filter.wasm": "../first-handler/first-handler.wasm",
+	} {
 		text, err := os.ReadFile(from)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(ownModule(t, repository)), 0o600))
-	program = filepath.Join(folder, "own")
-	c := exec.Command("go", "build", "-mod=mod", "-o", program, ".")
+	c := exec.Command("go", "build", "-mod=mod", "-o", "bin/", "./...")
 	c.Dir = folder
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return program, folder
+	return folder
 }
 
-// The program of a user's module has the table, CSV, plot, timeline, waterfall
-// and provenance of spinsim compare, and can make a result again.
-func TestProgramOfAUser(t *testing.T) {
-	program, folder := build(t)
-	run := func(status int, args ...string) string {
-		c := exec.Command(program, args...)
+// runner runs a program in a folder, and expects a status.
+func runner(t *testing.T, folder, program string) func(status int, args ...string) string {
+	return func(status int, args ...string) string {
+		c := exec.Command(filepath.Join(folder, "bin", program), args...)
 		c.Dir = folder
 		var out, errs bytes.Buffer
 		c.Stdout, c.Stderr = &out, &errs
@@ -73,6 +75,49 @@ func TestProgramOfAUser(t *testing.T) {
 		require.Equal(t, status, c.ProcessState.ExitCode(), "%v\n%s", args, &errs)
 		return out.String() + errs.String()
 	}
+}
+
+func TestProgramsOfAUser(t *testing.T) {
+	folder := build(t)
+	t.Run("own", func(t *testing.T) { own(t, folder, runner(t, folder, "own")) })
+	t.Run("outside", func(t *testing.T) { outside(t, folder, runner(t, folder, "outside")) })
+}
+
+// A user's module can name all that it takes to have a handler, a network, a
+// table, a timeline and kept results of its own.
+func outside(t *testing.T, folder string, run func(status int, args ...string) string) {
+	r := csv.NewReader(strings.NewReader(run(0, "--profile", "spin-int", "--format", "csv")))
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, "benchmark,profile,size,network,latency_ns,passed", strings.Join(rows[0][:6], ","))
+	latency := map[string]float64{}
+	for _, row := range rows[1:] {
+		latency[row[2]+" "+row[3]], err = strconv.ParseFloat(row[4], 64)
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"8": "1", "65536": "16"}[row[2]], row[5])
+	}
+	for _, size := range []string{"8", "65536"} {
+		require.Greater(t, latency[size+" dumbbell"], latency[size+" profile"], "a switch and a cable more")
+	}
+	require.Contains(t, run(2, "--handler", "outside/main.go"), "main.go")
+
+	table := run(0, "library")
+	require.Regexp(t, `^network,latency_ns\nprofile,[0-9.]+\nprofile,[0-9.]+\ndumbbell,[0-9.]+\ndumbbell,[0-9.]+\n# sealed by spinsim \S+ example.com/own@devel, CSV, record `, table)
+	_, record, _ := strings.Cut(table, ", record ")
+	record, _, _ = strings.Cut(record, ",")
+	kept, err := os.ReadFile(filepath.Join(folder, "kept", "points.ndjson"))
+	require.NoError(t, err)
+	require.Equal(t, 4, bytes.Count(kept, []byte("\n")))
+	timeline, err := os.ReadFile(filepath.Join(folder, "own.pftrace"))
+	require.NoError(t, err)
+	require.Contains(t, string(timeline), "Perfetto timeline, record "+record+", complete", "of the same run")
+	require.Equal(t, table, run(0, "library"), "from what is kept")
+}
+
+// The program of a user's module has the table, CSV, plot, timeline, waterfall
+// and provenance of spinsim compare, and can make a result again.
+func own(t *testing.T, folder string, run func(status int, args ...string) string) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, shown, _ := strings.Cut(string(readme), "The first prints\n\n```\n")
