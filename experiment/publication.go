@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -40,16 +41,52 @@ type Choice struct {
 	Waterfall string // "FROM,TO": a waterfall between two profiles instead of a table
 }
 
-// FindPublication returns the publication with a name.
+// FindPublication returns the publication with a name. A month behind the name,
+// such as in spin17@2026-11, gives its runs the profiles of that month.
 func FindPublication(name string) (*Publication, error) {
 	var names []string
+	name, month, dated := strings.Cut(name, "@")
 	for _, p := range Publications() {
+		if p.Name == name && dated {
+			return p.asOf(month)
+		}
 		if p.Name == name {
 			return p, nil
 		}
 		names = append(names, p.Name)
 	}
 	return nil, fmt.Errorf("no publication %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
+}
+
+// asOf returns the publication with the profiles of a month.
+func (p *Publication) asOf(month string) (*Publication, error) {
+	then := *p
+	then.Title += ", profiles of " + month
+	then.Runs = slices.Clone(p.Runs)
+	for i := range then.Runs {
+		r := &then.Runs[i]
+		for full, c := range map[bool]*Choice{true: &r.Full, false: &r.Quick} { //lint:maporder each by itself
+			s, err := r.Sweep(full)
+			if err != nil {
+				return nil, err
+			}
+			profiles := slices.Clone(s.Profiles)
+			if c.Waterfall != "" {
+				profiles = strings.Split(c.Waterfall, ",")
+			}
+			for i := range profiles {
+				if profiles[i], err = profile.AsOf(profiles[i], month); err != nil {
+					return nil, err
+				}
+			}
+			if c.Waterfall != "" {
+				c.Waterfall = strings.Join(profiles, ",")
+			} else {
+				c.Profiles = strings.Join(profiles, ",")
+			}
+		}
+	}
+	return &then, nil
 }
 
 // Choice returns the full or the quick choice of a run.
@@ -124,7 +161,7 @@ func sameNumber(a, b *report.Published) bool {
 func (p *Point) fits(values []report.Is) bool {
 	for _, is := range values {
 		if is.Column == ProfileColumn {
-			if is.Value != p.Profile.Name {
+			if is.Value != profile.Undated(p.Profile.Name) {
 				return false
 			}
 			continue

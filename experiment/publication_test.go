@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -73,6 +74,68 @@ func TestPublicationsAreComplete(t *testing.T) {
 		}
 	}
 	require.Greater(t, total, 60)
+}
+
+// A publication with the profiles of a month has the same runs and numbers, on
+// these profiles only.
+func TestDatedPublications(t *testing.T) {
+	month := ""
+	for _, name := range profile.Names() {
+		for _, dated := range profile.Dated(name) {
+			_, m, _ := strings.Cut(dated, "@")
+			month = max(month, m)
+		}
+	}
+	tested := 0
+	for _, p := range Publications() {
+		then, err := FindPublication(p.Name + "@" + month)
+		if err != nil { // a profile is new
+			require.ErrorContains(t, err, "there was no profile")
+			continue
+		}
+		require.Len(t, then.Runs, len(p.Runs))
+		for i := range p.Runs {
+			for _, full := range []bool{true, false} {
+				r, dated := &p.Runs[i], &then.Runs[i]
+				from, to, falls := strings.Cut(r.Choice(full).Waterfall, ",")
+				if falls {
+					require.Equal(t, asOf(t, month, from)+","+asOf(t, month, to), dated.Choice(full).Waterfall)
+				}
+				if falls || full || r.Quick.Skip {
+					continue
+				}
+				now, err := r.Sweep(full)
+				require.NoError(t, err)
+				s, err := dated.Sweep(full)
+				require.NoError(t, err)
+				for k, name := range now.Profiles {
+					require.Equal(t, asOf(t, month, name), s.Profiles[k])
+				}
+				points, err := now.Points()
+				require.NoError(t, err)
+				datedPoints, err := s.Points()
+				require.NoError(t, err)
+				require.Len(t, datedPoints, len(points))
+				there, missing := now.Numbers(points)
+				datedThere, datedMissing := s.Numbers(datedPoints)
+				require.Equal(t, there, datedThere, r.Name(full))
+				require.Equal(t, missing, datedMissing, r.Name(full))
+				tested += len(there)
+			}
+		}
+	}
+	require.NotZero(t, tested)
+	_, err := FindPublication("spin17@1999-12")
+	require.ErrorContains(t, err, `no profiles of "1999-12", expected one of `)
+	_, err = FindPublication("spin18@" + month)
+	require.ErrorContains(t, err, `no publication "spin18"`)
+}
+
+func asOf(t *testing.T, month, name string) string {
+	t.Helper()
+	as, err := profile.AsOf(name, month)
+	require.NoError(t, err)
+	return as
 }
 
 // An error names the publications that there are.

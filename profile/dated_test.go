@@ -52,6 +52,37 @@ func TestDatedProfilesStay(t *testing.T) {
 	}
 }
 
+// As of a month, a profile is the newest that is not later.
+func TestAsOf(t *testing.T) {
+	var months []string
+	for _, name := range Names() {
+		for _, dated := range Dated(name) {
+			_, month, _ := strings.Cut(dated, "@")
+			months = append(months, month)
+		}
+	}
+	for _, name := range Names() {
+		for _, month := range months {
+			as, err := AsOf(name, month)
+			if all := Dated(name); len(all) == 0 || all[0] > name+"@"+month {
+				require.EqualError(t, err, "there was no profile "+name+" in "+month)
+				continue
+			}
+			require.NoError(t, err)
+			require.Contains(t, Dated(name), as)
+			for _, dated := range Dated(name) {
+				require.False(t, as < dated && dated <= name+"@"+month, "%s as of %s is %s", name, month, as)
+			}
+		}
+	}
+	for _, wrong := range []string{"", "2026", "2026-1", "1999-12", "later"} {
+		_, err := AsOf("spin-int", wrong)
+		require.ErrorContains(t, err, "no profiles of \""+wrong+"\", expected one of 20")
+	}
+	_, err := AsOf("nonsense", months[0])
+	require.EqualError(t, err, "there was no profile nonsense in "+months[0])
+}
+
 func contentSum(t *testing.T, name string) string {
 	t.Helper()
 	p, err := Load(name)

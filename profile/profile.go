@@ -63,6 +63,31 @@ func Dated(name string) []string {
 	return slices.DeleteFunc(embeddedNames("profiles/dated"), func(dated string) bool { return Undated(dated) != name })
 }
 
+// AsOf returns the name of an embedded profile as it was in a month of which
+// some profile has a state, such as 2026-11: the newest name of [Dated] that is
+// not later.
+func AsOf(name, month string) (string, error) {
+	var months []string
+	for _, dated := range embeddedNames("profiles/dated") {
+		_, m, _ := strings.Cut(dated, "@")
+		months = append(months, m)
+	}
+	slices.Sort(months)
+	if months = slices.Compact(months); !slices.Contains(months, month) {
+		return "", fmt.Errorf("no profiles of %q, expected one of %s", month, strings.Join(months, ", "))
+	}
+	as := ""
+	for _, dated := range Dated(name) {
+		if dated <= name+"@"+month {
+			as = dated
+		}
+	}
+	if as == "" {
+		return "", fmt.Errorf("there was no profile %s in %s", name, month)
+	}
+	return as, nil
+}
+
 // Undated returns the name of a profile without its date.
 func Undated(name string) string {
 	name, _, _ = strings.Cut(name, "@")

@@ -39,6 +39,7 @@ those that are predicted. Without --full it takes a minute or two, and says what
 
   spinsim reproduce --list
   spinsim reproduce spin17 -o spin17
+  spinsim reproduce spin17@2026-11 -o then        with the profiles of that month
 
 The folder gets report.html, and the document of each experiment, which spinsim rerun makes again. Points are measured on all processors but one, and each is kept
 as soon as it is there, in the folder points: the same command goes on after an interruption. With a FILE.html only the page is written; results are kept in FILE.points
