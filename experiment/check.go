@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/spin/manifest"
 )

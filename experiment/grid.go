@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 

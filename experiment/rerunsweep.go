@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
 // sweepArguments are the arguments of a sweep besides profiles, seed and

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/provenance/checkpoint"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )

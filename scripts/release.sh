@@ -8,7 +8,7 @@
 #
 #   podman load -i .release/spinsim-v0.1.0-linux-amd64.oci.tar        or: skopeo copy oci-archive:FILE docker-daemon:spinsim:v0.1.0
 #
-# Equal commits and versions of Go give equal bytes, in whatever folder. The version is that of provenance/version.txt: of a tagged commit
+# Equal commits and versions of Go give equal bytes, in whatever folder. The version is that of internal/provenance/version.txt: of a tagged commit
 # it is the tag, of others it ends in -devel and the commit. Needs GNU tar.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,10 +26,10 @@ esac
 	echo "release: files are changed: commit first, since an archive is named after its commit" >&2
 	exit 1
 }
-version=$(<provenance/version.txt)
+version=$(<internal/provenance/version.txt)
 if tag=$(git describe --tags --exact-match 2>/dev/null); then
 	[[ $tag == "$version" ]] || {
-		echo "release: the tag is $tag, provenance/version.txt has $version: they must be the same" >&2
+		echo "release: the tag is $tag, internal/provenance/version.txt has $version: they must be the same" >&2
 		exit 1
 	}
 else

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 

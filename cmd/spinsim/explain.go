@@ -12,8 +12,8 @@ import (
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/portalscript"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 // explainCommand shows what happened to every request, and why.

@@ -8,8 +8,8 @@ import (
 	"io"
 
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 // goalRunName is the name of goal run in the record of a result.

@@ -16,9 +16,9 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/scaffold"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 func handlerCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
 // making collects what a result is made from. To rerun a result, it takes

@@ -14,9 +14,9 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 // reportCommand makes a page of results.

@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 func storageCommand() *cobra.Command {

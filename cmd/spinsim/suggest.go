@@ -15,10 +15,10 @@ import (
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/osu"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // suggestFlags lets shells complete the flags that have different values in

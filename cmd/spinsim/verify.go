@@ -14,8 +14,8 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 func verifyCommand() *cobra.Command {

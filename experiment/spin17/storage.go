@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -11,15 +12,21 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/spc"
 )
+
+// Trace is a trace of requests to block devices in SPC's format.
+type Trace = spc.Trace
+
+// ReadTrace reads a trace. Errors name the file and the line.
+func ReadTrace(r io.Reader, file string) (*Trace, error) { return spc.Read(r, file) }
 
 // Storage plays a trace on an array of servers with parity, as in raid5. name
 // is the trace's name in tables. Its requests must not change afterwards.
-func Storage(name string, trace *spc.Trace) *experiment.Experiment {
+func Storage(name string, trace *Trace) *experiment.Experiment {
 	s := &traceRun{trace: trace}
 	e := &experiment.Experiment{
 		Name:   "storage",

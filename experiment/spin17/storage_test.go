@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // play measures a point of a trace. The experiment compares the bytes.

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/provenance/checkpoint"
 )
 
 // Batch is several measurements, each with a result of type R.

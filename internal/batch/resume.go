@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/provenance/checkpoint"
 )
 
 // ResumeFlags are the flags of commands whose points can be kept and shared

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/capture"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/capture"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"

@@ -6,20 +6,32 @@ import (
 	"strings"
 )
 
-// outside finds types of internal packages in what a public package exports:
-// users of the package cannot name such a type. It looks at parameters, results,
+// outside finds types of internal packages in what a public package exports.
+// Users of the package cannot name such a type, unless a public package has an
+// alias for it. The rule looks at parameters, results,
 // fields, methods, variables, constants and aliases, also of the package's
 // unexported types that users get hold of.
 func outside(r *report) {
 	checker := &checker{tree: r.tree, done: map[string]*types.Package{}}
-	var seen []string
+	named := map[types.Type]bool{}
+	var packages []*types.Package
 	for _, s := range r.tree.sources {
-		if s.test || !public(s) || slices.Contains(seen, s.dir) {
+		if s.test || !public(s) {
 			continue
 		}
-		seen = append(seen, s.dir)
 		p, _ := checker.Import(module + "/" + s.dir) // there is no error
-		u := &user{report: r, pkg: p, done: map[types.Type]bool{}}
+		if slices.Contains(packages, p) {
+			continue
+		}
+		packages = append(packages, p)
+		for _, name := range p.Scope().Names() {
+			if o, ok := p.Scope().Lookup(name).(*types.TypeName); ok && o.Exported() && o.IsAlias() {
+				named[types.Unalias(o.Type())] = true
+			}
+		}
+	}
+	for _, p := range packages {
+		u := &user{report: r, pkg: p, named: named, done: map[types.Type]bool{}}
 		for _, name := range p.Scope().Names() {
 			if o := p.Scope().Lookup(name); o.Exported() {
 				u.sees(o)
@@ -37,6 +49,7 @@ func public(s *source) bool {
 type user struct {
 	report *report
 	pkg    *types.Package
+	named  map[types.Type]bool // types with an alias in a public package
 	done   map[types.Type]bool
 }
 
@@ -82,7 +95,7 @@ func (u *user) of(o types.Object, t types.Type) {
 		switch home := t.Obj().Pkg(); {
 		case home == u.pkg:
 			u.declared(t.Origin())
-		case home != nil && strings.HasPrefix(home.Path(), module+"/internal/"):
+		case home != nil && strings.HasPrefix(home.Path(), module+"/internal/") && !u.named[t.Origin()]:
 			u.cannotName(o, t)
 		}
 	case *types.Struct:

@@ -32,7 +32,7 @@ func TestPackagesAreLocked(t *testing.T) {
 
 // The next version stands in the list of changes.
 func TestChangesHaveTheVersion(t *testing.T) {
-	version, err := os.ReadFile(filepath.Join("..", "..", "provenance", "version.txt"))
+	version, err := os.ReadFile(filepath.Join("..", "..", "internal", "provenance", "version.txt"))
 	require.NoError(t, err)
 	changes, err := os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md"))
 	require.NoError(t, err)

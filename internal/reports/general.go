@@ -10,8 +10,8 @@ import (
 
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 

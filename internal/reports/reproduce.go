@@ -8,7 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/page"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/spinsim/spinsim/provenance/checkpoint"
+	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/batch"
-	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/provenance/checkpoint"
+	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 

@@ -15,8 +15,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/provenance/checkpoint"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -105,7 +103,7 @@ func library(out io.Writer) error {
 		return err
 	}
 	s.Profiles = []string{"spin-int"}
-	if s.Checkpoint, err = checkpoint.Open("kept", checkpoint.Part{}); err != nil {
+	if s.Checkpoint, err = experiment.OpenKept("kept"); err != nil {
 		return err
 	}
 	points, err := s.Points()
@@ -130,7 +128,7 @@ func library(out io.Writer) error {
 	return t.Write(out, report.CSVFormat)
 }
 
-func newTimeline(of *provenance.Record) (*trace.Writer, error) {
+func newTimeline(of *experiment.Record) (*trace.Writer, error) {
 	w, err := trace.Create("own.pftrace", trace.Options{})
 	if err != nil {
 		return nil, err
@@ -148,5 +146,5 @@ func main() {
 		}
 		return
 	}
-	os.Exit(experiment.RunMain([]*experiment.Experiment{dumbbells}, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(experiment.RunMain([]*experiment.Experiment{dumbbells}, experiment.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -24,8 +24,8 @@ import (
 	"sync"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 // Part is a share of the points of a sweep: the points whose number, from 0, is

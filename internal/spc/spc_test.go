@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // A trace in the form of the repository of the University of Massachusetts:
