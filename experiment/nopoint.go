@@ -75,7 +75,7 @@ func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 		}
 		return err
 	}
-	if s.Recorded != nil {
+	if s.recorded != nil {
 		return nil // it has run before
 	}
 	for i := range s.grid.values {

@@ -10,6 +10,9 @@ import (
 // returns it, a report.Table takes it as its origin.
 type Record = provenance.Record
 
+// Input is a file in a Record that an experiment was made from.
+type Input = provenance.Input
+
 // Build is a build of a program: version, commit, version of Go.
 type Build = provenance.Build
 

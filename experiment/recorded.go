@@ -12,9 +12,9 @@ import (
 // profile loads a profile of the sweep, from the record if it has one.
 func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	more = append(slices.Clone(s.more), more...)
-	for i := range s.Recorded {
-		if s.Recorded[i].From == name {
-			return s.Recorded[i].Load(more...)
+	for i := range s.recorded {
+		if s.recorded[i].From == name {
+			return s.recorded[i].Load(more...)
 		}
 	}
 	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)

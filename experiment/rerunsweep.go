@@ -35,7 +35,7 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 		return nil, nil, err
 	}
 	s.Inputs = r.Inputs
-	s.Engine, s.Build, s.Command, s.Recorded, s.Profiles = r.Engine, r.Build, r.Command, r.Profiles, nil
+	s.Engine, s.Build, s.Command, s.recorded, s.Profiles = r.Engine, r.Build, r.Command, r.Profiles, nil
 	if err := s.restore(r); err != nil {
 		return nil, nil, err
 	}

@@ -43,7 +43,7 @@ type Sweep struct {
 
 	Build    provenance.Build     // the program that makes the results
 	Command  string               // the command that makes the results, for their record
-	Recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
+	recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
 	Inputs   []provenance.Input   // the files that the experiment is made from, for the record
 
 	grid   grid
@@ -160,7 +160,7 @@ func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 			s.idle = append(s.idle, p.Name+": "+note)
 		}
 	}
-	if s.Recorded != nil {
+	if s.recorded != nil {
 		return nil // it has run before
 	}
 	return profile.CheckServe(s.Overrides, names)
@@ -243,7 +243,7 @@ func (s *Sweep) check() error {
 		for i := range s.grid.experiment.Axes {
 			switch a := &s.grid.experiment.Axes[i]; {
 			case field == "" || a.Field != field:
-			case s.Recorded != nil: // base gave it one
+			case s.recorded != nil: // base gave it one
 			case i >= len(s.grid.experiment.Axes)-s.grid.varied:
 				fail("%s is given several values and a single one", field)
 			default:
@@ -251,7 +251,7 @@ func (s *Sweep) check() error {
 			}
 		}
 	}
-	if s.Recorded == nil { // a record chooses every axis
+	if s.recorded == nil { // a record chooses every axis
 		errs = append(errs, s.grid.changed(s.Overrides)...)
 	}
 	if s.Handler != nil && !s.grid.experiment.Replaceable {
