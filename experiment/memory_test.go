@@ -128,7 +128,7 @@ func TestStepsThatTakeTooMuch(t *testing.T) {
 	var some *Unfinished
 	require.ErrorAs(t, err, &some)
 	require.Len(t, some.Measured(), 1)
-	require.EqualError(t, some.Unwrap(), "pingpong rdma, profile spin-int, 2 ranks, 32 MiB: --breakdown: its steps are held until the run ends, and take more than 4 MiB, which is what the memory limit leaves for them: measure fewer or shorter messages, or raise --memory-limit")
+	require.EqualError(t, some.Err, "pingpong rdma, profile spin-int, 2 ranks, 32 MiB: --breakdown: its steps are held until the run ends, and take more than 4 MiB, which is what the memory limit leaves for them: measure fewer or shorter messages, or raise --memory-limit")
 
 	s.MemoryLimit = 1 << 30
 	s.share(points, 2)

@@ -268,33 +268,40 @@ func (s *Sweep) check() error {
 
 // Unfinished is the error of a sweep whose context ended before all points were
 // measured, or where some points have failed and others have not.
-type Unfinished struct{ batch *batch.Unfinished[Result] }
+type Unfinished struct {
+	Results []*Result // in the order of the points; nil: not measured
+	Err     error     // what ended the sweep, or the errors of the points
+}
 
-// unfinished gives the error of a batch its name here.
+// unfinished gives the error of a batch its type here.
 func unfinished(results []*Result, err error) ([]*Result, error) {
 	if u := (*batch.Unfinished[Result])(nil); errors.As(err, &u) {
-		return results, &Unfinished{u}
+		return results, &Unfinished{u.Results, u.Err}
 	}
 	return results, err
 }
 
-// Error is what ended the sweep, or the errors of the points, and Progress.
-func (u *Unfinished) Error() string { return u.batch.Error() }
+func (u *Unfinished) batch() *batch.Unfinished[Result] {
+	return &batch.Unfinished[Result]{Results: u.Results, Err: u.Err, Noun: pointNoun}
+}
 
-// Unwrap returns Error without Progress.
-func (u *Unfinished) Unwrap() error { return u.batch.Err }
+// Error is the text of Err and Progress.
+func (u *Unfinished) Error() string { return u.batch().Error() }
+
+// Unwrap returns Err.
+func (u *Unfinished) Unwrap() error { return u.Err }
 
 // Progress writes how many points were measured.
-func (u *Unfinished) Progress() string { return u.batch.Progress() }
+func (u *Unfinished) Progress() string { return u.batch().Progress() }
 
 // Cut says why and where the sweep has ended, for the seals of its files.
-func (u *Unfinished) Cut() string { return u.batch.Cut() }
+func (u *Unfinished) Cut() string { return u.batch().Cut() }
 
 // Shown reports whether there is any result.
-func (u *Unfinished) Shown() bool { return u.batch.Shown() }
+func (u *Unfinished) Shown() bool { return u.batch().Shown() }
 
-// Measured lists the results that are there, in the order of the points.
-func (u *Unfinished) Measured() []*Result { return u.batch.Measured() }
+// Measured lists the results that are there.
+func (u *Unfinished) Measured() []*Result { return u.batch().Measured() }
 
 // Run measures the points, several at a time, and returns their results in the
 // same order. done, if not nil, is called after each point, from any goroutine.

@@ -174,7 +174,7 @@ func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	results, err := w.sweep.Run(ctx, all, done)
 	n := len(w.Steps[0].Points)
 	if u := (*Unfinished)(nil); errors.As(err, &u) {
-		results = u.batch.Results
+		results = u.Results
 		whole := 0
 		for whole < len(w.Steps) && !slices.Contains(results[whole*n:(whole+1)*n], nil) {
 			whole++

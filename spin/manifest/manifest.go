@@ -2,7 +2,7 @@
 // state and its needs on a device (docs/abi.md, Manifest).
 //
 // A manifest is JSON in a custom section of the module, named [Section]. The
-// builder (internal/build) writes it from the source of the handlers. Package
+// builder (spinsim handler build) writes it from the source of the handlers. Package
 // hpu reads it when it loads a module. Programs that install handlers or show
 // their state find the fields there, by name. So no layout is written twice. A
 // module without a manifest is legal, but its users must know its state.
