@@ -196,19 +196,21 @@ func TestSignalLeavesOldFiles(t *testing.T) {
 // The first signal ends a command that makes or runs a large schedule, even
 // while it writes to a reader that does not read.
 func TestSignalEndsWriters(t *testing.T) {
-	dir := t.TempDir()
-	c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")
-	c.Stderr = new(bytes.Buffer)
-	out, err := c.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, c.Start())
-	_, err = io.ReadFull(out, make([]byte, 1000))
-	require.NoError(t, err)
-	require.NoError(t, c.Process.Signal(os.Interrupt))
-	exit, errs := ends(t, c)
-	require.Equal(t, exitStopped, exit)
-	require.Equal(t, "spinsim: interrupted\n", errs)
-	require.Empty(t, folder(t, dir))
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXCPU} {
+		dir := t.TempDir()
+		c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")
+		c.Stderr = new(bytes.Buffer)
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, c.Start())
+		_, err = io.ReadFull(out, make([]byte, 1000))
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(signal))
+		exit, errs := ends(t, c)
+		require.Equal(t, exitStopped, exit, signal)
+		require.Equal(t, "spinsim: interrupted\n", errs)
+		require.Empty(t, folder(t, dir))
+	}
 }
 
 // A signal during the writing of a file removes the file.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -215,7 +214,7 @@ const longer = 2 * time.Second
 // so that only one of the two, the caller or the signal, reports the end.
 func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func()) {
 	signals := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range ends {
 		if !signal.Ignored(s) { // nohup, and shells for a command in the background, ignore it
 			signal.Notify(signals, s)
 		}

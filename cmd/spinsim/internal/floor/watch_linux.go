@@ -65,7 +65,7 @@ func watch() {
 		return
 	}
 	signals := make(chan os.Signal, 8)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGXCPU} {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
