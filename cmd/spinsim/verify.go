@@ -125,6 +125,9 @@ func sentence(v *seal.Verdict) string {
 	}
 	switch v.State {
 	case seal.Whole:
+		if v.Kind == seal.Kept {
+			return fmt.Sprintf("each result complete and unchanged; one that is missing does not show (%s)", facts)
+		}
 		return fmt.Sprintf("complete and unchanged%s (%s)", made, facts)
 	case seal.Cut:
 		return fmt.Sprintf("cut: %s; unchanged%s (%s)", v.Cut, made, facts)
