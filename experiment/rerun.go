@@ -214,7 +214,7 @@ func compareDocuments(out io.Writer, name string, was, is []byte) error {
 		return cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
 	if !slices.ContainsFunc(list, func(d provenance.Difference) bool { return d.Was != "" || !slices.Contains(seal.Fields, d.Where) }) && len(list) > 0 {
-		fmt.Fprintf(out, "%s: the same values; an older spinsim has not sealed it (%s), the document of --output is\n", name, seal.Field)
+		fmt.Fprintf(out, "%s: the same values; it has no seal (%s), the document of --output has one\n", name, seal.Field)
 		return nil
 	}
 	if len(list) == 0 {
