@@ -69,7 +69,7 @@ func refuse(t *testing.T, engine string, later bool) {
 	bound := func() {
 		heap = nil
 		runtime.GC() // what Go has is enough for itself
-		memory.OnExhausted(func(int64) {
+		memory.OnExhausted(func(_, _ int64) {
 			fmt.Println("refused")
 			os.Exit(1)
 		})

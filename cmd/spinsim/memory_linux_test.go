@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -121,6 +122,54 @@ func TestMemoryOfRaces(t *testing.T) {
 	is := taken(t, dir, "handler", "run", "sum", "--packets", "many", "--race", "--until", "1s")
 	t.Log(sim.Size(is).Rounded())
 	require.Less(t, is, 512.*(1<<20))
+}
+
+// A command that ends for lack of memory, while it runs or while it writes,
+// leaves its older files and nothing else. What it has written is complete.
+func TestFilesWhenMemoryEnds(t *testing.T) {
+	for _, line := range []string{
+		"run ring.yaml --pcap p.pcapng --links l.json --trace t.json",
+		"goal gen alltoall-linear --ranks 700 -o out.goal",
+		"compare pingpong --profile spin-int --mode rdma --size 8MiB --samples s.csv --links l.json --pcap p.pcapng --trace t.pftrace --plot p.svg",
+	} {
+		for _, bound := range []string{"ulimit -d 420000", "ulimit -v 1950000", "--memory-limit=64MiB", "--memory-limit=100MiB"} {
+			t.Run(line+", "+bound, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				text := strings.ReplaceAll(ring, "times: 100", "times: 9000")
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "ring.yaml"), []byte(text), 0o600))
+				args, shell := strings.Fields(line), bound
+				if strings.HasPrefix(bound, "--") {
+					args, shell = append(args, bound), "true"
+				}
+				made := map[string]bool{"ring.yaml": true}
+				for _, name := range args {
+					if filepath.Ext(name) != "" && !strings.HasPrefix(name, "-") {
+						made[name] = true
+					}
+				}
+				for name := range made {
+					if name != "ring.yaml" {
+						require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
+					}
+				}
+				c := exec.Command("sh", append([]string{"-c", shell + `; exec spinsim "$@"`, "sh"}, args...)...)
+				c.Dir = dir
+				out, err := c.CombinedOutput()
+				for _, name := range folder(t, dir) {
+					require.True(t, made[name], "%s: %s", name, out)
+					text, also := os.ReadFile(filepath.Join(dir, name))
+					require.NoError(t, also)
+					if name != "ring.yaml" && (err == nil || string(text) != "old") {
+						require.Equal(t, seal.Whole, checked(t, text).State, "%s: %s", name, out)
+					}
+				}
+				if strings.HasPrefix(line, "run") && bound == "--memory-limit=64MiB" {
+					require.Contains(t, string(out), ": ended: ")
+				}
+			})
+		}
+	}
 }
 
 // The address space that the process may reserve counts as available memory. A

@@ -77,8 +77,8 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	ctx = WithArguments(context.WithValue(ctx, endingKey{}, e), args)
 	undo := onSignals(func() { cancel(nil) }, e, root.Name(), errs)
 	go watch.start(cancel, e, root.Name(), errs)
-	before := memory.OnExhausted(func(n int64) {
-		e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", root.Name(), &refusedError{n, memory.Bounds()}))
+	before := memory.OnExhausted(func(n, limit int64) {
+		e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", root.Name(), &refusedError{n, limit, watch.given.Load(), memory.Bounds()}))
 	})
 	defer func() { memory.OnExhausted(before) }()
 	root.SetArgs(args)

@@ -49,17 +49,13 @@ func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 const timeLimit, timeLimitUsage = "time-limit", "end the command after this `DURATION`, of real time, such as 30s; 0: no limit"
 
 // limitEvery gives the limits of real time and memory to all commands that do
-// not have them. begin sets them for a command.
+// not have them. begin sets them for any command, before it reads its input.
 func limitEvery(root *cobra.Command) (begin func(c *cobra.Command) error) {
-	var m MemoryFlag
-	m.Register(root.PersistentFlags())
+	new(MemoryFlag).Register(root.PersistentFlags())
 	root.PersistentFlags().Duration(timeLimit, 0, timeLimitUsage)
 	return func(c *cobra.Command) error {
-		var err error
-		if c.InheritedFlags().Lookup("memory-limit") != nil {
-			err = m.Read(c)
-		}
-		return BadInput(errors.Join(err, endLate(c)))
+		m := MemoryFlag{text: c.Flag("memory-limit").Value.String()}
+		return BadInput(errors.Join(m.Read(c), endLate(c)))
 	}
 }
 

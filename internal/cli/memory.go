@@ -136,6 +136,7 @@ func newMemoryWatch() *memoryWatch {
 func (w *memoryWatch) set(limit int64, given bool) {
 	w.given.Store(given)
 	w.limit.Store(limit)
+	memory.Limit(limit)
 	if os.Getenv("GOMEMLIMIT") != "" || limit <= 0 {
 		return
 	}
@@ -147,6 +148,7 @@ func (w *memoryWatch) set(limit int64, given bool) {
 
 // close restores what the watch has changed.
 func (w *memoryWatch) close() {
+	memory.Limit(0)
 	if w.undo != nil {
 		w.undo()
 	}
@@ -167,14 +169,18 @@ func (e *outgrown) Error() string {
 	return fmt.Sprintf("ended: it has taken %s of memory, %s", sim.Size(e.taken).Rounded(), thereIs(e.limit, e.given))
 }
 
-// refusedError is the error of a command that the system has refused memory.
+// refusedError is the error of a command that is refused memory.
 type refusedError struct {
-	asked  int64 // bytes
-	bounds []memory.Bound
+	asked, limit int64 // bytes; no limit: the system has refused it
+	given        bool
+	bounds       []memory.Bound
 }
 
 // Error names the memory that was asked for, and the bounds.
 func (e *refusedError) Error() string {
+	if e.limit > 0 {
+		return fmt.Sprintf("ended: it needs %s of memory more, %s", sim.Size(e.asked).Rounded(), thereIs(e.limit, e.given))
+	}
 	text := fmt.Sprintf("ended: the system has refused it %s of memory", sim.Size(e.asked).Rounded())
 	for _, b := range e.bounds {
 		text += fmt.Sprintf("; of the %s that %s allows it has reserved %s", sim.Size(b.Limit).Rounded(), b.Name, sim.Size(b.Taken).Rounded())

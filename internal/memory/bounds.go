@@ -6,7 +6,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -60,12 +62,13 @@ func bounded(root fs.FS) int64 {
 }
 
 // exhausted is the function of OnExhausted.
-var exhausted atomic.Pointer[func(n int64)]
+var exhausted atomic.Pointer[func(n, limit int64)]
 
-// OnExhausted sets the function that Exhausted calls to end the program; nil:
-// none. It returns the previous function.
-func OnExhausted(end func(n int64)) (before func(n int64)) {
-	var now *func(n int64)
+// OnExhausted sets the function that ends the program when n bytes cannot be
+// had; nil: none. The limit is the one of Limit that they would exceed; 0: the
+// system has refused them. It returns the previous function.
+func OnExhausted(end func(n, limit int64)) (before func(n, limit int64)) {
+	var now *func(n, limit int64)
 	if end != nil {
 		now = &end
 	}
@@ -77,9 +80,11 @@ func OnExhausted(end func(n int64)) (before func(n int64)) {
 
 // Exhausted is for callers to whom the system has refused n bytes, before they
 // ask Go for memory: Go cannot handle a refusal.
-func Exhausted(n int) {
+func Exhausted(n int) { exhaust(int64(n), 0) }
+
+func exhaust(n, limit int64) {
 	if end := exhausted.Load(); end != nil {
-		(*end)(int64(n))
+		(*end)(n, limit)
 	}
 }
 
@@ -105,21 +110,56 @@ func crosses(sum *atomic.Int64, n int64) bool {
 	return now/step != (now-n)/step
 }
 
+// limit is the bound of Limit.
+var limit atomic.Int64
+
+// Limit bounds the memory that Ask lets the process take, bytes; 0: no bound.
+func Limit(n int64) { limit.Store(n) }
+
+// promised is what Ask has granted: the sum of all allocations on the heap, once
+// the callers have made theirs. Anybody's allocations count, so what a caller
+// does not make is forgotten soon.
+var promised struct {
+	sync.Mutex
+	until uint64 // bytes
+}
+
 // Ask is called before n bytes are allocated on Go's heap, if they are many or
 // if the user's input can ask for many of them. Go asks the system for them,
 // and ends the program with a list of all goroutines when that refuses. So if
 // the process may not take so much, Ask collects garbage, and if what is then
-// free is too little, it calls Exhausted.
+// free is too little, it ends the program as Exhausted does. Several callers may
+// ask before one of them allocates: each gets only what the others leave.
 func Ask(n int64) {
-	if !crosses(&asked, n) || bounded(os.DirFS("/")) >= n+Spare && (n < large || grants(n+Pressing)) {
+	if !crosses(&asked, n) {
 		return
 	}
-	debug.FreeOSMemory()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	if int64(m.HeapIdle) < n+Pressing {
-		Exhausted(int(n))
+	promised.Lock()
+	defer promised.Unlock()
+	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap)
+	allocated, most := heap[0].Value.Uint64(), limit.Load()
+	until := max(promised.until, allocated) + uint64(n)
+	need := int64(until - allocated)
+	// a large piece counts whether it is touched or not
+	over := func(heap uint64) bool {
+		return most > 0 && (n >= large && int64(heap)+need > most || Resident()+need > most)
 	}
+	scarce := bounded(os.DirFS("/")) < need+Spare || need >= large && !grants(need+Pressing)
+	if scarce || over(heap[1].Value.Uint64()) {
+		debug.FreeOSMemory()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if over(m.HeapAlloc) {
+			exhaust(n, most)
+			return
+		}
+		if scarce && int64(m.HeapIdle) < need+Pressing {
+			exhaust(n, 0)
+			return
+		}
+	}
+	promised.until = until
 }
 
 // Reserve is called before n bytes are reserved outside Go's heap. If the bounds

@@ -3,10 +3,12 @@ package memory
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // The smallest number counts: the system's or that of a group. Unused pages of
@@ -73,7 +75,7 @@ func limits(addresses, data string) string {
 func TestExhausted(t *testing.T) {
 	Exhausted(5)
 	var asked []int64
-	require.Nil(t, OnExhausted(func(n int64) { asked = append(asked, n) }))
+	require.Nil(t, OnExhausted(func(n, _ int64) { asked = append(asked, n) }))
 	Exhausted(7)
 	require.NotNil(t, OnExhausted(nil))
 	Exhausted(9)
@@ -83,7 +85,7 @@ func TestExhausted(t *testing.T) {
 // What the system would refuse is not asked of Go, which cannot handle that.
 func TestAsk(t *testing.T) {
 	var asked []int64
-	before := OnExhausted(func(n int64) { asked = append(asked, n) })
+	before := OnExhausted(func(n, _ int64) { asked = append(asked, n) })
 	defer func() { OnExhausted(before) }()
 	Ask(1 << 10)
 	Ask(large)
@@ -91,6 +93,39 @@ func TestAsk(t *testing.T) {
 	if Ask(1 << 50); runtime.GOOS == "linux" {
 		require.Equal(t, []int64{1 << 50}, asked)
 	}
+}
+
+// Callers that ask one after the other, before they allocate, get only what the
+// limit leaves to all of them. What is allocated is promised no longer.
+func TestPromises(t *testing.T) {
+	refused := 0
+	before := OnExhausted(func(_, most int64) {
+		require.Positive(t, most)
+		refused++
+	})
+	defer func() { OnExhausted(before); Limit(0) }()
+	const part, parts = 2 * large, 8
+	begin := func() {
+		debug.FreeOSMemory()
+		promised.until, refused = 0, 0
+		Limit(Resident() + parts*part + part/2) // the test itself takes less than half a part
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		begin()
+		for left := int64(parts); refused == 0; {
+			n := rapid.Int64Range(1, 4).Draw(t, "parts")
+			Ask(n * part)
+			require.Equal(t, n > left, refused > 0, "%d of %d parts", n, left)
+			left -= n
+		}
+	})
+	begin()
+	kept := make([]byte, parts*part)
+	Ask(part)
+	require.Equal(t, 1, refused, "all is in use")
+	runtime.KeepAlive(kept)
+	Ask(parts * part)
+	require.Equal(t, 1, refused, "it is free again")
 }
 
 // Touched bytes are resident, on systems that report it.
