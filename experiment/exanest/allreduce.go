@@ -14,14 +14,14 @@ import (
 var allreduce = &experiment.Experiment{
 	Name:  "allreduce",
 	Short: "MPI_Allreduce by processes, accelerator and handlers",
-	Long: `Ranks call MPI_Allreduce some times, with a barrier before each call. The latency is the time of a call, its mean over ranks and calls, as osu_allreduce has it.
+	Long: `Ranks call MPI_Allreduce several times, with a barrier before each call. The latency is the time of a call, as the mean over ranks and calls, like in osu_allreduce.
   host              processes, by messages: recursive doubling (TR-488 §5.2.1)
-  accelerator       ExaNeSt's hardware (TR-488 §4.7): runs of 256 B, one after the other; what it does not take processes compute, and column fallback says why
-  offload-boards    the accelerator's algorithm as handlers: any multiple of 4 ranks, several runs under way
+  accelerator       ExaNeSt's hardware (TR-488 §4.7): runs of 256 B, one after the other; processes compute what it does not support, and column fallback has the reason
+  offload-boards    the accelerator's algorithm as handlers: any multiple of 4 ranks, several runs in flight
   offload-doubling  recursive doubling by handlers
   offload-ring      a ring by handlers
---pool says who runs the modules of the NIC: the processors that the profile has for them (profile), the R5 of ExaNeSt, or HPUs: hpu with the profile's clock, or 150MHz, 1GHz, 2.5GHz.
---transport exanet is ExaNet-MPI, portals is MPI over Portals with matching by the process, which any device has.`,
+--pool selects the processors for the modules of the NIC: those of the profile (profile), the R5 of ExaNeSt, or HPUs: hpu with the profile's clock, or 150MHz, 1GHz, 2.5GHz.
+--transport exanet is ExaNet-MPI. portals is MPI over Portals with matching by the process, which works on any device.`,
 	Source:   "TR-488 §4.7, §6",
 	Smoke:    []experiment.Values{{"ranks": 16, "calls": 2, "size": 256}},
 	Profiles: []string{"exanest"},

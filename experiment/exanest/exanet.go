@@ -20,16 +20,16 @@ import (
 var exanet = &experiment.Experiment{
 	Name:  "exanet",
 	Short: "half of a round trip between two processes of the ExaNeSt prototype",
-	Long: `Two processes send a message back and forth, some rounds that are not measured and then others. The latency is half of the mean round trip.
-  mailbox      packetizer and mailbox alone, up to 64 B
-  mpi          ExaNet-MPI: up to 32 B by packetizer and mailbox, above by RDMA, which the unit where the data is starts
-  mpi-process  likewise, but the process that sends starts the transfer
-  mpi-touch    as mpi, and both sides touch each page of the buffer before a transfer (PART'22's baseline)
+	Long: `Two processes send a message back and forth: first some rounds that are not measured, then the measured ones. The latency is half of the mean round trip.
+  mailbox      packetizer and mailbox only, up to 64 B
+  mpi          ExaNet-MPI: up to 32 B by packetizer and mailbox, more by RDMA, which the unit at the data starts
+  mpi-process  the same, but the sending process starts the transfer
+  mpi-touch    as mpi, but both sides touch each page of the buffer before a transfer (PART'22's baseline)
   mpi-part     as mpi, with PART's driver for page faults
-  mpi-portals  MPI over Portals on the same network, matching by the process; it charges no library code (host.message)
-Paths have the names of TR-488's Table 1: within an MPSoC (intra-fpga), to another one of the board (intra-qfdb, a), and to the next board: from and to
-the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).
-The firmware of the RDMA engine is code that runs on the R5, which takes its time for every invocation (pools.r5.invocation); --firmware has it run on HPUs.`,
+  mpi-portals  MPI over Portals on the same network, with matching by the process; it charges no library code (host.message)
+Paths have the names of TR-488's Table 1: within an MPSoC (intra-fpga), to another one on the board (intra-qfdb, a), and to the next board: between
+the network MPSoCs (b), to another MPSoC of the board (c), and from another one as well (d).
+The firmware of the RDMA engine runs on the R5, which charges a time for each invocation (pools.r5.invocation). --firmware runs it on HPUs.`,
 	Source:   "TR-488",
 	Smoke:    []experiment.Values{{"rounds": 2, "size": 5000, "mode": exanetMPI}},
 	Profiles: []string{"exanest-qfdb"},

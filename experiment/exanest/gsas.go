@@ -17,14 +17,14 @@ import (
 var gsas = &experiment.Experiment{
 	Name:  "gsas",
 	Short: "an access to the global memory of ExaNeSt's GSAS",
-	Long: `Processes of one MPSoC access memory of an MPSoC, some times that are not measured and then others. The latency is the mean from
+	Long: `Processes of one MPSoC access memory of an MPSoC: first some accesses that are not measured, then the measured ones. The latency is the mean from
 call to return. Reads and writes of up to ` + fmt.Sprint(memory.Inline) + ` B go in messages of packetizer and mailbox, larger ones by RDMA, which the memory's home starts.
-  read, write    of size bytes; each process its own
+  read, write    of size bytes; separate for each process
   fetch-add      of a word of 8 B, the same for all processes
-  compare-swap   likewise
+  compare-swap   of the same word
   barrier        of all processes; no bytes
-Paths have the names of TR-488's Table 1: memory of the own MPSoC (intra-fpga), of another one of the board (intra-qfdb, a), and of the next board: from and to
-the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).`,
+Paths have the names of TR-488's Table 1: memory of the same MPSoC (intra-fpga), of another one on the board (intra-qfdb, a), and of the next board: between
+the network MPSoCs (b), to another MPSoC of the board (c), and from another one as well (d).`,
 	Source:   "TR-488 §5.2.2",
 	Smoke:    []experiment.Values{{"op": gsasCompare, "size": 8, "rounds": 2, "processes": 3}},
 	Profiles: []string{"exanest-qfdb"},

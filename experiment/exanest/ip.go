@@ -21,13 +21,13 @@ import (
 var ipExperiment = &experiment.Experiment{
 	Name:  "ip",
 	Short: "IP over ExaNet, beside the management Ethernet",
-	Long: `Programs of two MPSoCs talk by sockets (TR-488 §5.3, §6; the report measures iperf3 and the mean round trip, and prints five figures, which are not compared here). Each MPSoC has the
+	Long: `Programs of two MPSoCs communicate by sockets (TR-488 §5.3, §6; the report measures iperf3 and the mean round trip, and prints five figures, which are not compared here). Each MPSoC has the
 service that carries packets, and the programs.
-  tcp   streams of TCP in one direction, each of size bytes; the throughput is from the first write to the last byte that is read
-  udp   datagrams as large as packets may be, as fast as the program sends, size bytes from each stream; what was lost is missing from the throughput
+  tcp   streams of TCP in one direction, each of size bytes; the throughput is from the first write to the last byte read
+  udp   datagrams of the largest packet size, as fast as the program sends, size bytes from each stream; the throughput excludes lost datagrams
   rtt   datagrams of 64 B there and back, one after the other, with a pause before each: the mean round trip
-  over  polling: services look for something to do without end; sleeping: they sleep, longer and longer; ethernet: 10 Gb/s management Ethernet
-The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1: the report does not say which its are), neighbours on a ring (1-hop), or on one board (intra-qfdb).`,
+  over  polling: services poll continuously; sleeping: they sleep for longer and longer times; ethernet: 10 Gb/s management Ethernet
+The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report does not name its nodes), neighbours on a ring (1-hop), or on one board (intra-qfdb).`,
 	Source:   "TR-488 §6",
 	Smoke:    []experiment.Values{{"traffic": ipTCP, "over": "sleeping", "size": 20000, "streams": 2, "mtu": 1500}},
 	Profiles: []string{"exanest"},

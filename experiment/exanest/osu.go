@@ -21,7 +21,7 @@ import (
 var OSU = &experiment.Experiment{
 	Name:  "osu",
 	Short: "OSU micro-benchmarks between two ranks along a path",
-	Long: `The programs latency, bw and bibw of the OSU micro-benchmarks (package internal/osu). spinsim osu prints what they print; here they are beside what was published.
+	Long: `The programs latency, bw and bibw of the OSU micro-benchmarks (package internal/osu). spinsim osu prints their output; here they are beside the published numbers.
 Paths have the names of TR-488's Table 1, with any number of links: intra-fpga (within an MPSoC), intra-qfdb (a), intra-mezz:1, :2 and :3 (b, c, d), and
 inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two nodes such as 0-5.`,
 	Source:   "TR-488",

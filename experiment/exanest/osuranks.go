@@ -16,10 +16,10 @@ import (
 var OSURanks = &experiment.Experiment{
 	Name:  "osu-ranks",
 	Short: "OSU micro-benchmarks of many ranks: collectives, and pairs at the same time",
-	Long: `The collective programs of the OSU micro-benchmarks, with a barrier behind each call, and those of pairs, multi_lat and mbw_mr (package internal/osu). spinsim osu
-prints what they print; here they are beside what was published. Consecutive ranks fill MPSoCs, then QFDBs.
-Beside bcast on boards of ExaNeSt stands TR-488's model: the sum, over the steps of a binomial tree, of what a message takes one way within an MPSoC, between two
-of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measured while one side only sends.`,
+	Long: `The collective programs of the OSU micro-benchmarks, with a barrier after each call, and those for pairs, multi_lat and mbw_mr (package internal/osu). spinsim osu
+prints their output; here they are beside the published numbers. Consecutive ranks fill MPSoCs, then QFDBs.
+bcast on boards of ExaNeSt has TR-488's model beside it: the sum over the steps of a binomial tree. A step takes as long as a message one way within an MPSoC, between two
+MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while only one side sends.`,
 	Source:   "TR-488",
 	Smoke:    []experiment.Values{{"benchmark": "allreduce", "ranks": 7, "size": 5000}},
 	Profiles: []string{"exanest"},
@@ -76,9 +76,9 @@ of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measu
 var credits = &experiment.Experiment{
 	Name:  "credits",
 	Short: "traffic that waits for buffers of links, which may be smaller or larger than the prototype's",
-	Long: `OSU benchmarks of 128 ranks, one on each MPSoC, with buffers of 1, 4 and 16 KiB at every link (for each class and virtual channel): alltoall, where messages
-meet everywhere, and mbw_mr, in which the first half of the ranks sends to the second, half way through the machine. A cell leaves when there is room for it behind the
-link, so small buffers make it wait for the credit of the cell before, and full ones keep cells of other ways waiting.`,
+	Long: `OSU benchmarks of 128 ranks, one on each MPSoC, with buffers of 1, 4 and 16 KiB at every link (for each class and virtual channel). In alltoall messages
+meet everywhere. In mbw_mr the first half of the ranks sends to the second, half way through the machine. A cell leaves when there is room for it behind the
+link. So with small buffers it waits for the credit of the previous cell, and full buffers delay cells on other routes.`,
 	Source:   "TR-488",
 	Smoke:    []experiment.Values{{"benchmark": "mbw_mr", "ranks": 8, "size": 3000}},
 	Profiles: []string{"exanest"},

@@ -16,12 +16,12 @@ import (
 var scaling = &experiment.Experiment{
 	Name:  "scaling",
 	Short: "iterations of HPCG, LAMMPS and miniFE, weak and strong",
-	Long: `Ranks do what applications do in an iteration (package internal/patterns): exchanges with neighbours in three dimensions, whose sizes follow from the problem and its
-decomposition, sums of all ranks, and computing as long as operations and bytes of memory take a core.
+	Long: `Ranks execute iterations of applications (package internal/patterns): exchanges with neighbours in three dimensions, whose sizes follow from the problem and its
+decomposition, sums over all ranks, and computation, which takes a core the time of its operations and bytes of memory.
   hpcg    a conjugate gradient step with multigrid: weak 104^3 points a rank, strong 256 x 256 x 128
-  lammps  a step of the rhodopsin benchmark: weak 32,000 atoms a rank, strong 32,000 in all (the report does not say how many)
+  lammps  a step of the rhodopsin benchmark: weak 32,000 atoms a rank, strong 32,000 in all (the report does not give the number)
   minife  a conjugate gradient step: weak 64^3 elements a rank (512^3 on 512), strong 264^3
-An iteration is like the one before, so one is enough. Efficiency is t1 / tN, weak, and t1 / (N tN), strong. No collective runs on an accelerator.`,
+All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t1 / (N tN) for strong scaling. No collective runs on an accelerator.`,
 	Source:   "TR-488",
 	Smoke:    []experiment.Values{{"ranks": 2, "app": "minife"}},
 	Profiles: []string{"exanest"},

@@ -18,10 +18,10 @@ import (
 var npfBeff = &experiment.Experiment{
 	Name:  "npf-beff",
 	Short: "effective bandwidth (b_eff) of MPI processes whose memory is copied, pinned or absent",
-	Long: `Processes of MPI on nodes of their own run b_eff (Rabenseifner, Koniges; package internal/beff has the definition): 21 lengths of messages to both neighbours in rings, three methods, 12 patterns. Memory
-of messages becomes ready for the interface in several ways:
+	Long: `MPI processes, one on each node, run b_eff (Rabenseifner, Koniges; package internal/beff has the definition): 21 message lengths to both neighbours in rings, three methods, 12 patterns. There are several ways
+to make the memory of messages ready for the interface:
 ` + npfMPIStrategies + `
-On a network that is the same for all nodes patterns with rings of the same sizes are measured once. Messages longer than --sent are not sent: their bandwidth is that of the longest that is.`,
+On a network that is equal for all nodes, patterns with rings of the same sizes are measured once. Messages longer than --sent are not sent: they count with the bandwidth of the longest one sent.`,
 	Source:   npfSource + " §6",
 	Profiles: []string{"ib-npf"},
 	Axes: append(npfMPIAxes(), []experiment.Axis{

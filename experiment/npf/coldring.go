@@ -30,11 +30,11 @@ func coldTerms(spacing string) experiment.Axis {
 var coldRing = &experiment.Experiment{
 	Name:  "npf-cold-ring",
 	Short: "a key-value server begins with a receive ring none of whose pages is there: throughput over time",
-	Long: `A key-value server (memcached's protocol, 90% gets, values of 1 KiB) begins on node 0, with lwIP's time-outs, and its load on node 1. Nobody has touched the buffers of the server's receive ring. The
-throughput at a time is that of the window before it.
+	Long: `A key-value server (memcached's protocol, 90% gets, values of 1 KiB) starts on node 0, with lwIP's time-outs, and its load on node 1. Nobody has touched the buffers of the server's receive ring. The
+throughput at a time covers the window before it.
 ` + npfModesHelp + `
-A run is simulated until all connections that have not given up are answered, and each of six slices of 5 ms has had as many operations, to 3%; from there on the throughput is taken to stay so (column
-simulated). If the network loses frames (fabric.faults), it is simulated until the mean of eight stretches of four time-outs each is known to 10%, its standard error: minutes. While it is steady and some connections wait for their time-outs the load is paused until the next of these has been answered, and its throughput counts on (column paused).`,
+A run is simulated until all connections that have not given up are answered, and six slices of 5 ms have equal numbers of operations, to within 3%. From then on the throughput is assumed constant (column
+simulated). If the network loses frames (fabric.faults), the run is simulated until the mean of eight stretches of four time-outs each has a standard error of 10%: minutes. While the throughput is steady and some connections wait for their time-outs, the load pauses until the next of these is answered, and its throughput continues to count (column paused).`,
 	Source:   npfSource + " §5, figure 4(a)",
 	Smoke:    []experiment.Values{{"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second}},
 	Profiles: []string{"eth-npf"},
@@ -198,7 +198,7 @@ func coldRingQuiet([]*experiment.Result) []string { return nil }
 var ringSize = &experiment.Experiment{
 	Name:  "npf-ring-size",
 	Short: "the time that a number of operations take a key-value server whose receive ring begins without its pages",
-	Long: `Server and load of npf-cold-ring, until so many operations are done. The time is from the first connection's SYN to the end of the last operation; where all connections have given up there is none.
+	Long: `Server and load of npf-cold-ring, until a number of operations are done. The time is from the first connection's SYN to the end of the last operation. There is none if all connections have given up.
 ` + npfModesHelp,
 	Source:   npfSource + " §5, figure 4(b)",
 	Smoke:    []experiment.Values{{"mode": npfBackup, "ring": 16, "operations": 60, "connections": 3}},

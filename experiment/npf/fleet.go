@@ -26,8 +26,8 @@ const (
 	fleetPinned = "pinned"
 )
 
-const fleetModesHelp = `  npf     nothing is pinned: what an interface finds absent goes to the backup ring (handlers/backupring), what a program touches the kernel brings in
-  pinned  all memory of a server is pinned from the beginning, as interfaces without page faults need it`
+const fleetModesHelp = `  npf     nothing is pinned: frames for absent memory go to the backup ring (handlers/backupring), and the kernel brings in pages that a program touches
+  pinned  all memory of a server is pinned from the beginning, as interfaces without page faults need`
 
 // Our choices for rings and loads, which the paper leaves open.
 const (

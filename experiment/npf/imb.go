@@ -20,11 +20,11 @@ import (
 var npfIMB = &experiment.Experiment{
 	Name:  "npf-imb",
 	Short: "MPI's sendrecv, bcast, alltoall and allreduce on memory that is copied, pinned or absent, each message somewhere else",
-	Long: `Processes of MPI on nodes of their own run benchmarks of the Intel MPI Benchmarks (IMB 3.1) with -off_cache: messages of an iteration lie behind those of the one before, in a region that is passed
-cyclically. Memory of messages becomes ready for the interface in several ways:
+	Long: `MPI processes, one on each node, run programs of the Intel MPI Benchmarks (IMB 3.1) with -off_cache: the messages of each iteration follow those of the previous one in memory, in a region that is used
+cyclically. There are several ways to make the memory of messages ready for the interface:
 ` + npfMPIStrategies + `
-The region has --iterations messages and is passed twice: --pass first times the first pass, in which the interface meets all memory for the first time, later the second. What a program sends it has written before; what it
-receives it has not touched.`,
+The region has --iterations messages and is used twice. --pass first times the first pass, in which all memory is new to the interface; later times the second. A program has written the memory that it sends, and has not touched the memory
+that it receives into.`,
 	Source:   npfSource + " §6",
 	Smoke:    []experiment.Values{{"ranks": 3, "iterations": 2, "size": 20000, "benchmark": imbBcast, "pass": imbFirst, "strategy": "none"}},
 	Profiles: []string{"ib-npf"},

@@ -28,10 +28,10 @@ var instanceTerms = experiment.Axis{
 var instances = &experiment.Experiment{
 	Name:  "npf-instances",
 	Short: "key-value servers with memory for more than there is: operations in a second of all of them",
-	Long: `Key-value servers (memcached's protocol, 90% gets, values of 1 KiB, keys of 64 B) on node 0, each in a virtual machine with so much memory, of which it uses the working set; a load for each on node 1. What they
-store is there in the beginning.
+	Long: `Key-value servers (memcached's protocol, 90% gets, values of 1 KiB, keys of 64 B) run on node 0, each in a virtual machine whose memory contains the working set. Each has a load on node 1. All items
+are stored at the beginning.
 ` + fleetModesHelp + `
-Operations are counted behind a warm-up, in which the pages of receive rings come.`,
+Operations are counted after a warm-up, which brings in the pages of receive rings.`,
 	Source:   "NPF'17 §6",
 	Smoke:    []experiment.Values{{"instances": 2, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": sim.Millisecond, "time": sim.Millisecond}},
 	Profiles: []string{"eth-npf"},

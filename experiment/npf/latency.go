@@ -20,18 +20,18 @@ import (
 var npfLatency = &experiment.Experiment{
 	Name:  "npf-latency",
 	Short: "what the page fault of a message takes that is sent from memory which is absent: average, percentiles, parts",
-	Long: `A process sends messages over a reliable connection of InfiniBand (handlers/rnr) from memory that it has given up before each; the fault is minor, storage is not read. The latency is what the message takes longer
-than one whose memory is there.
-  batched   the kernel brings in all pages of the work request in one go
-  one-page  it brings in the page that was reported, as ATS and PRI dictate
+	Long: `A process sends messages over a reliable connection of InfiniBand (handlers/rnr). It gives up their memory before each; the fault is minor, so storage is not read. The latency is the additional time of a message
+compared with one from present memory.
+  batched   the kernel brings in all pages of the work request at once
+  one-page  it brings in the reported page, as ATS and PRI dictate
 Parts of the average, which add up to it: firmware, until the interrupt; handler, until the kernel begins with the fault; addresses, until it has the pages; tables, until the interface's tables have them; resume.
-What giving the memory up takes (madvise), and what of that its invalidation: the notifier asks the driver, which changes tables and tells the interface (os.invalidate); the interface acknowledges that (os.acknowledge) when nothing that uses the pages is on its way any more; the driver says that they may be used again.
-  noise none   each part takes what the profile says
-  noise linux  the core has interrupts off when the interrupt comes, for a time that is drawn from a histogram of Linux (C. Hallinan, Embedded Linux Primer, listing 17-6: 60 million samples, 92% below 4 us, at most 97 us; how those between are spread is not given: evenly by their logarithm, ours)
-What-ifs, each with what those before it have, say how the parts would have to vary for table 4 to come out. They were made for that, explain nothing else, and no profile has them:
-  noise steep     those between 4 and 97 us are fewer the longer they are: by the inverse of its square
-  noise firmware  the firmware takes 189 us in 92% of faults, up to 31 us longer in 5%, about 40 us in nearly all others, and in 0.3% up to 250 us longer: 192 us on average
-  noise pages     and the kernel's pages take 0.07 us each longer in 6% of faults, in 0.3% up to 0.33 us`,
+The table also has the time to give the memory up (madvise), and the part of its invalidation. The notifier asks the driver, which changes tables and tells the interface (os.invalidate). The interface acknowledges (os.acknowledge) when no access to the pages is in flight. Then the driver releases them.
+  noise none   each part takes the time in the profile
+  noise linux  the core has interrupts off when the interrupt comes, for a time from a histogram of Linux (C. Hallinan, Embedded Linux Primer, listing 17-6: 60 million samples, 92% below 4 us, at most 97 us; the distribution between these is not given: ours is uniform in the logarithm)
+What-ifs, each in addition to those before it, show how the parts would have to vary to give table 4. They were made for that, explain nothing else, and no profile has them:
+  noise steep     times between 4 and 97 us are rarer the longer they are: by the inverse of the square
+  noise firmware  the firmware takes 189 us in 92% of faults, up to 31 us longer in 5%, about 40 us longer in nearly all others, and in 0.3% up to 250 us longer: 192 us on average
+  noise pages     and each of the kernel's pages takes 0.07 us longer in 6% of faults, in 0.3% up to 0.33 us`,
 	Source:   "NPF'17 §4, table 4, figure 3",
 	Smoke:    []experiment.Values{{"mode": npfBatched, "noise": "linux", "runs": 3, "size": 8192}},
 	Profiles: []string{"ib-npf"},

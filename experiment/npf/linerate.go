@@ -20,9 +20,9 @@ import (
 var npfLineRate = &experiment.Experiment{
 	Name:  "npf-line-rate",
 	Short: "receive rings that are loaded at line rate, with frames whose memory is absent: how many HPUs hold it",
-	Long: `Eight nodes send frames of one size to node 0 as fast as they can; the link that they share has the rate, and is the bottleneck: it paces who sends (link flow control, as
-in the profile). What node 0 does not keep up with waits in its packet buffer (nic.packet_buffer), and is lost when that is full. Handlers of node 0 decide for each frame whether its buffer is there, and put it into the backup ring if not (handlers/backupring). A frame is of one of 256 flows, and the flow decides its
-ring, as receive side scaling does. Each ring has as many descriptors as there are frames, all posted before the first comes, each with a page of its own: what is measured is the interface, for as long as a
+	Long: `Eight nodes send frames of one size to node 0 as fast as they can. Their shared link has the rate, and is the bottleneck: it slows the senders by link flow control, as
+in the profile. Frames that node 0 cannot handle in time wait in its packet buffer (nic.packet_buffer), and are lost when it is full. For each frame, handlers of node 0 decide whether its buffer is present, and otherwise put it into the backup ring (handlers/backupring). A frame belongs to one of 256 flows, and the flow selects its
+ring, as in receive side scaling. Each ring has as many descriptors as there are frames, all posted before the first arrives, each with its own page. So the experiment measures the interface, for as long as a
 ring lasts. The bus has the bandwidth of the link.`,
 	Source:   "ours, of " + npfSource + " §5",
 	Smoke:    []experiment.Values{{"frames": 400, "hpus": 4, "rate": 100.0, "rings": 2}},

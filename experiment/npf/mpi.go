@@ -14,8 +14,8 @@ import (
 
 // MPI over reliable connections, as compared in NPF'17: npf-imb and npf-beff.
 
-const npfMPIStrategies = `  bounce  copies through buffers that are pinned, on both sides, 64 KiB at a time
-  cache   a pin-down cache: what has been pinned stays so, up to --bound
+const npfMPIStrategies = `  bounce  copies through pinned buffers on both sides, 64 KiB at a time
+  cache   a pin-down cache: pinned memory stays pinned, up to --bound
   none    nothing is pinned: the interface has page faults (NPF)
 Messages up to --eager are copied through other buffers of the library in each case.`
 

@@ -73,9 +73,9 @@ const (
 
 func npfModes() []string { return []string{npfDrop, npfBackup, npfPinned} }
 
-const npfModesHelp = `  drop    a frame whose descriptor or buffer is absent is dropped, and the page brought in; the descriptor is used by the next frame that finds the page there, unless it is skipped
-  backup  it goes to a pinned ring of the kernel, which brings the page in and copies it (handlers/backupring)
-  pinned  descriptors and buffers are there from the beginning, and stay`
+const npfModesHelp = `  drop    a frame whose descriptor or buffer is absent is dropped, and the page is brought in; the next frame that finds the page present uses the descriptor, unless it is skipped
+  backup  the frame goes to a pinned ring of the kernel, which brings the page in and copies the frame (handlers/backupring)
+  pinned  descriptors and buffers are present from the beginning, and stay`
 
 // npfRingAxes are the axes of the server's ring.
 func npfRingAxes(ring experiment.Axis) []experiment.Axis {

@@ -18,16 +18,16 @@ import (
 var npfPinning = &experiment.Experiment{
 	Name:  "npf-pinning",
 	Short: "writes to memory of another process, made ready at both ends by each of the pinning strategies, and by none",
-	Long: `A process writes messages to memory of one on another node, which lie one behind the other, over a reliable connection of InfiniBand (handlers/rnr). For each it has the memory made ready at both ends and gives it back behind the
-write, as one program for all strategies (package pinning):
+	Long: `A process writes messages, one after the other in memory, to a process on another node, over a reliable connection of InfiniBand (handlers/rnr). For each message it makes the memory ready at both ends and gives it back after the
+write. All strategies run the same program (package pinning):
   static      all memory of both was pinned before
-  fine        pages are pinned for the write only; the other process is asked to do so, and told behind it: Firehose's authors call that a rendezvous with unpinning
+  fine        pages are pinned only for the write; the other process is asked to pin, and told after the write: Firehose's authors call that a rendezvous with unpinning
   cache       pin-down caches of --bound on both sides; the other process is asked each time
-  firehose    what firehoses of --bound together reach is pinned, and nobody is asked; others are moved there
+  firehose    the memory that firehoses reach, --bound together, is pinned, and nobody is asked; for other memory they are moved
   rendezvous  the other process is asked each time and keeps everything pinned: a rendezvous without unpinning
-  bounce      copies through buffers that are pinned, on both sides; the other process is asked for room, and to copy
-  none        nothing is pinned, and nobody asked: the interface has page faults (NPF)
-All messages are written twice: --pass first times the first time, when nobody has touched the memory of the other process, later the second.`,
+  bounce      copies through pinned buffers on both sides; the other process is asked for room, and to copy
+  none        nothing is pinned, and nobody is asked: the interface has page faults (NPF)
+All messages are written twice. --pass first times the first writes, when the memory of the other process is untouched; later times the second.`,
 	Source:   "ours, of NPF'17 §2.2",
 	Smoke:    []experiment.Values{{"messages": 3, "size": 5000, "strategy": "fine"}},
 	Profiles: []string{"ib-npf"},

@@ -23,12 +23,12 @@ import (
 var npfStorage = &experiment.Experiment{
 	Name:  "npf-storage",
 	Short: "random reads from a storage target whose page cache and communication buffers share memory",
-	Long: `Initiators read random blocks of a disk from a target on node 0 (tgt over iSER): the target reads them by its page cache, copies them to a communication buffer, and writes them to the
-initiator's memory. Each request has a buffer of its own of 512 KiB, however small its block is. Strategies say how buffers become ready for the interface:
-  static  all of them are pinned from the beginning (what tgt does)
-  fine    each is pinned before its transfer and unpinned behind it
+	Long: `Initiators read random blocks of a disk from a target on node 0 (tgt over iSER). The target reads them through its page cache, copies them to a communication buffer, and writes them to the
+initiator's memory. Each request has its own buffer of 512 KiB, even for a small block. Strategies make buffers ready for the interface:
+  static  all of them are pinned from the beginning (as tgt does)
+  fine    each is pinned before its transfer and unpinned after it
   none    nothing is pinned: the interface has page faults (NPF)
-Before the first request the cache is warm: the disk has been read once from its beginning on, and then as many random blocks as it has. A target that cannot pin its buffers fails.`,
+The cache is warm before the first request: the disk has been read once from its beginning, and then as many random blocks as it has. A target that cannot pin its buffers fails.`,
 	Source:   npfSource + " §6",
 	Smoke:    []experiment.Values{{"requests": 20, "depth": 2, "pool": 4 << 20, "disk": 16 << 20, "memory": 256 << 20, "strategy": "none"}},
 	Profiles: []string{"ib-npf"},

@@ -20,10 +20,10 @@ import (
 var syntheticEthernet = &experiment.Experiment{
 	Name:  "npf-synthetic",
 	Short: "a stream of TCP, or datagrams, into a receive ring of which a page is taken away every so many frames",
-	Long: `A program of node 1 (Linux' time-outs) sends messages over one connection to one of node 0 (lwIP's), all of whose ring is there in the beginning. Behind every so many frames the page of a buffer that is
-given back is taken away (madvise, MADV_DONTNEED) by a thread on another core, so that a later frame meets it absent. Each buffer has a page of its own. A page
-that has a frame in it already stays; in rings of one or two descriptors a frame may come while its page is being taken, and goes with it, though no interface has dropped it (lost is more than dropped then).
-With --transport udp messages are sent as datagrams, one every --interval, and nobody sends again what is lost.
+	Long: `A program on node 1 (with Linux' time-outs) sends messages over one connection to one on node 0 (with lwIP's), whose whole ring is present at the beginning. After a fixed number of frames a thread on another core removes the page of a
+returned buffer (madvise, MADV_DONTNEED), so that a later frame finds it absent. Each buffer has its own page. A page
+that already contains a frame stays. In rings of one or two descriptors a frame may arrive while its page is being removed. It is lost with the page, although no interface has dropped it (then lost exceeds dropped).
+With --transport udp messages are sent as datagrams, one every --interval, and lost ones are not sent again.
 ` + npfModesHelp + `
 A major fault takes storage.read_latency more than a minor one.`,
 	Source:   npfSource + " §6",

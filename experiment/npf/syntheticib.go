@@ -19,11 +19,11 @@ import (
 var syntheticInfiniBand = &experiment.Experiment{
 	Name:  "npf-synthetic-ib",
 	Short: "throughput of a reliable connection some of whose receive buffers are absent",
-	Long: `A process sends messages over a reliable connection of InfiniBand as fast as it can (ib_send_bw), to buffers that were all there in the beginning. Before the receiver posts a buffer again it gives up its first page, for the share of
-buffers that frequency says, by chance; the throughput is that of all messages, from the first that is sent to the last that is there.
+	Long: `A process sends messages over a reliable connection of InfiniBand as fast as it can (ib_send_bw), to buffers that were all present at the beginning. Before the receiver posts a buffer again it gives up the first page of the buffer, by chance, for
+the fraction of buffers in --frequency. The throughput covers all messages, from the first one sent to the last one received.
   rnr   the receiver asks the sender to pause (RNR NACK), for the time of --pause
-  drop  it drops the packet, which comes again after the sender's time-out: what the paper's Ethernet does without a backup ring
-A minor fault is resolved by the kernel, a major one reads storage, too (storage.read_latency). Taking the page away is no part of it: that takes what an invalidation takes.`,
+  drop  it drops the packet, which comes again after the sender's time-out, as on the paper's Ethernet without a backup ring
+The kernel resolves a minor fault; a major one also reads storage (storage.read_latency). The removal of the page is not included; it takes the time of an invalidation.`,
 	Source:   "NPF'17 §6",
 	Smoke:    []experiment.Values{{"messages": 40, "frequency": 0.5, "size": 8192, "fault": faultMajor}},
 	Profiles: []string{"ib-npf"},

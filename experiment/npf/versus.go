@@ -20,13 +20,13 @@ import (
 var npfVersus = &experiment.Experiment{
 	Name:  "npf-versus-part",
 	Short: "a write between memory whose pages are absent, by reliable connections of InfiniBand with NPF'17's page faults, and by the RDMA engine with PART's, on the same network and kernel",
-	Long: `A process writes to memory of another node. The pages of one side are absent, or none; the latency is from the call until the process knows that all is there.
-  npf           handlers/rnr: the kernel brings in all that the write needs
-  npf-one-page  it brings in the page that was reported
-  part-pio      handlers/part, PART'22: the page that has failed comes, and its block is asked for again
-  part-pia      all from that page to the end of the buffer come
-Network, bus, kernel and what it takes for a page are the profile's, and the same for all; packets carry as much. What differs is the engine: a connection acknowledges a message, and waits 67 ms for that; PART's engine has blocks of 16 KiB, each of which is acknowledged, or sent again after 1 ms. NPF's faults are reported by firmware (--firmware firmware) or, as a what-if, by HPUs. PART's run on HPUs: its faults interrupt the kernel at once, and its
-firmware has the block sent again.`,
+	Long: `A process writes to memory of another node. The pages of one side are absent, or none are. The latency is from the call until the process knows that all data has arrived.
+  npf           handlers/rnr: the kernel brings in all pages of the write
+  npf-one-page  it brings in the reported page
+  part-pio      handlers/part, PART'22: the failing page comes, and its block is requested again
+  part-pia      all pages from that one to the end of the buffer come
+Network, bus, kernel and the costs of a page are the profile's, and the same for all modes; packets have the same size. Only the engine differs. A connection acknowledges a message, and waits 67 ms for that. PART's engine has blocks of 16 KiB, each of which is acknowledged, or sent again after 1 ms. Firmware reports NPF's faults (--firmware firmware) or, as a what-if, HPUs do. PART runs on HPUs: its faults interrupt the kernel at once, and its
+firmware sends the block again.`,
 	Source:   npfVersusSource,
 	Smoke:    []experiment.Values{{"mode": versusPIA, "side": pagefault.SideSource, "firmware": "hpu", "size": 40000}},
 	Profiles: []string{"ib-npf"},

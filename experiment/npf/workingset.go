@@ -27,13 +27,13 @@ const (
 var workingSet = &experiment.Experiment{
 	Name:  "npf-working-set",
 	Short: "two key-value servers whose working sets change: hits in a second over time",
-	Long: `Two key-value servers (memcached's protocol, 90% gets, values of 20 kB, keys of 64 B) on node 0 have so much memory together; a load for each on node 1. In the beginning what one asks for takes the small working
-set and what the other asks for the large one; at the change they swap. What is asked for in the beginning is stored; what is not is stored by the tenth of the operations that store.
-  npf     each may have nearly all of the memory, and nothing is pinned: what one touches the kernel brings in, and writes to storage what the other one has not used for long
-  pinned  each has a half of it for its items, pinned
-Memory and time are divided by --scale, which leaves rates as they are (operations, faults, bytes to storage in a second), and with them what part of its working set a server has stored, or lost, after
-what part of the run. What is not divided: rings and frames under way, which have 2 MiB beside the memory, slabs of 1 MiB, and the latency of one operation or fault, small against the run as long as there
-are many of them. Times are those of the testbed: --scale 1 is full size, and takes half an hour of a core for each mode.`,
+	Long: `Two key-value servers (memcached's protocol, 90% gets, values of 20 kB, keys of 64 B) on node 0 share a memory. Each has a load on node 1. At the beginning one load requests the small working
+set and the other the large one; at the change they swap. The items requested at the beginning are stored. Others are stored by the tenth of the operations that store.
+  npf     each may have nearly all of the memory, and nothing is pinned: the kernel brings in pages that one server touches, and writes pages that the other has not used for long to storage
+  pinned  each has a half of the memory for its items, pinned
+--scale divides memory and time. So rates stay the same (operations, faults, bytes to storage per second), and so does the fraction of its working set that a server has stored, or lost, after
+a fraction of the run. Not divided are rings and frames in flight, which have 2 MiB besides the memory, slabs of 1 MiB, and the latency of one operation or fault, which is small compared with the run if there
+are many of them. Times in the table are the testbed's. --scale 1 is full size, and takes half an hour of a core for each mode.`,
 	Source:   "NPF'17 §6",
 	Smoke:    []experiment.Values{{"horizon": 2 * sim.Second, "change": sim.Second, "window": sim.Second, "at": 2 * sim.Second}},
 	Profiles: []string{"eth-npf"},

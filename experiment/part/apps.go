@@ -20,14 +20,14 @@ import (
 var apps = &experiment.Experiment{
 	Name:  "apps",
 	Short: "exchanges like those of applications, with an MPI that touches pages or leaves them to PART",
-	Long: `Ranks, one for each node, exchange messages with their neighbours in a ring, each as long as an application's on average: a message is between half
-of that and half as much again, drawn from the seed. Send buffers have been written. A receive buffer is the one of the round before, but for a share of
---fresh, which is new memory that nobody has touched: what the allocator of a program gives back and gets again.
-  present  all of that is there, by magic: what communication takes by itself
-  touch    both sides touch each page of a message before its transfer, as an MPI does that must be sure of them
-  pio, pi4, pia  nobody does: PART deals with page faults
-Applications and the mean size of their messages at 16 processes: lammps 15.1 KB, hpl 42.9 KB, hpcg 23.1 KB. What they compute takes most of their time
-and is not in it (--compute): the difference here is the most that they could notice.`,
+	Long: `Ranks, one on each node, exchange messages with their neighbours in a ring. The mean length is an application's: a message is between half
+and one and a half times as long, drawn from the seed. Send buffers have been written. A receive buffer is the one of the previous round, except for a fraction of
+--fresh: that is new memory, which nobody has touched, as a program's allocator returns memory and gets it again.
+  present  all memory is present, at no cost: the time of communication only
+  touch    both sides touch each page of a message before its transfer, like an MPI that must be sure of them
+  pio, pi4, pia  nobody touches: PART handles page faults
+Applications and the mean size of their messages at 16 processes: lammps 15.1 KB, hpl 42.9 KB, hpcg 23.1 KB. Computation takes most of their time
+and is not included (--compute). So the difference here is the largest that they could notice.`,
 	Source:   "PART'22 §6",
 	Smoke:    []experiment.Values{{"ranks": 3, "rounds": 2, "fresh": 0.5, "mode": policyPIA}},
 	Profiles: []string{"exanest-qfdb"},

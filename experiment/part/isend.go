@@ -16,10 +16,10 @@ import (
 var isend = &experiment.Experiment{
 	Name:  "isend",
 	Short: "MPI_Isend until it returns, with and without touching the buffer",
-	Long: `Rank 0 sends a buffer to rank 1 by MPI_Isend. The latency is from the call until it returns; what it has begun is not waited for. Sizes are
-drawn uniformly from 100 B to 512 MB: the sample says which. A message beyond --eager is announced.
-  touch  the pages were touched before, and the program touches them in the measurement once more, as an MPI does that must be sure of them
-  never  nobody has touched or touches them: the NIC's faults are dealt with`,
+	Long: `Rank 0 sends a buffer to rank 1 by MPI_Isend. The latency is from the call to its return; it does not include the transfer. Sizes are
+drawn uniformly from 100 B to 512 MB; the sample selects one. A message longer than --eager is announced.
+  touch  the pages were touched before, and the program touches them again in the measurement, like an MPI that must be sure of them
+  never  nobody touches them: the NIC's faults are handled`,
 	Source:   "PART'22 §6",
 	Smoke:    []experiment.Values{{"sample": 1, "mode": isendNever}},
 	Profiles: []string{"exanest-qfdb"},

@@ -20,21 +20,21 @@ import (
 var pagefault = &experiment.Experiment{
 	Name:  "pagefault",
 	Short: "RDMA between buffers whose pages are absent",
-	Long: `A process writes a buffer to another by RDMA, and pages of either buffer are absent. The latency is from the first thing that is done for
-the transfer, touching and pinning included, until the receiving process has seen the notification behind the data.
-  transfer       all pages are there: the transfer only
-  touch          the process reads and writes a byte of each page before; touch-present: of pages that are there
-  pin            mlock before; pin-present: of pages that are there
-  pio, pi4, pia  PART: the page that has failed comes, its block of four, or all to the end of the transfer, and an explicit request has the
-                 block sent again
+	Long: `A process writes a buffer to another by RDMA, and pages of either buffer are absent. The latency is from the first action for
+the transfer, including touching and pinning, until the receiving process has seen the notification after the data.
+  transfer       all pages are present: the transfer only
+  touch          the process reads and writes a byte of each page before; touch-present: of present pages
+  pin            mlock before; pin-present: of present pages
+  pio, pi4, pia  PART: the failing page comes, its block of four, or all pages to the end of the transfer, and an explicit request makes the
+                 source send the block again
   touch-a-page, touch-ahead
-                 PART as Psistakis'19 has it: a thread of the process touches the page that has failed (--by touch), or the
-                 kernel brings it and the three behind it (--by get_user_pages)
-  timeout        the kernel brings the page that has failed, and the block comes again after its time-out: no PART, and no point with time-out nto
-  naive          a put of Portals, without a library: the NIC looks at the page again every nic.fault_pause
-Ten columns say where the time went. They add up to the latency: each moment is that of the first that is going on, in the order request,
+                 PART as in Psistakis'19: a thread of the process touches the failing page (--by touch), or the
+                 kernel brings in this page and the three behind it (--by get_user_pages)
+  timeout        the kernel brings in the failing page, and the block comes again after its time-out: no PART, and no point with time-out nto
+  naive          a put of Portals, without a library: the NIC tries the page again every nic.fault_pause
+Ten columns divide the latency and add up to it. Each moment belongs to the first active one in the order request,
 retransmission, interrupt, get_user_pages, netlink, tasklet, context_switch, touch, wire, idle.
---experiment gives the axes the values of a published experiment. Where pages fail by chance the row is that of the run with the
+--experiment sets the axes to the values of a published experiment. Where pages are absent by chance, the row is the run with the
 median latency.`,
 	Source:   "PART'22 §5, §6",
 	Smoke:    []experiment.Values{{"size": 9000, "runs": 2, "policy": policyPIA}},

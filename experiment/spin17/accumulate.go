@@ -19,7 +19,7 @@ var accumulate = &experiment.Experiment{
 	Name:  "accumulate",
 	Short: "element-wise product into an array of the target",
 	Long: `Rank 0 puts an array of double-precision complex numbers to rank 1, where it is multiplied into the target array
-element by element. The latency is the time from posting the put to the moment at which rank 1's host knows that the
+element by element. The latency is the time from posting the put until rank 1's host knows that the
 target array is complete.
   rdma         deposited into a temporary array; the host reads two arrays and writes one
   spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,

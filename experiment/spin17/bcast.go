@@ -15,12 +15,12 @@ import (
 var bcast = &experiment.Experiment{
 	Name:  "bcast",
 	Short: "broadcast down a binomial tree",
-	Long: `Rank 0 broadcasts a message to all ranks down a binomial tree. The latency is the time from the call at rank 0 to the moment
-at which the last rank's host has seen the whole message in its memory.
+	Long: `Rank 0 broadcasts a message to all ranks down a binomial tree. The latency is the time from the call at rank 0
+until the last rank's host has seen the whole message in its memory.
   rdma         the host of every rank polls, matches and posts the puts to its children
   p4           the puts to the children are triggered operations; their data is fetched from host memory
   spin-store   a single packet is put to the children from the device; a larger message by the completion handler from host memory
-  spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
+  spin-stream  the payload handler puts each packet to the children from the device, and deposits it at the same time`,
 	Source: "sPIN'17 §4.4.3",
 	Smoke:  []experiment.Values{{"ranks": 13, "size": 3000}},
 	Axes: []experiment.Axis{

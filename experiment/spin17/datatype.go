@@ -15,16 +15,16 @@ import (
 var datatypes = &experiment.Experiment{
 	Name:  "datatype",
 	Short: "a vector of blocks, packed at the source or unpacked at the target",
-	Long: `Rank 0 sends to rank 1; at the target, the source or both the blocks of the message lie twice their length apart (an MPI vector). The latency is
-the time from the first thing that the source does for it to the moment at which rank 1's host knows that every block is in its place.
-  rdma            sent and deposited in one piece; a core reads it and writes the blocks, or the other way round
-  iovec           the descriptor or match entry has an element for each block, as many as limits.max_iovecs
-  spin            handlers write the blocks of each packet, and read those of each packet that they send; at the target the loader chooses how they find the first
-  spin-general    by looking it up in the type's tree
+	Long: `Rank 0 sends to rank 1. At the target, the source or both, the distance between blocks of the message is twice their length (an MPI vector). The latency is
+the time from the source's first action until rank 1's host knows that every block is in its place.
+  rdma            sent and deposited in one piece; a core reads the message and writes the blocks, or the other way round
+  iovec           the descriptor or match entry has an element for each block, up to limits.max_iovecs
+  spin            handlers write the blocks of each packet, and read those of each packet that they send; at the target the loader chooses how they find the first block:
+  spin-general    by a search in the type's tree
   spin-read-only  from a checkpoint that the host has made for each packet
-  spin-progress   from where the packet before it ended
+  spin-progress   from the end of the previous packet
   mpi-host        Send and Recv of package mpi: cores match, pack and unpack
-  mpi-offload     the same calls with matching by the NIC, where handlers unpack; a message above 16 KiB, which the receiver gets, goes to itself for that`,
+  mpi-offload     the same calls with matching by the NIC, where handlers unpack; a message above 16 KiB, which the receiver gets, is sent to itself for that`,
 	Source: "sPIN'17 §5.2",
 	Smoke:  []experiment.Values{{"size": 64 << 10}},
 	Axes: []experiment.Axis{

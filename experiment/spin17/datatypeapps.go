@@ -13,10 +13,10 @@ import (
 var datatypeApps = &experiment.Experiment{
 	Name:  "datatype-apps",
 	Short: "what applications send that is not in one piece: by a core, by lists of vectors, by handlers",
-	Long: `Rank 0 sends to rank 1 what an application of DDTBench sends to a neighbour, once; at the target, the source or both it lies apart as it does in the application.
-Modes and latency are as in compare datatype; above the table stands which strategy the loader has chosen, and why. A core goes through the elements in the
-order of the type; each cache line that it comes to is read and written whole.
---input says which of the suite's sizes, 1 the largest; package internal/ddtbench has all dimensions.`,
+	Long: `Rank 0 sends to rank 1, once, the message that an application of DDTBench sends to a neighbour. At the target, the source or both, it is as non-contiguous as in the application.
+Modes and latency are as in compare datatype. The lines above the table name the strategy that the loader has chosen, and the reason. A core goes through the elements in the
+order of the type, and reads and writes each cache line as a whole.
+--input selects one of the suite's sizes, 1 the largest; package internal/ddtbench has all dimensions.`,
 	Source: "DDTBench, EuroMPI'12; SC'19",
 	Smoke:  []experiment.Values{{}},
 	Axes: []experiment.Axis{

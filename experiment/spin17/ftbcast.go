@@ -15,14 +15,14 @@ import (
 var ftbcastExperiment = &experiment.Experiment{
 	Name:  "ftbcast",
 	Short: "a broadcast that arrives although nodes have failed",
-	Long: `Rank 0 broadcasts a message; some of the other nodes have failed before, and nobody knows which. The latency is the time from the call at rank 0 to
-the moment at which the host of the last rank that is up has the whole message.
-  rdma      hosts, down a binomial tree that no rank may be missing in: what compare bcast has
-  detector  hosts, down a binomial tree; a rank whose NIC does not acknowledge within timeout has failed, and the root is told: it broadcasts anew,
-            down a tree without that rank, until all below have said that they have the message (Buntinas, IPDPS'12)
-  graph     hosts, each to all its neighbours in a binomial graph (Angskun et al., ISPA'07): copies travel other ways, and all come to host memory
-  spin      likewise by handlers (library ftbcast), which deliver the first copy of each packet only and pass it on from the device
-A graph of n ranks stays connected if fewer fail than a rank has neighbours; points with more are left out. Which nodes fail follows from the seed.`,
+	Long: `Rank 0 broadcasts a message. Some of the other nodes have failed before, and nobody knows which. The latency is the time from the call at rank 0 until
+the host of the last live rank has the whole message.
+  rdma      hosts, down a binomial tree in which all ranks must be live, as in compare bcast
+  detector  hosts, down a binomial tree; a rank whose NIC does not acknowledge within timeout has failed, and the root is told: it broadcasts again,
+            down a tree without that rank, until all ranks below have reported that they have the message (Buntinas, IPDPS'12)
+  graph     hosts, each to all its neighbours in a binomial graph (Angskun et al., ISPA'07): copies travel other routes, and all reach host memory
+  spin      the same by handlers (library ftbcast), which deliver only the first copy of each packet and forward it from the device
+A graph of n ranks stays connected if fewer fail than a rank has neighbours; points with more failures are left out. The seed determines which nodes fail.`,
 	Source: "sPIN'17, Fault-tolerant Broadcast",
 	Smoke:  []experiment.Values{{"ranks": 8}},
 	Axes: []experiment.Axis{

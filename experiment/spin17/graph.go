@@ -16,13 +16,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-const graphHelp = `A graph is spread over the nodes, vertex v on node v modulo their number, and a search goes through it from a root: kernel bfs counts edges, sssp adds their weights. Who
-reaches a vertex sends new distances to the nodes of its neighbours; there those are kept that are smaller. Modes say who does that:
-  spin           handlers, by compare-and-swap in host memory; labels that were seen are kept in HPU memory, 8 B for each vertex, so that only what may be better goes to host memory
-  spin-uncached  the same, and each update goes to host memory, as sPIN'17 has it
+const graphHelp = `A graph is spread over the nodes, vertex v on node v modulo their number. A search goes through it from a root: kernel bfs counts edges, sssp adds their weights. A search that
+reaches a vertex sends new distances to the nodes of its neighbours, which keep the smaller ones. Modes select who does that:
+  spin           handlers, by compare-and-swap in host memory; HPU memory keeps the labels seen, 8 B for each vertex, so that only updates that may improve a label go to host memory
+  spin-uncached  the same, but each update goes to host memory, as in sPIN'17
   host           one core of each node: it takes packets from its memory, and acknowledges them, by the same protocol
-A label may be taken and corrected later; distances are exact in the end. The end is found by counting (Dijkstra and Scholten), by handlers or by hosts. A core pays for messages,
-for bytes in sequence, for a cache line for each label and for an access to DRAM for each vertex that it goes on from; its instructions cost nothing, handlers pay for theirs.`
+A label may be taken and corrected later; distances are exact in the end. Counting detects the end (Dijkstra and Scholten), by handlers or by hosts. A core is charged for messages,
+for bytes in sequence, for a cache line for each label, and for an access to DRAM for each vertex that it continues from. Its instructions cost nothing; those of handlers do.`
 
 // Values of the axes kernel and mode of graph.
 const (

@@ -23,8 +23,8 @@ import (
 var hpus = &experiment.Experiment{
 	Name:  "hpus",
 	Short: "packets a device can handle, by handler time and packet size",
-	Long: `Rank 0 streams packets to rank 1, whose payload handler works for a given time. The rate is that of handlers ending, between the
-first and the last; what each handler is given is compared with what was sent. Little's law predicts it: P HPUs handle P packets
+	Long: `Rank 0 streams packets to rank 1, whose payload handler works for a given time. The rate counts the ends of handlers, between the
+first and the last. The bytes that each handler gets are compared with the bytes sent. Little's law predicts the rate: P HPUs handle P packets
 per handler time, and packets arrive at most every max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 that the last packet has been handled.`,
 	Source:   "sPIN'17 §4.4.2",

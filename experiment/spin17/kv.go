@@ -9,14 +9,14 @@ import (
 var keyValue = &experiment.Experiment{
 	Name:  "kv",
 	Short: "a key-value store under YCSB, served by handlers, by the host, or read by RDMA",
-	Long: `Node 0 is a server whose table has a number of records; each client, on a node of its own, does a number of operations of a YCSB workload, one after the other. The
-latency is the mean time of an operation, from the call of the client to its return.
-  spin  handlers look up, insert, replace and swap (sPIN'17 §5.4); what takes longer they hand over to the host
+	Long: `Node 0 is a server whose table has a number of records; each client, on its own node, does a number of operations of a YCSB workload, one after the other. The
+latency is the mean time of an operation, from the client's call to its return.
+  spin  handlers look up, insert, replace and swap (sPIN'17 §5.4); they pass requests that take longer to the host
   host  one core of the server takes every request and answers it
-  rdma  clients get by reading the server's memory, which no core takes part in (as Pilaf, ATC'13, and FaRM, NSDI'14, do); writes go to the host
+  rdma  clients get by reading the server's memory, without a core (like Pilaf, ATC'13, and FaRM, NSDI'14); writes go to the host
 Workloads are YCSB's A (half updates), B (5% updates), C (reads), D (reads of the latest, 5% inserts), E (short scans, 5% inserts) and F (half read-modify-write), with scrambled
-zipfian keys of theta 0.99 except in D. A value is read and written as a whole. A hash table has no order, so a scan of n records is n gets, one after the other, by a client that knows what the
-records are called. The write of a read-modify-write is a swap of the version that was read, which begins anew when another client was first.`,
+zipfian keys of theta 0.99 except in D. A value is read and written as a whole. A hash table has no order, so a scan of n records is n gets, one after the other, by a client that knows the keys.
+The write of a read-modify-write is a swap of the version that was read; it starts again if another client was first.`,
 	Source: "sPIN'17 §5.4",
 	Smoke:  []experiment.Values{{"clients": 3, "ops": 6, "records": 50}},
 	Axes: []experiment.Axis{

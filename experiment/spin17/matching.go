@@ -19,11 +19,11 @@ var matching = &experiment.Experiment{
 	Name:  "matching",
 	Short: "applications with matching on the host and on the network interface",
 	Long: `Matching runs the halo exchanges of the applications of sPIN'17 §5.1 at the published numbers of ranks, with matching on the host
-and on the network interface, and sets the gains beside the published ones.
+and on the network interface, and compares the gains with the published ones.
 
 Message sizes and counts come from the applications (spinsim goal proxies --source). The publication gives the share of
-point-to-point communication in the run time but no computation time: the computation of an iteration is chosen so that the
-run with matching on the host has that share. Nothing else is chosen, and the number of iterations is smaller than in the traces.`,
+point-to-point communication in the run time but no computation time. So the computation of an iteration is chosen such that the
+run with matching on the host has that share. Nothing else is chosen. There are fewer iterations than in the traces.`,
 	Source:   "sPIN'17 §5.1",
 	Smoke:    []experiment.Values{{"ranks": 64, "app": "milc", "iterations": 1}},
 	Profiles: []string{"spin-int"},

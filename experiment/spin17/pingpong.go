@@ -11,8 +11,8 @@ import (
 var pingpong = &experiment.Experiment{
 	Name:  "pingpong",
 	Short: "half of a round trip between two ranks",
-	Long: `Rank 0 puts a message to rank 1, which puts it back. The latency is half the time from posting the ping to
-the moment at which rank 0 has seen the whole pong in its memory.
+	Long: `Rank 0 puts a message to rank 1, which puts it back. The latency is half the time from posting the ping until
+rank 0 has seen the whole pong in its memory.
   rdma         the host of rank 1 polls, matches and posts the pong
   p4           the pong is a triggered operation of rank 1's NIC; its data is fetched from host memory
   spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler

@@ -18,20 +18,20 @@ import (
 var raid5Experiment = &experiment.Experiment{
 	Name:  "raid5",
 	Short: "an access to memory that servers keep with parity, by their cores or by their NICs",
-	Long: `Rank 0 writes or reads memory that is striped over data servers, ranks 2 and up; rank 1 has the parity, the exclusive or of what they have. The latency is the
-time from the call to the moment at which rank 0 knows that all of it is done: of a write, that every data server has heard of its parity update.
-  write           new data to the data servers; each sends the difference of old and new data to the parity server, which applies it and tells the data server, and that tells rank 0
-  read            of the data servers, which take no part in it: a get in each mode
-  degraded-read   the same when the first data server has failed: what it had is the exclusive or of what the others have
-  degraded-write  likewise: of what the failed server has, parity only is changed
-  rebuild         all that the failed server had, size bytes (of each), is computed anew into a server in its place
-With --parity 2 and more there are so many parity servers, those behind the first one behind the data servers, and what they have is a Reed-Solomon code over GF(256): data
-servers multiply the difference for each of them. So many servers may fail, and do: degraded-read, degraded-write and rebuild are without as many data servers.
-Modes say who does that:
-  rdma            cores of the servers, that is, --cores of each; of a degraded read the client's, of a rebuild those of the server that is rebuilt. They multiply as fast as memory is
+	Long: `Rank 0 writes or reads memory that is striped over data servers, ranks 2 and up. Rank 1 has the parity, the exclusive or of their data. The latency is the
+time from the call until rank 0 knows that all is done; for a write, that every data server has the answer to its parity update.
+  write           new data to the data servers; each sends the difference of old and new data to the parity server, which applies it and tells the data server, which tells rank 0
+  read            from the data servers, which take no part in it: a get in each mode
+  degraded-read   the same when the first data server has failed: its data is the exclusive or of the others' data
+  degraded-write  the same; for the data of the failed server only parity changes
+  rebuild         all data of the failed server, size bytes (of each), is recomputed into a replacement
+--parity 2 and more sets the number of parity servers. Those after the first come after the data servers. They have a Reed-Solomon code over GF(256): data
+servers multiply the difference for each of them. As many servers may fail, and do: degraded-read, degraded-write and rebuild run without that many data servers.
+Modes select who does the work:
+  rdma            cores of the servers, --cores of each; the client's for a degraded read, those of the rebuilt server for a rebuild. They multiply at the speed of memory
   p4              as rdma, but the NIC of a data server tells rank 0, by an operation that the parity server's answer triggers
-  spin            handlers, packet by packet; sums of what all servers have are collected along a chain of their NICs
-With --durable each server has a storage device; a write ends when the devices of all servers that it changes have it.`,
+  spin            handlers, packet by packet; a chain of the servers' NICs collects sums over all servers
+With --durable each server has a storage device; a write ends when the devices of all changed servers have it.`,
 	Source: "sPIN'17 §5.3",
 	Smoke:  []experiment.Values{{"size": 20000}},
 	Axes: []experiment.Axis{

@@ -20,14 +20,14 @@ var replication = &experiment.Experiment{
 	Name:  "replicate",
 	Short: "a write to memory of which several servers keep copies, passed on by their NICs or cores, or sent to each",
 	Long: `Rank 0 writes memory of which the other ranks, the servers, keep copies. The latency is the time from the call until rank 0 knows that every server has all of it.
-Modes say who sends the copies:
-  client  rank 0, to each server by itself: all bytes go out of its NIC for each
-  host    cores of the servers: each puts a message on when all of it is in its memory, in messages of 64 KiB; the last ones tell rank 0
-  spin    handlers of the servers, each packet as it comes; the last ones tell rank 0
-Shapes say to whom a server passes it on:
-  ring    to the next one
-  tree    to two others, so that the last one is as far as the logarithm of their number
-Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
+Modes select who sends the copies:
+  client  rank 0, to each server separately: its NIC sends all bytes for each
+  host    cores of the servers: each forwards a message when all of it is in its memory, in messages of 64 KiB; the last servers tell rank 0
+  spin    handlers of the servers, each packet when it arrives; the last servers tell rank 0
+Shapes select the servers to which a server forwards:
+  ring    the next one
+  tree    two others, so that the distance to the last one is the logarithm of their number
+If rank 0 sends to all there is no shape: such a point is shown as ring.`,
 	Source: replicateSource,
 	Smoke:  []experiment.Values{{"size": 3000}},
 	Axes: []experiment.Axis{

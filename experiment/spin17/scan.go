@@ -20,12 +20,12 @@ import (
 var conditionalRead = &experiment.Experiment{
 	Name:  "scan",
 	Short: "rows of a remote table for which a predicate holds",
-	Long: `Node 0 has a table in memory; a client on node 1 selects its rows with key < n, where the keys are the numbers of the rows in random order and n is the selectivity's share
-of them. The latency is the time from the call of the client until it has the rows that match.
+	Long: `Node 0 has a table in memory. A client on node 1 selects its rows with key < n. The keys are the numbers of the rows in random order, and n is the fraction
+given by the selectivity. The latency is the time from the client's call until it has the matching rows.
   spin  handlers of the table's network interface read the rows, and send those that match (sPIN'17 §5.4)
-  host  a core of the table's host reads the rows, writes those that match into a buffer, and sends that by pieces of 64 KiB while it goes on
-  rdma  the client reads the whole table, by pieces of 64 KiB, and its core filters one while the next ones come
-What a core reckons for a row is not charged, only the memory that it reads and writes.`,
+  host  a core of the table's host reads the rows, writes those that match into a buffer, and sends the buffer in pieces of 64 KiB while it continues
+  rdma  the client reads the whole table in pieces of 64 KiB, and its core filters one while the next ones arrive
+Cores are not charged for the computation on a row, only for the memory that they read and write.`,
 	Source: "sPIN'17 §5.4",
 	Smoke:  []experiment.Values{{}},
 	Axes: []experiment.Axis{

@@ -77,12 +77,12 @@ func Storage(name string, trace *Trace) *experiment.Experiment {
 	return e
 }
 
-const storageHelp = `Clients read and write what the lines of a trace say, on memory that is striped over data servers, with parity: the array of compare raid5, whose modes these are.
-Modes say who serves:
-  rdma   cores of the servers, that is, --cores of each
+const storageHelp = `Clients read and write according to the lines of a trace, on memory that is striped over data servers, with parity: the array and the modes of compare raid5.
+Modes select who serves:
+  rdma   cores of the servers, --cores of each
   p4     as rdma, but the NIC of a data server tells the client, by an operation that the parity server's answer triggers
   spin   handlers, packet by packet
-Servers have memory for the rows of stripes that a request touches; what lies beside each other in a unit does so in the array.`
+Servers have memory for the rows of stripes that a request touches. Neighbouring data of a unit is also neighbouring in the array.`
 
 // traceRun measures points of a trace. It never changes.
 type traceRun struct{ trace *spc.Trace }

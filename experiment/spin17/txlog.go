@@ -21,12 +21,12 @@ var transactions = &experiment.Experiment{
 	Name:  "txlog",
 	Short: "memory that others read and write, every access logged",
 	Long: `Rank 0 has a region of memory that the other ranks read and change.
-  read, write  each client gets or puts size bytes, one access behind the other without waiting; the rate is that of all
-  transaction  each reads some items, one after the other, and changes some of them when it commits; if what it has read was changed meanwhile it begins anew.
-               Size is that of an item
-  rdma  accesses as they are: nobody logs them, and there are no transactions
+  read, write  each client gets or puts size bytes, one access after the other without waiting; the rate is the total
+  transaction  each client reads some items, one after the other, and changes some of them when it commits; if an item that it has read was changed meanwhile it starts again.
+               Size is the size of an item
+  rdma  plain accesses: nobody logs them, and there are no transactions
   host  the host of rank 0 answers reads and logs them
-  spin  handlers log accesses in host memory (library txlog), and the host looks at the log when a transaction commits`,
+  spin  handlers log accesses in host memory (library txlog), and the host reads the log when a transaction commits`,
 	Source: "sPIN'17, Distributed Transactions",
 	Smoke:  []experiment.Values{{"op": opTransaction, "mode": experiment.ModeSpin, "ranks": 3, "count": 4, "size": 64}},
 	Axes: []experiment.Axis{
