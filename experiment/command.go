@@ -60,8 +60,8 @@ type compareFlags struct {
 // listHelp explains the lists of values in flags.
 const listHelp = `
 
-A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step; 8..64KiB*4 is multiplied, and
-0..1+0.25 is added to.`
+A LIST is values separated by commas. Ranges: 2,4,..,1024 continues as it begins, 8,..,64KiB doubles, and 1,2,3,..,8 continues with its step. 8..64KiB*4 multiplies by 4, and
+0..1+0.25 adds 0.25.`
 
 // Command makes the command that runs an experiment, with a flag for each of
 // its axes. It panics if Check returns an error: a programmer's mistake.
@@ -113,7 +113,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST measures at each; may be repeated")
-	flags.StringArrayVar(&f.params, "param", nil, "another way to give a list to one of the flags of the experiment: `NAME=LIST`, such as size=8..64KiB*2; may be repeated")
+	flags.StringArrayVar(&f.params, "param", nil, "another form of the experiment's flags: `NAME=LIST`, such as size=8..64KiB*2; may be repeated")
 	f.shape.Register(c)
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
@@ -122,7 +122,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 		}
 	}
 	if len(e.Presets) > 0 {
-		flags.StringVar(&f.preset, "experiment", "", "values of the flags above as published, but for those that are given: `NAME` of "+presetNames(e))
+		flags.StringVar(&f.preset, "experiment", "", "set the flags above as published, except those given: `NAME` of "+presetNames(e))
 		var names []string
 		for _, p := range e.Presets {
 			names = append(names, p.Name+"\t"+p.Short)
@@ -130,16 +130,16 @@ func (f *compareFlags) register(c *cobra.Command) {
 		cli.Suggest(c, "experiment", names...)
 	}
 	if e.Replaceable {
-		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one; above it says what it must have: `FILE.wasm`")
+		flags.StringVar(&f.handler, "handler", "", "your handler module instead of the built-in one; the text above lists its requirements: `FILE.wasm`")
 	}
-	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random, including payloads")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
-	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only those that answer")
+	flags.BoolVar(&f.all, "all", false, "show all columns in the table")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
-	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of the operation went, how busy the nodes were, and how long single operations took")
+	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, how busy the nodes were, and the times of single operations")
 	f.samples.Register(c)
-	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and say what each is worth")
+	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and show the effect of each")
 	if !e.Untraced {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 		f.links.Register(c)

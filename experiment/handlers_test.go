@@ -168,10 +168,10 @@ func TestUsersColumnsAreMarked(t *testing.T) {
 func TestHandlersHelp(t *testing.T) {
 	help := builtin("pingpong").HandlersHelp()
 	for _, want := range []string{
-		"\n  mode spin-store: completion (store_completion, completion); if they are there, header (header), payload (store_payload, payload)\n",
-		"\n  mode spin-stream: payload (stream_payload, payload); if they are there, ",
-		"\nOf its state the benchmark sets, by these names:\n  match_bits, u64: of the pong\n  pt, u32: portal table index of the pong\n",
-		"\nIf its state has them, the benchmark sets:\n  max_payload, u32 (bytes): largest payload of a packet of the device\n",
+		"\n  mode spin-store: completion (store_completion, completion); optional: header (header), payload (store_payload, payload)\n",
+		"\n  mode spin-stream: payload (stream_payload, payload); optional: ",
+		"\nThe benchmark sets these fields of its state:\n  match_bits, u64: of the pong\n  pt, u32: portal table index of the pong\n",
+		"\nIt also sets these fields if they exist:\n  max_payload, u32 (bytes): largest payload of a packet of the device\n",
 	} {
 		require.Contains(t, help, want)
 	}

@@ -16,12 +16,12 @@ func (e *Experiment) HandlersHelp() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("A handler module of yours (--handler) takes the place of the built-in one")
+	b.WriteString("Your own handler module (--handler) can replace the built-in one")
 	if len(e.Roles) == 0 {
-		b.WriteString(": its handlers are the exports header,\npayload and completion, or the only ones of their kinds if it says so itself. Its state begins as it says.")
+		b.WriteString(": its handlers are the exports header,\npayload and completion, or the only ones of their kinds in its manifest. Its manifest has the initial state.")
 		return b.String()
 	}
-	b.WriteString(". It needs handlers under one of these names, or\nthe only one of its kind if it says so itself (spinsim handler inspect):")
+	b.WriteString(". It needs handlers with one of these names, or\nthe only one of its kind in its manifest (spinsim handler inspect):")
 	for i := range e.Roles {
 		r := &e.Roles[i]
 		fmt.Fprintf(&b, "\n  %v: ", r)
@@ -37,7 +37,7 @@ func (e *Experiment) HandlersHelp() string {
 		}
 		b.WriteString(strings.Join(needed, ", "))
 		if len(more) > 0 {
-			b.WriteString("; if they are there, " + strings.Join(more, ", "))
+			b.WriteString("; optional: " + strings.Join(more, ", "))
 		}
 	}
 	e.stateHelp(&b)
@@ -55,7 +55,7 @@ func (e *Experiment) stateHelp(b *strings.Builder) {
 	for _, x := range []struct {
 		intro string
 		names []string
-	}{{"\nOf its state the benchmark sets, by these names:", sets}, {"\nIf its state has them, the benchmark sets:", may}} {
+	}{{"\nThe benchmark sets these fields of its state:", sets}, {"\nIt also sets these fields if they exist:", may}} {
 		for i, name := range x.names {
 			if slices.Contains(x.names[:i], name) {
 				continue
@@ -79,7 +79,7 @@ func (e *Experiment) stateHelp(b *strings.Builder) {
 		}
 	}
 	if state != nil {
-		b.WriteString("\nA module that does not describe its state finds it where the built-in one has it.")
+		b.WriteString("\nA module without a description of its state gets the built-in module's state.")
 	}
 }
 

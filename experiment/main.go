@@ -80,7 +80,7 @@ func program(list []*Experiment, build provenance.Build) *cobra.Command {
 		}
 		root.AddCommand(c)
 	}
-	rerunLong := "Rerun reads a document written with --format json, makes the result again from its \"provenance\", and compares: the bytes must be the same."
+	rerunLong := "Rerun reads a document written with --format json, makes the result again from its \"provenance\", and compares both: the bytes must be equal."
 	root.AddCommand(Rerun(rerunLong, build, RerunAny(list)), columnsCommand(list))
 	return cli.Root(root, build.Line())
 }
@@ -89,7 +89,7 @@ func program(list []*Experiment, build provenance.Build) *cobra.Command {
 func columnsCommand(list []*Experiment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "columns",
-		Short: "What the columns of tables, CSV and JSON mean",
+		Short: "Explain the columns of tables, CSV and JSON",
 		Args:  cli.ExactArguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			sections := append(ColumnSections("", list), HelpSection{"every row of CSV and NDJSON, and of JSON where rows differ in it", provenance.Columns()})

@@ -34,12 +34,12 @@ func Rerun(long string, build provenance.Build, again Rerunner) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "rerun RESULTS.json",
-		Short: "Make a result again from what it says of itself, and compare",
+		Short: "Make a result again from its record, and compare",
 		Long:  long,
 		Args:  cli.ExactArguments("RESULTS.json"),
 		RunE:  func(c *cobra.Command, args []string) error { return rerun(c, args[0], output, build, again) },
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "write the new document to a `FILE`, also if it differs")
+	c.Flags().StringVarP(&output, "output", "o", "", "write the new document to a `FILE`, even if it differs")
 	return c
 }
 

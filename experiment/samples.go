@@ -19,7 +19,7 @@ type SamplesFlag struct{ name string }
 
 // Register adds the flag.
 func (f *SamplesFlag) Register(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "samples", "", "write the time of every operation that was measured, one by one: `FILE.csv` or .json")
+	c.Flags().StringVar(&f.name, "samples", "", "write the time of every measured operation: `FILE.csv` or .json")
 }
 
 // Check returns an error if the file cannot be made. kept: results may come

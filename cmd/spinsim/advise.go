@@ -32,16 +32,16 @@ func adviseCommand() *cobra.Command {
 	var f adviseFlags
 	c := &cobra.Command{
 		Use:   "advise MODULE",
-		Short: "Say whether a handler holds line rate on a device, and what limits it",
-		Long: `Advise loads a module, a .wasm file or a built-in one, into a device and sends it messages: first some that come alone, to measure what the
-handlers of a message take of the HPUs, the bus and the link; then as many as the packet buffer holds, as fast as the link brings them. It says
-in three sentences whether handlers hold line rate, what limits them, and what would mend it: by Little's law from what was measured, and as
-simulated. Line rate is held from 95% of it on.
+		Short: "Measure whether a handler holds line rate on a device, and what limits it",
+		Long: `Advise loads a module, a .wasm file or a built-in one, into a device and sends messages to it. First it sends some messages one by one, to measure
+the time that their handlers use on the HPUs, the bus and the link. Then it sends as many as the packet buffer holds, as fast as the link carries them. It answers
+in three sentences whether handlers hold line rate, what limits them, and what would help: by Little's law from the measurement, and as
+simulated. Line rate means 95% of it or more.
 
-A message is one packet of the longest length unless --size says another; its bytes are zeros, or those of --payload-file. The state of the
-handlers begins as the module says, changed by --state. docs/breakdown.md explains the table.
+A message is one packet of the longest length, unless --size gives another. Its bytes are zeros, or those of --payload-file. The initial state of the
+handlers is the module's, changed by --state. docs/breakdown.md explains the table.
 
-Exit status 0 if handlers hold line rate or not, 1 if one fails.`,
+The exit status is 0 whether handlers hold line rate or not, and 1 if one fails.`,
 		Example: `  spinsim advise count --profile spin-int
   spinsim advise accumulate --profile spin-dis --size 1KiB
   spinsim advise filter/filter.wasm --set hpu.clock=1GHz --hpus 8`,
@@ -53,13 +53,13 @@ Exit status 0 if handlers hold line rate or not, 1 if one fails.`,
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.clock=1GHz; may be repeated")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.StringVar(&f.size, "size", "", "`BYTES` of a message, such as 1KiB, at most 1MiB (default: fabric.mtu, one packet; of accumulate, whole elements)")
-	flags.IntVar(&f.hpus, "hpus", 0, "`NUMBER` of HPUs in place of the profile's hpu.cores")
+	flags.IntVar(&f.hpus, "hpus", 0, "`NUMBER` of HPUs instead of the profile's hpu.cores")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "messages are the bytes of a `FILE`")
-	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one, and if no handler is named the only one of its kind; - for none)")
-	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: likewise)")
-	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: likewise)")
-	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header (default: what the module needs)")
-	flags.StringArrayVar(&f.state, "state", nil, "the state at the beginning: `VALUES` NAME=VALUE, or hexadecimal; may be repeated")
+	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header, or the only one of its kind if no handler is named; - for none)")
+	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: payload, or as for headers)")
+	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: completion, or as for headers)")
+	flags.IntVar(&f.userHeader, "user-header", 0, "`BYTES` of the user header of every message (default: what the module needs)")
+	flags.StringArrayVar(&f.state, "state", nil, "initial state: `VALUES` NAME=VALUE, or hexadecimal; may be repeated")
 	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	return c

@@ -16,7 +16,7 @@ import (
 func columnsTopic() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "columns",
-		Short: "What the columns of tables, CSV and JSON mean, for every command",
+		Short: "Explain the columns of tables, CSV and JSON, for every command",
 	}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		// the writer notes what went wrong

@@ -14,7 +14,7 @@ func compareCommand(args []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare",
 		Short: "Measure the same operation on the host, with triggered operations and with handlers",
-		Long:  "Compare runs a published experiment, most in several modes, and says what offloading is worth.",
+		Long:  "Compare runs a published experiment, usually in several modes, and shows the gain by offloading.",
 		Args:  noArguments,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

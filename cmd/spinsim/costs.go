@@ -17,9 +17,9 @@ func costsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "costs [TABLE]",
 		Short: "Compare the cost tables with the cores they describe, or print one",
-		Long: `A cost table says what the instructions of a handler cost on a core; a profile names one in hpu.costs. With a name costs prints the table,
-with the source of every value. Without an argument it runs a dozen loops and prints what a round of each costs by each table, in
-cycles, beside a reference: the model of such a core in llvm-mca, or the user manual of the core (scripts/core-references.sh).`,
+		Long: `A cost table gives the cost of each instruction of a handler on a core. A profile names a table in hpu.costs. With a name costs prints the table,
+with the source of every value. Without an argument it runs a dozen loops and prints the cycles of an iteration by each table,
+beside a reference: the model of such a core in llvm-mca, or the user manual of the core (scripts/core-references.sh).`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("TABLE")(c, args)

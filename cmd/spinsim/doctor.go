@@ -47,7 +47,7 @@ func purposes() []purpose {
 		{simulate, "compare, run, osu, goal, topology and all other commands", []need{
 			{"engine", engineWorks, "a whole spinsim: this one is damaged"},
 		}},
-		{"handlers-go", "handler new and build: handlers in Go; programs with spinsim as a library need go alone", []need{
+		{"handlers-go", "handler new and build: handlers in Go; programs with spinsim as a library need only go", []need{
 			golang, {"tinygo", compiler(build.TinyGo), "scripts/install-tinygo.sh of the repository"}, linker,
 		}},
 		{"handlers-c", "handler new --lang c and build: handlers in C", []need{
@@ -62,7 +62,7 @@ func purposes() []purpose {
 		{"handlers-assemblyscript", "handler new --lang assemblyscript and build: handlers in AssemblyScript", []need{
 			{"asc", compiler(build.AssemblyScript), "npm install assemblyscript, here or in a folder above, or scripts/install-languages.sh of the repository"},
 		}},
-		{"captures", "a look at packets in files of links and nodes", []need{
+		{"captures", "to look at packets in captures", []need{
 			{"wireshark", program("wireshark", "tshark"), "apt-get install wireshark, or tshark"},
 		}},
 		{"develop", "bash .ci/run in a clone: every test of spinsim itself", []need{
@@ -79,10 +79,10 @@ func doctorCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "doctor [PURPOSE...]",
-		Short: "Say what is installed of all that spinsim can use, what is missing, and how to get it",
-		Long: `Doctor looks for the programs that spinsim uses besides itself, by what they are needed for. Simulations need none of them.
+		Short: "List the programs that spinsim can use, which are missing, and how to get them",
+		Long: `Doctor looks for the other programs that spinsim can use, by purpose. Simulations need none of them.
 
-The exit status is 1 if spinsim itself does not work, or if something is missing that a PURPOSE of the arguments takes:
+The exit status is 1 if spinsim itself does not work, or if a program for a given PURPOSE is missing:
 ` + purposeHelp() + `
 
   spinsim doctor handlers-c && spinsim handler build`,

@@ -21,9 +21,9 @@ func explainCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "explain FILE",
-		Short: "Say for every message which entries were examined, why each matched or not, and what followed",
-		Long: `Explain runs a scenario (a file whose name ends in .yaml or .yml) or a script, and tells of every request which match list entries were
-examined, why each did or did not match, what was delivered where, and which events and counters followed. With - the script is read from
+		Short: "Show for every message the examined entries, why each matched or not, and the events",
+		Long: `Explain runs a scenario (a file whose name ends in .yaml or .yml) or a script. For every request it prints the match list entries that were
+examined, why each matched or not, where the data was delivered, and which events and counters followed. With - it reads the script from
 standard input. A script appends entries and sends requests:
 
   procs 2                                      # two processes, 0 and 1
@@ -33,7 +33,7 @@ standard input. A script appends entries and sends requests:
   0: md m len=64
   0: put m len=5 to=1 bits=7
 
-docs/explain.md lists the commands. The exit status is 2 if the file is wrong, and that of run for a scenario.`,
+docs/explain.md lists the commands. The exit status is 2 if the file has an error, and otherwise as for run.`,
 		Args: exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error { return explain(c, args[0], format) },
 	}

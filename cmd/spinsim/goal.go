@@ -27,9 +27,9 @@ func goalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "goal",
 		Short: "Run, make and convert GOAL schedules, the format of LogGOPSim",
-		Long: `A GOAL schedule says for each rank what it sends, receives and computes, and what waits for what.
+		Long: `A GOAL schedule lists, for each rank, its sends, receives and computations, and the dependencies between them.
 
-Files are text or binary, which the content tells; names that end in .gz, .xz or .zst are unpacked; - is the standard input.`,
+Files are text or binary; the content decides. Files whose names end in .gz, .xz or .zst are unpacked. - is the standard input.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -73,9 +73,9 @@ func (f *modelFlags) register(c *cobra.Command) {
 	flags.Int64Var(&f.params.ByteGap, "G", f.params.ByteGap, "`NS` that every byte after the first adds to g")
 	flags.Int64Var(&f.params.ByteOverhead, "O", f.params.ByteOverhead, "`NS` that every byte after the first adds to o")
 	flags.Uint64Var(&f.params.Eager, "S", f.params.Eager, "largest message in `BYTES` that does not wait for its receive")
-	flags.StringVar(&f.noise, "noise", "", "operating system noise: `FILE` with a line per detour, its start and duration in ns")
-	flags.Uint64Var(&f.seed, "noise-seed", 1, "`NUMBER` that chooses where in the noise each rank begins")
-	flags.BoolVar(&f.coscheduled, "noise-coscheduled", false, "all ranks begin at the same place of the noise")
+	flags.StringVar(&f.noise, "noise", "", "operating system noise: `FILE` with a line for each detour, its start and duration in ns")
+	flags.Uint64Var(&f.seed, "noise-seed", 1, "`NUMBER` that seeds the place in the noise where each rank begins")
+	flags.BoolVar(&f.coscheduled, "noise-coscheduled", false, "all ranks begin at the same place in the noise")
 }
 
 // check refuses numbers that are out of range.
@@ -155,11 +155,11 @@ func goalRunCommand() *cobra.Command {
 	var f goalRunFlags
 	var on string
 	c := fileCommand(onNodes, "run FILE")
-	c.Short = "When does every rank finish?"
-	c.Long = `Run computes the finishing time of every rank, in the LogGOPS model (LogGOPS'10) or, with --on nodes, on simulated nodes: sends
-and receives are then real messages, matched by the host or by its network interface (sPIN'17 §5.1), and every byte is checked.
+	c.Short = "Compute the finishing time of every rank"
+	c.Long = `Run computes the finishing time of every rank in the LogGOPS model (LogGOPS'10). With --on nodes it runs the schedule on simulated nodes: sends
+and receives are then real messages. The host or its network interface matches them (sPIN'17 §5.1), and every byte is checked.
 
-A schedule that does not finish is reported with the operations that wait, and the exit status is 1.` + limitsHelp
+A schedule that does not finish is reported with the operations that wait. The exit status is then 1.` + limitsHelp
 	nodes := c.RunE
 	flags := c.Flags()
 	onlyOn := map[string][]string{}
@@ -170,7 +170,7 @@ A schedule that does not finish is reported with the operations that wait, and t
 		}
 	})
 	f.model.register(c)
-	flags.BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
+	flags.BoolVar(&f.path, "critical-path", false, "model: also show the operations that determine the last finishing time")
 	onlyOn["model"] = append(f.model.names(), "critical-path")
 	flags.StringVar(&on, "on", "model", "model or nodes")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -366,7 +366,7 @@ func goalVizCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "viz FILE",
 		Short: "Draw the run of a schedule as a timeline",
-		Long: `Viz runs a schedule on the LogGOPS model and writes a timeline: a line for each processor and for each direction of each
+		Long: `Viz runs a schedule on the LogGOPS model and writes a timeline. It has a line for each processor and for each direction of each
 network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
 		Args: exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {

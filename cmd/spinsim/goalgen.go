@@ -28,7 +28,7 @@ type outputFlags struct{ output, form string }
 
 func (f *outputFlags) register(c *cobra.Command) {
 	c.Flags().StringVarP(&f.output, "output", "o", "-", "`FILE` to write, packed if its name ends in .gz, .xz or .zst; - is the standard output")
-	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin, packed or not, and text for others; a binary schedule has no place for a seal")
+	c.Flags().StringVar(&f.form, "to", "", "text or binary (default: binary for names that end in .bin, packed or not, else text); a binary schedule has no seal")
 }
 
 // chosen returns the form that the flags ask for.
@@ -161,12 +161,12 @@ func goalGenCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.IntVar(&p.Ranks, "ranks", 8, "`NUMBER` of ranks")
 	flags.StringVar(&size, "size", "8", "`SIZE` of the message, such as 8 or 64KiB")
-	flags.IntVar(&p.Root, "root", 0, "`RANK` at which broadcasts, gathers and the like begin or end")
+	flags.IntVar(&p.Root, "root", 0, "`RANK` at which broadcasts, gathers and similar patterns begin or end")
 	flags.IntVar(&p.Ways, "ways", 1, "`NUMBER` of messages per round of the dissemination")
 	flags.StringVar(&segment, "segment", "0", "`SIZE` of the parts of a pipelined pattern; 0: one part")
 	flags.IntVar(&p.Iterations, "iterations", 1, "`NUMBER` of repetitions of an exchange")
-	flags.Uint64Var(&p.CalcNS, "calc", 0, "`NS` of computation after each message of a reduction, each iteration of an exchange")
-	flags.Uint64Var(&p.Seed, "seed", 1, "`NUMBER` that chooses among random patterns")
+	flags.Uint64Var(&p.CalcNS, "calc", 0, "`NS` of computation after each message of a reduction and each iteration of an exchange")
+	flags.Uint64Var(&p.Seed, "seed", 1, "`NUMBER` that seeds random patterns")
 	return c
 }
 
@@ -287,7 +287,7 @@ func goalStatCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "stat FILE",
-		Short: "What does a schedule contain?",
+		Short: "Count the contents of a schedule",
 		Args:  exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			chosen, err := parseFormat(format)

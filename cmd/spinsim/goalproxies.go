@@ -18,9 +18,9 @@ func goalProxiesCommand() *cobra.Command {
 	}
 	c := experimentCommand(e)
 	c.Use = "proxies"
-	c.Short = "What is offloaded matching worth to MILC, POP, CoMD and CloverLeaf?"
+	c.Short = "Measure the gain by offloaded matching for MILC, POP, CoMD and CloverLeaf"
 	measure := c.RunE
-	source := c.Flags().Bool("source", false, "print where the sizes and counts of the applications come from, and run nothing")
+	source := c.Flags().Bool("source", false, "print the sources of the sizes and counts of the applications, and run nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *source {
 			return writeSources(c, e)

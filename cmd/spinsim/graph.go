@@ -14,10 +14,10 @@ import (
 func graphCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph",
-		Short: "Search graphs of yours by handlers and by hosts",
-		Long: `A graph is text: a line for each edge, two vertices, which are numbers from 0, and the weight, a whole number from 1, which is 1 if it is not there. Empty lines and those that begin
-with # or % count for nothing, so lists of edges of SNAP and the like are graphs as they are. Edges go both ways. A file that begins with %%MatrixMarket is read as a matrix of that format: square, of kind
-coordinate, its values whole numbers from 1, or none (pattern); vertices are from 1 there, and one less in what is shown.
+		Short: "Search your own graphs by handlers and by hosts",
+		Long: `A graph is text with a line for each edge: two vertices, which are numbers from 0, and a weight. The weight is an integer from 1; without it, it is 1. Empty lines and lines that begin
+with # or % are ignored, so edge lists of SNAP and similar ones are valid graphs. Edges go both ways. A file that begins with %%MatrixMarket is a matrix in that format: square, of kind
+coordinate, with integer values from 1, or with none (pattern). Its vertices count from 1; output shows numbers one less.
 
   spinsim graph run roads.txt
 

@@ -30,9 +30,9 @@ once at its end. It is written in Go (compiled by TinyGo), C, C++, Rust or Assem
 
   spinsim handler new filter                                a folder with a handler, its test, its packets
   spinsim handler build filter                              compile it to filter/filter.wasm
-  spinsim handler inspect filter/filter.wasm                what a device thinks of it, and what it costs
-  spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and see what it does
-  spinsim handler profile count --hex '00*9000'             where its cycles go, line by line`,
+  spinsim handler inspect filter/filter.wasm                check it as a device does, and show its costs
+  spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and show its actions
+  spinsim handler profile count --hex '00*9000'             show its cycles, line by line`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -44,12 +44,12 @@ func handlerNewCommand() *cobra.Command {
 	var o scaffold.Options
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Begin a handler: a folder that builds and passes its test",
-		Long: `New makes the folder NAME with a handler that counts and deposits what arrives, and with all that belongs to one: its test, packets to
+		Short: "Make a folder with a new handler that builds and passes its test",
+		Long: `New makes the folder NAME with a handler that counts and deposits arriving messages. The folder also has the handler's test, packets to
 try it with, and a README with the next steps. NAME may be a path; its last part is the name of the handler.
 
-A handler in Go is a module of its own, which needs package spin of spinsim: within a clone of the repository, or with a spinsim
-built from one, it uses that clone; otherwise it requires the version of this spinsim.`,
+A handler in Go is a separate module, which needs package spin of spinsim. Within a clone of the repository, or with a spinsim
+built from one, it uses that clone. Otherwise it requires the version of this spinsim.`,
 		Args: exactArguments("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkLang(&o.Lang); err != nil {
@@ -69,7 +69,7 @@ built from one, it uses that clone; otherwise it requires the version of this sp
 		},
 	}
 	c.Flags().StringVar((*string)(&o.Lang), "lang", "go", "`LANGUAGE`: "+langNames)
-	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the repository of spinsim that the handler is to use: `FOLDER`")
+	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the spinsim repository for the handler: `FOLDER`")
 	return c
 }
 
@@ -79,13 +79,15 @@ func handlerBuildCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "build [FOLDER]",
 		Short: "Compile a handler to a WebAssembly module",
-		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, all .c and .cpp files with
-clang, a crate of Rust without its standard library (lib.rs) with rustc, or index.ts with the compiler of AssemblyScript; spinsim doctor says which are there. The module
-says which lines of the source its code comes from, for traps and profiles; with --strip it does not, and equal sources give equal bytes
-anywhere. scripts/install-tinygo.sh of the repository installs the compilers. Warnings of the compiler go to standard error.
+		Long: `Build compiles the handler in FOLDER, by default the current one: a Go main package with TinyGo, all .c and .cpp files with
+clang, a Rust crate without its standard library (lib.rs) with rustc, or index.ts with the AssemblyScript compiler. spinsim doctor lists the
+installed compilers; scripts/install-tinygo.sh of the repository installs them. Compiler warnings go to standard error.
 
-Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as they are: their headers are there under their names, and
--D says which of their functions handle messages (docs/porting.md).`,
+The module contains the source lines of its code, for traps and profiles. With --strip it does not: then equal sources give equal bytes on
+every machine.
+
+Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile unchanged: their headers exist under the same names, and
+-D names the functions that handle messages (docs/porting.md).`,
 		Example: `  spinsim handler build filter
   spinsim handler build -I headers -D LIMIT=16 filter
   spinsim handler build -D SPIN_PAYLOAD=reduce_ph -D SPIN_COMPLETION=reduce_th reduce`,
@@ -119,8 +121,8 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
 	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: "+langNames+" (default: by the files in FOLDER)")
-	c.Flags().BoolVar(&o.Strip, "strip", false, "leave out which lines of the source the code comes from: smaller, and the same bytes anywhere")
-	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C, C++: look for headers in a `FOLDER`; may be repeated")
+	c.Flags().BoolVar(&o.Strip, "strip", false, "leave out the source lines of the code: smaller, and the same bytes on every machine")
+	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C, C++: search headers in a `FOLDER`; may be repeated")
 	c.Flags().StringArrayVarP(&o.Define, "define", "D", nil, "C, C++: define a macro, `NAME[=VALUE]`; may be repeated")
 	return c
 }
@@ -220,10 +222,10 @@ func handlerInspectCommand() *cobra.Command {
 	var memory string
 	c := &cobra.Command{
 		Use:   "inspect MODULE",
-		Short: "What a device thinks of a module: exports, costs, memory, reasons to reject it",
-		Long: `Inspect looks at a module as the loader of a device does: a .wasm file or one of the built-in modules. It prints what the module says of
-itself (its handlers, the layout of its state, what it needs), every reason it finds for which the device rejects the module, and ends with
-status 2 if there is one. Cycles are from the cost table of the profile.`,
+		Short: "Check a module as a device does: exports, costs, memory, reasons to reject it",
+		Long: `Inspect checks a module, a .wasm file or a built-in one, as the loader of a device does. It prints the module's manifest
+(its handlers, the layout of its state, its needs) and every reason for which the device rejects the module. If there is such a reason, the exit
+status is 2. Cycles come from the cost table of the profile.`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, m, err := f.open(args[0])

@@ -20,12 +20,12 @@ func handlerProfileCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "profile MODULE",
-		Short: "Send messages to a handler and see which lines its cycles go to",
-		Long: `Profile runs a handler as handler run does, and counts the cycles charged and the instructions executed by line of the source. A module
-says which lines its code comes from unless it was built with --strip; without, cycles are counted by function. A block of instructions is charged
-at once; its cycles are shared out by what each instruction would cost alone. The sum is what the handlers were charged.
+		Short: "Send messages to a handler and count its cycles by source line",
+		Long: `Profile runs a handler as handler run does, and counts charged cycles and executed instructions for each source line. A module built with
+--strip has no source lines; then profile counts by function. Instructions are charged in blocks. Profile divides the cycles of a block by the cost that
+each instruction would have alone. The sum equals the cycles charged to the handlers.
 
-With --output the profile is written for pprof, with the calls that led to each line; samples are labelled with the kind of handler.`,
+With --output the profile is written for pprof, with the calls that led to each line. Samples are labelled with the kind of handler.`,
 		Example: `  spinsim handler profile count --hex '00*9000'
   spinsim handler profile filter.wasm --packets packets.txt -o filter.pb.gz
   go tool pprof -top -lines filter.pb.gz`,

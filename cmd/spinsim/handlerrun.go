@@ -40,27 +40,26 @@ func handlerRunCommand() *cobra.Command {
 	var f handlerRunFlags
 	c := &cobra.Command{
 		Use:   "run MODULE",
-		Short: "Send messages to a handler on a device and see everything it does",
-		Long: `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster, 0 unless --device-node says
-another. The other nodes send it messages over the network of the profile. It prints each handler with its actions, return code and cycles,
-the events that follow, and what has changed in HPU memory and host memory. Times are those of the simulator; those of actions count from the
+		Short: "Send messages to a handler on a device and show all its actions",
+		Long: `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster: node 0, or --device-node.
+The other nodes send messages to it over the network of the profile. Run prints each handler with its actions, return code and cycles,
+the events that follow, and the changes in HPU memory and host memory. Times are simulated; those of actions count from the
 beginning of the handler.
 
-Messages come from --packets, --hex or --payload-file. A packets file has
-` + indent(handlerlab.PacketSyntax) + `
+Messages come from --packets, --hex or --payload-file. A packets file has` + indent(handlerlab.PacketSyntax) + `
 
-The state in HPU memory begins as the module says (spinsim handler inspect shows its fields), changed by --state. For a module that says
-nothing, --state-format gives the types of its fields.
+The state in HPU memory begins with the values in the module's manifest, which handler inspect shows; --state changes them. For a module without
+a manifest, --state-format gives the types of its fields.
 
-The entry accepts every message. Handlers may send to the other nodes, at any portal table index; memory that they get from there holds
+The entry accepts every message. Handlers may send to the other nodes, at any portal table index. A get from there returns
 the bytes 0, 1, 2 …
 
-Handlers that read or write the first 1,024 bytes of memory, where NULL leads to, end there with an error. With --race so do runs in which
-handlers read and write the same memory in no order (docs/handlers.md).
+A handler that accesses the first 1,024 bytes of memory, for example through NULL, ends with an error. With --race a run also fails if
+handlers read and write the same memory without an order between them (docs/handlers.md).
 
 A report lists at most 10,000 handlers, 100,000 actions and 10,000 events, and counts the others.
 
-Exit status 1 if a handler fails, a message is refused, a limit ends the run or --expect differs.`,
+The exit status is 1 if a handler fails, a message is refused, a limit ends the run, or the output differs from --expect.`,
 		Example: `  spinsim handler run count --hex '00*9000'
   spinsim handler run filter.wasm --packets packets.txt --state messages=7
   spinsim handler run pingpong --payload stream_payload --hex '"hello"' --state pt=5,match_bits=0x99
@@ -72,8 +71,8 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 	f.register(c)
 	flags := c.Flags()
 	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
-	flags.BoolVar(&f.race, "race", false, "find loads and stores of memory that handlers share which nothing orders")
-	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
+	flags.BoolVar(&f.race, "race", false, "find loads and stores of shared memory without an order between them")
+	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs, which depend on the profile and the compiler")
 	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
 	return c
 }
@@ -85,23 +84,23 @@ func (f *handlerRunFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.packets, "packets", "", "messages, one per line: `FILE`")
 	flags.StringArrayVar(&f.hex, "hex", nil, "a message of these `BYTES`, such as '0100 00*60'; may be repeated")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "a message of the bytes of a `FILE`")
-	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one, and if no handler is named the only one of its kind; - for none)")
-	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: likewise)")
-	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: likewise)")
-	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header (default: what the module needs)")
+	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header, or the only one of its kind if no handler is named; - for none)")
+	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: payload, or as for headers)")
+	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: completion, or as for headers)")
+	flags.IntVar(&f.userHeader, "user-header", 0, "`BYTES` of the user header of every message (default: what the module needs)")
 	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64 (default: the fields that the module names)")
-	flags.StringArrayVar(&f.state, "state", nil, "the state at the beginning: `VALUES` NAME=VALUE, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal; may be repeated")
-	flags.StringVar(&f.stateFile, "state-file", "", "the state at the beginning: the bytes of a `FILE`")
+	flags.StringArrayVar(&f.state, "state", nil, "initial state: `VALUES` NAME=VALUE, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal; may be repeated")
+	flags.StringVar(&f.stateFile, "state-file", "", "initial state: the bytes of a `FILE`")
 	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the module needs)")
 	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
-	flags.StringVar(&f.hostFile, "host-file", "", "what the entry's host memory holds at the beginning: `FILE`")
+	flags.StringVar(&f.hostFile, "host-file", "", "initial content of the entry's host memory: `FILE`")
 	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
-	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "what the handler host memory holds at the beginning: `FILE`")
-	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
-	flags.IntVar(&f.node, "device-node", 0, "`NODE` of the device; messages that name no source come from the first other one")
+	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "initial content of the handler host memory: `FILE`")
+	flags.StringSliceVar(&f.faults, "fault", nil, "make DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
+	flags.IntVar(&f.node, "device-node", 0, "`NODE` of the device; messages without a source come from the first other node")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
-	flags.BoolVar(&f.ack, "ack", false, "senders ask for acknowledgements")
+	flags.BoolVar(&f.ack, "ack", false, "senders request acknowledgements")
 	flags.StringVar(&f.Until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
 	f.limitFlags.Register(c, "the run", true)
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")

@@ -37,12 +37,12 @@ func rootCommand(args ...string) *cobra.Command {
 		Use:   "spinsim",
 		Short: "What is offloading to the network interface worth?",
 		Long: `spinsim simulates clusters whose network interfaces run handlers (sPIN) on the packets of messages. Handlers are WebAssembly
-modules, written in TinyGo, C or anything else, and are charged for every instruction.
+modules, written in TinyGo, C or another language. Every instruction of a handler costs time.
 
 Begin with:
   spinsim compare bcast          broadcast on the host, with triggered operations and with handlers
-  spinsim handler new filter     a handler of your own, with its test
-  spinsim help columns           what the columns of a table mean`,
+  spinsim handler new filter     your own handler, with its test
+  spinsim help columns           the meaning of a table's columns`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -18,7 +18,7 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man FOLDER",
 		Short: "Write manual pages, one for each command",
-		Long: `Man writes what --help says of every command as a page for man(1), into a folder that it makes if there is none:
+		Long: `Man writes the --help text of every command as a page for man(1). It creates the folder if necessary:
 
   spinsim man ~/.local/share/man/man1
   man spinsim-compare-bcast`,

@@ -48,9 +48,9 @@ func osuCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "osu",
 		Short: "Run an OSU micro-benchmark on simulated nodes, with the output of the original",
-		Long: `Osu runs a program of the OSU micro-benchmarks, written anew for package mpi, on the nodes of a profile: the ExaNeSt prototype, or any other. It prints
-what version 5.6.1 of the original prints, or 7.4, so that scripts which read that read this; lines before its header, with # in front, say what
-produced it. --format csv or json has what compare osu and compare osu-ranks have.
+		Long: `Osu runs a program of the OSU micro-benchmarks, rewritten for package mpi, on the nodes of a profile: the ExaNeSt prototype, or any other. Its output is
+that of version 5.6.1 of the original, or 7.4, so scripts for the original can read it. Lines with # before the header give the
+provenance. --format csv or json has the content of compare osu and compare osu-ranks.
 
   spinsim osu latency --path inter-mezz:3,1,2
   spinsim osu bw -m 4096:65536 -W 16
@@ -87,17 +87,17 @@ nothing else is asked for.`
 	}
 	flags := c.Flags()
 	if b.Kind == osu.Pair {
-		flags.StringVar(&f.path, "path", f.path, "where the ranks are: `PATHS`, separated by commas")
+		flags.StringVar(&f.path, "path", f.path, "`PATHS` between the ranks, separated by commas")
 	} else {
 		flags.StringVar(&f.ranks, "ranks", f.ranks, "`NUMBERS` of ranks: 64, 4..512 or 4,64,512")
-		flags.IntVar(&f.perNode, "ranks-per-node", 0, "`NUMBER` of ranks on a node (default: one for each core of a host that the profile has)")
+		flags.IntVar(&f.perNode, "ranks-per-node", 0, "`NUMBER` of ranks on a node (default: one for each core of the profile's host)")
 	}
 	if b.Kind == osu.Collective {
-		flags.StringVar(&f.algorithms, "algorithms", string(mpi.ExaNetMPI), "of collectives: exanet (ExaNet-MPI's) or mpich (as MPICH 3.2.1 chooses by size)")
-		flags.BoolVarP(&f.full, "full", "f", false, "print the least and the most of ranks and the iterations besides")
+		flags.StringVar(&f.algorithms, "algorithms", string(mpi.ExaNetMPI), "algorithms of collectives: exanet (as ExaNet-MPI) or mpich (by size, as MPICH 3.2.1)")
+		flags.BoolVarP(&f.full, "full", "f", false, "also print the minimum and maximum over ranks, and the iterations")
 	}
 	if b.Sized() {
-		flags.StringVarP(&f.sizes, "message-size", "m", "", fmt.Sprintf("`SIZES` of messages, MIN:MAX or MAX, each twice the one before, in bytes or with a unit (default %s)", f.defaultSizes()))
+		flags.StringVarP(&f.sizes, "message-size", "m", "", fmt.Sprintf("`SIZES` of messages, MIN:MAX or MAX, doubling, in bytes or with a unit (default %s)", f.defaultSizes()))
 	}
 	if b.Windowed {
 		flags.IntVarP(&f.window, "window-size", "W", osu.DefaultWindow, "`NUMBER` of messages under way at a time")
@@ -109,10 +109,10 @@ nothing else is asked for.`
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as fabric.buffer=16KiB; may be repeated")
 	f.shape.Register(c)
 	flags.StringVar(&f.transport, "transport", "", "exanet (ExaNet-MPI), portals or portals-offload (default: exanet on ExaNeSt's MPSoCs, else portals)")
-	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random, including payloads")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson, markdown or parquet")
-	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of the operation went, in a table or another format in the place of the original's")
+	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, in a table or another format instead of the original's")
 	f.Register(c, "each measurement", false)
 	return c
 }

@@ -14,8 +14,8 @@ func pcapCommand() *cobra.Command {
 	var dissector bool
 	c := &cobra.Command{
 		Use:   "pcap --dissector",
-		Short: "What Wireshark needs to read captures",
-		Long: `Runs write the packets of any link for Wireshark:
+		Short: "Print the program that Wireshark needs to read captures",
+		Long: `Runs can write the packets of any link for Wireshark:
 
   spinsim scenario example count > count.yaml
   spinsim run count.yaml --pcap count.pcapng --pcap-at node=1

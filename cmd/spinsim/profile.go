@@ -62,11 +62,14 @@ func profileCommand() *cobra.Command {
 	var overrides []string
 	c := &cobra.Command{
 		Use:   "profile [NAME]",
-		Short: "List the embedded profiles, or print one with the source of every value, or one of your own",
+		Short: "List the embedded profiles, or print a profile with the source of every value",
 		Long: `Without an argument profile lists the devices and networks that spinsim knows. With a name it prints the profile: every latency, width
-and count of the simulation, each with its unit and its source. A file of your own may name one in the key "base" and then holds only
-what differs; without a base it says everything. Give it as --profile my.yaml; spinsim profile my.yaml checks it and prints all its
-values. A name with a date, such as spin-int@2026-11, is the profile as it was then, wherever a profile is named; it never changes. Single values are changed with --set, such as --set hpu.cores=8; spinsim profile NAME --set hpu.cores=8 prints all values with the change.`,
+and count of the simulation, each with its unit and its source. A file of your own may name a profile in the key "base" and then contains only
+the differences; without a base it contains all values. Use it with --profile my.yaml. spinsim profile my.yaml checks it and prints all its
+values.
+
+A name with a date, such as spin-int@2026-11, is the profile at that date, in every command; it never changes. --set changes single
+values, for example --set hpu.cores=8. spinsim profile NAME --set hpu.cores=8 prints all values with the change.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("NAME")(c, args)

@@ -24,15 +24,15 @@ func reportCommand() *cobra.Command {
 	var output, title string
 	c := &cobra.Command{
 		Use:   "report RESULTS.json... -o FILE.html",
-		Short: "Make a page of results: answers, tables, plots, published numbers, what produced them",
-		Long: `Report reads documents that commands wrote with --format json and writes one HTML file that needs nothing else: no network, no other file. The
-answer stands first, then the picture with the published points, the tables, which are sorted by a click on a head, the deviations from publications, and folded all columns
-and the profile with the source of every value; below are the commands that make the result again, and the hashes of what produced it.
+		Short: "Make a page of results: answers, tables, plots, published numbers, provenance",
+		Long: `Report reads documents that commands wrote with --format json and writes one self-contained HTML file. It needs no network and no other file. The
+page begins with the answer and the picture with the published points. Tables follow, which a click on a heading sorts, then the deviations from publications. All columns
+and the profile with the source of every value are folded. The end has the commands that make the result again, and the hashes of its inputs.
 
   spinsim compare bcast --format json > bcast.json
   spinsim report bcast.json -o report.html
 
-Nothing is measured: what stands on the page is what the documents hold. - is the standard input, and as a FILE the standard output.`,
+Report measures nothing; it shows the content of the documents. - is the standard input, and as FILE the standard output.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactArguments("RESULTS.json")(c, args)
@@ -42,7 +42,7 @@ Nothing is measured: what stands on the page is what the documents hold. - is th
 		RunE: func(c *cobra.Command, args []string) error { return writeReport(c, args, output, title) },
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write the page to a `FILE`; - is the standard output")
-	c.Flags().StringVar(&title, "title", "", "head of the page: `TEXT`")
+	c.Flags().StringVar(&title, "title", "", "title of the page: `TEXT`")
 	return c
 }
 

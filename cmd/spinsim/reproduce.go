@@ -33,26 +33,26 @@ func reproduceCommand() *cobra.Command {
 	var f reproduceFlags
 	c := &cobra.Command{
 		Use:   "reproduce PUBLICATION -o FOLDER",
-		Short: "Measure again what a publication has, and make a page of it beside the published numbers",
-		Long: `Reproduce runs the experiments of a publication, and puts every published number beside ours, with the deviation: those by which parameters were set, and
-those that are predicted. Without --full it takes a minute or two, and says what it leaves out; --list says how many with it.
+		Short: "Repeat the measurements of a publication, and make a page with the published numbers",
+		Long: `Reproduce runs the experiments of a publication. It shows every published number beside ours, with the deviation, and marks those that set a parameter and
+those that are predicted. Without --full it takes a minute or two, and names what it leaves out. --list gives the times with --full.
 
   spinsim reproduce --list
   spinsim reproduce spin17 -o spin17
   spinsim reproduce spin17@2026-11 -o then        with the profiles of that month
 
-The folder gets report.html, and the document of each experiment, which spinsim rerun makes again. Points are measured on all processors but one, and each is kept
-as soon as it is there, in the folder points: the same command goes on after an interruption. With a FILE.html only the page is written; results are kept in FILE.points
-until it is.` + limitsHelp,
+The folder gets report.html and the document of each experiment; spinsim rerun makes the result of a document again. All processors but one measure points. Each result is kept
+at once in the folder points, so the same command continues after an interruption. With a FILE.html only the page is written, and results are kept in FILE.points
+until then.` + limitsHelp,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: publicationNames(),
 		RunE:      func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	flags := c.Flags()
-	flags.BoolVar(&f.full, "full", false, "measure everything that the publication has")
+	flags.BoolVar(&f.full, "full", false, "measure everything in the publication")
 	flags.BoolVar(&f.list, "list", false, "list the publications with their experiments, and measure nothing")
-	flags.StringVarP(&f.output, "output", "o", "", "write page and documents into a `FOLDER`, or the page only into a FILE.html")
-	flags.StringSliceVar(&f.only, "only", nil, "measure these experiments only: `NAMES` separated by commas")
+	flags.StringVarP(&f.output, "output", "o", "", "write page and documents into a `FOLDER`, or only the page into a FILE.html")
+	flags.StringSliceVar(&f.only, "only", nil, "measure only these experiments: `NAMES` separated by commas")
 	f.Register(c, "each measurement", false)
 	return c
 }

@@ -20,13 +20,13 @@ import (
 )
 
 func rerunCommand() *cobra.Command {
-	return experiment.Rerun(`Rerun reads a document that compare, run, goal run, storage run or graph run wrote with --format json, makes the result again from its
-"provenance", and compares: the bytes must be the same. If they are not, it names every value that differs by row and column, and the
+	return experiment.Rerun(`Rerun reads a document that compare, run, goal run, storage run or graph run wrote with --format json. It makes the result again from its
+"provenance" and compares both: the bytes must be equal. If they are not, it names every value that differs by row and column, and the
 exit status is 1.
 
-The document holds all it takes: profiles with their whole content, the scenario, the seed, and every input that is not long. Of long inputs
-and of handler modules of your own it has the path and the hash: they must be where they were, seen from this folder or from that of the
-document, and unchanged. Another version of spinsim, of one of its profiles or of a built-in handler is said and does not keep it from running.`,
+The document contains the whole content of the profiles, the scenario, the seed, and all short inputs. For long inputs
+and your own handler modules it has the path and the hash. Such a file must be unchanged and at the same path, relative to the current folder or to the folder of the
+document. Rerun reports another version of spinsim, of one of its profiles or of a built-in handler, but runs anyway.`,
 		thisBuild(), again)
 }
 

@@ -38,10 +38,10 @@ func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Run an experiment that a file describes",
-		Long: `Run carries out a scenario: a YAML file with the device and the network, match list entries with handlers, programs of the hosts, what
-must be true and what to show. The exit status is 0 if all expectations hold, 1 if one does not, a handler fails, a message finds no entry or
-a program waits for ever, and 2 if the file or a flag is wrong; then nothing has run.
+		Short: "Run an experiment from a file",
+		Long: `Run executes a scenario: a YAML file with the device and the network, match list entries with handlers, programs of the hosts, expectations
+and outputs. The exit status is 0 if all expectations hold. It is 1 if one does not hold, a handler fails, a message finds no entry, or
+a program waits for ever. It is 2 if the file or a flag has an error; then nothing has run.
 
   spinsim scenario example count > count.yaml
   spinsim run count.yaml
@@ -63,14 +63,14 @@ docs/scenarios.md describes the format.` + limitsHelp,
 		return scenario.ParametersIn(args[0])
 	})
 	f.resume.Register(c)
-	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes in place of the scenario's")
-	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
+	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes instead of the scenario's")
+	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` instead of the scenario's seed")
 	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built in")
-	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson, markdown or parquet")
-	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, breakdown, stats, state, memory, events or log")
+	flags.StringVar(&f.format, "format", "", "format `NAME` instead of the scenario's: table, csv, json, ndjson, markdown or parquet")
+	flags.StringVar(&f.table, "table", "", "show only the table `NAME`: latency, breakdown, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-	flags.StringArrayVar(&f.allowed, "allow-output", nil, "let the scenario write below a `FOLDER`, too: without, only below the current one; may be repeated")
-	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of each measurement went, or of the whole run: the table breakdown")
+	flags.StringArrayVar(&f.allowed, "allow-output", nil, "also let the scenario write below a `FOLDER`; by default only below the current one; may be repeated")
+	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of each measured time, or of the whole run, in table breakdown")
 	f.links.Register(c)
 	f.pcap.Register(c)
 	f.shape.Register(c)

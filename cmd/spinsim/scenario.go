@@ -15,9 +15,11 @@ func scenarioCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scenario",
 		Short: "Check scenarios, print their schema or an example",
-		Long: `A scenario is a file that describes an experiment for spinsim run. In editors that know the YAML language server, the line
+		Long: `A scenario is a file that describes an experiment for spinsim run. An editor with the YAML language server completes and checks a scenario that begins with the line
+
   # yaml-language-server: $schema=scenario.schema.json
-at the head of a scenario gives completion and checks, once spinsim scenario schema has written that file.`,
+
+spinsim scenario schema writes the schema file.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -28,9 +30,9 @@ at the head of a scenario gives completion and checks, once spinsim scenario sch
 func scenarioCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Say what is wrong with scenarios, without running them",
-		Long: `Check reads scenarios, the profiles, modules and files they name, and evaluates every number on every rank. It prints "ok" or every error
-with file, line and field. The exit status is 2 if anything is wrong.`,
+		Short: "List the errors in scenarios without running them",
+		Long: `Check reads scenarios with the profiles, modules and files that they name, and evaluates every number on every rank. It prints "ok", or every error
+with file, line and field. The exit status is 2 if there is an error.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactArguments("FILE...")(c, args)
@@ -74,7 +76,7 @@ func scenarioSchemaCommand() *cobra.Command {
 func scenarioExampleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "example [NAME]",
-		Short: "Print a commented scenario, or the names of those there are",
+		Short: "Print a commented scenario, or the names of all",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("NAME")(c, args)

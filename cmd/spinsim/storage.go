@@ -20,8 +20,8 @@ func storageCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "storage",
 		Short: "Play traces of block storage on servers with parity, and make such traces",
-		Long: `Traces are text of the Storage Performance Council's format, revision 1.0.1: a line for each request, with unit, block address, size in bytes, R or W, and
-time stamp in seconds. Those of the University of Massachusetts have it; none comes with spinsim, but it makes synthetic ones.
+		Long: `Traces are text in the format of the Storage Performance Council, revision 1.0.1: a line for each request, with unit, block address, size in bytes, R or W, and
+time stamp in seconds. The traces of the University of Massachusetts have this format. spinsim includes no traces, but it generates synthetic ones.
 
   spinsim storage generate oltp -o oltp.spc
   spinsim storage run oltp.spc`,
@@ -38,7 +38,7 @@ const storageRunName = "storage run"
 func storageRunCommand() *cobra.Command {
 	c := fileCommand(storageRunName, "run TRACE")
 	c.Short = "Play a trace on servers with parity, by their cores or by their NICs (sPIN'17 §5.3)"
-	c.Long += "\n\nTraces may be packed by gzip or bzip2; - is the standard input."
+	c.Long += "\n\nTraces may be compressed by gzip or bzip2. - is the standard input."
 	return c
 }
 
@@ -78,7 +78,7 @@ const maxRequests = 10_000_000
 
 func storageGenerateCommand() *cobra.Command {
 	f := &generateFlags{}
-	long := "Generate writes a synthetic trace. Its parameters are ours: loads of the kind are known for such shapes, and no measured trace has gone into them. Each line says that it is synthetic.\n"
+	long := "Generate writes a synthetic trace. Its parameters are ours: they have the typical shape of such loads, and no measured trace was used. Each line is marked as synthetic.\n"
 	for _, m := range spc.Models {
 		long += fmt.Sprintf("\n  %-10s %s:\n", m.Name, m.Description)
 		long += fmt.Sprintf("             --units %d --unit-bytes %v --writes %g --zipf %g --sequential %g --rate %g\n             sizes", m.Units, sim.Size(m.UnitBytes), m.Writes, m.Zipf, m.Sequential, m.Rate)
@@ -97,13 +97,13 @@ func storageGenerateCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.IntVar(&f.requests, "requests", 1000, "`NUMBER` of requests")
-	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made")
-	flags.IntVar(&f.model.Units, "units", 0, "`NUMBER` of units, which are volumes (default: that of the load)")
-	flags.StringVar(&f.unitBytes, "unit-bytes", "", "`SIZE` of each, such as 256MiB (default: that of the load)")
-	flags.Float64Var(&f.model.Writes, "writes", 0, "`SHARE` of the requests that write, 0 to 1 (default: that of the load)")
-	flags.Float64Var(&f.model.Zipf, "zipf", 0, "`NUMBER` from 0 to below 1: the first part x of the places of a unit gets x^(1-NUMBER) of its requests (default: that of the load)")
-	flags.Float64Var(&f.model.Sequential, "sequential", 0, "`SHARE` of the requests that go on where the one before in the unit has ended (default: that of the load)")
-	flags.Float64Var(&f.model.Rate, "rate", 0, "`NUMBER` of requests in a second, at exponential distances (default: that of the load)")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random")
+	flags.IntVar(&f.model.Units, "units", 0, "`NUMBER` of units, which are volumes (default: of the load)")
+	flags.StringVar(&f.unitBytes, "unit-bytes", "", "`SIZE` of each unit, such as 256MiB (default: of the load)")
+	flags.Float64Var(&f.model.Writes, "writes", 0, "`SHARE` of the requests that write, 0 to 1 (default: of the load)")
+	flags.Float64Var(&f.model.Zipf, "zipf", 0, "`NUMBER` from 0 to below 1: the first fraction x of a unit gets x^(1-NUMBER) of its requests (default: of the load)")
+	flags.Float64Var(&f.model.Sequential, "sequential", 0, "`SHARE` of the requests that continue at the end of the previous one in the unit (default: of the load)")
+	flags.Float64Var(&f.model.Rate, "rate", 0, "`NUMBER` of requests per second, with exponential intervals (default: of the load)")
 	flags.StringVarP(&f.output, "output", "o", "-", "`FILE` to write; - is the standard output")
 	return c
 }

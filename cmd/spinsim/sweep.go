@@ -31,18 +31,18 @@ func sweepCommand() *cobra.Command {
 	var f sweepFlags
 	c := &cobra.Command{
 		Use:   "sweep --slurm FILE --parts NUMBER -- COMMAND...",
-		Short: "Share the points of a comparison out to the jobs of a cluster",
-		Long: `Sweep writes an array job for Slurm that measures the points of a command in parts, and puts them together. The command is checked
-before. Results are kept in a folder that all jobs see, so a part that was interrupted goes on when it is submitted again. What the merged
-command shows, or writes with --format and --plot, has the same bytes as without the array job.
+		Short: "Distribute the points of a comparison over the jobs of a cluster",
+		Long: `Sweep writes an array job for Slurm. It measures the points of a command in parts, and then merges them. Sweep checks the command
+first. Results are kept in a folder that all jobs share, so an interrupted part continues when it is submitted again. The output of the merged
+command, also with --format and --plot, has the same bytes as without the array job.
 
   spinsim sweep --slurm job.sh --parts 16 -- compare bcast --set hpu.cores=1,2,4,8 --param size=8..64KiB*2 --format csv
   sbatch job.sh
   sh job.sh merge > bcast.csv
 
-Merge measures nothing: it names what is missing and ends with status 1. sh job.sh merge --measure-missing measures it, where it is called.
+Merge measures nothing: if points are missing it names them and ends with status 1. sh job.sh merge --measure-missing measures them on the machine where it is called.
 
-Every job runs the program that has written the script, or that of the environment variable SPINSIM: it must be the same in all of them.`,
+Every job runs the program that has written the script, or the one in the environment variable SPINSIM. It must be the same for all jobs.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return badInput(fmt.Errorf("no command given; see %s --help", c.CommandPath()))

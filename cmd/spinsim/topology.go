@@ -34,15 +34,15 @@ func topologyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "topology PROFILE",
 		Short: "Describe and draw a network of ExaNeSt's boards, with the load of every link in a run",
-		Long: `Topology says how many links of which kind the network of a profile has, such as exanest, and draws it.
+		Long: `Topology lists the links of a profile's network, such as exanest, by kind, and draws the network.
 
-What a run made of the links, compare, run and goal run write with --links; topology --load reads it, says which links were busiest, and colours
-them. The picture is then of the network of that run:
+--links of compare, run and goal run writes the load of every link in a run. topology --load reads that file, lists the busiest links, and colours
+the links by load. The picture then shows the network of that run:
 
   spinsim compare bcast --profile exanest --ranks 128 --size 64KiB --mode rdma --links loads.json
   spinsim topology exanest --load loads.json --svg loads.svg
 
-topology path says which way a packet takes.`,
+topology path shows the route of a packet.`,
 		Args: exactArguments("PROFILE"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}

@@ -24,9 +24,9 @@ func pathCommand() *cobra.Command {
 	f := pathFlags{profile: fabric.ExaNeSt}
 	c := &cobra.Command{
 		Use:   "path FROM TO",
-		Short: "Say which links and routers a cell passes between two MPSoCs, and what each takes without load",
-		Long: `Path lists every link of the way from one MPSoC to another, with the switch or router before it, and when the head of a cell is at its end if
-nothing is in its way. FROM and TO are names as in M3QBF4 (mezzanine 3, QFDB B, F4), numbers of MPSoCs, or numbers of cores as in c17.
+		Short: "List the links and routers between two MPSoCs, with their times without load",
+		Long: `Path lists every link of the route from one MPSoC to another, with the switch or router before it, and the time when the head of a cell reaches its end on an
+idle network. FROM and TO are names such as M3QBF4 (mezzanine 3, QFDB B, F4), numbers of MPSoCs, or numbers of cores such as c17.
 
   spinsim topology path M1QAF2 M3QBF4
   spinsim topology path --topology 1024x512x2 --size 256 0 4194303`,

@@ -21,15 +21,15 @@ import (
 func verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Is a file complete, unchanged, and made by this spinsim?",
-		Long: `Verify reads files that spinsim has written, of any kind, and compares each with the seal in it: JSON, NDJSON, CSV and Parquet tables, pictures,
+		Short: "Check whether files are complete, unchanged, and made by this spinsim",
+		Long: `Verify reads files that spinsim has written and compares each with its seal: JSON, NDJSON, CSV and Parquet tables, pictures,
 pages, timelines, captures, profiles for pprof, schedules, storage traces, and folders of --resume. It prints a line for each. Files with the same
-record are of the same run.
+record come from the same run.
 
-A seal shows what has changed by mistake, or is missing at the end. It is no protection against somebody who seals a file again. Text and Markdown,
-handler modules and binary schedules have no seal: there is no place for one.
+A seal shows accidental changes and a missing end. It does not protect against somebody who seals a changed file again. Text and Markdown,
+handler modules and binary schedules have no place for a seal.
 
-The exit status is 0 if all are complete and unchanged, 1 if one is not, 2 if one cannot be read. - is the standard input.`,
+The exit status is 0 if all files are complete and unchanged, 1 if one is not, 2 if one cannot be read. - is the standard input.`,
 		Example: `  spinsim compare bcast --format csv > loads.csv
   spinsim verify loads.csv`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -19,10 +19,10 @@ func versionCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Say which spinsim this is: version, commit, Go, WebAssembly engines",
-		Long: `Version prints what the Go tool has written into this program. Every table, document, timeline and plot says the version that made it.
-go install and go build record the commit and whether files had been changed, if they run in a git checkout and without -buildvcs=false; go run
-does not.`,
+		Short: "Print the version, the commit, and the versions of Go and the WebAssembly engines",
+		Long: `Version prints the information that the Go tool has written into this program. Every table, document, timeline and plot names the version that made it.
+go install and go build record the commit, and whether files were changed, if they run in a git checkout without -buildvcs=false. go run
+records neither.`,
 		Args: exactArguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			asJSON, err := parseTextOrJSON(format)

@@ -25,10 +25,10 @@ type ResumeFlags struct {
 // Register adds the flags to a command.
 func (f *ResumeFlags) Register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.resume, "resume", "", "keep each result in a `FOLDER` as soon as it is there, and do not measure again what it has")
-	flags.StringVar(&f.part, "part", "", "measure one of several `PARTS` of the points only, such as 3/16, into the folder of --resume: no table is shown")
-	flags.BoolVar(&f.measure, "measure-missing", true, "with --resume, measure what the folder lacks; =false names it, and ends with status 1")
-	flags.BoolVar(&f.List, "points", false, "list the points, and measure nothing")
+	flags.StringVar(&f.resume, "resume", "", "keep each result at once in a `FOLDER`, and reuse the results in it")
+	flags.StringVar(&f.part, "part", "", "measure only one of several `PARTS` of the points, such as 3/16, into the folder of --resume; shows no table")
+	flags.BoolVar(&f.measure, "measure-missing", true, "with --resume, measure missing points; =false names them and ends with status 1")
+	flags.BoolVar(&f.List, "points", false, "list the points and measure nothing")
 }
 
 // Check checks the flags. traced: an output is wanted that only a measurement

@@ -23,30 +23,30 @@ type LimitFlags struct {
 // LimitsHelp explains the flags in the manual of a command.
 const LimitsHelp = `
 
-A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
-and the exit status is 1. Of the files beside the result a timeline holds the limit; captures, loads of links, samples and pictures of a run
-that did not end are not written, and older ones stay. The first two limits depend on nothing but the simulation; the last is a bound of
-real time and depends on the machine.
-A sweep that --time-limit or a signal ends shows the points that were measured, and says how many of how many. A point that fails does
-not end the others: they are shown, what went wrong is said last, and the exit status is 1.
+A run that --until, --event-limit or --time-limit ends is incomplete: it lists pending events and waiting programs, its output is marked,
+and the exit status is 1. A timeline is still written, and names the limit. Captures, loads of links, samples and pictures of such a run
+are not written, and older files stay. The first two limits are in simulated time and events; the last is real time and depends on
+the machine.
+If --time-limit or a signal ends a sweep, it shows the measured points and their number. A point that fails does
+not end the others: they are shown, the errors come last, and the exit status is 1.
 
-What needs more memory than there is does not run, or ends, with status 1: --memory-limit, by default what the machine has available, in
-which control groups and ulimit count. Status 2 is for input that asks for more than a --memory-limit that is given: nothing ran. No result
-depends on it.`
+A run that needs more memory than --memory-limit does not start, or ends, with status 1. The default limit is the available memory of the machine,
+including control groups and ulimit. If the input exceeds a --memory-limit on the command line, nothing runs and the status is 2. No result
+depends on the limit.`
 
 // Register adds the flags. each, if not empty, names what the limits are for.
 // ownUntil: the command has its own --until.
 func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 	flags := c.Flags()
 	if !ownUntil {
-		flags.StringVar(&f.Until, "until", "", "end "+each+" before the first event later than this `TIME`, of the simulation, such as 5ms")
+		flags.StringVar(&f.Until, "until", "", "end "+each+" before the first event later than this simulated `TIME`, such as 5ms")
 	}
 	flags.Uint64Var(&f.events, "event-limit", 0, "end "+each+" after this `NUMBER` of events; 0: no limit")
 	f.Memory.Register(flags)
 	flags.DurationVar(&f.real, timeLimit, 0, timeLimitUsage)
 }
 
-const timeLimit, timeLimitUsage = "time-limit", "end the command after this `DURATION`, of real time, such as 30s; 0: no limit"
+const timeLimit, timeLimitUsage = "time-limit", "end the command after this `DURATION` of real time, such as 30s; 0: no limit"
 
 // limitEvery gives the limits of real time and memory to all commands that do
 // not have them. begin sets them for any command, before it reads its input.

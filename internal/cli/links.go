@@ -29,7 +29,7 @@ type LinksFlag struct {
 
 // Register adds the flag.
 func (f *LinksFlag) Register(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "links", "", "write what every link of the network did in the run: `FILE.json` or .csv; spinsim topology --load draws it")
+	c.Flags().StringVar(&f.name, "links", "", "write the load of every link of the network: `FILE.json` or .csv; spinsim topology --load draws it")
 }
 
 // Wanted reports whether the flag was given.

@@ -28,7 +28,7 @@ type MemoryFlag struct {
 
 // Register adds the flag.
 func (f *MemoryFlag) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.text, "memory-limit", "", "refuse what needs more memory than this `SIZE`, and end what takes more; 0: no limit (default: what the machine has available)")
+	flags.StringVar(&f.text, "memory-limit", "", "refuse or end runs that need more memory than this `SIZE`; 0: no limit (default: the available memory of the machine)")
 }
 
 // leastMemory is the smallest limit.

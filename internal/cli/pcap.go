@@ -26,8 +26,8 @@ type CaptureFlags struct {
 
 // Register adds the flags.
 func (f *CaptureFlags) Register(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "pcap", "", "write the packets of the run for Wireshark: `FILE.pcapng`; spinsim pcap --dissector explains them to it")
-	c.Flags().StringArrayVar(&f.at, "pcap-at", nil, "capture at this `PLACE` only: node=3, both directions of its link, link=NAME as --links has it, or all links; may be repeated (default: each packet once, on its node's link)")
+	c.Flags().StringVar(&f.name, "pcap", "", "write the packets of the run for Wireshark: `FILE.pcapng`; Wireshark needs spinsim pcap --dissector to decode them")
+	c.Flags().StringArrayVar(&f.at, "pcap-at", nil, "capture only at this `PLACE`: node=3 (both directions of its link), link=NAME as in --links, or all links; may be repeated (default: each packet once, on its node's link)")
 }
 
 // Wanted reports whether a file is wanted.

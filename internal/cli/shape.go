@@ -14,7 +14,7 @@ type ShapeFlag struct{ text string }
 
 // Register adds the flag.
 func (f *ShapeFlag) Register(c *cobra.Command) {
-	c.Flags().StringVar(&f.text, "topology", "", "size of the network of a profile that is a torus: `NUMBERS` of QFDBs of exanest such as 4x4x2, or lengths of rings; the same as --set fabric.dims=[4,4,2]")
+	c.Flags().StringVar(&f.text, "topology", "", "size of a torus: `NUMBERS` of QFDBs of exanest, or lengths of rings, such as 4x4x2; the same as --set fabric.dims=[4,4,2]")
 }
 
 // Overrides are the overrides of the profile for the flag.

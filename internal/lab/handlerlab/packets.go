@@ -36,11 +36,11 @@ const (
 )
 
 // PacketSyntax describes what ParsePackets reads.
-const PacketSyntax = `One message per line: fields, then the bytes in hexadecimal, with blanks where you like.
+const PacketSyntax = `One message per line: fields, then the bytes in hexadecimal, with any spaces.
   source=2 hdr_data=0x10 01000000 00*60
-Fields, all optional: source (node; the first that is not the device), offset (in the entry, bytes), match_bits, hdr_data (64 bits), at (when it is posted: 1.5us).
-ab*60 repeats the bytes; "text" in quotes stands for its bytes; a line without bytes is a message without payload, if it has
-a field. A line that begins with + goes on with the message before. # begins a comment. A message longer than the MTU travels in several packets.`
+Fields, all optional: source (node; default: the first that is not the device), offset (in the entry, bytes), match_bits, hdr_data (64 bits), at (time of posting: 1.5us).
+ab*60 repeats the bytes; "text" in quotes stands for its bytes; a line with a field but without bytes is a message without
+payload. A line that begins with + continues the previous message. # begins a comment. A message longer than the MTU travels in several packets.`
 
 // ParsePackets reads messages from text. Errors give name and line.
 func ParsePackets(name string, text []byte) ([]Message, error) {
