@@ -10,10 +10,11 @@ import (
 )
 
 // Outbox sends messages for a program that does not wait for each. A message
-// goes out when a channel becomes free, in the order of Post as far as channels
-// keep it. While a mailbox is full the outbox resends. The program calls Act
-// whenever something may have happened, and waits with Await. An interface has
-// at most one outbox, which owns all its channels.
+// goes out when a channel becomes free, in the order of Post. Messages of
+// different channels may arrive in another order. While a mailbox is full the
+// outbox resends. The program calls Act whenever something may have happened,
+// and waits with Await. An interface has at most one outbox, which owns all its
+// channels.
 type Outbox struct {
 	i        *Interface
 	queue    []posted

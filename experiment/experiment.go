@@ -68,7 +68,7 @@ type Experiment struct {
 	// counts. Without roles a user's module may do anything.
 	Roles []Role
 	// Memory estimates the memory of Run at a point, in bytes: see
-	// Point.Footprint. A point that needs more than there is is refused before
+	// Point.Footprint. A point that needs more than the limit is refused before
 	// anything runs. nil: nodes for the axis "ranks" (without it two), and two
 	// messages of the axis "size" for each, and four more.
 	Memory func(p *Point) int64

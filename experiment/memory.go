@@ -33,7 +33,7 @@ func (e *MemoryError) What() (work string, need int64) {
 	return "--" + strings.Join(e.Axes, ", --") + ": " + e.Point, e.Need
 }
 
-// Footprint estimates the memory of so many nodes of the point's device, in
+// Footprint estimates the memory of a number of nodes of the point's device, in
 // bytes. It is for Experiment.Memory, which adds the memory that processes
 // allocate.
 func (p *Point) Footprint(nodes int) int64 { return device.Footprint(p.Profile, nodes) }

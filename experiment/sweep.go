@@ -225,7 +225,7 @@ func (s *Sweep) blame(number int, p *Point, err error) error {
 	return err
 }
 
-// check checks the parameters, as far as that needs no device.
+// check checks the parameters that need no device.
 func (s *Sweep) check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

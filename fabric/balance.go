@@ -4,7 +4,7 @@ package fabric
 // fabric.
 type Tally struct{ Packets, Bytes int64 }
 
-// Add adds one packet of so many bytes.
+// Add adds one packet with its number of bytes.
 func (t *Tally) Add(bytes int) {
 	t.Packets++
 	t.Bytes += int64(bytes)

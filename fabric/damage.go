@@ -35,8 +35,8 @@ func (d *damage) record(link int, l Loss) {
 	}
 }
 
-// counts counts a loss of so many bytes. It reports whether it is among the
-// first, which are kept.
+// counts counts a loss with its number of bytes. It reports whether the loss is
+// among the first, which are kept.
 func (d *damage) counts(link int, damaged, repeated bool, bytes int64) bool {
 	r := &d.links[link]
 	if damaged {

@@ -86,11 +86,10 @@ func (s *Spec) end(q QFDBs, boards bool, text string) (node int, err error) {
 	return 0, fmt.Errorf("%q: want a node from 0 to %d", text, MaxNodes-1)
 }
 
-// Path returns the ends of a path with so many links between boards of
-// different mezzanines, so many between boards of one, and so many in boards:
-// TR-488's (i,j,k). The first end is as near to node 0 as possible. Without
-// links between boards the path is within a board. Else it begins at F1, or
-// with two links in boards at F2.
+// Path returns the ends of a path with the given numbers of links between
+// mezzanines, within mezzanines and inside boards: TR-488's (i,j,k). The first
+// end is as near to node 0 as possible. Without links between boards the path
+// is within a board. Else it begins at F1, or with two links in boards at F2.
 func (q QFDBs) Path(between, within, inside int) (src, dst int, err error) {
 	most := q.Y/2 + q.Z/2
 	switch {

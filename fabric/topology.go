@@ -29,8 +29,8 @@ type Topology interface {
 	Route(at, src, dst int) (link, channel int)
 
 	// Channels returns the number of virtual channels of each link, 1 to
-	// MaxChannels. Route needs so many to prevent that packets wait for room in a
-	// circle.
+	// MaxChannels. Route needs this number to prevent a cycle of packets that wait
+	// for room.
 	Channels() int
 
 	// SwitchName and LinkName return names for people: "Switch[1][0]",

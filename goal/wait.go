@@ -3,7 +3,7 @@ package goal
 // Wait queues hold the operations and messages that found their processor or
 // network interface busy. In the model such an event goes back into the event
 // queue, at the time when both are free. This repeats, so each time one event
-// gets its turn, all others are tried in vain.
+// gets its turn, all others are tried without success.
 //
 // Here all events of a rank that wait for the same clocks form a queue, ordered
 // by event number, and only the first is in the event queue. The result is the

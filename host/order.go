@@ -89,7 +89,7 @@ func (o *Order) push(a *Access) {
 	o.last = a
 }
 
-// remove removes an access from the line, wherever it stands.
+// remove removes an access from the line, at any place.
 func (o *Order) remove(a *Access) {
 	var before *Access
 	for x := o.first; x != a; x = x.next {

@@ -331,8 +331,8 @@ func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
 	}
 }
 
-// Output passes at most so many packets that the host may send now to emit.
-// emit must not keep them. Output reports whether there may be more.
+// Output passes up to most packets, which the host may send now, to emit. emit
+// must not keep them. Output reports whether there may be more.
 func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
 	for ; len(h.answers) > 0; most-- {
 		if most <= 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Output passes at most so many segments that the connection may send now to
-// emit. emit must not keep them or their data. Output reports whether there may
+// Output passes up to most segments, which the connection may send now, to emit.
+// emit must not keep them or their data. Output reports whether there may
 // be more.
 func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
 	last := x.Stats.Segments + min(int64(most), math.MaxInt64-x.Stats.Segments)

@@ -148,12 +148,12 @@ func (r *receiver) append(p piece) bool {
 	return true
 }
 
-// keep keeps a piece that came before its turn, as far as it lies within the
-// window and is new. Pieces do not overlap, so their data is no more than the
-// window. Small pieces that follow each other are joined. The memory of all
-// pieces is limited to twice the window. A piece beyond the limit is not
-// acknowledged in a block, so it comes again (Linux also charges a segment's
-// memory to the buffer: tcp_try_rmem_schedule).
+// keep keeps the part of an early piece that lies within the window and is new.
+// Pieces do not overlap, so their data is no more than the window. Small pieces
+// that follow each other are joined. The memory of all pieces is limited to
+// twice the window. A piece beyond the limit is not acknowledged in a block, so
+// it comes again (Linux also charges a segment's memory to the buffer:
+// tcp_try_rmem_schedule).
 func (r *receiver) keep(p piece, age int) {
 	r.stats.Reordered++
 	if most := r.room() - age; len(p.data) > most {
@@ -229,7 +229,7 @@ func (r *receiver) window() uint32 {
 }
 
 // opened reports whether the window has opened by enough to announce it (RFC
-// 9293 §3.8.6.2.2), for segments of so many bytes.
+// 9293 §3.8.6.2.2), for segments of mss bytes.
 func (r *receiver) opened(mss int) bool {
 	edge := r.next + r.window()<<r.scale
 	return !r.finished && after(edge, r.told) >= int32(max(1, min(2*mss, r.c.ReceiveBuffer/2)))

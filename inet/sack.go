@@ -81,8 +81,8 @@ func (b *scoreboard) forget(una uint32) {
 // begin begins a recovery. Its first segment is sent again at una.
 func (b *scoreboard) begin(una uint32) { b.again, b.rescue, b.late = una, false, false }
 
-// lost is IsLost: so much came beyond a sequence number that it will not come
-// any more.
+// lost is IsLost: enough data has arrived beyond a sequence number to count it
+// as lost.
 func (b *scoreboard) lost(seq, mss uint32) bool {
 	if b.late && after(b.before, seq) > 0 {
 		return true

@@ -46,7 +46,7 @@ var (
 	// ErrTimeout: the peer has not answered within the number or the time that the
 	// Spec allows, as ETIMEDOUT.
 	ErrTimeout = errors.New("connection timed out")
-	// ErrAborted: the own program has called Abort, or Release with unread bytes.
+	// ErrAborted: this side has called Abort, or Release with unread bytes.
 	ErrAborted = errors.New("connection aborted")
 )
 
@@ -123,7 +123,7 @@ func (x *Conn) end() {
 	x.rcv.stop()
 }
 
-// finAcknowledged handles the acknowledgement of the own FIN.
+// finAcknowledged handles the acknowledgement of this side's FIN.
 func (x *Conn) finAcknowledged(now sim.Time) {
 	x.finAcked = true
 	switch x.state {

@@ -276,8 +276,8 @@ func (t *overExaNet) count(ct portals.Handle) uint64 {
 	return v.Success
 }
 
-// ongoing reports whether a channel's message has no answer yet, as far as the
-// program has seen.
+// ongoing reports whether the program has seen no answer yet to a channel's
+// message.
 func (t *overExaNet) ongoing() bool {
 	for c := range t.channels {
 		if t.page.State(c) == exanet.Ongoing {

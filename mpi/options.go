@@ -62,7 +62,7 @@ type Options struct {
 	Ranks int
 }
 
-// Nodes returns the number of nodes for so many ranks.
+// Nodes returns the number of nodes for a number of ranks.
 func (o Options) Nodes(ranks int) int { return (ranks + o.perNode() - 1) / o.perNode() }
 
 // Program returns the node of a rank and the name of its program there.

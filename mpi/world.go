@@ -63,7 +63,7 @@ func (w *World) Place(rank int) portals.ID { return w.places[rank] }
 // Options returns the options of the world.
 func (w *World) Options() Options { return w.o }
 
-// Bound promises that a rank gets at most so many bytes in the whole run
+// Bound promises that a rank gets at most this number of bytes in the whole run
 // without asking for them (Options.Unasked). The rank then has no more buffers
 // than these bytes can fill. Call it before Spawn.
 func (w *World) Bound(rank int, bytes int64) {
@@ -78,7 +78,7 @@ func (w *World) buffers(rank int) int {
 	if !bounded {
 		return w.o.Buffers
 	}
-	// a full buffer holds at least so many bytes
+	// a full buffer holds at least this number of bytes
 	used := int64(max(1, w.o.BufferBytes-w.o.Eager-matching.AnnouncementSize))
 	return int(min(int64(w.o.Buffers), bytes/used+1))
 }
@@ -110,7 +110,7 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 // runtime.Cluster.Run and these: a message for which a NIC had no room; a
 // message for which a rank had no buffer and that was not sent again because
 // its program had ended; a handler that failed. The causes come first, then the
-// ranks that wait in vain.
+// ranks that still wait.
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
 	causes := w.c.Broken()

@@ -7,7 +7,7 @@ import (
 // account is the books of a NIC: where the bytes of messages are, and their
 // fates. Each byte that is posted gets one fate, at the node where it ends. The
 // account also compares the bytes that leave each stage with the bytes that
-// enter the next, so a byte lost in between is found there.
+// enter the next, so a byte lost between two stages is found there.
 //
 // A message has its own count, inbound.settled. When the message ends, every
 // byte of it must have exactly one fate.
@@ -30,7 +30,7 @@ type account struct {
 	// bytes of a user header that were offered to its handler and then
 	// deposited as well: they have one fate
 	copies  int64
-	givenUp int64 // bytes that a transport has sent in vain, as far as it knows
+	givenUp int64 // bytes that a transport has sent without an acknowledgement, and given up
 	dropped int64 // packets that host memory did not take
 	_       [16]byte
 }

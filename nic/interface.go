@@ -82,7 +82,7 @@ func (i *Interface) line(kind lineKind, node int32) *host.Order {
 
 // interfaceOf returns the interface that a header is for; nil: the process or
 // the interface does not exist. If a process has closed an interface and opened
-// it again, the newest is meant.
+// it again, the result is the newest.
 func (t *transmit) interfaceOf(h *portals.Header) *Interface {
 	for i := len(t.names) - 1; i >= 0; i-- {
 		if name := &t.names[i]; name.pid == h.Target.PID && name.kind == h.NI {

@@ -25,7 +25,7 @@ type link struct {
 	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
 	room      egress
 	device    int      // packets from HPU memory that are not on the wire yet
-	turning   sim.Time // the path to the own node is taken until this time
+	turning   sim.Time // the path to the same node is taken until this time
 }
 
 // arrivals takes packets that have arrived.
@@ -69,7 +69,7 @@ type departure struct {
 
 // The events of link.
 const (
-	kindLoopback sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the own node arrives
+	kindLoopback sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the same node arrives
 	// handlers that wait for room in the egress may continue
 	kindEgressSpace
 )
@@ -174,7 +174,7 @@ func (l *link) enqueue(d *departure) {
 	w.push(*d)
 }
 
-// inject sends the waiting packets of a class as far as the fabric takes them,
+// inject sends the waiting packets of a class until the fabric takes no more,
 // and asks to be called again for the others.
 func (l *link) inject(c fabric.Class) {
 	w := &l.waiting[c]
@@ -221,7 +221,7 @@ func (l *link) launch(d *departure) {
 	}
 }
 
-// turned is the time when a packet to the own node arrives there. Packets take
+// turned is the time when a packet to the same node arrives there. Packets take
 // the path one after the other. A program's message of one packet to its own
 // process does not take it: the message stands for stores into the interface's
 // registers.

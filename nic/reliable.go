@@ -127,8 +127,8 @@ func (t *reliable) peer(node int32) *peer {
 	return p
 }
 
-// send sends a packet when the window has room. A packet to the own node needs
-// no transport.
+// send sends a packet when the window has room. A packet to the same node
+// needs no transport.
 func (t *reliable) send(k packet) {
 	if k.f.Target == t.rank {
 		t.below.send(k)

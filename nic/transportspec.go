@@ -9,7 +9,7 @@ import (
 // section of a profile. There are no defaults.
 type TransportSpec struct {
 	// Kind is "none" or "reliable". None is for a network that loses nothing; a
-	// packet that is lost all the same is counted and named at the end of the
+	// packet that is lost nevertheless is counted and named at the end of the
 	// run. With reliable every packet is acknowledged, lost or damaged packets
 	// are sent again, and the packets between a pair of nodes arrive once and
 	// in order.
@@ -23,7 +23,7 @@ type TransportSpec struct {
 	Window int `yaml:"window"`
 	// Retries is how often a packet is sent again, 0 to 2^16. After that, the
 	// messages to its node that are on their way fail with
-	// PTL_NI_UNDELIVERABLE. Later messages are tried anew.
+	// PTL_NI_UNDELIVERABLE. Later messages are sent as usual.
 	Retries int `yaml:"retries"`
 	// AckBytes is the length of an acknowledgement without fabric.header,
 	// bytes, 0 to the MTU.

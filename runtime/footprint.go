@@ -13,8 +13,8 @@ const (
 	placeFootprint   = 640      // of a network that is built however few nodes it has
 )
 
-// Footprint estimates the bytes that a cluster of so many nodes takes on the
-// simulating machine, to refuse what is plainly too large. Memory that
+// Footprint estimates the bytes that a cluster of a number of nodes takes on the
+// simulating machine, to refuse a cluster that is clearly too large. Memory that
 // processes allocate, and messages in flight, are not included.
 func Footprint(p *profile.Profile, nodes int) int64 {
 	bytes := int64(nodes) * (nodeFootprint + contextFootprint*int64(p.HPU.Cores)*int64(p.HPU.Contexts))

@@ -3,8 +3,8 @@ package sim
 import "math/rand/v2"
 
 // Rand returns a separate random stream for (the engine's seed, stream, ids).
-// The same three always give the same numbers, whatever else draws. Each call
-// starts the stream anew, so keep the result.
+// The same three always give the same numbers, whatever other streams draw. Each
+// call starts the stream at its beginning, so keep the result.
 func (e *Engine) Rand(stream string, ids ...int) *rand.Rand {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, 64 bit
 	h := uint64(offset)

@@ -31,7 +31,7 @@ type Spec struct {
 	// memory without translation, and the other fields may be 0.
 	Kind string `yaml:"kind"`
 	// Banks is the number of context banks, 1 to 128: devices can reach the memory
-	// of so many processes at a time. T: 16.
+	// of this number of processes at a time. T: 16.
 	Banks int `yaml:"banks"`
 	// AddressBits is the number of bits of a virtual address: 39 (three levels of
 	// tables) or 48 (four). An access beyond them faults.
@@ -73,7 +73,7 @@ type Spec struct {
 	// wait together (P).
 	Channels int `yaml:"channels"`
 	// Outstanding is how many transactions of a channel may wait for their
-	// translation or be stalled, 1 to 65,536. A channel with so many takes no
+	// translation or be stalled, 1 to 65,536. A channel that is full takes no
 	// more. P, T: 256.
 	Outstanding int `yaml:"outstanding"`
 	// OnFault is what a bank does with a transaction that faults, Terminate or

@@ -17,8 +17,8 @@ type walk struct {
 	restart bool // the way here has been invalidated
 }
 
-// walker walks the tables. It has the second TLB, the walk cache, and so many
-// walks at a time.
+// walker walks the tables. It has the second TLB, the walk cache, and a number
+// of walks at a time.
 type walker struct {
 	pages      assoc // the second TLB
 	tables     assoc // the walk cache

@@ -35,8 +35,8 @@ func npfLoadAxes() []experiment.Axis {
 // cacheRun is a run of the server and its load.
 type cacheRun struct {
 	*experiment.Point
-	most               int      // the load ends after so many operations; 0: it does not
-	until              sim.Time // when it ends at the latest
+	most               int      // the load ends after this number of operations; 0: it does not
+	until              sim.Time // the latest end
 	steady             bool     // it ends when the operations in each cacheSlice are steady
 	each               bool     // note each operation
 	result             cacheResult

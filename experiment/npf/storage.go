@@ -114,8 +114,7 @@ var storageTerms = experiment.Axis{
 	},
 }
 
-// storageSpeedup is the speedup in the text of NPF'17 §6: up to so many times
-// faster.
+// storageSpeedup is the largest speedup in the text of NPF'17 §6.
 const storageSpeedup = 1.9
 
 // publishedNPFStorage is storageSpeedup at each memory size with which the

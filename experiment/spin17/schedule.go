@@ -117,8 +117,8 @@ func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
 	}
 }
 
-// has refuses a schedule that cannot run on nodes. If its operations wait for
-// each other it is a point all the same, and Run names them.
+// has refuses a schedule that cannot run on nodes. A schedule whose operations
+// wait for each other is still a point, and Run names them.
 func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
 	o := g.config(p).MPI
 	if err := o.Validate(); err != nil {

@@ -176,7 +176,7 @@ func (r *Ring) hold(h held) {
 }
 
 // resolves is the program of the thread. Ring by ring it copies frames to their
-// buffers, as far as the IOuser has posted descriptors.
+// buffers, until a descriptor is not yet posted.
 func (v *Provider) resolves(t *host.Thread) {
 	for {
 		moved := false

@@ -65,7 +65,7 @@ type Server struct {
 	self    portals.ID
 	turn    uint64
 	stats   Stats
-	dry     [MaxClass + 1]bool // classes for which handlers were told that there are no blocks
+	dry     [MaxClass + 1]bool // classes whose handlers were told that no block is left
 }
 
 // Places of a server's messages among its portal table entries, and their match bits.

@@ -152,7 +152,7 @@ func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
 	return binary.LittleEndian.Uint64(r.word.Slice(8, 16).Read()), nil
 }
 
-// free frees all rows, whoever has locked them, and calls f meanwhile.
+// free frees the locked rows of all clients, and calls f meanwhile.
 func (c *Client) free(f func() error) error {
 	if !c.degraded() {
 		return f()
@@ -362,8 +362,8 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 	return err
 }
 
-// Rebuild writes all bytes of failed servers anew, computed from the others,
-// into the servers that stand in their place under their names. No client may
+// Rebuild recomputes all bytes of failed servers from the others, and writes
+// them into the servers that replace them under their names. No client may
 // write meanwhile, and clients are told afterwards (Restored). Rebuild also
 // frees all locked rows, because their client may be gone.
 func (c *Client) Rebuild() error {

@@ -22,7 +22,7 @@ import (
 //
 // After a loss of power the devices have all writes that had ended. Of other
 // writes, parts may be there, and the parity of their rows may be old or new.
-// After such a loss parity must be computed anew from the data (Client.Fail of
+// After such a loss parity must be recomputed from the data (Client.Fail of
 // the parity servers, then Rebuild), before a data server fails.
 
 // rangeBits is the number of bits for the length of a request in its header

@@ -12,7 +12,7 @@
 //	           Bonachea, "A New DMA Registration Strategy for Pinning-Based High
 //	           Performance Networks", IPDPS'03
 //	rendezvous asks the owner of the memory before each use and reports its end:
-//	           Bell & Bonachea, likewise
+//	           Bell & Bonachea, same paper
 //	bounce     copies bytes through a permanently pinned buffer
 //	none       the device has page faults (NPF)
 //

@@ -8,7 +8,7 @@ import (
 )
 
 // Cells is the hardware. It handles cells of arriving blocks, and messages
-// about reads of the own process.
+// about reads of this process.
 func Cells[X Extension](p *spin.Payload, s *rdma.State) spin.Code {
 	m := rdma.HeaderOf(p.MatchBits)
 	var x X

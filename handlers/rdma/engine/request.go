@@ -19,7 +19,7 @@ import (
 // (1 ms, instead of 100 µs), and so does one that finds no channel, instead of
 // a NACK. Without losses only the two or three cycles of a mailbox are missing.
 
-// ask sends a request of the own process.
+// ask sends a request of this process.
 func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
 	if d.Channel >= rdma.Reads || s.Requests[d.Channel].Status == rdma.Ongoing {
 		s.Sent.Busy++

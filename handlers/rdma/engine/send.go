@@ -56,7 +56,7 @@ func Known(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	return t.NID == h.SourceNID && t.PID == h.SourcePID && (m.PDID == s.PDID || m.Kind == rdma.KindNack)
 }
 
-// write begins a transfer for the own process.
+// write begins a transfer of this process.
 func write[X Extension](s *rdma.State, d *rdma.Descriptor) {
 	channel := d.Channel
 	if channel >= rdma.Writes || s.Transfers[channel].Status == rdma.Ongoing {
