@@ -34,10 +34,10 @@ The firmware of the RDMA engine runs on the R5, which charges a time for each in
 	Smoke:    []experiment.Values{{"rounds": 2, "size": 5000, "mode": exanetMPI}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: exanetModes(), Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: exanetModes(), Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; the command's help describes each"},
 		{Name: "path", Kind: report.Text, Of: exanetPaths(), Default: "intra-qfdb", Help: "where the processes are"},
 		{Name: "firmware", Kind: report.Text, Of: []string{poolOfProfile, "hpu", "150MHz", "1GHz", "2.5GHz"}, Default: poolOfProfile, Help: "processors that run the RDMA engine's firmware: those of the profile (the R5), or HPUs with the profile's clock or another"},
-		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "that are measured, behind two that are not"},
+		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "number that is measured, after two that are not"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: "64MiB", Default: "0,1,32,33,64,256,4KiB,64KiB,4MiB", Help: "size of the message"},
 	},
 	Points: hasExanet,

@@ -29,10 +29,10 @@ the network MPSoCs (b), to another MPSoC of the board (c), and from another one 
 	Smoke:    []experiment.Values{{"op": gsasCompare, "size": 8, "rounds": 2, "processes": 3}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
-		{Name: "op", Kind: report.Text, Of: gsasOps(), Default: "read,write,fetch-add,compare-swap", Help: "what is done; above it says what each is"},
+		{Name: "op", Kind: report.Text, Of: gsasOps(), Default: "read,write,fetch-add,compare-swap", Help: "operation; the command's help describes each"},
 		{Name: "path", Kind: report.Text, Of: exanetPaths(), Default: "intra-fpga,intra-qfdb,d", Help: "where the memory is"},
-		{Name: "processes", Kind: report.Count, Least: "1", Most: "12", Default: "1", Help: "that do it at the same time, of one MPSoC"},
-		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "that are measured, behind two that are not"},
+		{Name: "processes", Kind: report.Count, Least: "1", Most: "12", Default: "1", Help: "processes of one MPSoC that do it at the same time"},
+		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "number that is measured, after two that are not"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: "64MiB", Default: "0,8,48,64,256,4KiB,64KiB,1MiB", Help: "bytes of a read or write; atomic operations are of 8 B, barriers of none"},
 	},
 	Points: hasGSAS,

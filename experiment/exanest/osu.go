@@ -28,7 +28,7 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 	Smoke:    []experiment.Values{{"benchmark": "bibw", "size": 5000, "path": "intra-qfdb", "window": 4}},
 	Profiles: []string{"exanest"},
 	Axes: []experiment.Axis{
-		{Name: "path", Kind: report.Text, Default: table1, Help: "where the ranks are; above it says which paths there are"},
+		{Name: "path", Kind: report.Text, Default: table1, Help: "where the ranks are; the command's help lists the paths"},
 		{Name: "benchmark", Column: "program", Kind: report.Text, Of: osu.Names(osu.Pair), Default: "latency", Help: "program of the OSU micro-benchmarks"},
 		transportAxis(),
 		windowAxis(), iterationsAxis(), warmupAxis(),
@@ -119,7 +119,7 @@ func transportAxis() experiment.Axis {
 }
 
 func windowAxis() experiment.Axis {
-	return experiment.Axis{Name: "window", Kind: report.Count, Least: "1", Most: "4096", Default: fmt.Sprint(osu.DefaultWindow), Help: "messages under way at a time, of bw, bibw and mbw_mr"}
+	return experiment.Axis{Name: "window", Kind: report.Count, Least: "1", Most: "4096", Default: fmt.Sprint(osu.DefaultWindow), Help: "messages in flight at a time, for bw, bibw and mbw_mr"}
 }
 
 func iterationsAxis() experiment.Axis {

@@ -83,7 +83,7 @@ link. So with small buffers it waits for the credit of the previous cell, and fu
 	Smoke:    []experiment.Values{{"benchmark": "mbw_mr", "ranks": 8, "size": 3000}},
 	Profiles: []string{"exanest"},
 	Axes: append([]experiment.Axis{
-		{Name: "buffer", Kind: report.Size, Least: "512B", Most: "1GiB", Default: "1KiB,4KiB,16KiB", Field: "fabric.buffer", Help: "room at the end of every link, for each class and virtual channel"},
+		{Name: "buffer", Kind: report.Size, Least: "512B", Most: "1GiB", Default: "1KiB,4KiB,16KiB", Field: "fabric.buffer", Help: "buffer at the end of every link, for each class and virtual channel"},
 		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{"alltoall", "mbw_mr", "allgather", "gather"}, Default: "alltoall,mbw_mr", Help: "program of the OSU micro-benchmarks"},
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: experiment.MaxRanks, Default: "128", Help: "ranks of the world"},
 	}, creditAxes()...),
@@ -120,7 +120,7 @@ func creditAxes() []experiment.Axis {
 }
 
 func algorithmsAxis() experiment.Axis {
-	return experiment.Axis{Name: "algorithms", Kind: report.Text, Of: named(mpi.AlgorithmChoices()), Default: string(mpi.ExaNetMPI), Help: "of collectives: ExaNet-MPI's, or those that MPICH 3.2.1 chooses by size"}
+	return experiment.Axis{Name: "algorithms", Kind: report.Text, Of: named(mpi.AlgorithmChoices()), Default: string(mpi.ExaNetMPI), Help: "algorithms of collectives: ExaNet-MPI's, or MPICH 3.2.1's by size"}
 }
 
 // hasOSURanks reports which points exist.

@@ -28,9 +28,9 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 	Axes: []experiment.Axis{
 		{Name: "ranks", Kind: report.Count, Least: "1", Most: experiment.MaxRanks, Default: "1,8,64", Help: "ranks, one on a core"},
 		{Name: "app", Kind: report.Text, Of: named(patterns.Apps()), Help: "application: hpcg, lammps, minife"},
-		{Name: "scaling", Kind: report.Text, Of: named(patterns.Scalings()), Help: "what is the same for all numbers of ranks: the problem of each (weak) or of all (strong)"},
+		{Name: "scaling", Kind: report.Text, Of: named(patterns.Scalings()), Help: "constant for all numbers of ranks: the problem of each (weak) or of all (strong)"},
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "4", Help: "ranks on an MPSoC, or another node"},
-		{Name: "core-rate", Kind: report.Number, Unit: "Mops", Least: "0.001", Most: "1000000000", Default: "650", Help: "10^6 floating point operations that a core does in a second; by default one in two cycles of a Cortex-A53 of 1.3 GHz (assumed)"},
+		{Name: "core-rate", Kind: report.Number, Unit: "Mops", Least: "0.001", Most: "1000000000", Default: "650", Help: "10^6 floating point operations of a core per second; by default one in two cycles of a Cortex-A53 of 1.3 GHz (assumed)"},
 		transportAxis(),
 		{Name: "iterations", Kind: report.Count, Least: "1", Most: "100000", Default: "1", Help: "iterations that are timed"},
 	},

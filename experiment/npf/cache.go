@@ -25,10 +25,10 @@ import (
 // npfLoadAxes are the axes of the load.
 func npfLoadAxes() []experiment.Axis {
 	return []experiment.Axis{
-		{Name: "connections", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Help: "of the load, each with one operation under way; the paper does not say, memaslap's default is 16"},
-		{Name: "spacing", Kind: report.Duration, Unit: "us", Most: "1s", Default: "0us", Help: "between the beginnings of connections; the paper does not say"},
-		{Name: "client", Kind: report.Text, Of: inet.Sets(), Default: "linux", Help: "time-outs and retries of the load's TCP: a set of inet; the server has lwip"},
-		{Name: "timeout", Kind: report.Duration, Unit: "ms", Most: "10s", Default: "0ms", Help: "first and least time-out of the load's TCP; 0: those of its set"},
+		{Name: "connections", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Help: "connections of the load, each with one operation in flight; the paper gives no number, memaslap's default is 16"},
+		{Name: "spacing", Kind: report.Duration, Unit: "us", Most: "1s", Default: "0us", Help: "time between the starts of connections; the paper gives none"},
+		{Name: "client", Kind: report.Text, Of: inet.Sets(), Default: "linux", Help: "time-outs and retries of the load's TCP: a set of package inet; the server has lwip"},
+		{Name: "timeout", Kind: report.Duration, Unit: "ms", Most: "10s", Default: "0ms", Help: "first and shortest time-out of the load's TCP; 0: as in its set"},
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func coldTerms(spacing string) experiment.Axis {
 	return experiment.Axis{
 		Name: "term", Kind: report.Text, Of: []string{"ours", "page-buffers", "spaced"}, Default: "ours",
-		Help: "a way from our choices to the published time; above it says what each is",
+		Help: "a way from our choices to the published time; the command's help describes each",
 		Terms: []experiment.Term{
 			{},
 			{Help: "each buffer is a page", Values: map[string]string{"buffer": "4KiB"}, WhatIf: true},
@@ -39,12 +39,12 @@ simulated). If the network loses frames (fabric.faults), the run is simulated un
 	Smoke:    []experiment.Values{{"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "treatment of frames with absent memory; the command's help describes each"},
 		npfDescriptorAxis(), coldTerms("32us"),
 	}, npfRingAxes(experiment.Axis{Default: "64"}), npfLoadAxes(), []experiment.Axis{
-		{Name: "window", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "1000s", Multiple: "10ms", Default: "5s", Help: "in which operations are counted"},
-		{Name: "horizon", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "10000s", Default: "200s", Help: "a run is simulated no longer"},
-		{Name: "at", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "2000s", Multiple: "10ms", Default: "5s,10s,15s,..,80s", Help: "end of the window, from the begin of server and load on"},
+		{Name: "window", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "1000s", Multiple: "10ms", Default: "5s", Help: "time in which operations are counted"},
+		{Name: "horizon", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "10000s", Default: "200s", Help: "longest simulated time of a run"},
+		{Name: "at", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "2000s", Multiple: "10ms", Default: "5s,10s,15s,..,80s", Help: "end of the window, from the start of server and load"},
 	}),
 	Points: func(p *experiment.Point) (bool, error) {
 		if p.Time("at") < p.Time("window") || p.Time("at") > p.Time("horizon") {
@@ -204,7 +204,7 @@ var ringSize = &experiment.Experiment{
 	Smoke:    []experiment.Values{{"mode": npfBackup, "ring": 16, "operations": 60, "connections": 3}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "treatment of frames with absent memory; the command's help describes each"},
 		npfDescriptorAxis(), coldTerms("20us"),
 		{Name: "operations", Kind: report.Count, Least: "1", Most: "10000000", Default: "10000", Help: "of all connections together"},
 	}, npfLoadAxes(), npfRingAxes(experiment.Axis{Default: "16,32,..,4096"})),

@@ -46,8 +46,8 @@ const (
 // fleetAxes are the axes for choices that the paper leaves open.
 func fleetAxes(connections string) []experiment.Axis {
 	return []experiment.Axis{
-		{Name: "connections", Kind: report.Count, Least: "1", Most: "256", Default: connections, Help: "of the load of a server, each with one operation under way; the paper does not say, memaslap's default is 16"},
-		{Name: "operation", Kind: report.Duration, Unit: "us", Least: "0ns", Most: "1ms", Default: "0ns", Help: "what the instructions of a server take for an operation, beside packets (host.message), copies and accesses to memory"},
+		{Name: "connections", Kind: report.Count, Least: "1", Most: "256", Default: connections, Help: "connections of the load of a server, each with one operation in flight; the paper gives no number, memaslap's default is 16"},
+		{Name: "operation", Kind: report.Duration, Unit: "us", Least: "0ns", Most: "1ms", Default: "0ns", Help: "time of a server's instructions for an operation, besides packets (host.message), copies and accesses to memory"},
 	}
 }
 

@@ -29,9 +29,9 @@ that it receives into.`,
 	Smoke:    []experiment.Values{{"ranks": 3, "iterations": 2, "size": 20000, "benchmark": imbBcast, "pass": imbFirst, "strategy": "none"}},
 	Profiles: []string{"ib-npf"},
 	Axes: append(npfMPIAxes(), []experiment.Axis{
-		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall, imbAllreduce}, Help: "sendrecv: to the next rank and from the one before; bcast: the root is the next rank each time; alltoall: size is that for each rank; allreduce: sums of float32, as many as size has room for"},
-		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "over the region, which is timed"},
-		{Name: "iterations", Kind: report.Count, Least: "1", Most: "1000", Default: "4", Help: "messages of the region; IMB has 2 cache sizes of them, at most 1,000 and 40 MiB: what remembers memory here, pins and pages, does not forget before --bound"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall, imbAllreduce}, Help: "sendrecv: to the next rank and from the previous one; bcast: the root is the next rank each time; alltoall: size is for each rank; allreduce: sums of float32, as many as size has room for"},
+		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "pass over the region that is timed"},
+		{Name: "iterations", Kind: report.Count, Least: "1", Most: "1000", Default: "4", Help: "messages of the region; IMB has 2 cache sizes of them, at most 1,000 and 40 MiB: here pins and pages are kept up to --bound"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "4MiB", Default: "4KiB,16KiB,64KiB,256KiB,1MiB", Help: "of a message"},
 	}...),
 	Points: func(p *experiment.Point) (bool, error) {

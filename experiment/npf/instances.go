@@ -17,7 +17,7 @@ import (
 // to it, without any other source.
 var instanceTerms = experiment.Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "alone", "together"}, Default: "ours",
-	Help: "a way to the published throughput; above it says what each is",
+	Help: "a way to the published throughput; the command's help describes each",
 	Terms: []experiment.Term{
 		{},
 		{Help: "an operation takes longer by what is missing of that of one server", Values: map[string]string{"operation": "2.5us"}, WhatIf: true},
@@ -36,15 +36,15 @@ Operations are counted after a warm-up, which brings in the pages of receive rin
 	Smoke:    []experiment.Values{{"instances": 2, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": sim.Millisecond, "time": sim.Millisecond}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{fleetNPF, fleetPinned}, Help: "what becomes of absent memory; above it says what each is"},
-		{Name: "instances", Kind: report.Count, Least: "1", Most: "16", Default: "1,2,3,4", Help: "servers, each with a core; the kernel's interrupts are on that of the fourth"},
-		{Name: "vm", Kind: report.Size, Least: "4MiB", Most: "1TiB", Default: "3GB", Help: "memory of each; items may take seven eighths of it"},
-		{Name: "working-set", Column: "working_set", Kind: report.Size, Least: "1MiB", Most: "1TiB", Default: "1.8GB", Help: "memory of what is stored and asked for; the paper says under 2 GB"},
+		{Name: "mode", Kind: report.Text, Of: []string{fleetNPF, fleetPinned}, Help: "treatment of absent memory; the command's help describes each"},
+		{Name: "instances", Kind: report.Count, Least: "1", Most: "16", Default: "1,2,3,4", Help: "servers, each with a core; the kernel's interrupts are on the fourth core"},
+		{Name: "vm", Kind: report.Size, Least: "4MiB", Most: "1TiB", Default: "3GB", Help: "memory of each server; items may take seven eighths of it"},
+		{Name: "working-set", Column: "working_set", Kind: report.Size, Least: "1MiB", Most: "1TiB", Default: "1.8GB", Help: "memory of the items stored and requested; in the paper under 2 GB"},
 	}, fleetAxes("16"), []experiment.Axis{
-		{Name: "shared", Kind: report.Duration, Unit: "us", Most: "1ms", Default: "0ns", Help: "what an operation takes besides for each other server there is, of something that they share"},
+		{Name: "shared", Kind: report.Duration, Unit: "us", Most: "1ms", Default: "0ns", Help: "additional time of an operation for each other server, for something that they share"},
 		instanceTerms,
-		{Name: "warm", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "80ms", Help: "warm-up: in it the pages of rings and of what is sent come, one behind the other"},
-		{Name: "time", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "10ms", Help: "in which operations are counted"},
+		{Name: "warm", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "80ms", Help: "warm-up, in which the pages of rings and of sent data come, one after the other"},
+		{Name: "time", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "10ms", Help: "time in which operations are counted"},
 	}),
 	Points: func(p *experiment.Point) (bool, error) {
 		return true, errors.Join(hasStack(p), outlastsLosses(p, p.Time("time"), "--time"))

@@ -36,9 +36,9 @@ What-ifs, each in addition to those before it, show how the parts would have to 
 	Smoke:    []experiment.Values{{"mode": npfBatched, "noise": "linux", "runs": 3, "size": 8192}},
 	Profiles: []string{"ib-npf"},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{npfBatched, npfOnePage}, Help: "how many pages a report is about; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: []string{npfBatched, npfOnePage}, Help: "pages that a report covers; the command's help describes each"},
 		{
-			Name: "noise", Kind: report.Text, Of: []string{noiseNone, noiseLinux, noiseSteep, noiseFirmware, noisePages}, Default: noiseNone + "," + noiseLinux, Help: "what varies; above it says what each is. With one-page nothing does",
+			Name: "noise", Kind: report.Text, Of: []string{noiseNone, noiseLinux, noiseSteep, noiseFirmware, noisePages}, Default: noiseNone + "," + noiseLinux, Help: "what varies; the command's help describes each. With one-page nothing does",
 			Terms: []experiment.Term{
 				{},
 				{Help: "the core has interrupts off now and then, as measured of Linux"},

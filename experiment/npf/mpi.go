@@ -22,9 +22,9 @@ Messages up to --eager are copied through other buffers of the library in each c
 // npfMPIAxes are the axes of the library.
 func npfMPIAxes() []experiment.Axis {
 	return []experiment.Axis{
-		{Name: "strategy", Kind: report.Text, Of: pinning.OwnKinds(), Default: "bounce,cache,none", Help: "how memory of large messages becomes ready for the interface; above it says what bounce, cache and none are"},
+		{Name: "strategy", Kind: report.Text, Of: pinning.OwnKinds(), Default: "bounce,cache,none", Help: "how memory of large messages becomes ready for the interface; the command's help describes bounce, cache and none"},
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: "32", Default: "8", Help: "processes, one on each node"},
-		{Name: "bound", Kind: report.Size, Least: "1MiB", Most: "64GiB", Multiple: "4KiB", Default: "1GiB", Help: "of cache and firehose: what a rank pins at most; the paper gives none"},
+		{Name: "bound", Kind: report.Size, Least: "1MiB", Most: "64GiB", Multiple: "4KiB", Default: "1GiB", Help: "cache and firehose: most memory that a rank pins; the paper gives none"},
 		{Name: "eager", Kind: report.Size, Most: "1MiB", Default: "12KiB", Help: "the longest message that does not wait for its receive: Open MPI's"},
 	}
 }

@@ -83,9 +83,9 @@ func npfRingAxes(ring experiment.Axis) []experiment.Axis {
 	ring.Help = "descriptors of the server's receive ring"
 	return []experiment.Axis{
 		ring,
-		{Name: "buffer", Kind: report.Size, Least: "1500", Most: "1MiB", Default: "2KiB", Help: "size of each of its buffers, one behind the other; a frame has up to 1,500 B. The paper does not say; 2 KiB is the least power of two with room for one"},
-		{Name: "bitmap", Kind: report.Count, Least: "1", Most: fmt.Sprint(backupring.MaxSize), Default: "4096", Help: "of backup: frames that the kernel holds at most for the ring (bm_size)"},
-		{Name: "slots", Kind: report.Count, Least: "1", Most: "65536", Default: "512", Help: "of backup: frames that the backup ring holds"},
+		{Name: "buffer", Kind: report.Size, Least: "1500", Most: "1MiB", Default: "2KiB", Help: "size of each buffer of the ring, one after the other; a frame has up to 1,500 B. The paper gives no size; 2 KiB is the smallest power of two with room for a frame"},
+		{Name: "bitmap", Kind: report.Count, Least: "1", Most: fmt.Sprint(backupring.MaxSize), Default: "4096", Help: "backup: most frames that the kernel holds for the ring (bm_size)"},
+		{Name: "slots", Kind: report.Count, Least: "1", Most: "65536", Default: "512", Help: "backup: frames that the backup ring holds"},
 	}
 }
 

@@ -32,9 +32,9 @@ All messages are written twice. --pass first times the first writes, when the me
 	Smoke:    []experiment.Values{{"messages": 3, "size": 5000, "strategy": "fine"}},
 	Profiles: []string{"ib-npf"},
 	Axes: []experiment.Axis{
-		{Name: "strategy", Kind: report.Text, Of: pinning.Kinds(), Help: "how memory becomes ready for the interface; above it says what each is"},
-		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "which is timed"},
-		{Name: "bound", Kind: report.Size, Least: "4KiB", Most: "64GiB", Multiple: "4KiB", Default: "1GiB", Help: "of cache and firehose: what each process pins at most"},
+		{Name: "strategy", Kind: report.Text, Of: pinning.Kinds(), Help: "how memory becomes ready for the interface; the command's help describes each"},
+		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "pass that is timed"},
+		{Name: "bound", Kind: report.Size, Least: "4KiB", Most: "64GiB", Multiple: "4KiB", Default: "1GiB", Help: "cache and firehose: most memory that each process pins"},
 		{Name: "messages", Kind: report.Count, Least: "1", Most: "256", Default: "16", Help: "that are written"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "1MiB", Default: "4KiB,64KiB,1MiB", Help: "of a message"},
 	},

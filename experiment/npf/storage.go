@@ -33,14 +33,14 @@ The cache is warm before the first request: the disk has been read once from its
 	Smoke:    []experiment.Values{{"requests": 20, "depth": 2, "pool": 4 << 20, "disk": 16 << 20, "memory": 256 << 20, "strategy": "none"}},
 	Profiles: []string{"ib-npf"},
 	Axes: []experiment.Axis{
-		{Name: "strategy", Kind: report.Text, Of: []string{pinning.StaticKind, pinning.FineKind, pinning.NoneKind}, Default: "static,none", Help: "what of the buffers is pinned; above it says what each is"},
+		{Name: "strategy", Kind: report.Text, Of: []string{pinning.StaticKind, pinning.FineKind, pinning.NoneKind}, Default: "static,none", Help: "which buffers are pinned; the command's help describes each"},
 		{Name: "initiators", Kind: report.Count, Least: "1", Most: "256", Default: "1", Help: "who reads, each from a process of the target"},
-		{Name: "depth", Kind: report.Count, Least: "1", Most: fmt.Sprint(target.MaxDepth), Default: "8", Help: "requests that an initiator has under way"},
-		{Name: "requests", Kind: report.Count, Least: "1", Most: "1000000", Default: "2000", Help: "of all initiators together; each has at least two for each that it has under way"},
+		{Name: "depth", Kind: report.Count, Least: "1", Most: fmt.Sprint(target.MaxDepth), Default: "8", Help: "requests that an initiator has in flight"},
+		{Name: "requests", Kind: report.Count, Least: "1", Most: "1000000", Default: "2000", Help: "requests of all initiators; each has at least twice as many as in flight"},
 		{Name: "pool", Kind: report.Size, Least: "64KiB", Most: "64GiB", Default: "1GiB", Help: "all communication buffers"},
 		{Name: "disk", Kind: report.Size, Least: "512KiB", Most: "64GiB", Default: "4GiB", Help: "size of the disk (LUN)"},
-		{Name: "other", Kind: report.Size, Most: "64GiB", Default: "0", Help: "memory of the node that somebody else has locked"},
-		{Name: "work", Kind: report.Duration, Unit: "ms", Most: "1s", Default: "0ms", Help: "what the target's own instructions take for a request, beside copies and calls of the kernel"},
+		{Name: "other", Kind: report.Size, Most: "64GiB", Default: "0", Help: "memory of the node that another user has locked"},
+		{Name: "work", Kind: report.Duration, Unit: "ms", Most: "1s", Default: "0ms", Help: "time of the target's own instructions for a request, besides copies and kernel calls"},
 		storageTerms,
 		{Name: "memory", Kind: report.Size, Least: "4MiB", Most: "128GiB", Multiple: "2MiB", Default: "4GiB,5GiB,6GiB,7GiB,8GiB", Field: "os.memory", Help: "of the node"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "4KiB", Most: "512KiB", Multiple: "4KiB", Default: "512KiB", Help: "size of a block"},
@@ -106,7 +106,7 @@ The cache is warm before the first request: the disk has been read once from its
 // the paper's pinned target runs.
 var storageTerms = experiment.Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "others-memory", "slow-target"}, Default: "ours",
-	Help: "a way to the published speedup; above it says what each is",
+	Help: "a way to the published speedup; the command's help describes each",
 	Terms: []experiment.Term{
 		{},
 		{Help: "somebody else has locked a part of the node's memory", Values: map[string]string{"other": "2GiB"}, WhatIf: true},

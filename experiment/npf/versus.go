@@ -31,10 +31,10 @@ firmware sends the block again.`,
 	Smoke:    []experiment.Values{{"mode": versusPIA, "side": pagefault.SideSource, "firmware": "hpu", "size": 40000}},
 	Profiles: []string{"ib-npf"},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{versusNPF, versusOnePage, versusPIO, versusPIA}, Help: "what is done about absent pages; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: []string{versusNPF, versusOnePage, versusPIO, versusPIA}, Help: "treatment of absent pages; the command's help describes each"},
 		{Name: "side", Kind: report.Text, Of: []string{pagefault.SideNone, pagefault.SideDestination, pagefault.SideSource}, Help: "whose pages are absent"},
 		{Name: "firmware", Kind: report.Text, Default: "firmware,hpu", Field: "serve.rnr.header", Help: "processors of the profile that run the firmware of connections, hpu for sPIN's"},
-		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(rnr.DefaultPause), Help: "of npf: code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us"},
+		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(rnr.DefaultPause), Help: "npf: code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "4KiB,64KiB,1MiB", Help: "of the write"},
 	},
 	Points: func(p *experiment.Point) (bool, error) {

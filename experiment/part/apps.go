@@ -33,9 +33,9 @@ and is not included (--compute). So the difference here is the largest that they
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
 		{Name: "app", Kind: report.Text, Of: []string{"lammps", "hpl", "hpcg"}, Help: "whose messages: lammps, hpl, hpcg"},
-		{Name: "mode", Kind: report.Text, Of: appModes(), Default: "present,touch,pia", Help: "what is done about absent pages; above it says what each is"},
-		{Name: "fresh", Kind: report.Share, Least: "0", Most: "1", Default: "0%,5%", Help: "share of receive buffers that are new memory"},
-		{Name: "compute", Kind: report.Duration, Unit: "us", Least: "0us", Most: "1s", Default: "0us", Help: "computing of a rank in a round"},
+		{Name: "mode", Kind: report.Text, Of: appModes(), Default: "present,touch,pia", Help: "treatment of absent pages; the command's help describes each"},
+		{Name: "fresh", Kind: report.Share, Least: "0", Most: "1", Default: "0%,5%", Help: "fraction of receive buffers that are new memory"},
+		{Name: "compute", Kind: report.Duration, Unit: "us", Least: "0us", Most: "1s", Default: "0us", Help: "computation of a rank in a round"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "20", Help: "rounds, each a message to each neighbour; one more warms up"},
 		{Name: "ranks", Kind: report.Count, Least: "1", Most: "16", Default: "1,4,16", Help: "processes, one for each node"},
 	},

@@ -26,7 +26,7 @@ drawn uniformly from 100 B to 512 MB; the sample selects one. A message longer t
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{isendTouch, isendNever}, Help: "touch (pages are touched before and in the measurement) or never"},
 		{Name: "eager", Kind: report.Size, Most: "512MiB", Default: "16KiB", Help: "largest message that does not wait for its receive"},
-		{Name: "sample", Kind: report.Count, Least: "1", Most: strconv.Itoa(experiment.MaxList), Default: "1,2,3,..,16", Help: "number of a size that was drawn from the seed"},
+		{Name: "sample", Kind: report.Count, Least: "1", Most: strconv.Itoa(experiment.MaxList), Default: "1,2,3,..,16", Help: "number of a size drawn from the seed"},
 	},
 	Points: func(p *experiment.Point) (bool, error) {
 		if !p.Profile.OS.On() {

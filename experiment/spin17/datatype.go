@@ -28,7 +28,7 @@ the time from the source's first action until rank 1's host knows that every blo
 	Source: "sPIN'17 §5.2",
 	Smoke:  []experiment.Values{{"size": 64 << 10}},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks; the command's help describes each"},
 		{Name: "side", Kind: report.Text, Of: []string{typeDestination, typeSource, typeBoth}, Default: typeDestination, Help: "where the blocks lie apart"},
 		experiment.TwoRanks(),
 		experiment.SizeAxis("4MiB"),

@@ -26,11 +26,11 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	Source: "sPIN'17, Fault-tolerant Broadcast",
 	Smoke:  []experiment.Values{{"ranks": 8}},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, modeDetector, modeGraph, experiment.ModeSpin}, Help: "how it is broadcast; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, modeDetector, modeGraph, experiment.ModeSpin}, Help: "how it is broadcast; the command's help describes each"},
 		{Name: "failed", Kind: report.Count, Most: "61", Default: "0,1,3", Help: "nodes that have failed"},
 		experiment.RanksAxis(experiment.MaxRanks, "8,64"),
 		experiment.SizeAxis("8,64KiB"),
-		{Name: "timeout", Unit: "us", Kind: report.Duration, Least: "1ns", Most: "1s", Default: "100us", Help: "within which an acknowledgement must have come (detector)"},
+		{Name: "timeout", Unit: "us", Kind: report.Duration, Least: "1ns", Most: "1s", Default: "100us", Help: "longest wait for an acknowledgement (detector)"},
 	},
 	Points: hasFTBcast,
 	Run:    runFTBcast,

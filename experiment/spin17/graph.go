@@ -38,8 +38,8 @@ const (
 )
 
 var graphs = graphExperiment(&graphSearch{name: "graph"}, []experiment.Axis{
-	{Name: "scale", Kind: report.Count, Least: "1", Most: fmt.Sprint(largestScale), Default: "10,12", Help: "the graph has 2^scale vertices (R-MAT, as Graph500 makes it, of the seed)"},
-	{Name: "search", Kind: report.Count, Least: "1", Most: "1000000", Default: "1", Help: "which root: vertices with edges, drawn from the seed"},
+	{Name: "scale", Kind: report.Count, Least: "1", Most: fmt.Sprint(largestScale), Default: "10,12", Help: "the graph has 2^scale vertices (R-MAT as in Graph500, from the seed)"},
+	{Name: "search", Kind: report.Count, Least: "1", Most: "1000000", Default: "1", Help: "number of the root, a vertex with edges drawn from the seed"},
 	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(graph.Factor), Help: "edges of the graph for each vertex"},
 })
 
@@ -52,7 +52,7 @@ func GraphOf(name string, g *graph.Graph) *experiment.Experiment {
 	}
 	e := graphExperiment(&graphSearch{name: "graph", graph: g}, []experiment.Axis{
 		{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the graph"},
-		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; the first that has an edge to another one, unless it is said"},
+		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; default: the first that has an edge to another one"},
 	})
 	made := func(axis string) bool { return axis == "scale" || axis == "factor" || axis == "search" }
 	e.Presets, e.Smoke = nil, nil
@@ -69,10 +69,10 @@ func graphExperiment(s *graphSearch, of []experiment.Axis) *experiment.Experimen
 		Source: "sPIN'17, Simple Graph Kernels",
 		Smoke:  []experiment.Values{{"scale": 4, "ranks": 3, "kernel": kernelSSSP}},
 		Axes: append([]experiment.Axis{
-			{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeSpin, modeSpinUncached, experiment.ModeHost}, Help: "who searches; above it says what each is"},
+			{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeSpin, modeSpinUncached, experiment.ModeHost}, Help: "who searches; the command's help describes each"},
 			{Name: "kernel", Kind: report.Text, Of: []string{kernelBFS, kernelSSSP}, Help: "bfs: edges from the root; sssp: the sum of their weights, whole numbers from 1 to 255"},
 			{Name: "ranks", Kind: report.Count, Least: "1", Most: "4096", Default: "16", Help: "nodes"},
-			{Name: "workers", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxWorkers), Default: "0", Help: "of each node, each with one packet on its way to each other node; 0: one for each context of the HPUs but those of one, if there is room for their packets"},
+			{Name: "workers", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxWorkers), Default: "0", Help: "workers of each node, each with one packet in flight to each other node; 0: one for each context of all HPUs but one, if there is room for their packets"},
 		}, of...),
 		Points: s.has,
 		Run:    s.run,

@@ -35,10 +35,10 @@ With --durable each server has a storage device; a write ends when the devices o
 	Source: "sPIN'17 §5.3",
 	Smoke:  []experiment.Values{{"size": 20000}},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin}, Default: "rdma,p4,spin", Help: "who serves; the command's help describes each"},
 		{Name: "op", Kind: report.Text, Of: raid5Ops(), Default: raid5Write, Help: "what rank 0 does"},
 		{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxData), Default: "4", Help: "data servers, besides those for parity"},
-		{Name: "parity", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxParity), Default: "1", Help: "parity servers: 1 has the exclusive or, more a Reed-Solomon code; so many servers may fail"},
+		{Name: "parity", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxParity), Default: "1", Help: "parity servers: 1 has the exclusive or, more have a Reed-Solomon code; as many servers may fail"},
 		{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
 		{Name: "unit", Kind: report.Size, Least: fmt.Sprint(raid5.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: experiment.MaxBytes, Default: "64,512,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", Help: "bytes of the access"},
@@ -133,7 +133,7 @@ func hasRaid5(p *experiment.Point) (bool, error) {
 
 // durableAxis selects whether writes end when devices have them.
 func durableAxis() experiment.Axis {
-	return experiment.Axis{Name: "durable", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "writes end when the storage devices of the servers have them, not their memories; for profiles with storage.kind"}
+	return experiment.Axis{Name: "durable", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "writes end when the storage devices of the servers have them, not only their memories; for profiles with storage.kind"}
 }
 
 // noDevice is the error for --durable without a device.

@@ -31,11 +31,11 @@ If rank 0 sends to all there is no shape: such a point is shown as ring.`,
 	Source: replicateSource,
 	Smoke:  []experiment.Values{{"size": 3000}},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{modeClient, experiment.ModeHost, experiment.ModeSpin}, Help: "who sends the copies; above it says what each is"},
-		{Name: "shape", Kind: report.Text, Of: []string{shapeRing, shapeTree}, Help: "to whom a server passes a write on"},
+		{Name: "mode", Kind: report.Text, Of: []string{modeClient, experiment.ModeHost, experiment.ModeSpin}, Help: "who sends the copies; the command's help describes each"},
+		{Name: "shape", Kind: report.Text, Of: []string{shapeRing, shapeTree}, Help: "servers to which a server forwards a write"},
 		{Name: "copies", Kind: report.Count, Least: "1", Most: fmt.Sprint(replicate.MaxServers), Default: "2,4,8", Help: "servers, each of which has all bytes"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: experiment.MaxBytes, Default: "64,4KiB,64KiB,1MiB", Help: "bytes of the write"},
-		{Name: "guarded", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "handlers look at a capability before anything is written; what cores would see is written already"},
+		{Name: "guarded", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "handlers check a capability before anything is written; cores would see the data only after it is written"},
 	},
 	Points: func(p *experiment.Point) (bool, error) {
 		mode := p.Text("mode")

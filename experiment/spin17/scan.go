@@ -29,9 +29,9 @@ Cores are not charged for the computation on a row, only for the memory that the
 	Source: "sPIN'17 §5.4",
 	Smoke:  []experiment.Values{{}},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeSpin, experiment.ModeHost, experiment.ModeRDMA}, Help: "who evaluates the predicate; above it says what each is"},
-		{Name: "terms", Kind: report.Count, Least: "1", Most: "16", Default: "1", Help: "comparisons of the predicate, all of which are made for each row"},
-		{Name: "size", Column: "bytes", Kind: report.Size, Least: "8", Most: "256MiB", Default: "4MiB", Help: "size of the table, whole rows of it"},
+		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeSpin, experiment.ModeHost, experiment.ModeRDMA}, Help: "who evaluates the predicate; the command's help describes each"},
+		{Name: "terms", Kind: report.Count, Least: "1", Most: "16", Default: "1", Help: "comparisons of the predicate; each row takes all"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "8", Most: "256MiB", Default: "4MiB", Help: "size of the table; only whole rows are used"},
 		{Name: "row", Kind: report.Size, Least: "8", Most: "2048", Default: "256", Help: "size of a row"},
 		{Name: "selectivity", Kind: report.Share, Least: "0", Most: "1", Default: "0.1%,1%,10%,50%,100%", Help: "share of the rows that match"},
 	},

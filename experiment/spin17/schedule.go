@@ -36,7 +36,7 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			{Name: "matching", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
 			{Name: "eager", Kind: report.Size, Default: fmt.Sprint(host.Eager), Help: "largest message that does not wait for its receive"},
 			{Name: "buffers", Kind: report.Count, Least: "1", Default: fmt.Sprint(host.Buffers), Help: "buffers of each rank for messages without a receive; each holds 16 of the largest eager messages, and at least 256 KiB"},
-			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on a core of its own while there are any"},
+			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on its own core while cores are left"},
 		},
 		Points: g.has,
 		Run:    g.run,

@@ -30,7 +30,7 @@ var transactions = &experiment.Experiment{
 	Source: "sPIN'17, Distributed Transactions",
 	Smoke:  []experiment.Values{{"op": opTransaction, "mode": experiment.ModeSpin, "ranks": 3, "count": 4, "size": 64}},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, experiment.ModeHost, experiment.ModeSpin}, Help: "who logs; above it says what each is"},
+		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, experiment.ModeHost, experiment.ModeSpin}, Help: "who logs; the command's help describes each"},
 		{Name: "op", Kind: report.Text, Of: []string{opRead, opWrite, opTransaction}, Help: "what clients do"},
 		experiment.RanksAxis("4096", "2,17"),
 		experiment.SizeAxis("8,512,4KiB,64KiB"),
