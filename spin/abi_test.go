@@ -142,7 +142,7 @@ func TestResultsMatchDocument(t *testing.T) {
 		"NO_SPACE": spin.NoSpace, "NOT_SUPPORTED": spin.NotSupported,
 	}
 	rows := regexp.MustCompile(`(-\d) ([A-Z_]+)[ .,]`).FindAllStringSubmatch(
-		regexp.MustCompile(`(?s)Results: 0 or more.*?trap`).FindString(abi(t)), -1)
+		regexp.MustCompile(`(?s)A result of 0 or more.*?trap`).FindString(abi(t)), -1)
 	require.Len(t, rows, len(results))
 	for _, m := range rows {
 		require.Equal(t, number(t, m[1]), int(results[m[2]]), m[2])
