@@ -126,7 +126,7 @@ func TestMemoryOfRaces(t *testing.T) {
 
 // A command that ends for lack of memory, while it runs or while it writes,
 // leaves its older files and nothing else. What it has written is complete.
-func TestFilesWhenMemoryEnds(t *testing.T) {
+func TestFilesWhenMemoryEnds(t *testing.T) { //nolint:tparallel // its subtests are all there is
 	for _, line := range []string{
 		"run ring.yaml --pcap p.pcapng --links l.json --trace t.json",
 		"goal gen alltoall-linear --ranks 700 -o out.goal",
