@@ -2,10 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,3 +79,15 @@ Flags:
 type slender struct{ bytes.Buffer }
 
 func (*slender) Columns() int { return 40 }
+
+// A line of an error that has a megabyte of the user's file is short, and what
+// is left of it are whole characters.
+func TestLongErrors(t *testing.T) {
+	err := errors.Join(errors.New("a.yaml:3: first"), errors.New("a.yaml:4: mode: "+strings.Repeat("ä", 1<<20)+", expected spin"))
+	text := short(err)
+	require.Less(t, len(text), 3000)
+	require.True(t, utf8.ValidString(text))
+	require.True(t, strings.HasPrefix(text, "a.yaml:3: first\na.yaml:4: mode: ää"))
+	require.True(t, strings.HasSuffix(text, "ä, expected spin"))
+	require.Contains(t, text, " … 2094683 bytes … ")
+}

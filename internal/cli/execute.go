@@ -140,14 +140,29 @@ func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Wr
 		fmt.Fprintf(errs, "%s: interrupted%s\n", name, leftOf(err, e, ": "))
 		return ExitStopped
 	case errors.As(err, &part) && part.Shown(): // whatever ended the rest, some results are there
-		fmt.Fprintf(errs, "%s: %v\n", name, err)
+		fmt.Fprintf(errs, "%s: %s\n", name, short(err))
 		return ExitFailed
 	case errors.As(err, &input), errors.As(err, &network):
-		fmt.Fprintf(errs, "%s: %v\n", name, err)
+		fmt.Fprintf(errs, "%s: %s\n", name, short(err))
 		return ExitInput
 	}
-	fmt.Fprintf(errs, "%s: %v\n", name, err)
+	fmt.Fprintf(errs, "%s: %s\n", name, short(err))
 	return ExitFailed
+}
+
+// short returns the text of an error. It leaves out the middle of a very long
+// line: an error has the value that it is about, and a file may have one of a
+// megabyte.
+func short(err error) string {
+	const longest, begin, end = 4000, 2000, 500
+	lines := strings.Split(err.Error(), "\n")
+	for i, l := range lines {
+		if len(l) > longest {
+			lines[i] = fmt.Sprintf("%s … %d bytes … %s",
+				strings.ToValidUTF8(l[:begin], ""), len(l)-begin-end, strings.ToValidUTF8(l[len(l)-end:], ""))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // once drops errors that repeat the text of an earlier error in a join, for
