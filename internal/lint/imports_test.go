@@ -30,6 +30,7 @@ var table = map[string]policy{
 	"sim":           {},
 	"portals":       {},
 	"datatype":      {},
+	"ledger":        {},
 	"spin":          {},
 	"trace":         {rooms: []string{"sim"}, modules: []string{"google.golang.org/protobuf"}},
 	"report":        {rooms: []string{"sim"}, modules: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image", "github.com/parquet-go/parquet-go"}},

@@ -1,0 +1,100 @@
+package ledger
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Twice as much is as far as half as much, further is not nearer, and what the
+// publication gives is at no distance.
+func TestDistance(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		published := rapid.Float64Range(1e-6, 1e9).Draw(r, "published")
+		factor := rapid.Float64Range(1.001, 1e6).Draw(r, "factor")
+		n := Number{published, published * 0.9999, published * 1.0001}
+		require.InEpsilon(t, factor-1, n.Distance(published*factor), 1e-6)
+		require.InEpsilon(t, factor-1, n.Distance(published/factor), 1e-6)
+		require.Greater(t, n.Distance(published*factor*1.1), n.Distance(published*factor))
+		require.Zero(t, n.Distance(published))
+	})
+}
+
+func TestValues(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, k := range []struct {
+		text     string
+		p        Precision
+		want     []Number
+		ours     float64
+		distance float64
+	}{
+		{"38", Exact, []Number{{38, 37.5, 38.5}}, 37.6, 0},
+		{"38", Exact, []Number{{38, 37.5, 38.5}}, 76, 1},
+		{"40", Exact, []Number{{40, 39.5, 40.5}}, 44, 0.1},
+		{"40", About, []Number{{40, 35, 45}}, 44, 0},
+		{"~40", Exact, []Number{{40, 35, 45}}, 30, 1.0 / 3},
+		{"1.30", About, []Number{{1.3, 1.295, 1.305}}, 1.3, 0},
+		{"1e3", Exact, []Number{{1000, 500, 1500}}, 2000, 1},
+		{"<=1.9", Exact, []Number{{nan, -inf, 1.9}}, 0.1, 0},
+		{"<=1.9", Exact, []Number{{nan, -inf, 1.9}}, 3.8, 1},
+		{">5", Exact, []Number{{nan, 5, inf}}, 4, 0.25},
+		{"4..20", Exact, []Number{{nan, 4, 20}}, 2, 1},
+		{"4..20", Exact, []Number{{nan, 4, 20}}, 20, 0},
+		{"5", Exact, []Number{{5, 4.5, 5.5}}, -5, inf},
+		{"-4", Exact, []Number{{-4, -4.5, -3.5}}, -8, 1},
+		{"0", Exact, []Number{{0, -0.5, 0.5}}, 0.4, 0},
+		{"0", Exact, []Number{{0, -0.5, 0.5}}, 1, inf},
+		{"1.5; 2", Exact, []Number{{1.5, 1.45, 1.55}, {2, 1.5, 2.5}}, 3, 1},
+		{"a < b", Exact, nil, 0, 0},
+		{"20..4", Exact, nil, 0, 0},
+		{"8 or 16", Exact, nil, 0, 0},
+		{"NaN", Exact, nil, 0, 0},
+	} {
+		v, err := ParseValue(k.text, k.p)
+		require.NoError(t, err)
+		require.Len(t, v.Numbers, len(k.want), k.text)
+		for i, n := range v.Numbers {
+			require.InDeltaSlice(t, []float64{k.want[i].Low, k.want[i].High}, []float64{n.Low, n.High}, 1e-9, k.text)
+			require.Equal(t, math.IsNaN(k.want[i].Best), math.IsNaN(n.Best), k.text)
+		}
+		if len(v.Numbers) > 0 {
+			require.InDelta(t, k.distance, v.Numbers[0].Distance(k.ours), 1e-9, k.text)
+		}
+	}
+	zero, err := ParseValue("0", Exact)
+	require.NoError(t, err)
+	require.True(t, zero.Claim())
+	_, err = ParseValue(" ", Exact)
+	require.EqualError(t, err, "value: empty, expected numbers or a claim")
+}
+
+// Every row has an id of its own, a known kind, and what its class needs.
+func TestRows(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range Publications() {
+		require.NotEmpty(t, p.Rows, p.Tag)
+		for _, r := range p.Rows {
+			require.False(t, seen[r.ID], "%s is there twice", r.ID)
+			seen[r.ID] = true
+			require.Contains(t, []Kind{Parameter, Result, Claim}, r.Kind, r.ID)
+			require.NotEmpty(t, r.Quantity, r.ID)
+			require.Contains(t, Classes(), r.Class, r.ID)
+			if r.Class != Predicted {
+				require.NotEmpty(t, strings.TrimSpace(r.Why), "%s: %s", r.ID, r.Class)
+			}
+			if r.Same != "" {
+				other, ok := Find(r.Same)
+				require.True(t, ok, "%s repeats %s", r.ID, r.Same)
+				require.Empty(t, other.Same, "%s repeats %s, which is a repetition", r.ID, r.Same)
+				require.NotEqual(t, Parameter, other.Kind, r.ID)
+			}
+			found, ok := Find(r.ID)
+			require.True(t, ok)
+			require.Equal(t, r.Quantity, found.Quantity)
+		}
+	}
+}
