@@ -23,6 +23,7 @@ func commands(args []string) []*cobra.Command {
 		reportCommand(),
 		verifyCommand(),
 		reproduceCommand(),
+		ledgerCommand(),
 		pcapCommand(),
 		versionCommand(),
 		doctorCommand(),

@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/internal/spc"
+	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
@@ -95,12 +96,20 @@ func suggestArguments(root *cobra.Command) {
 		"profile costs":    func(*cobra.Command) []string { return profile.CostNames() },
 		"scenario example": func(*cobra.Command) []string { return exampleNames() },
 		"storage generate": func(*cobra.Command) []string { return loadNames() },
+		"ledger":           func(*cobra.Command) []string { return ledgerNames() },
 		"goal gen":         func(*cobra.Command) []string { return patternNames() },
 	}
 	takesFiles := []string{"handler run", "handler inspect", "advise", "profile", "topology", "goal gen"}
 	for _, path := range slices.Sorted(maps.Keys(named)) {
 		cli.SuggestArgument(commandOf(root, path), slices.Contains(takesFiles, path), named[path])
 	}
+}
+
+func ledgerNames() (list []string) {
+	for _, p := range ledger.Publications() {
+		list = append(list, p.Tag)
+	}
+	return list
 }
 
 func exampleNames() (list []string) {
