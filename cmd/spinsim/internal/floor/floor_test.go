@@ -36,6 +36,10 @@ func TestMain(m *testing.M) {
 			kept = append(kept, make([]byte, 64<<20))
 			fmt.Fprint(io.Discard, len(kept))
 		}
+	case "never":
+		for n := 0; ; n++ {
+			fmt.Fprint(io.Discard, n)
+		}
 	case "in a panic":
 		panic(os.ErrInvalid)
 	case "by its own signal":
@@ -67,7 +71,7 @@ func status(err error) int {
 }
 
 // A bounded program ends as it would without the bound, but for one that dies of
-// memory: it has status 1 and says one line.
+// memory or of its processor time: it has status 1 and says one line.
 func TestEndsUnderBounds(t *testing.T) {
 	const refused = "spinsim: ended: the system has refused it memory or a thread that ulimit does not allow\n"
 	for _, k := range []struct {
@@ -81,6 +85,8 @@ func TestEndsUnderBounds(t *testing.T) {
 		{"-d 524288", "without memory", 1, refused},
 		{"-v 1000000", "well", 1, "spinsim: ulimit -v allows less than 1.75 GiB, expected at least 2 GiB\n"},
 		{"-d 100000", "well", 1, "spinsim: ulimit -d allows less than 256 MiB, expected at least 512 MiB\n"},
+		{"-n 8", "well", 1, "spinsim: ulimit -n allows less than 16 open files, expected at least 64\n"},
+		{"-t 1", "never", 1, "spinsim: ended: ulimit -t allows it no more processor time\n"},
 		{"-v 8000000", "by its own signal", -1, ""},
 	} {
 		c, errs := bounded(k.ulimit, k.ends)
@@ -92,15 +98,22 @@ func TestEndsUnderBounds(t *testing.T) {
 	require.Contains(t, errs.String(), "panic: invalid argument\n\ngoroutine ", "a mistake of ours is shown")
 }
 
-// A signal to the process that waits reaches the one that works.
-func TestSignalsUnderBounds(t *testing.T) {
-	c, errs := bounded("-v 8000000", "by a signal")
+// ready starts a bounded program that waits for a signal, and returns its output
+// after its first line.
+func ready(t *testing.T) (c *exec.Cmd, out io.Reader, errs *bytes.Buffer) {
+	c, errs = bounded("-v 8000000", "by a signal")
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	var ready string
-	_, err = fmt.Fscanln(out, &ready)
+	var word string
+	_, err = fmt.Fscanln(out, &word)
 	require.NoError(t, err)
+	return c, out, errs
+}
+
+// A signal to the process that waits reaches the one that works.
+func TestSignalsUnderBounds(t *testing.T) {
+	c, _, errs := ready(t)
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 9, status(c.Wait()))
 	require.Equal(t, "terminated\n", errs.String())
@@ -109,16 +122,10 @@ func TestSignalsUnderBounds(t *testing.T) {
 // When the process that waits is killed, so is the one that works: its standard
 // output ends.
 func TestKilledUnderBounds(t *testing.T) {
-	c, _ := bounded("-v 8000000", "by a signal")
-	out, err := c.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, c.Start())
-	var ready string
-	_, err = fmt.Fscanln(out, &ready)
-	require.NoError(t, err)
+	c, out, _ := ready(t)
 	require.NoError(t, c.Process.Kill())
-	_, err = fmt.Fscanln(out, &ready)
-	require.Error(t, err, "the end of the output")
+	_, err := io.ReadAll(out)
+	require.NoError(t, err, "its output ends")
 	require.Equal(t, -1, status(c.Wait()))
 }
 

@@ -17,8 +17,9 @@ import (
 
 // A program that ulimit bounds runs in a second process. Go ends a program
 // whose memory is refused with status 2 and a list of all goroutines, and so do
-// the C library and wasmtime, each in its own words. The first process waits,
-// and turns such an end into status 1 and one line.
+// the C library and wasmtime, each in its own words. The system kills a program
+// at the end of its processor time. The first process waits, and turns such an
+// end into status 1 and one line.
 //
 // The second process has a file in memory as its descriptor 2, for last words,
 // and writes its errors to a new descriptor. All others are as the user has
@@ -29,7 +30,7 @@ func init() {
 		syscall.CloseOnExec(errs)
 		return
 	}
-	for _, resource := range []int{syscall.RLIMIT_AS, syscall.RLIMIT_DATA} {
+	for _, resource := range []int{syscall.RLIMIT_AS, syscall.RLIMIT_DATA, syscall.RLIMIT_CPU} {
 		var is syscall.Rlimit
 		if err := syscall.Getrlimit(resource, &is); err == nil && is.Cur < math.MaxInt64 {
 			watch()
@@ -53,7 +54,6 @@ func watched() (errs int, ok bool) {
 // watch runs the program in a second process and ends as it ends. It returns
 // only if the system does not start one.
 func watch() {
-	runtime.LockOSThread() // the second process is killed when this thread ends
 	words, err := unix.MemfdCreate("last words", unix.MFD_CLOEXEC)
 	if err != nil {
 		return
@@ -70,6 +70,7 @@ func watch() {
 			signal.Notify(signals, s)
 		}
 	}
+	runtime.LockOSThread() // the second process is killed when this thread ends
 	child, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{
 		// an arena for each thread would take 64 MiB of ulimit -v
 		Env:   append(os.Environ(), fmt.Sprintf("%s=%d %d", watchedBy, os.Getpid(), errs), "MALLOC_ARENA_MAX=1"),
@@ -89,17 +90,25 @@ func watch() {
 		}
 	}()
 	var status syscall.WaitStatus
+	var used syscall.Rusage
 	for {
-		if _, err := syscall.Wait4(child, &status, 0, nil); err != syscall.EINTR {
+		if _, err := syscall.Wait4(child, &status, 0, &used); err != syscall.EINTR {
 			break
 		}
 	}
 	said, _ := io.ReadAll(io.NewSectionReader(last, 0, 1<<20))
-	os.Exit(end(status, said))
+	os.Exit(end(status, used.Utime.Sec+used.Stime.Sec, said))
 }
 
-// end says how the second process ended, and returns its status.
-func end(status syscall.WaitStatus, said []byte) int {
+// end says how the second process ended, which had so many seconds of a
+// processor, and returns its status.
+func end(status syscall.WaitStatus, seconds int64, said []byte) int {
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_CPU, &limit)
+	if err == nil && status.Signaled() && status.Signal() == syscall.SIGKILL && uint64(seconds)+1 >= limit.Max {
+		_, _ = os.Stderr.WriteString("spinsim: ended: ulimit -t allows it no more processor time\n")
+		return 1
+	}
 	if status.Signaled() || status.ExitStatus() == 2 {
 		for _, words := range refused {
 			if bytes.Contains(said, []byte(words)) {
