@@ -27,7 +27,7 @@ On a network that is equal for all nodes, patterns with rings of the same sizes 
 	Axes: append(npfMPIAxes(), []experiment.Axis{
 		{Name: "longest", Kind: report.Size, Least: "8KiB", Most: "128MiB", Default: "128MiB", Help: "Lmax: 128 MiB, or a 128th of a processor's memory if that is less"},
 		{Name: "sent", Kind: report.Size, Least: "4KiB", Most: "128MiB", Default: "1MiB", Help: "the longest message that is sent"},
-		{Name: "repetitions", Kind: report.Count, Least: "1", Most: "3", Default: "3", Help: "repetitions of every measurement, of which the best counts: 3 in the definition. The first uses new memory"},
+		{Name: "repetitions", Kind: report.Count, Least: "1", Most: "3", Default: "3", Help: "how often each measurement is repeated; the best counts. The definition has 3. The first one uses new memory"},
 		{Name: "loop", Kind: report.Duration, Unit: "us", Most: "5ms", Default: "50us", Help: "shortest time of a loop: 2.5 to 5 ms in the definition, because clocks have noise"},
 	}...),
 	Points: func(p *experiment.Point) (bool, error) {
