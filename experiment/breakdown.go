@@ -127,7 +127,7 @@ func (e *Experiment) Broken() (*Experiment, error) {
 	}
 	one.Notes = append(one.Notes, "The parts add up to "+one.Followed+" exactly; docs/breakdown.md says what each is. Those that no row has are not shown; --all shows them, and how busy the nodes were.")
 	one.Run = func(ctx context.Context, p *Point) (Values, error) { return e.follow(ctx, p) }
-	one.Published, one.Caveats = e.Published, e.Caveats
+	one.Published, one.Ledger, one.Caveats = e.Published, e.Ledger, e.Caveats
 	return &one, nil
 }
 

@@ -51,6 +51,7 @@ func (e *Experiment) examine() error {
 		c.relatives()
 		c.view()
 		c.published()
+		c.ledger()
 		c.presets()
 	}
 	if len(c.errs) == 0 {
@@ -287,6 +288,28 @@ func (c *checker) view() {
 		c.fail("View.Base: %q, but there is no axis in View.Series", v.Base)
 	} else if v.Base != "" {
 		c.base("View.Base", c.e.Axis(v.Series[0]), v.Base)
+	}
+}
+
+func (c *checker) ledger() {
+	for _, r := range c.e.Ledger {
+		fail := func(format string, args ...any) {
+			c.fail("row %s of the ledger: %w", r.ID, fmt.Errorf(format, args...))
+		}
+		set := 0
+		for _, is := range []bool{r.Column != "", r.Ours != nil, r.Holds != nil} {
+			if is {
+				set++
+			}
+		}
+		switch _, found := c.e.column(r.Column); {
+		case set != 1:
+			fail("%d of Column, Ours and Holds are set, expected one", set)
+		case r.Column == "" && r.How == "":
+			fail("no How")
+		case r.Column != "" && !found:
+			fail("no column %q", r.Column)
+		}
 	}
 }
 

@@ -59,6 +59,10 @@ type Experiment struct {
 	// means the source of the experiment.
 	Published []report.Published
 
+	// Ledger are the rows of the package ledger that the experiment answers. Those
+	// with a Column stand beside ours like Published.
+	Ledger []LedgerRow
+
 	// Modules are the handler libraries that run at a point; nil: none. They must
 	// not depend on the profile.
 	Modules func(p *Point) []*handlers.Library
@@ -100,7 +104,8 @@ type Experiment struct {
 	// Presets are named values of the axes: published experiments of this kind.
 	Presets []Preset
 
-	broken bool // made by Broken
+	broken bool        // made by Broken
+	preset *Experiment // that Preset has made this one from; nil: none
 }
 
 // Preset is a named choice of values of axes, with a view of its own.
@@ -121,6 +126,7 @@ func (e *Experiment) Preset(name string) (*Experiment, error) {
 			continue
 		}
 		one := *e
+		one.preset = e
 		one.Short = p.Short
 		if p.Source != "" {
 			one.Source = p.Source

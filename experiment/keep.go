@@ -25,14 +25,24 @@ type pointIdentity struct {
 // key is the key of a point's result in Checkpoint. hashes keeps the hashes of
 // profiles.
 func (s *Sweep) key(p *Point, hashes map[*profile.Profile]string) (string, error) {
+	id, err := s.identity(p, hashes)
+	if err != nil {
+		return "", err
+	}
+	return s.Checkpoint.Key(id)
+}
+
+// identity is what the values of a point depend on. hashes keeps the hashes of
+// profiles.
+func (s *Sweep) identity(p *Point, hashes map[*profile.Profile]string) (*pointIdentity, error) {
 	if hashes[p.Profile] == "" {
 		one, err := provenance.NewProfile(p.Profile)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		hashes[p.Profile] = one.SHA256
 	}
-	id := pointIdentity{Experiment: p.experiment.Name, Profile: hashes[p.Profile], Seed: p.Seed, Engine: p.Engine, Breakdown: p.experiment.broken, Axes: make(map[string]string)}
+	id := &pointIdentity{Experiment: p.experiment.Name, Profile: hashes[p.Profile], Seed: p.Seed, Engine: p.Engine, Breakdown: p.experiment.broken, Axes: make(map[string]string)}
 	for i := range p.values {
 		id.Axes[p.experiment.Axes[i].Name] = p.experiment.Axes[i].write(p.values[i])
 	}
@@ -42,7 +52,7 @@ func (s *Sweep) key(p *Point, hashes map[*profile.Profile]string) (string, error
 	for _, in := range s.Inputs {
 		id.Inputs = append(id.Inputs, in.SHA256)
 	}
-	return s.Checkpoint.Key(id)
+	return id, nil
 }
 
 // encode makes a value for JSON of the values.

@@ -110,7 +110,7 @@ type HelpSection struct {
 func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) {
 	published := false
 	for _, e := range list {
-		published = published || len(e.Published) > 0
+		published = published || len(e.published()) > 0
 	}
 	for _, s := range commonSections(list, (*Experiment).TableColumns) {
 		sections = append(sections, HelpSection{prefix + s.Title(len(list)), s.Columns})

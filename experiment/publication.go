@@ -138,7 +138,7 @@ func (r *PublicationRun) Sweep(full bool) (*Sweep, error) {
 // Numbers divides the published numbers of the experiment: numbers for which
 // one of the points is there, and numbers without a point.
 func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
-	for _, p := range s.grid.experiment.Published {
+	for _, p := range s.grid.experiment.published() {
 		if slices.ContainsFunc(points, func(at *Point) bool { return at.fits(p.At) && at.fits(p.With) }) {
 			there = append(there, p)
 		} else {

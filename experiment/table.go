@@ -43,51 +43,6 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	return t, t.SetPublished(s.published())
 }
 
-// relative computes a relative column of a result. nil: it has no value. at has
-// the results by the keys of their points.
-func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any {
-	axis := e.axis(c.Axis)
-	base, err := e.Axes[axis].parse(c.Base)
-	if err != nil {
-		return nil // not reached: Check parses it, too
-	}
-	there := at[r.Point.key(axis, base)]
-	if there == nil || there == r && c.Column.Kind != report.Ratio {
-		return nil
-	}
-	own, ok := Magnitude(r.Values[c.Of])
-	other, known := Magnitude(there.Values[c.Of])
-	switch {
-	case !ok || !known:
-		return nil
-	case c.Column.Kind == report.Ratio:
-		return divided(other, own, func(q float64) float64 { return q })
-	case c.Column.Kind == report.Share:
-		return divided(own, other, func(q float64) float64 { return 1 - q })
-	}
-	return divided(own, other, func(q float64) float64 { return q - 1 })
-}
-
-// divided returns f of a / b, or nil if b is 0.
-func divided(a, b float64, f func(float64) float64) any {
-	if b == 0 {
-		return nil
-	}
-	return f(a / b)
-}
-
-// Magnitude converts a value of a column to a number. It returns false for
-// text, flags and nil.
-func Magnitude(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	}
-	return number(v)
-}
-
 // notMeasured is a profile that does not exist. Published numbers for it are in
 // no row, but their columns are there.
 const notMeasured = ""
@@ -95,7 +50,7 @@ const notMeasured = ""
 // published lists the published numbers for the sweep. There are none for a
 // changed profile or for other handlers.
 func (s *Sweep) published() (list []report.Published) {
-	for _, p := range s.grid.experiment.Published {
+	for _, p := range s.grid.experiment.published() {
 		if p.Source == "" {
 			p.Source = s.grid.experiment.Source
 		}

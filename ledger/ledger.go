@@ -45,16 +45,33 @@ const (
 
 // Row is a number or a claim of a publication.
 type Row struct {
-	ID         string // unique, for example "part22-5.2-03"
-	Section    string // of the publication
-	Kind       Kind
-	Quantity   string
-	Conditions string
-	Published  Value
-	Unit       string // of the numbers in Published; "" if they have none
-	Class      Class
-	Why        string // what the class needs: a parameter, rows, a term, a reason
-	Same       string // the row that it repeats or is computed from, which counts instead; "": none
+	ID          string // unique, for example "part22-5.2-03"
+	Publication string // its name, for example "PART'22"
+	Section     string
+	Kind        Kind
+	Quantity    string
+	Conditions  string
+	Published   Value
+	Unit        string // of the numbers in Published; "" if they have none
+	Class       Class
+	Why         string // what the class needs: a parameter, rows, a term, a reason
+	Same        string // the row that it repeats or is computed from, which counts instead; "": none
+}
+
+// Source names publication and section, for example "PART'22 §5.2".
+func (r *Row) Source() string { return r.Publication + " §" + r.Section }
+
+// Note says in a few words what the row is worth; "": it is predicted.
+func (r *Row) Note() string {
+	switch r.Class {
+	case Sets:
+		return "set " + r.Why
+	case WhatIf:
+		return "made for it"
+	case Predicted:
+		return ""
+	}
+	return string(r.Class)
 }
 
 // Publication is a publication with its rows, in their order in the text.
@@ -90,7 +107,7 @@ var load = sync.OnceValue(func() []Publication {
 	for i, p := range publications {
 		text, err := data.ReadFile(path.Join("data", p.Tag+".tsv"))
 		if err == nil {
-			p.Rows, err = parse(string(text))
+			p.Rows, err = parse(p.Name, string(text))
 		}
 		if err != nil {
 			panic(fmt.Sprintf("ledger: %s: %v", p.Tag, err))
@@ -113,8 +130,8 @@ var publications = []Publication{
 // columns are the columns of the files in data.
 var columns = []string{"id", "section", "kind", "quantity", "conditions", "value", "unit", "precision", "class", "why", "same"}
 
-// parse reads the rows of a file in data.
-func parse(text string) ([]Row, error) {
+// parse reads the rows of a publication from a file in data.
+func parse(publication, text string) ([]Row, error) {
 	var rows []Row
 	head, rest, _ := strings.Cut(text, "\n")
 	if head != strings.Join(columns, "\t") {
@@ -132,7 +149,7 @@ func parse(text string) ([]Row, error) {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		rows = append(rows, Row{
-			ID: f[0], Section: f[1], Kind: Kind(f[2]), Quantity: f[3], Conditions: f[4],
+			ID: f[0], Publication: publication, Section: f[1], Kind: Kind(f[2]), Quantity: f[3], Conditions: f[4],
 			Published: v, Unit: f[6], Class: Class(f[8]), Why: f[9], Same: f[10],
 		})
 	}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/report"
 )
@@ -25,7 +28,9 @@ func ledgerCommand() *cobra.Command {
   what-if            a term was made for it
   not modelled       with the reason
 
-Without an argument ledger counts the rows of each publication. It prints what was published; spinsim reproduce measures.`,
+Ours is what this version was measured to have; spinsim reproduce measures again. The distance of a row is exp|ln(ours / published)| - 1: 100% is twice or half as much.
+It is 0 within what the publication gives, and a bound is met or missed by so much. Claims have no distance; they hold or not.
+Without an argument ledger scores the predictions of each publication.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("PUBLICATION")(c, args)
@@ -37,11 +42,14 @@ Without an argument ledger counts the rows of each publication. It prints what w
 			if err != nil {
 				return err
 			}
-			t := publications()
+			var t *report.Table
 			if len(args) == 1 {
-				if t, err = publishedRows(args[0]); err != nil {
-					return badInput(err)
-				}
+				t, err = publishedRows(args[0])
+			} else {
+				t, err = publications()
+			}
+			if err != nil {
+				return err
 			}
 			return t.Write(c.OutOrStdout(), chosen)
 		},
@@ -50,14 +58,24 @@ Without an argument ledger counts the rows of each publication. It prints what w
 	return c
 }
 
-// publications counts the rows of each publication by their classes.
-func publications() *report.Table {
-	columns := []report.Column{{Name: "publication"}, {Name: "rows", Kind: report.Count}}
-	for _, class := range ledger.Classes() {
+// publications counts the rows of each publication by their classes, and scores
+// what is predicted.
+func publications() (*report.Table, error) {
+	columns := []report.Column{
+		{Name: "publication"},
+		{Name: "predicted", Kind: report.Count, Help: "rows that nothing was set by, but repetitions"},
+		{Name: "open", Kind: report.Count, Help: "of predicted: rows that no command measures yet"},
+		{Name: "numbers", Kind: report.Count, Help: "of predicted: measured rows with numbers"},
+		{Name: "median", Kind: report.Share, Help: "distance of numbers"},
+		{Name: "p90", Kind: report.Share, Help: "distance of numbers: nine of ten are nearer"},
+		{Name: "beyond", Kind: report.Count, Help: "of numbers: those with a distance of more than 25%"},
+		{Name: "claims", Kind: report.Count, Help: "of predicted: measured rows that can only hold or not"},
+		{Name: "hold", Kind: report.Count, Help: "of claims"},
+	}
+	for _, class := range ledger.Classes()[1:] {
 		columns = append(columns, report.Column{Name: strings.NewReplacer(" ", "_", "-", "_").Replace(string(class)), Kind: report.Count})
 	}
-	columns = append(columns, report.Column{Name: "repeated", Kind: report.Count}, report.Column{Name: "title"})
-	t := report.New(columns...)
+	t := report.New(append(columns, report.Column{Name: "repeated", Kind: report.Count, Help: "rows that say what another row says"}, report.Column{Name: "title"})...)
 	for _, p := range ledger.Publications() {
 		count := map[ledger.Class]int{}
 		repeated := 0
@@ -68,32 +86,47 @@ func publications() *report.Table {
 			}
 			count[p.Rows[i].Class]++
 		}
-		row := []any{p.Tag, len(p.Rows)}
-		for _, class := range ledger.Classes() {
+		score, err := p.Score(ledger.Predicted, kept)
+		if err != nil {
+			return nil, err
+		}
+		row := []any{p.Tag, count[ledger.Predicted], score.Open, score.Numbers, known(score.Median), known(score.P90), score.Beyond, score.Claims, score.Hold}
+		for _, class := range ledger.Classes()[1:] {
 			row = append(row, count[class])
 		}
 		t.Add(append(row, repeated, p.Citation)...)
 	}
-	t.Notes = []string{"Repeated are rows that say what another row says. They count once."}
-	return t
+	t.Notes = []string{reports.DistanceNote}
+	return t, nil
 }
 
-// publishedRows lists the rows of a publication.
-func publishedRows(tag string) (*report.Table, error) {
-	var tags []string
-	for _, p := range ledger.Publications() {
-		tags = append(tags, p.Tag)
-		if p.Tag != tag {
-			continue
-		}
-		t := report.New(report.Column{Name: "id"}, report.Column{Name: "section"}, report.Column{Name: "class"}, report.Column{Name: "value"}, report.Column{Name: "of_unit"},
-			report.Column{Name: "quantity"}, report.Column{Name: "conditions"}, report.Column{Name: "why"}, report.Column{Name: "same"})
-		for i := range p.Rows {
-			r := &p.Rows[i]
-			t.Add(r.ID, r.Section, string(r.Class), r.Published.Text, r.Unit, r.Quantity, r.Conditions, r.Why, r.Same)
-		}
-		t.Notes = []string{p.Name + ": " + p.Citation + "."}
-		return t, nil
+// kept returns what is kept of the measurement of a row.
+func kept(id string) (ledger.Ours, bool) {
+	m, ok := ledger.AllMeasured()[id]
+	if !ok {
+		return ledger.Ours{}, false
 	}
-	return nil, fmt.Errorf("no publication %q, expected one of %s%s", tag, strings.Join(tags, ", "), fields.DidYouMean(tag, tags))
+	return m.Ours, true
+}
+
+// known replaces a value that is none.
+func known(f float64) any {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return f
+}
+
+// publishedRows lists the rows of a publication, the worst prediction first.
+func publishedRows(tag string) (*report.Table, error) {
+	all := ledger.Publications()
+	i := slices.IndexFunc(all, func(p ledger.Publication) bool { return p.Tag == tag })
+	if i < 0 {
+		var tags []string
+		for _, p := range all {
+			tags = append(tags, p.Tag)
+		}
+		return nil, badInput(fmt.Errorf("no publication %q, expected one of %s%s", tag, strings.Join(tags, ", "), fields.DidYouMean(tag, tags)))
+	}
+	return reports.Ledger(&all[i], ledger.AllMeasured())
 }

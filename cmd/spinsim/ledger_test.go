@@ -1,8 +1,11 @@
 package main
 
 import (
+	"flag"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +15,73 @@ import (
 	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/profile"
 )
+
+var measureLedger = flag.String("ledger", "", "measure the rows of the ledger whose ids begin so (all: every row), and keep the results in ledger/measured.tsv")
+
+// What is kept for a row of the ledger is what its experiment measures. A value
+// that changes is written anew with
+//
+//	go test ./cmd/spinsim -run TestMeasuredRows -ledger ID
+//
+// Rows that take long are measured at night. Their inputs are compared each
+// time: a profile or a module that has changed makes what is kept too old.
+func TestMeasuredRows(t *testing.T) {
+	if *measureLedger != "" {
+		writeMeasured(t, *measureLedger)
+		return
+	}
+	kept := ledger.AllMeasured()
+	plan, err := experiment.PlanLedger(experiment.All(), func(string) bool { return true })
+	require.NoError(t, err)
+	inputs := plan.Inputs()
+	for _, now := range inputs {
+		then := kept[now.ID]
+		require.NotNil(t, then, "%s is not measured", now.ID)
+		require.Equal(t, now.Inputs, then.Inputs, "%s was measured with other profiles, values or handlers", now.ID)
+		require.Equal(t, now.Command+now.How, then.Command+then.How, now.ID)
+	}
+	require.Len(t, kept, len(inputs), "two answers to a row, or measurements of rows that nothing measures")
+	longest := 0.1
+	if *everything {
+		longest = math.Inf(1)
+	}
+	plan, err = experiment.PlanLedger(experiment.All(), func(id string) bool { return kept[id].Seconds <= longest })
+	require.NoError(t, err)
+	require.NoError(t, plan.Run(t.Context(), nil, nil))
+	list, err := plan.Measured()
+	require.NoError(t, err)
+	for _, now := range list {
+		require.Equal(t, kept[now.ID].Ours.String(), now.Ours.String(), now.ID)
+	}
+}
+
+// writeMeasured measures rows and puts them into the file of measurements.
+func writeMeasured(t *testing.T, begin string) {
+	file := filepath.Join("..", "..", "ledger", "measured.tsv")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	then, err := ledger.ParseMeasured(string(text))
+	require.NoError(t, err)
+	plan, err := experiment.PlanLedger(experiment.All(), func(id string) bool { return begin == "all" || strings.HasPrefix(id, begin) })
+	require.NoError(t, err)
+	require.NoError(t, plan.Run(t.Context(), nil, nil))
+	now, err := plan.Measured()
+	require.NoError(t, err)
+	of := map[string]ledger.Measured{}
+	for _, m := range append(then, now...) {
+		of[m.ID] = m
+	}
+	every, err := experiment.PlanLedger(experiment.All(), func(string) bool { return true })
+	require.NoError(t, err)
+	var list []ledger.Measured
+	for _, r := range every.Inputs() {
+		if m, ok := of[r.ID]; ok {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b ledger.Measured) int { return strings.Compare(a.ID, b.ID) })
+	require.NoError(t, os.WriteFile(file, []byte(ledger.FormatMeasured(list)), 0o600))
+}
 
 // A row that sets a parameter names what it sets: values of a profile, the
 // experiments whose conditions it gives, or the package with what it describes.

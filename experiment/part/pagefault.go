@@ -55,14 +55,14 @@ median latency.`,
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 		return runPagefault(ctx, p, nil)
 	},
-	Columns:   pagefaultColumns(),
-	Relative:  pagefaultRelative(),
-	Published: publishedPagefault(),
-	Modules:   pagefaultModules,
-	Followed:  experiment.LatencyColumn,
-	View:      experiment.View{Value: experiment.LatencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
-	Presets:   pagefaultPresets(),
-	Notes:     []string{experiment.Compared},
+	Columns:  pagefaultColumns(),
+	Relative: pagefaultRelative(),
+	Ledger:   ledgerPagefault(),
+	Modules:  pagefaultModules,
+	Followed: experiment.LatencyColumn,
+	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
+	Presets:  pagefaultPresets(),
+	Notes:    []string{experiment.Compared},
 }
 
 // PageFault is the experiment pagefault with additional page-in policies, by

@@ -99,57 +99,39 @@ func pagefaultRelative() []experiment.Relative {
 	}
 }
 
-// at is the position of a published number.
-func at(policy string, bytes int) []report.Is {
-	return []report.Is{{Column: experiment.ProfileColumn, Value: "exanest-qfdb"}, {Column: "policy", Value: policy}, {Column: "bytes", Value: bytes}}
-}
-
-// asPublished are the values of the other axes there: all pages of the
-// destination are absent.
-func asPublished() []report.Is {
-	return []report.Is{
-		{Column: "side", Value: SideDestination},
-		{Column: "frequency", Value: 1.0},
-		{Column: "by", Value: byKernel},
-		{Column: "pool", Value: "r5"},
-		{Column: "hupcf", Value: true},
-		{Column: "timeout", Value: "1ms"},
-		{Column: "nodes", Value: 2},
+// ledgerPagefault are the rows of PART'22 and Psistakis'19 that pagefault
+// answers.
+func ledgerPagefault() []experiment.LedgerRow {
+	const one = "policy=pio size=4KiB"
+	return []experiment.LedgerRow{
+		{ID: "part22-5.1-01", Of: "policy=transfer size=16", Column: experiment.LatencyColumn},
+		{ID: "part22-5.2-13", Of: one, Column: experiment.LatencyColumn},
+		{ID: "part22-5.2-02", Of: one, Column: "interrupt"},
+		{ID: "part22-5.2-05", Of: one, Column: "get_user_pages"},
+		{ID: "part22-5.2-06", Of: one, Column: "netlink"},
+		{ID: "part22-5.2-07", Of: one, Column: "tasklet"},
+		{ID: "part22-5.2-08", Of: one, Column: "request"},
+		{ID: "part22-5.2-01", Of: one, Column: "wire"},
+		{ID: "part22-5.2-09", Of: one, Column: "retransmission"},
+		{ID: "part22-5.1-04", Of: "policy=pin-present size=4KiB", Column: "touch"},
+		{
+			ID: "part22-6.1.1-17", Of: "policy=pio,pia size=4KiB", How: "latency of PIA less that of PIO",
+			Ours: func(m *experiment.Measured) []float64 {
+				return []float64{m.At(experiment.LatencyColumn, "policy=pia") - m.At(experiment.LatencyColumn, "policy=pio")}
+			},
+		},
+		{
+			ID: "part22-5.3-05", Of: "policy=pio,pi4,pia size=64KiB,256KiB,1MiB,4MiB", How: "PIA takes less than half of the time of PIO and of PI4, 64 KiB to 4 MiB",
+			Holds: func(m *experiment.Measured) bool {
+				all := true
+				for _, size := range []string{"64KiB", "256KiB", "1MiB", "4MiB"} {
+					pia := m.At(experiment.LatencyColumn, "policy=pia size="+size)
+					all = all && 2*pia < m.At(experiment.LatencyColumn, "policy=pio size="+size) && 2*pia < m.At(experiment.LatencyColumn, "policy=pi4 size="+size)
+				}
+				return all
+			},
+		},
 	}
-}
-
-// publishedPagefault are the numbers of PART'22 §4 and §5 and of Psistakis'19.
-// It notes which numbers have set a parameter of the profile, and which are
-// compared with it.
-func publishedPagefault() []report.Published {
-	const p, t = "PART'22", "Psistakis'19"
-	list := []report.Published{
-		{At: at(policyTransfer, 16), Column: experiment.LatencyColumn, Value: 4, Source: p, Note: "about; checks: the firmware's 3 µs are a parameter"},
-		{At: at(policyPIO, 4096), Column: experiment.LatencyColumn, Value: 38, Source: p, Note: "measured; checks the sum of the parts"},
-		{At: at(policyPIA, 4096), Column: experiment.LatencyColumn, Value: 40, Source: p, Note: "38 and 2 more than pio; checks: here the mapping ends with the page"},
-		{At: at(policyPIO, 4096), Column: "interrupt", Value: 1, Source: p, Note: "set a parameter; ours has two interrupts, since cells behind the first fault again"},
-		{At: at(policyPIO, 4096), Column: "get_user_pages", Value: 8, Source: p, Note: "checks: 6 + 3 for each page have set parameters"},
-		{At: at(policyPIO, 4096), Column: "netlink", Value: 7, Source: p, Note: "set a parameter"},
-		{At: at(policyPIO, 4096), Column: "tasklet", Value: 4, Source: p, Note: "set a parameter"},
-		{At: at(policyPIO, 4096), Column: "request", Value: 1, Source: p, Note: "user space only, ours has its way to the source, too; checks"},
-		{At: at(policyPIO, 4096), Column: "retransmission", Value: 6, Source: p, Note: "checks"},
-		{At: at(policyPIO, 4096), Column: "wire", Value: 4, Source: p, Note: "checks; issue to first packet's arrival"},
-		{At: at(policyPinPresent, 4096), Column: "touch", Value: 13, Source: p, Note: "not followed: more than for absent pages; Psistakis'19 has 6"},
-		{At: at(policyTouchPresent, 4096), Column: "touch", Value: 0.15, Source: p, Note: "100 to 200 ns; checks"},
-	}
-	for _, policy := range []string{policyTouch, policyPin} {
-		for i, bytes := range []int{4 << 10, 16 << 10, 32 << 10, 64 << 10} {
-			value, note := []float64{3, 10, 19, 40}[i], "checks: fault_absent is PART'22's 3 µs"
-			if policy == policyPin {
-				value, note = []float64{6, 15, 27, 49}[i], "checks: lock_call and lock_absent are PART'22's 3 + 3 µs"
-			}
-			list = append(list, report.Published{At: at(policy, bytes), Column: "touch", Value: value, Source: t, Note: note})
-		}
-	}
-	for i := range list {
-		list[i].With = asPublished()
-	}
-	return list
 }
 
 // pagefaultAnswer names the fastest policy with absent pages. It does so for

@@ -76,7 +76,7 @@ var table = map[string]policy{
 	},
 	"internal/batch": {rooms: []string{"internal/checkpoint", "internal/cli"}, modules: []string{"github.com/spf13/cobra"}},
 	"experiment": {
-		rooms:   []string{"handlers", "report", "internal/batch", "internal/breakdown"},
+		rooms:   []string{"handlers", "report", "ledger", "internal/batch", "internal/breakdown"},
 		modules: []string{"github.com/spf13/cobra"},
 	},
 	"experiment/spin17": {
@@ -89,7 +89,7 @@ var table = map[string]policy{
 	"internal/ycsb":      {},
 	"internal/libraries": {rooms: []string{"handlers"}},
 	"internal/wings":     {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf"}},
-	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page"}},
+	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page", "ledger"}},
 	"internal/build":     {rooms: []string{"spin", "spin/manifest"}, modules: []string{"github.com/tetratelabs/wazero"}},
 	"internal/scaffold":  {rooms: []string{"internal/build"}},
 	"internal/site":      {modules: []string{"github.com/yuin/goldmark"}},

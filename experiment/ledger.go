@@ -1,0 +1,308 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/ledger"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// LedgerRow is a row of the package ledger, and what an experiment measures for it.
+// Exactly one of Column, Ours and Holds is set.
+type LedgerRow struct {
+	ID string // for example "tr488-6.1.1-07"
+	// Of chooses what is measured: "name=list" separated by blanks. A name is an
+	// axis, a value of the profile, or "profile". An axis that is not named has
+	// its default, which must be a single value. For example:
+	// "profile=exanest mode=rdma,spin size=64".
+	Of string
+	// Column has our numbers, one at each point, in the order of Sweep.Points.
+	// They are converted to the unit of the row.
+	Column string
+	// Ours computes numbers, in the unit of the row.
+	Ours func(m *Measured) []float64
+	// Holds reports whether the claim holds.
+	Holds func(m *Measured) bool
+	// How is the formula of Ours, or when the claim holds, in part of a sentence.
+	// For example: "PIA takes less than half of the time of PIO, 64 KiB to 4 MiB".
+	// With a Column it may be empty.
+	How string
+}
+
+// Sweep returns the sweep over the points of the row.
+func (r *LedgerRow) Sweep(e *Experiment) (*Sweep, error) {
+	s, err := New(e)
+	if err != nil {
+		return nil, err
+	}
+	for item := range strings.FieldsSeq(r.Of) {
+		name, list, _ := strings.Cut(item, "=")
+		switch {
+		case name == ProfileColumn:
+			s.Profiles = strings.Split(list, ",")
+		case strings.Contains(name, "."):
+			s.Overrides = append(s.Overrides, item)
+		default:
+			err = errors.Join(err, s.Choose(name, list))
+		}
+	}
+	if !strings.HasPrefix(r.Of, ProfileColumn+"=") && !strings.Contains(r.Of, " "+ProfileColumn+"=") && len(s.Profiles) > 1 {
+		err = errors.Join(err, fmt.Errorf("several profiles, expected %s= in Of", ProfileColumn))
+	}
+	for i := range e.Axes {
+		if len(s.grid.values[i]) > 1 && !s.grid.chosen[i] {
+			err = errors.Join(err, fmt.Errorf("axis %s has several values by default, expected one in Of", e.Axes[i].Name))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
+	}
+	return s, nil
+}
+
+// Command returns the command that measures the points of the row.
+func (r *LedgerRow) Command(e *Experiment) string {
+	words := []string{"spinsim", strings.TrimSuffix(CommandPrefix, " "), e.Name}
+	for item := range strings.FieldsSeq(r.Of) {
+		name, list, _ := strings.Cut(item, "=")
+		if name != ProfileColumn && strings.Contains(name, ".") {
+			words = append(words, "--set", item)
+		} else {
+			words = append(words, "--"+name, list)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Numbers returns what the experiment has for the row, from the results of its
+// Sweep.
+func (r *LedgerRow) Numbers(e *Experiment, results []*Result) (ours ledger.Ours, err error) {
+	row, ok := ledger.Find(r.ID)
+	if !ok {
+		return ours, fmt.Errorf("experiment %s: no row %s in the ledger", e.Name, r.ID)
+	}
+	m := &Measured{Results: results, experiment: e, at: make(map[string]*Result, len(results))}
+	for _, one := range results {
+		m.at[one.Point.key(-1, nil)] = one
+	}
+	switch {
+	case r.Holds != nil:
+		ours.Holds = r.Holds(m)
+	case r.Ours != nil:
+		ours.Numbers = r.Ours(m)
+	default:
+		ours.Numbers = m.all(r.Column, row.Unit)
+	}
+	if m.err == nil {
+		_, m.err = row.Off(ours)
+	}
+	if m.err != nil {
+		return ours, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, m.err)
+	}
+	return ours, nil
+}
+
+// Measured are the results of the points of a row.
+type Measured struct {
+	Results    []*Result // in the order of Sweep.Points
+	experiment *Experiment
+	at         map[string]*Result // by the keys of their points
+	err        error              // the first mistake in a call
+}
+
+// At returns the number in a column, also a relative one, at the only point that
+// has the values: "name=value" separated by blanks, as in LedgerRow.Of. Times are in
+// µs, and shares from 0 to 1. Where there is no such number LedgerRow.Numbers returns
+// an error.
+func (m *Measured) At(column, values string) float64 {
+	var found []*Result
+	for _, r := range m.Results {
+		has, err := has(r.Point, values)
+		if err != nil {
+			return m.fail(err)
+		}
+		if has {
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 {
+		return m.fail(fmt.Errorf("%d points have %q, expected one", len(found), values))
+	}
+	n, ok := m.number(found[0], column)
+	if !ok {
+		return m.fail(fmt.Errorf("no number in column %q at %s", column, found[0].Point))
+	}
+	if c, _ := m.experiment.column(column); c.Kind == report.Duration {
+		return n * units[report.Duration][0][c.Unit] / units[report.Duration][0]["us"]
+	}
+	return n
+}
+
+// fail keeps the first error.
+func (m *Measured) fail(err error) float64 {
+	if m.err == nil {
+		m.err = err
+	}
+	return 0
+}
+
+// all returns the numbers in a column in a unit, at each point but the bases of
+// a relative column.
+func (m *Measured) all(column, unit string) (numbers []float64) {
+	c, _ := m.experiment.column(column)
+	factor, err := factorTo(c, unit)
+	if err != nil {
+		m.fail(err)
+		return nil
+	}
+	for _, r := range m.Results {
+		if rel := m.experiment.relativeColumn(column); rel != nil && m.experiment.Axis(rel.Axis).write(r.Point.Value(rel.Axis)) == rel.Base {
+			continue
+		}
+		n, ok := m.number(r, column)
+		if !ok {
+			m.fail(fmt.Errorf("no number in column %q at %s", column, r.Point))
+		}
+		numbers = append(numbers, factor*n)
+	}
+	return numbers
+}
+
+// number returns the number in a column of a result.
+func (m *Measured) number(r *Result, column string) (float64, bool) {
+	if rel := m.experiment.relativeColumn(column); rel != nil {
+		return Magnitude(m.experiment.relative(rel, r, m.at))
+	}
+	if t, ok := r.Values[column].(sim.Time); ok {
+		c, _ := m.experiment.column(column)
+		return float64(t) / units[report.Duration][0][c.Unit], true
+	}
+	return Magnitude(r.Values[column])
+}
+
+// units are units of columns and of the ledger, each in the smallest of those it
+// can be converted to. KB and MB are none: their sense differs between
+// publications.
+var units = map[report.Kind][]map[string]float64{
+	report.Duration: {{"ps": 1, "ns": 1e3, "us": 1e6, "µs": 1e6, "ms": 1e9, "s": 1e12}},
+	report.Share:    {{"": 1, "%": 0.01, "ratio": 1}},
+	report.Change:   {{"": 1, "%": 0.01}},
+	report.Ratio:    {{"": 1, "ratio": 1, "x": 1}},
+	report.Size:     {{"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}},
+	report.Number: {
+		{"MBps": 1e6, "Gbps": 1e9 / 8, "GiBps": 1 << 30, "MB/s": 1e6, "GB/s": 1e9, "GiB/s": 1 << 30, "Mb/s": 1e6 / 8, "Gb/s": 1e9 / 8},
+		{"ops": 1, "kops": 1e3, "k transactions/s": 1e3},
+	},
+}
+
+// factorTo returns by what the number in a column is multiplied to be in a unit
+// of the ledger.
+func factorTo(c report.Column, unit string) (float64, error) {
+	for _, family := range units[c.Kind] {
+		if own, to := family[c.Unit], family[unit]; own > 0 && to > 0 {
+			return own / to, nil
+		}
+	}
+	if c.Kind == report.Count || c.Kind == report.Number && c.Unit == unit {
+		return 1, nil // of what the unit names
+	}
+	return 0, fmt.Errorf("column %s has the unit %q and the row %q: expected Ours in place of Column", c.Name, c.Unit, unit)
+}
+
+// has reports whether a point has the values, "name=value" each.
+func has(p *Point, values string) (bool, error) {
+	all := true
+	for item := range strings.FieldsSeq(values) {
+		name, text, _ := strings.Cut(item, "=")
+		if name == ProfileColumn {
+			all = all && profile.Undated(p.Profile.Name) == text
+			continue
+		}
+		i := p.experiment.axis(name)
+		if i < 0 {
+			return false, fmt.Errorf("no axis %q, there are %s%s", name, strings.Join(p.experiment.axisNames(), ", "), fields.DidYouMean(name, p.experiment.axisNames()))
+		}
+		list, err := p.experiment.Axes[i].Parse(text)
+		if err != nil || len(list) != 1 {
+			return false, errors.Join(err, fmt.Errorf("%q, expected one value", item))
+		}
+		all = all && p.values[i] == list[0]
+	}
+	return all, nil
+}
+
+// published are the numbers to show beside ours: Published, and the rows of the
+// ledger with a Column whose profiles are not changed.
+func (e *Experiment) published() []report.Published {
+	list := slices.Clone(e.Published)
+	if e.preset != nil {
+		e = e.preset // rows leave out values that are its defaults
+	}
+	for i := range e.Ledger {
+		r := &e.Ledger[i]
+		if r.Column == "" {
+			continue
+		}
+		rows, err := r.published(e)
+		if err != nil {
+			panic(err) //lint:panic programmer's mistake: a test measures every row
+		}
+		list = append(list, rows...)
+	}
+	return list
+}
+
+// published returns the numbers of the row in the units of its column.
+func (r *LedgerRow) published(e *Experiment) (list []report.Published, err error) {
+	row, ok := ledger.Find(r.ID)
+	if !ok {
+		return nil, fmt.Errorf("experiment %s: no row %s in the ledger", e.Name, r.ID)
+	}
+	s, err := r.Sweep(e)
+	if err != nil || len(s.Overrides) > 0 || slices.ContainsFunc(row.Published.Numbers, func(n ledger.Number) bool { return math.IsNaN(n.Best) }) {
+		return nil, err // a bound has no number to show
+	}
+	c, _ := e.column(r.Column)
+	factor, err := factorTo(c, row.Unit)
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
+	}
+	one := report.Published{Column: r.Column, Source: row.Source(), Note: row.Note()}
+	rel := e.relativeColumn(r.Column)
+	for _, name := range s.Profiles {
+		err = errors.Join(err, combinations(s.grid.values, func(values []any) error {
+			one.At, one.With = nil, nil
+			if strings.Contains(" "+r.Of, " "+ProfileColumn+"=") {
+				one.At = append(one.At, report.Is{Column: ProfileColumn, Value: name})
+			}
+			for i := range values {
+				a := &e.Axes[i]
+				is := report.Is{Column: a.column().Name, Value: values[i]}
+				switch {
+				case rel != nil && a.Name == rel.Axis && a.write(values[i]) == rel.Base:
+					return nil
+				case s.grid.quiet(i) || !s.grid.chosen[i]:
+					one.With = append(one.With, is)
+				default:
+					one.At = append(one.At, is)
+				}
+			}
+			if len(list) < len(row.Published.Numbers) {
+				one.Value = row.Published.Numbers[len(list)].Best / factor
+			}
+			list = append(list, one)
+			return nil
+		}))
+	}
+	if len(list) != len(row.Published.Numbers) {
+		err = errors.Join(err, fmt.Errorf("experiment %s, row %s: %d points for %s", e.Name, r.ID, len(list), row.Published.Text))
+	}
+	return list, err
+}

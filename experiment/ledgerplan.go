@@ -1,0 +1,155 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/ledger"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// LedgerPlan are measurements for rows of the ledger. A point that several rows
+// name is measured once.
+type LedgerPlan struct {
+	rows   []*plannedRow
+	points map[*Experiment][]*ledgerPoint
+}
+
+type plannedRow struct {
+	LedgerRow
+	experiment *Experiment
+	own        []*Point
+	points     []*ledgerPoint // of own
+}
+
+// ledgerPoint is a point with its result, when it is measured.
+type ledgerPoint struct {
+	*Point
+	id      string // hash of what its values depend on, except the program
+	result  *Result
+	seconds float64
+}
+
+// PlanLedger plans to measure the rows of experiments that want accepts.
+func PlanLedger(list []*Experiment, want func(id string) bool) (*LedgerPlan, error) {
+	plan := &LedgerPlan{points: map[*Experiment][]*ledgerPoint{}}
+	hashes := map[*profile.Profile]string{}
+	known := map[string]*ledgerPoint{}
+	for _, e := range list {
+		for _, r := range e.Ledger {
+			if !want(r.ID) {
+				continue
+			}
+			s, err := r.Sweep(e)
+			if err != nil {
+				return nil, err
+			}
+			row := &plannedRow{LedgerRow: r, experiment: e}
+			if row.own, err = s.Points(); err != nil {
+				return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
+			}
+			for _, p := range row.own {
+				of, err := s.identity(p, hashes)
+				if err != nil {
+					return nil, err
+				}
+				text, err := json.Marshal(of)
+				if err != nil {
+					return nil, err
+				}
+				id := provenance.Hash(text)
+				if known[id] == nil {
+					known[id] = &ledgerPoint{Point: p, id: id}
+					plan.points[e] = append(plan.points[e], known[id])
+				}
+				row.points = append(row.points, known[id])
+			}
+			plan.rows = append(plan.rows, row)
+		}
+	}
+	return plan, nil
+}
+
+// Points counts the points.
+func (l *LedgerPlan) Points() (n int) {
+	for _, list := range l.points { //lint:maporder a sum
+		n += len(list)
+	}
+	return n
+}
+
+// Run measures the points, one experiment after the other. kept, if not nil,
+// keeps each result. done, if not nil, is called after each point.
+func (l *LedgerPlan) Run(ctx context.Context, kept *checkpoint.Folder, done func()) error {
+	var measured []*Experiment
+	for _, r := range l.rows {
+		e := r.experiment
+		if slices.Contains(measured, e) {
+			continue
+		}
+		measured = append(measured, e)
+		s, err := New(e)
+		if err != nil {
+			return err
+		}
+		s.Checkpoint = kept
+		points := make([]*Point, len(l.points[e]))
+		for i, p := range l.points[e] {
+			points[i] = p.Point
+		}
+		b := s.batch(points)
+		measure := b.Run
+		b.Run = func(ctx context.Context, i int) (*Result, error) {
+			begin := time.Now()
+			defer func() { l.points[e][i].seconds = time.Since(begin).Seconds() }()
+			return measure(ctx, i)
+		}
+		results, err := unfinished(b.Measure(ctx, done))
+		if err != nil {
+			return err
+		}
+		for i, r := range results {
+			l.points[e][i].result = r
+		}
+	}
+	return nil
+}
+
+// Measured lists what Run has measured, or with what is kept of an earlier
+// measurement. The rows have the order of the experiments.
+func (l *LedgerPlan) Measured() (list []ledger.Measured, err error) {
+	for _, r := range l.rows {
+		one, results := r.inputs(), make([]*Result, len(r.own))
+		for i, p := range r.points {
+			results[i] = &Result{r.own[i], p.result.Values}
+			one.Seconds += p.seconds
+		}
+		if one.Ours, err = r.Numbers(r.experiment, results); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// Inputs lists the rows without numbers: what they are measured from.
+func (l *LedgerPlan) Inputs() (list []ledger.Measured) {
+	for _, r := range l.rows {
+		list = append(list, r.inputs())
+	}
+	return list
+}
+
+func (r *plannedRow) inputs() ledger.Measured {
+	ids := make([]string, len(r.points))
+	for i, p := range r.points {
+		ids[i] = p.id
+	}
+	return ledger.Measured{ID: r.ID, Command: r.Command(r.experiment), How: r.How, Inputs: provenance.Hash([]byte(strings.Join(ids, " ")))[:12]}
+}
