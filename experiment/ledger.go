@@ -288,6 +288,7 @@ func (r *LedgerRow) published(e *Experiment) (list []report.Published, err error
 				switch {
 				case rel != nil && a.Name == rel.Axis && a.write(values[i]) == rel.Base:
 					return nil
+				case a.Terms != nil && !s.grid.chosen[i]: // ofTerms adds it
 				case s.grid.quiet(i) || !s.grid.chosen[i]:
 					one.With = append(one.With, is)
 				default:

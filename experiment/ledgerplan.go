@@ -19,6 +19,7 @@ import (
 type LedgerPlan struct {
 	rows   []*plannedRow
 	points map[*Experiment][]*ledgerPoint
+	adjust func(s *Sweep) error
 }
 
 type plannedRow struct {
@@ -36,9 +37,13 @@ type ledgerPoint struct {
 	seconds float64
 }
 
-// PlanLedger plans to measure the rows of experiments that want accepts.
-func PlanLedger(list []*Experiment, want func(id string) bool) (*LedgerPlan, error) {
-	plan := &LedgerPlan{points: map[*Experiment][]*ledgerPoint{}}
+// PlanLedger plans to measure the rows of experiments that want accepts. adjust,
+// if not nil, may change limits and profiles of each sweep.
+func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sweep) error) (*LedgerPlan, error) {
+	if adjust == nil {
+		adjust = func(*Sweep) error { return nil }
+	}
+	plan := &LedgerPlan{points: map[*Experiment][]*ledgerPoint{}, adjust: adjust}
 	hashes := map[*profile.Profile]string{}
 	known := map[string]*ledgerPoint{}
 	for _, e := range list {
@@ -47,6 +52,9 @@ func PlanLedger(list []*Experiment, want func(id string) bool) (*LedgerPlan, err
 				continue
 			}
 			s, err := r.Sweep(e)
+			if err == nil {
+				err = adjust(s)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -95,6 +103,9 @@ func (l *LedgerPlan) Run(ctx context.Context, kept *checkpoint.Folder, done func
 		}
 		measured = append(measured, e)
 		s, err := New(e)
+		if err == nil {
+			err = l.adjust(s)
+		}
 		if err != nil {
 			return err
 		}

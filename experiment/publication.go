@@ -7,7 +7,6 @@ import (
 
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/report"
 )
 
 // Publication is a publication with the experiments that reproduce its numbers.
@@ -22,6 +21,16 @@ type Publication struct {
 	// Runs are what spinsim reproduce measures. Register adds the experiments of
 	// these Sources that have no run here: they run with their defaults.
 	Runs []PublicationRun
+
+	month string // of its profiles; "": today's
+}
+
+// Dated returns the name of a profile for the publication: that of its month.
+func (p *Publication) Dated(name string) (string, error) {
+	if p.month == "" {
+		return name, nil
+	}
+	return profile.AsOf(name, p.month)
 }
 
 // PublicationRun is an experiment of a publication.
@@ -61,6 +70,7 @@ func FindPublication(name string) (*Publication, error) {
 // asOf returns the publication with the profiles of a month.
 func (p *Publication) asOf(month string) (*Publication, error) {
 	then := *p
+	then.month = month
 	then.Title += ", profiles of " + month
 	then.Runs = slices.Clone(p.Runs)
 	for i := range then.Runs {
@@ -133,57 +143,4 @@ func (r *PublicationRun) Sweep(full bool) (*Sweep, error) {
 		}
 	}
 	return s, nil
-}
-
-// Numbers divides the published numbers of the experiment: numbers for which
-// one of the points is there, and numbers without a point.
-func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
-	for _, p := range s.grid.experiment.published() {
-		if slices.ContainsFunc(points, func(at *Point) bool { return at.fits(p.At) && at.fits(p.With) }) {
-			there = append(there, p)
-		} else {
-			missing = append(missing, p)
-		}
-	}
-	missing = slices.DeleteFunc(missing, func(p report.Published) bool {
-		return slices.ContainsFunc(there, func(o report.Published) bool { return sameNumber(&o, &p) })
-	})
-	return there, missing
-}
-
-// sameNumber reports whether a and b are one number of a publication that
-// stands beside several runs.
-func sameNumber(a, b *report.Published) bool {
-	return a.Column == b.Column && a.Value == b.Value && slices.Equal(a.At, b.At)
-}
-
-// fits reports whether the point has the values, of axes and of the profile.
-func (p *Point) fits(values []report.Is) bool {
-	for _, is := range values {
-		if is.Column == ProfileColumn {
-			if is.Value != profile.Undated(p.Profile.Name) {
-				return false
-			}
-			continue
-		}
-		for i := range p.values {
-			c := p.experiment.Axes[i].column()
-			if (c.Name == is.Column || c.Key() == is.Column) && !c.Same(p.values[i], is.Value) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// Names describes published numbers in words.
-func Names(e *Experiment, list []report.Published) (names []string) {
-	for _, p := range list {
-		parts := []string{e.Name}
-		for _, is := range p.At {
-			parts = append(parts, fmt.Sprint(is.Value))
-		}
-		names = append(names, strings.Join(parts, " ")+": "+p.Column)
-	}
-	return names
 }

@@ -98,3 +98,76 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
+
+// A score counts each row once: no repetition, no what-if, no row that set a
+// parameter. A share is as far as its ratio, a published 0 is a claim, and a row
+// of two numbers has the mean of their distances.
+func TestScore(t *testing.T) {
+	number := func(id, value string, class Class, same string) Row {
+		v, err := ParseValue(value, Exact)
+		require.NoError(t, err)
+		return Row{ID: id, Published: v, Class: class, Same: same}
+	}
+	p := Publication{Rows: []Row{
+		number("near", "100", Predicted, ""),
+		number("far", "10", Predicted, ""),
+		number("again", "10", Predicted, "far"),
+		number("made", "10", WhatIf, ""),
+		number("set", "10", Sets, ""),
+		number("share", "2.0", Predicted, ""), // in %, and ours is 1%
+		number("two", "10; 10", Predicted, ""),
+		number("bound", "<=5", Predicted, ""),
+		number("zero", "0", Predicted, ""),
+		number("order", "a < b", Predicted, ""),
+		number("open", "7", Predicted, ""),
+		number("gone", "7", NotModeled, ""),
+		number("check", "10", Checked, ""),
+	}}
+	ours := map[string]*Measured{}
+	for id, text := range map[string]string{
+		"near": "100.2", "far": "30", "again": "30", "made": "10", "set": "10", "share": "1", "two": "10; 15", "bound": "6", "zero": "0.2", "order": "false", "check": "11",
+	} {
+		o, err := ParseOurs(text)
+		require.NoError(t, err)
+		ours[id] = &Measured{ID: id, Ours: o}
+	}
+	s, err := p.Score(Predicted, ours)
+	require.NoError(t, err)
+	// 0, 0.2, 0.25, 1, 2
+	require.Equal(t, 5, s.Numbers)
+	require.InDelta(t, 0.25, s.Median, 1e-9)
+	require.InDelta(t, 1.6, s.P90, 1e-9)
+	require.Equal(t, Score{Numbers: 5, Median: s.Median, P90: s.P90, Beyond: 2, Claims: 2, Hold: 1, Open: 1}, s)
+	s, err = p.Score(Checked, ours)
+	require.NoError(t, err)
+	require.InDelta(t, 0.1, s.Median, 1e-9)
+	ours["near"].Ours = Ours{Holds: true}
+	_, err = p.Score(Predicted, ours)
+	require.EqualError(t, err, "near: ours is true, published 100")
+}
+
+// What is written about measurements can be read.
+func TestMeasured(t *testing.T) {
+	list := []Measured{
+		{ID: "a", Ours: Ours{Numbers: []float64{1.5, 1.0 / 3}}, Command: "spinsim compare x", Inputs: "0123", Seconds: 0.02},
+		{ID: "b", Ours: Ours{Holds: true}, Command: "spinsim compare y", How: "y is less than z", Inputs: "4567", Seconds: 12},
+	}
+	text := FormatMeasured(list)
+	again, err := ParseMeasured(text)
+	require.NoError(t, err)
+	require.Equal(t, text, FormatMeasured(again))
+	require.Equal(t, "1.5; 0.333333", again[0].Ours.String())
+	require.InDelta(t, 0.1, again[0].Seconds, 0)
+	require.InDelta(t, 100, again[1].Seconds, 0)
+	require.Equal(t, "y is less than z", again[1].How)
+	for _, wrong := range []string{"", measuredColumns + "a\t1\n", measuredColumns + "a\tmany\t1\t0\tc\t\n", measuredColumns + "a\t1\tlong\t0\tc\t\n"} {
+		_, err := ParseMeasured(wrong)
+		require.Error(t, err, wrong)
+	}
+	for id, m := range AllMeasured() {
+		row, ok := Find(id)
+		require.True(t, ok, id)
+		_, err := row.Off(m.Ours)
+		require.NoError(t, err)
+	}
+}

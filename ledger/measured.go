@@ -43,7 +43,7 @@ func FormatMeasured(list []Measured) string {
 	var b strings.Builder
 	b.WriteString(measuredColumns)
 	for _, m := range list {
-		seconds := math.Pow10(max(-1, int(math.Ceil(math.Log10(m.Seconds)))))
+		seconds := math.Pow10(max(-1, int(math.Ceil(math.Log10(m.Seconds)-1e-9))))
 		fmt.Fprintf(&b, "%s\t%v\t%g\t%s\t%s\t%s\n", m.ID, m.Ours, seconds, m.Inputs, m.Command, m.How)
 	}
 	return b.String()

@@ -80,21 +80,21 @@ type Score struct {
 	Open        int // rows that nothing measures
 }
 
-// Score scores the rows of a class. Repeated rows do not count, and of rows
-// without numbers or claims of ours only the count.
-func (p *Publication) Score(class Class, ours func(id string) (Ours, bool)) (s Score, err error) {
+// Score scores the rows of a class with what was measured, by the ids of rows.
+// Repeated rows do not count.
+func (p *Publication) Score(class Class, measured map[string]*Measured) (s Score, err error) {
 	var distances []float64
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if r.Class != class || r.Same != "" {
 			continue
 		}
-		o, measured := ours(r.ID)
-		if !measured {
+		m := measured[r.ID]
+		if m == nil {
 			s.Open++
 			continue
 		}
-		off, err := r.Off(o)
+		off, err := r.Off(m.Ours)
 		switch {
 		case err != nil:
 			return s, err

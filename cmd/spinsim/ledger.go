@@ -86,7 +86,7 @@ func publications() (*report.Table, error) {
 			}
 			count[p.Rows[i].Class]++
 		}
-		score, err := p.Score(ledger.Predicted, kept)
+		score, err := p.Score(ledger.Predicted, ledger.AllMeasured())
 		if err != nil {
 			return nil, err
 		}
@@ -98,15 +98,6 @@ func publications() (*report.Table, error) {
 	}
 	t.Notes = []string{reports.DistanceNote}
 	return t, nil
-}
-
-// kept returns what is kept of the measurement of a row.
-func kept(id string) (ledger.Ours, bool) {
-	m, ok := ledger.AllMeasured()[id]
-	if !ok {
-		return ledger.Ours{}, false
-	}
-	return m.Ours, true
 }
 
 // known replaces a value that is none.
@@ -128,5 +119,5 @@ func publishedRows(tag string) (*report.Table, error) {
 		}
 		return nil, badInput(fmt.Errorf("no publication %q, expected one of %s%s", tag, strings.Join(tags, ", "), fields.DidYouMean(tag, tags)))
 	}
-	return reports.Ledger(&all[i], ledger.AllMeasured())
+	return reports.Ledger(all[i:i+1], ledger.AllMeasured(), true)
 }

@@ -31,7 +31,7 @@ func TestMeasuredRows(t *testing.T) {
 		return
 	}
 	kept := ledger.AllMeasured()
-	plan, err := experiment.PlanLedger(experiment.All(), func(string) bool { return true })
+	plan, err := experiment.PlanLedger(experiment.All(), func(string) bool { return true }, nil)
 	require.NoError(t, err)
 	inputs := plan.Inputs()
 	for _, now := range inputs {
@@ -45,7 +45,7 @@ func TestMeasuredRows(t *testing.T) {
 	if *everything {
 		longest = math.Inf(1)
 	}
-	plan, err = experiment.PlanLedger(experiment.All(), func(id string) bool { return kept[id].Seconds <= longest })
+	plan, err = experiment.PlanLedger(experiment.All(), func(id string) bool { return kept[id].Seconds <= longest }, nil)
 	require.NoError(t, err)
 	require.NoError(t, plan.Run(t.Context(), nil, nil))
 	list, err := plan.Measured()
@@ -62,7 +62,7 @@ func writeMeasured(t *testing.T, begin string) {
 	require.NoError(t, err)
 	then, err := ledger.ParseMeasured(string(text))
 	require.NoError(t, err)
-	plan, err := experiment.PlanLedger(experiment.All(), func(id string) bool { return begin == "all" || strings.HasPrefix(id, begin) })
+	plan, err := experiment.PlanLedger(experiment.All(), func(id string) bool { return begin == "all" || strings.HasPrefix(id, begin) }, nil)
 	require.NoError(t, err)
 	require.NoError(t, plan.Run(t.Context(), nil, nil))
 	now, err := plan.Measured()
@@ -71,7 +71,7 @@ func writeMeasured(t *testing.T, begin string) {
 	for _, m := range append(then, now...) {
 		of[m.ID] = m
 	}
-	every, err := experiment.PlanLedger(experiment.All(), func(string) bool { return true })
+	every, err := experiment.PlanLedger(experiment.All(), func(string) bool { return true }, nil)
 	require.NoError(t, err)
 	var list []ledger.Measured
 	for _, r := range every.Inputs() {

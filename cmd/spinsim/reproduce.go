@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -85,6 +87,10 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return f.Unfit("", err)
 	}
+	rows, err := f.rows(c, p)
+	if err != nil {
+		return f.Unfit("", err)
+	}
 	if err := f.checkFiles(chosen); err != nil {
 		return badInput(err)
 	}
@@ -102,7 +108,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	defer cancel()
 	var files cli.RunFiles
 	files.Result("-o", f.output, nil) // write writes it
-	if err := files.End(ctx, f.measure(ctx, c, chosen, kept, r)); err != nil {
+	if err := files.End(ctx, f.measure(ctx, c, chosen, rows, kept, r)); err != nil {
 		return err
 	}
 	return f.write(c.OutOrStdout(), r, folder)
@@ -209,10 +215,37 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 	return chosen, nil
 }
 
-// measure makes the results, one experiment after the other. The points of an
-// experiment run in parallel.
-func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
-	total := 0
+// rows plans to measure the rows of the ledger that the experiments answer:
+// without --full those that take a second or less.
+func (f *reproduceFlags) rows(c *cobra.Command, p *experiment.Publication) (*experiment.LedgerPlan, error) {
+	limits, memory, workers, err := f.Bounds(c)
+	if err != nil {
+		return nil, err
+	}
+	var list []*experiment.Experiment
+	for _, e := range p.Experiments {
+		if len(f.only) == 0 || slices.Contains(f.only, e.Name) {
+			list = append(list, e)
+		}
+	}
+	known := ledger.AllMeasured()
+	want := func(id string) bool { return f.full || known[id] != nil && known[id].Seconds <= 1 }
+	return experiment.PlanLedger(list, want, func(s *experiment.Sweep) error {
+		s.Build, s.Limits, s.MemoryLimit, s.Workers = thisBuild(), limits, memory, workers
+		for i := range s.Profiles {
+			var err error
+			if s.Profiles[i], err = p.Dated(s.Profiles[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// measure makes the results, one experiment after the other, and the numbers for
+// the rows of the ledger. The points of an experiment run in parallel.
+func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen []*planned, rows *experiment.LedgerPlan, kept *checkpoint.Folder, r *reports.Reproduction) (err error) {
+	total := rows.Points()
 	for _, one := range chosen {
 		total += len(one.points)
 		if one.falls != nil {
@@ -221,8 +254,6 @@ func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen [
 	}
 	progress := cli.NewProgress(c.ErrOrStderr(), r.Publication.Name, total)
 	defer progress.Stop()
-	numbers := map[string]bool{} // whether each measured number has been printed
-	var order []string
 	for _, one := range chosen {
 		result, err := one.measure(ctx, kept, progress.Step)
 		if err != nil {
@@ -230,28 +261,12 @@ func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen [
 		}
 		result.ID = one.run.Name(f.full)
 		r.Results = append(r.Results, result)
-		if one.falls != nil {
-			continue
-		}
-		there, missing := one.sweep.Numbers(one.points)
-		for _, name := range experiment.Names(one.sweep.Experiment(), missing) {
-			if _, known := numbers[name]; !known {
-				numbers[name], order = false, append(order, name)
-			}
-		}
-		for _, name := range experiment.Names(one.sweep.Experiment(), there) {
-			if _, known := numbers[name]; !known {
-				order = append(order, name)
-			}
-			numbers[name] = true
-		}
 	}
-	for _, name := range order {
-		if !numbers[name] {
-			r.Missing = append(r.Missing, name)
-		}
+	if err := rows.Run(ctx, kept, progress.Step); err != nil {
+		return err
 	}
-	return nil
+	r.Measured, err = rows.Measured()
+	return err
 }
 
 // measure makes a result and its document.
@@ -284,11 +299,17 @@ func (f *reproduceFlags) write(out io.Writer, r *reports.Reproduction, points st
 			one.From = name
 		}
 	}
-	if err := writePage(out, where, r.Page(thisBuild()), seal.Mark{Kind: seal.HTML, Program: thisBuild().String()}); err != nil {
+	page, err := r.Page(thisBuild())
+	if err == nil {
+		err = writePage(out, where, page, seal.Mark{Kind: seal.HTML, Program: thisBuild().String()})
+	}
+	if err != nil {
 		return err
 	}
-	numbers := r.Table()
-	var err error
+	numbers, err := r.Table()
+	if err != nil {
+		return err
+	}
 	if numbers.Len() > 0 {
 		err = numbers.Write(out, report.TextFormat)
 	} else {

@@ -14,46 +14,58 @@ import (
 // DistanceNote explains distances below a table.
 const DistanceNote = "The distance of a number is exp|ln(ours / published)| - 1, and 0 within what the publication gives. A number of ours that is 0, or of the other sign, has none and counts as the farthest."
 
-// Ledger lists the rows of a publication beside what was measured: predictions
-// first, and of these the worst first. Parameters that nothing measures are
-// behind.
-func Ledger(p *ledger.Publication, measured map[string]*ledger.Measured) (*report.Table, error) {
-	t := report.New(
-		report.Column{Name: "class"},
-		report.Column{Name: "distance", Kind: report.Share, Help: "of ours from what was published"},
-		report.Column{Name: "holds", Kind: report.Flag, Help: "of a claim"},
-		report.Column{Name: "ours", Help: "in the published unit"},
-		report.Column{Name: "published"},
-		report.Column{Name: "of_unit"},
-		report.Column{Name: "quantity"},
-		report.Column{Name: "conditions"},
-		report.Column{Name: "id"},
-		report.Column{Name: "section", ForPrograms: true},
-		report.Column{Name: "why", Help: "what the class needs: parameters that were set, rows it follows from, a reason"},
-		report.Column{Name: "same", Help: "the row that counts in place of this one"},
-		report.Column{Name: "command", Help: "measures ours"},
-		report.Column{Name: "how", Help: "what of the command's output counts; empty: one column"},
-	)
-	lines := make([]ledgerLine, len(p.Rows))
-	for i := range p.Rows {
-		var err error
-		if lines[i], err = lineOf(&p.Rows[i], measured[p.Rows[i].ID]); err != nil {
+// ledgerColumns are the columns of Ledger.
+func ledgerColumns() []report.Column {
+	return []report.Column{
+		{Name: "class"},
+		{Name: "distance", Kind: report.Share, Help: "of ours from what was published"},
+		{Name: "holds", Kind: report.Flag, Help: "of a claim"},
+		{Name: "ours", Help: "in the published unit"},
+		{Name: "published"},
+		{Name: "of_unit"},
+		{Name: "quantity"},
+		{Name: "conditions"},
+		{Name: "id"},
+		{Name: "section", ForPrograms: true},
+		{Name: "why", Help: "what the class needs: parameters that were set, rows it follows from, a reason"},
+		{Name: "same", Help: "the row that counts in place of this one"},
+		{Name: "command", Help: "measures ours"},
+		{Name: "how", Help: "what of the command's output counts; empty: one column"},
+	}
+}
+
+// Ledger lists rows of publications beside what was measured: predictions first,
+// and of these the worst first. Rows that are not measured are there if all is
+// true.
+func Ledger(list []ledger.Publication, measured map[string]*ledger.Measured, all bool) (*report.Table, error) {
+	t := report.New(ledgerColumns()...)
+	var lines []ledgerLine
+	for k := range list {
+		p := &list[k]
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			if measured[r.ID] == nil && !all {
+				continue
+			}
+			l, err := lineOf(r, measured[r.ID])
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, l)
+		}
+		score, err := scores(p, measured, all)
+		if err != nil {
 			return nil, err
 		}
+		t.Answer = append(t.Answer, score...)
+		t.Notes = append(t.Notes, p.Name+": "+p.Citation+".")
 	}
 	slices.SortStableFunc(lines, func(a, b ledgerLine) int { return cmp.Or(a.group-b.group, cmp.Compare(b.off, a.off)) })
 	for _, l := range lines {
 		t.Add(l.cells...)
 	}
-	answer, err := Score(p, func(id string) (ledger.Ours, bool) {
-		if m := measured[id]; m != nil {
-			return m.Ours, true
-		}
-		return ledger.Ours{}, false
-	})
-	t.Answer = answer
-	t.Notes = []string{DistanceNote, p.Name + ": " + p.Citation + "."}
-	return t, err
+	t.Notes = append([]string{DistanceNote}, t.Notes...)
+	return t, nil
 }
 
 // ledgerLine is a line of Ledger and its place.
@@ -89,16 +101,14 @@ func lineOf(r *ledger.Row, m *ledger.Measured) (ledgerLine, error) {
 	return l, nil
 }
 
-// Score describes in sentences how near the predictions and checks of a
+// scores describes in sentences how near the predictions and checks of a
 // publication are.
-func Score(p *ledger.Publication, ours func(id string) (ledger.Ours, bool)) (lines []string, err error) {
+func scores(p *ledger.Publication, measured map[string]*ledger.Measured, all bool) (lines []string, err error) {
+	what := map[ledger.Class]string{ledger.Predicted: "predicted", ledger.Checked: "following from what set parameters"}
 	for _, class := range []ledger.Class{ledger.Predicted, ledger.Checked} {
-		s, err := p.Score(class, ours)
+		s, err := p.Score(class, measured)
 		if err != nil {
 			return nil, err
-		}
-		if s.Numbers+s.Claims+s.Open == 0 {
-			continue
 		}
 		var parts []string
 		if s.Numbers > 0 {
@@ -107,17 +117,23 @@ func Score(p *ledger.Publication, ours func(id string) (ledger.Ours, bool)) (lin
 		if s.Claims > 0 {
 			parts = append(parts, fmt.Sprintf("%d of %d claims hold", s.Hold, s.Claims))
 		}
-		if s.Open > 0 {
+		switch {
+		case s.Open > 0 && all:
 			parts = append(parts, fmt.Sprintf("%d rows are not measured yet", s.Open))
+		case s.Open > 0:
+			parts = append(parts, fmt.Sprintf("%d rows were not measured here", s.Open))
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s: %s.", p.Name, map[ledger.Class]string{ledger.Predicted: "predicted", ledger.Checked: "following from what set parameters"}[class], strings.Join(parts, "; ")))
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("%s, %s: %s.", p.Name, what[class], strings.Join(parts, "; ")))
+		}
 	}
 	return lines, nil
 }
 
+// written writes a share in a sentence.
 func written(f float64) string {
 	if f > 10 {
-		return "1,000%"
+		return "over 1,000%"
 	}
 	return fmt.Sprintf("%.1f%%", 100*f)
 }

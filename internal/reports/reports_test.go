@@ -22,6 +22,7 @@ import (
 	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/seal"
 	_ "github.com/spinsim/spinsim/internal/wings"
+	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -316,23 +317,31 @@ func TestOtherVersions(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// The summary counts each number once, separates calibrated from predicted
-// numbers, and lists the numbers that were not measured.
+// The summary of a publication scores predictions and names what a quick run
+// leaves out. The worst prediction is the first row.
 func TestSummaryOfAPublication(t *testing.T) {
-	p, err := experiment.FindPublication("spin17")
+	p, err := experiment.FindPublication("part")
 	require.NoError(t, err)
-	one := &reports.Result{Deviations: []report.Deviation{
-		{At: "a", Quantity: "q", Here: "1", Off: 0.1}, {At: "b", Quantity: "q", Here: "1", Off: -0.3}, {At: "c", Quantity: "q", Here: "1", Off: 0.9, Calibrated: true},
+	number := func(x float64) ledger.Ours { return ledger.Ours{Numbers: []float64{x}} }
+	r := &reports.Reproduction{Publication: p, Measured: []ledger.Measured{
+		{ID: "part22-5.1-04", Ours: number(6.5)}, // 13 is predicted
+		{ID: "part22-5.3-03", Ours: ledger.Ours{Holds: true}},
+		{ID: "part22-5.2-05", Ours: number(8)}, // 8 checks
 	}}
-	one.Title = "x: y"
-	r := &reports.Reproduction{Publication: p, Results: []*reports.Result{one, one}, Missing: []string{"z"}}
-	text := strings.Join(r.Summary(), "\n")
-	require.Contains(t, text, "3 published numbers measured; parameters were set by 1 of them, the other 2 are predicted.")
-	require.Contains(t, text, "20.0% from the publication in the median, and 30.0% at most (shares in points): x, b, q.")
-	require.Contains(t, text, "1 published numbers were not measured: z.")
-	require.Contains(t, text, "matching: applications with 360 ranks")
-	r.Full = true
-	require.NotContains(t, strings.Join(r.Summary(), "\n"), "360")
-	require.Equal(t, 3, r.Table().Len())
-	require.Equal(t, "Every published number", r.Page(provenance.Build{}).Overview[0].Caption)
+	table, err := r.Table()
+	require.NoError(t, err)
+	require.Equal(t, 3, table.Len())
+	text := strings.Join(table.Answer, "\n")
+	require.Contains(t, text, "PART'22, predicted: 1 numbers are 100.0% off in the median, a tenth of them more than 100.0%, and 1 more than 25%; 1 of 1 claims hold; ")
+	require.Contains(t, text, "following from what set parameters: 1 numbers are 0.0% off in the median")
+	require.NotContains(t, text, "Psistakis")
+	require.Contains(t, text, "Left out without --full, besides points between others: ")
+	page, err := r.Page(provenance.Build{})
+	require.NoError(t, err)
+	require.Equal(t, "Every published number", page.Overview[0].Caption)
+	require.Equal(t, "100.0%", page.Overview[0].Grid.Rows[0][1].Text)
+	r.Measured, r.Full = nil, true
+	table, err = r.Table()
+	require.NoError(t, err)
+	require.Equal(t, []string{p.Title + ": no published number was measured."}, table.Answer)
 }
