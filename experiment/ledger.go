@@ -67,14 +67,19 @@ func (r *LedgerRow) Sweep(e *Experiment) (*Sweep, error) {
 	return s, nil
 }
 
-// Command returns the command that measures the points of the row.
-func (r *LedgerRow) Command(e *Experiment) string {
+// command is the command that measures the points of the row on profiles.
+func (r *LedgerRow) command(e *Experiment, profiles []string) string {
 	words := []string{"spinsim", strings.TrimSuffix(CommandPrefix, " "), e.Name}
+	if !slices.Equal(profiles, e.DefaultProfiles()) {
+		words = append(words, "--"+ProfileColumn, strings.Join(profiles, ","))
+	}
 	for item := range strings.FieldsSeq(r.Of) {
 		name, list, _ := strings.Cut(item, "=")
-		if name != ProfileColumn && strings.Contains(name, ".") {
+		switch {
+		case name == ProfileColumn:
+		case strings.Contains(name, "."):
 			words = append(words, "--set", item)
-		} else {
+		default:
 			words = append(words, "--"+name, list)
 		}
 	}

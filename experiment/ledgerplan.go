@@ -25,6 +25,7 @@ type LedgerPlan struct {
 type plannedRow struct {
 	LedgerRow
 	experiment *Experiment
+	command    string
 	own        []*Point
 	points     []*ledgerPoint // of own
 }
@@ -58,7 +59,7 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 			if err != nil {
 				return nil, err
 			}
-			row := &plannedRow{LedgerRow: r, experiment: e}
+			row := &plannedRow{LedgerRow: r, experiment: e, command: r.command(e, s.Profiles)}
 			if row.own, err = s.Points(); err != nil {
 				return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
 			}
@@ -162,5 +163,5 @@ func (r *plannedRow) inputs() ledger.Measured {
 	for i, p := range r.points {
 		ids[i] = p.id
 	}
-	return ledger.Measured{ID: r.ID, Command: r.Command(r.experiment), How: r.How, Inputs: provenance.Hash([]byte(strings.Join(ids, " ")))[:12]}
+	return ledger.Measured{ID: r.ID, Command: r.command, How: r.How, Inputs: provenance.Hash([]byte(strings.Join(ids, " ")))[:12]}
 }
