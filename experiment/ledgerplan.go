@@ -165,3 +165,19 @@ func (r *plannedRow) inputs() ledger.Measured {
 	}
 	return ledger.Measured{ID: r.ID, Command: r.command, How: r.How, Inputs: provenance.Hash([]byte(strings.Join(ids, " ")))[:12]}
 }
+
+// Others are all numbers that Run has measured, by column and point. Times are
+// in ps.
+func (l *LedgerPlan) Others() map[string]float64 {
+	all := map[string]float64{}
+	for e, points := range l.points { //lint:maporder a map is made of a map
+		for _, p := range points {
+			for _, c := range e.Columns {
+				if n, ok := Magnitude(p.result.Values[c.Name]); ok {
+					all[c.Name+" of "+e.Name+" "+p.String()] = n
+				}
+			}
+		}
+	}
+	return all
+}

@@ -91,6 +91,12 @@ func (s *Sweep) Choose(axis, list string) error {
 	return err
 }
 
+// Open reports whether there is such an axis, and Choose was not called for it.
+func (s *Sweep) Open(axis string) bool {
+	i := s.grid.experiment.axis(axis)
+	return i >= 0 && !s.grid.chosen[i]
+}
+
 // Experiment returns the experiment with the axes that Set has added.
 func (s *Sweep) Experiment() *Experiment { return s.grid.experiment }
 

@@ -24,6 +24,7 @@ func commands(args []string) []*cobra.Command {
 		verifyCommand(),
 		reproduceCommand(),
 		ledgerCommand(),
+		identifyCommand(),
 		pcapCommand(),
 		versionCommand(),
 		doctorCommand(),

@@ -83,6 +83,39 @@ func writeMeasured(t *testing.T, begin string) {
 	require.NoError(t, os.WriteFile(file, []byte(ledger.FormatMeasured(list)), 0o600))
 }
 
+// Each answer to an open question can be given: a profile of the publication
+// accepts it, or one of its experiments has such an axis.
+func TestAnswersToQuestions(t *testing.T) {
+	for _, p := range experiment.Publications() {
+		questions, err := ledger.Questions(p.Name)
+		require.NoError(t, err)
+		require.NotEmpty(t, questions, p.Name)
+		for _, q := range questions {
+			for _, a := range q.Alternatives {
+				r, err := a.Range()
+				require.NoError(t, err)
+				settings := [][]string{a.Set}
+				if r != nil {
+					settings = [][]string{{r.At(r.Low)}, {r.At(r.High)}}
+				}
+				for _, set := range settings {
+					require.True(t, slices.ContainsFunc(p.Experiments, func(e *experiment.Experiment) bool { return accepts(e, set) }), "%s %s: %v", p.Name, q.ID, set)
+				}
+			}
+		}
+	}
+}
+
+// accepts reports whether an experiment can have assignments.
+func accepts(e *experiment.Experiment, set []string) bool {
+	s, err := experiment.New(e)
+	if err != nil {
+		return false
+	}
+	a := answers{set: set, accepted: map[string]error{}}
+	return a.apply(s) == nil && a.check() == nil
+}
+
 // A row that sets a parameter names what it sets: values of a profile, the
 // experiments whose conditions it gives, or the package with what it describes.
 // Each of these exists.

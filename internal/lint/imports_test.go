@@ -89,6 +89,7 @@ var table = map[string]policy{
 	"internal/ycsb":      {},
 	"internal/libraries": {rooms: []string{"handlers"}},
 	"internal/wings":     {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf"}},
+	"internal/identify":  {rooms: []string{"ledger"}, modules: []string{"gonum.org/v1/gonum/mat"}},
 	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page", "ledger"}},
 	"internal/build":     {rooms: []string{"spin", "spin/manifest"}, modules: []string{"github.com/tetratelabs/wazero"}},
 	"internal/scaffold":  {rooms: []string{"internal/build"}},

@@ -1,0 +1,177 @@
+package identify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/ledger"
+)
+
+// device is an invented device: a message of n bytes takes call + n/rate, and
+// twice the call if it is copied. Its turns are counted.
+type device struct {
+	call, rate float64
+	copied     bool
+	turns      int
+}
+
+var sizes = []float64{8, 64, 512, 4096, 32768, 262144}
+
+func (d device) time(n float64) float64 {
+	t := d.call + n/d.rate
+	if d.copied {
+		t += d.call
+	}
+	return t
+}
+
+// ours are the rows of a device.
+func (d device) ours() map[string]ledger.Ours {
+	all := map[string]ledger.Ours{"copies": {Holds: d.copied}}
+	for i, n := range sizes {
+		all[fmt.Sprint("t", i)] = ledger.Ours{Numbers: []float64{d.time(n)}}
+	}
+	return all
+}
+
+// study is about a device: what today's differs in from the true one.
+func study(t require.TestingT, today, truth device) *Study {
+	list, err := ledger.ParseQuestions("question\twhat\talternative\tset\tsource\n" +
+		"call\tcost of a call\ttoday\t\tours\n" +
+		"call\t\tany\tcall=0.5us..8us\tours\n" +
+		"rate\trate\ttoday\t\tours\n" +
+		"rate\t\tany\trate=10..2000\tours\n" +
+		"copy\tis it copied\ttoday\t\tours\n" +
+		"copy\t\tother\tcopied=true\tours\n" +
+		"turns\twho turns\ttoday\t\tours\n" +
+		"turns\t\ttwice\tturns=2\tours\n" +
+		"odd\tan alternative that no device has\ttoday\t\tours\n" +
+		"odd\t\tnone\todd=1\tours\n")
+	require.NoError(t, err)
+	s := &Study{Questions: list, Today: map[string]float64{"call": today.call, "rate": today.rate}}
+	exact := truth.ours()
+	for i := range sizes {
+		id := fmt.Sprint("t", i)
+		v, err := ledger.ParseValue(strconv.FormatFloat(exact[id].Numbers[0], 'e', 9, 64), ledger.Exact)
+		require.NoError(t, err)
+		s.Rows = append(s.Rows, Row{&ledger.Row{ID: id, Published: v}, fmt.Sprint("experiment", i%3)})
+	}
+	if truth.copied {
+		v, err := ledger.ParseValue("true", ledger.Exact)
+		require.NoError(t, err)
+		s.Rows = append(s.Rows, Row{&ledger.Row{ID: "copies", Published: v}, "experiment0"})
+	}
+	s.Measure = func(_ context.Context, settings [][]string) ([]Outcome, error) {
+		out := make([]Outcome, len(settings))
+		for i, set := range settings {
+			d := today
+			for _, one := range set {
+				name, value, _ := strings.Cut(one, "=")
+				x, _ := strconv.ParseFloat(strings.TrimSuffix(value, "us"), 64)
+				switch name {
+				case "call":
+					d.call = x
+				case "rate":
+					d.rate = x
+				case "copied":
+					d.copied = true
+				case "turns":
+					d.turns = 2
+				case "odd":
+					out[i].Err = errors.New("no such device")
+				}
+			}
+			out[i].Ours, out[i].Other = d.ours(), map[string]float64{"turns of compare x": float64(1 + d.turns), "time of 1 B": d.time(1)}
+		}
+		return out, nil
+	}
+	return s
+}
+
+// The parameters of an invented device come back within 5%, whatever they are,
+// although there are alternatives that could take their place. Rows that the
+// search has not seen are near, too.
+func TestParametersComeBack(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		truth := device{call: rapid.Float64Range(0.6, 7).Draw(r, "call"), rate: rapid.Float64Range(20, 1500).Draw(r, "rate")}
+		today := device{call: rapid.Float64Range(0.6, 7).Draw(r, "today's call"), rate: rapid.Float64Range(20, 1500).Draw(r, "today's rate")}
+		v, err := study(r, today, truth).Run(context.Background())
+		require.NoError(r, err)
+		d := today
+		for _, set := range v.Set {
+			name, value, _ := strings.Cut(set, "=")
+			x, _ := strconv.ParseFloat(strings.TrimSuffix(value, "us"), 64)
+			switch name {
+			case "call":
+				d.call = x
+			case "rate":
+				d.rate = x
+			}
+		}
+		if slices.Contains(v.Set, "copied=true") { // two calls of half the cost are the same
+			d.call *= 2
+		}
+		require.InEpsilon(r, truth.call, d.call, 0.05, "%+v for %+v", d, truth)
+		require.InEpsilon(r, truth.rate, d.rate, 0.05, "%+v for %+v", d, truth)
+		require.Less(r, v.Fitted.Median, 0.02)
+		require.Less(r, v.LeftOut.Median, 0.1)
+	})
+}
+
+// What moves nothing is found, what no device has is said, an answer that no
+// other answer makes good is excluded, and a number is named that would tell
+// apart what remains.
+func TestVerdict(t *testing.T) {
+	truth := device{call: 2, rate: 400, copied: true}
+	v, err := study(t, device{call: 2, rate: 100}, truth).Run(context.Background())
+	require.NoError(t, err)
+	of := map[string]Effect{}
+	for _, e := range v.Effects {
+		of[e.Question+" "+e.Alternative] = e
+	}
+	require.Empty(t, of["turns twice"].Moved)
+	require.EqualError(t, of["odd none"].Err, "no such device")
+	moved := of["copy other"].Moved
+	at := slices.IndexFunc(moved, func(m Move) bool { return m.Row == "copies" })
+	require.InDelta(t, 1, moved[at].Before, 1e-9)
+	require.Zero(t, moved[at].Then)
+	require.True(t, math.IsNaN(moved[at].Factor))
+	at = slices.IndexFunc(moved, func(m Move) bool { return m.Row == "t0" })
+	require.InDelta(t, (2*2+8.0/100)/(2+8.0/100), moved[at].Factor, 1e-9)
+	require.Contains(t, v.Excluded, Exclusion{"copy", "today's", "copies", 1, "other", 0})
+	var names []string
+	for _, x := range v.Separate {
+		names = append(names, x.Alternative+": "+x.Number)
+	}
+	require.Contains(t, names, "twice: turns of compare x")
+	require.NotContains(t, strings.Join(names, "\n"), "none")
+	require.Greater(t, v.Before.Median, v.Fitted.Median)
+	require.Less(t, v.Fitted.Median, 1e-3)
+	require.Less(t, math.Expm1(mean([]float64{math.Log(2), 0}, every)), 1.0)
+}
+
+// A study whose measurement ends says so.
+func TestStudyEnds(t *testing.T) {
+	s := study(t, device{call: 2, rate: 100}, device{call: 1, rate: 50})
+	measure, calls := s.Measure, 0
+	s.Measure = func(ctx context.Context, settings [][]string) ([]Outcome, error) {
+		if calls++; calls > 2 {
+			return nil, context.Canceled
+		}
+		return measure(ctx, settings)
+	}
+	_, err := s.Run(context.Background())
+	require.ErrorIs(t, err, context.Canceled)
+	s.Rows = nil
+	_, err = s.Run(context.Background())
+	require.ErrorIs(t, err, errNoRows)
+}

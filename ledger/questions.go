@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Question is a place where publications are silent or contradict themselves,
+// with its admissible alternatives. The first is what spinsim does.
+type Question struct {
+	ID           string
+	What         string
+	Alternatives []Alternative
+}
+
+// Number reads a value of the range's unit.
+func (r *Range) Number(value string) (x float64, ok bool) {
+	x, unit, ok := number(value)
+	return x, ok && unit == r.Unit
+}
+
+// Alternative is an answer to a question.
+type Alternative struct {
+	Name string
+	// Set is what it changes: "path=value" of a profile, or "axis=value" of
+	// experiments with such an axis. A range "path=low..high" admits any number
+	// between.
+	Set    []string
+	Source string // of the text that admits it; "ours": none does
+}
+
+// Range is a value of a profile of which a question admits all numbers from Low
+// to High, both in Unit.
+type Range struct {
+	Path      string
+	Low, High float64
+	Unit      string
+}
+
+// At writes the assignment of a number.
+func (r *Range) At(x float64) string {
+	return r.Path + "=" + strconv.FormatFloat(x, 'g', 6, 64) + r.Unit
+}
+
+// Range returns the range of an alternative that has one. nil: it sets values.
+func (a *Alternative) Range() (*Range, error) {
+	for _, set := range a.Set {
+		name, value, _ := strings.Cut(set, "=")
+		low, high, found := strings.Cut(value, "..")
+		if !found {
+			continue
+		}
+		if len(a.Set) > 1 {
+			return nil, fmt.Errorf("%s: a range beside other values", set)
+		}
+		x, unit, ok := number(low)
+		y, other, okToo := number(high)
+		if !ok || !okToo || unit != other || x >= y {
+			return nil, fmt.Errorf("%s: expected two numbers with the same unit, the smaller first", set)
+		}
+		return &Range{name, x, y, unit}, nil
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// number divides "3.5us" into the number and its unit.
+func number(text string) (x float64, unit string, ok bool) {
+	end := strings.LastIndexFunc(text, func(r rune) bool { return r >= '0' && r <= '9' || r == '.' }) + 1
+	x, err := strconv.ParseFloat(text[:end], 64)
+	return x, text[end:], err == nil
+}
+
+//go:embed questions/*.tsv
+var questions embed.FS
+
+// Questions returns what the publications of an experiment's wing leave open, for
+// example of "part". None: nothing is known to be open.
+func Questions(name string) ([]Question, error) {
+	text, err := questions.ReadFile(path.Join("questions", name+".tsv"))
+	if err != nil {
+		return nil, nil //nolint:nilerr // no file: no questions
+	}
+	list, err := ParseQuestions(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("questions of %s: %w", name, err)
+	}
+	return list, nil
+}
+
+const questionColumns = "question\twhat\talternative\tset\tsource\n"
+
+// ParseQuestions reads questions: a line for each alternative, today's first,
+// with the columns question, what, alternative, set and source. Assignments in
+// set are separated by blanks.
+func ParseQuestions(text string) (list []Question, err error) {
+	rest, ok := strings.CutPrefix(text, questionColumns)
+	if !ok {
+		return nil, fmt.Errorf("line 1: expected %q", questionColumns)
+	}
+	line := 1
+	for text := range strings.Lines(rest) {
+		line++
+		f := strings.Split(strings.TrimSuffix(text, "\n"), "\t")
+		if len(f) != 5 || f[0] == "" || f[2] == "" {
+			return nil, fmt.Errorf("line %d: expected 5 columns: question, what, alternative, set, source", line)
+		}
+		i := slices.IndexFunc(list, func(q Question) bool { return q.ID == f[0] })
+		if i < 0 {
+			i = len(list)
+			list = append(list, Question{ID: f[0], What: f[1]})
+		}
+		a := Alternative{Name: f[2], Set: strings.Fields(f[3]), Source: f[4]}
+		if slices.ContainsFunc(list[i].Alternatives, func(o Alternative) bool { return o.Name == a.Name }) {
+			return nil, fmt.Errorf("line %d: question %s has two alternatives %s", line, f[0], f[2])
+		}
+		for _, set := range a.Set {
+			if name, value, found := strings.Cut(set, "="); !found || name == "" || value == "" {
+				return nil, fmt.Errorf("line %d: %q, expected path=value", line, set)
+			}
+		}
+		if _, err := a.Range(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		list[i].Alternatives = append(list[i].Alternatives, a)
+	}
+	for _, q := range list {
+		if r, _ := q.Alternatives[0].Range(); len(q.Alternatives) < 2 || r != nil {
+			return nil, fmt.Errorf("question %s: expected what is done today, and then alternatives", q.ID)
+		}
+	}
+	return list, nil
+}
