@@ -18,6 +18,8 @@ import (
 // Exactly one of Column, Ours and Holds is set.
 type LedgerRow struct {
 	ID string // for example "tr488-6.1.1-07"
+	// Row is the row itself if it is not in the ledger, but a user's.
+	Row *ledger.Row
 	// Of chooses what is measured: "name=list" separated by blanks. A name is an
 	// axis, a value of the profile, or "profile". An axis that is not named has
 	// its default, which must be a single value. For example:
@@ -34,6 +36,18 @@ type LedgerRow struct {
 	// For example: "PIA takes less than half of the time of PIO, 64 KiB to 4 MiB".
 	// With a Column it may be empty.
 	How string
+}
+
+// row returns the row of the ledger, or the user's.
+func (r *LedgerRow) row(e *Experiment) (*ledger.Row, error) {
+	if r.Row != nil {
+		return r.Row, nil
+	}
+	row, ok := ledger.Find(r.ID)
+	if !ok {
+		return nil, fmt.Errorf("experiment %s: no row %s in the ledger", e.Name, r.ID)
+	}
+	return row, nil
 }
 
 // Sweep returns the sweep over the points of the row.
@@ -89,9 +103,9 @@ func (r *LedgerRow) command(e *Experiment, profiles []string) string {
 // Numbers returns what the experiment has for the row, from the results of its
 // Sweep.
 func (r *LedgerRow) Numbers(e *Experiment, results []*Result) (ours ledger.Ours, err error) {
-	row, ok := ledger.Find(r.ID)
-	if !ok {
-		return ours, fmt.Errorf("experiment %s: no row %s in the ledger", e.Name, r.ID)
+	row, err := r.row(e)
+	if err != nil {
+		return ours, err
 	}
 	m := &Measured{Results: results, experiment: e, at: make(map[string]*Result, len(results))}
 	for _, one := range results {
@@ -266,9 +280,9 @@ func (e *Experiment) published() []report.Published {
 
 // published returns the numbers of the row in the units of its column.
 func (r *LedgerRow) published(e *Experiment) (list []report.Published, err error) {
-	row, ok := ledger.Find(r.ID)
-	if !ok {
-		return nil, fmt.Errorf("experiment %s: no row %s in the ledger", e.Name, r.ID)
+	row, err := r.row(e)
+	if err != nil {
+		return nil, err
 	}
 	s, err := r.Sweep(e)
 	if err != nil || len(s.Overrides) > 0 || slices.ContainsFunc(row.Published.Numbers, func(n ledger.Number) bool { return math.IsNaN(n.Best) }) {

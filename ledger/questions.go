@@ -41,9 +41,10 @@ type Range struct {
 	Unit      string
 }
 
-// At writes the assignment of a number.
+// At writes the assignment of a number, with four digits: profiles keep times to
+// the picosecond.
 func (r *Range) At(x float64) string {
-	return r.Path + "=" + strconv.FormatFloat(x, 'g', 6, 64) + r.Unit
+	return r.Path + "=" + strconv.FormatFloat(x, 'g', 4, 64) + r.Unit
 }
 
 // Range returns the range of an alternative that has one. nil: it sets values.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/report"
@@ -51,6 +52,7 @@ Without an argument ledger scores the predictions of each publication.`,
 			if err != nil {
 				return err
 			}
+			t.Origin = &provenance.Record{Build: thisBuild(), Command: strings.Join(append([]string{"ledger"}, args...), " ")}
 			return t.Write(c.OutOrStdout(), chosen)
 		},
 	}

@@ -12,11 +12,10 @@ import (
 	"github.com/spinsim/spinsim/ledger"
 )
 
-// Step is a change of the search, with what it brings.
+// Step is a step of the search.
 type Step struct {
-	Question, Alternative string
-	Set                   []string
-	Distance              float64 // mean of all rows behind the step
+	Changes  []string // question and alternative; numbers of earlier steps may change, too
+	Distance float64  // mean of all rows behind the step
 }
 
 // Limits of the search: how many candidates are measured in a step, and which

@@ -126,16 +126,17 @@ func (s *Study) insertToday(k *known, today *state) {
 func (s *Study) stepsOf(today *state, path []*state) (list []Step) {
 	before := today
 	for _, st := range path {
+		step := Step{Distance: math.Expm1(mean(s.losses(st.values), every))}
 		for q, p := range st.picks {
-			step := Step{Question: s.Questions[q].ID, Alternative: "today's", Distance: math.Expm1(mean(s.losses(st.values), every))}
 			switch old := before.picks[q]; {
 			case p == old || p != nil && old != nil && p.name == old.name:
-				continue
-			case p != nil:
-				step.Alternative, step.Set = p.name, p.set
+			case p == nil:
+				step.Changes = append(step.Changes, s.Questions[q].ID+" today's")
+			default:
+				step.Changes = append(step.Changes, s.Questions[q].ID+" "+p.name)
 			}
-			list = append(list, step)
 		}
+		list = append(list, step)
 		before = st
 	}
 	return list
@@ -166,7 +167,7 @@ func spreadOf(all []float64) Spread {
 }
 
 // leaveOut searches without the rows of one experiment, and looks how near these
-// come: for each experiment.
+// come: for each experiment, if there are several.
 func (s *Study) leaveOut(ctx context.Context, today *state, of *effects) (Spread, error) {
 	var experiments []string
 	for _, r := range s.Rows {
@@ -175,6 +176,9 @@ func (s *Study) leaveOut(ctx context.Context, today *state, of *effects) (Spread
 		}
 	}
 	var all []float64
+	if len(experiments) == 1 {
+		return spreadOf(nil), nil
+	}
 	for _, e := range experiments {
 		path, err := s.search(ctx, today, of, func(row int) bool { return s.Rows[row].Experiment != e })
 		if err != nil {
@@ -312,25 +316,34 @@ func (s *Study) nearest(today *state, of *effects, question int, answer *known, 
 }
 
 // separate finds for each alternative that remains the number that differs most
-// from today's.
+// from today's; of a range for the number in it that differs most.
 func (s *Study) separate(today *state, picks []*pick, states []*state, excluded []Exclusion) (list []Separation) {
 	for i, p := range picks {
 		if states[i].err != nil || s.has(excluded, p.question, s.Questions[p.question].Alternatives[p.alternative].Name) {
 			continue
 		}
-		one := Separation{Question: s.Questions[p.question].ID, Alternative: p.name}
+		one := Separation{Question: s.Questions[p.question].ID, Alternative: p.name, Factor: 1}
 		for name, then := range states[i].other { //lint:maporder the largest, and of equal ones the first name
 			before, ok := today.other[name]
 			if !ok || before <= 0 || then <= 0 {
 				continue
 			}
-			by, most := math.Abs(math.Log(then/before)), math.Abs(math.Log(max(one.Factor, math.SmallestNonzeroFloat64)))
+			by, most := math.Abs(math.Log(then/before)), math.Abs(math.Log(one.Factor))
 			if one.Number == "" || by > most || by == most && name < one.Number {
 				one.Number, one.Factor = name, then/before
 			}
 		}
-		if one.Number != "" && math.Abs(math.Log(one.Factor)) > math.Log1p(near) {
+		by := math.Abs(math.Log(one.Factor))
+		if by <= math.Log1p(near) {
+			continue
+		}
+		last := len(list) - 1
+		same := i > 0 && last >= 0 && picks[i-1].question == p.question && picks[i-1].alternative == p.alternative && list[last].Question == one.Question
+		switch {
+		case !same:
 			list = append(list, one)
+		case by > math.Abs(math.Log(list[last].Factor)):
+			list[last] = one
 		}
 	}
 	return list

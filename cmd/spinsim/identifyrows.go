@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/identify"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/ledger"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// identification reads what is to be identified.
+func (f *identifyFlags) identification(c *cobra.Command, args []string) (*identification, error) {
+	if f.measured == "" {
+		return f.ofPublication(c, args)
+	}
+	if len(args) > 0 || f.asked == "" {
+		return nil, badInput(errors.New("--measured: expected --questions with it, and no PUBLICATION"))
+	}
+	text, err := file.Read(f.measured, file.MaxText)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	id := &identification{name: f.measured, title: f.measured}
+	id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.measured, text))
+	if id.experiments, err = ownRows(f.measured, string(text)); err != nil {
+		return nil, badInput(err)
+	}
+	for _, e := range id.experiments {
+		for _, r := range e.Ledger {
+			id.study.Rows = append(id.study.Rows, identify.Row{Row: r.Row, Experiment: e.Name})
+		}
+	}
+	return id, f.ask(id, nil)
+}
+
+// ofPublication takes rows and questions of a publication.
+func (f *identifyFlags) ofPublication(c *cobra.Command, args []string) (*identification, error) {
+	if err := exactArguments("PUBLICATION")(c, args); err != nil {
+		return nil, err
+	}
+	p, err := experiment.FindPublication(args[0])
+	if err != nil {
+		return nil, badInput(err)
+	}
+	questions, err := ledger.Questions(p.Name)
+	if err != nil {
+		return nil, err
+	}
+	id := &identification{name: p.Name, title: p.Title, experiments: p.Experiments}
+	measured := ledger.AllMeasured()
+	for _, e := range p.Experiments {
+		for _, r := range e.Ledger {
+			row, ok := ledger.Find(r.ID)
+			if !ok || row.Same != "" || row.Class != ledger.Predicted && row.Class != ledger.Checked {
+				continue
+			}
+			if m := measured[r.ID]; m == nil || m.Seconds > f.longest {
+				id.left++
+				continue
+			}
+			id.study.Rows = append(id.study.Rows, identify.Row{Row: row, Experiment: e.Name})
+		}
+	}
+	return id, f.ask(id, questions)
+}
+
+// ask chooses the questions: those of a file, if there is one.
+func (f *identifyFlags) ask(id *identification, questions []ledger.Question) error {
+	if f.asked != "" {
+		text, err := file.Read(f.asked, file.MaxText)
+		if err != nil {
+			return badInput(err)
+		}
+		id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.asked, text))
+		if questions, err = ledger.ParseQuestions(string(text)); err != nil {
+			return badInput(fmt.Errorf("%s: %w", f.asked, err))
+		}
+	}
+	var names []string
+	for _, q := range questions {
+		names = append(names, q.ID)
+		if len(f.only) == 0 || slices.Contains(f.only, q.ID) {
+			id.study.Questions = append(id.study.Questions, q)
+		}
+	}
+	for _, name := range f.only {
+		if !slices.Contains(names, name) {
+			return badInput(fmt.Errorf("--only: no question %q, expected some of %s", name, strings.Join(names, ", ")))
+		}
+	}
+	if len(id.study.Questions) == 0 {
+		return badInput(fmt.Errorf("%s: no open questions are known", id.name))
+	}
+	return nil
+}
+
+// ownColumns are the columns of a table of measurements.
+const ownColumns = "experiment\tof\tcolumn\tvalue\tunit\tprecision\n"
+
+// ownRows reads a table of measurements: experiments whose rows they are.
+func ownRows(name, text string) (list []*experiment.Experiment, err error) {
+	rest, ok := strings.CutPrefix(text, ownColumns)
+	if !ok {
+		return nil, fmt.Errorf("%s:1: expected %q", name, ownColumns)
+	}
+	line := 1
+	for text := range strings.Lines(rest) {
+		line++
+		at := fmt.Sprintf("%s:%d", name, line)
+		cells := strings.Split(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), "\t")
+		if len(cells) != 6 {
+			return nil, fmt.Errorf("%s: %d columns, expected 6, separated by tabulators", at, len(cells))
+		}
+		v, err := ledger.ParseValue(cells[3], ledger.Precision(cells[5]))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		if v.Claim() {
+			return nil, fmt.Errorf("%s: value %q, expected a number other than 0", at, cells[3])
+		}
+		if !slices.Contains([]ledger.Precision{ledger.Exact, ledger.About, ledger.Read}, ledger.Precision(cells[5])) {
+			return nil, fmt.Errorf("%s: precision %q, expected exact, about or read", at, cells[5])
+		}
+		row := experiment.LedgerRow{ID: at, Of: cells[1], Column: cells[2], Row: &ledger.Row{ID: at, Published: v, Unit: cells[4]}}
+		i := slices.IndexFunc(list, func(e *experiment.Experiment) bool { return e.Name == cells[0] })
+		if i < 0 {
+			e, err := experiment.Find(cells[0])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", at, err)
+			}
+			own := *e
+			own.Ledger = nil
+			i, list = len(list), append(list, &own)
+		}
+		list[i].Ledger = append(list[i].Ledger, row)
+		if err := list[i].Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		if _, err := row.Sweep(list[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	if list == nil {
+		return nil, fmt.Errorf("%s: no measurement", name)
+	}
+	return list, nil
+}
+
+// todays are the numbers of ranges in the profiles of rows, as far as they have
+// the unit of the range. It notes the profiles in the record.
+func todays(id *identification) (map[string]float64, error) {
+	all := map[string]float64{}
+	seen := map[string]bool{}
+	for _, e := range id.experiments {
+		profiles := e.DefaultProfiles()
+		for _, r := range e.Ledger {
+			s, err := r.Sweep(e)
+			if err != nil {
+				return nil, err
+			}
+			profiles = append(profiles, s.Profiles...)
+		}
+		for _, name := range profiles {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			d, err := profile.Load(name)
+			if err != nil {
+				return nil, err
+			}
+			one, err := provenance.NewProfile(d)
+			if err != nil {
+				return nil, err
+			}
+			id.record.Profiles = append(id.record.Profiles, one)
+			values, err := profile.Values(one.Content, d.Origin)
+			if err != nil {
+				return nil, err
+			}
+			for _, q := range id.study.Questions {
+				for i := range q.Alternatives {
+					r, err := q.Alternatives[i].Range()
+					if err != nil || r == nil {
+						continue
+					}
+					at := slices.IndexFunc(values, func(v profile.Value) bool { return v.Path == r.Path })
+					if _, known := all[r.Path]; known || at < 0 {
+						continue
+					}
+					if x, ok := r.Number(values[at].Value); ok {
+						all[r.Path] = x
+					}
+				}
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/spinsim/spinsim/internal/identify"
+	"github.com/spinsim/spinsim/report"
+)
+
+// effectsTable has a row for each row of the ledger that an alternative moves.
+func effectsTable(v *identify.Verdict) *report.Table {
+	t := report.New(
+		report.Column{Name: "question"}, report.Column{Name: "alternative"}, report.Column{Name: "set"}, report.Column{Name: "row"},
+		report.Column{Name: "factor", Kind: report.Number, Help: "of ours, against today's; none for a claim"},
+		report.Column{Name: "distance", Kind: report.Share, Help: "of the row then"}, report.Column{Name: "today", Kind: report.Share, Help: "distance of the row today"},
+	)
+	for _, e := range v.Effects {
+		for _, m := range e.Moved {
+			t.Add(e.Question, e.Alternative, strings.Join(e.Set, " "), m.Row, known(m.Factor), known(m.Then), known(m.Before))
+		}
+	}
+	return t
+}
+
+// alternativesTable has a row for each alternative that moves something.
+func alternativesTable(study *identify.Study, v *identify.Verdict) *report.Table {
+	t := report.New(
+		report.Column{Name: "question"}, report.Column{Name: "alternative"},
+		report.Column{Name: "mean", Kind: report.Share, Help: "distance of all rows"},
+		report.Column{Name: "moved", Kind: report.Count, Help: "rows by more than 3%"}, report.Column{Name: "nearer", Kind: report.Count}, report.Column{Name: "farther", Kind: report.Count},
+		report.Column{Name: "most", Help: "the row that it moves most"}, report.Column{Name: "factor", Kind: report.Ratio, Help: "of ours there"}, report.Column{Name: "what"},
+	)
+	t.Title = "What each alternative moves alone"
+	var still, no []string
+	for _, e := range v.Effects {
+		if e.Err != nil {
+			line, _, _ := strings.Cut(e.Err.Error(), "\n")
+			no = append(no, e.Question+" "+e.Alternative+" is not possible: "+line)
+			continue
+		}
+		if len(e.Moved) == 0 {
+			still = append(still, e.Question+" "+e.Alternative)
+			continue
+		}
+		nearer, farther := 0, 0
+		for _, m := range e.Moved {
+			if m.Then < m.Before {
+				nearer++
+			} else if m.Then > m.Before {
+				farther++
+			}
+		}
+		what := ""
+		for _, q := range study.Questions {
+			if q.ID == e.Question {
+				what = q.What
+			}
+		}
+		t.Add(e.Question, e.Alternative, e.Distance, len(e.Moved), nearer, farther, e.Moved[0].Row, known(e.Moved[0].Factor), what)
+	}
+	if len(still) > 0 {
+		t.Notes = append(t.Notes, "No row moves by more than 3% with "+strings.Join(still, "; ")+".")
+	}
+	t.Notes = append(t.Notes, no...)
+	return t
+}
+
+// found prints what was found, the answer first.
+func found(out io.Writer, id *identification, v *identify.Verdict) error {
+	t := alternativesTable(&id.study, v)
+	t.Answer = []string{fmt.Sprintf("%s: %d rows; numbers are %s off in the median with today's answers.", id.title, len(id.study.Rows), share(v.Before.Median))}
+	if len(v.Set) > 0 {
+		t.Answer = append(t.Answer, fmt.Sprintf("They are %s off with: %s.", share(v.Fitted.Median), strings.Join(v.Set, " ")))
+	}
+	if !math.IsNaN(v.LeftOut.Median) {
+		t.Answer = append(t.Answer, fmt.Sprintf("Rows of an experiment that the search does not see are %s off, and a tenth of them more than %s.", share(v.LeftOut.Median), share(v.LeftOut.P90)))
+	}
+	if id.left > 0 {
+		t.Answer = append(t.Answer, fmt.Sprintf("%d rows are left out, because they take longer (--longest) or are not measured.", id.left))
+	}
+	for i, s := range v.Path {
+		t.Notes = append(t.Notes, fmt.Sprintf("Change %d: %s. Then the mean distance is %s.", i+1, strings.Join(s.Changes, ", "), share(s.Distance)))
+	}
+	for _, x := range v.Excluded {
+		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: row %s stays %s off whatever the other answers are; with %s it is %s.", x.Question, x.Alternative, x.Row, share(x.Best), x.Instead, share(x.Then)))
+	}
+	for _, x := range v.Separate {
+		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.2f times as much.", x.Number, x.Question, x.Alternative, x.Factor))
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("%d settings were measured. The mean distance is exp of the mean logarithm less 1; a claim that does not hold counts as 100%%.", v.Measured))
+	t.Origin = &id.record
+	return t.Write(out, report.TextFormat)
+}
+
+// share writes a share in a sentence.
+func share(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
