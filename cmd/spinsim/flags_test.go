@@ -42,6 +42,7 @@ var whole = sync.OnceValue(func() map[string][]string {
 		"spinsim graph run":        {"two.graph", "--ranks", "2"},
 		"spinsim storage generate": {"oltp"},
 		"spinsim reproduce":        {"spin17", "-o", "folder"},
+		"spinsim identify":         {"part"},
 	}
 	for _, b := range osu.All() {
 		whole["spinsim osu "+b.Name] = nil

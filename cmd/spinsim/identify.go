@@ -4,29 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/identify"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/report"
 )
 
 // identifyFlags are the flags of identify.
 type identifyFlags struct {
-	output, measured, asked string
-	only                    []string
-	longest                 float64
+	resume, format, measured, asked string
+	only                            []string
+	longest                         time.Duration
 	cli.LimitFlags
 }
 
@@ -42,9 +39,10 @@ alternative alone, and prints what it moves. Then it looks for the few changes t
 these come, and names alternatives with which a row stays far whatever the other answers are. For those that remain it names a number that would tell them apart.
 
   spinsim identify part
-  spinsim identify part -o part        keeps every measurement, so that the same command goes on after an interruption
+  spinsim identify part --resume part       keeps every measurement, so that the same command goes on after an interruption
+  spinsim identify part --format csv        a row for each row of the ledger that an alternative moves
 
-The folder gets effects.csv, with a row for each number that an alternative moves. A device of your own is calibrated with a table of measurements and one of questions, whose columns
+A device of your own is calibrated with a table of measurements and one of questions, whose columns
 are separated by tabulators:
 
   spinsim identify --measured my.tsv --questions open.tsv
@@ -56,11 +54,12 @@ are separated by tabulators:
 		RunE:      func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&f.output, "output", "o", "", "keep measurements and tables in a `FOLDER`")
+	flags.StringVar(&f.resume, "resume", "", "keep each result at once in a `FOLDER`, and reuse the results in it")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.StringVar(&f.measured, "measured", "", "your measurements, in place of a publication's: a `FILE`")
 	flags.StringVar(&f.asked, "questions", "", "your questions, in place of a publication's: a `FILE`")
 	flags.StringSliceVar(&f.only, "only", nil, "only these questions: `NAMES` separated by commas")
-	flags.Float64Var(&f.longest, "longest", 1, "leave out rows of the ledger whose measurement takes more than this many `SECONDS`")
+	flags.DurationVar(&f.longest, "longest", time.Second, "leave out rows of the ledger whose measurement takes more than this `DURATION`")
 	f.Register(c, "each measurement", false)
 	return c
 }
@@ -72,27 +71,34 @@ type identification struct {
 	study       identify.Study
 	left        int // rows that are left out because they take too long
 	record      provenance.Record
+	bound       func(s *experiment.Sweep) // sets the limits
 }
 
 func (f *identifyFlags) run(c *cobra.Command, args []string) error {
-	if !(f.longest > 0) {
-		return badInput(fmt.Errorf("--longest: %v, expected seconds, more than 0", f.longest))
+	if f.longest <= 0 {
+		return badInput(fmt.Errorf("--longest: %v, expected more than 0", f.longest))
+	}
+	format, err := parseFormat(f.format)
+	if err != nil {
+		return err
 	}
 	id, err := f.identification(c, args)
 	if err != nil {
 		return err
 	}
+	limits, memory, workers, err := f.Bounds(c)
+	if err != nil {
+		return badInput(err)
+	}
+	id.bound = func(s *experiment.Sweep) { s.Limits, s.MemoryLimit, s.Workers = limits, memory, workers }
 	id.record.Build, id.record.Command = thisBuild(), "identify"
 	if id.study.Today, err = todays(id); err != nil {
 		return badInput(err)
 	}
 	var kept *checkpoint.Folder
-	if f.output != "" {
-		if err := f.checkOutput(); err != nil {
-			return badInput(err)
-		}
-		if kept, err = checkpoint.Open(filepath.Join(f.output, "points"), checkpoint.Part{}); err != nil {
-			return badInput(fmt.Errorf("-o: %w", err))
+	if f.resume != "" {
+		if kept, err = checkpoint.Open(f.resume, checkpoint.Part{}); err != nil {
+			return badInput(fmt.Errorf("--resume: %w", err))
 		}
 		defer kept.Close() //nolint:errcheck // every result is already in its file
 	}
@@ -105,37 +111,11 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.output != "" {
-		var text strings.Builder
-		t := effectsTable(v)
-		t.Origin = &id.record
-		if err := t.Write(&text, report.CSVFormat); err != nil {
-			return err
-		}
-		if err := file.Write(filepath.Join(f.output, "effects.csv"), []byte(text.String())); err != nil {
-			return err
-		}
-	}
-	return found(c.OutOrStdout(), id, v)
-}
-
-// checkOutput finds errors in the folder before anything is measured.
-func (f *identifyFlags) checkOutput() error {
-	if err := os.MkdirAll(f.output, 0o755); err != nil {
-		return fmt.Errorf("-o: %w", err)
-	}
-	if err := file.Check(filepath.Join(f.output, "effects.csv")); err != nil {
-		return fmt.Errorf("-o: %w", err)
-	}
-	return nil
+	return found(id, v, format).Write(c.OutOrStdout(), format)
 }
 
 // measure measures the rows of a study with settings.
 func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *identification, settings [][]string, kept *checkpoint.Folder) ([]identify.Outcome, error) {
-	limits, memory, workers, err := f.Bounds(c)
-	if err != nil {
-		return nil, err
-	}
 	want := func(row string) bool {
 		return slices.ContainsFunc(id.study.Rows, func(r identify.Row) bool { return r.ID == row })
 	}
@@ -145,7 +125,7 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 	for i, set := range settings {
 		a := answers{set: set, accepted: map[string]error{}}
 		plan, err := experiment.PlanLedger(id.experiments, want, func(s *experiment.Sweep) error {
-			s.Build, s.Limits, s.MemoryLimit, s.Workers = thisBuild(), limits, memory, workers
+			id.bound(s)
 			return a.apply(s)
 		})
 		if err == nil {
@@ -156,6 +136,12 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		}
 		progress.Step()
 		if ctx.Err() != nil {
+			if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
+				err = u.Err // how many points of one setting are measured helps nobody
+			}
+			if f.resume == "" {
+				err = fmt.Errorf("%w; with --resume FOLDER it would go on from here", err)
+			}
 			return nil, err
 		}
 		var list []ledger.Measured

@@ -26,7 +26,7 @@ func (f *identifyFlags) identification(c *cobra.Command, args []string) (*identi
 	}
 	text, err := file.Read(f.measured, file.MaxText)
 	if err != nil {
-		return nil, badInput(err)
+		return nil, badInput(fmt.Errorf("--measured: %w", err))
 	}
 	id := &identification{name: f.measured, title: f.measured}
 	id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.measured, text))
@@ -62,7 +62,7 @@ func (f *identifyFlags) ofPublication(c *cobra.Command, args []string) (*identif
 			if !ok || row.Same != "" || row.Class != ledger.Predicted && row.Class != ledger.Checked {
 				continue
 			}
-			if m := measured[r.ID]; m == nil || m.Seconds > f.longest {
+			if m := measured[r.ID]; m == nil || m.Seconds > f.longest.Seconds() {
 				id.left++
 				continue
 			}
@@ -77,7 +77,7 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 	if f.asked != "" {
 		text, err := file.Read(f.asked, file.MaxText)
 		if err != nil {
-			return badInput(err)
+			return badInput(fmt.Errorf("--questions: %w", err))
 		}
 		id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.asked, text))
 		if questions, err = ledger.ParseQuestions(string(text)); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -68,9 +67,13 @@ func alternativesTable(study *identify.Study, v *identify.Verdict) *report.Table
 	return t
 }
 
-// found prints what was found, the answer first.
-func found(out io.Writer, id *identification, v *identify.Verdict) error {
-	t := alternativesTable(&id.study, v)
+// found is what was found: for people the alternatives, for programs all that
+// they move.
+func found(id *identification, v *identify.Verdict, format report.Format) *report.Table {
+	t := effectsTable(v)
+	if format == report.TextFormat || format == report.MarkdownFormat {
+		t = alternativesTable(&id.study, v)
+	}
 	t.Answer = []string{fmt.Sprintf("%s: %d rows; numbers are %s off in the median with today's answers.", id.title, len(id.study.Rows), share(v.Before.Median))}
 	if len(v.Set) > 0 {
 		t.Answer = append(t.Answer, fmt.Sprintf("They are %s off with: %s.", share(v.Fitted.Median), strings.Join(v.Set, " ")))
@@ -92,7 +95,7 @@ func found(out io.Writer, id *identification, v *identify.Verdict) error {
 	}
 	t.Notes = append(t.Notes, fmt.Sprintf("%d settings were measured. The mean distance is exp of the mean logarithm less 1; a claim that does not hold counts as 100%%.", v.Measured))
 	t.Origin = &id.record
-	return t.Write(out, report.TextFormat)
+	return t
 }
 
 // share writes a share in a sentence.
