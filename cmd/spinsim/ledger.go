@@ -75,9 +75,9 @@ func publications() (*report.Table, error) {
 		{Name: "hold", Kind: report.Count, Help: "of claims"},
 	}
 	for _, class := range ledger.Classes()[1:] {
-		columns = append(columns, report.Column{Name: strings.NewReplacer(" ", "_", "-", "_").Replace(string(class)), Kind: report.Count})
+		columns = append(columns, report.Column{Name: strings.NewReplacer(" ", "_", "-", "_").Replace(string(class)), Kind: report.Count, ForPrograms: class == ledger.WhatIf})
 	}
-	t := report.New(append(columns, report.Column{Name: "repeated", Kind: report.Count, Help: "rows that say what another row says"}, report.Column{Name: "title"})...)
+	t := report.New(append(columns, report.Column{Name: "repeated", Kind: report.Count, Help: "rows that say what another row says", ForPrograms: true}, report.Column{Name: "title", ForPrograms: true})...)
 	for _, p := range ledger.Publications() {
 		count := map[ledger.Class]int{}
 		repeated := 0
