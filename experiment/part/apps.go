@@ -58,6 +58,7 @@ and is not included (--compute). So the difference here is the largest that they
 	Modules:  experiment.Always(handlers.Must("part")),
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
+	Ledger:   ledgerApps(),
 	Notes:    []string{experiment.Compared},
 }
 

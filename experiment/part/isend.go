@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -47,6 +49,7 @@ drawn uniformly from 100 B to 512 MB; the sample selects one. A message longer t
 	}},
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode", "sample"}, X: "bytes", Quiet: []string{"eager"}, Summary: []string{experiment.ProfileColumn, "sample", "bytes", "mode", experiment.LatencyColumn, "speedup"}},
+	Ledger:   ledgerIsend(),
 	Notes:    []string{"Sizes are drawn: with another --seed they are others."},
 }
 
@@ -55,6 +58,27 @@ const (
 	isendTouch = "touch"
 	isendNever = "never"
 )
+
+// ledgerIsend are the rows of PART'22 that isend answers.
+func ledgerIsend() []experiment.LedgerRow {
+	return []experiment.LedgerRow{{
+		ID: "part22-6.2.1-03", Of: "mode=touch,never sample=1,2,3,..,16", How: "of two of 16 sizes, the latency with touching less that without is larger for the larger size",
+		Holds: func(m *experiment.Measured) bool {
+			added := map[float64]float64{}
+			for _, is := range eachOf(m, "sample") {
+				added[m.At("bytes", "mode=touch "+is)] = latency(m, "mode=touch %s", is) - latency(m, "mode=never %s", is)
+			}
+			last := 0.0
+			for _, size := range slices.Sorted(maps.Keys(added)) {
+				if added[size] <= last {
+					return false
+				}
+				last = added[size]
+			}
+			return true
+		},
+	}}
+}
 
 // Sizes in PART'22, in bytes.
 const (

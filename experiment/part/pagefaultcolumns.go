@@ -99,41 +99,6 @@ func pagefaultRelative() []experiment.Relative {
 	}
 }
 
-// ledgerPagefault are the rows of PART'22 and Psistakis'19 that pagefault
-// answers.
-func ledgerPagefault() []experiment.LedgerRow {
-	const one = "policy=pio size=4KiB"
-	return []experiment.LedgerRow{
-		{ID: "part22-5.1-01", Of: "policy=transfer size=16", Column: experiment.LatencyColumn},
-		{ID: "part22-5.2-13", Of: one, Column: experiment.LatencyColumn},
-		{ID: "part22-5.2-02", Of: one, Column: "interrupt"},
-		{ID: "part22-5.2-05", Of: one, Column: "get_user_pages"},
-		{ID: "part22-5.2-06", Of: one, Column: "netlink"},
-		{ID: "part22-5.2-07", Of: one, Column: "tasklet"},
-		{ID: "part22-5.2-08", Of: one, Column: "request"},
-		{ID: "part22-5.2-01", Of: one, Column: "wire"},
-		{ID: "part22-5.2-09", Of: one, Column: "retransmission"},
-		{ID: "part22-5.1-04", Of: "policy=pin-present size=4KiB", Column: "touch"},
-		{
-			ID: "part22-6.1.1-17", Of: "policy=pio,pia size=4KiB", How: "latency of PIA less that of PIO",
-			Ours: func(m *experiment.Measured) []float64 {
-				return []float64{m.At(experiment.LatencyColumn, "policy=pia") - m.At(experiment.LatencyColumn, "policy=pio")}
-			},
-		},
-		{
-			ID: "part22-5.3-05", Of: "policy=pio,pi4,pia size=64KiB,256KiB,1MiB,4MiB", How: "PIA takes less than half of the time of PIO and of PI4, 64 KiB to 4 MiB",
-			Holds: func(m *experiment.Measured) bool {
-				all := true
-				for _, size := range []string{"64KiB", "256KiB", "1MiB", "4MiB"} {
-					pia := m.At(experiment.LatencyColumn, "policy=pia size="+size)
-					all = all && 2*pia < m.At(experiment.LatencyColumn, "policy=pio size="+size) && 2*pia < m.At(experiment.LatencyColumn, "policy=pi4 size="+size)
-				}
-				return all
-			},
-		},
-	}
-}
-
 // pagefaultAnswer names the fastest policy with absent pages. It does so for
 // the smallest and the largest size of each side, where most pages are absent.
 func pagefaultAnswer(results []*experiment.Result) (lines []string) {

@@ -9,6 +9,7 @@ var Publication = &experiment.Publication{
 		pagefault,
 		isend,
 		apps,
+		osCalls,
 	},
 	Runs: []experiment.PublicationRun{
 		{
