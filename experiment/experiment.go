@@ -105,7 +105,7 @@ type Experiment struct {
 	Presets []Preset
 
 	broken bool        // made by Broken
-	preset *Experiment // that Preset has made this one from; nil: none
+	base   *Experiment // that Preset or Sweep.Set has made this one from; nil: none
 }
 
 // Preset is a named choice of values of axes, with a view of its own.
@@ -126,7 +126,7 @@ func (e *Experiment) Preset(name string) (*Experiment, error) {
 			continue
 		}
 		one := *e
-		one.preset = e
+		one.base = e
 		one.Short = p.Short
 		if p.Source != "" {
 			one.Source = p.Source

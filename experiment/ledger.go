@@ -261,8 +261,8 @@ func has(p *Point, values string) (bool, error) {
 // ledger with a Column whose profiles are not changed.
 func (e *Experiment) published() []report.Published {
 	list := slices.Clone(e.Published)
-	if e.preset != nil {
-		e = e.preset // rows leave out values that are its defaults
+	if e.base != nil {
+		e = e.base // rows leave out values that are its defaults
 	}
 	for i := range e.Ledger {
 		r := &e.Ledger[i]

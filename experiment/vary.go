@@ -33,6 +33,9 @@ func (s *Sweep) Set(assignment string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	e := *s.grid.experiment
+	if e.base == nil {
+		e.base = s.grid.experiment
+	}
 	e.Axes = append(slices.Clone(e.Axes), a)
 	s.grid.experiment = &e
 	s.grid.values, s.grid.chosen = append(slices.Clone(s.grid.values), values), append(slices.Clone(s.grid.chosen), true)

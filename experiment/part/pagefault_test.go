@@ -2,6 +2,7 @@ package part
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -301,6 +303,33 @@ func TestPagefaultPresets(t *testing.T) {
 	}
 	_, err := pagefault.Preset("nine")
 	require.ErrorContains(t, err, `no experiment "nine" of pagefault, expected one of no-fault, small`)
+}
+
+// A sweep over a field of the profile shows the published numbers beside the
+// profile's own value, with and without a preset.
+func TestPublishedBesideVariedFields(t *testing.T) {
+	for _, name := range []string{"", "breakdown"} {
+		e := pagefault
+		if name != "" {
+			var err error
+			e, err = pagefault.Preset(name)
+			require.NoError(t, err)
+		}
+		s, err := experiment.New(e)
+		require.NoError(t, err)
+		require.NoError(t, s.Choose("policy", policyPIO))
+		require.NoError(t, s.Choose("size", "4KiB"))
+		require.NoError(t, s.Set("os.gup_call=6us,7us"))
+		points, err := s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err)
+		table, err := s.Table(results)
+		require.NoError(t, err)
+		at := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Name == "get_user_pages_published" })
+		require.Positive(t, at)
+		require.Equal(t, []any{8 * sim.Microsecond, nil}, []any{table.Rows()[0][at], table.Rows()[1][at]})
+	}
 }
 
 // BenchmarkPagefault simulates 4 MiB with every page of the destination absent.
