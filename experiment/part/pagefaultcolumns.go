@@ -74,6 +74,8 @@ func pagefaultColumns() []report.Column {
 		report.Column{Name: "terminated", Kind: report.Count, Help: "accesses that the SMMU ended because another's fault was open (without HUPCF)"},
 		report.Column{Name: "paged_in", Kind: report.Count, Help: "pages that operating systems brought in meanwhile"},
 		report.Column{Name: "tasklets", Kind: report.Count, Help: "runs of the tasklets of PART"},
+		report.Column{Name: "entries", Kind: report.Count, Help: "entries of the fault FIFO that the tasklets have read"},
+		report.Column{Name: "refused", Kind: report.Count, Help: "pages that a process was asked to touch, or the kernel to bring in, and that it does not have any more; of all runs"},
 		report.Column{Name: "messages", Kind: report.Count, Help: "netlink messages"},
 		report.Column{Name: "requests", Kind: report.Count, Help: "explicit requests to send a block again"},
 		report.Column{Name: "timeouts", Kind: report.Count, Help: "time-outs of blocks"},

@@ -19,7 +19,7 @@ func ledgerPagefault() []experiment.LedgerRow {
 	return slices.Concat(
 		ledgerBasis(), ledgerPrepared(), ledgerPresent(), ledgerOnePage(), ledgerTimeouts(), ledgerPolicies(), ledgerHandling(), ledgerTouching(),
 		ledgerChance(), ledgerFrequency(), ledgerBothPolicies(), ledgerOverlap(), ledgerSmallTimeout(), ledgerCounts(),
-		ledgerThesis(), ledgerDestination(), ledgerSource(), ledgerBoth(),
+		ledgerThesis(), ledgerHost(), ledgerDestination(), ledgerSource(), ledgerBoth(),
 	)
 }
 
@@ -47,7 +47,7 @@ func ledgerPrepared() []experiment.LedgerRow {
 	return []experiment.LedgerRow{
 		{ID: "part22-5.1-02", Of: "policy=pin size=16", Column: experiment.LatencyColumn},
 		{ID: "part22-5.1-03", Of: "policy=transfer,pin size=16", How: "latency with mlock of absent pages less that of the transfer only", Ours: more(policyPin)},
-		{ID: "part22-5.1-04", Of: "policy=transfer,pin-present size=4KiB", How: "latency with mlock of present pages less that of the transfer only", Ours: more(policyPinPresent)},
+		{ID: "part22-5.1-04", Of: "policy=pin-present size=4KiB", Column: "touch"},
 		{ID: "part22-5.1-07", Of: "policy=transfer,touch size=16", How: "latency with touching of absent pages less that of the transfer only", Ours: more(policyTouch)},
 		{
 			ID: "part22-5.1-05", Of: "policy=pin,pin-present size=16,64,256,1KiB,4KiB,8KiB", How: "mlock of present pages takes longer than of absent ones, 16 B to 8 KiB",

@@ -63,6 +63,20 @@ func ledgerThesis() []experiment.LedgerRow {
 				return 5*(latency(m, "policy=touch by=get_user_pages")-base) < latency(m, "policy=touch-a-page")-base
 			},
 		},
+	}
+}
+
+// ledgerHost are rows of what cores do.
+func ledgerHost() []experiment.LedgerRow {
+	return []experiment.LedgerRow{
+		{
+			ID: "t19-3.2.1-06", Of: thesisPolicies + " nodes=1 frequency=99% runs=200 size=16KiB,64KiB", How: "in 200 writes, each to memory that is removed after it, the process is asked to touch pages that it does not have any more, and with get_user_pages no such page is asked for, 16 and 64 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				return always(m, "size", func(is string) bool {
+					return m.At("refused", "policy=touch-a-page "+is) > 0 && m.At("refused", "policy=touch-ahead "+is) == 0
+				})
+			},
+		},
 		{
 			ID: "t19-4-86", Of: thesisPolicies + " side=destination,source nodes=1 size=8", How: "interrupts of the SMMU, the most of both policies, source or destination absent",
 			Ours: one(func(m *experiment.Measured) (most float64) {
@@ -103,6 +117,12 @@ func ledgerDestination() []experiment.LedgerRow {
 			Holds: func(m *experiment.Measured) bool {
 				return everyPolicy(m, func(is string) bool { return alike(latency(m, "nodes=1 %s", is), latency(m, "nodes=2 %s", is)) })
 			},
+		},
+		{
+			ID: "t19-4-65", Of: thesisAPage + " nodes=1" + ledgerKnees, How: "largest size to 4 MiB up to which tasklets read no more entries of the FIFO than pages are absent",
+			Ours: one(func(m *experiment.Measured) float64 {
+				return upTo(m, func(is string) bool { return m.At("entries", is) <= m.At("absent", is) })
+			}),
 		},
 		{
 			ID: "t19-4-67", Of: thesisPolicies + " nodes=1 size=16KiB,32KiB,64KiB", How: "latency of Touch-A-Page divided by that of Touch-Ahead is less at 32 and 64 KiB than at 16 KiB",

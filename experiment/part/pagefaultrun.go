@@ -72,6 +72,7 @@ type pagefaultCounts struct {
 	driver                                                                      sim.Time
 	pageIn                                                                      sim.Time
 	faults, terminated, pagedIn, tasklets, messages, requests, timeouts, resent int64
+	entries, refused                                                            int64
 }
 
 const pageBytes = host.PageBytes
@@ -440,6 +441,7 @@ func (w *faulting) values() (experiment.Values, error) {
 	v["absent"] = int64(holes(x))
 	v["faults"], v["paged_in"], v["tasklets"] = a.faults-b.faults, a.pagedIn-b.pagedIn, a.tasklets-b.tasklets
 	v["terminated"] = a.terminated - b.terminated
+	v["entries"], v["refused"] = a.entries-b.entries, w.exchanges[len(w.exchanges)-1].after.refused
 	v["messages"], v["requests"], v["timeouts"], v["resent"] = a.messages-b.messages, a.requests-b.requests, a.timeouts-b.timeouts, a.resent-b.resent
 	v[overlapColumn] = nil
 	if nto, timeout, err := blockTimeout(w.Point); err == nil && !nto && w.policy == policyPIA && absent(w.Point) {

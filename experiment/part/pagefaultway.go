@@ -123,6 +123,8 @@ func (e *engineWay) count(into *pagefaultCounts) {
 		into.tasklets += s.Receives + s.Sends
 		into.messages += s.Messages
 		into.requests += s.Requests
+		into.entries += s.Entries
+		into.refused += s.Refused
 	}
 }
 
