@@ -90,6 +90,9 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	for _, x := range v.Excluded {
 		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: row %s stays %s off whatever the other answers are; with %s it is %s.", x.Question, x.Alternative, x.Row, share(x.Best), x.Instead, share(x.Then)))
 	}
+	for _, q := range v.Unfit {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: no alternative is left. One is missing, or the rows that exclude them contradict each other.", q))
+	}
 	for _, x := range v.Separate {
 		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.2f times as much.", x.Number, x.Question, x.Alternative, x.Factor))
 	}

@@ -95,7 +95,7 @@ type pick struct {
 
 // begin lists the items and measures today's answers.
 func (s *Study) begin(ctx context.Context) (*state, error) {
-	s.known = map[string]*state{}
+	s.items, s.known = nil, map[string]*state{}
 	for i, r := range s.Rows {
 		if r.Published.Claim() {
 			s.items = append(s.items, item{i, -1, failed, math.Inf(1)})

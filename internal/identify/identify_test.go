@@ -159,6 +159,22 @@ func TestVerdict(t *testing.T) {
 	require.Less(t, math.Expm1(mean([]float64{math.Log(2), 0}, every)), 1.0)
 }
 
+// If each alternative is excluded by another row, the question has no answer.
+func TestContradiction(t *testing.T) {
+	s := study(t, device{call: 2, rate: 100}, device{call: 2, rate: 100})
+	s.Questions = s.Questions[2:3] // is it copied
+	copied, err := ledger.ParseValue("true", ledger.Exact)
+	require.NoError(t, err)
+	s.Rows = append(s.Rows, Row{&ledger.Row{ID: "copies", Published: copied}, "experiment0"})
+	v, err := s.Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []string{"copy"}, v.Unfit)
+	s.Rows = s.Rows[:len(s.Rows)-1]
+	v, err = s.Run(context.Background())
+	require.NoError(t, err)
+	require.Empty(t, v.Unfit)
+}
+
 // A study whose measurement ends says so.
 func TestStudyEnds(t *testing.T) {
 	s := study(t, device{call: 2, rate: 100}, device{call: 1, rate: 50})

@@ -16,6 +16,7 @@ type Verdict struct {
 	Before   Spread   // and with today's answers
 	LeftOut  Spread   // of each experiment's rows, when the search does not see them
 	Excluded []Exclusion
+	Unfit    []string // questions all of whose alternatives that move something are excluded
 	Separate []Separation
 	Measured int // settings
 }
@@ -78,6 +79,7 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	if v.Excluded, err = s.exclude(ctx, today, of); err != nil {
 		return nil, err
 	}
+	v.Unfit = s.unfit(of, v.Excluded)
 	v.Separate = s.separate(today, picks, states, v.Excluded)
 	v.Measured = len(s.known)
 	return v, nil
@@ -240,6 +242,24 @@ func (s *Study) exclude(ctx context.Context, today *state, of *effects) (list []
 		}
 	}
 	return list, nil
+}
+
+// unfit lists the questions without an alternative that is not excluded: one is
+// missing, or numbers contradict each other.
+func (s *Study) unfit(of *effects, excluded []Exclusion) (list []string) {
+	for q := range s.Questions {
+		rest, some := !s.has(excluded, q, s.nameOf(nil)), false
+		for _, k := range of.of {
+			if k.picks[0].question == q {
+				some = true
+				rest = rest || !s.has(excluded, q, s.nameOf(k))
+			}
+		}
+		if some && !rest {
+			list = append(list, s.Questions[q].ID)
+		}
+	}
+	return list
 }
 
 // nameOf names an alternative.
