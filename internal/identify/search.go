@@ -149,7 +149,42 @@ func (s *Study) search(ctx context.Context, today *state, of *effects, counts fu
 		}
 		path = append(path, at)
 	}
-	return path, nil
+	all, err := s.all(ctx, at, of, counts)
+	if err == nil && all != nil {
+		path = append(path, all)
+	}
+	return path, err
+}
+
+// together is how many numbers are fitted at once behind the search.
+const together = 4
+
+// all fits the numbers of all ranges at once, where they are few and today's are
+// known. nil: it does not bring enough.
+func (s *Study) all(ctx context.Context, at *state, of *effects, counts func(row int) bool) (*state, error) {
+	picks, ranges := at.picks, 0
+	for _, k := range of.of {
+		x, is := 0.0, false
+		if k.of != nil {
+			ranges++
+			x, is = s.Today[k.of.Path]
+		}
+		if q := k.picks[0].question; is && picks[q] == nil {
+			picks = with(picks, s.at(q, k.picks[0].alternative, k.of, x))
+		}
+	}
+	if ranges > together {
+		return nil, nil //nolint:nilnil // too many
+	}
+	states, err := s.measure(ctx, [][]*pick{picks})
+	if err != nil || states[0].err != nil {
+		return nil, err
+	}
+	fitted, err := s.fit(ctx, states[0], counts)
+	if err != nil || mean(s.losses(fitted.values), counts) >= (1-least)*mean(s.losses(at.values), counts) {
+		return nil, err
+	}
+	return fitted, nil
 }
 
 // candidate is a setting that may be better.
