@@ -164,6 +164,7 @@ type Relative struct {
 	Of     string // the compared column of Columns
 	Axis   string // the axis in which the base differs
 	Base   string // the base's value of it, as users write it
+	Rate   bool   // Of is no time but a rate: Ratio is here / base, so 2 means twice as fast here, too
 }
 
 // View describes how people read the results. Every field may be left out.

@@ -25,6 +25,10 @@ type LedgerRow struct {
 	// its default, which must be a single value. For example:
 	// "profile=exanest mode=rdma,spin size=64".
 	Of string
+	// Also has values, written as in Of and in place of those there, at which the
+	// published numbers stand beside ours, too. Nothing is measured there. For
+	// example: "vm=100MB".
+	Also string
 	// Column has our numbers, one at each point, in the order of Sweep.Points.
 	// They are converted to the unit of the row.
 	Column string
@@ -284,9 +288,23 @@ func (r *LedgerRow) published(e *Experiment) (list []report.Published, err error
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(row.Published.Numbers, func(n ledger.Number) bool { return math.IsNaN(n.Best) }) {
+		return nil, nil // a bound has no number to show
+	}
+	if list, err = r.beside(e, row); err != nil || r.Also == "" {
+		return list, err
+	}
+	other := *r
+	other.Of += " " + r.Also
+	more, err := other.beside(e, row)
+	return append(list, more...), err
+}
+
+// beside returns the numbers of the row for the points in Of.
+func (r *LedgerRow) beside(e *Experiment, row *ledger.Row) (list []report.Published, err error) {
 	s, err := r.Sweep(e)
-	if err != nil || len(s.Overrides) > 0 || slices.ContainsFunc(row.Published.Numbers, func(n ledger.Number) bool { return math.IsNaN(n.Best) }) {
-		return nil, err // a bound has no number to show
+	if err != nil || len(s.Overrides) > 0 {
+		return nil, err
 	}
 	c, _ := e.column(r.Column)
 	factor, err := factorTo(c, row.Unit)
@@ -294,35 +312,44 @@ func (r *LedgerRow) published(e *Experiment) (list []report.Published, err error
 		return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
 	}
 	one := report.Published{Column: r.Column, Source: row.Source(), Note: row.Note()}
-	rel := e.relativeColumn(r.Column)
+	numbers, points := row.Published.Numbers, 0
 	for _, name := range s.Profiles {
 		err = errors.Join(err, combinations(s.grid.values, func(values []any) error {
-			one.At, one.With = nil, nil
+			if rel := e.relativeColumn(r.Column); rel != nil && e.Axis(rel.Axis).write(values[e.axis(rel.Axis)]) == rel.Base {
+				return nil
+			}
+			one.At, one.With = s.grid.where(values)
 			if strings.Contains(" "+r.Of, " "+ProfileColumn+"=") {
-				one.At = append(one.At, report.Is{Column: ProfileColumn, Value: name})
+				one.At = append([]report.Is{{Column: ProfileColumn, Value: name}}, one.At...)
 			}
-			for i := range values {
-				a := &e.Axes[i]
-				is := report.Is{Column: a.column().Name, Value: values[i]}
-				switch {
-				case rel != nil && a.Name == rel.Axis && a.write(values[i]) == rel.Base:
-					return nil
-				case a.Terms != nil && !s.grid.chosen[i]: // ofTerms adds it
-				case s.grid.quiet(i) || !s.grid.chosen[i]:
-					one.With = append(one.With, is)
-				default:
-					one.At = append(one.At, is)
-				}
+			if points < len(numbers) {
+				one.Value = numbers[points].Best / factor
 			}
-			if len(list) < len(row.Published.Numbers) {
-				one.Value = row.Published.Numbers[len(list)].Best / factor
-			}
-			list = append(list, one)
+			points++
+			list = append(append(list, one), e.whatIfs(&one)...)
 			return nil
 		}))
 	}
-	if len(list) != len(row.Published.Numbers) {
-		err = errors.Join(err, fmt.Errorf("experiment %s, row %s: %d points for %s", e.Name, r.ID, len(list), row.Published.Text))
+	if points != len(numbers) {
+		err = errors.Join(err, fmt.Errorf("experiment %s, row %s: %d points for %s", e.Name, r.ID, points, row.Published.Text))
 	}
 	return list, err
+}
+
+// where describes a point of a row: the values that a reader looks for, and
+// those that are the same everywhere. Values that terms change are in neither:
+// the number stands in the rows of all terms.
+func (g *grid) where(values []any) (at, with []report.Is) {
+	e := g.experiment
+	for i := range values {
+		is := report.Is{Column: e.Axes[i].column().Name, Value: values[i]}
+		switch {
+		case !g.chosen[i] && e.replaced(i):
+		case g.quiet(i) || !g.chosen[i]:
+			with = append(with, is)
+		default:
+			at = append(at, is)
+		}
+	}
+	return at, with
 }

@@ -19,6 +19,8 @@ func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any
 	switch {
 	case !ok || !known:
 		return nil
+	case c.Column.Kind == report.Ratio && c.Rate:
+		return divided(own, other, func(q float64) float64 { return q })
 	case c.Column.Kind == report.Ratio:
 		return divided(other, own, func(q float64) float64 { return q })
 	case c.Column.Kind == report.Share:

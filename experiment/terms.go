@@ -123,6 +123,37 @@ func (g *grid) ofTerms(p report.Published) (list []report.Published) {
 	return list
 }
 
+// whatIfs copies a number that stands beside a term into the rows of the
+// what-ifs directly behind the term, which were made for it.
+func (e *Experiment) whatIfs(p *report.Published) (list []report.Published) {
+	for i, is := range p.At {
+		for j := range e.Axes {
+			a := &e.Axes[j]
+			if a.Terms == nil || a.column().Name != is.Column {
+				continue
+			}
+			for k := slices.Index(a.Of, is.Value.(string)) + 1; k < len(a.Terms) && a.Terms[k].WhatIf; k++ {
+				one := *p
+				one.At = slices.Clone(p.At)
+				one.At[i].Value, one.Note = a.Of[k], "made for it"
+				list = append(list, one)
+			}
+		}
+	}
+	return list
+}
+
+// replaced reports whether the axis has terms, or a term changes it.
+func (e *Experiment) replaced(axis int) bool {
+	name := e.Axes[axis].Name
+	for i := range e.Axes {
+		if slices.ContainsFunc(e.Axes[i].Terms, func(t Term) bool { return i == axis || t.Values[name] != "" }) {
+			return true
+		}
+	}
+	return false
+}
+
 // stepped returns a combination of values after the changes of its terms. lists
 // are the values of each axis; nil: one each. Where a term replaces several
 // values of an axis, one combination is enough: first reports whether this is
