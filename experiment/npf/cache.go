@@ -46,7 +46,8 @@ type cacheRun struct {
 	total              int64
 	last               []sim.Time // the last operation of each connection
 	since              []sim.Time // when the next operation of each connection began
-	slices             int        // simulated since the load was last paused
+	slices             int        // simulated since the load was last paused, or memory was absent
+	absent             uint64     // frames whose memory was, until the last slice
 	failed             []bool     // connections
 	noted              int64      // operations that are in slices
 	rate               float64    // operations in a second, when they were last constant
@@ -60,9 +61,10 @@ type cacheRun struct {
 }
 
 // The load is steady if cacheSteady slices of the time cacheSlice have the same
-// number of operations, except for cacheAlike. If some connections then only
-// wait for their time-outs, the load is paused until one of these has got an
-// answer. The time between counts as if the load had gone on.
+// number of operations, except for cacheAlike, and no frame whose memory is
+// absent. If some connections then only wait for their time-outs, the load is
+// paused until one of these has got an answer. The time between counts as if the
+// load had gone on.
 //
 // This does not work on a network that loses frames. A time-out is much longer
 // than a slice. So slices between two losses are alike, but none shows the
@@ -349,6 +351,11 @@ func (w *cacheRun) note() {
 	w.result.slices = append(w.result.slices, float64(w.total-w.noted))
 	w.noted = w.total
 	w.slices++
+	// while a large ring warms up, each operation takes a page, and slices are
+	// alike
+	if now := w.ring.Stats().Absent; now > w.absent {
+		w.absent, w.slices = now, 0
+	}
 }
 
 // over reports whether the load ends. It pauses the load if only time-outs are

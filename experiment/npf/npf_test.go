@@ -55,6 +55,16 @@ func TestColdRing(t *testing.T) {
 	require.InEpsilon(t, rate[npfPinned], rate[npfDrop], 0.03, "in the end")
 }
 
+// While a large ring warms up, each operation waits for the page of its frame, so
+// the throughput is constant, too. A run that took this for steady printed a
+// fortieth of the throughput.
+func TestColdRingThatIsLarge(t *testing.T) {
+	at := func(mode string) float64 {
+		return npf(t, coldRing, experiment.Values{"mode": mode, "ring": 1024, "at": 10 * sim.Second}).Float("throughput")
+	}
+	require.InEpsilon(t, at(npfPinned), at(npfBackup), 0.02)
+}
+
 // An interface that skips the descriptor of a dropped frame. Connections that
 // begin at the same time lose a SYN for each descriptor of the first round, and
 // Linux sends seven. With seven descriptors for each connection all give up,
