@@ -12,7 +12,6 @@ import (
 	"github.com/spinsim/spinsim/internal/beff"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/sim"
 )
 
 var npfBeff = &experiment.Experiment{
@@ -48,10 +47,10 @@ On a network that is equal for all nodes, patterns with rings of the same sizes 
 		{Name: "at_longest", Unit: "MBps", Kind: report.Number, Help: "likewise with the longest that were sent"},
 	}, npfMPIColumns()...),
 	Relative: []experiment.Relative{{
-		Column: report.Column{Name: "vs_cache", Kind: report.Change, Help: "b_eff / b_eff with the pin-down cache - 1, at the same profile and other values; empty if that was not measured"},
-		Of:     "b_eff", Axis: "strategy", Base: pinning.CacheKind,
+		Column: report.Column{Name: "vs_cache", Kind: report.Ratio, Help: "how many times as fast as with the pin-down cache: b_eff / b_eff with it, at the same profile and other values; empty if that was not measured"},
+		Of:     "b_eff", Axis: "strategy", Base: pinning.CacheKind, Rate: true,
 	}},
-	Published: publishedBeff(),
+	Ledger:    ledgerBeff(),
 	Modules:   experiment.Always(handlers.Must("rnr")),
 	Undivided: "b_eff is a mean of bandwidths of 21 lengths, 12 patterns and three methods, and the time of nothing; npf-imb divides messages of one length",
 	Memory:    beffMemory,
@@ -65,32 +64,14 @@ On a network that is equal for all nodes, patterns with rings of the same sizes 
 	},
 }
 
-// publishedBeff are the published numbers, for runs as the benchmark's
-// definition has them and for our shorter ones. Other choices that the paper
-// leaves open have their defaults.
-func publishedBeff() (list []report.Published) {
-	for _, run := range []struct {
-		sent int
-		loop sim.Time
-	}{{1 << 20, 50 * sim.Microsecond}, {128 << 20, 2500 * sim.Microsecond}} {
-		for _, of := range []struct {
-			strategy, note string
-			value          float64
-		}{{pinning.BounceKind, "± 20", 8020}, {pinning.CacheKind, "± 45", 16410}, {pinning.NoneKind, "± 10", 16440}} {
-			list = append(list, report.Published{
-				At: []report.Is{{Column: "strategy", Value: of.strategy}},
-				With: []report.Is{
-					{Column: "ranks", Value: 8},
-					{Column: "longest", Value: 128 << 20},
-					{Column: "sent", Value: run.sent},
-					{Column: "loop", Value: run.loop},
-					{Column: "repetitions", Value: 3},
-					{Column: "bound", Value: 1 << 30},
-					{Column: "eager", Value: 12 << 10},
-				},
-				Column: "b_eff", Value: of.value, Note: of.note + "; checks",
-			})
-		}
+// ledgerBeff are the rows of NPF'17 §6.2 that npf-beff answers. Their numbers
+// also stand beside a run with all messages of the benchmark's definition.
+func ledgerBeff() (list []experiment.LedgerRow) {
+	for _, r := range [][2]string{{"npf17-6.2-08", pinning.CacheKind}, {"npf17-6.2-10", pinning.NoneKind}, {"npf17-6.2-12", pinning.BounceKind}} {
+		list = append(list, experiment.LedgerRow{
+			ID: r[0], Of: "strategy=" + r[1], Also: "sent=128MiB loop=2500us", Column: "b_eff",
+			How: "messages of more than 1 MiB count with the bandwidth of 1 MiB",
+		})
 	}
 	return list
 }

@@ -13,6 +13,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// Values of axes by default.
+const (
+	coldTimes = "5s,10s,15s,..,80s"
+	ringSizes = "16,32,..,4096"
+)
+
 // coldTerms lead to a published time of drop. Each changes one of the choices
 // that the paper leaves open.
 func coldTerms(spacing string) experiment.Axis {
@@ -33,7 +39,7 @@ var coldRing = &experiment.Experiment{
 	Long: `A key-value server (memcached's protocol, 90% gets, values of 1 KiB) starts on node 0, with lwIP's time-outs, and its load on node 1. Nobody has touched the buffers of the server's receive ring. The
 throughput at a time covers the window before it.
 ` + npfModesHelp + `
-A run is simulated until all connections that have not given up are answered, and six slices of 5 ms have equal numbers of operations, to within 3%. From then on the throughput is assumed constant (column
+A run is simulated until all connections that have not given up are answered, and six slices of 5 ms have equal numbers of operations, to within 3%, and no frame whose memory is absent. From then on the throughput is assumed constant (column
 simulated). If the network loses frames (fabric.faults), the run is simulated until the mean of eight stretches of four time-outs each has a standard error of 10%: minutes. While the throughput is steady and some connections wait for their time-outs, the load pauses until the next of these is answered, and its throughput continues to count (column paused).`,
 	Source:   npfSource + " §5, figure 4(a)",
 	Smoke:    []experiment.Values{{"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second}},
@@ -44,7 +50,7 @@ simulated). If the network loses frames (fabric.faults), the run is simulated un
 	}, npfRingAxes(experiment.Axis{Default: "64"}), npfLoadAxes(), []experiment.Axis{
 		{Name: "window", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "1000s", Multiple: "10ms", Default: "5s", Help: "time in which operations are counted"},
 		{Name: "horizon", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "10000s", Default: "200s", Help: "longest simulated time of a run"},
-		{Name: "at", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "2000s", Multiple: "10ms", Default: "5s,10s,15s,..,80s", Help: "end of the window, from the start of server and load"},
+		{Name: "at", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "2000s", Multiple: "10ms", Default: coldTimes, Help: "end of the window, from the start of server and load"},
 	}),
 	Points: func(p *experiment.Point) (bool, error) {
 		if p.Time("at") < p.Time("window") || p.Time("at") > p.Time("horizon") {
@@ -63,10 +69,7 @@ simulated). If the network loses frames (fabric.faults), the run is simulated un
 		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent, in all that was simulated"},
 		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped, likewise"},
 	}, experiment.ClusterColumns()...),
-	Published: []report.Published{{
-		At:     []report.Is{{Column: "mode", Value: npfDrop}, {Column: "ring", Value: 64}, {Column: "at", Value: 60 * sim.Second}},
-		Column: "silent", Value: 60, Note: "nearly; checks",
-	}},
+	Ledger:    ledgerColdRing(),
 	Modules:   experiment.Always(handlers.Must("backupring")),
 	Memory:    cacheFootprint,
 	Operation: "the mean of operations of connections that have ended in the window, each from the end of the one before or the begin of the connection; behind what was simulated, and where the load was paused, of those in the last 30 ms",
@@ -102,6 +105,47 @@ simulated). If the network loses frames (fabric.faults), the run is simulated un
 		"Every value that came was compared with the one that was stored.",
 		"The paper does not say how many connections there are, which time-outs and retries they have, nor what a NIC that drops does with the descriptor: they decide what drop does. Ours stays at it unless --descriptor says otherwise.",
 	},
+}
+
+// ledgerColdRing are the rows of NPF'17 §5 that npf-cold-ring answers.
+func ledgerColdRing() []experiment.LedgerRow {
+	return []experiment.LedgerRow{
+		{ID: "npf17-5-07", Of: "mode=drop at=60s", Column: "silent"},
+		{
+			ID: "npf17-5-13", Of: "mode=backup,pinned at=" + coldTimes, How: "with a backup ring the throughput equals the one with a pinned ring to within 5%, in each window of 5 s from 0 to 80 s",
+			Holds: func(m *experiment.Measured) bool { return asPinned(m, 0.05) },
+		},
+		{
+			ID: "npf17-5-15", Of: "mode=backup,pinned at=60s ring=16,64,256,1024,4096", How: "a minute after the start the throughput equals the one with a pinned ring to within 1%, with 16, 64 .. 4,096 descriptors",
+			Holds: func(m *experiment.Measured) bool { return asPinned(m, 0.01) },
+		},
+	}
+}
+
+// asPinned reports whether the throughput with a backup ring equals a
+// pinned ring everywhere, to within a share.
+func asPinned(m *experiment.Measured, within float64) bool {
+	all, compared := true, 0
+	for _, r := range m.Results {
+		if r.Point.Text("mode") == npfBackup {
+			compared++
+			rate := r.Float("throughput") / experiment.Beside(m.Results, r, "mode", npfPinned).Float("throughput")
+			all = all && rate >= 1-within && rate <= 1+within
+		}
+	}
+	return all && compared > 0
+}
+
+// givesUpFrom is the smallest ring from which on connections give up.
+func givesUpFrom(m *experiment.Measured) []float64 {
+	from := 0
+	for _, r := range slices.Backward(m.Results) { // from the largest ring
+		if r.Values["gave_up"] == 0 {
+			break
+		}
+		from = r.Point.Int("ring")
+	}
+	return []float64{float64(from)}
 }
 
 // cacheFootprint estimates the memory of a run in bytes.
@@ -207,7 +251,7 @@ var ringSize = &experiment.Experiment{
 		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "treatment of frames with absent memory; the command's help describes each"},
 		npfDescriptorAxis(), coldTerms("20us"),
 		{Name: "operations", Kind: report.Count, Least: "1", Most: "10000000", Default: "10000", Help: "of all connections together"},
-	}, npfLoadAxes(), npfRingAxes(experiment.Axis{Default: "16,32,..,4096"})),
+	}, npfLoadAxes(), npfRingAxes(experiment.Axis{Default: ringSizes})),
 	Points: func(p *experiment.Point) (bool, error) { return true, hasStack(p) },
 	Run:    runRingSize,
 	Columns: append([]report.Column{
@@ -231,10 +275,10 @@ var ringSize = &experiment.Experiment{
 			Summary: []string{"term", "buffer", "spacing", "time", "gave_up", "dropped"}, Answer: coldRingQuiet,
 		},
 	}},
-	Published: []report.Published{{
-		At:     []report.Is{{Column: "mode", Value: npfDrop}, {Column: "ring", Value: 16}, {Column: "operations", Value: 10000}},
-		Column: "time", Value: 10, Note: "over; checks",
-	}},
+	Ledger: []experiment.LedgerRow{
+		{ID: "npf17-5-10", Of: "mode=drop ring=16", Column: "time"},
+		{ID: "npf17-5-11", Of: "mode=drop ring=" + ringSizes, How: "the smallest of 16, 32 .. 4,096 descriptors from which on connections give up; 0: not even of 4,096", Ours: givesUpFrom},
+	},
 	Notes: coldRing.Notes,
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -32,7 +33,7 @@ that it receives into.`,
 		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall, imbAllreduce}, Help: "sendrecv: to the next rank and from the previous one; bcast: the root is the next rank each time; alltoall: size is for each rank; allreduce: sums of float32, as many as size has room for"},
 		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "pass over the region that is timed"},
 		{Name: "iterations", Kind: report.Count, Least: "1", Most: "1000", Default: "4", Help: "messages of the region; IMB has 2 cache sizes of them, at most 1,000 and 40 MiB: here pins and pages are kept up to --bound"},
-		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "4MiB", Default: "4KiB,16KiB,64KiB,256KiB,1MiB", Help: "of a message"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "4MiB", Default: imbSizes, Help: "of a message"},
 	}...),
 	Points: func(p *experiment.Point) (bool, error) {
 		if least := mpi.Float32.Size(); p.Text("benchmark") == imbAllreduce && p.Int("size") < least {
@@ -47,10 +48,14 @@ that it receives into.`,
 	}, npfMPIColumns()...),
 	Relative: []experiment.Relative{
 		{
-			Column: report.Column{Name: "vs_cache", Kind: report.Change, Help: "latency / latency with the pin-down cache - 1, at the same profile and other values; empty if that was not measured"},
+			Column: report.Column{Name: "vs_cache", Kind: report.Ratio, Help: "how many times as fast as with the pin-down cache: latency with it / latency, at the same profile and other values; empty if that was not measured"},
 			Of:     experiment.LatencyColumn, Axis: "strategy", Base: pinning.CacheKind,
 		},
 	},
+	Ledger: []experiment.LedgerRow{{
+		ID: "npf17-6.2-04", Of: "benchmark=sendrecv,bcast,alltoall strategy=bounce,cache size=" + imbSizes,
+		How: "the time with copies / that with pinned memory grows with each size, 4 KiB to 1 MiB, in sendrecv, bcast and alltoall", Holds: imbCopiesLose,
+	}},
 	Modules:  experiment.Always(handlers.Must("rnr")),
 	Followed: experiment.LatencyColumn,
 	Memory: func(p *experiment.Point) int64 {
@@ -86,6 +91,24 @@ const (
 	imbFirst     = "first"
 	imbLater     = "later"
 )
+
+const imbSizes = "4KiB,16KiB,64KiB,256KiB,1MiB"
+
+// imbCopiesLose reports whether copying loses more the larger the messages are.
+func imbCopiesLose(m *experiment.Measured) bool {
+	all := true
+	for _, benchmark := range []string{imbSendrecv, imbBcast, imbAlltoall} {
+		last := 0.0
+		for size := range strings.SplitSeq(imbSizes, ",") {
+			at := func(strategy string) float64 {
+				return m.At(experiment.LatencyColumn, fmt.Sprintf("benchmark=%s size=%s strategy=%s", benchmark, size, strategy))
+			}
+			loses := at(pinning.BounceKind) / at(pinning.CacheKind)
+			all, last = all && loses > last, loses
+		}
+	}
+	return all
+}
 
 // imbStride is the distance between messages: a cache line is between them (IMB
 // 3.1).
@@ -267,8 +290,8 @@ func (w *imb) check(r *mpi.Rank, recv runtime.View, stride int) error {
 	return nil
 }
 
-// npfIMBAnswer writes how much longer the largest messages take with copies and
-// with page faults than with pinned memory.
+// npfIMBAnswer writes how fast the largest messages are with copies and with
+// page faults, compared with pinned memory.
 func npfIMBAnswer(results []*experiment.Result) (answer []string) {
 	for _, r := range results {
 		if r.Point.Text("strategy") != pinning.CacheKind || r.Point.Text("pass") != imbLater {
@@ -277,7 +300,7 @@ func npfIMBAnswer(results []*experiment.Result) (answer []string) {
 		line := ""
 		for _, o := range results {
 			if kind := o.Point.Text("strategy"); (kind == pinning.BounceKind || kind == pinning.NoneKind) && experiment.Beside(results, r, "strategy", kind) == o {
-				line += fmt.Sprintf(", %.2f times with %s", float64(o.Time(experiment.LatencyColumn))/float64(r.Time(experiment.LatencyColumn)), map[string]string{pinning.BounceKind: "copies", pinning.NoneKind: "page faults"}[kind])
+				line += fmt.Sprintf(", %.2f times as fast with %s", float64(r.Time(experiment.LatencyColumn))/float64(o.Time(experiment.LatencyColumn)), map[string]string{pinning.BounceKind: "copies", pinning.NoneKind: "page faults"}[kind])
 			}
 		}
 		if line != "" && r.Point.Int("size") == largestSize(results) {

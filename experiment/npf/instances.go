@@ -3,6 +3,7 @@ package npf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ Operations are counted after a warm-up, which brings in the pages of receive rin
 		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent, warm-up included"},
 		{Name: "major", Kind: report.Count, Help: "page faults that had to read storage"},
 	}, experiment.ClusterColumns()...),
-	Published: publishedInstances(),
+	Ledger:    ledgerInstances(),
 	Modules:   experiment.Always(handlers.Must("backupring")),
 	Operation: fleetOperation,
 	Memory: func(p *experiment.Point) int64 {
@@ -89,21 +90,34 @@ const (
 	host4K        = 4 << 10
 )
 
-func publishedInstances() (list []report.Published) {
-	// the second has everything in memory, as in the preset waterfall
-	for _, of := range []struct{ vm, set int }{{3e9, 1.8e9}, {100e6, 60e6}} {
-		for mode, values := range map[string][]float64{fleetNPF: {186, 311, 407, 484}, fleetPinned: {185, 310}} {
-			for i, v := range values {
-				list = append(list, report.Published{
-					At:     []report.Is{{Column: "mode", Value: mode}, {Column: "instances", Value: i + 1}},
-					With:   []report.Is{{Column: "vm", Value: of.vm}, {Column: "working_set", Value: of.set}, {Column: "connections", Value: 16}},
-					Column: "throughput", Value: v, Note: "checks: nothing was set by it",
-				})
-			}
-		}
+// ledgerInstances are the rows of NPF'17 §6.1, table 5, that npf-instances
+// answers.
+func ledgerInstances() (list []experiment.LedgerRow) {
+	for i, id := range []string{"npf17-6.1-01", "npf17-6.1-02", "npf17-6.1-03", "npf17-6.1-04", "npf17-6.1-05", "npf17-6.1-06"} {
+		mode := []string{fleetNPF, fleetPinned}[i/4]
+		list = append(list, experiment.LedgerRow{
+			ID: id, Of: fmt.Sprintf("mode=%s instances=%d", mode, i%4+1), Column: "throughput",
+			Also: "vm=100MB working-set=60MB", // of the preset waterfall
+		})
 	}
-	slices.SortStableFunc(list, func(a, b report.Published) int { return int(a.Value - b.Value) })
-	return list
+	return append(list, experiment.LedgerRow{
+		ID: "npf17-6.1-07", Of: "mode=pinned instances=3,4", How: "the memory of 3 and of 4 servers of 3 GB cannot be pinned",
+		Holds: func(m *experiment.Measured) bool {
+			return !slices.ContainsFunc(m.Results, func(r *experiment.Result) bool { return r.Values["throughput"] != nil })
+		},
+	}, experiment.LedgerRow{
+		ID: "npf17-6.1-13", Of: "mode=npf instances=1,2,3,4,5", How: "the most of 1 to 5 servers with which, and with fewer, every get finds its item and no page fault reads storage",
+		Ours: func(m *experiment.Measured) []float64 {
+			n := 0
+			for _, r := range m.Results {
+				if r.Float("hits") < 1 || r.Values["major"] != 0 {
+					break
+				}
+				n = r.Point.Int("instances")
+			}
+			return []float64{float64(n)}
+		},
+	})
 }
 
 func runInstances(ctx context.Context, p *experiment.Point) (experiment.Values, error) {

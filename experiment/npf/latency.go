@@ -72,7 +72,7 @@ What-ifs, each in addition to those before it, show how the parts would have to 
 		{Name: "told", Unit: "us", Kind: report.Duration, Help: "part of invalidated: the driver changes tables and its own state, and tells the interface"},
 		{Name: "acknowledged", Unit: "us", Kind: report.Duration, Help: "likewise: until the interface has acknowledged it, which it does when nothing that uses the pages is on its way any more"},
 	}, experiment.ClusterColumns()...),
-	Published: publishedNPFLatency(),
+	Ledger:    ledgerNPFLatency(),
 	Modules:   experiment.Always(handlers.Must("rnr")),
 	Operation: "the mean of messages from absent memory, from the call to the end of the send: the average above and what a message takes whose memory is there",
 	View: experiment.View{
@@ -115,23 +115,35 @@ const (
 	noisePages    = "pages"
 )
 
-func publishedNPFLatency() (list []report.Published) {
-	for bytes, values := range map[int][]float64{4 << 10: {220, 215, 250, 261, 464}, 4 << 20: {350, 352, 431, 440, 687}} { //lint:maporder each stands for itself
-		at := func(noise string) []report.Is {
-			return []report.Is{{Column: "mode", Value: npfBatched}, {Column: "noise", Value: noise}, {Column: "bytes", Value: bytes}}
-		}
-		list = append(list, report.Published{At: at("none"), Column: "average", Value: values[0], Note: "set a parameter"})
-		for _, noise := range []string{noiseLinux, noiseSteep, noiseFirmware, noisePages} {
-			for i, column := range []string{"p50", "p95", "p99", "most"} {
-				list = append(list, report.Published{At: at(noise), Column: column, Value: values[1+i], Note: map[bool]string{true: "checks", false: "made for it"}[noise == noiseLinux]})
-			}
-		}
+// ledgerNPFLatency are the rows of NPF'17 §4 that npf-latency answers.
+func ledgerNPFLatency() []experiment.LedgerRow {
+	const one, all = "mode=batched noise=none size=4KiB", "mode=batched noise=linux size="
+	list := []experiment.LedgerRow{
+		{ID: "npf17-4-04", Of: one, Column: "average"},
+		{
+			ID: "npf17-4-05", Of: one, How: "firmware / average",
+			Ours: func(m *experiment.Measured) []float64 {
+				return []float64{100 * m.At("firmware", "size=4KiB") / m.At("average", "size=4KiB")}
+			},
+		},
+		{ID: "npf17-4-06", Of: "mode=batched noise=none size=4MiB", Column: "average"},
+		{
+			ID: "npf17-4-20", Of: one + ",4MiB", How: "the invalidation of 4 KiB takes less than its fault, and that of 4 MiB, too",
+			Holds: func(m *experiment.Measured) bool {
+				cheaper := func(size string) bool { return m.At("invalidated", size) < m.At("average", size) }
+				return cheaper("size=4KiB") && cheaper("size=4MiB")
+			},
+		},
+		{ID: "npf17-4-32", Of: "mode=one-page noise=none size=4MiB", Column: "average"},
 	}
-	slices.SortStableFunc(list, func(a, b report.Published) int { return a.At[2].Value.(int) - b.At[2].Value.(int) })
-	return append(list, report.Published{
-		At:     []report.Is{{Column: "mode", Value: npfOnePage}, {Column: "noise", Value: "none"}, {Column: "bytes", Value: 4 << 20}},
-		Column: "average", Value: 220e3, Note: "more than; estimated in the paper",
-	})
+	ids := []string{"npf17-4-09", "npf17-4-10", "npf17-4-11", "npf17-4-12", "npf17-4-13", "npf17-4-14", "npf17-4-15", "npf17-4-16"}
+	columns := []string{"p50", "p95", "p99", "most"}
+	for i, id := range ids {
+		size := []string{"4KiB", "4MiB"}[i/len(columns)]
+		// the preset waterfall has more messages
+		list = append(list, experiment.LedgerRow{ID: id, Of: all + size, Also: "runs=2000", Column: columns[i%len(columns)]})
+	}
+	return list
 }
 
 // What-ifs for table 4: how much longer a part takes, in us, against the share

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -51,6 +52,13 @@ ring lasts. The bus has the bandwidth of the link.`,
 		{Name: "lost", Kind: report.Count, Help: "frames that were neither stored nor kept: the packet buffer of the interface was full (nic.packet_buffer), or the bitmap, or the backup ring"},
 		{Name: "delivered", Unit: "us", Kind: report.Duration, Help: "from the first that is stored or kept until programs have had all frames that were, in order: pages that are absent are brought in one after the other"},
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
+	Ledger: []experiment.LedgerRow{{
+		ID: "npf17-5-17", Of: "rate=100 rings=1 every=1 frames=320 hpus=32 slots=4096 bitmap=16,64,256",
+		How: "of 320 frames that all arrive before the first absent page has come, as many are kept as --bitmap says: 16, 64 and 256",
+		Holds: func(m *experiment.Measured) bool {
+			return !slices.ContainsFunc(m.Results, func(r *experiment.Result) bool { return r.Values["kept"] != r.Point.Int("bitmap") })
+		},
+	}},
 	Modules:  experiment.Always(handlers.Must("backupring")),
 	Followed: "delivered",
 	Memory: func(p *experiment.Point) int64 {

@@ -55,7 +55,7 @@ All messages are written twice. --pass first times the first writes, when the me
 		{Name: "copied", Kind: report.Size, Help: "bytes that were copied to and from bounce buffers, all of the run"},
 	}, experiment.ClusterColumns()...),
 	Relative: []experiment.Relative{{
-		Column: report.Column{Name: "vs_none", Kind: report.Change, Help: "latency / latency with page faults - 1, at the same profile and other values; empty if that was not measured"},
+		Column: report.Column{Name: "vs_none", Kind: report.Ratio, Help: "how many times as fast as with page faults: latency with them / latency, at the same profile and other values; empty if that was not measured"},
 		Of:     experiment.LatencyColumn, Axis: "strategy", Base: pinning.NoneKind,
 	}},
 	Modules:  experiment.Always(handlers.Must("rnr")),

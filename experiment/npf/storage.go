@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/internal/npf/target"
+	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -72,7 +73,7 @@ The cache is warm before the first request: the disk has been read once from its
 		Summary: []string{experiment.ProfileColumn, "memory", "bytes", "strategy", "state", "bandwidth", "hit_rate", "cached", "resident", "pinned", "speedup"},
 		Answer:  npfStorageAnswer,
 	},
-	Published: publishedNPFStorage(),
+	Ledger: ledgerNPFStorage(),
 	Presets: []experiment.Preset{{
 		Name: "waterfall", Short: "from the speedup here to the published one, one term at a time", Values: map[string]string{"term": strings.Join(storageTerms.Of, ","), "memory": "5GiB,6GiB"},
 		View: &experiment.View{
@@ -114,21 +115,65 @@ var storageTerms = experiment.Axis{
 	},
 }
 
-// storageSpeedup is the largest speedup in the text of NPF'17 §6.
-const storageSpeedup = 1.9
+// storageSpeedup is the largest speedup in the text of NPF'17 §6. Which memory
+// has it is only in a figure.
+const storageSpeedup = "npf17-6.1-31"
 
-// publishedNPFStorage is storageSpeedup at each memory size with which the
-// paper's pinned target runs, but not yet with all of the disk. Which size has
-// the speedup is only in a figure.
-func publishedNPFStorage() (list []report.Published) {
-	for _, gib := range []int{5, 6} {
-		list = append(list, report.Published{
-			At:     []report.Is{{Column: "strategy", Value: pinning.NoneKind}, {Column: "memory", Value: gib << 30}},
-			With:   []report.Is{{Column: "initiators", Value: 1}, {Column: "bytes", Value: 512 << 10}, {Column: "pool", Value: 1 << 30}, {Column: "disk", Value: 4 << 30}},
-			Column: "speedup", Value: storageSpeedup, Note: "up to, over all memories; checks",
-		})
+// ledgerNPFStorage are the rows of NPF'17 §6.1 that npf-storage answers. Memory
+// in GB is ours in GiB.
+func ledgerNPFStorage() []experiment.LedgerRow {
+	sizes := []string{"4GiB", "5GiB", "6GiB", "7GiB", "8GiB"}
+	const initiators = " memory=6GiB depth=32 requests=4096 initiators="
+	return []experiment.LedgerRow{
+		{
+			ID: "npf17-6.1-30", Of: "strategy=none memory=4GiB", How: "4 if it runs with 4 GiB, else 0",
+			Ours: func(m *experiment.Measured) []float64 {
+				return []float64{map[bool]float64{true: 4}[m.Results[0].Values["state"] == "runs"]}
+			},
+		},
+		{
+			ID: storageSpeedup, Of: "strategy=static,none memory=5GiB,6GiB,7GiB", How: "the largest of speedup with 5, 6 and 7 GiB",
+			Ours: func(m *experiment.Measured) []float64 {
+				most := 0.0
+				for _, memory := range sizes[1:4] {
+					most = max(most, m.At("speedup", "strategy=none memory="+memory))
+				}
+				return []float64{most}
+			},
+		},
+		{
+			ID: "npf17-6.1-32", Of: "strategy=static memory=" + strings.Join(sizes, ","), How: "the least of 4, 5 .. 8 GiB with which all of the disk is in the cache; 0: none",
+			Ours: func(m *experiment.Measured) []float64 {
+				for _, memory := range sizes {
+					if p := m.Results[0].Point; m.At("cached", "memory="+memory) >= float64(p.Int("disk")) {
+						return []float64{float64(memory[0] - '0')}
+					}
+				}
+				return []float64{0}
+			},
+		},
+		{
+			ID: "npf17-6.1-39", Of: "strategy=none size=64KiB,512KiB" + initiators + "1,4,16,64", How: "resident is more with 4 initiators than with 1, with 16 than with 4, and with 64 than with 16, for both sizes of blocks",
+			Holds: func(m *experiment.Measured) bool {
+				all := true
+				for _, size := range []string{"64KiB", "512KiB"} {
+					last := 0.0
+					for _, n := range []string{"1", "4", "16", "64"} {
+						is := m.At("resident", "size="+size+" initiators="+n)
+						all, last = all && is > last, is
+					}
+				}
+				return all
+			},
+		},
+		{
+			ID: "npf17-6.1-41", Of: "strategy=static,none size=512KiB" + initiators + "64", How: "with 64 initiators resident is at least three quarters of that with pinned buffers, and less than that",
+			Holds: func(m *experiment.Measured) bool {
+				share := m.At("resident", "strategy=none") / m.At("resident", "strategy=static")
+				return share >= 0.75 && share < 1
+			},
+		},
 	}
-	return list
 }
 
 // npfNodes is the number of nodes besides the target's (NPF'17 §6: eight in
@@ -289,10 +334,12 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 // npfStorageAnswer writes, for each term, where page faults gain most, and the
 // published gain.
 func npfStorageAnswer(results []*experiment.Result) (answer []string) {
+	row, _ := ledger.Find(storageSpeedup)
+	published := row.Published.Numbers[0].High
 	for _, term := range storageTerms.Of {
 		if best, at := storageBest(results, term); at != nil {
 			line := fmt.Sprintf("With %v of memory a target that pins nothing reads %.1f times as fast as one that pins %v; NPF'17 measured up to %.1f (%+.0f%%).",
-				sim.Size(at.Point.Int("memory")).Rounded(), best, sim.Size(at.Point.Int("pool")).Rounded(), storageSpeedup, 100*(best/storageSpeedup-1))
+				sim.Size(at.Point.Int("memory")).Rounded(), best, sim.Size(at.Point.Int("pool")).Rounded(), published, 100*(best/published-1))
 			if term != storageTerms.Of[0] {
 				line = term + ": " + strings.ToLower(line[:1]) + line[1:]
 			}

@@ -37,7 +37,7 @@ A major fault takes storage.read_latency more than a minor one.`,
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "16MiB", Default: "64KiB", Help: "of each"},
 		{Name: "interval", Kind: report.Duration, Unit: "us", Least: "100ns", Most: "1s", Default: "4us", Help: "udp: time between two datagrams, which have at most fabric.mtu with headers"},
 	}, npfRingAxes(experiment.Axis{Default: "1024"})[:1], npfRingAxes(experiment.Axis{})[2:], []experiment.Axis{
-		{Name: "every", Kind: report.Count, Most: "100000000", Default: "0,5000,2000,1000,500,200,100,50", Help: "frames after which a page is removed; 0: none is"},
+		{Name: "every", Kind: report.Count, Most: "100000000", Default: "0," + syntheticEvery, Help: "frames after which a page is removed; 0: none is"},
 	}),
 	Points: func(p *experiment.Point) (bool, error) { return true, hasStack(p) },
 	Run:    runSynthetic,
@@ -50,9 +50,10 @@ A major fault takes storage.read_latency more than a minor one.`,
 		{Name: "lost", Kind: report.Count, Help: "of them, those that never came"},
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
 	Relative: []experiment.Relative{{
-		Column: report.Column{Name: "vs_optimum", Kind: report.Change, Help: "throughput / throughput without faults - 1"},
-		Of:     "throughput", Axis: "every", Base: "0",
+		Column: report.Column{Name: "vs_optimum", Kind: report.Ratio, Help: "how many times as fast as without faults, the optimum: throughput / throughput with every 0"},
+		Of:     "throughput", Axis: "every", Base: "0", Rate: true,
 	}},
+	Ledger:    ledgerSynthetic(),
 	Modules:   experiment.Always(handlers.Must("backupring")),
 	Operation: "the time from the first write to the last byte that is read, for each message",
 	View: experiment.View{
@@ -84,6 +85,38 @@ const (
 	faultMinor = "minor"
 	faultMajor = "major"
 )
+
+const syntheticEvery = "5000,2000,1000,500,200,100,50"
+
+// ledgerSynthetic are the rows of NPF'17 that npf-synthetic answers.
+func ledgerSynthetic() []experiment.LedgerRow {
+	return []experiment.LedgerRow{
+		{
+			ID: "npf17-3-07", Of: "transport=udp mode=drop fault=minor every=1000", How: "all of the ring is there at the beginning, more than pre-faulting can do, and datagrams are still lost for a page that goes later",
+			Holds: func(m *experiment.Measured) bool { return m.At("lost", "mode=drop") > 0 },
+		},
+		{
+			ID: "npf17-6.4-04", Of: "mode=drop,backup fault=minor,major every=" + syntheticEvery, How: "backup has at least 1.5 times the throughput of drop, one page in 5,000, 2,000 .. 50 frames, for minor and major faults",
+			Holds: func(m *experiment.Measured) bool { return significantlyBetter(m, npfBackup) },
+		},
+	}
+}
+
+// significantlyBetter reports whether a mode has at least 1.5 times the
+// throughput of drop wherever drop has faults.
+func significantlyBetter(m *experiment.Measured, mode string) bool {
+	faults := 0
+	for _, r := range m.Results {
+		o := experiment.Beside(m.Results, r, "mode", mode)
+		if r.Point.Text("mode") != npfDrop || r.Values["absent"] == 0 || r.Values["faults"] == 0 {
+			continue
+		}
+		if faults++; o.Float("throughput") < 1.5*r.Float("throughput") {
+			return false
+		}
+	}
+	return faults > 0
+}
 
 // syntheticRun is a running measurement.
 type syntheticRun struct {

@@ -44,15 +44,16 @@ The kernel resolves a minor fault; a major one also reads storage (storage.read_
 		{Name: "pauses", Kind: report.Count, Help: "RNR NACKs"},
 	}, experiment.ClusterColumns()...),
 	Relative: []experiment.Relative{{
-		Column: report.Column{Name: "slower", Kind: report.Ratio, Help: "throughput with frequency 0, the optimum, divided by throughput, at the same mode, fault, pause, messages and bytes; empty if that was not measured"},
-		Of:     "throughput", Axis: "frequency", Base: "0%",
+		Column: report.Column{Name: "vs_optimum", Kind: report.Ratio, Help: "how many times as fast as without faults, the optimum: throughput / throughput with frequency 0, at the same mode, fault, pause, messages and bytes; empty if that was not measured"},
+		Of:     "throughput", Axis: "frequency", Base: "0%", Rate: true,
 	}},
+	Ledger:    ledgerSyntheticIB(),
 	Modules:   experiment.Always(handlers.Must("rnr")),
 	Operation: "the time from the first send to the end of the last receive, for each message",
 	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2) + 2*npfReceives*int64(p.Int("size")) },
 	View: experiment.View{
 		Value: "throughput", Series: []string{"mode", "fault"}, X: "frequency", Quiet: []string{"pause", "messages", "size"},
-		Summary: []string{"mode", "fault", "pause", "frequency", "throughput", "slower", "faults", "pauses", "again"},
+		Summary: []string{"mode", "fault", "pause", "frequency", "throughput", "vs_optimum", "faults", "pauses", "again"},
 	},
 	Notes: []string{
 		"Every message that came was compared with what was sent.",
@@ -64,6 +65,24 @@ const (
 	npfDropped  = "drop"
 	npfReceives = 32 // posted at a time; also the sends
 )
+
+// ledgerSyntheticIB are the rows of NPF'17 that npf-synthetic-ib answers.
+func ledgerSyntheticIB() []experiment.LedgerRow {
+	const absent = 100 // buffers
+	return []experiment.LedgerRow{
+		{
+			ID: "npf17-4-30", Of: "mode=rnr fault=minor pause=1 frequency=100% messages=" + strconv.Itoa(npfReceives+absent),
+			How: "with pauses of 10 us, less than a fault takes, each of 100 absent buffers is reported once, and answered by more than two NACKs on average",
+			Holds: func(m *experiment.Measured) bool {
+				return m.At("faults", "mode=rnr") == absent && m.At("pauses", "mode=rnr") > 2*absent
+			},
+		},
+		{
+			ID: "npf17-6.4-07", Of: "mode=rnr,drop fault=minor,major frequency=0.1%,1%,10%,100%", How: "rnr has at least 1.5 times the throughput of drop wherever there are faults, 0.1% to 100% of buffers, minor and major",
+			Holds: func(m *experiment.Measured) bool { return significantlyBetter(m, "rnr") },
+		},
+	}
+}
 
 // npfStream is a running measurement.
 type npfStream struct {

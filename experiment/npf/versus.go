@@ -53,6 +53,13 @@ firmware sends the block again.`,
 		}
 		return []*handlers.Library{handlers.Must("part")}
 	},
+	Ledger: []experiment.LedgerRow{{
+		ID: "npf17-4-25", Of: "mode=npf side=destination firmware=firmware size=64KiB,1MiB",
+		How: "more than the packet that found its page absent is sent again, of 64 KiB and of 1 MiB, and all data arrives",
+		Holds: func(m *experiment.Measured) bool {
+			return m.At("again", "size=64KiB") > host4K && m.At("again", "size=1MiB") > host4K
+		},
+	}},
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"pause"},

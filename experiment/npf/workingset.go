@@ -80,6 +80,7 @@ are many of them. Times in the table are the testbed's. --scale 1 is full size, 
 		{Name: "reclaimed", Kind: report.Count, Help: "pages that the kernel has taken away, likewise"},
 		{Name: "major", Kind: report.Count, Help: "page faults that had to read storage, likewise"},
 	}, experiment.ClusterColumns()...),
+	Ledger:    ledgerWorkingSet(),
 	Modules:   experiment.Always(handlers.Must("backupring")),
 	Operation: fleetOperation,
 	Memory: func(p *experiment.Point) int64 {
@@ -102,6 +103,35 @@ are many of them. Times in the table are the testbed's. --scale 1 is full size, 
 		"Every value that came was compared with the one that was stored.",
 		"The paper's text has no numbers for this figure: with page faults both are served, with a half for each one of them always starves.",
 	},
+}
+
+// ledgerWorkingSet are the rows of NPF'17 §6 that npf-working-set answers.
+func ledgerWorkingSet() []experiment.LedgerRow {
+	return []experiment.LedgerRow{
+		{
+			ID: "npf17-6.1-22", Of: "mode=npf server=grows,shrinks at=40s,50s,90s,100s", How: "hits of both servers are the same to within 10%, 10 s before the change and 40 s after it, in windows of 5 s",
+			Holds: func(m *experiment.Measured) bool {
+				all := true
+				for _, at := range []string{"40s", "50s", "90s", "100s"} {
+					a, b := m.At("hits", "server=grows at="+at), m.At("hits", "server=shrinks at="+at)
+					all = all && min(a, b) >= 0.9*max(a, b)
+				}
+				return all
+			},
+		},
+		{
+			ID: "npf17-6.1-26", Of: "mode=pinned server=shrinks at=50s", How: "hit_rate of the large working set before the change",
+			Ours: func(m *experiment.Measured) []float64 { return []float64{m.At("hit_rate", "server=shrinks")} },
+		},
+		{
+			ID: "npf17-6.4-09", Of: "mode=npf server=both at=100s window=100s", How: "fewer than 1% of the operations of the whole run met a frame whose memory was absent; of npf-working-set, the fault of every page included",
+			Holds: func(m *experiment.Measured) bool {
+				p := m.Results[0].Point
+				operations := 1000 * m.At("operations", "server=both") * p.Time("window").Seconds() / float64(p.Int("scale"))
+				return m.At("absent", "server=both") < 0.01*operations
+			},
+		},
+	}
 }
 
 // The paper's numbers, and the parts of a node's memory that are not items.
