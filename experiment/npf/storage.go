@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -125,6 +126,18 @@ func ledgerNPFStorage() []experiment.LedgerRow {
 	sizes := []string{"4GiB", "5GiB", "6GiB", "7GiB", "8GiB"}
 	const initiators = " memory=6GiB depth=32 requests=4096 initiators="
 	return []experiment.LedgerRow{
+		{
+			ID: "npf17-6.1-29", Of: "strategy=static memory=1GiB,2GiB," + strings.Join(sizes, ","), How: "the least of 1, 2, 4, 5 .. 8 GiB with which pinned buffers run",
+			Ours: func(m *experiment.Measured) []float64 {
+				least := math.Inf(1)
+				for _, r := range m.Results {
+					if r.Values["state"] == "runs" {
+						least = min(least, float64(r.Point.Int("memory"))/(1<<30))
+					}
+				}
+				return []float64{least}
+			},
+		},
 		{
 			ID: "npf17-6.1-30", Of: "strategy=none memory=4GiB", How: "4 if it runs with 4 GiB, else 0",
 			Ours: func(m *experiment.Measured) []float64 {
