@@ -25,10 +25,10 @@ type LedgerRow struct {
 	// its default, which must be a single value. For example:
 	// "profile=exanest mode=rdma,spin size=64".
 	Of string
-	// Also has values, written as in Of and in place of those there, at which the
-	// published numbers stand beside ours, too. Nothing is measured there. For
-	// example: "vm=100MB".
-	Also string
+	// Also lists values, each written as in Of and in place of those there, at
+	// which the published numbers stand beside ours, too. Nothing is measured
+	// there. For example: "vm=100MB".
+	Also []string
 	// Column has our numbers, one at each point, in the order of Sweep.Points.
 	// They are converted to the unit of the row.
 	Column string
@@ -262,7 +262,7 @@ func has(p *Point, values string) (bool, error) {
 }
 
 // published are the numbers to show beside ours: Published, and the rows of the
-// ledger with a Column whose profiles are not changed.
+// ledger with a Column whose profiles are not changed. Of a bound it is the end.
 func (e *Experiment) published() []report.Published {
 	list := slices.Clone(e.Published)
 	if e.base != nil {
@@ -288,16 +288,16 @@ func (r *LedgerRow) published(e *Experiment) (list []report.Published, err error
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(row.Published.Numbers, func(n ledger.Number) bool { return math.IsNaN(n.Best) }) {
-		return nil, nil // a bound has no number to show
+	for _, also := range append([]string{""}, r.Also...) {
+		other := *r
+		other.Of += " " + also
+		more, err := other.beside(e, row)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
 	}
-	if list, err = r.beside(e, row); err != nil || r.Also == "" {
-		return list, err
-	}
-	other := *r
-	other.Of += " " + r.Also
-	more, err := other.beside(e, row)
-	return append(list, more...), err
+	return list, nil
 }
 
 // beside returns the numbers of the row for the points in Of.
@@ -311,7 +311,7 @@ func (r *LedgerRow) beside(e *Experiment, row *ledger.Row) (list []report.Publis
 	if err != nil {
 		return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
 	}
-	one := report.Published{Column: r.Column, Source: row.Source(), Note: row.Note()}
+	one := report.Published{Column: r.Column, Source: row.Source()}
 	numbers, points := row.Published.Numbers, 0
 	for _, name := range s.Profiles {
 		err = errors.Join(err, combinations(s.grid.values, func(values []any) error {
@@ -322,11 +322,14 @@ func (r *LedgerRow) beside(e *Experiment, row *ledger.Row) (list []report.Publis
 			if strings.Contains(" "+r.Of, " "+ProfileColumn+"=") {
 				one.At = append([]report.Is{{Column: ProfileColumn, Value: name}}, one.At...)
 			}
-			if points < len(numbers) {
-				one.Value = numbers[points].Best / factor
+			if points++; points > len(numbers) {
+				return nil
 			}
-			points++
-			list = append(append(list, one), e.whatIfs(&one)...)
+			value, bound := shown(&numbers[points-1])
+			if !math.IsNaN(value) {
+				one.Value, one.Note = value/factor, strings.TrimPrefix(strings.TrimSuffix(bound+"; "+row.Note(), "; "), "; ")
+				list = append(append(list, one), e.whatIfs(&one)...)
+			}
 			return nil
 		}))
 	}
@@ -334,6 +337,20 @@ func (r *LedgerRow) beside(e *Experiment, row *ledger.Row) (list []report.Publis
 		err = errors.Join(err, fmt.Errorf("experiment %s, row %s: %d points for %s", e.Name, r.ID, points, row.Published.Text))
 	}
 	return list, err
+}
+
+// shown is the value to show of a published number, of a bound its end. A range
+// has none.
+func shown(n *ledger.Number) (value float64, bound string) {
+	switch {
+	case !math.IsNaN(n.Best):
+		return n.Best, ""
+	case math.IsInf(n.High, 1):
+		return n.Low, "or more"
+	case math.IsInf(n.Low, -1):
+		return n.High, "or less"
+	}
+	return n.Best, ""
 }
 
 // where describes a point of a row: the values that a reader looks for, and

@@ -60,16 +60,17 @@ On a network that is equal for all nodes, patterns with rings of the same sizes 
 	},
 	Notes: []string{
 		"The first and the last byte of every message were compared.",
-		"Nothing was set by these figures. The paper names neither versions nor parameters of Open MPI and b_eff; ours come from the definition, except for repetitions that a simulation without noise does not need.",
+		"Nothing was set by these figures. The paper names neither versions nor parameters of Open MPI and b_eff; ours come from the definition, except for repetitions that a simulation without noise does not need: a loop of 50 us is shorter, and page faults of first uses weigh more in it.",
 	},
 }
 
-// ledgerBeff are the rows of NPF'17 §6.2 that npf-beff answers. Their numbers
-// also stand beside a run with all messages of the benchmark's definition.
+// ledgerBeff are the rows of NPF'17 §6.2 that npf-beff answers. Loops are as long
+// as the benchmark's definition has them: in shorter ones the first uses of
+// memory weigh, which is 8% of b_eff with page faults and 50 us.
 func ledgerBeff() (list []experiment.LedgerRow) {
 	for _, r := range [][2]string{{"npf17-6.2-08", pinning.CacheKind}, {"npf17-6.2-10", pinning.NoneKind}, {"npf17-6.2-12", pinning.BounceKind}} {
 		list = append(list, experiment.LedgerRow{
-			ID: r[0], Of: "strategy=" + r[1], Also: "sent=128MiB loop=2500us", Column: "b_eff",
+			ID: r[0], Of: "loop=2500us strategy=" + r[1], Also: []string{"loop=50us", "sent=128MiB"}, Column: "b_eff",
 			How: "messages of more than 1 MiB count with the bandwidth of 1 MiB",
 		})
 	}

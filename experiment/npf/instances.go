@@ -97,7 +97,7 @@ func ledgerInstances() (list []experiment.LedgerRow) {
 		mode := []string{fleetNPF, fleetPinned}[i/4]
 		list = append(list, experiment.LedgerRow{
 			ID: id, Of: fmt.Sprintf("mode=%s instances=%d", mode, i%4+1), Column: "throughput",
-			Also: "vm=100MB working-set=60MB", // of the preset waterfall
+			Also: []string{"vm=100MB working-set=60MB"}, // of the preset waterfall
 		})
 	}
 	return append(list, experiment.LedgerRow{

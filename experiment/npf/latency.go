@@ -141,7 +141,7 @@ func ledgerNPFLatency() []experiment.LedgerRow {
 	for i, id := range ids {
 		size := []string{"4KiB", "4MiB"}[i/len(columns)]
 		// the preset waterfall has more messages
-		list = append(list, experiment.LedgerRow{ID: id, Of: all + size, Also: "runs=2000", Column: columns[i%len(columns)]})
+		list = append(list, experiment.LedgerRow{ID: id, Of: all + size, Also: []string{"runs=2000"}, Column: columns[i%len(columns)]})
 	}
 	return list
 }

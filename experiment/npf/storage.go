@@ -74,7 +74,7 @@ The cache is warm before the first request: the disk has been read once from its
 		Summary: []string{experiment.ProfileColumn, "memory", "bytes", "strategy", "state", "bandwidth", "hit_rate", "cached", "resident", "pinned", "speedup"},
 		Answer:  npfStorageAnswer,
 	},
-	Ledger: ledgerNPFStorage(),
+	Ledger: slices.Concat(ledgerNPFStorage(), ledgerInitiators()),
 	Presets: []experiment.Preset{{
 		Name: "waterfall", Short: "from the speedup here to the published one, one term at a time", Values: map[string]string{"term": strings.Join(storageTerms.Of, ","), "memory": "5GiB,6GiB"},
 		View: &experiment.View{
@@ -124,7 +124,6 @@ const storageSpeedup = "npf17-6.1-31"
 // in GB is ours in GiB.
 func ledgerNPFStorage() []experiment.LedgerRow {
 	sizes := []string{"4GiB", "5GiB", "6GiB", "7GiB", "8GiB"}
-	const initiators = " memory=6GiB depth=32 requests=4096 initiators="
 	return []experiment.LedgerRow{
 		{
 			ID: "npf17-6.1-29", Of: "strategy=static memory=1GiB,2GiB," + strings.Join(sizes, ","), How: "the least of 1, 2, 4, 5 .. 8 GiB with which pinned buffers run",
@@ -165,6 +164,14 @@ func ledgerNPFStorage() []experiment.LedgerRow {
 				return []float64{0}
 			},
 		},
+	}
+}
+
+// ledgerInitiators are the rows about the target's memory by the number of
+// initiators.
+func ledgerInitiators() []experiment.LedgerRow {
+	const initiators = " memory=6GiB depth=32 requests=4096 initiators="
+	return []experiment.LedgerRow{
 		{
 			ID: "npf17-6.1-39", Of: "strategy=none size=64KiB,512KiB" + initiators + "1,4,16,64", How: "resident is more with 4 initiators than with 1, with 16 than with 4, and with 64 than with 16, for both sizes of blocks",
 			Holds: func(m *experiment.Measured) bool {
