@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Every experiment with rows of the ledger belongs to the publication of these
@@ -107,6 +108,32 @@ func TestDatedPublications(t *testing.T) {
 	require.ErrorContains(t, err, `no profiles of "1999-12", expected one of `)
 	_, err = FindPublication("spin18@" + month)
 	require.ErrorContains(t, err, `no publication "spin18"`)
+}
+
+// Published numbers of b_eff stand only beside runs with the published values,
+// or with our values for what the publication does not give.
+func TestNumbersStandBesideTheirValues(t *testing.T) {
+	e := builtin("npf-beff")
+	d, err := profile.Load("ib-npf")
+	require.NoError(t, err)
+	published := func(values Values) (n int) {
+		values["strategy"] = "none"
+		p, err := e.At(d, values)
+		require.NoError(t, err)
+		for _, number := range e.published() {
+			if fits(p, number.At) && fits(p, number.With) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 1, published(Values{}))
+	require.Equal(t, 1, published(Values{"sent": 128 << 20, "loop": 2500 * sim.Microsecond}), "the definition's")
+	for name, v := range map[string]any{ //lint:maporder each by itself
+		"eager": 1 << 20, "bound": 8 << 20, "ranks": 4, "repetitions": 1, "longest": 64 << 20, "sent": 64 << 10, "loop": sim.Millisecond,
+	} {
+		require.Zero(t, published(Values{name: v}), name)
+	}
 }
 
 func asOf(t *testing.T, month, name string) string {

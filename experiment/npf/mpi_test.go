@@ -92,29 +92,6 @@ func TestNPFIMBAllreduce(t *testing.T) {
 	require.Less(t, long, 1.1*short)
 }
 
-// Published numbers of b_eff stand only beside runs with the published values,
-// or with our values for what the publication does not give.
-func TestBeffIsPublishedForOneLibrary(t *testing.T) {
-	published := func(values experiment.Values) int {
-		d, err := profile.Load("ib-npf")
-		require.NoError(t, err)
-		values["strategy"] = pinning.NoneKind
-		p, err := npfBeff.At(d, values)
-		require.NoError(t, err)
-		s, err := experiment.New(npfBeff)
-		require.NoError(t, err)
-		there, _ := s.Numbers([]*experiment.Point{p})
-		return len(there)
-	}
-	require.Equal(t, 1, published(experiment.Values{}))
-	require.Equal(t, 1, published(experiment.Values{"sent": 128 << 20, "loop": 2500 * sim.Microsecond}), "the definition's")
-	for name, v := range map[string]any{ //lint:maporder each by itself
-		"eager": 1 << 20, "bound": 8 << 20, "ranks": 4, "repetitions": 1, "longest": 64 << 20, "sent": 64 << 10, "loop": sim.Millisecond,
-	} {
-		require.Zero(t, published(experiment.Values{name: v}), name)
-	}
-}
-
 // b_eff's memory in the simulator includes the buffers for copies of eager
 // messages: 32 for each pair of ranks that exchange messages, at both ends.
 func TestBeffMemory(t *testing.T) {
