@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/fields"
@@ -158,14 +159,38 @@ func (m *Measured) At(column, values string) float64 {
 	if len(found) != 1 {
 		return m.fail(fmt.Errorf("%d points have %q, expected one", len(found), values))
 	}
-	n, ok := m.number(found[0], column)
+	return m.Of(found[0], column)
+}
+
+// Of returns the number in a column of one of Results, in the units of At.
+func (m *Measured) Of(r *Result, column string) float64 {
+	n, ok := m.number(r, column)
 	if !ok {
-		return m.fail(fmt.Errorf("no number in column %q at %s", column, found[0].Point))
+		return m.fail(fmt.Errorf("no number in column %q at %s", column, r.Point))
 	}
 	if c, _ := m.experiment.column(column); c.Kind == report.Duration {
 		return n * units[report.Duration][0][c.Unit] / units[report.Duration][0]["us"]
 	}
 	return n
+}
+
+// Beside is Of at the point that differs from that of r in the value of one
+// axis, "name=value".
+func (m *Measured) Beside(r *Result, column, value string) float64 {
+	name, text, _ := strings.Cut(value, "=")
+	i := r.Point.experiment.axis(name)
+	if i < 0 {
+		return m.fail(fmt.Errorf("no axis %q", name))
+	}
+	one, err := r.Point.experiment.Axes[i].parse(text)
+	if err != nil {
+		return m.fail(fmt.Errorf("%s: %w", value, err))
+	}
+	other := m.at[r.Point.key(i, one)]
+	if other == nil {
+		return m.fail(fmt.Errorf("no point with %s beside %s", value, r.Point))
+	}
+	return m.Of(other, column)
 }
 
 // fail keeps the first error.
@@ -327,7 +352,7 @@ func (r *LedgerRow) beside(e *Experiment, row *ledger.Row) (list []report.Publis
 			}
 			value, bound := shown(&numbers[points-1])
 			if !math.IsNaN(value) {
-				one.Value, one.Note = value/factor, strings.TrimPrefix(strings.TrimSuffix(bound+"; "+row.Note(), "; "), "; ")
+				one.Value, one.Note = withoutNoise(value/factor), strings.TrimPrefix(strings.TrimSuffix(bound+"; "+row.Note(), "; "), "; ")
 				list = append(append(list, one), e.whatIfs(&one)...)
 			}
 			return nil
@@ -369,4 +394,11 @@ func (g *grid) where(values []any) (at, with []report.Is) {
 		}
 	}
 	return at, with
+}
+
+// withoutNoise rounds a number that was converted to twelve digits: 3.6% is
+// 0.036, not 0.036000000000000004.
+func withoutNoise(x float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+	return rounded
 }

@@ -37,6 +37,7 @@ target array is complete.
 	Run:      experiment.Benchmark(runAccumulate),
 	Columns:  experiment.BenchColumns(),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
+	Ledger:   ledgerAccumulate(),
 	Modules:  experiment.InSpinModes("accumulate"),
 	Roles: []experiment.Role{{
 		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
@@ -136,5 +137,38 @@ func multiply(a, b []byte) {
 		im := float64(ar*bi) + float64(ai*br)
 		binary.LittleEndian.PutUint64(a[i:], math.Float64bits(re))
 		binary.LittleEndian.PutUint64(a[i+8:], math.Float64bits(im))
+	}
+}
+
+// ledgerAccumulate are the rows of sPIN'17 that accumulate answers.
+func ledgerAccumulate() []experiment.LedgerRow {
+	const modes = bothNICs + "mode=rdma,spin-stream "
+	return []experiment.LedgerRow{
+		{
+			ID: "spin17-4.4.2-01", Of: modes + "size=16,..,256KiB", How: "5 n bytes go through the host memories, n of them at the source, 16 B to 256 KiB",
+			Holds: func(m *experiment.Measured) bool { return moved(m, experiment.ModeRDMA, 5) },
+		},
+		{
+			ID: "spin17-4.4.2-03", Of: modes + smallSizes, How: "RDMA takes less time than spin-stream, 16 B to 256 B",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, experiment.LatencyColumn, experiment.ModeRDMA, 1, experiment.ModeSpinStream)
+			},
+		},
+		{
+			ID: "spin17-4.4.2-05", Of: modes + largeSizes, How: "1.25 times the time of spin-stream is less than that of RDMA, 64 KiB and 256 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, experiment.LatencyColumn, experiment.ModeSpinStream, significant, experiment.ModeRDMA)
+			},
+		},
+		{
+			ID: "spin17-4.4.2-06", Of: modes + "size=16,..,256KiB", How: "with spin-stream 3 n bytes go through the host memories: n at the source, and at the target each element is read and written there, 16 B to 256 KiB",
+			Holds: func(m *experiment.Measured) bool { return moved(m, experiment.ModeSpinStream, 3) },
+		},
+		{
+			ID: "spin17-C.3.2-03", Of: "profile=spin-int mode=rdma,spin-stream size=16 dma.latency=100us", How: "of a latency of 100 µs, by how many spin-stream takes longer than RDMA: only it reads the element by DMA",
+			Ours: func(m *experiment.Measured) []float64 {
+				return []float64{(m.At(experiment.LatencyColumn, "mode=spin-stream") - m.At(experiment.LatencyColumn, "mode=rdma")) / 100}
+			},
+		},
 	}
 }

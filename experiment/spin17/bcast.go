@@ -8,7 +8,6 @@ import (
 	handler "github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -31,10 +30,10 @@ until the last rank's host has seen the whole message in its memory.
 	Run: experiment.Benchmark(runBcast),
 	// Every rank has a buffer. In the last round half of them are under way.
 	// The root has the message once more.
-	Columns:   experiment.BenchColumns(),
-	Relative:  experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
-	Published: publishedBcast(),
-	Modules:   experiment.InSpinModes("bcast"),
+	Columns:  experiment.BenchColumns(),
+	Relative: experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
+	Ledger:   ledgerBcast(),
+	Modules:  experiment.InSpinModes("bcast"),
 	Roles: []experiment.Role{
 		experiment.StoreRole(handler.StorePayload, handler.StoreCompletion, treeFields, []string{"max_payload"}),
 		experiment.StreamRole(handler.StreamPayload, handler.StreamCompletion, treeFields, []string{"max_payload"}),
@@ -143,25 +142,33 @@ func (w bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.Vi
 	return nil
 }
 
-// publishedBcast are the gains in sPIN'17 §4.4.3 for the integrated NIC and
-// 1,024 processes. The text gives no size. It cannot be 8 B: even a handler
-// without cost would not give both numbers.
-func publishedBcast() (list []report.Published) {
-	for _, profile := range []string{"spin-int", "spin-int-sc17"} {
-		for _, p := range []struct {
-			column string
-			saved  float64
-		}{{experiment.SavedRDMA, 0.07}, {experiment.SavedP4, 0.05}} {
-			list = append(list, report.Published{
-				At: []report.Is{
-					{Column: "profile", Value: profile},
-					{Column: "mode", Value: experiment.ModeSpinStream},
-					{Column: "ranks", Value: 1024},
-					{Column: "bytes", Value: 64 << 10},
-				},
-				Column: p.column, Value: p.saved, Note: "names no size",
-			})
-		}
+// ledgerBcast are the rows of sPIN'17 §4.4.3 that bcast answers. The text gives
+// no size for the gains. It cannot be 8 B: even a handler without cost would not
+// give both numbers.
+func ledgerBcast() []experiment.LedgerRow {
+	const large = "ranks=1024 size=64KiB "
+	return []experiment.LedgerRow{
+		{ID: "spin17-4.4.3-05", Of: "profile=spin-int mode=rdma,spin-stream " + large, Column: experiment.SavedRDMA},
+		{ID: "spin17-4.4.3-06", Of: "profile=spin-int mode=p4,spin-stream " + large, Column: experiment.SavedP4},
+		{ID: "spin17-4.4.3-x01", Of: "profile=spin-int-sc17 mode=rdma,spin-stream " + large, Column: experiment.SavedRDMA},
+		{ID: "spin17-4.4.3-x02", Of: "profile=spin-int-sc17 mode=p4,spin-stream " + large, Column: experiment.SavedP4},
+		{
+			ID: "spin17-4.4.3-03", Of: bothNICs + "mode=spin-store,spin-stream ranks=4,16,..,1024 size=8,512,4KiB", How: "by how much store is slower than stream, at most, 8 B to 4 KiB on 4 to 1024 ranks",
+			Ours: func(m *experiment.Measured) []float64 {
+				most := 0.0
+				for _, r := range m.Results {
+					if r.Point.Text("mode") == experiment.ModeSpinStore {
+						most = max(most, m.Of(r, experiment.LatencyColumn)/m.Beside(r, experiment.LatencyColumn, "mode="+experiment.ModeSpinStream)-1)
+					}
+				}
+				return []float64{100 * most}
+			},
+		},
+		{
+			ID: "spin17-4.4.3-08", Of: "profile=spin-dis mode=rdma,p4,spin-stream ranks=4,16,..,1024 size=8", How: "stream takes less time than RDMA and Portals 4, 4 to 1024 ranks",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, experiment.LatencyColumn, experiment.ModeSpinStream, 1, experiment.ModeRDMA, experiment.ModeP4)
+			},
+		},
 	}
-	return list
 }

@@ -55,7 +55,7 @@ func GraphOf(name string, g *graph.Graph) *experiment.Experiment {
 		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; default: the first that has an edge to another one"},
 	})
 	made := func(axis string) bool { return axis == "scale" || axis == "factor" || axis == "search" }
-	e.Presets, e.Smoke = nil, nil
+	e.Presets, e.Smoke, e.Ledger = nil, nil, nil
 	e.View.Answer = func(results []*experiment.Result) []string { return answerGraph(g, results) }
 	e.View.X, e.View.Quiet, e.View.Summary = "ranks", append(slices.DeleteFunc(e.View.Quiet, made), "root"), slices.DeleteFunc(e.View.Summary, made)
 	return e
@@ -106,6 +106,7 @@ func graphExperiment(s *graphSearch, of []experiment.Axis) *experiment.Experimen
 			Answer: answerGraphs,
 		},
 		Followed: "time",
+		Ledger:   ledgerGraph(),
 		Presets:  graphPresets(),
 		Notes: []string{
 			"Every search was compared with a sequential one (a queue; Dijkstra with a heap), and its tree validated by the rules of Graph500. Nothing was published of its speed: all figures are predicted.",
@@ -389,3 +390,23 @@ func graphNodes(p *experiment.Point) string {
 	}
 	return fmt.Sprintf("2^%d vertices, %s", p.Int("scale"), experiment.Counted(p.Int("ranks"), "node"))
 }
+
+// ledgerGraph are the rows of sPIN'17 §5.4 that graph answers.
+func ledgerGraph() []experiment.LedgerRow {
+	return []experiment.LedgerRow{{
+		ID: "spin17-5.4-04", Of: bothNICs + "mode=spin-uncached,host kernel=bfs,sssp scale=10",
+		How: "with spin-uncached, for each update that it sends 32 B less go through the host memories than with the host, which stores and loads its 16 B; 2^10 vertices",
+		Holds: func(m *experiment.Measured) bool {
+			held := true
+			for _, r := range m.Results {
+				if r.Point.Text("mode") == modeSpinUncached {
+					held = held && m.Of(r, "host_memory")+2*graphUpdate*m.Of(r, "updates") <= m.Beside(r, "host_memory", "mode="+experiment.ModeHost)
+				}
+			}
+			return held
+		},
+	}}
+}
+
+// graphUpdate is how many bytes an update has.
+const graphUpdate = 16

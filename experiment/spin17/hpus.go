@@ -41,10 +41,7 @@ that the last packet has been handled.`,
 	Points:  canWork,
 	Run:     runHPUs,
 	Columns: experiment.BenchColumns(workColumns()...),
-	Published: []report.Published{
-		{At: workPoint(64), Column: handlerLimit, Value: 53},
-		{At: workPoint(4096), Column: handlerLimit, Value: 650, Note: "says about"},
-	},
+	Ledger:  ledgerHPUs(),
 	Modules: experiment.Always(handlers.Must("work")),
 	Memory: func(p *experiment.Point) int64 {
 		packets, err := workPackets(p)
@@ -73,12 +70,6 @@ that the last packet has been handled.`,
 
 // handlerLimit is the column with published numbers.
 const handlerLimit = "handler_limit"
-
-// workPoint is a point with numbers in sPIN'17 §4.4.2: 8 HPUs, and packets of
-// some size.
-func workPoint(bytes int) []report.Is {
-	return []report.Is{{Column: experiment.ProfileColumn, Value: "spin-int"}, {Column: "hpus", Value: 8}, {Column: "bytes", Value: bytes}}
-}
 
 // workColumns are the measured and predicted columns besides the latency.
 func workColumns() []report.Column {
@@ -316,4 +307,29 @@ func (w bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 		return 0, err
 	}
 	return c.Node(1).Stats().HandlerCycles, nil
+}
+
+// ledgerHPUs are the rows of sPIN'17 that hpus answers.
+func ledgerHPUs() []experiment.LedgerRow {
+	const of = "hpus=8 handler-time=50ns "
+	return []experiment.LedgerRow{
+		{ID: "spin17-4.4.2-09", Of: of + "size=64", Column: handlerLimit},
+		{ID: "spin17-4.4.2-11", Of: of + "size=4KiB", Column: handlerLimit},
+		{
+			ID: "spin17-4.4.2-12", Of: "hpus=4,8 handler-time=50ns,200ns,800ns size=64,512,4KiB", How: "the rate differs by less than 1% from the smaller of the arrival rate and HPUs by handler time, 50 ns to 800 ns, 64 B to 4 KiB, 4 and 8 HPUs",
+			Holds: func(m *experiment.Measured) bool {
+				held := true
+				for _, r := range m.Results {
+					held = held && math.Abs(m.Of(r, "littles_law_deviation")) < 0.01
+				}
+				return held
+			},
+		},
+		{
+			ID: "spin17-4.2-19", Of: of + "size=64", How: "8 HPUs handle packets of 64 B at 99% of 1/g and more, though each packet also takes a look-up of 2 ns",
+			Holds: func(m *experiment.Measured) bool {
+				return m.At("rate", "size=64") >= 0.99/m.Results[0].Point.Profile.Fabric.Gap.Microseconds()
+			},
+		},
+	}
 }

@@ -1,6 +1,8 @@
 package spin17
 
 import (
+	"fmt"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/report"
@@ -47,6 +49,7 @@ The write of a read-modify-write is a swap of the version that was read; it star
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
 	Followed: experiment.LatencyColumn,
 	Relative: experiment.AgainstHost(),
+	Ledger:   ledgerKeyValue(),
 	Modules:  experiment.LibraryIn("kv", experiment.ModeSpin),
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: experiment.ModeHost, X: "clients",
@@ -90,3 +93,20 @@ The write of a read-modify-write is a swap of the version that was read; it star
 
 // kvModes are the modes of the store.
 var kvModes = map[string]kv.Mode{experiment.ModeSpin: kv.Handlers, experiment.ModeHost: kv.Host, experiment.ModeRDMA: kv.OneSided}
+
+// ledgerKeyValue are the rows of sPIN'17 §5.4 that kv answers.
+func ledgerKeyValue() []experiment.LedgerRow {
+	return []experiment.LedgerRow{{
+		ID: "spin17-5.4-01", Of: bothNICs + "mode=spin workload=D load=16 steps=1,2,4,8,16 clients=16",
+		How: "workload D, 16 items for each bucket: the share of requests that handlers hand over to the host falls with each doubling of the steps, 1 to 16",
+		Holds: func(m *experiment.Measured) bool {
+			held := true
+			for _, r := range m.Results {
+				if steps := r.Point.Int("steps"); steps > 1 {
+					held = held && m.Of(r, "handed") < m.Beside(r, "handed", fmt.Sprintf("steps=%d", steps/2))
+				}
+			}
+			return held
+		},
+	}}
+}

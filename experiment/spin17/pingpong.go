@@ -28,6 +28,7 @@ rank 0 has seen the whole pong in its memory.
 	// the message, three buffers, and the message under way
 	Columns:     experiment.BenchColumns(),
 	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
+	Ledger:      ledgerPingpong(),
 	Modules:     experiment.InSpinModes("pingpong"),
 	Replaceable: true,
 	Roles: []experiment.Role{
@@ -116,4 +117,51 @@ func (w bench) pingpongHandlers(p *runtime.Proc, buffer runtime.View) error {
 	}
 	_, err = experiment.AppendEntry(p.NI(), experiment.RequestPT, experiment.RequestBits, buffer, in)
 	return err
+}
+
+// ledgerPingpong are the rows of sPIN'17 that pingpong answers.
+func ledgerPingpong() []experiment.LedgerRow {
+	const all = bothNICs + "mode=rdma,p4,spin-store,spin-stream size=4,..,256KiB"
+	return []experiment.LedgerRow{
+		{
+			ID: "spin17-4.4.1-02", Of: bothNICs + "mode=rdma size=4,..,256KiB", How: "both hosts compare every byte when they have seen the completion, and each fetch and each deposit has added its DMA latency: a round trip takes at least four, 4 B to 256 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				held := true
+				for _, r := range m.Results {
+					held = held && 2*m.Of(r, experiment.LatencyColumn) >= 4*r.Point.Profile.DMA.Latency.Microseconds()
+				}
+				return held
+			},
+		},
+		{
+			ID: "spin17-4.4.1-03", Of: all, How: "with p4 four times the message goes through the host memories (fetched and deposited at both ranks), as with RDMA, and with spin-stream twice, 4 B to 256 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				return moved(m, experiment.ModeP4, 4) && moved(m, experiment.ModeRDMA, 4) && moved(m, experiment.ModeSpinStream, 2)
+			},
+		},
+		{
+			ID: "spin17-4.4.1-05", Of: bothNICs + "mode=rdma,p4,spin-store,spin-stream size=4,..,4KiB", How: "store and stream take less time than RDMA and Portals 4, messages of a packet, 4 B to 4 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, experiment.LatencyColumn, experiment.ModeSpinStore, 1, experiment.ModeRDMA, experiment.ModeP4) &&
+					below(m, experiment.LatencyColumn, experiment.ModeSpinStream, 1, experiment.ModeRDMA, experiment.ModeP4)
+			},
+		},
+		{
+			ID: "spin17-4.4.1-07", Of: bothNICs + "mode=rdma,p4,spin-store,spin-stream size=8KiB,..,256KiB", How: "stream takes less time than store, RDMA and Portals 4, messages of several packets, 8 KiB to 256 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, experiment.LatencyColumn, experiment.ModeSpinStream, 1, experiment.ModeSpinStore, experiment.ModeRDMA, experiment.ModeP4)
+			},
+		},
+		{
+			ID: "spin17-C.3.1-06", Of: bothNICs + "mode=spin-stream size=256KiB", How: "the round trip of 256 KiB takes less than 1.5 times of what a link takes for the message in one direction",
+			Holds: func(m *experiment.Measured) bool {
+				held := true
+				for _, r := range m.Results {
+					once := r.Point.Profile.Fabric.Rate.Time(int64(r.Point.Int("size")))
+					held = held && 2*m.Of(r, experiment.LatencyColumn) < 1.5*once.Microseconds()
+				}
+				return held
+			},
+		},
+	}
 }

@@ -51,6 +51,7 @@ With --durable each server has a storage device; a write ends when the devices o
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the access by latency"},
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
+	Ledger:   ledgerRaid5(),
 	Modules:  experiment.LibraryIn("raid5", experiment.ModeSpin),
 	Memory: func(p *experiment.Point) int64 {
 		all := p.Int("servers") + p.Int("parity")
@@ -295,4 +296,23 @@ func (s *storing) others() error {
 		}
 	}
 	return nil
+}
+
+// ledgerRaid5 are the rows of sPIN'17 §5.3 that raid5 answers.
+func ledgerRaid5() []experiment.LedgerRow {
+	const of = bothNICs + "op=write "
+	return []experiment.LedgerRow{
+		{
+			ID: "spin17-5.3-05", Of: of + "mode=rdma,spin size=64KiB,256KiB,1MiB,4MiB", How: "the throughput with handlers is more than 1.25 times that of RDMA, 64 KiB to 4 MiB",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, "throughput", experiment.ModeRDMA, significant, experiment.ModeSpin)
+			},
+		},
+		{
+			ID: "spin17-C.3.5-02", Of: of + "mode=rdma,p4 size=64,512,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", How: "Portals 4 takes less time than RDMA, 64 B to 4 MiB",
+			Holds: func(m *experiment.Measured) bool {
+				return below(m, experiment.LatencyColumn, experiment.ModeP4, 1, experiment.ModeRDMA)
+			},
+		},
+	}
 }

@@ -56,6 +56,7 @@ var transactions = &experiment.Experiment{
 	Relative: []experiment.Relative{
 		{Column: report.Column{Name: "of_rdma", Kind: report.Change, Help: "rate / rate of rdma - 1: what logging costs; empty if rdma was not measured"}, Of: "rate", Axis: "mode", Base: experiment.ModeRDMA},
 	},
+	Ledger:    ledgerTransactions(),
 	Modules:   experiment.LibraryIn("txlog", experiment.ModeSpin),
 	Operation: "the mean of accesses of a client: the time from its first call until it has seen the last answer, for each of them; of transactions, from the first beginning to the commit",
 	View: experiment.View{
@@ -343,4 +344,21 @@ func answerTransactions(results []*experiment.Result) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// ledgerTransactions are the rows of sPIN'17 §5.4 that txlog answers.
+func ledgerTransactions() []experiment.LedgerRow {
+	return []experiment.LedgerRow{{
+		ID: "spin17-5.4-03", Of: bothNICs + "mode=rdma,spin op=read,write ranks=2,17 size=8,512,4KiB,64KiB count=100",
+		How: "the rate of logged reads and writes is at least 95% of that of plain ones, and the HPUs suffice for line rate by Little's law, 8 B to 64 KiB, 1 and 16 clients",
+		Holds: func(m *experiment.Measured) bool {
+			held := true
+			for _, r := range m.Results {
+				if r.Point.Text("mode") == experiment.ModeSpin {
+					held = held && m.Of(r, "of_rdma") >= experiment.LineRate-1 && m.Of(r, "littles_law_share") >= experiment.LineRate
+				}
+			}
+			return held
+		},
+	}}
 }
