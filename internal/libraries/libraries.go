@@ -20,6 +20,7 @@ import (
 	_ "github.com/spinsim/spinsim/handlers/rdma"
 	_ "github.com/spinsim/spinsim/handlers/replicate"
 	_ "github.com/spinsim/spinsim/handlers/rnr"
+	_ "github.com/spinsim/spinsim/handlers/rules"
 	_ "github.com/spinsim/spinsim/handlers/scan"
 	_ "github.com/spinsim/spinsim/handlers/sum"
 	_ "github.com/spinsim/spinsim/handlers/txlog"
