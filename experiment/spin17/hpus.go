@@ -311,7 +311,7 @@ func (w bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 
 // ledgerHPUs are the rows of sPIN'17 that hpus answers.
 func ledgerHPUs() []experiment.LedgerRow {
-	const of = "hpus=8 handler-time=50ns "
+	const of = "profile=spin-int hpus=8 handler-time=50ns "
 	return []experiment.LedgerRow{
 		{ID: "spin17-4.4.2-09", Of: of + "size=64", Column: handlerLimit},
 		{ID: "spin17-4.4.2-11", Of: of + "size=4KiB", Column: handlerLimit},

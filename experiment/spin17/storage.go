@@ -85,10 +85,23 @@ Modes select who serves:
 Servers have memory for the rows of stripes that a request touches. Neighbouring data of a unit is also neighbouring in the array.`
 
 // traceRun measures points of a trace. It never changes.
-type traceRun struct{ trace *spc.Trace }
+type traceRun struct {
+	trace *spc.Trace // nil: of the load of the point
+}
+
+// called names the trace of a point.
+func (s *traceRun) called(p *experiment.Point) string {
+	if s.trace == nil {
+		return p.Text(loadAxis)
+	}
+	return p.Text("file")
+}
 
 // played are the requests of a point.
 func (s *traceRun) played(p *experiment.Point) []spc.Request {
+	if s.trace == nil {
+		return loadOf(p)
+	}
 	if n := p.Int("requests"); n > 0 && n < len(s.trace.Requests) {
 		return s.trace.Requests[:n]
 	}
@@ -110,7 +123,7 @@ func (s *traceRun) has(p *experiment.Point) (bool, error) {
 		data += one.Size
 	}
 	if data == 0 {
-		return false, fmt.Errorf("%s: %s, and each has a size of 0: there is nothing to be read or written", p.Text("file"), experiment.Counted(len(s.played(p)), "request"))
+		return false, fmt.Errorf("%s: %s, and each has a size of 0: there is nothing to be read or written", s.called(p), experiment.Counted(len(s.played(p)), "request"))
 	}
 	if list, speed := s.played(p), p.Float("speed"); speed > 0 {
 		if last := list[len(list)-1].At - list[0].At; float64(last)/speed > float64(sim.MaxTime/2) {
