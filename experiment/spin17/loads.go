@@ -27,7 +27,8 @@ func storageLoads() *experiment.Experiment {
 	e.Long = "A load is a synthetic trace (spinsim storage generate LOAD), of which every seed makes another.\n" + storageHelp
 	e.Axes[0] = experiment.Axis{Name: loadAxis, Kind: report.Text, Of: names, Help: "synthetic trace: oltp (transactions) or websearch (a search engine)"}
 	requests := e.Axis("requests")
-	requests.Least, requests.Default, requests.Help = "1", "300", "requests of the trace"
+	requests.Least, requests.Most, requests.Default, requests.Help = "1", "100000", "300", "requests of the trace"
+	e.Undivided = "a load has many requests, of several kinds; raid5 has one"
 	e.Points, e.Run, e.Memory = s.has, s.run, s.memory
 	e.Smoke = []experiment.Values{{"requests": 10}}
 	e.View.X = "load"
