@@ -41,6 +41,6 @@ func TestMeasuredBeside(t *testing.T) {
 }
 
 func TestConvertedNumbersHaveNoNoise(t *testing.T) {
-	require.Equal(t, 0.036, withoutNoise(3.6/100)) //nolint:testifylint // the very digits
-	require.Equal(t, 50.0, withoutNoise(50))       //nolint:testifylint // likewise
+	require.Equal(t, 0.036, withoutNoise(3.6/100))
+	require.Equal(t, 50.0, withoutNoise(50))
 }
