@@ -62,7 +62,7 @@ func New(e *Experiment) (*Sweep, error) {
 		return nil, err
 	}
 	s := &Sweep{
-		Profiles: e.DefaultProfiles(), Seed: 1, Build: provenance.ReadBuild(), Command: CommandPrefix + e.Name,
+		Profiles: slices.Clone(e.DefaultProfiles()), Seed: 1, Build: provenance.ReadBuild(), Command: CommandPrefix + e.Name,
 		grid: grid{experiment: e, values: make([][]any, len(e.Axes)), chosen: make([]bool, len(e.Axes))},
 	}
 	for i := range e.Axes {
