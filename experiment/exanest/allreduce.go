@@ -46,16 +46,7 @@ var allreduce = &experiment.Experiment{
 		{Name: "fallback", Kind: report.Text, Help: "why processes computed what modules were to; several reasons with ;"},
 	}, experiment.ClusterColumns()...),
 	Relative: experiment.AgainstHost(),
-	Published: []report.Published{
-		{
-			At:     []report.Is{{Column: "mode", Value: string(mpi.ModeAccelerator)}, {Column: "pool", Value: poolOfProfile}, {Column: "ranks", Value: 16}, {Column: "bytes", Value: 256}},
-			Column: experiment.LatencyColumn, Value: 6.79, Source: "TR-488 §4.7", Note: "set a parameter",
-		},
-		{
-			At:     []report.Is{{Column: "mode", Value: string(mpi.ModeHost)}, {Column: "transport", Value: string(mpi.ExaNet)}, {Column: "ranks_per_node", Value: 1}, {Column: "ranks", Value: 4}, {Column: "bytes", Value: 4}},
-			Column: experiment.LatencyColumn, Value: 5.34, Source: "TR-488 §6", Note: "checks; the report does not say for how many bytes",
-		},
-	},
+	Ledger:   ledgerAllreduce(),
 	Modules:  allreduceModules,
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
@@ -64,10 +55,7 @@ var allreduce = &experiment.Experiment{
 	},
 	Presets: allreducePresets(),
 	Caveats: allreduceFallbacks,
-	Notes: []string{
-		"Every byte of every rank's result was compared with what it must be.",
-		"pools.allreduce.latency was set so that the accelerator takes 6.79 µs with 16 ranks and 256 B; other figures are predicted.",
-	},
+	Notes:   []string{"Every byte of every rank's result was compared with what it must be."},
 }
 
 const poolOfProfile = "profile"

@@ -45,7 +45,7 @@ The firmware of the RDMA engine runs on the R5, which charges a time for each in
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "half of the mean round trip"},
 	}, experiment.ClusterColumns()...),
-	Published: publishedExanet(),
+	Ledger: ledgerExanet(),
 	Modules: func(p *experiment.Point) []*handlers.Library {
 		switch p.Text("mode") {
 		case exanetMailbox:
@@ -64,10 +64,7 @@ The firmware of the RDMA engine runs on the R5, which charges a time for each in
 		Values: map[string]string{"mode": exanetMPI, "firmware": "profile,150MHz,1GHz,2.5GHz", "size": "64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB"},
 		View:   &experiment.View{Value: experiment.LatencyColumn, Series: []string{"firmware"}, Base: poolOfProfile, X: "bytes", Quiet: []string{"mode", "path", "rounds"}},
 	}},
-	Notes: []string{
-		experiment.Compared,
-		"host.poll_cached was set so that mailbox takes 470 ns with 64 B, host.message so that mpi takes 1.293 µs with 0 B; other figures of TR-488 are checks.",
-	},
+	Notes: []string{experiment.Compared},
 }
 
 // Values of the axis mode.
@@ -109,28 +106,6 @@ func hasExanet(p *experiment.Point) (bool, error) {
 		return false, &experiment.NoPoint{Why: fmt.Errorf("with mode %s no firmware runs", mode)}
 	}
 	return true, nil
-}
-
-// publishedExanet are the numbers of TR-488.
-func publishedExanet() (list []report.Published) {
-	for _, f := range []struct {
-		mode, path string
-		bytes      int
-		value      float64
-		note       string
-	}{
-		{exanetMailbox, "intra-qfdb", 64, 0.470, "set a parameter; the report does not say for how many bytes"},
-		{exanetMPI, "intra-qfdb", 0, 1.293, "set a parameter"},
-		{exanetMPI, "intra-fpga", 0, 1.17, "checks"},
-		{exanetMPI, "intra-qfdb", 64, 5.157, "checks"},
-		{exanetMPI, "intra-qfdb", 4 << 20, 2689.4, "checks"},
-	} {
-		list = append(list, report.Published{
-			At:     []report.Is{{Column: "mode", Value: f.mode}, {Column: "path", Value: f.path}, {Column: "firmware", Value: poolOfProfile}, {Column: "bytes", Value: f.bytes}},
-			Column: experiment.LatencyColumn, Value: f.value, Source: "TR-488", Note: f.note,
-		})
-	}
-	return list
 }
 
 // player is one side of the ping-pong.

@@ -51,6 +51,7 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report
 		{Name: "per_transfer", Kind: report.Number, Help: "packets in a transfer by RDMA"},
 		{Name: "asleep", Kind: report.Share, Help: "share of the time that services slept, mean of the two"},
 	}, experiment.ClusterColumns()...),
+	Ledger:    ledgerIP(),
 	Operation: "of rtt the mean round trip; of tcp and udp the time from the first write to the last byte that is read, of all streams",
 	Modules: func(*experiment.Point) []*handlers.Library {
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/fabric"
@@ -28,7 +29,7 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 	Smoke:    []experiment.Values{{"benchmark": "bibw", "size": 5000, "path": "intra-qfdb", "window": 4}},
 	Profiles: []string{"exanest"},
 	Axes: []experiment.Axis{
-		{Name: "path", Kind: report.Text, Default: table1, Help: "where the ranks are; the command's help lists the paths"},
+		{Name: "path", Kind: report.Text, Default: strings.Join(table1, ","), Help: "where the ranks are; the command's help lists the paths"},
 		{Name: "benchmark", Column: "program", Kind: report.Text, Of: osu.Names(osu.Pair), Default: "latency", Help: "program of the OSU micro-benchmarks"},
 		transportAxis(),
 		windowAxis(), iterationsAxis(), warmupAxis(),
@@ -51,7 +52,7 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 		if err != nil {
 			return nil, err
 		}
-		row, values, err := runOSU(ctx, p, p.Config(ctx, 1+max(src, dst)), func(o *mpi.Options) { o.Places = []int{src, dst} })
+		row, values, err := runOSU(ctx, p, p.Config(ctx, 1+max(src, dst)), func(o *mpi.Options, _ *osu.Options) { o.Places = []int{src, dst} })
 		if err != nil {
 			return nil, err
 		}
@@ -63,13 +64,7 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 		bandwidthColumn,
 		{Name: "of_link", Kind: report.Share, Help: "bandwidth as a part of what the slowest link of the path carries, of bibw in both directions"},
 	}, experiment.ClusterColumns()...),
-	Published: []report.Published{
-		{At: pairAt("latency", "intra-qfdb", 0), Column: experiment.LatencyColumn, Value: 1.293, Note: "set a parameter"},
-		{At: pairAt("latency", "intra-fpga", 0), Column: experiment.LatencyColumn, Value: 1.17, Note: "checks"},
-		{At: pairAt("latency", "intra-qfdb", 64), Column: experiment.LatencyColumn, Value: 5.157, Note: "checks"},
-		{At: pairAt("latency", "intra-qfdb", 4<<20), Column: experiment.LatencyColumn, Value: 2689.4, Note: "checks"},
-		{At: pairAt("bw", "intra-mezz:1", 4<<20), Column: "of_link", Value: 0.643, Note: "set a parameter"},
-	},
+	Ledger:    ledgerOSU(),
 	Modules:   transportModules,
 	Operation: osuOperation,
 	View: experiment.View{
@@ -91,18 +86,17 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 	},
 }
 
-// table1 are the paths of Table 1 in TR-488. The last is the longest in the
-// report.
-const table1 = "intra-fpga,intra-qfdb,intra-mezz:1,intra-mezz:2,intra-mezz:3,inter-mezz:3,1,2"
+// linkPaths are the paths of Table 1 in TR-488 that have links. The last is the
+// longest in the report.
+var linkPaths = []string{"intra-qfdb", "intra-mezz:1", "intra-mezz:2", "intra-mezz:3", "inter-mezz:3,1,2"}
+
+// table1 are all paths of the table.
+var table1 = append([]string{"intra-fpga"}, linkPaths...)
 
 var (
 	bandwidthColumn = report.Column{Name: "bandwidth", Unit: "MBps", Kind: report.Number, Help: "of bw, bibw and mbw_mr: 10^6 bytes of messages in a second, of all ranks that send"}
 	osuQuiet        = []string{"transport", "window", "iterations", "warmup"}
 )
-
-func pairAt(benchmark, path string, bytes int) []report.Is {
-	return []report.Is{{Column: "program", Value: benchmark}, {Column: "path", Value: path}, {Column: "bytes", Value: bytes}}
-}
 
 // Values of the axis transport.
 const (
@@ -190,14 +184,14 @@ func benchmarkOf(p *experiment.Point) *osu.Benchmark {
 }
 
 // runOSU runs the benchmark of a point on a cluster.
-func runOSU(ctx context.Context, p *experiment.Point, cfg runtime.Config, place func(o *mpi.Options)) (row osu.Row, values experiment.Values, err error) {
-	o := transportOptions(p)
-	place(&o)
-	b := benchmarkOf(p)
+func runOSU(ctx context.Context, p *experiment.Point, cfg runtime.Config, set func(o *mpi.Options, of *osu.Options)) (row osu.Row, values experiment.Values, err error) {
+	b, o := benchmarkOf(p), transportOptions(p)
+	of := osu.Options{
+		Bytes: p.Int("size"), Iterations: p.Int("iterations"), Warmup: p.Int("warmup"), Window: p.Int("window"), Seed: p.Seed, Timed: timedOSU(p, b),
+	}
+	set(&o, &of)
 	stats, err := onWorld(cfg, o, func(w *mpi.World) (err error) {
-		row, err = osu.Run(ctx, w, b, osu.Options{
-			Bytes: p.Int("size"), Iterations: p.Int("iterations"), Warmup: p.Int("warmup"), Window: p.Int("window"), Seed: p.Seed, Timed: timedOSU(p, b),
-		})
+		row, err = osu.Run(ctx, w, b, of)
 		return err
 	})
 	values = experiment.ClusterValues(&stats)

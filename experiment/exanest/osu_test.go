@@ -176,3 +176,23 @@ func TestTorusOfOtherSizes(t *testing.T) {
 	_, err = OSURanks.At(d, values(256))
 	require.ErrorContains(t, err, "--ranks: 256, 1 on a node, expected at most 128 on the 128 MPSoCs of 4x4x2 (--topology)")
 }
+
+// Without a barrier a broadcast waits only for its data, not for ranks that left
+// the barrier later. Only collectives have one.
+func TestBroadcastWithoutBarrier(t *testing.T) {
+	at := func(barrier bool) sim.Time {
+		return measured(t, OSURanks, "exanest", experiment.Values{"ranks": 4, "size": 1, "barrier": barrier}).Time(experiment.LatencyColumn)
+	}
+	require.Less(t, at(false), at(true))
+	d, err := profile.Load("exanest")
+	require.NoError(t, err)
+	_, err = OSURanks.At(d, experiment.Values{"benchmark": "mbw_mr", "ranks": 4, "size": 8, "barrier": false})
+	require.ErrorContains(t, err, "mbw_mr has none after its calls")
+}
+
+// The jump is the size before the largest step, as a ratio.
+func TestJump(t *testing.T) {
+	require.InDelta(t, 32, jump(doubling(16, 128), []float64{1, 1.1, 5, 9}), 0)
+	require.Zero(t, jump(doubling(16, 16), []float64{1}))
+	require.Equal(t, "size=4,8,16", listed("size", doubling(4, 16)))
+}

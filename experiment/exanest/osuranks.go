@@ -16,7 +16,7 @@ import (
 var OSURanks = &experiment.Experiment{
 	Name:  "osu-ranks",
 	Short: "OSU micro-benchmarks of many ranks: collectives, and pairs at the same time",
-	Long: `The collective programs of the OSU micro-benchmarks, with a barrier after each call, and those for pairs, multi_lat and mbw_mr (package internal/osu). spinsim osu
+	Long: `The collective programs of the OSU micro-benchmarks, with a barrier after each call (--barrier), and those for pairs, multi_lat and mbw_mr (package internal/osu). spinsim osu
 prints their output; here they are beside the published numbers. Consecutive ranks fill MPSoCs, then QFDBs.
 bcast on boards of ExaNeSt has TR-488's model beside it: the sum over the steps of a binomial tree. A step takes as long as a message one way within an MPSoC, between two
 MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while only one side sends.`,
@@ -30,10 +30,18 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		algorithmsAxis(),
 		transportAxis(),
 		windowAxis(), iterationsAxis(), ranksWarmupAxis(),
+		{Name: "barrier", Kind: report.Flag, Of: []string{"false", "true"}, Default: "true", Help: "a barrier after each call of a collective, outside its time; without it ranks that are done call again at once"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: experiment.MaxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
 	},
-	Points: hasOSURanks,
-	Run:    runOSURanks,
+	Points: func(p *experiment.Point) (bool, error) {
+		if b := benchmarkOf(p); !p.Flag("barrier") && (b.Kind != osu.Collective || !b.Sized()) {
+			return false, &experiment.NoPoint{Why: fmt.Errorf("--barrier: %s has none after its calls", b.Name)}
+		}
+		return hasOSURanks(p)
+	},
+	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		return runOSURanks(ctx, p, p.Flag("barrier"))
+	},
 	Memory: osuRanksMemory,
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "of an operation: the mean of iterations and ranks"},
@@ -44,16 +52,13 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		{Name: "model", Unit: "us", Kind: report.Duration, Help: "of bcast on ExaNeSt's boards: the sum over steps of what a message takes one way"},
 		{Name: "vs_model", Kind: report.Change, Help: "most / model - 1"},
 	}, experiment.ClusterColumns()...),
-	Published: []report.Published{
-		{At: ranksAt("bcast", 4, 4, 1), Column: experiment.LatencyColumn, Value: 1.93, Note: "checks"},
-		{At: ranksAt("allreduce", 4, 1, 4), Column: experiment.LatencyColumn, Value: 5.34, Note: "checks; the report does not say for how many bytes"},
-	},
+	Ledger:    ledgerRanks(),
 	Modules:   transportModules,
 	Operation: osuOperation,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"ranks"}, X: "bytes",
 		Summary: []string{"profile", "program", "ranks", "bytes", experiment.LatencyColumn, "least", "most", "bandwidth_MBps", "model", "vs_model"},
-		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms"),
+		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms", "barrier"),
 	},
 	Notes: []string{experiment.Compared},
 	Presets: []experiment.Preset{
@@ -65,7 +70,7 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 			Name: "torus", Short: "systems that were never built: bcast and allreduce of one rank on each of up to 4,096 MPSoCs, with --topology 16x16x4",
 			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "16,128,1024,4096", "ranks-per-node": "1", "size": "4,256", "iterations": "1"},
 			View: &experiment.View{
-				Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "ranks", Quiet: append(osuQuiet, "ranks-per-node", "algorithms"),
+				Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "ranks", Quiet: append(osuQuiet, "ranks-per-node", "algorithms", "barrier"),
 				Summary: []string{"profile", "program", "ranks", "bytes", experiment.LatencyColumn, "least", "most", "model", "vs_model"},
 			},
 		},
@@ -88,7 +93,9 @@ link. So with small buffers it waits for the credit of the previous cell, and fu
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: experiment.MaxRanks, Default: "128", Help: "ranks of the world"},
 	}, creditAxes()...),
 	Points: hasOSURanks,
-	Run:    runOSURanks,
+	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		return runOSURanks(ctx, p, true)
+	},
 	Memory: osuRanksMemory,
 	Relative: []experiment.Relative{
 		{Column: report.Column{Name: "vs_4KiB", Kind: report.Change, Help: "latency / latency with buffers of 4 KiB - 1"}, Of: experiment.LatencyColumn, Axis: "buffer", Base: "4KiB"},
@@ -144,21 +151,16 @@ func osuRanksMemory(p *experiment.Point) int64 {
 	return p.Footprint(nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
 }
 
-func ranksAt(benchmark string, ranks, perNode, bytes int) []report.Is {
-	return []report.Is{
-		{Column: "program", Value: benchmark}, {Column: "ranks", Value: ranks}, {Column: "ranks_per_node", Value: perNode}, {Column: "bytes", Value: bytes},
-	}
-}
-
 // nodesOf is how many nodes the ranks of a point need.
 func nodesOf(p *experiment.Point) int {
 	return mpi.Options{PerNode: p.Int("ranks-per-node")}.Nodes(p.Int("ranks"))
 }
 
-func runOSURanks(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+func runOSURanks(ctx context.Context, p *experiment.Point, barrier bool) (experiment.Values, error) {
 	ranks, perNode := p.Int("ranks"), p.Int("ranks-per-node")
-	row, values, err := runOSU(ctx, p, p.Config(ctx, nodesOf(p)), func(o *mpi.Options) {
+	row, values, err := runOSU(ctx, p, p.Config(ctx, nodesOf(p)), func(o *mpi.Options, of *osu.Options) {
 		o.Ranks, o.PerNode, o.Algorithms = ranks, perNode, mpi.Algorithms(p.Text("algorithms"))
+		of.NoBarrier = !barrier
 	})
 	if err != nil {
 		return nil, err

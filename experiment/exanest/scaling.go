@@ -63,6 +63,7 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 		{Name: "messages", Kind: report.Count, Help: "to them in an iteration, at most"},
 		{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "in these messages, at most"},
 	}, experiment.ClusterColumns()...),
+	Ledger:   ledgerScaling(),
 	Modules:  transportModules,
 	Followed: "time",
 	View: experiment.View{
@@ -70,7 +71,7 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 		Answer:  scalingAnswer,
 		Summary: []string{"profile", "app", "scaling", "ranks", "time_us", "efficiency", "compute", "exchange", "reduce", "neighbours", "messages", "sent_bytes"},
 	},
-	Notes: []string{"Table 3 of the report has twelve efficiencies, at 2 and 512 processes; they are not compared here. What a core computes in a second is assumed, and decides how much communication weighs."},
+	Notes: []string{"What a core computes in a second is assumed, and decides how much communication weighs."},
 }
 
 // named converts values of a string type into texts.

@@ -48,14 +48,18 @@ func (t *test) measure(call, behind func() error) (Row, error) {
 	return Row{Latency: divided(sum, t.c.Size()), Least: least, Most: most}, err
 }
 
-// collective is measure with buffers and a barrier after the call. It also
-// compares the received data.
+// collective is measure with buffers, and with a barrier after the call unless
+// NoBarrier is set. It also compares the received data.
 func (t *test) collective(send, recv int, fill func(), call, check func() error) (Row, error) {
 	if err := t.buffers(send, recv); err != nil {
 		return Row{}, err
 	}
 	fill()
-	row, err := t.measure(call, t.c.Barrier)
+	behind := t.c.Barrier
+	if t.NoBarrier {
+		behind = nil
+	}
+	row, err := t.measure(call, behind)
 	if err != nil {
 		return Row{}, err
 	}

@@ -179,6 +179,7 @@ type Options struct {
 	Warmup     int    // untimed ones before them; AutoWarmup: Benchmark.DefaultWarmup
 	Window     int    // messages under way at a time, where the benchmark has a window; 0: 64, OSU's
 	Seed       uint64 // of the messages' content
+	NoBarrier  bool   // collectives: call after call, without OSU's barrier between them
 
 	// Timed, if not nil, is called at the end of each timed iteration of a
 	// rank. from is when it began.
