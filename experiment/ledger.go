@@ -387,7 +387,7 @@ func (g *grid) where(values []any) (at, with []report.Is) {
 		is := report.Is{Column: e.Axes[i].column().Name, Value: values[i]}
 		switch {
 		case !g.chosen[i] && e.replaced(i):
-		case g.quiet(i) || !g.chosen[i]:
+		case !g.chosen[i] || g.quiet(i) && e.Axes[i].write(values[i]) == e.Axes[i].Default:
 			with = append(with, is)
 		default:
 			at = append(at, is)

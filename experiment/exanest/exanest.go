@@ -1,10 +1,14 @@
 package exanest
 
-import "github.com/spinsim/spinsim/experiment"
+import (
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+)
 
 // Publication has the experiments of this package, one in each file.
 var Publication = &experiment.Publication{
-	Name: "exanest", Title: "ExaNeSt prototype (FORTH-ICS TR-488)", Sources: []string{"TR-488"}, Minutes: 14,
+	Name: "exanest", Title: "ExaNeSt prototype (FORTH-ICS TR-488)", Sources: []string{"TR-488"}, Minutes: 16,
 	Experiments: []*experiment.Experiment{
 		exanet,
 		gsas,
@@ -21,7 +25,7 @@ var Publication = &experiment.Publication{
 		{Experiment: "gsas", Quick: experiment.Choice{Values: "size=8,64,4KiB path=intra-qfdb"}},
 		{Experiment: "ip", Quick: experiment.Choice{Values: "traffic=rtt"}, Without: "throughput of TCP and UDP"},
 		{
-			Experiment: "osu", Full: experiment.Choice{Values: "benchmark=latency,bw,bibw size=0,1,32,64,4KiB,64KiB,4MiB"}, Quick: experiment.Choice{Values: "benchmark=latency path=intra-fpga,intra-qfdb,intra-mezz:1 size=0,64,4KiB,4MiB"},
+			Experiment: "osu", Full: experiment.Choice{Values: "benchmark=latency,bw,bibw path=" + strings.Join(table1, ",") + ",inter-mezz:1,0,0 size=0,1,32,64,4KiB,64KiB,4MiB"}, Quick: experiment.Choice{Values: "benchmark=latency path=intra-fpga,intra-qfdb,intra-mezz:1 size=0,64,4KiB,4MiB"},
 			Without: "distant paths, throughput",
 		},
 		{
@@ -29,7 +33,8 @@ var Publication = &experiment.Publication{
 			Quick: experiment.Choice{Values: "benchmark=bcast,allreduce ranks=4,16 ranks-per-node=1,4 size=1,4,256"}, Without: "more than 16 ranks",
 		},
 		{Experiment: "osu-ranks", Preset: "collectives", Quick: experiment.Choice{Skip: true}, Without: "collective operations of 512 ranks"},
-		{Experiment: "scaling", Quick: experiment.Choice{Values: "ranks=1,8 app=minife"}, Without: "64 ranks, HPCG and LAMMPS"},
+		{Experiment: "osu-ranks", Preset: "barrier"},
+		{Experiment: "scaling", Full: experiment.Choice{Values: "ranks=1,2,4,8,64"}, Quick: experiment.Choice{Values: "ranks=1,2,8 app=minife"}, Without: "64 ranks, HPCG and LAMMPS"},
 		{
 			Experiment: "allreduce", Full: experiment.Choice{Values: "ranks=4,16,32,64,128"}, Quick: experiment.Choice{Values: "ranks=4,16 size=4,256"}, Without: "more than 16 ranks",
 		},

@@ -40,7 +40,7 @@ func ledgerRanks() []experiment.LedgerRow {
 		experiment.LedgerRow{ID: "tr488-6.1.3-05", Of: "ranks=4 size=1", Column: experiment.LatencyColumn},
 		experiment.LedgerRow{ID: "tr488-6.1.4-10", Of: "ranks=4 barrier=false size=1", Column: experiment.LatencyColumn},
 		experiment.LedgerRow{ID: "tr488-6.1.3-13", Of: fourReduce + "size=4", Column: experiment.LatencyColumn, How: "4 B: the report gives no size"},
-		experiment.LedgerRow{ID: "tr488-6.1.4-08", Of: "ranks=2 ranks-per-node=2 size=1", Column: "model", How: "the only step of the model: from the send to the end of the receive that waits, 1 B within an MPSoC"},
+		experiment.LedgerRow{ID: "tr488-6.1.4-08", Of: "ranks=2 size=1", Column: "model", How: "the only step of the model: from the send to the end of the receive that waits, 1 B within an MPSoC"},
 		experiment.LedgerRow{
 			ID: "tr488-6.1.3-04", Of: "ranks=16 " + listed("size", both), How: "the size before the largest step between sizes that double, 1 B to 4 KiB, 16 ranks",
 			Ours: func(m *experiment.Measured) []float64 {

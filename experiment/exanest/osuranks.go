@@ -67,6 +67,14 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "4..512", "size": "4,64,1KiB"},
 		},
 		{
+			Name: "barrier", Short: "osu_bcast within an MPSoC, with and without the barrier after each call, beside the times of the model",
+			Values: map[string]string{"ranks": "2,4", "barrier": "true,false", "size": "1,32"},
+			View: &experiment.View{
+				Value: experiment.LatencyColumn, Series: []string{"ranks", "barrier"}, X: "bytes", Quiet: append(osuQuiet, "benchmark", "ranks-per-node", "algorithms"),
+				Summary: []string{"profile", "ranks", "barrier", "bytes", experiment.LatencyColumn, "least", "most", "model", "vs_model"},
+			},
+		},
+		{
 			Name: "torus", Short: "systems that were never built: bcast and allreduce of one rank on each of up to 4,096 MPSoCs, with --topology 16x16x4",
 			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "16,128,1024,4096", "ranks-per-node": "1", "size": "4,256", "iterations": "1"},
 			View: &experiment.View{
