@@ -65,7 +65,7 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 		s.Handler.Path = h.Path
 	}
 	notes, err = s.others(r.Handlers)
-	return s, notes, err
+	return s, append(s.newer, notes...), err
 }
 
 // others returns notes on modules of the program that differ from the record.
@@ -104,6 +104,10 @@ func (s *Sweep) restore(r *provenance.Record) error {
 			continue
 		}
 		values, given := a.Axes[axis.Name]
+		if !given && len(s.grid.values[i]) == 1 {
+			s.newer = append(s.newer, fmt.Sprintf("the record is older than axis %s: its default %s is taken", axis.Name, axis.DefaultList()))
+			continue
+		}
 		if !given {
 			return fmt.Errorf("provenance.arguments: no values of axis %s", axis.Name)
 		}

@@ -52,7 +52,8 @@ type Sweep struct {
 	// notes on processors that were chosen for handlers which do not run;
 	// Points sets it
 	idle  []string
-	falls bool // the two profiles are the ends of a waterfall
+	falls bool     // the two profiles are the ends of a waterfall
+	newer []string // notes on axes that a record does not have
 }
 
 // New returns a sweep of an experiment over its default profiles and values,
