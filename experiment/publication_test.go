@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Every experiment with rows of the ledger belongs to the publication of these
-// rows. Runs measure only existing points.
+// Numbers beside ours are rows of the ledger, and an experiment with rows belongs
+// to their publication. Runs measure only existing points.
 func TestPublicationsAreComplete(t *testing.T) {
 	of := map[string]string{} // publication by experiment
 	for _, p := range Publications() {
@@ -42,6 +42,7 @@ func TestPublicationsAreComplete(t *testing.T) {
 	}
 	total := 0
 	for _, e := range All() {
+		require.Empty(t, e.Published, "%s: field Published is for experiments of users, others have rows of the ledger", e.Name)
 		for _, r := range e.Ledger {
 			total++
 			row, ok := ledger.Find(r.ID)

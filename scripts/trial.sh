@@ -61,10 +61,6 @@ var trial = &experiment.Experiment{
 	Smoke:   []experiment.Values{{"size": 64}},
 	Axes:    []experiment.Axis{{Name: "size", Kind: report.Size, Least: "1", Most: "1MiB", Default: "8,64KiB", Help: "size of the message"}},
 	Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},
-	Published: []report.Published{{
-		At:     []report.Is{{Column: experiment.ProfileColumn, Value: "spin-int"}, {Column: "size", Value: 8}},
-		Column: "latency", Value: 500, Note: "a trial",
-	}},
 	Modules:  experiment.Always(count.Library),
 	Followed: "latency",
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {

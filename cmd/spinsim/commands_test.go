@@ -46,6 +46,8 @@ var long = map[string]string{
 
 	"spinsim compare npf-working-set": "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
 
+	"spinsim identify part": "spinsim identify part --only E15.1 --longest 100ms",
+
 	"spinsim compare kv": "spinsim compare kv --workload C --clients 2 --ops 5 --records 50",
 
 	"spinsim compare ip": "spinsim compare ip --traffic rtt",
