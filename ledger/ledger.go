@@ -14,7 +14,6 @@ import (
 	"embed"
 	"fmt"
 	"path"
-	"strings"
 	"sync"
 )
 
@@ -128,30 +127,17 @@ var publications = []Publication{
 }
 
 // columns are the columns of the files in data.
-var columns = []string{"id", "section", "kind", "quantity", "conditions", "value", "unit", "precision", "class", "why", "same"}
+const columns = "id\tsection\tkind\tquantity\tconditions\tvalue\tunit\tprecision\tclass\twhy\tsame\n"
 
 // parse reads the rows of a publication from a file in data.
-func parse(publication, text string) ([]Row, error) {
-	var rows []Row
-	head, rest, _ := strings.Cut(text, "\n")
-	if head != strings.Join(columns, "\t") {
-		return nil, fmt.Errorf("line 1: expected %q", columns)
-	}
-	line := 1
-	for text := range strings.Lines(rest) {
-		line++
-		f := strings.Split(strings.TrimSuffix(text, "\n"), "\t")
-		if len(f) != len(columns) {
-			return nil, fmt.Errorf("line %d: %d columns, expected %d", line, len(f), len(columns))
-		}
+func parse(publication, text string) (rows []Row, err error) {
+	err = eachLine(text, columns, func(f []string) error {
 		v, err := ParseValue(f[5], Precision(f[7]))
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
 		rows = append(rows, Row{
 			ID: f[0], Publication: publication, Section: f[1], Kind: Kind(f[2]), Quantity: f[3], Conditions: f[4],
 			Published: v, Unit: f[6], Class: Class(f[8]), Why: f[9], Same: f[10],
 		})
-	}
-	return rows, nil
+		return err
+	})
+	return rows, err
 }

@@ -51,25 +51,13 @@ func FormatMeasured(list []Measured) string {
 
 // ParseMeasured reads measurements, one in a line.
 func ParseMeasured(text string) (list []Measured, err error) {
-	rest, ok := strings.CutPrefix(text, measuredColumns)
-	if !ok {
-		return nil, fmt.Errorf("line 1: expected %q", measuredColumns)
-	}
-	line := 1
-	for text := range strings.Lines(rest) {
-		line++
-		f := strings.Split(strings.TrimSuffix(text, "\n"), "\t")
-		if len(f) != 6 {
-			return nil, fmt.Errorf("line %d: %d columns, expected 6", line, len(f))
-		}
+	err = eachLine(text, measuredColumns, func(f []string) (err error) {
 		m := Measured{ID: f[0], Inputs: f[3], Command: f[4], How: f[5]}
 		if m.Ours, err = ParseOurs(f[1]); err == nil {
 			m.Seconds, err = strconv.ParseFloat(f[2], 64)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
 		list = append(list, m)
-	}
-	return list, nil
+		return err
+	})
+	return list, err
 }

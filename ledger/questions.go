@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -98,16 +99,9 @@ const questionColumns = "question\twhat\talternative\tset\tsource\n"
 // with the columns question, what, alternative, set and source. Assignments in
 // set are separated by blanks.
 func ParseQuestions(text string) (list []Question, err error) {
-	rest, ok := strings.CutPrefix(text, questionColumns)
-	if !ok {
-		return nil, fmt.Errorf("line 1: expected %q", questionColumns)
-	}
-	line := 1
-	for text := range strings.Lines(rest) {
-		line++
-		f := strings.Split(strings.TrimSuffix(text, "\n"), "\t")
-		if len(f) != 5 || f[0] == "" || f[2] == "" {
-			return nil, fmt.Errorf("line %d: expected 5 columns: question, what, alternative, set, source", line)
+	err = eachLine(text, questionColumns, func(f []string) error {
+		if f[0] == "" || f[2] == "" {
+			return errors.New("expected the names of a question and of an alternative")
 		}
 		i := slices.IndexFunc(list, func(q Question) bool { return q.ID == f[0] })
 		if i < 0 {
@@ -116,17 +110,19 @@ func ParseQuestions(text string) (list []Question, err error) {
 		}
 		a := Alternative{Name: f[2], Set: strings.Fields(f[3]), Source: f[4]}
 		if slices.ContainsFunc(list[i].Alternatives, func(o Alternative) bool { return o.Name == a.Name }) {
-			return nil, fmt.Errorf("line %d: question %s has two alternatives %s", line, f[0], f[2])
+			return fmt.Errorf("question %s has two alternatives %s", f[0], f[2])
 		}
 		for _, set := range a.Set {
 			if name, value, found := strings.Cut(set, "="); !found || name == "" || value == "" {
-				return nil, fmt.Errorf("line %d: %q, expected path=value", line, set)
+				return fmt.Errorf("%q, expected path=value", set)
 			}
 		}
-		if _, err := a.Range(); err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
 		list[i].Alternatives = append(list[i].Alternatives, a)
+		_, err := a.Range()
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, q := range list {
 		if r, _ := q.Alternatives[0].Range(); len(q.Alternatives) < 2 || r != nil {

@@ -363,8 +363,8 @@ func (s *Study) numbers(at *state, counts func(row int) bool) (items []int) {
 	return items
 }
 
-// direction is the step of least squares from a state, of the numbers that are
-// free. nil: the items do not determine it.
+// direction returns how far least squares would move each free number. nil: the
+// items do not determine it.
 func (s *Study) direction(ctx context.Context, at *state, free []*pick, ranges []*ledger.Range, items []int) (*mat.VecDense, error) {
 	near := make([][]*pick, len(free))
 	width := make([]float64, len(free))
