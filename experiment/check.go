@@ -302,13 +302,21 @@ func (c *checker) ledger() {
 				set++
 			}
 		}
-		switch _, found := c.e.column(r.Column); {
+		switch column, found := c.e.column(r.Column); {
 		case set != 1:
 			fail("%d of Column, Ours and Holds are set, expected one", set)
 		case r.Column == "" && r.How == "":
 			fail("no How")
 		case r.Column != "" && !found:
 			fail("no column %q", r.Column)
+		case r.Column != "":
+			row, err := r.row(c.e)
+			if err == nil {
+				_, err = factorTo(column, row.Unit)
+			}
+			if err != nil {
+				fail("%w", err)
+			}
 		}
 	}
 }

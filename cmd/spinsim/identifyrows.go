@@ -30,7 +30,7 @@ func (f *identifyFlags) identification(c *cobra.Command, args []string) (*identi
 	}
 	id := &identification{name: f.measured, title: f.measured}
 	id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.measured, text))
-	if id.experiments, err = ownRows(f.measured, string(text)); err != nil {
+	if id.experiments, err = ownRows(f.measured, strings.ReplaceAll(string(text), "\r\n", "\n")); err != nil {
 		return nil, badInput(err)
 	}
 	for _, e := range id.experiments {
@@ -80,7 +80,7 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 			return badInput(fmt.Errorf("--questions: %w", err))
 		}
 		id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.asked, text))
-		if questions, err = ledger.ParseQuestions(string(text)); err != nil {
+		if questions, err = ledger.ParseQuestions(strings.ReplaceAll(string(text), "\r\n", "\n")); err != nil {
 			return badInput(fmt.Errorf("%s: %w", f.asked, err))
 		}
 	}
@@ -115,7 +115,7 @@ func ownRows(name, text string) (list []*experiment.Experiment, err error) {
 	for text := range strings.Lines(rest) {
 		line++
 		at := fmt.Sprintf("%s:%d", name, line)
-		cells := strings.Split(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), "\t")
+		cells := strings.Split(strings.TrimSuffix(text, "\n"), "\t")
 		if len(cells) != 6 {
 			return nil, fmt.Errorf("%s: %d columns, expected 6, separated by tabulators", at, len(cells))
 		}
@@ -123,8 +123,8 @@ func ownRows(name, text string) (list []*experiment.Experiment, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		if v.Claim() {
-			return nil, fmt.Errorf("%s: value %q, expected a number other than 0", at, cells[3])
+		if v.Claim() || slices.ContainsFunc(v.Numbers, func(n ledger.Number) bool { return !(n.High > 0) }) {
+			return nil, fmt.Errorf("%s: value %q, expected a number above 0", at, cells[3])
 		}
 		if !slices.Contains([]ledger.Precision{ledger.Exact, ledger.About, ledger.Read}, ledger.Precision(cells[5])) {
 			return nil, fmt.Errorf("%s: precision %q, expected exact, about or read", at, cells[5])
