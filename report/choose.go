@@ -9,7 +9,7 @@ import (
 // Select returns the table with only the named columns, in the given order. A
 // column that does not exist is an error.
 func (t *Table) Select(names ...string) (*Table, error) {
-	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes, Origin: t.Origin, Cut: t.Cut, Published: t.Published}
+	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes, Origin: t.Origin, Cut: t.Cut, Published: t.Published, Lines: t.Lines}
 	from := make([]int, len(names))
 	for i, name := range names {
 		c, err := t.column(name)

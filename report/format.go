@@ -205,6 +205,13 @@ func (t *Table) document() ([]byte, error) {
 	}
 	out.WriteString(",\n  \"rows\": ")
 	out.Write(rows)
+	for _, f := range t.Further {
+		out.Truncate(out.Len() - 1)
+		if rows, err = f.json("[\n    ", ",\n    ", "\n  ]\n"); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&out, ",\n  %q: %s", f.Name, rows)
+	}
 	out.WriteString("}\n")
 	return seal.Object(out.Bytes(), t.Cut)
 }

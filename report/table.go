@@ -91,9 +91,21 @@ type Table struct {
 	Columns []Column
 	// Published, if not nil, is printed below the table. SetPublished makes
 	// it.
-	Published  *Table
+	Published *Table
+	// Further are more tables of the same results. Text and Markdown print them
+	// below, JSON has each behind "rows". Other formats leave them out.
+	Further []Further
+	// Lines means that text has the one row as lines: value, unit
+	// and Help of each column.
+	Lines      bool
 	references []Published // the argument of SetPublished
 	rows       [][]any
+}
+
+// Further is one of several tables of the same results.
+type Further struct {
+	Name string // its key in JSON
+	*Table
 }
 
 // Origin describes what produced a table. JSON gets it as encoding/json writes

@@ -207,9 +207,16 @@ func (t *Table) text(width int) string {
 	for _, line := range t.Answer {
 		fmt.Fprintln(&out, wrapped(visible.Line(line), width))
 	}
-	t.grid(&out, width)
+	if t.Lines {
+		asLines(t, &out, width)
+	} else {
+		t.grid(&out, width)
+	}
 	if t.Published != nil {
 		t.Published.grid(&out, width)
+	}
+	for _, f := range t.Further {
+		f.grid(&out, width)
 	}
 	for i, note := range t.below() {
 		if i == 0 {
@@ -218,6 +225,31 @@ func (t *Table) text(width int) string {
 		fmt.Fprintln(&out, wrapped(visible.Line(note), width))
 	}
 	return out.String()
+}
+
+// asLines writes the title, and the one row as lines: value, unit and what it is.
+func asLines(t *Table, out *strings.Builder, width int) {
+	if t.Title != "" {
+		fmt.Fprintf(out, "%s%s\n", gap(out), wrapped(visible.Line(t.Title), width))
+	}
+	out.WriteString(gap(out))
+	type line struct{ value, unit, what string }
+	var list []line
+	widest, unit := 0, 0
+	for i, c := range t.Columns {
+		if v := t.rows[0][i]; v != nil && !c.ForPrograms {
+			s := t.scaleOf(i)
+			one := line{show(c, s, v), s.unit, c.Help}
+			if c.Kind == Size {
+				one.unit = ""
+			}
+			list = append(list, one)
+			widest, unit = max(widest, text.StringWidth(one.value)), max(unit, text.StringWidth(one.unit))
+		}
+	}
+	for _, one := range list {
+		fmt.Fprintf(out, "%s  %s  %s\n", text.AlignRight.Apply(one.value, widest), text.AlignLeft.Apply(one.unit, unit), visible.Line(one.what))
+	}
 }
 
 // grid writes title, heads and rows. It folds them to width unless that is 0.
@@ -261,6 +293,9 @@ func (t *Table) markdown() string {
 	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.sheet(false).markdown())
 	if p := t.Published; p != nil {
 		fmt.Fprintf(&out, "\n%s\n\n%s\n", line(p.Title), p.sheet(false).markdown())
+	}
+	for _, f := range t.Further {
+		fmt.Fprintf(&out, "\n%s\n\n%s\n", line(f.Title), f.sheet(false).markdown())
 	}
 	for _, note := range t.below() {
 		fmt.Fprintf(&out, "\n%s\n", line(note))
