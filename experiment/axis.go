@@ -16,7 +16,7 @@ import (
 // Axis is a parameter of an experiment. All its texts are written as users
 // write them, with units: "64KiB", "1.5us".
 type Axis struct {
-	Name   string      // its name and flag, --size: a-z, 0-9 and -, a letter first
+	Name   string      // its name and flag, --size: letters, 0-9 and -, a letter first
 	Column string      // the column in tables; "": Name with _ for -
 	Kind   report.Kind // Text, Count, Size, Duration, Number, Share or Flag
 	Unit   string      // of the column: for times one of ps, ns, us, ms, s ("": ns), for numbers any
@@ -258,6 +258,7 @@ func (a *Axis) Plain(v any) string {
 		if a.Kind == report.Size {
 			return sim.Size(v).String()
 		}
+		return strings.TrimSpace(fmt.Sprint(v) + " " + a.Unit)
 	case float64:
 		if a.Kind == report.Share {
 			return strconv.FormatFloat(100*v, 'g', 12, 64) + "%" // decimal fractions as people write them

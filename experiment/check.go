@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/spin/manifest"
 )
@@ -16,6 +17,7 @@ import (
 var taken = []string{
 	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
 	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
+	"table",
 }
 
 // Check returns everything that is wrong with the definition of an experiment.
@@ -48,6 +50,7 @@ func (e *Experiment) examine() error {
 		c.columns()
 	}
 	if len(c.errs) == 0 {
+		c.details()
 		c.relatives()
 		c.view()
 		c.published()
@@ -103,8 +106,32 @@ func (c *checker) names() {
 	if e.Run == nil {
 		c.fail("no function Run that measures a point")
 	}
+	if e.Deviceless && (e.Memory == nil || e.Undivided == "" || len(e.Profiles)+len(e.Ledger) > 0 || e.Modules != nil) {
+		c.fail("without a device: expected Memory and Undivided, and neither Profiles, Ledger nor Modules")
+	}
 	if e.Replaceable && e.Modules == nil {
 		c.fail("a module of the user may replace those of Modules, but there are none")
+	}
+}
+
+// details checks the further tables.
+func (c *checker) details() {
+	for i := range c.e.Details {
+		d := &c.e.Details[i]
+		fail := func(format string, args ...any) { c.fail("table %s: %w", d.Name, fmt.Errorf(format, args...)) }
+		if !isName(d.Name) || d.Name == "rows" || d.Name == pointsTable || d.Name == "provenance" || slices.Contains(seal.Fields, d.Name) {
+			c.fail("table %d: name %q, expected a-z, 0-9 and -, a letter first, and no field of a document", i+1, d.Name)
+			continue
+		}
+		if _, found := c.e.column(d.Name); found || c.e.detail(d.Name) != d {
+			fail("the name is taken")
+		}
+		if err := report.CheckColumns(append(detailColumns(c.e, d), provenance.Columns()...)); err != nil {
+			fail("%w", err)
+		}
+	}
+	if name := c.e.View.Programs; name != "" && c.e.detail(name) == nil {
+		c.fail("View.Programs: no table %q", name)
 	}
 }
 
@@ -160,7 +187,7 @@ func (c *checker) axis(a *Axis, i int) {
 	fail := func(format string, args ...any) {
 		c.fail("axis %s: %w", a.Name, fmt.Errorf(format, args...))
 	}
-	if !isName(a.Name) {
+	if !isName(strings.ToLower(a.Name)) { // flags of one letter may be capitals
 		c.fail("axis %d: name %q, expected a-z, 0-9 and -, a letter first", i+1, a.Name)
 		return
 	}

@@ -69,18 +69,38 @@ const (
 // TableColumns are the columns of a table of the experiment, without published
 // numbers and provenance.
 func (e *Experiment) TableColumns() []report.Column {
-	columns := []report.Column{
-		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
-		{Name: ProfileColumn, Help: "the device and network simulated"},
-	}
-	for i := range e.Axes {
-		columns = append(columns, e.Axes[i].column())
-	}
-	columns = append(columns, e.Columns...)
+	columns := append(e.pointColumns(), e.Columns...)
 	for _, r := range e.Relative {
 		columns = append(columns, r.Column)
 	}
 	return columns
+}
+
+// pointColumns are the columns that tell points apart.
+func (e *Experiment) pointColumns() []report.Column {
+	columns := []report.Column{{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"}}
+	if !e.Deviceless {
+		columns = append(columns, report.Column{Name: ProfileColumn, Help: "the device and network simulated"})
+	}
+	for i := range e.Axes {
+		columns = append(columns, e.Axes[i].column())
+	}
+	return columns
+}
+
+// identityOf are the values of pointColumns.
+func identityOf(p *Point) []any {
+	row := []any{p.experiment.Name}
+	if !p.experiment.Deviceless {
+		row = append(row, p.Profile.Name)
+	}
+	return append(row, p.values...)
+}
+
+// detailColumns are the columns of a further table: those that tell points
+// apart, then its own.
+func detailColumns(e *Experiment, d *Detail) []report.Column {
+	return append(e.pointColumns(), d.Columns...)
 }
 
 // ShortTime writes a time with about three digits, for a sentence.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -41,7 +43,7 @@ type compareFlags struct {
 	experiment                  *Experiment
 	axes                        map[string]*string // by name
 	profiles, overrides         []string
-	handler, preset             string
+	handler, preset, table      string
 	seed                        uint64
 	engine, format, plot, trace string
 	all                         bool
@@ -111,10 +113,10 @@ func Command(e *Experiment, o CommandOptions) *cobra.Command {
 func (f *compareFlags) register(c *cobra.Command) {
 	e := f.experiment
 	flags := c.Flags()
-	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
-	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST measures at each; may be repeated")
+	if !e.Deviceless {
+		f.registerDevice(c)
+	}
 	flags.StringArrayVar(&f.params, "param", nil, "another form of the experiment's flags: `NAME=LIST`, such as size=8..64KiB*2; may be repeated")
-	f.shape.Register(c)
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
 			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
@@ -129,21 +131,15 @@ func (f *compareFlags) register(c *cobra.Command) {
 		}
 		cli.Suggest(c, "experiment", names...)
 	}
-	if e.Replaceable {
-		flags.StringVar(&f.handler, "handler", "", "your handler module instead of the built-in one; the text above lists its requirements: `FILE.wasm`")
-	}
-	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random, including payloads")
-	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
-	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, how busy the nodes were, and the times of single operations")
-	f.samples.Register(c)
-	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and show the effect of each")
+	if len(e.Details) > 0 {
+		flags.StringVar(&f.table, "table", "", "show only the table `NAME`: "+strings.Join(e.tableNames(), ", "))
+		cli.Suggest(c, "table", e.tableNames()...)
+	}
 	if !e.Untraced {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-		f.links.Register(c)
-		f.pcap.Register(c)
 	}
 	cli.SuggestParameters(c, func([]string) (names []string) {
 		for i := range e.Axes {
@@ -155,6 +151,28 @@ func (f *compareFlags) register(c *cobra.Command) {
 	})
 	f.resume.Register(c)
 	f.Register(c, "each measurement", false)
+}
+
+// registerDevice adds the flags that choose devices, and what to look at in
+// them.
+func (f *compareFlags) registerDevice(c *cobra.Command) {
+	e := f.experiment
+	flags := c.Flags()
+	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST measures at each; may be repeated")
+	f.shape.Register(c)
+	if e.Replaceable {
+		flags.StringVar(&f.handler, "handler", "", "your handler module instead of the built-in one; the text above lists its requirements: `FILE.wasm`")
+	}
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random, including payloads")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
+	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, how busy the nodes were, and the times of single operations")
+	f.samples.Register(c)
+	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and show the effect of each")
+	if !e.Untraced {
+		f.links.Register(c)
+		f.pcap.Register(c)
+	}
 }
 
 // presetNames lists the presets of an experiment.
@@ -246,8 +264,11 @@ func (f *compareFlags) param(c *cobra.Command, s *Sweep, text string) error {
 // traced reports whether a flag needs a single run: a trace, links, or packets.
 func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
 
-// checkFiles checks the names of the output files.
+// checkFiles checks the names of the output files, and of the table.
 func (f *compareFlags) checkFiles() error {
+	if names := f.experiment.tableNames(); f.table != "" && !slices.Contains(names, f.table) {
+		return cli.BadInput(fmt.Errorf("--table: no table %q, expected one of %s%s", f.table, strings.Join(names, ", "), fields.DidYouMean(f.table, names)))
+	}
 	if f.trace != "" {
 		if err := trace.CheckName(f.trace); err != nil {
 			return cli.BadInput(fmt.Errorf("--trace: %w", err))
@@ -345,6 +366,36 @@ func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Po
 	return unfinished(s.batch(points).Shown(ctx, errs, s.grid.experiment.Name))
 }
 
+// chosen returns the table that the user sees: the one of --table, or the one of
+// the format.
+func (f *compareFlags) chosen(s *Sweep, results []*Result, all *report.Table, format report.Format) (*report.Table, error) {
+	name := f.table
+	if name == "" && slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
+		name = s.grid.experiment.View.Programs
+	}
+	if d := s.grid.experiment.detail(name); d != nil {
+		t, err := detailTable(s, results, d, true)
+		if err != nil {
+			return nil, err
+		}
+		t.Origin = s.record
+		if format == report.TextFormat && !f.all {
+			return seenBy(s, d, t)
+		}
+		return t, nil
+	}
+	if name != "" {
+		all.Further = nil
+	}
+	if format == report.TextFormat && !f.all {
+		return s.Summary(all)
+	}
+	if format == report.MarkdownFormat && !f.all {
+		all.Further = slices.DeleteFunc(all.Further, func(t report.Further) bool { return t.Len() == 0 || s.grid.experiment.detail(t.Name).Quiet })
+	}
+	return all, nil
+}
+
 // show writes the table of a sweep. u is not nil if only part of it was
 // measured.
 func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format report.Format, u *Unfinished) error {
@@ -352,11 +403,9 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 	if err != nil {
 		return err
 	}
-	t := all
-	if format == report.TextFormat && !f.all {
-		if t, err = s.Summary(all); err != nil {
-			return err
-		}
+	t, err := f.chosen(s, results, all, format)
+	if err != nil {
+		return err
 	}
 	t.Notes = s.Notes()
 	if u != nil { // neither an answer nor a picture

@@ -27,6 +27,10 @@ type Experiment struct {
 	// Profiles are the default devices and networks, by name or file. Empty:
 	// spin-dis and spin-int.
 	Profiles []string
+	// Deviceless means that Run simulates no device: a model that needs none.
+	// Point.Profile is nil, and commands have no flags for devices. Nothing is
+	// random, so there is no seed either; a model with noise has an axis for it.
+	Deviceless bool
 
 	// Axes are the parameters: at least one. The first varies fastest, so rows
 	// that differ in it are neighbours. Their columns stand before Columns.
@@ -52,6 +56,9 @@ type Experiment struct {
 
 	Columns  []report.Column // the measured values
 	Relative []Relative      // columns that compare a value with another point
+	// Details are further tables, with rows of their own for each point. Run
+	// returns Rows by the name of each.
+	Details []Detail
 
 	// Published are published numbers for Columns and Relative. A number without
 	// an entry for the column "profile" holds for every profile. It stands beside
@@ -194,6 +201,12 @@ type View struct {
 	// Place gives the position of published numbers in plots, for columns other
 	// than Value and Relative: see report.Plot.
 	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
+	// Lines means that the table for people of a single point has a line for each
+	// column: its value, unit and Help.
+	Lines bool
+	// Programs is the table of Details that CSV, NDJSON and Parquet, which hold
+	// one, have without --table; "": a row for each point.
+	Programs string
 	// Answer returns sentences with what was found. nil: the fastest of Series
 	// compared with Base, if Value is a time.
 	Answer func(results []*Result) []string
@@ -227,7 +240,7 @@ func (e *Experiment) Title() string {
 
 // DefaultProfiles are the profiles that a sweep has by default.
 func (e *Experiment) DefaultProfiles() []string {
-	if len(e.Profiles) == 0 {
+	if len(e.Profiles) == 0 && !e.Deviceless {
 		return []string{"spin-dis", "spin-int"}
 	}
 	return e.Profiles

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/internal/checkpoint"
@@ -35,7 +36,7 @@ func (s *Sweep) key(p *Point, hashes map[*profile.Profile]string) (string, error
 // identity is what the values of a point depend on. hashes keeps the hashes of
 // profiles.
 func (s *Sweep) identity(p *Point, hashes map[*profile.Profile]string) (*pointIdentity, error) {
-	if hashes[p.Profile] == "" {
+	if hashes[p.Profile] == "" && p.Profile != nil {
 		one, err := provenance.NewProfile(p.Profile)
 		if err != nil {
 			return nil, err
@@ -56,20 +57,32 @@ func (s *Sweep) identity(p *Point, hashes map[*profile.Profile]string) (*pointId
 }
 
 // encode makes a value for JSON of the values.
-func (r *Result) encode() map[string]checkpoint.Value {
-	values := make(map[string]checkpoint.Value, len(r.Values))
+func (r *Result) encode() map[string]any {
+	values := make(map[string]any, len(r.Values))
 	for name, v := range r.Values { //lint:maporder a map is made of a map
-		values[name] = checkpoint.Value{V: v}
+		if rows, is := v.(Rows); is {
+			values[name] = rows.encode()
+		} else {
+			values[name] = checkpoint.Value{V: v}
+		}
 	}
 	return values
 }
 
 // decode reads what encode has made.
 func (p *Point) decode(text []byte) (*Result, error) {
-	var kept map[string]checkpoint.Value
+	var kept map[string]json.RawMessage
 	err := json.Unmarshal(text, &kept)
 	values := make(Values, len(kept))
-	for name, v := range kept { //lint:maporder a map is made of a map
+	for name, text := range kept { //lint:maporder a map is made of a map
+		if p.experiment.detail(name) != nil {
+			var rows keptRows
+			err = errors.Join(err, json.Unmarshal(text, &rows))
+			values[name] = rows.decode()
+			continue
+		}
+		var v checkpoint.Value
+		err = errors.Join(err, json.Unmarshal(text, &v))
 		values[name] = v.V
 	}
 	if err == nil {

@@ -118,6 +118,12 @@ func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) 
 	if published {
 		sections = append(sections, HelpSection{prefix + "columns with published numbers, besides", publishedColumns()})
 	}
+	for _, e := range list {
+		for i := range e.Details {
+			d := &e.Details[i]
+			sections = append(sections, HelpSection{prefix + e.Name + ", table " + d.Name + ", behind the columns of the axes", d.Columns})
+		}
+	}
 	for _, s := range commonSections(list, (*Experiment).BreakdownColumns) {
 		sections = append(sections, HelpSection{prefix + s.Title(len(list)) + ", --breakdown", s.Columns})
 	}

@@ -36,8 +36,18 @@ func (e *Experiment) checkValues(values Values) error {
 			return fmt.Errorf("Run has returned a %T for column %s of kind %v", v, c.Name, c.Kind)
 		}
 	}
+	for i := range e.Details {
+		d := &e.Details[i]
+		v, given := values[d.Name]
+		if !given {
+			return fmt.Errorf("Run has returned no value for table %s", d.Name)
+		}
+		if err := d.check(v); err != nil {
+			return err
+		}
+	}
 	for name := range values { //lint:maporder any of several is as good
-		if !slices.ContainsFunc(e.Columns, func(c report.Column) bool { return c.Name == name }) {
+		if !slices.ContainsFunc(e.Columns, func(c report.Column) bool { return c.Name == name }) && e.detail(name) == nil {
 			return fmt.Errorf("Run has returned a value for %q, which is none of Columns", name)
 		}
 	}

@@ -32,7 +32,10 @@ func (s *Sweep) Plot() report.Plot {
 	}
 	c, _ := e.column(p.X)
 	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.grid.values[x]))
-	panels := []string{ProfileColumn}
+	var panels []string
+	if !e.Deviceless {
+		panels = append(panels, ProfileColumn)
+	}
 	var besides []string // series that tell lines apart, after the first
 	for i := range e.Axes {
 		a := &e.Axes[i]

@@ -74,8 +74,13 @@ func (p *Point) Float(axis string) float64 { return valueOf[float64](p, axis) }
 // Flag returns the value of an axis of flags.
 func (p *Point) Flag(axis string) bool { return valueOf[bool](p, axis) }
 
-// String names the point: profile and values.
-func (p *Point) String() string { return p.Profile.Name + ", " + p.label(p.experiment.all()) }
+// String names the point: the profile, if it has one, and values.
+func (p *Point) String() string {
+	if p.experiment.Deviceless {
+		return p.label(p.experiment.all())
+	}
+	return p.Profile.Name + ", " + p.label(p.experiment.all())
+}
 
 // Experiment returns the experiment of the point.
 func (p *Point) Experiment() *Experiment { return p.experiment }
@@ -96,7 +101,9 @@ func (p *Point) place() string {
 	if len(p.experiment.View.Series) > 0 {
 		text += " " + p.series()
 	}
-	text += ", profile " + p.Profile.Name
+	if !p.experiment.Deviceless {
+		text += ", profile " + p.Profile.Name
+	}
 	if rest := p.experiment.rows(); len(rest) > 0 {
 		text += ", " + p.label(rest)
 	}

@@ -44,7 +44,10 @@ func (s *Sweep) base(name string) (*profile.Profile, error) {
 // remember makes the record of the results. It refuses profiles whose rows
 // could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
-	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine, Inputs: s.Inputs}
+	r := &provenance.Record{Build: s.Build, Command: s.Command, Inputs: s.Inputs}
+	if !s.grid.experiment.Deviceless {
+		r.Seed, r.Engine = &s.Seed, s.Engine
+	}
 	for _, p := range profiles {
 		one, err := provenance.NewProfile(p)
 		if err != nil {

@@ -17,8 +17,9 @@ type Row map[string]json.RawMessage
 // Restore makes the results of a sweep from the rows of a document. The rows
 // must be in the order of the points. Some may be missing, if the sweep ended
 // before all were measured. Relative values and published numbers in rows are
-// ignored, since they are computed again. Points must work.
-func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
+// ignored, since they are computed again. further are the rows of the further
+// tables, by name. Points must work.
+func (s *Sweep) Restore(rows []Row, further map[string][]Row) (results []*Result, points int, err error) {
 	all, err := s.Points()
 	if err != nil {
 		return nil, 0, err
@@ -37,15 +38,38 @@ func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
 				return nil, 0, fmt.Errorf("rows[%d].%w", i, err)
 			}
 		}
+		for k := range s.grid.experiment.Details {
+			d := &s.grid.experiment.Details[k]
+			if values[d.Name], err = rowsOf(all[at], d, further[d.Name]); err != nil {
+				return nil, 0, err
+			}
+		}
 		results = append(results, &Result{all[at], values})
 		at++
 	}
 	return results, len(all), nil
 }
 
+// rowsOf reads the rows of a point in a further table.
+func rowsOf(p *Point, d *Detail, all []Row) (rows Rows, err error) {
+	for i, row := range all {
+		if !p.is(row) {
+			continue
+		}
+		one := make([]any, len(d.Columns))
+		for k, c := range d.Columns {
+			if one[k], err = row.value(c); err != nil {
+				return nil, fmt.Errorf("%s[%d].%w", d.Name, i, err)
+			}
+		}
+		rows = append(rows, one)
+	}
+	return rows, nil
+}
+
 // is reports whether a row is the row of the point.
 func (p *Point) is(row Row) bool {
-	if v, err := row.value(report.Column{Name: ProfileColumn}); err != nil || v != p.Profile.Name {
+	if v, err := row.value(report.Column{Name: ProfileColumn}); !p.experiment.Deviceless && (err != nil || v != p.Profile.Name) {
 		return false
 	}
 	for i := range p.values {
@@ -114,6 +138,9 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	words := strings.Fields(r.Command)
 	if !strings.HasPrefix(r.Command, CommandPrefix) { // the experiment is made from a file
 		for i := range r.Inputs {
+			if r.Inputs[i].Flag != "" {
+				words = append(words, "--"+r.Inputs[i].Flag)
+			}
 			words = append(words, r.Inputs[i].Name)
 		}
 	}

@@ -133,6 +133,12 @@ func (s *Sweep) Points() ([]*Point, error) {
 		}
 		points = append(points, more...)
 	}
+	if s.grid.experiment.Deviceless {
+		var err error
+		if points, err = s.of(0, nil, missing); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.unmeasured(points, missing); err != nil {
 		return nil, err
 	}
@@ -200,7 +206,7 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 		}
 		fields := p.fields()
 		set := strings.Join(fields, " ")
-		if made[set] == nil {
+		if made[set] == nil && base != nil {
 			if made[set], err = s.profile(s.Profiles[number], fields...); err != nil {
 				return s.blame(number, p, err)
 			}
@@ -236,7 +242,10 @@ func (s *Sweep) blame(number int, p *Point, err error) error {
 func (s *Sweep) check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(s.Profiles) == 0 {
+	switch none := s.grid.experiment.Deviceless; {
+	case none && len(s.Profiles)+len(s.Overrides) > 0:
+		fail("%s simulates no device, so it has no profile", s.grid.experiment.Name)
+	case !none && len(s.Profiles) == 0:
 		fail("no profile given")
 	}
 	for i, name := range s.Profiles {

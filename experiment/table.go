@@ -17,28 +17,28 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
 	t.Title = s.title()
 	t.Origin = s.record
-	recorded := make(map[*profile.Profile]*provenance.Profile)
+	t.Lines = e.View.Lines && len(results) == 1
+	recorded := make(recordedProfiles)
 	at := make(map[string]*Result, len(results))
 	for _, r := range results {
 		at[r.Point.key(-1, nil)] = r
 	}
 	for _, r := range results {
-		p := r.Point.Profile
-		if recorded[p] == nil {
-			one, err := provenance.NewProfile(p)
-			if err != nil {
-				return nil, err
-			}
-			recorded[p] = &one
+		from, err := recorded.of(r.Point.Profile)
+		if err != nil {
+			return nil, err
 		}
-		row := append([]any{e.Name, p.Name}, r.Point.values...)
+		row := identityOf(r.Point)
 		for _, c := range e.Columns {
 			row = append(row, r.Values[c.Name])
 		}
 		for i := range e.Relative {
 			row = append(row, e.relative(&e.Relative[i], r, at))
 		}
-		t.Add(append(row, s.record.Row(recorded[p], r.Point.handlers())...)...)
+		t.Add(append(row, s.record.Row(from, r.Point.handlers())...)...)
+	}
+	if err := addFurther(s, t, results); err != nil {
+		return nil, err
 	}
 	return t, t.SetPublished(s.published())
 }
@@ -88,7 +88,34 @@ func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 // View.Summary, if there are any. Else it has a line for each point of the axes
 // that are no series, and a column for each value of the series.
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
+	out, err := summaryOf(s, t)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.Further {
+		d, all := &s.grid.experiment.Details[i], t.Further[i].Table
+		if d.Quiet || all.Len() == 0 {
+			continue
+		}
+		one, err := seenBy(s, d, all)
+		if err != nil {
+			return nil, err
+		}
+		out.Further = append(out.Further, report.Further{Name: d.Name, Table: one})
+	}
+	return out, nil
+}
+
+// summaryOf is Summary without further tables.
+func summaryOf(s *Sweep, t *report.Table) (*report.Table, error) {
 	e := s.grid.experiment
+	if t.Lines {
+		var names []string
+		for _, c := range e.Columns {
+			names = append(names, c.Name)
+		}
+		return t.Select(names...)
+	}
 	if len(e.View.Summary) > 0 {
 		names := s.grid.named()
 		if e.broken {
@@ -96,7 +123,10 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 		}
 		return t.Select(beside(t, names)...)
 	}
-	rows := []string{ProfileColumn}
+	var rows []string
+	if !e.Deviceless {
+		rows = append(rows, ProfileColumn)
+	}
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) && !s.grid.quiet(i) {
 			rows = append(rows, a.column().Name)

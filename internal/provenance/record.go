@@ -49,7 +49,8 @@ type Handler struct {
 
 // Input is a file that was read.
 type Input struct {
-	Name   string `json:"name"` // as the user gave it; "-": the standard input
+	Name   string `json:"name"`           // as the user gave it; "-": the standard input
+	Flag   string `json:"flag,omitempty"` // the flag that named it; "": an argument did
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	Text   string `json:"text,omitempty"`   // the file itself, if it is short text

@@ -154,6 +154,10 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 	if err := json.Unmarshal(document, &x); err != nil || len(x.Rows) == 0 {
 		return nil, fmt.Errorf("no rows: expected those of %s", r.Command)
 	}
+	further, err := furtherRows(e, document)
+	if err != nil {
+		return nil, err
+	}
 	sweep, notes, err := experiment.RerunSweep(r, e, s.Read)
 	if err != nil {
 		return nil, err
@@ -176,7 +180,7 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 			return nil, err
 		}
 	} else {
-		results, points, err := sweep.Restore(x.Rows)
+		results, points, err := sweep.Restore(x.Rows, further)
 		if err != nil {
 			return nil, err
 		}
@@ -192,6 +196,23 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 	}
 	out.Commands = append(out.Commands, page.Command{Line: s.Program + " " + quoted(line...), Help: "By its command:"})
 	return out, nil
+}
+
+// furtherRows reads the further tables of a document.
+func furtherRows(e *experiment.Experiment, document []byte) (map[string][]experiment.Row, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return nil, err
+	}
+	further := make(map[string][]experiment.Row)
+	for i := range e.Details {
+		var rows []experiment.Row
+		if err := json.Unmarshal(fields[e.Details[i].Name], &rows); err != nil {
+			return nil, fmt.Errorf("no %s: expected a list of rows", e.Details[i].Name)
+		}
+		further[e.Details[i].Name] = rows
+	}
+	return further, nil
 }
 
 // differences lists where the page differs from the document, because published

@@ -30,6 +30,11 @@ func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Resu
 		out.plot(s, all)
 	}
 	out.Tables = append(out.Tables, page.Table{Caption: s.Experiment().Short, Grid: seen.Grid(false)})
+	for _, f := range all.Further {
+		if f.Len() > 0 {
+			out.Tables = append(out.Tables, page.Table{Caption: f.Title, Grid: f.Grid(false), Folded: true})
+		}
+	}
 	if len(out.Deviations) > 0 {
 		out.Tables = append(out.Tables, page.Table{Caption: "Beside the publication", Grid: report.DeviationGrid(out.Deviations)})
 	}

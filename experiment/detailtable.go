@@ -1,0 +1,81 @@
+package experiment
+
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+)
+
+// detailTable makes a further table: the rows of every point, each behind the values
+// that tell the points apart. With origin, every row has its provenance, as in
+// Table.
+func detailTable(s *Sweep, results []*Result, d *Detail, origin bool) (*report.Table, error) {
+	columns := detailColumns(s.grid.experiment, d)
+	if origin {
+		columns = append(columns, provenance.Columns()...)
+	}
+	t := report.New(columns...)
+	t.Title = d.Title
+	recorded := make(recordedProfiles)
+	for _, r := range results {
+		rows, _ := r.Values[d.Name].(Rows)
+		var from []any
+		if origin {
+			one, err := recorded.of(r.Point.Profile)
+			if err != nil {
+				return nil, err
+			}
+			from = s.record.Row(one, r.Point.handlers())
+		}
+		for _, row := range rows {
+			t.Add(slices.Concat(identityOf(r.Point), row, from)...)
+		}
+	}
+	return t, nil
+}
+
+// addFurther adds the further tables to the table of a sweep.
+func addFurther(s *Sweep, t *report.Table, results []*Result) error {
+	for i := range s.grid.experiment.Details {
+		d := &s.grid.experiment.Details[i]
+		one, err := detailTable(s, results, d, false)
+		if err != nil {
+			return err
+		}
+		t.Further = append(t.Further, report.Further{Name: d.Name, Table: one})
+	}
+	return nil
+}
+
+// seenBy makes a further table for people: only axes with several values have a
+// column.
+func seenBy(s *Sweep, d *Detail, all *report.Table) (*report.Table, error) {
+	var names []string
+	if len(s.Profiles) > 1 {
+		names = append(names, ProfileColumn)
+	}
+	for i := range s.grid.values {
+		if len(s.grid.values[i]) > 1 {
+			names = append(names, s.grid.experiment.Axes[i].column().Name)
+		}
+	}
+	for _, c := range d.Columns {
+		names = append(names, c.Name)
+	}
+	return all.Select(names...)
+}
+
+// recordedProfiles are profiles as records have them.
+type recordedProfiles map[*profile.Profile]*provenance.Profile
+
+// of returns a profile as records have it; nil: there is no device.
+func (known recordedProfiles) of(p *profile.Profile) (*provenance.Profile, error) {
+	if p == nil || known[p] != nil {
+		return known[p], nil
+	}
+	one, err := provenance.NewProfile(p)
+	known[p] = &one
+	return &one, err
+}
