@@ -31,9 +31,9 @@ func NewNoiseTrace(detours []Detour) (*NoiseTrace, error) {
 	t := &NoiseTrace{sum: []int64{0}}
 	end, free := int64(0), int64(0)
 	for i, d := range detours {
-		if d.Start < end || d.Duration < 0 || d.Start > maxCost || d.Duration > maxCost {
+		if d.Start < end || d.Duration < 0 || d.Start > MaxCost || d.Duration > MaxCost {
 			return nil, fmt.Errorf("goal: detour %d: start %d ns, duration %d ns, expected a start from %d to %d ns",
-				i, d.Start, d.Duration, end, maxCost)
+				i, d.Start, d.Duration, end, MaxCost)
 		}
 		free += d.Start - end
 		end = d.Start + d.Duration
@@ -67,9 +67,9 @@ func ReadNoise(r io.Reader, file string) (*NoiseTrace, error) {
 		var v [2]int64
 		for i, f := range fields {
 			x, err := strconv.ParseFloat(f, 64)
-			if err != nil || !(x >= 0 && x <= float64(maxCost)) {
+			if err != nil || !(x >= 0 && x <= float64(MaxCost)) {
 				return nil, &SyntaxError{file, line, 1 + strings.Index(in.Text(), f), fmt.Sprintf(
-					"expected a time of 0 to %d ns, found %q", maxCost, f)}
+					"expected a time of 0 to %d ns, found %q", MaxCost, f)}
 			}
 			v[i] = int64(math.Round(x))
 		}

@@ -38,9 +38,9 @@ var ErrOverflow = errors.New("time exceeds 2^62 ns")
 
 const (
 	maxTime = int64(1) << 62
-	// maxCost bounds each term of a cost, so that a clock cannot wrap around
+	// MaxCost bounds each term of a cost, so that a clock cannot wrap around
 	// before maxTime is checked.
-	maxCost = int64(1) << 59
+	MaxCost = int64(1) << 59
 )
 
 // Validate reports parameters that are negative or too large.
@@ -50,24 +50,24 @@ func (p Params) Validate() error {
 		name string
 		v    int64
 	}{{"L", p.L}, {"o", p.Overhead}, {"g", p.Gap}, {"G", p.ByteGap}, {"O", p.ByteOverhead}} {
-		if f.v < 0 || f.v > maxCost {
-			errs = append(errs, &fields.Wrong{Package: "goal", Option: f.name, Err: fmt.Errorf("%d ns, expected 0 to %d", f.v, maxCost)})
+		if f.v < 0 || f.v > MaxCost {
+			errs = append(errs, &fields.Wrong{Package: "goal", Option: f.name, Err: fmt.Errorf("%d ns, expected 0 to %d", f.v, MaxCost)})
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // fits checks that the costs of the largest message and computation stay below
-// maxCost.
+// MaxCost.
 func (p Params) fits(bytes, calc uint64) error {
-	if calc > uint64(maxCost) {
+	if calc > uint64(MaxCost) {
 		return fmt.Errorf("a computation of %d ns: %w", calc, ErrOverflow)
 	}
 	if bytes == 0 {
 		return nil
 	}
 	for _, perByte := range []int64{p.ByteGap, p.ByteOverhead} {
-		if hi, lo := bits.Mul64(bytes-1, uint64(perByte)); hi != 0 || lo > uint64(maxCost) {
+		if hi, lo := bits.Mul64(bytes-1, uint64(perByte)); hi != 0 || lo > uint64(MaxCost) {
 			return fmt.Errorf("a message of %d bytes at %d ns a byte: %w", bytes, perByte, ErrOverflow)
 		}
 	}

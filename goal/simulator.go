@@ -216,19 +216,8 @@ type Option func(*Simulator)
 // If some operations never run, or a message is never received, the error is an
 // *UnfinishedError. The result then still holds for the other operations.
 func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
-	if err := p.Validate(); err != nil {
+	if err := m.s.Check(p); err != nil {
 		return Result{}, err
-	}
-	var bytes, calc uint64
-	for i := range m.s.ops {
-		if op := &m.s.ops[i]; op.kind == Calc {
-			calc = max(calc, op.size)
-		} else {
-			bytes = max(bytes, op.size)
-		}
-	}
-	if err := p.fits(bytes, calc); err != nil {
-		return Result{}, fmt.Errorf("goal: %v: %w", m.s.tooLarge(p), err)
 	}
 	m.p, m.noise, m.watch = p, nil, nil
 	m.limits, m.ctx = sim.Limits{}, context.Background()
@@ -245,6 +234,26 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 		return Result{}, err
 	}
 	return m.finish()
+}
+
+// Check returns an error if a parameter is out of range, or if an operation
+// takes too long with them: the error then wraps ErrOverflow.
+func (s *Schedule) Check(p Params) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	var bytes, calc uint64
+	for i := range s.ops {
+		if op := &s.ops[i]; op.kind == Calc {
+			calc = max(calc, op.size)
+		} else {
+			bytes = max(bytes, op.size)
+		}
+	}
+	if err := p.fits(bytes, calc); err != nil {
+		return fmt.Errorf("goal: %v: %w", s.tooLarge(p), err)
+	}
+	return nil
 }
 
 // tooLarge returns the first operation whose costs do not fit; there is one.

@@ -40,9 +40,6 @@ func sections() []section {
 		list,
 		section{Title: "run, every table if a limit has ended the run", Columns: []report.Column{scenario.IncompleteColumn()}},
 		section{Title: "run, every row of CSV and NDJSON besides", Columns: scenario.ProgramColumns()[:1]},
-		section{Title: "goal run, JSON", Columns: goalRunColumns()},
-		section{Title: "goal run, CSV, NDJSON and Markdown", Columns: finishColumns()},
-		section{Title: "goal run --critical-path", Columns: pathColumns()},
 		section{Title: "--samples of compare, behind experiment, profile and axes", Columns: experiment.SampleColumns()},
 		section{Title: "--links of compare, run and goal run", Columns: cli.LinkColumns()},
 		section{Title: "topology", Columns: classColumns()},
@@ -54,17 +51,4 @@ func sections() []section {
 		section{Title: "profile costs, but for the table", Columns: costColumns()},
 		section{Title: "every row of CSV and NDJSON, and of JSON where rows differ in it", Columns: provenance.Columns()},
 	)
-}
-
-// goalRunColumns are the fields of a result of the endpoint model.
-func goalRunColumns() []report.Column {
-	return []report.Column{
-		{Name: "ranks", Kind: report.Count, Help: "ranks of the schedule"},
-		{Name: "events", Kind: report.Count, Help: "operations that ran and messages that were sent"},
-		{Name: "messages", Kind: report.Count, Help: "messages sent"},
-		{Name: "mismatched", Kind: report.Count, Help: "messages whose receive has another size, which the model ignores"},
-		{Name: "max", Unit: "ns", Kind: report.Count, Help: "when the last rank had done all of its operations"},
-		{Name: "max_rank", Kind: report.Count, Help: "the first rank that ends then"},
-		{Name: "finish", Unit: "ns", Kind: report.Count, Help: "a list: when each rank had done all of its operations"},
-	}
 }

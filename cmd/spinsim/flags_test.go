@@ -226,6 +226,7 @@ var alone = map[string][]string{
 	"spinsim handler profile --hex":               {"count"},
 	"spinsim handler profile --state-file":        {"count", "--hex", "00"},
 	"spinsim handler profile --handler-host-file": {"count", "--hex", "00", "--handler-host-memory", "8"},
+	"spinsim goal run --table":                    {"two.goal"},
 	"spinsim goal run":                            {"two.goal", "--on", "nodes"},
 	"spinsim goal run --noise":                    {"two.goal"},
 	"spinsim topology":                            {"exanest"},

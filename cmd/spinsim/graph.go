@@ -41,7 +41,7 @@ func graphRunCommand() *cobra.Command {
 }
 
 // readGraph makes an experiment from a graph.
-func readGraph(m *making, name string) (*experiment.Experiment, error) {
+func readGraph(m *making, name, _ string) (*experiment.Experiment, error) {
 	var g *graph.Graph
 	err := m.input(name, func(r io.Reader) (err error) {
 		called := name

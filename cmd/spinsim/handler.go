@@ -15,9 +15,11 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/scaffold"
+	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -198,6 +200,32 @@ func (f *deviceFlags) record(c *cobra.Command, p *profile.Profile, m *handlers.L
 // writeLines writes the readable part of a record below a result.
 func writeLines(w io.Writer, r *provenance.Record, before ...string) error {
 	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(append(before, r.Lines()...), "\n"))
+	return err
+}
+
+// writeWithOrigin writes an object as a line of JSON. Its origin is the first
+// field and its seal the last. failed is what has ended the run early.
+func writeWithOrigin(out io.Writer, r *provenance.Record, v any, failed error) error {
+	var b bytes.Buffer
+	b.WriteString(`{"provenance":`)
+	for i, part := range []any{r, v} {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		at := b.Len()
+		if err := e.Encode(part); err != nil {
+			return err
+		}
+		if i == 0 {
+			b.Truncate(b.Len() - 1)
+			continue
+		}
+		b.Bytes()[at] = ',' // replaces the opening bracket of the object
+	}
+	sealed, err := seal.Object(b.Bytes(), cli.CutBy(failed))
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(sealed)
 	return err
 }
 

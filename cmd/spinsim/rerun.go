@@ -16,7 +16,6 @@ import (
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/sim"
 )
 
 func rerunCommand() *cobra.Command {
@@ -46,13 +45,6 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 		return experiment.RerunAny(experiment.All())(ctx, r, folder, stdin)
 	case r.Command == "run":
 		notes, err = rerunScenario(ctx, r, m, &out)
-	case r.Command == goalRunName:
-		var f goalRunFlags
-		schedule, e := f.model.restore(r)
-		if e != nil {
-			return nil, nil, badInput(e)
-		}
-		err = f.make(ctx, m, schedule, "", sim.Limits{}, report.JSONFormat, &out)
 	default:
 		return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
 	}

@@ -43,7 +43,7 @@ func storageRunCommand() *cobra.Command {
 }
 
 // readStorage makes an experiment from a trace.
-func readStorage(m *making, name string) (*experiment.Experiment, error) {
+func readStorage(m *making, name, _ string) (*experiment.Experiment, error) {
 	var trace *spc.Trace
 	err := m.input(name, func(r io.Reader) error {
 		called := name

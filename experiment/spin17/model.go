@@ -1,0 +1,249 @@
+package spin17
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Noise is operating system noise for Model: a trace and its name. nil Trace:
+// none.
+type Noise struct {
+	Name  string
+	Trace *goal.NoiseTrace
+}
+
+// Model runs a GOAL schedule in the LogGOPS model, which sPIN'17 extends. name
+// is the schedule's name in tables. nil: the experiment can be described but not
+// run.
+func Model(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
+	m := &modelRun{schedule: s, noise: noise.Trace}
+	short := "a GOAL schedule in the LogGOPS model"
+	if s != nil {
+		short = fmt.Sprintf("a GOAL schedule of %d %s in the LogGOPS model", s.Ranks(), report.Counted(s.Ranks(), "ranks"))
+	}
+	detours := "none"
+	if noise.Trace != nil {
+		detours = strings.ReplaceAll(noise.Name, ",", "_")
+	}
+	quiet := make([]string, 0, len(modelAxes()))
+	for _, a := range modelAxes() {
+		quiet = append(quiet, a.Name)
+	}
+	return &experiment.Experiment{
+		Name:       "model",
+		Short:      short,
+		Source:     "LogGOPS'10",
+		Deviceless: true,
+		Undivided:  "the model has no device whose parts could be told apart; --critical-path shows where its time goes",
+		Axes: append([]experiment.Axis{
+			{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the schedule"},
+			{Name: "detours", Kind: report.Text, Of: []string{detours}, Help: "operating system noise: the file of --noise"},
+		}, modelAxes()...),
+		Points: m.has,
+		Run:    m.run,
+		Memory: m.memory,
+		Columns: []report.Column{
+			{Name: "max", Unit: "ns", Kind: report.Count, Help: "last rank finishes"},
+			{Name: "max_rank", Kind: report.Count, Help: "which rank that is"},
+			{Name: "p99", Unit: "ns", Kind: report.Count, Help: "99 % of the ranks have finished"},
+			{Name: "p75", Unit: "ns", Kind: report.Count, Help: "75 %"},
+			{Name: "half", Unit: "ns", Kind: report.Count, Help: "half"},
+			{Name: "p25", Unit: "ns", Kind: report.Count, Help: "25 %"},
+			{Name: "first", Unit: "ns", Kind: report.Count, Help: "first rank finishes"},
+			{Name: "mean", Unit: "ns", Kind: report.Count, Help: "mean"},
+			{Name: "ranks", Kind: report.Count, Help: "ranks"},
+			{Name: "messages", Kind: report.Count, Help: "messages"},
+			{Name: "events", Kind: report.Count, Help: "operations and messages"},
+			{Name: "mismatched", Kind: report.Count, Help: "messages received with another size; empty: none"},
+			{Name: "computing", Unit: "ns", Kind: report.Count, Help: "of the critical path: computing"},
+			{Name: "sending", Unit: "ns", Kind: report.Count, Help: "of the critical path: sending"},
+			{Name: "receiving", Unit: "ns", Kind: report.Count, Help: "of the critical path: receiving"},
+			{Name: "on_the_way", Unit: "ns", Kind: report.Count, Help: "of the critical path: messages on the way"},
+		},
+		Details: modelDetails(),
+		View: experiment.View{
+			Value: "max", Quiet: quiet, Lines: true, Programs: "finish",
+			Summary: []string{"max", "max_rank", "p99", "half", "first", "mean"},
+		},
+	}
+}
+
+// modelAxes are the parameters of the model and of the noise.
+func modelAxes() []experiment.Axis {
+	p := goal.DefaultParams()
+	ns := func(name, column string, value int64, help string) experiment.Axis {
+		return experiment.Axis{Name: name, Column: column, Unit: "ns", Kind: report.Count, Most: fmt.Sprint(goal.MaxCost), Default: fmt.Sprint(value), Help: help}
+	}
+	return []experiment.Axis{
+		ns("L", "latency", p.L, "latency, in ns"),
+		ns("o", "overhead", p.Overhead, "time a processor is busy for a message, at each end, in ns"),
+		ns("g", "gap", p.Gap, "time a network interface is busy for a message, at each end, in ns"),
+		ns("G", "byte_gap", p.ByteGap, "time that every byte after the first adds to g, in ns"),
+		ns("O", "byte_overhead", p.ByteOverhead, "time that every byte after the first adds to o, in ns"),
+		{Name: "S", Column: "eager", Kind: report.Size, Default: fmt.Sprintf("%dB", p.Eager), Help: "largest message that does not wait for its receive"},
+		{Name: "noise-seed", Kind: report.Count, Default: "1", Help: "seeds the place in the noise where each rank begins"},
+		{Name: "noise-coscheduled", Kind: report.Flag, Default: "false", Help: "all ranks begin at the same place in the noise"},
+		{Name: "critical-path", Kind: report.Flag, Default: "false", Help: "also follow the operations that determine the last finishing time"},
+	}
+}
+
+// modelDetails are the tables with several rows for each point.
+func modelDetails() []experiment.Detail {
+	return []experiment.Detail{
+		{
+			Name: "path", Title: "critical path",
+			Columns: []report.Column{
+				{Name: "start", Unit: "ns", Kind: report.Count, Help: "when the operation begins to take time"},
+				{Name: "end", Unit: "ns", Kind: report.Count, Help: "when it ends"},
+				{Name: "rank", Kind: report.Count, Help: "where"},
+				{Name: "busy_with", Help: "what takes the time"},
+				{Name: "operation", Help: "of the schedule"},
+			},
+		},
+		{
+			Name: "finish", Title: "finishing times", Quiet: true,
+			Columns: []report.Column{
+				{Name: "rank", Kind: report.Count, Help: "of the schedule"},
+				{Name: "finish", Unit: "ns", Kind: report.Count, Help: "when it had done all of its operations"},
+			},
+		},
+	}
+}
+
+// modelRun measures points of a schedule.
+type modelRun struct {
+	schedule *goal.Schedule
+	noise    *goal.NoiseTrace
+}
+
+// params are the parameters of the model at a point.
+func (m *modelRun) params(p *experiment.Point) goal.Params {
+	return goal.Params{
+		L: int64(p.Int("L")), Overhead: int64(p.Int("o")), Gap: int64(p.Int("g")),
+		ByteGap: int64(p.Int("G")), ByteOverhead: int64(p.Int("O")), Eager: uint64(p.Int("S")), //nolint:gosec // 0 or more
+	}
+}
+
+// has refuses parameters with which an operation takes too long, and choices
+// that change nothing.
+func (m *modelRun) has(p *experiment.Point) (bool, error) {
+	if m.noise == nil && (p.Int("noise-seed") != 1 || p.Flag("noise-coscheduled")) {
+		return false, fmt.Errorf("--noise-seed and --noise-coscheduled are for --noise, which is not given")
+	}
+	return true, m.schedule.Check(m.params(p))
+}
+
+// Bytes of the model, as goal.NewSimulator and the critical path allocate them.
+const (
+	bytesPerOperation = 64
+	bytesPerStep      = 24
+	bytesPerRank      = 256
+)
+
+func (m *modelRun) memory(p *experiment.Point) int64 {
+	of := int64(bytesPerOperation)
+	if p.Flag("critical-path") {
+		of += bytesPerStep
+	}
+	return of*int64(m.schedule.Len()) + bytesPerRank*int64(m.schedule.Ranks())
+}
+
+func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	options := []goal.Option{goal.WithContext(ctx), goal.WithLimits(p.Limits)}
+	if m.noise != nil {
+		options = append(options, goal.WithNoise(m.noise.Noise(m.schedule.Ranks(), uint64(p.Int("noise-seed")), p.Flag("noise-coscheduled")))) //nolint:gosec // 0 or more
+	}
+	simulator := goal.NewSimulator(m.schedule)
+	d := newDrawing(p.Tracer, m.schedule)
+	traced := options
+	if p.Tracer != nil {
+		traced = append(traced, goal.WithTrace(d.span))
+	}
+	r, err := simulator.Run(m.params(p), traced...)
+	if err == nil {
+		err = d.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	values := finished(&r)
+	if !p.Flag("critical-path") {
+		return values, nil
+	}
+	path, _, err := simulator.CriticalPath(m.params(p), options...)
+	if err != nil {
+		return nil, err
+	}
+	values["computing"], values["sending"], values["receiving"], values["on_the_way"] = path.CalcNS, path.SendNS, path.RecvNS, path.LatencyNS
+	var steps experiment.Rows
+	for _, s := range path.Steps {
+		steps = append(steps, []any{s.Start, s.End, s.Rank, s.Kind.String(), s.Op.String()})
+	}
+	values["path"] = steps
+	return values, nil
+}
+
+// finished are the values of a run without its critical path.
+func finished(r *goal.Result) experiment.Values {
+	d := r.Distribution()
+	rows := make(experiment.Rows, len(r.FinishNS))
+	for rank, at := range r.FinishNS {
+		rows[rank] = []any{rank, at}
+	}
+	values := experiment.Values{
+		"max": r.MaxNS, "max_rank": r.MaxRank, "p99": d.P99, "p75": d.P75, "half": d.P50, "p25": d.P25, "first": d.Min, "mean": int64(d.Mean),
+		"ranks": r.Ranks, "messages": r.Messages, "events": r.Events, "mismatched": nil,
+		"computing": nil, "sending": nil, "receiving": nil, "on_the_way": nil, "finish": rows, "path": experiment.Rows(nil),
+	}
+	if r.Mismatched > 0 {
+		values["mismatched"] = r.Mismatched
+	}
+	return values
+}
+
+// drawing puts the spans of a run on a timeline: a line for each processor and
+// each direction of a network interface.
+type drawing struct {
+	to     sim.Tracer
+	of     *goal.Schedule
+	tracks map[unitKey]sim.TrackID
+	err    error // a span that no timeline can hold
+}
+
+type unitKey struct {
+	rank  int
+	unit  goal.Unit
+	index uint8
+}
+
+func newDrawing(to sim.Tracer, s *goal.Schedule) *drawing {
+	return &drawing{to: to, of: s, tracks: make(map[unitKey]sim.TrackID)}
+}
+
+// latestDrawn is the last time of a timeline, in ns: it counts picoseconds.
+const latestDrawn = math.MaxInt64 / int64(sim.Nanosecond)
+
+func (d *drawing) span(p goal.Span) {
+	ref := d.of.Ref(p.OpRank, p.Op)
+	if p.End > latestDrawn {
+		if d.err == nil {
+			d.err = fmt.Errorf("%v ends after %d ns, a timeline holds %d ns", ref, p.End, latestDrawn)
+		}
+		return
+	}
+	key := unitKey{p.Rank, p.Unit, p.Index}
+	track, known := d.tracks[key]
+	if !known {
+		track = d.to.Track("rank", p.Rank, fmt.Sprintf("%v %d", p.Unit, p.Index))
+		d.tracks[key] = track
+	}
+	d.to.Span(track, p.Kind.String(), sim.Time(p.Start)*sim.Nanosecond, sim.Time(p.End)*sim.Nanosecond, p.Flow,
+		sim.Arg{Key: "operation", Text: ref.String()})
+}
