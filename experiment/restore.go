@@ -40,7 +40,7 @@ func (s *Sweep) Restore(rows []Row, further map[string][]Row) (results []*Result
 		}
 		for k := range s.grid.experiment.Details {
 			d := &s.grid.experiment.Details[k]
-			if values[d.Name], err = rowsOf(all[at], d, further[d.Name]); err != nil {
+			if values[d.Name], err = restoredRows(all[at], d, further[d.Name]); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -50,8 +50,8 @@ func (s *Sweep) Restore(rows []Row, further map[string][]Row) (results []*Result
 	return results, len(all), nil
 }
 
-// rowsOf reads the rows of a point in a further table.
-func rowsOf(p *Point, d *Detail, all []Row) (rows Rows, err error) {
+// restoredRows reads the rows of a point in a further table.
+func restoredRows(p *Point, d *Detail, all []Row) (rows Rows, err error) {
 	for i, row := range all {
 		if !p.is(row) {
 			continue
