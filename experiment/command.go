@@ -53,7 +53,7 @@ type compareFlags struct {
 	shape                       cli.ShapeFlag
 	inputs                      []provenance.Input
 	params                      []string
-	breakdown                   bool
+	breakdown, open             bool
 	samples                     SamplesFlag
 	resume                      batch.ResumeFlags
 	cli.LimitFlags
@@ -168,6 +168,7 @@ func (f *compareFlags) registerDevice(c *cobra.Command) {
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, how busy the nodes were, and the times of single operations")
 	f.samples.Register(c)
+	flags.BoolVar(&f.open, "over-open", false, "measure again with each admissible answer to what publications leave open, and show the ranges")
 	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and show the effect of each")
 	if !e.Untraced {
 		f.links.Register(c)
@@ -213,6 +214,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.OverOpen = f.open
 	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, size, f.seed, f.engine, f.traced()
 	if f.trace != "" {
 		s.Held = trace.Memory
@@ -305,12 +307,21 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	return f.measure(c, s, format)
+}
+
+// measure measures the sweep and shows it.
+func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format) error {
 	if len(f.waterfall) > 0 {
 		return f.fall(c, s, format)
 	}
 	points, err := s.Points()
 	if err != nil {
 		return f.Unfit("", err)
+	}
+	open, err := f.overOpen(s)
+	if err != nil {
+		return cli.BadInput(fmt.Errorf("--over-open: %w", err))
 	}
 	name := func(i int) string { return points[i].String() }
 	if f.resume.List {
@@ -332,6 +343,11 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	defer cancel()
 	ctx = f.pcap.Bound(ctx, &f.Memory, points[0].Need())
 	results, err := RunWithProgress(ctx, c.ErrOrStderr(), s, batch.Share(&f.resume, points))
+	if err == nil && open != nil {
+		if err = open.measure(ctx, c.ErrOrStderr(), s, results); err != nil {
+			err = &Unfinished{results, fmt.Errorf("the ranges over what is open were not measured: %w", err)}
+		}
+	}
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
 	files.Network(&f.links, &f.pcap, s.Record())
 	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
@@ -347,6 +363,17 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return Finished(err, func(u *Unfinished) error { return shown(u.Measured(), u) })
 	}
 	return shown(results, nil)
+}
+
+// overOpen prepares the ranges over what is open; nil: none are wanted.
+func (f *compareFlags) overOpen(s *Sweep) (*overOpen, error) {
+	if !f.open {
+		return nil, nil //nolint:nilnil // none are wanted
+	}
+	if f.traced() || f.breakdown || f.samples.name != "" || s.Handler != nil || !f.resume.Whole() {
+		return nil, errAlone
+	}
+	return newOverOpen(s)
 }
 
 // Finished returns err. Before that it shows the measured points, if err is an

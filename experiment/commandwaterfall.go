@@ -22,6 +22,8 @@ func (f *compareFlags) fall(c *cobra.Command, s *Sweep, format report.Format) er
 		return cli.BadInput(errors.New("--waterfall: its steps are of the value that answers: neither --breakdown nor --samples goes with it"))
 	case f.plot != "":
 		return cli.BadInput(errors.New("--plot: a waterfall has no picture"))
+	case f.open:
+		return cli.BadInput(fmt.Errorf("--over-open: %w", errAlone))
 	case !f.resume.Whole():
 		return cli.BadInput(errors.New("--waterfall: its points belong together: none of --part, --points and --measure-missing=false goes with it"))
 	}

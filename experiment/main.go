@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -117,6 +118,10 @@ func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) 
 	}
 	if published {
 		sections = append(sections, HelpSection{prefix + "columns with published numbers, besides", publishedColumns()})
+	}
+	if slices.ContainsFunc(list, func(e *Experiment) bool { return !e.Deviceless }) {
+		low, high := report.SpanColumns(report.Column{Name: "x", Kind: report.Number})
+		sections = append(sections, HelpSection{prefix + "columns of --over-open, besides", []report.Column{low, high}})
 	}
 	for _, e := range list {
 		for i := range e.Details {

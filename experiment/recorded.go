@@ -66,7 +66,7 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		}
 	}
 	s.record = r
-	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.grid.experiment.broken}
+	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.grid.experiment.broken, OverOpen: s.OverOpen}
 	for i := range s.grid.experiment.Axes {
 		switch axis := &s.grid.experiment.Axes[i]; {
 		case slices.Contains(s.grid.own(), i):

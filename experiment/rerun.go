@@ -107,6 +107,15 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.OverOpen && cut == "" {
+		o, err := newOverOpen(s)
+		if err == nil {
+			err = o.measure(ctx, io.Discard, s, results)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	t, err := s.Table(results)
 	if err == nil {
 		t.Cut = cut

@@ -16,6 +16,7 @@ type sweepArguments struct {
 	Set       []string `json:"set,omitempty"`
 	Waterfall bool     `json:"waterfall,omitempty"`
 	Breakdown bool     `json:"breakdown,omitempty"`
+	OverOpen  bool     `json:"over_open,omitempty"`
 }
 
 // RerunSweep makes the sweep of a record again, for its experiment. read reads a
@@ -97,7 +98,7 @@ func (s *Sweep) restore(r *provenance.Record) error {
 	if err := r.Parse(&a); err != nil {
 		return err
 	}
-	s.falls = a.Waterfall
+	s.falls, s.OverOpen = a.Waterfall, a.OverOpen
 	for i := range s.grid.experiment.Axes {
 		axis := &s.grid.experiment.Axes[i]
 		if axis.Fixed() {

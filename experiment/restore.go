@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,10 @@ func (s *Sweep) Restore(rows []Row, further map[string][]Row) (results []*Result
 		results = append(results, &Result{all[at], values})
 		at++
 	}
-	return results, len(all), nil
+	if s.OverOpen {
+		s.open, err = restoredSpans(s.grid.experiment, rows, results)
+	}
+	return results, len(all), err
 }
 
 // restoredRows reads the rows of a point in a further table.
@@ -65,6 +69,30 @@ func restoredRows(p *Point, d *Detail, all []Row) (rows Rows, err error) {
 		rows = append(rows, one)
 	}
 	return rows, nil
+}
+
+// restoredSpans reads the ranges from the rows of a document.
+func restoredSpans(e *Experiment, rows []Row, results []*Result) (*overOpen, error) {
+	o := &overOpen{today: results, kept: make(map[string][2][]float64)}
+	for _, c := range rangedColumns(e) {
+		var both [2][]float64
+		low, high := report.SpanColumns(c)
+		for i, row := range rows {
+			for k, end := range []report.Column{low, high} {
+				v, err := row.value(end)
+				if err != nil {
+					return nil, fmt.Errorf("rows[%d].%w", i, err)
+				}
+				x, ok := Magnitude(v)
+				if !ok {
+					x = math.NaN()
+				}
+				both[k] = append(both[k], x)
+			}
+		}
+		o.kept[c.Name] = both
+	}
+	return o, nil
 }
 
 // is reports whether a row is the row of the point.
@@ -163,6 +191,9 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	}
 	for _, set := range a.Set {
 		words = append(words, "--set", set)
+	}
+	if a.OverOpen {
+		words = append(words, "--over-open")
 	}
 	if len(r.Profiles) > 0 {
 		for _, set := range r.Profiles[0].Overrides { // the same for all profiles

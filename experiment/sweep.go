@@ -45,6 +45,9 @@ type Sweep struct {
 	Command  string               // the command that makes the results, for their record
 	recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
 	Inputs   []provenance.Input   // the files that the experiment is made from, for the record
+	// OverOpen notes in the record that the results have ranges over what
+	// publications leave open.
+	OverOpen bool
 
 	grid   grid
 	record *provenance.Record // of the results; Points sets it
@@ -52,8 +55,9 @@ type Sweep struct {
 	// notes on processors that were chosen for handlers which do not run;
 	// Points sets it
 	idle  []string
-	falls bool     // the two profiles are the ends of a waterfall
-	newer []string // notes on axes that a record does not have
+	falls bool      // the two profiles are the ends of a waterfall
+	newer []string  // notes on axes that a record does not have
+	open  *overOpen // ranges over what publications leave open; nil: none
 }
 
 // New returns a sweep of an experiment over its default profiles and values,

@@ -40,6 +40,11 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	if err := addFurther(s, t, results); err != nil {
 		return nil, err
 	}
+	if s.open != nil {
+		if err := s.open.addSpans(t, e); err != nil {
+			return nil, err
+		}
+	}
 	return t, t.SetPublished(s.published())
 }
 
@@ -132,11 +137,15 @@ func summaryOf(s *Sweep, t *report.Table) (*report.Table, error) {
 			rows = append(rows, a.column().Name)
 		}
 	}
-	if len(e.View.Series) != 1 {
+	if len(e.View.Series) != 1 || s.open != nil { // a range needs columns of its own
 		for _, name := range e.View.Series {
 			rows = append(rows, e.Axis(name).column().Name)
 		}
-		for _, c := range e.Columns {
+		columns := e.Columns
+		if s.open != nil {
+			columns = rangedColumns(e)
+		}
+		for _, c := range columns {
 			rows = append(rows, c.Name)
 		}
 		return t.Select(beside(t, rows)...)
@@ -185,8 +194,13 @@ func beside(t *report.Table, columns []string) (all []string) {
 		if i < 0 || i+2 >= len(t.Columns) || t.Columns[i+1].ForPrograms {
 			continue
 		}
-		if both := report.PublishedColumns(t.Columns[i]); t.Columns[i+1].Key() == both[0].Key() {
+		c := t.Columns[i]
+		if both := report.PublishedColumns(c); t.Columns[i+1].Key() == both[0].Key() {
 			all = append(all, both[0].Key(), both[1].Key())
+			i += 2
+		}
+		if low, high := report.SpanColumns(c); i+2 < len(t.Columns) && t.Columns[i+1].Key() == low.Key() {
+			all = append(all, low.Key(), high.Key())
 		}
 	}
 	return all
@@ -214,7 +228,10 @@ func (s *Sweep) Notes() []string {
 // Answer writes the findings of a sweep in sentences, and its caveats.
 func (s *Sweep) Answer(results []*Result) (lines []string) {
 	s.grid.parts(results, func(of *grid, where string, these []*Result) {
-		found := of.found(len(s.Profiles), these)
+		found := of.found(s.open, len(s.Profiles), these)
+		if s.open != nil {
+			found = append(found, s.open.says(of.experiment)...)
+		}
 		if s.grid.experiment.Caveats != nil {
 			found = append(found, s.grid.experiment.Caveats(these)...)
 		}
@@ -225,7 +242,7 @@ func (s *Sweep) Answer(results []*Result) (lines []string) {
 	return lines
 }
 
-func (g *grid) found(devices int, results []*Result) []string {
+func (g *grid) found(open *overOpen, devices int, results []*Result) []string {
 	e := g.experiment
 	if e.View.Answer != nil {
 		return e.View.Answer(results)
@@ -236,7 +253,7 @@ func (g *grid) found(devices int, results []*Result) []string {
 	var lines []string
 	for device := range devices {
 		for _, at := range g.ends() {
-			lines = append(lines, g.fastest(device, at, results)...)
+			lines = append(lines, g.fastest(open, device, at, results)...)
 		}
 	}
 	return lines
@@ -270,7 +287,7 @@ func (g *grid) ends() (list [][]any) {
 
 // fastest compares the fastest value of the series with the base, at a
 // combination of the other axes.
-func (g *grid) fastest(device int, at []any, results []*Result) []string {
+func (g *grid) fastest(open *overOpen, device int, at []any, results []*Result) []string {
 	e := g.experiment
 	series := e.axis(e.View.Series[0])
 	var best, base *Result
@@ -308,5 +325,10 @@ func (g *grid) fastest(device int, at []any, results []*Result) []string {
 	if best == base {
 		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), ShortTime(theirs))}
 	}
-	return []string{fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast.", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))}
+	text := fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))
+	if open != nil && open.kept == nil {
+		low, high := open.factor(e.value(), base, best)
+		text += fmt.Sprintf(" (%.2f to %.2f over what is open)", low, high)
+	}
+	return []string{text + "."}
 }

@@ -410,6 +410,7 @@ func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 			}
 		}
 	}
+	c.drawSpans(&on, p)
 	if !c.published && !c.axes[0].named {
 		for i := 0; i+1 < len(points); i++ {
 			if c.axes[0].broken(c.points[i].x) || c.axes[1].broken(c.points[i].y) || c.axes[1].broken(c.points[i+1].y) {
@@ -422,6 +423,25 @@ func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 	}
 	for i, pt := range points {
 		c.mark(&on, pt, markerRadius+rim*vg.Length(covered[i]))
+	}
+}
+
+// spanWidth and spanCap are the sizes of the line of a range and of its ends.
+const (
+	spanWidth vg.Length = 0.9
+	spanCap   vg.Length = 2.4
+	spanShift vg.Length = 3.2 // between curves, whose ranges overlap
+)
+
+// drawSpans draws ranges as thin lines with ends.
+func (c *curve) drawSpans(on *draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(on)
+	style := draw.LineStyle{Color: c.color(), Width: spanWidth}
+	for _, s := range c.spans {
+		at, low, high := x(c.axes[0].at(s.x))+spanShift*vg.Length(c.style%len(palette)), y(c.axes[1].at(s.low)), y(c.axes[1].at(s.high))
+		on.StrokeLine2(style, at, low, at, high)
+		on.StrokeLine2(style, at-spanCap, low, at+spanCap, low)
+		on.StrokeLine2(style, at-spanCap, high, at+spanCap, high)
 	}
 }
 

@@ -142,6 +142,7 @@ type curve struct {
 	colour    int // index in the palette
 	published bool
 	points    []point
+	spans     []span // below the points
 	bars      []bar
 	places    int      // number of stacks in a panel; 0: points
 	above     []*curve // curves drawn later in the same panel
@@ -231,6 +232,11 @@ func (f *figure) finish(t *Table, left int) error {
 		}
 	}
 	f.notes = t.Comparisons()
+	if slices.ContainsFunc(f.panels, func(p *panel) bool {
+		return slices.ContainsFunc(p.curves, func(c *curve) bool { return len(c.spans) > 0 })
+	}) {
+		f.notes = append(f.notes, "Lines with ends are ranges over what publications leave open, drawn beside their points.")
+	}
 	if left > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("%d of %d rows have no %s and are not drawn.", left, len(t.rows), f.y.column.title()))
 	}
@@ -307,6 +313,7 @@ func (f *figure) add(t *Table, row, x, y int, series, facet string) (drawn bool,
 	f.y.include(py)
 	c := f.panel(facet).curve(f.style(series))
 	c.points = append(c.points, point{px, py})
+	f.addSpan(t, row, y, c, px)
 	return true, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ import (
 	"github.com/spinsim/spinsim/internal/identify"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/ledger"
-	"github.com/spinsim/spinsim/profile"
 )
 
 // identifyFlags are the flags of identify.
@@ -123,13 +121,13 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 	progress := cli.NewProgress(c.ErrOrStderr(), id.name, len(settings))
 	defer progress.Stop()
 	for i, set := range settings {
-		a := answers{set: set, accepted: map[string]error{}}
+		a := experiment.Assignments{Set: set}
 		plan, err := experiment.PlanLedger(id.experiments, want, func(s *experiment.Sweep) error {
 			id.bound(s)
-			return a.apply(s)
+			return a.Apply(s)
 		})
 		if err == nil {
-			err = a.check()
+			err = a.Err()
 		}
 		if err == nil {
 			err = plan.Run(ctx, kept, nil)
@@ -157,57 +155,4 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		}
 	}
 	return outcomes, nil
-}
-
-// answers are assignments to profiles and axes.
-type answers struct {
-	set      []string
-	accepted map[string]error // by profile and assignment
-	taken    bool             // a sweep has taken one
-}
-
-// apply changes values in a sweep whose profiles have them, and axes that the
-// row does not choose.
-func (a *answers) apply(s *experiment.Sweep) error {
-	for _, one := range a.set {
-		name, value, _ := strings.Cut(one, "=")
-		switch {
-		case strings.Contains(name, ".") && a.fits(s.Profiles, one):
-			s.Overrides, a.taken = append(s.Overrides, one), true
-		case strings.Contains(name, "."): // for other devices of the publication
-		case s.Open(name):
-			if err := s.Choose(name, value); err != nil {
-				return err
-			}
-			a.taken = true
-		}
-	}
-	return nil
-}
-
-// fits reports whether all profiles accept an assignment.
-func (a *answers) fits(profiles []string, one string) bool {
-	for _, name := range profiles {
-		key := name + " " + one
-		if _, known := a.accepted[key]; !known {
-			_, a.accepted[key] = profile.Load(name, one)
-		}
-		if a.accepted[key] != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// check returns an error if no sweep has taken any of the assignments.
-func (a *answers) check() error {
-	if a.taken || len(a.set) == 0 {
-		return nil
-	}
-	for _, err := range a.accepted { //lint:maporder all say why it is not possible
-		if err != nil {
-			return err
-		}
-	}
-	return errors.New("no experiment has such a value")
 }

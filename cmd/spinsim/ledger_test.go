@@ -119,8 +119,8 @@ func accepts(e *experiment.Experiment, set []string) bool {
 	if err != nil {
 		return false
 	}
-	a := answers{set: set, accepted: map[string]error{}}
-	return a.apply(s) == nil && a.check() == nil
+	a := experiment.Assignments{Set: set}
+	return a.Apply(s) == nil && a.Err() == nil
 }
 
 // A row that sets a parameter names what it sets: values of a profile, the
