@@ -135,6 +135,9 @@ func (a *Axis) show(v any) string {
 		if a.Kind == report.Size {
 			return sim.Size(v).String()
 		}
+		if a.Unit != "" {
+			return a.title() + " " + a.Plain(v)
+		}
 		what := a.Each
 		if what == "" {
 			what = a.title()

@@ -333,6 +333,23 @@ func (o *overOpen) factor(c report.Column, of, by *Result) (low, high float64) {
 	return low, high
 }
 
+// overWhatIsOpen ends every range in a sentence.
+const overWhatIsOpen = "over what is open"
+
+// last is a sentence about the last result; "": its value is no time, or the
+// same with every answer.
+func (o *overOpen) last(results []*Result) string {
+	r := results[len(results)-1]
+	c := r.Point.experiment.value()
+	low, high := o.span(c)
+	at := len(low) - 1
+	v, is := r.Values[c.Name].(sim.Time)
+	if !is || !(low[at] < high[at]) {
+		return ""
+	}
+	return fmt.Sprintf("%v: %s %s (%s to %s %s).", r.Point, c.Name, ShortTime(v), ShortTime(sim.Time(low[at])), ShortTime(sim.Time(high[at])), overWhatIsOpen)
+}
+
 // says describes the ranges, and what makes them wide.
 func (o *overOpen) says(e *Experiment) (lines []string) {
 	if o.kept != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -229,9 +230,6 @@ func (s *Sweep) Notes() []string {
 func (s *Sweep) Answer(results []*Result) (lines []string) {
 	s.grid.parts(results, func(of *grid, where string, these []*Result) {
 		found := of.found(s.open, len(s.Profiles), these)
-		if s.open != nil {
-			found = append(found, s.open.says(of.experiment)...)
-		}
 		if s.grid.experiment.Caveats != nil {
 			found = append(found, s.grid.experiment.Caveats(these)...)
 		}
@@ -239,6 +237,13 @@ func (s *Sweep) Answer(results []*Result) (lines []string) {
 			lines = append(lines, where+line)
 		}
 	})
+	if s.open == nil {
+		return lines
+	}
+	if line := s.open.last(results); line != "" && !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, overWhatIsOpen) }) {
+		lines = append(lines, line)
+	}
+	lines = append(lines, s.open.says(s.grid.experiment)...)
 	return lines
 }
 
@@ -328,7 +333,7 @@ func (g *grid) fastest(open *overOpen, device int, at []any, results []*Result) 
 	text := fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))
 	if open != nil && open.kept == nil {
 		low, high := open.factor(e.value(), base, best)
-		text += fmt.Sprintf(" (%.2f to %.2f over what is open)", low, high)
+		text += fmt.Sprintf(" (%.2f to %.2f %s)", low, high, overWhatIsOpen)
 	}
 	return []string{text + "."}
 }

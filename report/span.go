@@ -26,8 +26,12 @@ func AddSpan(t *Table, name string, low, high []any) error {
 		return fmt.Errorf("%d and %d values of a range, expected %d", len(low), len(high), len(t.rows))
 	}
 	c := t.Columns[at]
+	if c.Scale == "" { // all three are shown in one unit
+		c.Scale = c.Key()
+	}
 	from, to := SpanColumns(c)
 	t.Columns = slices.Insert(slices.Clone(t.Columns), at+1, from, to)
+	t.Columns[at] = c
 	for i := range t.rows {
 		t.rows[i] = slices.Insert(slices.Clone(t.rows[i]), at+1, normal(from, low[i]), normal(to, high[i]))
 	}
