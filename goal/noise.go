@@ -80,7 +80,7 @@ func ReadNoise(r io.Reader, file string) (*NoiseTrace, error) {
 	}
 	t, err := NewNoiseTrace(detours)
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", prefix(file), err)
+		return nil, fmt.Errorf("%s %w", prefix(file), err)
 	}
 	return t, nil
 }
