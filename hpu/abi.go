@@ -48,6 +48,8 @@ const (
 	OpMessageMemory
 	OpDMAFAddTyped
 	OpDMAFAddTypedNB
+	OpRuntimeBegin
+	OpRuntimeEnd
 	NumOps
 )
 

@@ -35,6 +35,9 @@ const endsHandler uint64 = 0xC000_0000_0000_0000
 // returns.
 func (c *Context) host(op *hostOp, stack []uint64) {
 	c.left = int64(stack[op.params])
+	if op.Op >= OpRuntimeBegin || c.aside {
+		c.runtime(op.Op)
+	}
 	result, blocked, ok := c.carryOut(op.Op, stack)
 	if blocked {
 		if c.worker == nil || !op.MayBlock() {
@@ -82,6 +85,8 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, blocked, ok boo
 		return uint64(c.clusters), false, true
 	case OpCycles:
 		return uint64(c.Cycles()), false, true
+	case OpRuntimeBegin, OpRuntimeEnd:
+		return 0, false, true
 	}
 	if c.index < 0 {
 		return 0, false, c.fail(TrapForbidden, op, "")
@@ -141,6 +146,9 @@ func (c *Context) pay(a *Action) bool {
 	effort *= c.program.module.prices.parts
 	c.budget -= effort
 	c.left -= effort
+	if c.aside {
+		c.before -= effort
+	}
 	if c.left < 0 {
 		return c.fail(TrapBudget, a.Op, "")
 	}

@@ -67,6 +67,9 @@ func (b *block) add(in *wasm.Instr, loop bool) {
 	if loop && b.p.hasLoop {
 		p = &b.p.loopBranch
 	}
+	if in.Op == wasm.OpCall && in.Imm < uint64(len(b.p.whole)) && b.p.whole[in.Imm] {
+		p = &price{}
+	}
 	b.charge(p, 1)
 	switch {
 	case in.Info.Class != wasm.ClassMove:

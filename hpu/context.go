@@ -56,10 +56,13 @@ type Context struct {
 	result  int64
 	outcome Outcome
 
-	abort             *Trap    // why the import call in progress must end the handler
-	of                int32    // number of processors in the pool
-	cluster, clusters int32    // cluster of its processor, and number of clusters in the pool
-	_                 [40]byte // three cache lines, if it begins at one
+	abort             *Trap // why the import call in progress must end the handler
+	of                int32 // number of processors in the pool
+	cluster, clusters int32 // cluster of its processor, and number of clusters in the pool
+	before            int64 // c.left when runtime_begin was called, valid if aside
+	cold              int64 // instructions that the run fetches; 0: none
+	aside             bool  // the device does in hardware what the handler executes now
+	_                 [15]byte // three cache lines, if it begins at one
 }
 
 // Program returns the program the context belongs to.
@@ -92,8 +95,15 @@ func (c *Context) Cycles() int64 {
 }
 
 func (c *Context) charged() int64 {
-	parts := c.program.module.prices.parts
-	return (c.budget - c.left + parts - 1) / parts
+	parts, left := c.program.module.prices.parts, c.left
+	if c.aside {
+		left = c.before
+	}
+	n := (c.budget - left + parts - 1) / parts
+	if c.cold > 0 {
+		n += c.missed(n)
+	}
+	return n
 }
 
 // Used returns how many cycles of its budget the present or last handler has
@@ -129,7 +139,7 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	}
 	c.fn, c.args, c.state = f.x, args, state
 	c.allow(budget)
-	c.effort, c.killed, c.outcome = 0, false, Outcome{}
+	c.effort, c.killed, c.aside, c.outcome = 0, false, false, Outcome{}
 	c.status, p.running = Running, c
 	if !f.x.suspends {
 		c.run()
@@ -179,6 +189,7 @@ func (c *Context) run() {
 	case c.abort == nil:
 		c.left = int64(p.inst.get(c, regRemaining))
 	}
+	c.resumes()
 	p.running = nil
 	c.status = Done
 	c.outcome = Outcome{Code: Code(code), Cycles: c.charged()}

@@ -27,6 +27,11 @@ type CostTable struct {
 	Int    int64 `yaml:"int"`
 	IntMul int64 `yaml:"int_mul"` // integer multiplication
 	IntDiv int64 `yaml:"int_div"` // integer division and remainder
+	// IntDivBit is added to a division or remainder of 32 bits for each leading
+	// bit of the divisor that repeats its sign: a divider of one bit per cycle
+	// needs more of them for a small divisor. 0: the time does not depend on
+	// the operands. At most 1,000.
+	IntDivBit int64 `yaml:"int_div_bit,omitempty"`
 	// addition, subtraction, comparison, min, max, abs, neg, copysign, rounding
 	Float     int64 `yaml:"float"`
 	FloatMul  int64 `yaml:"float_mul"`  // multiplication
@@ -52,6 +57,13 @@ type CostTable struct {
 	Import            int64 `yaml:"import"` // an import that is not in Imports
 	// by name of the import, for example dma_to_host
 	Imports map[string]int64 `yaml:"imports"`
+	// Atomic is the whole cost of cas, fadd and atomic32 on a core that has
+	// instructions for them, the call included. 0: a call and an import.
+	Atomic int64 `yaml:"atomic,omitempty"`
+	// HardwareRuntime means that the device does in hardware what handlers
+	// have between runtime_begin and runtime_end (docs/abi.md): it uses budget,
+	// but takes no time. Imports there cost what they cost anywhere.
+	HardwareRuntime bool `yaml:"hardware_runtime,omitempty"`
 
 	// Registers and Operands count only if Move is 0. A block may then name a
 	// number of values for free (local.get, local.set, local.tee, constants):
@@ -62,7 +74,9 @@ type CostTable struct {
 	Operands  int64 `yaml:"operands"`
 	Spill     int64 `yaml:"spill"`
 
-	Core Core `yaml:"core,omitempty"`
+	Core   Core   `yaml:"core,omitempty"`
+	Levels Levels `yaml:"levels,omitempty"`
+	Misses Misses `yaml:"misses,omitempty"`
 	// Instructions is the cost of single instructions, in place of the cost of
 	// their class. A key is a WebAssembly name such as i64.add, or several
 	// names with spaces between.
@@ -106,6 +120,36 @@ type Core struct {
 	// a floating-point multiplication, used by an addition or subtraction:
 	// multiply and accumulate
 	FoldMultiply bool `yaml:"fold_multiply"`
+}
+
+// Levels are the memories of a device whose HPUs form clusters. An access in the
+// cluster's own memory costs what its instruction costs: the scratchpad of the
+// handler's cluster, packets, argument records and stacks. The fields are cycles
+// that an access elsewhere costs more, at most 10,000. The zero value is one
+// memory. The bytes of bulk operations, and what imports read and write, cost
+// the same in all memories.
+type Levels struct {
+	// of memory outside clusters: the module's own memory and the HPU memory
+	// that is no scratchpad
+	OuterLoad  int64 `yaml:"outer_load,omitempty"`
+	OuterStore int64 `yaml:"outer_store,omitempty"`
+	// of the scratchpad of another cluster
+	OtherLoad  int64 `yaml:"other_load,omitempty"`
+	OtherStore int64 `yaml:"other_store,omitempty"`
+	// WordBytes is how many bytes one access moves: wider ones are several. 1
+	// to 8; 0: 8.
+	WordBytes int64 `yaml:"word_bytes,omitempty"`
+}
+
+// Misses are the first run of a handler in a cluster, whose instruction cache
+// does not have its code yet. The model is structural: the handler's first
+// instructions, as many as it and its callees have, each come with the time to
+// fetch them, and the rest of the run does not. What other handlers evict is not
+// modelled. The zero value is a cache that has everything.
+type Misses struct {
+	Line int64 `yaml:"line,omitempty"` // cycles to fetch a line, at most 10,000
+	// instructions in a line, 1 to 64 if Line is not 0
+	LineInstructions int64 `yaml:"line_instructions,omitempty"`
 }
 
 // Chain is a kind of chains of dependent instructions that count.
@@ -175,6 +219,7 @@ func (t *CostTable) problems(path string) []error {
 	p := problems{path: path}
 	p.classes(t)
 	p.core(&t.Core)
+	p.memories(t)
 	for _, name := range slices.Sorted(maps.Keys(t.Imports)) {
 		if _, ok := OpByName(name); !ok {
 			p.errs = append(p.errs, fmt.Errorf("%simports: no import %q in ABI version 1", path, name))
@@ -215,6 +260,7 @@ func (p *problems) classes(t *CostTable) {
 	check("int", t.Int, 0)
 	check("int_mul", t.IntMul, 0)
 	check("int_div", t.IntDiv, 0)
+	p.check("int_div_bit", t.IntDivBit, 0, 1000)
 	check("float", t.Float, 0)
 	check("float_mul", t.FloatMul, 0)
 	check("float_div", t.FloatDiv, 0)
@@ -231,6 +277,7 @@ func (p *problems) classes(t *CostTable) {
 	check("bulk", t.Bulk, 0)
 	p.check("bulk_bytes_per_cycle", t.BulkBytesPerCycle, 1, maxBulkRate)
 	check("import", t.Import, 0)
+	check("atomic", t.Atomic, 0)
 	check("registers", t.Registers, 0)
 	check("operands", t.Operands, 0)
 	least := int64(0)
@@ -238,6 +285,19 @@ func (p *problems) classes(t *CostTable) {
 		least = 1 // otherwise a block of any length could cost nothing
 	}
 	check("spill", t.Spill, least)
+}
+
+func (p *problems) memories(t *CostTable) {
+	const most = 10_000
+	l := &t.Levels
+	p.check("levels.outer_load", l.OuterLoad, 0, most)
+	p.check("levels.outer_store", l.OuterStore, 0, most)
+	p.check("levels.other_load", l.OtherLoad, 0, most)
+	p.check("levels.other_store", l.OtherStore, 0, most)
+	p.check("levels.word_bytes", l.WordBytes, 0, 8)
+	p.check("misses.line", t.Misses.Line, 0, most)
+	least := min(t.Misses.Line, 1)
+	p.check("misses.line_instructions", t.Misses.LineInstructions, least, 64*least)
 }
 
 func (p *problems) core(c *Core) {
@@ -298,8 +358,22 @@ func ends(class wasm.Class) bool {
 
 // imported returns the cost of an import without its call, cycles.
 func (t *CostTable) imported(op Op) int64 {
+	if own, whole := t.whole(op); whole {
+		return own
+	}
 	if c, ok := t.Imports[op.String()]; ok {
 		return c
 	}
 	return t.Import
+}
+
+// whole returns the cost of an import with its call, if the table gives that.
+func (t *CostTable) whole(op Op) (cost int64, is bool) {
+	switch op {
+	case OpRuntimeBegin, OpRuntimeEnd: // marks, which no core executes
+		return 0, true
+	case OpCAS, OpFAdd, OpAtomic32:
+		return t.Atomic, t.Atomic > 0
+	}
+	return 0, false
 }

@@ -13,7 +13,7 @@ import (
 // replace the module's own export names.
 const exportMemory = "m"
 
-var exportOfReg = [numRegs]string{regRemaining: "r", regStack: "s", regLimit: "l", regDepth: "d", regHPU: "h"}
+var exportOfReg = [numRegs]string{regRemaining: "r", regStack: "s", regLimit: "l", regDepth: "d", regHPU: "h", regOuter: "o", regOwn: "w", regOwnBytes: "wb", regPads: "p", regPadsBytes: "pb"}
 
 // registers returns the globals that are registers; -1: the module has no such
 // register.
@@ -24,10 +24,14 @@ func (g *globalSet) registers() [numRegs]int {
 		}
 		return int(global)
 	}
-	return [numRegs]int{
+	all := [numRegs]int{
 		regRemaining: int(g.remaining), regStack: is(g.stack, g.hasStack), regLimit: is(g.limit, g.hasStack), regDepth: is(g.depth, g.hasDepth),
 		regHPU: is(g.hpu, g.hasHPU),
 	}
+	for r := regOuter; r < numRegs; r++ {
+		all[r] = is(g.levels+uint32(r-regOuter), g.hasLevels)
+	}
+	return all
 }
 
 // exports returns the names of the registers; "": the module has no such
@@ -58,7 +62,7 @@ func entryOf(fn uint32) string { return "e" + strconv.FormatUint(uint64(fn), 10)
 // arguments, state and registers. Results: return code and cycles left.
 var entryType = func() wasm.FuncType {
 	t := wasm.FuncType{Params: slices.Clone(handlerType.Params), Results: []wasm.ValueType{wasm.I32, wasm.I64}}
-	for r := range numRegs {
+	for r := range numEntered {
 		t.Params = append(t.Params, r.valueType())
 	}
 	return t
@@ -182,7 +186,8 @@ func (r *rewriter) callImport(b []byte, fn uint32) []byte {
 // costs an engine less than access to each global from outside.
 func (r *rewriter) entry(fn uint32) []byte {
 	b, arguments := []byte{0}, uint32(len(handlerType.Params))
-	for reg, g := range r.globals.registers() {
+	registers := r.globals.registers()
+	for reg, g := range registers[:numEntered] {
 		if g >= 0 {
 			b = wasm.AppendIndexed(b, wasm.OpLocalGet, arguments+uint32(reg))
 			b = wasm.AppendIndexed(b, wasm.OpGlobalSet, uint32(g))
@@ -255,6 +260,9 @@ func (r *rewriter) variables() uint32 {
 	}
 	if g.hasHPU {
 		n++
+	}
+	if g.hasLevels {
+		n += numLevelRegs
 	}
 	return n + uint32(len(g.dropped))
 }

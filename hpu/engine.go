@@ -57,10 +57,23 @@ const (
 	regLimit
 	regDepth
 	regHPU
+	// Of the memories (memory.go). They are set from outside, because few
+	// devices have them.
+	regOuter // end of the addresses outside contexts
+	regOwn   // scratchpad of the handler's cluster
+	regOwnBytes
+	regPads // scratchpads of all clusters
+	regPadsBytes
 	numRegs
 )
 
-type registers [numRegs]uint64
+const (
+	numEntered   = regOuter // registers that are parameters of an entry
+	numLevelRegs = uint32(numRegs - regOuter)
+)
+
+// registers are the parameters of an entry.
+type registers [numEntered]uint64
 
 // instance is the engine's part of a program.
 type instance interface {

@@ -38,7 +38,10 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {
 		r.callCosts[i] = m.spec.Costs.imported(op)
+		_, whole := m.spec.Costs.whole(op)
+		r.prices.whole = append(r.prices.whole, whole)
 	}
+	m.importCosts, m.levels = r.callCosts[:len(m.ops)], r.prices.hasLevels
 	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted, facts)
 	if m.spec.Watch.Null {
@@ -52,9 +55,13 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 		x.suspends = suspends[x.index]
 		handlers = append(handlers, x.index)
 	}
+	r.sizes, r.callees = make([]int64, w.FuncCount()), make([][]uint32, w.FuncCount())
 	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
+	for _, x := range m.handlers {
+		x.size = r.sizeOf(x.index)
+	}
 	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.reports.sites
 }
 
@@ -108,6 +115,10 @@ func (m *Module) chooseGlobals(counted []int64, facts []wasm.Facts) (g globalSet
 	if g.hasHPU = slices.Contains(m.ops, OpMyHPU); g.hasHPU {
 		next++
 		g.hpu = next
+	}
+	if g.hasLevels = m.levels; g.hasLevels {
+		g.levels = next + 1
+		next += numLevelRegs
 	}
 	g.dropped = make(map[uint32]uint32)
 	for i := range facts {

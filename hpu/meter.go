@@ -45,6 +45,11 @@ type rewriter struct {
 	unchecked int  // instructions that may run without a check of the budget
 	divide    bool // remainders are written as divisions
 
+	// of each function, outside what the runtime does: instructions of the
+	// core, and functions that it calls
+	sizes   []int64
+	callees [][]uint32
+
 	// Of the rewritten module.
 	all    []place // for the contents of its code section
 	allEnd int     // end of the module's own functions
@@ -79,6 +84,8 @@ type rewriter struct {
 	budget  budget
 	temps   temporaries
 	info    *FuncInfo
+	fn      int  // its number
+	aside   bool // between runtime_begin and runtime_end
 }
 
 // globalSet holds the indices of the globals that rewritten code uses.
@@ -93,6 +100,9 @@ type globalSet struct {
 	hasStack bool
 	hasDepth bool
 	hasHPU   bool
+	// i32: the registers of memory.go, in their order, valid if hasLevels
+	levels    uint32
+	hasLevels bool
 	// dropped has an i32 for each data segment that code may drop: whether the
 	// segment is dropped. The contexts of a program share segments, but an
 	// engine may have an instance for each context.
@@ -151,7 +161,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	r.cost.begin(r.locals)
 	r.count, r.since, r.frame = 0, 0, frameNone
 	r.temps = temporaries{next: locals}
-	r.info = info
+	r.info, r.fn, r.aside = info, len(r.m.Imports)+i, false
 	r.wrapped = r.counted[len(r.m.Imports)+i]
 	if r.wrapped > 0 {
 		r.enter(typ)
@@ -208,6 +218,9 @@ var trapIf = []byte{byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.O
 func (r *rewriter) flush(next int) {
 	r.places = mark(r.places, len(r.out), r.first)
 	cost := r.cost.cost(r.again)
+	if !r.aside {
+		r.sizes[r.fn] += r.cost.instrs
+	}
 	if cost > 0 {
 		r.out = r.budget.get(r.out)
 		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), cost)
@@ -257,6 +270,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 			r.call(in)
 		}
 		r.flush(in.End)
+		r.calls(in)
 		r.out = r.budget.reload(r.out)
 		// the import may have ended the handler
 		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports))
@@ -275,11 +289,14 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.block = append(r.block, byte(wasm.OpI32Const), 1)
 		r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalSet, r.globals.dropped[uint32(in.Imm)])
 	case wasm.OpI32RemS, wasm.OpI32RemU, wasm.OpI64RemS, wasm.OpI64RemU:
+		r.chargeDivisor(in)
 		r.remainder(in)
 	default:
 		if in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore {
 			r.look(in)
+			r.chargeLevel(in)
 		}
+		r.chargeDivisor(in)
 		r.copy(in)
 		r.nan = in.Info.NaN
 	}

@@ -27,6 +27,10 @@ type Module struct {
 	hash      [sha256.Size]byte
 	globals   globalSet
 	prices    *prices
+	// of each imported function, cycles, without the call unless the table
+	// gives the whole cost
+	importCosts []int64
+	levels      bool // the device has memories of different cost
 	weights   []int64 // of an active call of each function
 	manifest  *manifest.Manifest
 	places    []place // of the rewritten module
@@ -44,6 +48,7 @@ type export struct {
 	slot     int    // in Module.handlers
 	index    uint32 // of the function
 	suspends bool   // it may reach an import that may block
+	size     int64  // instructions that its first run fetches
 }
 
 // Func is an exported handler of a module. The zero value is no handler.

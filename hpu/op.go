@@ -55,6 +55,8 @@ var opTable = [NumOps]opInfo{
 	OpMessageMemory:    {"message_memory", "", "I", false},
 	OpDMAFAddTyped:     {"dma_fadd_typed", "iIiIi", "i", true},
 	OpDMAFAddTypedNB:   {"dma_fadd_typed_nb", "iIiIi", "i", false},
+	OpRuntimeBegin:     {"runtime_begin", "", "", false},
+	OpRuntimeEnd:       {"runtime_end", "", "", false},
 }
 
 var opByName = func() map[string]Op {

@@ -52,6 +52,11 @@ type prices struct {
 	spill      int64
 	core       *Core
 	values     bool // the cost depends on which instruction uses which value
+	// imports whose whole cost the table gives, so that their call is free
+	whole     []bool
+	divBit    int64 // cycles for each leading bit of a divisor
+	levels    Levels
+	hasLevels bool
 }
 
 func newPrices(t *CostTable) *prices {
@@ -59,7 +64,10 @@ func newPrices(t *CostTable) *prices {
 	p := &prices{
 		parts: 1, core: c, moveFree: t.Move == 0, registers: t.Registers, operands: t.Operands, spill: t.Spill,
 		hasLoop: t.LoopBranch > 0, values: c.Chain != ChainNone || c.FoldAddress != AddressBase || c.FoldShift || c.FoldCompare || c.FoldMultiply,
+		divBit: t.IntDivBit, levels: t.Levels,
 	}
+	l := t.Levels
+	p.hasLevels = l.OuterLoad|l.OuterStore|l.OtherLoad|l.OtherStore > 0
 	count := [numUnits]int64{c.Int, c.Mul, c.Load, c.Store, c.Float, c.Branch, c.Fetch}
 	for _, n := range count {
 		if n > 0 {

@@ -31,7 +31,8 @@ type Observer interface {
 	// Block reports that b begins to execute.
 	Block(c *Context, b *WatchedBlock)
 	// Charge reports a charge outside blocks, parts of a cycle
-	// (Module.CycleParts). It is for the bytes of the bulk operation at offset.
+	// (Module.CycleParts). It is for the bytes of the bulk operation at offset,
+	// for the divisor of a division there, or for the memory of an access.
 	// With offset -1, it is for an import called through the table, by the call
 	// entered last.
 	Charge(c *Context, offset int, cost int64)
@@ -60,6 +61,7 @@ const (
 	siteEnter
 	siteLeave
 	siteBlock
+	siteTaken
 )
 
 // site is a place in rewritten code that calls the import watchImport.
@@ -97,6 +99,8 @@ func (c *Context) watched(id, addr, n uint32) {
 	case siteMoved:
 		rate := uint64(m.spec.Costs.BulkBytesPerCycle)
 		o.Charge(c, s.offset, int64((uint64(n)+rate-1)/rate)*m.prices.parts)
+	case siteTaken:
+		o.Charge(c, s.offset, int64(n)*m.prices.parts)
 	case siteImport:
 		o.Charge(c, -1, s.cost)
 	case siteEnter:

@@ -220,7 +220,7 @@ type wazeroCall struct {
 	c     *Context
 	fn    api.Function
 	next  *wazeroCall
-	stack [3 + numRegs]uint64
+	stack [3 + numEntered]uint64
 	_     [16]byte // two cache lines; the end of a call needs only the first
 }
 
