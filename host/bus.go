@@ -20,6 +20,7 @@ type Bus struct {
 	bare       bool // ChargeLatency
 	latency    sim.Time
 	rate       sim.Rate
+	gap        sim.Time
 
 	bytes   int64    // moved so far, in both directions
 	landed  sim.Time // when the last write lands
@@ -51,7 +52,7 @@ const (
 // cores: transfers use part of its rate if spec.SharedMemory.
 func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	b.engine, b.id = eng, id
-	b.latency, b.rate = spec.Latency, spec.Bandwidth
+	b.latency, b.rate, b.gap = spec.Latency, spec.Bandwidth, spec.Gap
 	b.bare = spec.Charge == ChargeLatency
 	b.reads, b.writes = &b.own[0], &b.own[0]
 	if spec.FullDuplex {
@@ -110,7 +111,7 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	start, end := now, now
 	b.bytes += int64(a.Length)
 	if !b.bare {
-		start, end = b.writes.Hold(now, b.rate.Time(int64(a.Length)))
+		start, end = b.writes.Hold(now, b.gap+b.rate.Time(int64(a.Length)))
 	}
 	b.landed = max(b.landed, end+b.latency)
 	b.draw(a, true, b.landed-b.latency, a.Length)
@@ -201,7 +202,7 @@ func (b *Bus) answer(a *Access) {
 	if b.bare {
 		sent += b.rate.Time(n)
 	} else {
-		_, sent = b.reads.Hold(sent, b.rate.Time(n))
+		_, sent = b.reads.Hold(sent, b.gap+b.rate.Time(n))
 	}
 	b.draw(a, false, sent, a.Length)
 	b.post(sent+b.latency, KindBus, uint64(a.flight), 0, a)

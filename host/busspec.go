@@ -1,6 +1,8 @@
 package host
 
 import (
+	"errors"
+
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -18,6 +20,9 @@ type BusSpec struct {
 	// transfer uses the memory controller. A byte takes at most 1 ms. 0: bytes
 	// take no time.
 	Bandwidth sim.Rate `yaml:"bandwidth"`
+	// Gap is the time for which a transfer holds the bus besides its bytes, at
+	// most 1 s. 0 or absent: none. It needs ChargeFull and no SharedMemory.
+	Gap sim.Time `yaml:"gap,omitempty"`
 	// FullDuplex gives reads and writes a bandwidth of their own each.
 	FullDuplex bool `yaml:"full_duplex"`
 	// SharedMemory makes transfers use the memory controller instead of a bus, so
@@ -46,6 +51,10 @@ func (s *BusSpec) Validate() error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "latency", s.Latency, 0, maxTime)
 	wrong.Add("bandwidth", s.Bandwidth.Check())
+	fields.Between(&wrong, "gap", s.Gap, 0, maxTime)
+	if s.Gap > 0 && (s.SharedMemory || s.Charge == ChargeLatency) {
+		wrong.Add("gap", errors.New("a transfer holds no bus with shared_memory or charge: latency"))
+	}
 	fields.Between(&wrong, "event_bytes", s.EventBytes, 0, maxRecord)
 	wrong.OneOf("charge", s.Charge, ChargeFull, ChargeLatency)
 	return wrong.Join()

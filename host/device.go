@@ -14,7 +14,7 @@ func (b *Bus) Store(n int64) (left, there sim.Time) {
 	if b.bare {
 		left = now + b.rate.Time(n)
 	} else {
-		_, left = b.reads.Hold(now, b.rate.Time(n))
+		_, left = b.reads.Hold(now, b.gap+b.rate.Time(n))
 	}
 	return left, left + b.latency
 }
@@ -37,13 +37,13 @@ func (b *Bus) LoadAnswered(n int64) sim.Time {
 	if b.bare {
 		sent += b.rate.Time(n)
 	} else {
-		_, sent = b.writes.Hold(sent, b.rate.Time(n))
+		_, sent = b.writes.Hold(sent, b.gap+b.rate.Time(n))
 	}
 	return sent + b.latency
 }
 
 // LoadTime returns the time of a load of n bytes on an idle bus.
-func (b *Bus) LoadTime(n int64) sim.Time { return 2*b.latency + b.rate.Time(n) }
+func (b *Bus) LoadTime(n int64) sim.Time { return 2*b.latency + b.gap + b.rate.Time(n) }
 
 // Latency returns the latency of one way.
 func (b *Bus) Latency() sim.Time { return b.latency }

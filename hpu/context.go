@@ -56,12 +56,12 @@ type Context struct {
 	result  int64
 	outcome Outcome
 
-	abort             *Trap // why the import call in progress must end the handler
-	of                int32 // number of processors in the pool
-	cluster, clusters int32 // cluster of its processor, and number of clusters in the pool
-	before            int64 // c.left when runtime_begin was called, valid if aside
-	cold              int64 // instructions that the run fetches; 0: none
-	aside             bool  // the device does in hardware what the handler executes now
+	abort             *Trap    // why the import call in progress must end the handler
+	of                int32    // number of processors in the pool
+	cluster, clusters int32    // cluster of its processor, and number of clusters in the pool
+	before            int64    // c.left when runtime_begin was called, valid if aside
+	cold              int64    // instructions that the run fetches; 0: none
+	aside             bool     // the device does in hardware what the handler executes now
 	_                 [15]byte // three cache lines, if it begins at one
 }
 
@@ -73,6 +73,9 @@ func (c *Context) Index() int { return int(c.index) }
 
 // HPU returns the number of the context's processor in its pool.
 func (c *Context) HPU() int { return int(c.number) }
+
+// Cluster returns the number of the processor's cluster in its pool.
+func (c *Context) Cluster() int { return int(c.cluster) }
 
 // ArgsAddr returns the address of the context's argument record, 256 bytes, 16-byte aligned.
 func (c *Context) ArgsAddr() uint32 { return c.record }

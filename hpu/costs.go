@@ -367,6 +367,14 @@ func (t *CostTable) imported(op Op) int64 {
 	return t.Import
 }
 
+// Depends reports whether the cost of a handler depends on where its memory is
+// or on whether it has run before, which a device tells a context
+// ([Context.Begins]).
+func (t *CostTable) Depends() bool {
+	l := &t.Levels
+	return l.OuterLoad|l.OuterStore|l.OtherLoad|l.OtherStore|t.Misses.Line > 0
+}
+
 // whole returns the cost of an import with its call, if the table gives that.
 func (t *CostTable) whole(op Op) (cost int64, is bool) {
 	switch op {

@@ -30,15 +30,15 @@ type Module struct {
 	// of each imported function, cycles, without the call unless the table
 	// gives the whole cost
 	importCosts []int64
-	levels      bool // the device has memories of different cost
-	weights   []int64 // of an active call of each function
-	manifest  *manifest.Manifest
-	places    []place // of the rewritten module
-	placesEnd int     // end of the last place
-	codeAt    int     // offset of the contents of the code section in binary
-	source    source
-	sites     []site
-	null      uint32 // end of the addresses of NULL pointers, if Watch.Null
+	levels      bool    // the device has memories of different cost
+	weights     []int64 // of an active call of each function
+	manifest    *manifest.Manifest
+	places      []place // of the rewritten module
+	placesEnd   int     // end of the last place
+	codeAt      int     // offset of the contents of the code section in binary
+	source      source
+	sites       []site
+	null        uint32 // end of the addresses of NULL pointers, if Watch.Null
 }
 
 // export is an exported function with the signature of a handler.

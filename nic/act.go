@@ -34,8 +34,9 @@ type act struct {
 	egress     ring[*run] // handlers that wait for room in the egress
 	woken      ring[*run] // buffer of changed
 	hostWrites freeList[hostWrite]
+	tells      bool  // contexts what the costs of handlers depend on
 	lost       int64 // actions on counters that were freed before the action's time
-	_          [32]byte
+	_          [24]byte
 }
 
 // resuming lets suspended handlers continue.
@@ -123,6 +124,7 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 		return d.issueLater(r, a.Op, &a.Desc, a.A, at), false
 	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice:
 		if sends(a.Op, &a.Desc) && d.egressRoom() {
+			d.sends(r, a.Desc.Length, at)
 			return d.issueLater(r, a.Op, &a.Desc, 0, at), false
 		}
 	case hpu.OpCTGet:
@@ -170,6 +172,7 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 	w := &r.wait
 	if sends(w.op, &r.desc) {
 		if d.egressRoom() {
+			d.sends(r, r.desc.Length, d.now())
 			return d.issueLater(r, w.op, &r.desc, 0, d.now()), true
 		}
 		d.egress.push(r)
@@ -196,6 +199,7 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 func (d *act) egressSpace() {
 	for d.egress.len() > 0 && d.egressRoom() {
 		r := d.egress.pop()
+		d.sends(r, r.desc.Length, d.now())
 		d.sched.resumable(r, d.issueLater(r, r.wait.op, &r.desc, 0, d.now()))
 	}
 }

@@ -183,17 +183,15 @@ func (n *NIC) holding() int64 {
 			look(r.task.in)
 		}
 	}
-	for i := range n.schedule.pools {
-		n.schedule.pools[i].tasks.each(func(t *task) {
-			look(t.in)
-			switch t.kind {
-			case headerHandler:
-				bytes += int64(t.in.userHeader())
-			case payloadHandler:
-				bytes += int64(t.in.undealt(int(t.packet)))
-			case completionHandler:
-			}
-		})
-	}
+	n.schedule.eachTask(func(t *task) {
+		look(t.in)
+		switch t.kind {
+		case headerHandler:
+			bytes += int64(t.in.userHeader())
+		case payloadHandler:
+			bytes += int64(t.in.undealt(int(t.packet)))
+		case completionHandler:
+		}
+	})
 	return bytes
 }

@@ -1,6 +1,9 @@
 package nic
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/fields"
@@ -41,6 +44,30 @@ type HPUSpec struct {
 	// Dispatch is the time from when a packet is ready to the handler's first
 	// cycle, at most 1 s.
 	Dispatch sim.Time `yaml:"dispatch"`
+	// Home is which HPUs a handler may run on: absent, any that is idle;
+	// HomeMessage, those of one cluster. That is the home of the message, or the
+	// cluster with the fewest handlers if the home has all that it takes
+	// (ClusterTasks). Dispatch is then the time from when a cluster takes a
+	// handler until one of its HPUs can begin it, and holds no HPU. It needs two
+	// Clusters or more.
+	Home string `yaml:"home,omitempty"`
+	// ClusterTasks is how many handlers a cluster takes in advance: as many as
+	// its HPUs, and so many more, 0 to 2^16. It needs a Home.
+	ClusterTasks int `yaml:"cluster_tasks,omitempty"`
+	// Copy is the rate at which a cluster copies packets into its own memory,
+	// one after the other, before Dispatch. 0 or absent: a copy takes no time.
+	// It needs a Home.
+	Copy sim.Rate `yaml:"copy,omitempty"`
+	// Finish is the time for which an HPU is held behind a handler's last cycle,
+	// at most 1 s, and Feedback the time behind that until the device has been
+	// told of the handler's end, at most 1 s.
+	Finish   sim.Time `yaml:"finish,omitempty"`
+	Feedback sim.Time `yaml:"feedback,omitempty"`
+	// Send is the time until a packet that a handler sends from HPU memory has
+	// left, besides its bytes at the rate Copy, at most 1 s. The handler's end
+	// waits for it, whatever else leaves meanwhile. 0 or absent: the end waits
+	// for no packet.
+	Send sim.Time `yaml:"send,omitempty"`
 	// MaxCycles is the budget of a handler, 1 to 10^9 cycles.
 	MaxCycles int64 `yaml:"max_cycles"`
 	// MaxCyclesPerByte is added to the budget for each byte of the handler's
@@ -89,6 +116,9 @@ const (
 	Landed    = "landed"    // until its data has landed (sPIN'17 appendix B.5)
 )
 
+// HomeMessage is a value of HPUSpec.Home.
+const HomeMessage = "message"
+
 // Values of HPUSpec.Charge.
 const (
 	ChargeCycles  = "cycles"  // a handler takes the time of its cycles
@@ -122,6 +152,20 @@ func (s *HPUSpec) Validate(mtu int32) error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "clock", int64(s.Clock), minClock, maxClock)
 	fields.Between(&wrong, "dispatch", s.Dispatch, 0, MaxTime)
+	if s.Home != "" {
+		wrong.OneOf("home", s.Home, HomeMessage)
+	}
+	if s.Home != "" && s.Clusters < 2 {
+		wrong.Add("home", fmt.Errorf("%s needs hpu.clusters of 2 or more", s.Home))
+	}
+	if s.Home == "" && (s.ClusterTasks != 0 || !s.Copy.IsZero()) {
+		wrong.Add("home", errors.New("absent, but cluster_tasks and copy need one"))
+	}
+	fields.Between(&wrong, "cluster_tasks", s.ClusterTasks, 0, 1<<16)
+	wrong.Add("copy", s.Copy.Check())
+	fields.Between(&wrong, "finish", s.Finish, 0, MaxTime)
+	fields.Between(&wrong, "feedback", s.Feedback, 0, MaxTime)
+	fields.Between(&wrong, "send", s.Send, 0, MaxTime)
 	fields.Between(&wrong, "max_cycles", s.MaxCycles, 1, maxBudget)
 	fields.Between(&wrong, "max_cycles_per_byte", s.MaxCyclesPerByte, 0, max(0, maxBudget-s.MaxCycles)/max(1, int64(mtu)))
 	fields.Between(&wrong, "waiting_handlers", s.WaitingHandlers, 1, maxWaiting)

@@ -34,6 +34,9 @@ func (n *NIC) check() {
 			p.cores[i].check(wrong)
 		}
 	}
+	if s.homes != nil {
+		waiting += s.homes.tasks.len()
+	}
 	if waiting != s.waiting {
 		wrong("%d handlers wait for a processor, counted %d", waiting, s.waiting)
 	}

@@ -103,7 +103,8 @@ func (n *NIC) Init(cfg *Config) {
 	n.schedule.build(cfg.Pools)
 	n.serve = cfg.Serve
 	n.act = act{
-		env: e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
+		tells: cfg.HPU.Costs.Depends(),
+		env:   e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
 		dma: dmaRoom{hpu: cfg.HPU}, requests: requests{sched: &n.schedule},
 	}
@@ -246,6 +247,9 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 			}
 			report(w)
 		}
+	}
+	if h := s.homes; h != nil && h.tasks.len() > 0 {
+		report(sim.Waiting{Who: fmt.Sprintf("rank %d", n.env.rank), Since: h.tasks.front().in.started, What: fmt.Sprintf("a cluster for %d handlers", h.tasks.len())})
 	}
 	for i := range s.pools {
 		p := &s.pools[i]

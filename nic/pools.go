@@ -2,6 +2,7 @@ package nic
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
@@ -17,6 +18,7 @@ type pool struct {
 	cores    []core
 	hpu      *HPUSpec // for a pool of HPUs
 	fixed    sim.Time // for another pool: the time of a handler
+	after    sim.Time // for which a handler's end holds its core
 	interval sim.Time // for a hardware pool: the time between two beginnings
 	next     sim.Time // for a hardware pool: when the next invocation may begin
 
@@ -40,7 +42,7 @@ func (p *pool) time(cycles int64, resumed bool) sim.Time {
 // begins is the time when a handler begins that is given to a core now.
 func (p *pool) begins(now sim.Time) sim.Time {
 	switch {
-	case p.hpu != nil:
+	case p.hpu != nil && p.hpu.Home == "":
 		return now + p.hpu.Dispatch
 	case p.interval == 0:
 		return now
@@ -57,11 +59,26 @@ func (s *schedule) round(p *pool, cycles int64) sim.Time {
 	return max(p.fixed, s.hpu.Clock.Cycles(max(cycles, 1)))
 }
 
-func (s *schedule) poolOf(t task) *pool { return &s.pools[t.in.handlers.pools[t.kind]] }
+func (s *schedule) poolOf(t task) *pool {
+	i := int(t.in.handlers.pools[t.kind])
+	if i == 0 && s.homes != nil {
+		i = int(t.cluster)
+	}
+	return &s.pools[i]
+}
 
-// queue starts a handler on the idle core with the fewest contexts in use. If
-// no core is idle, the handler waits.
+// queue lets a handler run that has just come.
 func (s *schedule) queue(t task) {
+	if s.homes != nil && t.in.handlers.pools[t.kind] == 0 {
+		s.toCluster(t)
+		return
+	}
+	s.ready(t)
+}
+
+// ready starts a handler on the idle core with the fewest contexts in use. If
+// no core is idle, the handler waits.
+func (s *schedule) ready(t task) {
 	p := s.poolOf(t)
 	c := p.choose()
 	if c == nil {
@@ -137,7 +154,7 @@ func (s *schedule) start(c *core, t task) {
 // execute runs the first segment of a handler.
 func (s *schedule) execute(r *run) {
 	r.began, r.start, r.since, r.gave = s.now(), s.now(), -1, -1
-	r.charged, r.resumed, r.landed, r.failed.result = 0, false, false, hpu.OK
+	r.charged, r.resumed, r.landed, r.failed.result, r.sent = 0, false, false, hpu.OK, 0
 	if r.looks {
 		r.looks, r.handles = false, r.handles[:0]
 	}
@@ -162,6 +179,9 @@ func (s *schedule) resume(r *run) {
 func (s *schedule) segmentRan(r *run, status hpu.Status) {
 	r.status = status
 	end := r.at(r.cycles)
+	if status == hpu.Done {
+		end = max(end+r.core.pool.after, r.sent)
+	}
 	s.trace.segment(r, end)
 	s.post(end, kindSegmentEnd, uint64(r.index), nil)
 }
@@ -199,6 +219,7 @@ func (s *schedule) resumable(r *run, result int64) {
 func (s *schedule) build(pools Pools) {
 	spec := s.hpu
 	s.pools = []pool{{name: "HPU", hpu: spec}}
+	each := s.buildHomes()
 	for _, name := range pools.Names() {
 		o := pools[name]
 		p := pool{name: name, fixed: o.Invocation}
@@ -207,7 +228,8 @@ func (s *schedule) build(pools Pools) {
 		}
 		s.pools = append(s.pools, p)
 	}
-	sizes := append([]hpu.Processors{{Number: spec.Cores, Contexts: spec.Contexts}}, pools.Processors()...)
+	sizes := slices.Repeat([]hpu.Processors{{Number: each, Contexts: spec.Contexts}}, spec.Cores/each)
+	sizes = append(sizes, pools.Processors()...)
 	all, processors := 0, 0
 	for _, n := range sizes {
 		all += n.Number * n.Contexts
@@ -219,6 +241,9 @@ func (s *schedule) build(pools Pools) {
 	}
 	for i := range s.pools {
 		p := &s.pools[i]
+		if p.hpu != nil {
+			p.after = spec.Finish + spec.Feedback
+		}
 		p.cores = make([]core, sizes[i].Number)
 		p.beyond = make([]uint64, (len(p.cores)-1)/64)
 		for k := range p.cores {

@@ -32,9 +32,10 @@ type Memory struct {
 	taken  int64      // bytes of the node's memory
 	funcs  []hpu.Func // handlers given out; a handler's identifier is its index + 1
 	names  []string
-	pools  [3]uint8  // where its handlers run, by kind
-	grants []grant   // by other processes, in the order of their spaces
-	pieces []*pieces // for messages
+	pools  [3]uint8     // where its handlers run, by kind
+	grants []grant      // by other processes, in the order of their spaces
+	pieces []*pieces    // for messages
+	warm   [][]hpu.Func // of each cluster: handlers whose code is in its instruction cache
 }
 
 // Allocate makes a program of a compiled module for a process, with HPU memory

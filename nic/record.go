@@ -33,6 +33,9 @@ func (d *act) execute(r *run) hpu.Status {
 	}
 	r.filled = uint32(bytes)
 	d.watch.began(r, record)
+	if d.tells {
+		d.tellContext(r, fn)
+	}
 	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
 	r.cycles = r.ctx.Cycles()
 	return s

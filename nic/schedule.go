@@ -24,9 +24,10 @@ func (k handlerKind) String() string { return handlerKindNames[k] }
 
 // task is a handler that wants to run.
 type task struct {
-	in     *inbound
-	kind   handlerKind
-	packet int32
+	in      *inbound
+	kind    handlerKind
+	cluster uint16 // that has it, if clusters are homes
+	packet  int32
 }
 
 // run is the state of a context of a processor. A handler runs in segments:
@@ -66,7 +67,10 @@ type run struct {
 	failed  failedAccess
 	handles []dmaHandle
 	desc    hpu.Operation // of a wait with an operation record
-	_       [40]byte
+	sent    sim.Time      // when the packets that it sends have left (hpu.send)
+	fn      hpu.Func      // the handler, where its cost depends on more than its instructions
+	first   bool          // its first run in its cluster, likewise
+	_       [16]byte
 }
 
 // at is the handler's own time after it has been charged a number of cycles.
@@ -105,9 +109,10 @@ type schedule struct {
 	lastEnd   sim.Time
 	programs  programs
 	pools     []pool
-	triggered int64 // messages that triggered flow control
-	dropped   int64 // packets
-	_         [16]byte
+	homes     *homes // of messages; nil: handlers have none
+	triggered int64  // messages that triggered flow control
+	dropped   int64  // packets
+	_         [8]byte
 }
 
 // acting executes handlers and their requests.
@@ -142,12 +147,15 @@ const (
 	kindDelivered
 	// context: a handler that has yielded in vain continues
 	kindLooksAgain
+	kindCopied // cluster: a handler's packet is in the memory of its cluster
 )
 
 func (s *schedule) handle(e *sim.Event) {
 	switch e.Kind {
 	case kindDispatched:
 		s.execute(&s.runs[e.A])
+	case kindCopied:
+		s.ready(s.homes.clusters[e.A].copying.pop())
 	case kindSegmentEnd:
 		s.segmentEnd(&s.runs[e.A])
 	case kindDelivered:
@@ -339,11 +347,17 @@ func (s *schedule) done(r *run) {
 	}
 	c, t, out := r.core, r.task, s.act.ended(r)
 	t.in.landed = r.landed
+	if r.first {
+		t.in.handlers.memory.warmed(r.ctx.Cluster(), r.fn)
+	}
 	r.active = false
 	r.task = task{}
 	c.active--
 	s.ended(t, &out, &r.failed)
 	s.idle(c)
+	if s.homes != nil && c.pool.hpu != nil {
+		s.leftCluster(t.cluster)
+	}
 }
 
 // suspended handles a handler that has used the cycles before a call that

@@ -177,7 +177,7 @@ func documentedImports(t *testing.T) map[string]string {
 		}
 		imports[m[1]] = last
 	}
-	require.Len(t, imports, 42)
+	require.Len(t, imports, 44)
 	return imports
 }
 
@@ -410,6 +410,8 @@ func placeActions() map[string]func() {
 		"host_write_nb":     func() { spin.HostWriteNB(0, 0, 0) },
 		"wait32":            func() { spin.Wait32(&w32, 0) },
 		"my_cluster":        func() { spin.MyCluster() },
+		"runtime_begin":     func() { spin.RuntimeBegin() },
+		"runtime_end":       func() { spin.RuntimeEnd() },
 		"num_clusters":      func() { spin.NumClusters() },
 		"flow_id":           func() { spin.FlowID() },
 		"scratchpad":        func() { spin.Scratchpad(0); spin.ScratchpadOf[uint64](0) },

@@ -136,6 +136,12 @@ func wait32(p *uint32, expected uint32)
 //go:wasmimport spin my_cluster
 func myCluster() int32
 
+//go:wasmimport spin runtime_begin
+func runtimeBegin()
+
+//go:wasmimport spin runtime_end
+func runtimeEnd()
+
 //go:wasmimport spin num_clusters
 func numClusters() int32
 

@@ -179,6 +179,10 @@ func wait32(p *uint32, expected uint32) {
 
 func myCluster() int32 { return int32(act(&Action{Name: "my_cluster"})) }
 
+func runtimeBegin() { act(&Action{Name: "runtime_begin"}) }
+
+func runtimeEnd() { act(&Action{Name: "runtime_end"}) }
+
 func numClusters() int32 { return int32(act(&Action{Name: "num_clusters"})) }
 
 func flowID() uint32 { return uint32(act(&Action{Name: "flow_id"})) }

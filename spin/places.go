@@ -6,6 +6,13 @@ import "unsafe"
 // memories of that place and that message (docs/abi.md, Memories of clusters
 // and messages).
 
+// RuntimeBegin and RuntimeEnd stand around code that stands for what some devices
+// do in hardware (docs/abi.md, What a runtime does).
+func RuntimeBegin() { runtimeBegin() }
+
+// RuntimeEnd is the end of what RuntimeBegin has begun.
+func RuntimeEnd() { runtimeEnd() }
+
 // NumClusters returns the number of clusters of HPUs on the device.
 func NumClusters() int { return int(numClusters()) }
 

@@ -177,6 +177,10 @@ export declare function host_write_nb(space: u32, offset: u64, value: u64): i32;
 export declare function wait32(addr: usize, expected: u32): void;
 @external("spin", "my_cluster")
 export declare function my_cluster(): i32;
+@external("spin", "runtime_begin")
+export declare function runtime_begin(): void;
+@external("spin", "runtime_end")
+export declare function runtime_end(): void;
 @external("spin", "num_clusters")
 export declare function num_clusters(): i32;
 @external("spin", "flow_id")

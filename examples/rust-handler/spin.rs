@@ -152,6 +152,8 @@ extern "C" {
     pub fn host_write_nb(space: u32, offset: u64, value: u64) -> i32;
     pub fn wait32(addr: *const u32, expected: u32);
     pub fn my_cluster() -> i32;
+    pub fn runtime_begin();
+    pub fn runtime_end();
     pub fn num_clusters() -> i32;
     pub fn flow_id() -> i32;
     pub fn scratchpad(cluster: u32) -> i64;

@@ -119,15 +119,20 @@ typedef struct {
 
 static inline pspin_call_t *pspin_running(void) { return (pspin_call_t *)spin_running(); }
 
-/* The clusters of the device or, if it has one, those that its HPUs would form. */
+/* The clusters of the device or, if it has one, those that its HPUs would form. A division by a variable is slow on small cores: there is none where the
+ * device has the clusters that the handler believes in. */
 static inline uint32_t pspin_cluster(void)
 {
-	return spin_num_clusters() > 1 ? (uint32_t)spin_my_cluster() % NB_CLUSTERS : (uint32_t)spin_my_hpu() / NB_CORES % NB_CLUSTERS;
+	uint32_t cluster = (uint32_t)spin_my_cluster();
+	return spin_num_clusters() == 1 ? (uint32_t)spin_my_hpu() / NB_CORES % NB_CLUSTERS : cluster < NB_CLUSTERS ? cluster : cluster % NB_CLUSTERS;
 }
 
 static inline uint32_t pspin_core(void)
 {
-	return (uint32_t)spin_my_hpu() % (spin_num_clusters() > 1 ? (uint32_t)(spin_num_hpus() / spin_num_clusters()) : NB_CORES) % NB_CORES;
+	uint32_t hpu = (uint32_t)spin_my_hpu(), clusters = (uint32_t)spin_num_clusters();
+	if (clusters > 1 && (uint32_t)spin_num_hpus() != clusters * NB_CORES)
+		hpu %= (uint32_t)spin_num_hpus() / clusters;
+	return hpu % NB_CORES;
 }
 
 /* A handler has ended when its commands have, as in PsPIN: those that it has not waited for itself. */
@@ -142,7 +147,8 @@ static inline bool pspin_settle(pspin_call_t *c)
 	return !c->failed;
 }
 
-static inline bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c, uint32_t packet, uint32_t length)
+/* What PsPIN's hardware has ready for a handler, and does behind it, is the runtime's. */
+static inline __attribute__((always_inline)) bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c, uint32_t packet, uint32_t length)
 {
 	pspin_state_t *s = c->state;
 	uint32_t cluster = pspin_cluster(), core = pspin_core(), clusters = (uint32_t)spin_num_clusters(), flow = (uint32_t)spin_flow_id();
@@ -157,48 +163,57 @@ static inline bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c
 	(void)clusters;
 	task.scratchpad = spin_place(spin_scratchpad(0));
 #endif
-	for (int i = 0; i < NB_CLUSTERS; i++) {
+	for (uint32_t i = 0, pad = 0, row = 0; i < NB_CLUSTERS; i++) {
 #ifndef SPIN_FLAT_SCRATCHPAD
-		task.scratchpad[i] = (uint8_t *)spin_place(spin_scratchpad((uint32_t)i % clusters)) + (uint32_t)i / clusters * SPIN_SCRATCHPAD;
+		task.scratchpad[i] = (uint8_t *)spin_place(spin_scratchpad(pad)) + row;
+		if (++pad == clusters) { /* several scratchpads of the handler's are in one cluster */
+			pad = 0;
+			row += SPIN_SCRATCHPAD;
+		}
 #endif
 		task.scratchpad_size[i] = SPIN_SCRATCHPAD;
 	}
 	spin_runs(c);
+	spin_runtime_end();
 	handler(&args);
+	spin_runtime_begin(); /* to the end */
 	return pspin_settle(c);
 }
 
 #ifdef SPIN_HEADER
-void SPIN_HEADER(handler_args_t *args);
+__attribute__((noinline)) void SPIN_HEADER(handler_args_t *args);
 
 /* runs the header handler on the first packet; the message goes on. */
 SPIN_NEEDS("packets=first " PSPIN_SCRATCHPADS)
 __attribute__((weak, export_name("header"))) int32_t pspin_header(const ptl_header_t *h, pspin_state_t *state)
 {
+	spin_runtime_begin();
 	pspin_call_t c = {.state = state, .nid = h->source_nid, .pid = h->source_pid};
 	return pspin_call(SPIN_HEADER, &c, h->packet, h->packet_len) ? PTL_PROCESS_DATA : PTL_FAIL;
 }
 #endif
 
 #ifdef SPIN_PAYLOAD
-void SPIN_PAYLOAD(handler_args_t *args);
+__attribute__((noinline)) void SPIN_PAYLOAD(handler_args_t *args);
 
 /* runs the packet handler. */
 SPIN_NEEDS(PSPIN_SCRATCHPADS)
 __attribute__((weak, export_name("payload"))) int32_t pspin_payload(const ptl_payload_t *p, pspin_state_t *state)
 {
+	spin_runtime_begin();
 	pspin_call_t c = {.state = state, .nid = p->source_nid, .pid = p->source_pid};
 	return pspin_call(SPIN_PAYLOAD, &c, p->base, p->length) ? PTL_SUCCESS : PTL_FAIL;
 }
 #endif
 
 #ifdef SPIN_COMPLETION
-void SPIN_COMPLETION(handler_args_t *args);
+__attribute__((noinline)) void SPIN_COMPLETION(handler_args_t *args);
 
 /* runs the tail handler on the last packet. */
 SPIN_NEEDS("packets=last " PSPIN_SCRATCHPADS)
 __attribute__((weak, export_name("completion"))) int32_t pspin_completion(const ptl_completion_t *e, pspin_state_t *state)
 {
+	spin_runtime_begin();
 	pspin_call_t c = {.state = state, .nid = e->source_nid, .pid = e->source_pid};
 	return pspin_call(SPIN_COMPLETION, &c, e->packet, e->packet_len) ? PTL_SUCCESS : PTL_FAIL;
 }

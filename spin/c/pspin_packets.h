@@ -69,25 +69,33 @@ typedef struct slmp_pkt_hdr {
 #define ACK(flags) ((flags) & MKACK)
 #define SLMP_PAYLOAD_LEN(hdrs) (ntohs((hdrs)->udp_hdr.length) - sizeof(udp_hdr_t) - sizeof(slmp_hdr_t))
 
-static inline uint16_t bswap_16(uint16_t v) { return __builtin_bswap16(v); }
+static inline uint16_t bswap_16(uint16_t v) { return (uint16_t)(v << 8 | v >> 8); }
 static inline uint32_t bswap_32(uint32_t v) { return __builtin_bswap32(v); }
 #define htons(v) bswap_16(v)
 #define ntohs(v) bswap_16(v)
 #define htonl(v) bswap_32(v)
 #define ntohl(v) bswap_32(v)
 
-/* The checksum of IP, in the order of the network (RFC 1071): the sum of words in ones' complement comes out in the order in which they were read. */
+/* The checksum of IP (RFC 1071), in the order of the network. Like FPsPIN's, it turns each word into the host's order and folds the carry at once: slower
+ * than a sum that is folded at the end, with the same result. */
+static inline uint32_t pspin_ones_sum(uint32_t sum, uint16_t word)
+{
+	sum += ntohs(word);
+	return sum > 0xffff ? sum - 0xffff : sum;
+}
+
 static inline uint16_t ip_checksum(void *data, size_t length)
 {
 	const uint8_t *at = data;
-	uint32_t sum = 0;
-	for (; length > 1; at += 2, length -= 2)
-		sum += at[0] | (uint32_t)at[1] << 8;
-	if (length)
-		sum += *at;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
+	uint32_t sum = 0xffff;
+	uint16_t word;
+	for (size_t i = 0; i + 1 < length; i += 2) {
+		__builtin_memcpy(&word, at + i, 2);
+		sum = pspin_ones_sum(sum, word);
+	}
+	if (length & 1)
+		sum = pspin_ones_sum(sum, at[length - 1]);
+	return htons((uint16_t)~sum);
 }
 #else
 typedef struct pkt_hdr {

@@ -120,6 +120,14 @@ static inline void pspin_ended(pspin_call_t *c, int32_t handle, bool ended)
 		c->ended = (c->ended & ~(1ull << handle)) | (uint64_t)ended << handle;
 }
 
+/* pspin_waited waits for an operation. */
+static inline int pspin_waited(spin_cmd_t command)
+{
+	int32_t r = spin_dma_wait((int32_t)command - 1);
+	pspin_ended(pspin_running(), (int32_t)command - 1, true);
+	return pspin_result(r);
+}
+
 /* Commands. One may ask for the end of one as often as one likes: INVALID says that its handle is free, so it has ended. */
 static inline int spin_cmd_wait(spin_cmd_t command)
 {
@@ -150,8 +158,15 @@ static inline void pspin_command(pspin_call_t *c, int32_t handle, spin_cmd_t *co
 		c->commands = handle + 1;
 }
 
-/* pspin_dma starts an operation on host memory; where the device has no room for one more it waits for its end. A write without an event is posted. */
-static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
+/* A command of PsPIN is some stores into the registers of its command unit: the price of the import. What is around the import here is the runtime's. */
+#define PSPIN_COMMAND(call) \
+	spin_runtime_begin(); \
+	int32_t spin_result = (call); \
+	spin_runtime_end(); \
+	return spin_result
+
+/* pspin_start_dma starts an operation on host memory; where the device has no room for one more it waits for its end. A write without an event is posted. */
+static inline int pspin_start_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
 {
 	pspin_call_t *c = pspin_running();
 	void *local = (void *)(uintptr_t)nic;
@@ -171,8 +186,13 @@ static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t l
 	return pspin_result(r);
 }
 
-/* pspin_write writes 8 bytes that the command carries: posted if nobody asks for its end. An address that is no multiple of 8 takes a DMA. */
-static inline int pspin_write(uint64_t host, uint64_t data, spin_cmd_t *command)
+static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
+{
+	PSPIN_COMMAND(pspin_start_dma(to_host, host, nic, length, event, command));
+}
+
+/* pspin_start_write writes 8 bytes that the command carries: posted if nobody asks for its end. An address that is no multiple of 8 takes a DMA. */
+static inline int pspin_start_write(uint64_t host, uint64_t data, spin_cmd_t *command)
 {
 	pspin_call_t *c = pspin_running();
 	int32_t r = command ? spin_host_write_nb(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data) : spin_host_write(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data);
@@ -182,8 +202,13 @@ static inline int pspin_write(uint64_t host, uint64_t data, spin_cmd_t *command)
 	return pspin_result(r);
 }
 
-/* pspin_send sends one packet from HPU memory, to a node or to where the state says. */
-static inline int pspin_send(uint32_t nid, const void *data, uint32_t length, spin_cmd_t *command)
+static inline int pspin_write(uint64_t host, uint64_t data, spin_cmd_t *command)
+{
+	PSPIN_COMMAND(pspin_start_write(host, data, command));
+}
+
+/* pspin_start_send sends one packet from HPU memory, to a node or to where the state says. */
+static inline int pspin_start_send(uint32_t nid, const void *data, uint32_t length, spin_cmd_t *command)
 {
 	pspin_call_t *c = pspin_running();
 	ptl_process_t to = {nid, nid == c->nid ? c->pid : c->state->send_pid};
@@ -195,10 +220,20 @@ static inline int pspin_send(uint32_t nid, const void *data, uint32_t length, sp
 	return pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
 }
 
-static inline int spin_send_packet(void *data, uint32_t length, spin_cmd_t *command)
+static inline int pspin_send(uint32_t nid, const void *data, uint32_t length, spin_cmd_t *command)
+{
+	PSPIN_COMMAND(pspin_start_send(nid, data, length, command));
+}
+
+static inline int pspin_answer(const void *data, uint32_t length, spin_cmd_t *command)
 {
 	pspin_call_t *c = pspin_running();
-	return pspin_send(c->state->send_nid == UINT32_MAX ? c->nid : c->state->send_nid, data, length, command);
+	return pspin_start_send(c->state->send_nid == UINT32_MAX ? c->nid : c->state->send_nid, data, length, command);
+}
+
+static inline int spin_send_packet(void *data, uint32_t length, spin_cmd_t *command)
+{
+	PSPIN_COMMAND(pspin_answer(data, length, command));
 }
 
 static inline int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *command)

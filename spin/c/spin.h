@@ -341,6 +341,8 @@ SPIN_SUSPENDS(int32_t, host_write, (uint32_t space, uint64_t offset, uint64_t va
 SPIN_IMPORT(host_write_nb) int32_t spin_host_write_nb(uint32_t space, uint64_t offset, uint64_t value);
 SPIN_WAITS(wait32, (const volatile uint32_t *addr, uint32_t expected), (addr, expected))
 SPIN_IMPORT(my_cluster) int32_t spin_my_cluster(void);
+SPIN_IMPORT(runtime_begin) void spin_runtime_begin(void);
+SPIN_IMPORT(runtime_end) void spin_runtime_end(void);
 SPIN_IMPORT(num_clusters) int32_t spin_num_clusters(void);
 SPIN_IMPORT(flow_id) int32_t spin_flow_id(void);
 SPIN_IMPORT(scratchpad) int64_t spin_scratchpad(uint32_t cluster);
