@@ -25,7 +25,7 @@ type pool struct {
 	tasks  ring[task]
 	beyond []uint64 // the same bits for the other cores
 	name   string
-	_      [56]byte // so that the next pool begins in a new cache line
+	_      [48]byte // so that the next pool begins in a new cache line
 }
 
 // time is how long the cycles of a segment take.
