@@ -52,6 +52,31 @@ func Loops() []Loop {
 	}
 }
 
+// Place is where the words of a loop lie that are not in its packet.
+type Place bool
+
+// Places of words.
+const (
+	Near Place = false // in memory of one cycle
+	Far  Place = true  // in the module's own memory, which a cost table may price apart (hpu.Levels)
+)
+
+// More returns the loops without a reference, for tables that describe more than
+// a core.
+func More() []Loop {
+	return []Loop{
+		{"multiply", "multiplies a word by a number"},
+		{"divide_small", "divides a word by 100, which is not known to the compiler"},
+		{"divide_large", "divides a word by 2^31 + 1, likewise"},
+		{"sum_l1", "adds a word"},
+		{"sum_l2", "adds a word of the module's memory"},
+		{"copy_l2", "copies a word to the module's memory"},
+		{"histogram_l2", "counts a byte in the module's memory"},
+		{"leaf", "calls a function that calls none"},
+		{"atomic", "adds a word to another atomically"},
+	}
+}
+
 // sources maps cost tables to the sources of their references.
 var sources = map[string]string{
 	"a15":        "llvm-mca's Cortex-A57, as wide as the A15, on code for the A15",
@@ -149,6 +174,11 @@ const rounds = 240
 // difference between rounds and twice as many, so that the code around the loop
 // does not count.
 func Measure(table *hpu.CostTable) (cycles []float64, err error) {
+	return MeasureLoops(table, Loops(), Near)
+}
+
+// MeasureLoops is Measure for some of Loops and More.
+func MeasureLoops(table *hpu.CostTable, loops []Loop, place Place) (cycles []float64, err error) {
 	spec := &hpu.Spec{
 		Cores: 1, Contexts: 1, PacketBytes: 2 * rounds * 16, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
 		MaxMemoryBytes: 1 << 20, MaxCallDepth: 10, Costs: *table,
@@ -170,10 +200,10 @@ func Measure(table *hpu.CostTable) (cycles []float64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, loop := range Loops() {
+	for _, loop := range loops {
 		var took [2]int64
 		for i := range took {
-			if took[i], err = run(image, loop.Name, (i+1)*rounds); err != nil {
+			if took[i], err = run(image, loop.Name, (i+1)*rounds, place); err != nil {
 				return nil, err
 			}
 		}
@@ -183,7 +213,7 @@ func Measure(table *hpu.CostTable) (cycles []float64, err error) {
 }
 
 // run returns the cycles of a call of a loop with n rounds.
-func run(image hpu.Image, name string, n int) (int64, error) {
+func run(image hpu.Image, name string, n int, place Place) (int64, error) {
 	program, err := image.Instantiate(name, silent{})
 	if err != nil {
 		return 0, err
@@ -204,6 +234,9 @@ func run(image hpu.Image, name string, n int) (int64, error) {
 	args := program.Memory()[c.ArgsAddr():]
 	le.PutUint32(args, c.PacketAddr())
 	le.PutUint32(args[4:], uint32(n))
+	if place == Far {
+		c.Begins(f, hpu.Scratchpads{}, false)
+	}
 	const budget = 1 << 40
 	c.Start(f, c.ArgsAddr(), 0, budget)
 	if o := c.Outcome(); o.Err != nil {

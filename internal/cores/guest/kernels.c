@@ -104,7 +104,40 @@ LOOP void normf(struct complexf *d, int32_t n) {
 	}
 }
 
+/* The loops below have no reference; experiment pspin measures them. */
+LOOP void multiply(uint32_t *restrict d, const uint32_t *restrict s, uint32_t k, int32_t n) {
+	EACH *(volatile uint32_t *)&d[i] = s[i] * k;
+}
+
+LOOP void divide(uint32_t *restrict d, const uint32_t *restrict s, uint32_t k, int32_t n) {
+	EACH *(volatile uint32_t *)&d[i] = s[i] / k;
+}
+
+LOOP uint32_t sum32(const uint32_t *s, int32_t n) {
+	uint32_t sum = 0;
+	EACH sum += s[i];
+	return sum;
+}
+
+LOOP static uint32_t leaf(uint32_t a, uint32_t b) { return a ^ b; }
+
+LOOP uint32_t calls(const uint32_t *s, int32_t n) {
+	uint32_t sum = 0;
+	EACH sum = leaf(sum, s[i]);
+	return sum;
+}
+
 #ifdef __wasm__
+/* atomic32 of docs/abi.md: operation 2 adds. */
+__attribute__((import_module("spin"), import_name("atomic32"))) uint32_t atomic32(uint32_t operation, volatile void *at, uint32_t operand, uint32_t compare);
+
+LOOP void atomics(uint32_t *d, const uint32_t *s, int32_t n) {
+	EACH atomic32(2, d, s[i], 0);
+}
+
+/* opaque hides a constant: division by a known one is a multiplication. */
+static uint32_t opaque(uint32_t k) { __asm__("" : "+r"(k)); return k; }
+
 #define HANDLER(name) __attribute__((export_name(#name))) int32_t on_##name(const struct args *a, void *state)
 
 struct args { void *data; uint32_t length; }; /* of the payload handler (docs/abi.md); length: rounds */
@@ -122,6 +155,16 @@ HANDLER(crc) { (void)state; memory.words[0] = crc(a->data, memory.words, (int32_
 HANDLER(histogram) { (void)state; histogram(memory.words, a->data, (int32_t)a->length); return 0; }
 HANDLER(filter) { (void)state; return filter(memory.words, a->data, 1u << 31, (int32_t)a->length) < 0; }
 HANDLER(normf) { (void)state; normf(a->data, (int32_t)a->length); return 0; }
+
+HANDLER(multiply) { (void)state; multiply(memory.words, a->data, 0x9e3779b1, (int32_t)a->length); return 0; }
+HANDLER(divide_small) { (void)state; divide(memory.words, a->data, opaque(100), (int32_t)a->length); return 0; }
+HANDLER(divide_large) { (void)state; divide(memory.words, a->data, opaque(0x80000001), (int32_t)a->length); return 0; }
+HANDLER(sum_l1) { (void)state; memory.words[0] = sum32(a->data, (int32_t)a->length); return 0; }
+HANDLER(sum_l2) { memory.words[0] = sum32(memory.words, (int32_t)a->length); (void)state; return 0; }
+HANDLER(copy_l2) { (void)state; copy(memory.words, a->data, (int32_t)a->length); return 0; }
+HANDLER(histogram_l2) { (void)state; histogram(memory.words, a->data, (int32_t)a->length); return 0; }
+HANDLER(leaf) { (void)state; memory.words[0] = calls(a->data, (int32_t)a->length); return 0; }
+HANDLER(atomic) { (void)state; atomics(memory.words, a->data, (int32_t)a->length); return 0; }
 
 HANDLER(chase) {
 	(void)state;

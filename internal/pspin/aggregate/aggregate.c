@@ -1,0 +1,17 @@
+/* Adds the words behind a packet's headers, and their sum to its cluster's in the scratchpads. */
+#define SPIN_FLAT_SCRATCHPAD
+#define SPIN_PAYLOAD aggregate_ph
+#include <handler.h>
+#include <packets.h>
+
+__handler__ void aggregate_ph(handler_args_t *args)
+{
+	uint32_t *sums = (uint32_t *)args->task->scratchpad, sum = 0, bytes;
+	uint8_t *data;
+	GET_IP_UDP_PLD(args->task->pkt_mem, data, bytes);
+	const uint32_t *words = (const uint32_t *)data;
+#pragma clang loop unroll(disable) vectorize(disable)
+	for (uint32_t i = 0; i < bytes / 4; i++)
+		sum += words[i];
+	amo_add(&sums[args->cluster_id], sum);
+}
