@@ -19,6 +19,7 @@ type block struct {
 	nodes  []node
 	stack  []value
 	locals []localValue // of the block's locals, valid if their round is the block's
+	half   bool // the last instruction is the constant 32
 	round  uint32
 	sets   []uint32 // the locals that the block sets, each once
 }
@@ -69,6 +70,12 @@ func (b *block) add(in *wasm.Instr, loop bool) {
 	}
 	if in.Op == wasm.OpCall && in.Imm < uint64(len(b.p.whole)) && b.p.whole[in.Imm] {
 		p = &price{}
+	}
+	if b.p.core.FoldHalves {
+		if b.half && (in.Op >= wasm.OpI64Shl && in.Op <= wasm.OpI64Rotr) {
+			p = &price{}
+		}
+		b.half = in.Op == wasm.OpI64Const && in.Imm == 32
 	}
 	b.charge(p, 1)
 	switch {

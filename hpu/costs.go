@@ -120,6 +120,9 @@ type Core struct {
 	// a floating-point multiplication, used by an addition or subtraction:
 	// multiply and accumulate
 	FoldMultiply bool `yaml:"fold_multiply"`
+	// FoldHalves means that a 64-bit number is in two registers, so that a shift
+	// or rotation of it by the constant 32 only names registers.
+	FoldHalves bool `yaml:"fold_halves,omitempty"`
 }
 
 // Levels are the memories of a device whose HPUs form clusters. An access in the
@@ -148,7 +151,7 @@ type Levels struct {
 // modelled. The zero value is a cache that has everything.
 type Misses struct {
 	Line int64 `yaml:"line,omitempty"` // cycles to fetch a line, at most 10,000
-	// instructions in a line, 1 to 64 if Line is not 0
+	// instructions in a line, 1 to 64; 0 only without Line
 	LineInstructions int64 `yaml:"line_instructions,omitempty"`
 }
 
@@ -297,7 +300,7 @@ func (p *problems) memories(t *CostTable) {
 	p.check("levels.word_bytes", l.WordBytes, 0, 8)
 	p.check("misses.line", t.Misses.Line, 0, most)
 	least := min(t.Misses.Line, 1)
-	p.check("misses.line_instructions", t.Misses.LineInstructions, least, 64*least)
+	p.check("misses.line_instructions", t.Misses.LineInstructions, least, 64)
 }
 
 func (p *problems) core(c *Core) {

@@ -153,9 +153,12 @@ func (c *Context) runtime(op Op) {
 		if !c.aside {
 			c.aside, c.before = true, c.left
 		}
+		if c.effort == 0 { // the first import: the frame of the exported function is the runtime's, too
+			c.before = c.budget
+		}
 	case op == OpRuntimeEnd:
 		c.resumes()
-	case c.aside:
+	case c.aside && !descriptive(op):
 		c.before -= m.spec.Costs.imported(op) * m.prices.parts
 	}
 }
@@ -169,4 +172,14 @@ func (c *Context) resumes() {
 	c.aside = false
 	c.budget -= skipped
 	c.effort += skipped / c.program.module.prices.parts
+}
+
+// descriptive reports whether an import only tells what a descriptor could have,
+// or waits.
+func descriptive(op Op) bool {
+	switch op {
+	case OpNumHPUs, OpMyHPU, OpCycles, OpMyCluster, OpNumClusters, OpFlowID, OpScratchpad, OpMessageMemory, OpDMAWait:
+		return true
+	}
+	return false
 }

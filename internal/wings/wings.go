@@ -7,9 +7,10 @@ import (
 	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/experiment/npf"
 	"github.com/spinsim/spinsim/experiment/part"
+	"github.com/spinsim/spinsim/experiment/pspin"
 	"github.com/spinsim/spinsim/experiment/spin17"
 )
 
 func init() {
-	experiment.Register(spin17.Publication, part.Publication, exanest.Publication, npf.Publication)
+	experiment.Register(spin17.Publication, part.Publication, exanest.Publication, npf.Publication, pspin.Publication)
 }

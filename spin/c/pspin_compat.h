@@ -147,15 +147,26 @@ static inline bool pspin_settle(pspin_call_t *c)
 	return !c->failed;
 }
 
-/* What PsPIN's hardware has ready for a handler, and does behind it, is the runtime's. */
+#ifdef PSPIN_L2_PACKETS
+/* Packets in L2, for handlers that write to l2_pkt_mem: a copy apart from the one in L1. Without the definition both are the packet in L1. */
+__attribute__((weak)) uint8_t pspin_l2_packets[CORE_COUNT][PKT_SIZE];
+#endif
+
+/* What PsPIN's hardware has ready for a handler, and does behind it, is the runtime's. Handlers are weak, so that a compiler does not take their calls
+ * apart. */
 static inline __attribute__((always_inline)) bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c, uint32_t packet, uint32_t length)
 {
 	pspin_state_t *s = c->state;
 	uint32_t cluster = pspin_cluster(), core = pspin_core(), clusters = (uint32_t)spin_num_clusters(), flow = (uint32_t)spin_flow_id();
 	task_t task = {
 		.handler_mem = s->handler_mem, .handler_mem_size = sizeof s->handler_mem,
-		.pkt_mem = (void *)(uintptr_t)packet, .pkt_mem_size = length, .l2_pkt_mem = (void *)(uintptr_t)packet,
+		.pkt_mem = (void *)(uintptr_t)packet, .pkt_mem_size = length,
 		.host_mem_high = (uint32_t)((uint64_t)PSPIN_HOST_BASE >> 32), .host_mem_low = (uint32_t)PSPIN_HOST_BASE, .host_mem_size = s->host_mem_size,
+#ifdef PSPIN_L2_PACKETS
+		.l2_pkt_mem = __builtin_memcpy(pspin_l2_packets[cluster * NB_CORES + core], (void *)(uintptr_t)packet, length),
+#else
+		.l2_pkt_mem = (void *)(uintptr_t)packet,
+#endif
 		.home_cluster_id = flow % NB_CLUSTERS, .flow_id = flow,
 	};
 	handler_args_t args = {&task, cluster * NB_CORES + core, cluster, core};
@@ -174,14 +185,16 @@ static inline __attribute__((always_inline)) bool pspin_call(void (*handler)(han
 		task.scratchpad_size[i] = SPIN_SCRATCHPAD;
 	}
 	spin_runs(c);
+	handler_args_t *given = &args;
+	__asm__("" : "+r"(given)); /* its address is known before the handler's time begins */
 	spin_runtime_end();
-	handler(&args);
+	handler(given);
 	spin_runtime_begin(); /* to the end */
 	return pspin_settle(c);
 }
 
 #ifdef SPIN_HEADER
-__attribute__((noinline)) void SPIN_HEADER(handler_args_t *args);
+__attribute__((noinline, weak)) void SPIN_HEADER(handler_args_t *args);
 
 /* runs the header handler on the first packet; the message goes on. */
 SPIN_NEEDS("packets=first " PSPIN_SCRATCHPADS)
@@ -194,7 +207,7 @@ __attribute__((weak, export_name("header"))) int32_t pspin_header(const ptl_head
 #endif
 
 #ifdef SPIN_PAYLOAD
-__attribute__((noinline)) void SPIN_PAYLOAD(handler_args_t *args);
+__attribute__((noinline, weak)) void SPIN_PAYLOAD(handler_args_t *args);
 
 /* runs the packet handler. */
 SPIN_NEEDS(PSPIN_SCRATCHPADS)
@@ -207,7 +220,7 @@ __attribute__((weak, export_name("payload"))) int32_t pspin_payload(const ptl_pa
 #endif
 
 #ifdef SPIN_COMPLETION
-__attribute__((noinline)) void SPIN_COMPLETION(handler_args_t *args);
+__attribute__((noinline, weak)) void SPIN_COMPLETION(handler_args_t *args);
 
 /* runs the tail handler on the last packet. */
 SPIN_NEEDS("packets=last " PSPIN_SCRATCHPADS)

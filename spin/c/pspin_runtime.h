@@ -120,14 +120,6 @@ static inline void pspin_ended(pspin_call_t *c, int32_t handle, bool ended)
 		c->ended = (c->ended & ~(1ull << handle)) | (uint64_t)ended << handle;
 }
 
-/* pspin_waited waits for an operation. */
-static inline int pspin_waited(spin_cmd_t command)
-{
-	int32_t r = spin_dma_wait((int32_t)command - 1);
-	pspin_ended(pspin_running(), (int32_t)command - 1, true);
-	return pspin_result(r);
-}
-
 /* Commands. One may ask for the end of one as often as one likes: INVALID says that its handle is free, so it has ended. */
 static inline int spin_cmd_wait(spin_cmd_t command)
 {
@@ -148,97 +140,92 @@ static inline int spin_cmd_test(spin_cmd_t command, bool *completed)
 	return pspin_result(r);
 }
 
+/* A command of PsPIN is some stores into the registers of its command unit: the price of the import. What is around the import here is the runtime's. The
+ * functions return what is returned and, above it, the command. */
+#define PSPIN_ASIDE static __attribute__((noinline, unused)) uint64_t
+#define PSPIN_COMMAND(call) \
+	spin_runtime_begin(); \
+	uint64_t spin_result = (call); \
+	spin_runtime_end(); \
+	if (command) \
+		*command = (spin_cmd_t)(spin_result >> 32); \
+	return (int)(uint32_t)spin_result
+
 /* pspin_command notes the handle of a command, which the end of the handler waits for. */
-static inline void pspin_command(pspin_call_t *c, int32_t handle, spin_cmd_t *command)
+static inline uint64_t pspin_command(pspin_call_t *c, int32_t handle, int result)
 {
-	if (command)
-		*command = handle < 0 ? 0 : (spin_cmd_t)handle + 1;
 	pspin_ended(c, handle, false);
 	if (handle >= c->commands)
 		c->commands = handle + 1;
+	return (uint64_t)(handle < 0 ? 0 : (uint32_t)handle + 1) << 32 | (uint32_t)result;
 }
 
-/* A command of PsPIN is some stores into the registers of its command unit: the price of the import. What is around the import here is the runtime's. */
-#define PSPIN_COMMAND(call) \
-	spin_runtime_begin(); \
-	int32_t spin_result = (call); \
-	spin_runtime_end(); \
-	return spin_result
-
 /* pspin_start_dma starts an operation on host memory; where the device has no room for one more it waits for its end. A write without an event is posted. */
-static inline int pspin_start_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
+PSPIN_ASIDE pspin_start_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event)
 {
 	pspin_call_t *c = pspin_running();
 	void *local = (void *)(uintptr_t)nic;
 	host -= PSPIN_HOST_BASE;
 	int32_t r;
 	if (to_host && !event) {
-		pspin_command(c, -1, command);
 		r = spin_dma_to_host_posted(PTL_ME_HOST_MEM, host, local, length);
-		return pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
+		return pspin_command(c, -1, pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r));
 	}
 	r = to_host ? spin_dma_to_host_nb(PTL_ME_HOST_MEM, host, local, length) : spin_dma_from_host_nb(PTL_ME_HOST_MEM, host, local, length);
-	pspin_command(c, r, command);
+	int32_t handle = r;
 	if (r == SPIN_NO_SPACE)
 		r = to_host ? spin_dma_to_host(PTL_ME_HOST_MEM, host, local, length) : spin_dma_from_host(PTL_ME_HOST_MEM, host, local, length);
 	if (r == SPIN_INVALID)
 		r = SPIN_DENIED;
-	return pspin_result(r);
+	return pspin_command(c, handle, pspin_result(r));
 }
 
 static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
 {
-	PSPIN_COMMAND(pspin_start_dma(to_host, host, nic, length, event, command));
+	PSPIN_COMMAND(pspin_start_dma(to_host, host, nic, length, event));
 }
 
 /* pspin_start_write writes 8 bytes that the command carries: posted if nobody asks for its end. An address that is no multiple of 8 takes a DMA. */
-static inline int pspin_start_write(uint64_t host, uint64_t data, spin_cmd_t *command)
+PSPIN_ASIDE pspin_start_write(uint64_t host, uint64_t data, bool asked)
 {
 	pspin_call_t *c = pspin_running();
-	int32_t r = command ? spin_host_write_nb(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data) : spin_host_write(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data);
-	pspin_command(c, command ? r : -1, command);
+	int32_t r = asked ? spin_host_write_nb(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data) : spin_host_write(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data);
+	int32_t handle = asked ? r : -1;
 	if (r == SPIN_NO_SPACE || r == SPIN_INVALID)
 		r = spin_dma_to_host(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, &data, sizeof data);
-	return pspin_result(r);
+	return pspin_command(c, handle, pspin_result(r));
 }
 
 static inline int pspin_write(uint64_t host, uint64_t data, spin_cmd_t *command)
 {
-	PSPIN_COMMAND(pspin_start_write(host, data, command));
+	PSPIN_COMMAND(pspin_start_write(host, data, command != NULL));
 }
 
-/* pspin_start_send sends one packet from HPU memory, to a node or to where the state says. */
-static inline int pspin_start_send(uint32_t nid, const void *data, uint32_t length, spin_cmd_t *command)
+/* pspin_start_send sends one packet from HPU memory, to a node or, with pspin_start_answer, to where the state says. */
+PSPIN_ASIDE pspin_start_send(uint32_t nid, const void *data, uint32_t length)
 {
 	pspin_call_t *c = pspin_running();
 	ptl_process_t to = {nid, nid == c->nid ? c->pid : c->state->send_pid};
 	ptl_op_t op = spin_op(length, PTL_NO_ACK_REQ, to, c->state->send_pt, c->state->send_bits, 0, 0, 0);
 	op.local = (uint32_t)(uintptr_t)data;
-	if (command)
-		*command = 0;
 	int32_t r = spin_put_from_device(&op);
-	return pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
+	return (uint32_t)pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
 }
 
-static inline int pspin_send(uint32_t nid, const void *data, uint32_t length, spin_cmd_t *command)
-{
-	PSPIN_COMMAND(pspin_start_send(nid, data, length, command));
-}
-
-static inline int pspin_answer(const void *data, uint32_t length, spin_cmd_t *command)
+PSPIN_ASIDE pspin_start_answer(const void *data, uint32_t length)
 {
 	pspin_call_t *c = pspin_running();
-	return pspin_start_send(c->state->send_nid == UINT32_MAX ? c->nid : c->state->send_nid, data, length, command);
+	return pspin_start_send(c->state->send_nid == UINT32_MAX ? c->nid : c->state->send_nid, data, length);
 }
 
 static inline int spin_send_packet(void *data, uint32_t length, spin_cmd_t *command)
 {
-	PSPIN_COMMAND(pspin_answer(data, length, command));
+	PSPIN_COMMAND(pspin_start_answer(data, length));
 }
 
 static inline int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *command)
 {
-	return pspin_send(dest, data, length, command);
+	PSPIN_COMMAND(pspin_start_send(dest, data, length));
 }
 
 /* Between memories of the NIC, which are one here. */

@@ -54,6 +54,8 @@ const (
 	OpI32Or        Opcode = 0x72
 	OpI32Sub       Opcode = 0x6B
 	OpI32Mul       Opcode = 0x6C
+	OpI64Shl       Opcode = 0x86
+	OpI64Rotr      Opcode = 0x8A
 	OpI32Clz       Opcode = 0x67
 	OpI32ShrS      Opcode = 0x75
 	OpI32DivS      Opcode = 0x6D

@@ -1,6 +1,7 @@
 /* Looks up a packet's first 8 bytes in a table of 1 MiB in L2, by their hash, stores what it finds in the packet's first word, and writes the packet to
  * host memory. The hash is Bob Jenkins' of 1996 (lookup2), as PsPIN's example filtering has it. */
 #define SPIN_HANDLER_MEM 1048576
+#define PSPIN_L2_PACKETS
 #define SPIN_PAYLOAD filtering_ph
 #include <handler.h>
 #include <packets.h>
@@ -10,7 +11,8 @@ enum { KEY_BYTES = 8, TABLE_WORDS = SPIN_HANDLER_MEM / 4 };
 
 #define MIX(x, y, z, shifted) ((x) = ((x) - (y) - (z)) ^ (shifted))
 
-static inline uint32_t word_of(const uint8_t *b) { return b[0] + ((uint32_t)b[1] << 8) + ((uint32_t)b[2] << 16) + ((uint32_t)b[3] << 24); }
+/* Byte by byte, as a compiler for RV32 reads it: WebAssembly would read words at any address. */
+static inline uint32_t word_of(const volatile uint8_t *b) { return b[0] + ((uint32_t)b[1] << 8) + ((uint32_t)b[2] << 16) + ((uint32_t)b[3] << 24); }
 
 static inline uint32_t hash(const uint8_t *key)
 {

@@ -1,0 +1,170 @@
+package pspin
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	examples "github.com/spinsim/spinsim/internal/pspin"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var handlerRuns = &experiment.Experiment{
+	Name:  "pspin",
+	Short: "cycles, latency and throughput of handlers like PsPIN's examples, beside its RTL",
+	Long: `Rank 0 sends rank 1 a message of one packet, waits, and sends another: the handler's first run in its cluster, and a warm one. In a second run it
+sends one message of many packets back to back. Times are those of rank 1's device:
+  request   from the first byte of a packet until the scheduler has it
+  start     from there to the handler's first cycle
+  end       from the handler's last cycle until the device knows of its end, with the commands that it waits for
+  latency   from the request until the device knows of the end
+The rate counts the ends of handlers of the burst, between the first and the last.
+The handlers are ours, over the header that PsPIN's own compile with (docs/pspin.md).`,
+	Profiles: []string{"pspin"},
+	Smoke:    []experiment.Values{{"packets": 4}},
+	Axes: []experiment.Axis{
+		{Name: handlerAxis, Kind: report.Text, Of: examples.Names(), Help: "handler: the name of PsPIN's example"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "64", Most: "4KiB", Default: "64,512,1KiB", Field: "fabric.mtu", Help: "size of a packet, headers included"},
+		{Name: "packets", Kind: report.Count, Least: "2", Most: "4096", Default: "64", Help: "packets of the message that is sent back to back"},
+	},
+	Columns: []report.Column{
+		{Name: "warm", Unit: "cycles", Kind: report.Count, Help: "cycles of a run whose code is in the cache"},
+		{Name: "cold", Unit: "cycles", Kind: report.Count, Help: "cycles of the first run in a cluster"},
+		{Name: "request", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from a packet's first byte to the request for its handler"},
+		{Name: "start", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the request to the handler's first cycle"},
+		{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the handler's last cycle until the device knows of its end"},
+		{Name: experiment.LatencyColumn, Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the request until the device knows of the end, warm"},
+		{Name: "rate", Unit: "Gb/s", Kind: report.Number, Scale: "rate", Help: "bytes of packets whose handlers have ended, back to back"},
+	},
+	Run:       runHandlers,
+	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2) + 4*int64(p.Int("size")*p.Int("packets")) + 8<<20 },
+	Modules:   func(p *experiment.Point) []*handlers.Library { return []*handlers.Library{examples.Library(p.Text(handlerAxis))} },
+	Undivided: "its columns are the parts of a packet's way",
+	Untraced:  true,
+	Ledger:    ledgerHandlers(),
+	View: experiment.View{
+		Value: "warm", Series: []string{handlerAxis}, X: "bytes", Quiet: []string{"packets"},
+		Summary: []string{experiment.ProfileColumn, handlerAxis, "bytes", "warm", "cold", "request", "start", "end", experiment.LatencyColumn, "rate"},
+	},
+	Notes: []string{
+		"Cycles of code that WebAssembly has and RV32 not, or the other way round, differ by a few: docs/pspin.md.",
+		"The network, the host and its bus are as simple as can be: only rank 1's device is PsPIN.",
+	},
+}
+
+const handlerAxis = "example"
+
+// steps are what the device of rank 1 reports of its handlers.
+type steps struct {
+	requested, began, ended []sim.Time
+	cycles                  []int64
+}
+
+func (s *steps) watch(h *nic.HandlerStep) {
+	if h.Rank != 1 {
+		return
+	}
+	switch h.What {
+	case nic.StepArrived:
+		s.requested = append(s.requested, h.At)
+	case nic.StepBegan:
+		s.began = append(s.began, h.At)
+	case nic.StepEnded:
+		s.ended, s.cycles = append(s.ended, h.At), append(s.cycles, h.Cycles)
+	default:
+	}
+}
+
+// packetRun is a running simulation.
+type packetRun struct {
+	*experiment.Point
+	steps
+	messages int // that rank 0 sends, one after the other
+	packets  int // of each
+	sent     []sim.Time
+}
+
+// runHandlers measures a point.
+func runHandlers(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	single, burst := &packetRun{Point: p, messages: 2, packets: 1}, &packetRun{Point: p, messages: 1, packets: p.Int("packets")}
+	if err := errors.Join(single.run(ctx), burst.run(ctx)); err != nil {
+		return nil, err
+	}
+	if n := len(single.ended); n != 2 || len(single.requested) != n {
+		return nil, fmt.Errorf("%d handlers ended after %d requests, expected 2", n, len(single.requested))
+	}
+	f := &p.Profile.Fabric
+	head := single.sent[1] + p.Profile.NIC.Overhead + 2*f.Wire + f.Switch
+	warm := p.Profile.HPU.Time(single.cycles[1])
+	first, last := burst.ended[0], burst.ended[0]
+	for _, at := range burst.ended {
+		first, last = min(first, at), max(last, at)
+	}
+	return experiment.Values{
+		"warm": single.cycles[1], "cold": single.cycles[0],
+		"request": single.requested[1] - head, "start": single.began[1] - single.requested[1],
+		"end": single.ended[1] - single.began[1] - warm, experiment.LatencyColumn: single.ended[1] - single.requested[1],
+		"rate": float64(8*p.Int("size")*(len(burst.ended)-1)) / (last - first).Nanoseconds(),
+	}, nil
+}
+
+func (w *packetRun) run(ctx context.Context) error {
+	cfg := w.Config(ctx, 2)
+	cfg.Watch = w.watch
+	_, err := experiment.Simulate(ctx, cfg, func(c *runtime.Cluster) error {
+		return errors.Join(c.Spawn(0, "source", w.source), c.Spawn(1, "device", w.device))
+	}, func() error { return nil })
+	return err
+}
+
+// source sends the messages, and accepts what ping_pong sends back.
+func (w *packetRun) source(proc *runtime.Proc) error {
+	if _, err := experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")), nil); err != nil {
+		return err
+	}
+	for i := range w.messages {
+		proc.SleepUntil(sim.Time(i+1) * apart)
+		w.sent = append(w.sent, proc.Now())
+		if err := experiment.Send(proc, 1, w.message()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apart is the time between messages. No handler takes so long.
+const apart = sim.Millisecond
+
+// message is a message whose packets have headers of IP and UDP, as PsPIN's have
+// them: numbers in the host's order.
+func (w *packetRun) message() []byte {
+	size := w.Int("size")
+	message := make([]byte, size*w.packets)
+	experiment.Pattern(message, w.Seed)
+	for at := 0; at < len(message); at += size {
+		message[at] = 0x54 // a header of 5 words, version 4
+		binary.LittleEndian.PutUint16(message[at+2:], uint16(size))
+	}
+	return message
+}
+
+// device runs the handlers.
+func (w *packetRun) device(proc *runtime.Proc) error {
+	h, err := w.Load(proc.Cluster())
+	if err != nil {
+		return err
+	}
+	installed, err := h.Install(proc, map[string]any{"send_pt": experiment.RequestPT, "send_bits": experiment.RequestBits})
+	if err != nil {
+		return err
+	}
+	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")*w.packets), installed)
+	return err
+}
+
