@@ -1,6 +1,7 @@
 package hpu
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
@@ -19,7 +20,7 @@ type block struct {
 	nodes  []node
 	stack  []value
 	locals []localValue // of the block's locals, valid if their round is the block's
-	half   bool // the last instruction is the constant 32
+	half   bool         // the last instruction is the constant 32
 	round  uint32
 	sets   []uint32 // the locals that the block sets, each once
 }
@@ -253,6 +254,9 @@ func (b *block) cost(again bool) int64 {
 			}
 		}
 	}
+	if again {
+		b.used[unitInt] += b.waits() - b.rounds()
+	}
 	most := int64(0)
 	for u, n := range b.used {
 		most = max(most, n*p.worth[u])
@@ -264,6 +268,59 @@ func (b *block) cost(again bool) int64 {
 		most = max(most, b.recurrence())
 	}
 	return most + b.serial*p.parts
+}
+
+// rounds returns what the block's count of rounds costs, if a pointer could
+// count them: the last instruction branches on a local that the block steps,
+// and it steps another.
+func (b *block) rounds() int64 {
+	n := len(b.nodes)
+	if !b.p.core.FoldRounds || n == 0 {
+		return 0
+	}
+	last, others := b.nodes[n-1].from[0], 0
+	counts := false
+	for _, i := range b.sets {
+		switch v := b.locals[i].now; {
+		case v < 0 || !b.steps(&b.nodes[v], i):
+		case v == last:
+			counts = true
+		default:
+			others++
+		}
+	}
+	if !counts || others == 0 {
+		return 0
+	}
+	return b.p.ops[wasm.OpI32Add.Index()].cost
+}
+
+// steps reports whether n adds a constant to what local i was before the block.
+func (b *block) steps(n *node, i uint32) bool {
+	old := firstLocal - value(i)
+	return n.op == wasm.OpI32Add && (n.from[0] == old && n.from[1] == valueConst || n.from[1] == old && n.from[0] == valueConst)
+}
+
+// waits returns for how long instructions wait for what the one before them has
+// loaded (Core.LoadUse).
+func (b *block) waits() (cycles int64) {
+	if b.p.core.LoadUse == 0 {
+		return 0
+	}
+	for i := 1; i < len(b.nodes); i++ {
+		n := &b.nodes[i]
+		if info := b.nodes[i-1].op.Info(); info.Class == wasm.ClassLoad && slices.Contains(n.from[:], value(i-1)) && !b.sums(n, value(i)) && !isCompare(n.op) {
+			cycles += b.p.core.LoadUse
+		}
+	}
+	return cycles
+}
+
+// sums reports whether a node, v, is the new value of a local that it has used.
+func (b *block) sums(n *node, v value) bool {
+	return slices.ContainsFunc(b.sets, func(i uint32) bool {
+		return b.locals[i].now == v && slices.Contains(n.from[:], firstLocal-value(i))
+	})
 }
 
 // chain returns the length in cycles of the longest chain of dependent

@@ -120,6 +120,15 @@ type Core struct {
 	// a floating-point multiplication, used by an addition or subtraction:
 	// multiply and accumulate
 	FoldMultiply bool `yaml:"fold_multiply"`
+	// FoldRounds means that compilers for the core let a pointer count a loop's
+	// rounds: in a loop of one block that moves a pointer and counts down, the
+	// count is free.
+	FoldRounds bool `yaml:"fold_rounds,omitempty"`
+	// LoadUse is how many cycles the core waits if an instruction uses what the
+	// one before it has loaded, at most MaxCost. It counts in loops of one
+	// block, which have little to put between, and not where the value is added
+	// to a sum, which waits till the round's end. 0: see Chain.
+	LoadUse int64 `yaml:"load_use,omitempty"`
 	// FoldHalves means that a 64-bit number is in two registers, so that a shift
 	// or rotation of it by the constant 32 only names registers.
 	FoldHalves bool `yaml:"fold_halves,omitempty"`
@@ -315,6 +324,10 @@ func (p *problems) core(c *Core) {
 	p.check("core.store", c.Store, least, most)
 	p.check("core.float", c.Float, least, most)
 	p.check("core.branch", c.Branch, 0, most)
+	p.check("core.load_use", c.LoadUse, 0, MaxCost)
+	if c.Fetch > 0 && (c.LoadUse > 0 || c.FoldRounds) {
+		p.errs = append(p.errs, fmt.Errorf("%score: load_use and fold_rounds are for cores that execute one instruction after the other, with fetch: 0", p.path))
+	}
 	if c.Chain != ChainNone && c.Chain != ChainBlock && c.Chain != ChainLoop {
 		p.errs = append(p.errs, fmt.Errorf("%score.chain: %q, expected %q, %q or nothing", p.path, c.Chain, ChainBlock, ChainLoop))
 	}

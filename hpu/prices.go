@@ -63,7 +63,7 @@ func newPrices(t *CostTable) *prices {
 	c := &t.Core
 	p := &prices{
 		parts: 1, core: c, moveFree: t.Move == 0, registers: t.Registers, operands: t.Operands, spill: t.Spill,
-		hasLoop: t.LoopBranch > 0, values: c.Chain != ChainNone || c.FoldAddress != AddressBase || c.FoldShift || c.FoldCompare || c.FoldMultiply,
+		hasLoop: t.LoopBranch > 0, values: c.Chain != ChainNone || c.FoldAddress != AddressBase || c.FoldShift || c.FoldCompare || c.FoldMultiply || c.FoldRounds || c.LoadUse > 0,
 		divBit: t.IntDivBit, levels: t.Levels,
 	}
 	l := t.Levels

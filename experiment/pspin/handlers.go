@@ -42,9 +42,13 @@ The handlers are ours, over the header that PsPIN's own compile with (docs/pspin
 		{Name: experiment.LatencyColumn, Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the request until the device knows of the end, warm"},
 		{Name: "rate", Unit: "Gb/s", Kind: report.Number, Scale: "rate", Help: "bytes of packets whose handlers have ended, back to back"},
 	},
-	Run:       runHandlers,
-	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2) + 4*int64(p.Int("size")*p.Int("packets")) + 8<<20 },
-	Modules:   func(p *experiment.Point) []*handlers.Library { return []*handlers.Library{examples.Library(p.Text(handlerAxis))} },
+	Run: runHandlers,
+	Memory: func(p *experiment.Point) int64 {
+		return p.Footprint(2) + 4*int64(p.Int("size")*p.Int("packets")) + 8<<20
+	},
+	Modules: func(p *experiment.Point) []*handlers.Library {
+		return []*handlers.Library{examples.Library(p.Text(handlerAxis))}
+	},
 	Undivided: "its columns are the parts of a packet's way",
 	Untraced:  true,
 	Ledger:    ledgerHandlers(),
@@ -99,8 +103,7 @@ func runHandlers(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	if n := len(single.ended); n != 2 || len(single.requested) != n {
 		return nil, fmt.Errorf("%d handlers ended after %d requests, expected 2", n, len(single.requested))
 	}
-	f := &p.Profile.Fabric
-	head := single.sent[1] + p.Profile.NIC.Overhead + 2*f.Wire + f.Switch
+	head := single.sent[1] + beforeWire(p)
 	warm := p.Profile.HPU.Time(single.cycles[1])
 	first, last := burst.ended[0], burst.ended[0]
 	for _, at := range burst.ended {
@@ -112,6 +115,13 @@ func runHandlers(ctx context.Context, p *experiment.Point) (experiment.Values, e
 		"end": single.ended[1] - single.began[1] - warm, experiment.LatencyColumn: single.ended[1] - single.requested[1],
 		"rate": float64(8*p.Int("size")*(len(burst.ended)-1)) / (last - first).Nanoseconds(),
 	}, nil
+}
+
+// beforeWire is the time from a put until the first byte of its packet is at
+// rank 1: the overhead, the read of the packet from host memory, and the wire.
+func beforeWire(p *experiment.Point) sim.Time {
+	d := &p.Profile.DMA
+	return p.Profile.NIC.Overhead + 2*d.Latency + d.Gap + d.Bandwidth.Time(int64(p.Int("size"))) + p.Profile.Fabric.Wire
 }
 
 func (w *packetRun) run(ctx context.Context) error {
@@ -167,4 +177,3 @@ func (w *packetRun) device(proc *runtime.Proc) error {
 	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")*w.packets), installed)
 	return err
 }
-

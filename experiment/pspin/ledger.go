@@ -2,6 +2,7 @@ package pspin
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spinsim/spinsim/experiment"
 )
@@ -18,4 +19,78 @@ func ledgerLoops() (rows []experiment.LedgerRow) {
 }
 
 // ledgerHandlers are the rows on handlers.
-func ledgerHandlers() []experiment.LedgerRow { return nil }
+func ledgerHandlers() []experiment.LedgerRow {
+	at := func(example, size string) string { return handlerAxis + "=" + example + " size=" + size }
+	row := func(id, of, how string, ours func(m *experiment.Measured) []float64) experiment.LedgerRow {
+		return experiment.LedgerRow{ID: "pspin-rtl-" + id, Of: of, How: how, Ours: ours}
+	}
+	cycles := func(id, example, size string) experiment.LedgerRow {
+		return row(id, at(example, size), "the cycles of a warm run", column("warm"))
+	}
+	rate := func(id, example, size string) experiment.LedgerRow {
+		return row(id, at(example, size), "the rate of 64 packets", column("rate"))
+	}
+	latency := func(id, size string) experiment.LedgerRow {
+		return row(id, at("empty", size), "the latency of the second packet", nanoseconds(experiment.LatencyColumn))
+	}
+	return []experiment.LedgerRow{
+		cycles("20", "empty", "64"), cycles("21", "ping_pong", "1KiB"), cycles("22", "copy_to_host", "1KiB"), cycles("23", "filtering", "512"), cycles("24", "aggregate", "512"),
+		line("30", at("empty", lineSizes), "request", 4),
+		line("31", at("empty", lineSizes), "start", 16),
+		row("32", at("empty", "64"), "the latency without the time to the start and hpu.feedback", startToEnd),
+		row("33", at("empty", "64"), "hpu.feedback", func(m *experiment.Measured) []float64 {
+			return []float64{m.Results[0].Point.Profile.HPU.Feedback.Nanoseconds()}
+		}),
+		latency("34", "64"), latency("36", "1KiB"),
+		line("37", at("copy_to_host", lineSizes), "end", 16),
+		rate("40", "empty", "64"), rate("41", "empty", "1KiB"),
+		row("42", at("ping_pong", "512,1KiB"), "the mean of the rates of 64 packets", mean("rate")),
+		rate("43", "copy_to_host", "64"), rate("45", "copy_to_host", "1KiB"), rate("46", "aggregate", "512"),
+	}
+}
+
+// column is a column at the only point.
+func column(name string) func(m *experiment.Measured) []float64 {
+	return func(m *experiment.Measured) []float64 { return []float64{m.Of(m.Results[0], name)} }
+}
+
+// nanoseconds is a time at the only point.
+func nanoseconds(name string) func(m *experiment.Measured) []float64 {
+	return func(m *experiment.Measured) []float64 { return []float64{1e3 * m.Of(m.Results[0], name)} }
+}
+
+// mean is the mean of a column over the points.
+func mean(name string) func(m *experiment.Measured) []float64 {
+	return func(m *experiment.Measured) []float64 {
+		sum := 0.0
+		for _, r := range m.Results {
+			sum += m.Of(r, name)
+		}
+		return []float64{sum / float64(len(m.Results))}
+	}
+}
+
+// lineSizes are the sizes of packets of rows that are lines over the size.
+const lineSizes = "64,512,1KiB"
+
+// line is the row of a time that is a line over the size: base cycles, and one
+// for each 64 bytes. It holds if every size is within a tenth.
+func line(id, of, name string, base float64) experiment.LedgerRow {
+	return experiment.LedgerRow{
+		ID: "pspin-rtl-" + id, Of: of, How: "within a tenth of it at 64, 512 and 1,024 B: the column " + name,
+		Holds: func(m *experiment.Measured) bool {
+			near := true
+			for _, r := range m.Results {
+				want := base + float64(r.Point.Int("size"))/64
+				near = near && math.Abs(1e3*m.Of(r, name)-want) <= want/10
+			}
+			return near
+		},
+	}
+}
+
+// startToEnd is the time from a handler's start to its end.
+func startToEnd(m *experiment.Measured) []float64 {
+	r := m.Results[0]
+	return []float64{1e3*(m.Of(r, experiment.LatencyColumn)-m.Of(r, "start")) - r.Point.Profile.HPU.Feedback.Nanoseconds()}
+}

@@ -29,7 +29,9 @@ var (
 )
 
 // Names are the names of the handlers, as PsPIN has them.
-func Names() []string { return []string{"empty", "ping_pong", "copy_to_host", "filtering", "aggregate"} }
+func Names() []string {
+	return []string{"empty", "ping_pong", "copy_to_host", "filtering", "aggregate"}
+}
 
 // Library returns the handler with one of Names.
 func Library(name string) *handlers.Library {

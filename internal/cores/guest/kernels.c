@@ -105,12 +105,16 @@ LOOP void normf(struct complexf *d, int32_t n) {
 }
 
 /* The loops below have no reference; experiment pspin measures them. */
-LOOP void multiply(uint32_t *restrict d, const uint32_t *restrict s, uint32_t k, int32_t n) {
-	EACH *(volatile uint32_t *)&d[i] = s[i] * k;
+LOOP uint32_t multiply(const uint32_t *s, uint32_t k, int32_t n) {
+	uint32_t sum = 0;
+	EACH sum += s[i] * k;
+	return sum;
 }
 
-LOOP void divide(uint32_t *restrict d, const uint32_t *restrict s, uint32_t k, int32_t n) {
-	EACH *(volatile uint32_t *)&d[i] = s[i] / k;
+LOOP uint32_t divide(const uint32_t *s, uint32_t k, int32_t n) {
+	uint32_t sum = 0;
+	EACH sum += s[i] / k;
+	return sum;
 }
 
 LOOP uint32_t sum32(const uint32_t *s, int32_t n) {
@@ -156,9 +160,9 @@ HANDLER(histogram) { (void)state; histogram(memory.words, a->data, (int32_t)a->l
 HANDLER(filter) { (void)state; return filter(memory.words, a->data, 1u << 31, (int32_t)a->length) < 0; }
 HANDLER(normf) { (void)state; normf(a->data, (int32_t)a->length); return 0; }
 
-HANDLER(multiply) { (void)state; multiply(memory.words, a->data, 0x9e3779b1, (int32_t)a->length); return 0; }
-HANDLER(divide_small) { (void)state; divide(memory.words, a->data, opaque(100), (int32_t)a->length); return 0; }
-HANDLER(divide_large) { (void)state; divide(memory.words, a->data, opaque(0x80000001), (int32_t)a->length); return 0; }
+HANDLER(multiply) { (void)state; memory.words[0] = multiply(a->data, opaque(0x9e3779b1), (int32_t)a->length); return 0; }
+HANDLER(divide_small) { (void)state; memory.words[0] = divide(a->data, opaque(100), (int32_t)a->length); return 0; }
+HANDLER(divide_large) { (void)state; memory.words[0] = divide(a->data, opaque(0x80000001), (int32_t)a->length); return 0; }
 HANDLER(sum_l1) { (void)state; memory.words[0] = sum32(a->data, (int32_t)a->length); return 0; }
 HANDLER(sum_l2) { memory.words[0] = sum32(memory.words, (int32_t)a->length); (void)state; return 0; }
 HANDLER(copy_l2) { (void)state; copy(memory.words, a->data, (int32_t)a->length); return 0; }
