@@ -55,12 +55,12 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 		x.suspends = suspends[x.index]
 		handlers = append(handlers, x.index)
 	}
-	r.sizes, r.callees = make([]int64, w.FuncCount()), make([][]uint32, w.FuncCount())
+	r.extent = newExtent(w.FuncCount())
 	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
 	for _, x := range m.handlers {
-		x.size = r.sizeOf(x.index)
+		x.size = r.extent.of(x.index)
 	}
 	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.reports.sites
 }

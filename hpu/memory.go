@@ -58,12 +58,12 @@ func (r *rewriter) chargeLevel(in *wasm.Instr) {
 	}
 	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, addr), wasm.OpLocalGet, addr)
 	b = append(wasm.AppendS64(append(b, byte(wasm.OpI32Const)), int64(int32(uint32(in.Imm)))), byte(wasm.OpI32Add))
-	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, addr), wasm.OpGlobalGet, r.level(regOuter))
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, addr), wasm.OpGlobalGet, r.globals.level(regOuter))
 	b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
-	b = append(r.outside(b, addr, regOwn, regOwnBytes), byte(wasm.OpIf), 0x40)
+	b = append(r.globals.outside(b, addr, regOwn, regOwnBytes), byte(wasm.OpIf), 0x40)
 	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), outer)
 	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), other)
-	b = append(r.outside(b, addr, regPads, regPadsBytes), byte(wasm.OpSelect))
+	b = append(r.globals.outside(b, addr, regPads, regPadsBytes), byte(wasm.OpSelect))
 	b = r.take(wasm.AppendIndexed(b, wasm.OpLocalSet, cycles), cycles, in.Offset)
 	if b = append(b, byte(wasm.OpEnd), byte(wasm.OpEnd)); store {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, value)
@@ -73,36 +73,54 @@ func (r *rewriter) chargeLevel(in *wasm.Instr) {
 
 // outside appends the code that tells whether the address in a local is outside
 // a range.
-func (r *rewriter) outside(b []byte, addr uint32, from, bytes reg) []byte {
-	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, addr), wasm.OpGlobalGet, r.level(from))
-	return append(wasm.AppendIndexed(append(b, byte(wasm.OpI32Sub)), wasm.OpGlobalGet, r.level(bytes)), byte(wasm.OpI32GeU))
+func (g *globalSet) outside(b []byte, addr uint32, from, bytes reg) []byte {
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, addr), wasm.OpGlobalGet, g.level(from))
+	return append(wasm.AppendIndexed(append(b, byte(wasm.OpI32Sub)), wasm.OpGlobalGet, g.level(bytes)), byte(wasm.OpI32GeU))
 }
 
 // level is the global of a register of the memories.
-func (r *rewriter) level(which reg) uint32 { return r.globals.levels + uint32(which-regOuter) }
+func (g *globalSet) level(which reg) uint32 { return g.levels + uint32(which-regOuter) }
 
-// calls notes a call for the sizes of handlers, and where the runtime's part of
-// a function begins and ends.
-func (r *rewriter) calls(in *wasm.Instr) {
-	switch {
-	case in.Op != wasm.OpCall:
-	case in.Imm >= uint64(len(r.ops)):
-		if !r.aside {
-			r.callees[r.fn] = append(r.callees[r.fn], uint32(in.Imm))
-		}
-	case r.ops[in.Imm] == OpRuntimeBegin:
-		r.aside = true
-	case r.ops[in.Imm] == OpRuntimeEnd:
-		r.aside = false
+// extent counts the code of functions, outside what the runtime does.
+type extent struct {
+	instrs  []int64    // of each function: instructions of the core
+	callees [][]uint32 // of each function
+	fn      int        // the function being rewritten
+	aside   bool       // between runtime_begin and runtime_end
+}
+
+func newExtent(functions int) extent {
+	return extent{instrs: make([]int64, functions), callees: make([][]uint32, functions)}
+}
+
+// block counts the instructions of a block.
+func (e *extent) block(instrs int64) {
+	if !e.aside {
+		e.instrs[e.fn] += instrs
 	}
 }
 
-// sizeOf returns how many instructions a function and its callees have.
-func (r *rewriter) sizeOf(fn uint32) (instrs int64) {
+// calls notes a call. ops are the module's imports.
+func (e *extent) calls(in *wasm.Instr, ops []Op) {
+	switch {
+	case in.Op != wasm.OpCall:
+	case in.Imm >= uint64(len(ops)):
+		if !e.aside {
+			e.callees[e.fn] = append(e.callees[e.fn], uint32(in.Imm))
+		}
+	case ops[in.Imm] == OpRuntimeBegin:
+		e.aside = true
+	case ops[in.Imm] == OpRuntimeEnd:
+		e.aside = false
+	}
+}
+
+// of returns how many instructions a function and its callees have.
+func (e *extent) of(fn uint32) (instrs int64) {
 	seen := map[uint32]bool{fn: true}
 	for queue := []uint32{fn}; len(queue) > 0; queue = queue[1:] {
-		instrs += r.sizes[queue[0]]
-		for _, callee := range r.callees[queue[0]] {
+		instrs += e.instrs[queue[0]]
+		for _, callee := range e.callees[queue[0]] {
 			if !seen[callee] {
 				seen[callee] = true
 				queue = append(queue, callee)
@@ -117,8 +135,9 @@ func (r *rewriter) sizeOf(fn uint32) (instrs int64) {
 // memory. The zero value is none.
 type Scratchpads struct{ At, Each uint32 }
 
-// Begins tells the context what the cost of the next handler depends on: the
-// memories of clusters, and whether its cluster runs it for the first time. A
+// Begins describes the next handler of the context, as far as its cost depends
+// on it: the memories of clusters, and whether its cluster runs it for the first
+// time. A
 // device need not call it unless its cost table has Levels or Misses.
 func (c *Context) Begins(f Func, pads Scratchpads, first bool) {
 	m := c.program.module
@@ -174,8 +193,7 @@ func (c *Context) resumes() {
 	c.effort += skipped / c.program.module.prices.parts
 }
 
-// descriptive reports whether an import only tells what a descriptor could have,
-// or waits.
+// descriptive reports whether an import only reads a descriptor, or waits.
 func descriptive(op Op) bool {
 	switch op {
 	case OpNumHPUs, OpMyHPU, OpCycles, OpMyCluster, OpNumClusters, OpFlowID, OpScratchpad, OpMessageMemory, OpDMAWait:

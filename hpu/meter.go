@@ -45,10 +45,7 @@ type rewriter struct {
 	unchecked int  // instructions that may run without a check of the budget
 	divide    bool // remainders are written as divisions
 
-	// of each function, outside what the runtime does: instructions of the
-	// core, and functions that it calls
-	sizes   []int64
-	callees [][]uint32
+	extent extent
 
 	// Of the rewritten module.
 	all    []place // for the contents of its code section
@@ -84,8 +81,6 @@ type rewriter struct {
 	budget  budget
 	temps   temporaries
 	info    *FuncInfo
-	fn      int  // its number
-	aside   bool // between runtime_begin and runtime_end
 }
 
 // globalSet holds the indices of the globals that rewritten code uses.
@@ -161,7 +156,8 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	r.cost.begin(r.locals)
 	r.count, r.since, r.frame = 0, 0, frameNone
 	r.temps = temporaries{next: locals}
-	r.info, r.fn, r.aside = info, len(r.m.Imports)+i, false
+	r.info = info
+	r.extent.fn, r.extent.aside = len(r.m.Imports)+i, false
 	r.wrapped = r.counted[len(r.m.Imports)+i]
 	if r.wrapped > 0 {
 		r.enter(typ)
@@ -218,9 +214,7 @@ var trapIf = []byte{byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.O
 func (r *rewriter) flush(next int) {
 	r.places = mark(r.places, len(r.out), r.first)
 	cost := r.cost.cost(r.again)
-	if !r.aside {
-		r.sizes[r.fn] += r.cost.instrs
-	}
+	r.extent.block(r.cost.instrs)
 	if cost > 0 {
 		r.out = r.budget.get(r.out)
 		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), cost)
@@ -270,7 +264,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 			r.call(in)
 		}
 		r.flush(in.End)
-		r.calls(in)
+		r.extent.calls(in, r.ops)
 		r.out = r.budget.reload(r.out)
 		// the import may have ended the handler
 		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports))

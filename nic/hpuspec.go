@@ -59,9 +59,10 @@ type HPUSpec struct {
 	// It needs a Home.
 	Copy sim.Rate `yaml:"copy,omitempty"`
 	// Finish is the time for which an HPU is held behind a handler's last cycle,
-	// at most 1 s, and Feedback the time behind that until the device has been
-	// told of the handler's end, at most 1 s.
-	Finish   sim.Time `yaml:"finish,omitempty"`
+	// at most 1 s.
+	Finish sim.Time `yaml:"finish,omitempty"`
+	// Feedback is the time behind Finish until the device has been told of the
+	// handler's end, at most 1 s. It holds the HPU, too.
 	Feedback sim.Time `yaml:"feedback,omitempty"`
 	// Send is the time until a packet that a handler sends from HPU memory has
 	// left, besides its bytes at the rate Copy, at most 1 s. The handler's end

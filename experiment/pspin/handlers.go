@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -41,6 +42,9 @@ The handlers are ours, over the header that PsPIN's own compile with (docs/pspin
 		{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the handler's last cycle until the device knows of its end"},
 		{Name: experiment.LatencyColumn, Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the request until the device knows of the end, warm"},
 		{Name: "rate", Unit: "Gb/s", Kind: report.Number, Scale: "rate", Help: "bytes of packets whose handlers have ended, back to back"},
+		{Name: "least", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "least time of a packet of the message, from its first byte until the device knows of its handler's end"},
+		{Name: "mean", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "the mean of those times"},
+		{Name: "most", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "the largest of them"},
 	},
 	Run: runHandlers,
 	Memory: func(p *experiment.Point) int64 {
@@ -68,6 +72,7 @@ const handlerAxis = "example"
 type steps struct {
 	requested, began, ended []sim.Time
 	cycles                  []int64
+	packets                 []int // of the ends
 }
 
 func (s *steps) watch(h *nic.HandlerStep) {
@@ -80,7 +85,7 @@ func (s *steps) watch(h *nic.HandlerStep) {
 	case nic.StepBegan:
 		s.began = append(s.began, h.At)
 	case nic.StepEnded:
-		s.ended, s.cycles = append(s.ended, h.At), append(s.cycles, h.Cycles)
+		s.ended, s.cycles, s.packets = append(s.ended, h.At), append(s.cycles, h.Cycles), append(s.packets, h.Packet)
 	default:
 	}
 }
@@ -90,13 +95,13 @@ type packetRun struct {
 	*experiment.Point
 	steps
 	messages int // that rank 0 sends, one after the other
-	packets  int // of each
+	each     int // packets of each
 	sent     []sim.Time
 }
 
 // runHandlers measures a point.
 func runHandlers(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-	single, burst := &packetRun{Point: p, messages: 2, packets: 1}, &packetRun{Point: p, messages: 1, packets: p.Int("packets")}
+	single, burst := &packetRun{Point: p, messages: 2, each: 1}, &packetRun{Point: p, messages: 1, each: p.Int("packets")}
 	if err := errors.Join(single.run(ctx), burst.run(ctx)); err != nil {
 		return nil, err
 	}
@@ -105,16 +110,29 @@ func runHandlers(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	}
 	head := single.sent[1] + beforeWire(p)
 	warm := p.Profile.HPU.Time(single.cycles[1])
-	first, last := burst.ended[0], burst.ended[0]
-	for _, at := range burst.ended {
-		first, last = min(first, at), max(last, at)
-	}
+	least, mean, most := burst.latencies()
+	first, last := slices.Min(burst.ended), slices.Max(burst.ended)
 	return experiment.Values{
 		"warm": single.cycles[1], "cold": single.cycles[0],
 		"request": single.requested[1] - head, "start": single.began[1] - single.requested[1],
 		"end": single.ended[1] - single.began[1] - warm, experiment.LatencyColumn: single.ended[1] - single.requested[1],
-		"rate": float64(8*p.Int("size")*(len(burst.ended)-1)) / (last - first).Nanoseconds(),
+		"rate":  float64(8*p.Int("size")*(len(burst.ended)-1)) / (last - first).Nanoseconds(),
+		"least": least, "mean": mean, "most": most,
 	}, nil
+}
+
+// latencies are the least, the mean and the largest time of a packet, from its
+// first byte until the device knows of its handler's end. Packets of a message
+// arrive at the rate of the link.
+func (w *packetRun) latencies() (least, mean, most sim.Time) {
+	f := &w.Profile.Fabric
+	var all []sim.Time
+	sum := sim.Time(0)
+	for i, at := range w.ended {
+		all = append(all, at-w.sent[0]-beforeWire(w.Point)-sim.Time(w.packets[i])*max(f.Gap, f.Rate.Time(int64(w.Int("size")))))
+		sum += all[i]
+	}
+	return slices.Min(all), sum / sim.Time(len(all)), slices.Max(all)
 }
 
 // beforeWire is the time from a put until the first byte of its packet is at
@@ -155,7 +173,7 @@ const apart = sim.Millisecond
 // them: numbers in the host's order.
 func (w *packetRun) message() []byte {
 	size := w.Int("size")
-	message := make([]byte, size*w.packets)
+	message := make([]byte, size*w.each)
 	experiment.Pattern(message, w.Seed)
 	for at := 0; at < len(message); at += size {
 		message[at] = 0x54 // a header of 5 words, version 4
@@ -174,6 +192,6 @@ func (w *packetRun) device(proc *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")*w.packets), installed)
+	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")*w.each), installed)
 	return err
 }

@@ -19,7 +19,10 @@ func ledgerLoops() (rows []experiment.LedgerRow) {
 }
 
 // ledgerHandlers are the rows on handlers.
-func ledgerHandlers() []experiment.LedgerRow {
+func ledgerHandlers() []experiment.LedgerRow { return append(ledgerRTL(), ledgerFollowups()...) }
+
+// ledgerRTL are the rows of the RTL.
+func ledgerRTL() []experiment.LedgerRow {
 	at := func(example, size string) string { return handlerAxis + "=" + example + " size=" + size }
 	row := func(id, of, how string, ours func(m *experiment.Measured) []float64) experiment.LedgerRow {
 		return experiment.LedgerRow{ID: "pspin-rtl-" + id, Of: of, How: how, Ours: ours}
@@ -46,6 +49,31 @@ func ledgerHandlers() []experiment.LedgerRow {
 		rate("40", "empty", "64"), rate("41", "empty", "1KiB"),
 		row("42", at("ping_pong", "512,1KiB"), "the mean of the rates of 64 packets", mean("rate")),
 		rate("43", "copy_to_host", "64"), rate("45", "copy_to_host", "1KiB"), rate("46", "aggregate", "512"),
+	}
+}
+
+// ledgerFollowups are the rows of PsPIN's abstract and of its documentation,
+// whose handlers are compiled for Xpulp.
+func ledgerFollowups() []experiment.LedgerRow {
+	const documented = handlerAxis + "=ping_pong size=1KiB packets=32 fabric.gap=20ns" // packet-delay of gdriver_args.ggo
+	return []experiment.LedgerRow{
+		{
+			ID: "pspin-abstract-01", Of: handlerAxis + "=empty,ping_pong,copy_to_host,filtering size=512,1KiB", How: "the least rate of four handlers, packets of 512 and 1,024 B, which arrive at 512 Gb/s",
+			Ours: func(m *experiment.Measured) []float64 {
+				least := math.Inf(1)
+				for _, r := range m.Results {
+					least = min(least, m.Of(r, "rate"))
+				}
+				return []float64{least}
+			},
+		},
+		{ID: "pspin-abstract-02", Of: handlerAxis + "=empty size=64", How: "the latency of the second packet", Ours: nanoseconds(experiment.LatencyColumn)},
+		{ID: "pspin-docs-02", Of: documented, How: "the rate of 32 packets, 20 ns apart, as the example sends them", Ours: column("rate")},
+		{ID: "pspin-docs-03", Of: documented, How: "the bits of a packet by the rate of 32", Ours: func(m *experiment.Measured) []float64 {
+			return []float64{8 * 1024 / m.Of(m.Results[0], "rate")}
+		}},
+		{ID: "pspin-docs-04", Of: documented, How: "the mean time of 32 packets", Ours: nanoseconds("mean")},
+		{ID: "pspin-docs-08", Of: documented, How: "the cycles of the first run, by 1 GHz", Ours: column("cold")},
 	}
 }
 
