@@ -18,7 +18,7 @@ func TestContentIsTheProfile(t *testing.T) {
 		name := rapid.SampledFrom(Names()).Draw(t, "profile")
 		n := rapid.IntRange(1, 1000).Draw(t, "n")
 		all := []string{
-			fmt.Sprintf("hpu.cores=%d", n), fmt.Sprintf("dma.latency=%dps", n*1007), fmt.Sprintf("dma.bandwidth=%d/7ps/B", n),
+			fmt.Sprintf("hpu.cores=%d", 4*n), fmt.Sprintf("dma.latency=%dps", n*1007), fmt.Sprintf("dma.bandwidth=%d/7ps/B", n),
 			fmt.Sprintf("hpu.clock=%d.%03dGHz", 1+n%5, n%1000), "host.memory_bandwidth=333GB/s", fmt.Sprintf("nic.packet_buffer=%dMiB", n),
 			"fabric.kind=crossbar", "fabric.store_and_forward=true", "description='a, \"b\": <c>'",
 			fmt.Sprintf("hpu.costs={move: 1, int: %d, branch: 1, call: 1, call_indirect: 1, bulk_bytes_per_cycle: 1, imports: {dma_to_host: %d, ct_inc: 2}}", n, n),

@@ -41,7 +41,7 @@ The handlers are ours, over the header that PsPIN's own compile with (docs/pspin
 		{Name: "start", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the request to the handler's first cycle"},
 		{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the handler's last cycle until the device knows of its end"},
 		{Name: experiment.LatencyColumn, Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "from the request until the device knows of the end, warm"},
-		{Name: "rate", Unit: "Gb/s", Kind: report.Number, Scale: "rate", Help: "bytes of packets whose handlers have ended, back to back"},
+		{Name: "rate", Unit: "Gbps", Kind: report.Number, Scale: "rate", Help: "bytes of packets whose handlers have ended, back to back"},
 		{Name: "least", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "least time of a packet of the message, from its first byte until the device knows of its handler's end"},
 		{Name: "mean", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "the mean of those times"},
 		{Name: "most", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "the largest of them"},

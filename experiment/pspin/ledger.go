@@ -13,7 +13,7 @@ func ledgerLoops() (rows []experiment.LedgerRow) {
 		1: "copy", 2: "sum8", 3: "sum64", 4: "xor32", 5: "hash", 6: "crc", 7: "chase", 8: "histogram", 9: "filter",
 		10: "multiply", 12: "divide_small", 14: "sum_l2", 16: "leaf",
 	} {
-		rows = append(rows, experiment.LedgerRow{ID: fmt.Sprintf("pspin-rtl-%02d", id), Of: loopAxis + "=" + loop, Column: "cycles"})
+		rows = append(rows, experiment.LedgerRow{ID: fmt.Sprintf("pspin-rtl-%02d", id), Of: loopAxis + "=" + loop, How: "cycles of a round by the cost table", Ours: column("cycles")})
 	}
 	return rows
 }

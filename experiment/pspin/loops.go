@@ -17,7 +17,7 @@ Words lie in memory of the core's own cluster, but for the loops whose name ends
 	Profiles:  []string{"pspin"},
 	Smoke:     []experiment.Values{{loopAxis: "sum8"}},
 	Axes:      []experiment.Axis{{Name: loopAxis, Kind: report.Text, Of: loopNames(), Help: "loop (internal/cores/guest/kernels.c)"}},
-	Columns:   []report.Column{{Name: "cycles", Unit: "cycles a round", Kind: report.Number, Help: "cycles of a round"}},
+	Columns:   []report.Column{{Name: "cycles", Kind: report.Number, Help: "cycles of a round"}},
 	Run:       runLoop,
 	Memory:    func(*experiment.Point) int64 { return 8 << 20 },
 	Undivided: "a loop has no parts",
