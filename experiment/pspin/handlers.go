@@ -27,6 +27,7 @@ sends one message of many packets back to back. Times are those of rank 1's devi
   latency   from the request until the device knows of the end
 The rate counts the ends of handlers of the burst, between the first and the last.
 The handlers are ours, over the header that PsPIN's own compile with (docs/pspin.md).`,
+	Source:   "PsPIN's RTL §examples",
 	Profiles: []string{"pspin"},
 	Smoke:    []experiment.Values{{"packets": 4}},
 	Axes: []experiment.Axis{

@@ -14,6 +14,7 @@ var loops = &experiment.Experiment{
 	Short: "cycles of a round of small loops on a device's cores, beside PsPIN's RTL",
 	Long: `A round's cycles come from the cost table of the profile, as a handler is charged: the difference between runs of so many and twice as many rounds.
 Words lie in memory of the core's own cluster, but for the loops whose name ends in l2.`,
+	Source:    "PsPIN's RTL §loops",
 	Profiles:  []string{"pspin"},
 	Smoke:     []experiment.Values{{loopAxis: "sum8"}},
 	Axes:      []experiment.Axis{{Name: loopAxis, Kind: report.Text, Of: loopNames(), Help: "loop (internal/cores/guest/kernels.c)"}},
