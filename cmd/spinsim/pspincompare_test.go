@@ -13,11 +13,6 @@ import (
 // median of the others, and what it costs here. The trace is ours, in the format
 // of RI5CY's tracer.
 func TestPspinCompare(t *testing.T) {
-	for _, tool := range []string{"bash", "awk"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
 	run := func(args ...string) (string, error) {
 		c := exec.Command("bash", append([]string{"../../scripts/pspin-compare.sh"}, args...)...)
 		c.Env = append(os.Environ(), "SPINSIM="+fakeSpinsim(t))

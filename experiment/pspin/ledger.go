@@ -55,7 +55,8 @@ func ledgerRTL() []experiment.LedgerRow {
 // ledgerFollowups are the rows of PsPIN's abstract and of its documentation,
 // whose handlers are compiled for Xpulp.
 func ledgerFollowups() []experiment.LedgerRow {
-	const documented = handlerAxis + "=ping_pong size=1KiB packets=32 fabric.gap=20ns" // packet-delay of gdriver_args.ggo
+	// a packet every 20 ns: packet-delay of gdriver_args.ggo
+	const documented = handlerAxis + "=ping_pong size=1KiB packets=32 fabric.gap=20ns"
 	return []experiment.LedgerRow{
 		{
 			ID: "pspin-abstract-01", Of: handlerAxis + "=empty,ping_pong,copy_to_host,filtering size=512,1KiB", How: "the least rate of four handlers, packets of 512 and 1,024 B, which arrive at 512 Gb/s",

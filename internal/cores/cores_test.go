@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -58,6 +59,39 @@ func TestRoundsByHand(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Costs that depend on operands and memories, by hand: a divisor of 100 has 25
+// leading zeros, one above 2^31 none; a load or store of the module's memory
+// takes 19 more where that is far; an atomic is one instruction. Without the
+// fields nothing depends on them.
+func TestMoreByHand(t *testing.T) {
+	table, err := profile.Costs("ri5cy")
+	require.NoError(t, err)
+	cycles := func(place Place) map[string]float64 {
+		list, err := MeasureLoops(table, More(), place)
+		require.NoError(t, err)
+		byName := map[string]float64{}
+		for i, l := range More() {
+			byName[l.Name] = list[i]
+		}
+		return byName
+	}
+	near, far := cycles(Near), cycles(Far)
+	require.InDelta(t, 25, near["divide_small"]-near["divide_large"], 1e-9)
+	require.InDelta(t, 2+3, near["divide_large"]-near["multiply"]+3, 1e-9)
+	require.InDelta(t, 6, near["sum_l1"], 1e-9)
+	require.InDelta(t, 19, far["sum_l2"]-near["sum_l2"], 1e-9)
+	require.InDelta(t, 19, far["copy_l2"]-near["copy_l2"], 1e-9)
+	require.InDelta(t, 2*19, far["histogram_l2"]-near["histogram_l2"], 1e-9)
+	require.InDelta(t, near["sum_l1"], far["sum_l1"], 1e-9, "a packet is near")
+	atomic := near["atomic"]
+	table.Atomic, table.IntDivBit, table.Levels = 0, 0, hpu.Levels{}
+	plain := cycles(Far)
+	require.InDelta(t, plain["divide_large"], plain["divide_small"], 1e-9)
+	require.InDelta(t, near["sum_l1"], plain["sum_l2"], 1e-9)
+	// less the cycle in which an atomic waits for its operand, a load
+	require.InDelta(t, float64(table.Call+table.Import-3-1), plain["atomic"]-atomic, 1e-9)
 }
 
 func TestUnknownTable(t *testing.T) {
