@@ -106,6 +106,9 @@ func (d *act) handle(e *sim.Event) {
 // Act carries out one action of the handler in context c; it implements hpu.Device.
 func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	r := &d.runs[c.Index()]
+	if r.core.pool.varied && (a.Op == hpu.OpPutFromHost || a.Op == hpu.OpPutFromDevice) {
+		r.core.pool.sending(r)
+	}
 	at := r.at(a.Cycles)
 	switch a.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpDMAFAddTypedNB, hpu.OpHostWriteNB:

@@ -25,7 +25,10 @@ type pool struct {
 	tasks  ring[task]
 	beyond []uint64 // the same bits for the other cores
 	name   string
-	_      [48]byte // so that the next pool begins in a new cache line
+	// firmware whose handlers do not all take the same time
+	varied        bool
+	quiet, follow sim.Time
+	_             [24]byte // so that the next pool begins in a new cache line
 }
 
 // time is how long the cycles of a segment take.
@@ -37,6 +40,25 @@ func (p *pool) time(cycles int64, resumed bool) sim.Time {
 		return 0
 	}
 	return p.fixed
+}
+
+// first is how long firmware takes for a handler that has sent nothing yet.
+// follows: it waited for its core.
+func (p *pool) first(follows bool) sim.Time {
+	if follows && p.follow > 0 {
+		return p.follow
+	}
+	if p.quiet > 0 {
+		return p.quiet
+	}
+	return p.fixed
+}
+
+// sending notes that a handler of firmware sends.
+func (p *pool) sending(r *run) {
+	if p.varied && (p.follow == 0 || !r.follows) {
+		r.fixed = p.fixed
+	}
 }
 
 // begins is the time when a handler begins that is given to a core now.
@@ -144,6 +166,10 @@ func (s *schedule) start(c *core, t task) {
 	r.active = true
 	r.task = t
 	r.generation++
+	if c.pool.varied {
+		r.follows = c.follows
+		r.fixed = c.pool.first(c.follows)
+	}
 	if at := c.pool.begins(s.now()); at > s.now() {
 		s.post(at, kindDispatched, uint64(r.index), nil)
 		return
@@ -195,7 +221,9 @@ func (s *schedule) idle(c *core) {
 		s.resume(c.resume.pop())
 	case c.active == len(c.runs):
 	case s.waiting > 0 && p.tasks.len() > 0:
+		c.follows = true
 		s.start(c, s.nextTask(p))
+		c.follows = false
 	default:
 		*p.idleOf(c) |= 1 << (c.number % 64)
 	}
@@ -222,7 +250,7 @@ func (s *schedule) build(pools Pools) {
 	each := s.buildHomes()
 	for _, name := range pools.Names() {
 		o := pools[name]
-		p := pool{name: name, fixed: o.Invocation}
+		p := pool{name: name, fixed: o.Invocation, quiet: o.Quiet, follow: o.Follow, varied: o.Quiet > 0 || o.Follow > 0}
 		if o.Kind == Hardware {
 			p.fixed, p.interval = o.Latency, o.Latency/sim.Time(o.Depth)
 		}

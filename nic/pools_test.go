@@ -157,3 +157,29 @@ func TestPoolOverrides(t *testing.T) {
 	_, err = profile.Load("spin-int", "pools.r5.cores=2")
 	require.ErrorContains(t, err, `pools.r5.kind: "", expected firmware or hardware`)
 }
+
+// Handlers that send nothing take Quiet in place of Invocation, and those that
+// waited for their core Follow. Without them all take the same time.
+func TestFirmwareThatSendsNothing(t *testing.T) {
+	const packets = 6
+	r5 := func(more string) string {
+		return "pools.r5={kind: firmware, cores: 1, contexts: 1, invocation: 3us" + more + "}"
+	}
+	for _, c := range []struct {
+		more        string
+		first, rest sim.Time
+	}{
+		{"", 3 * sim.Microsecond, 3 * sim.Microsecond},
+		{", quiet: 2us", 2 * sim.Microsecond, 2 * sim.Microsecond},
+		{", follow: 1us", 3 * sim.Microsecond, sim.Microsecond},
+		{", quiet: 2us, follow: 1us", 2 * sim.Microsecond, sim.Microsecond},
+	} {
+		for i, s := range payloads(t, packets, r5(c.more), "serve.sum={payload: r5}") {
+			want := c.rest
+			if i == 0 {
+				want = c.first
+			}
+			require.Equal(t, want, s.end-s.began, "%s, handler %d", c.more, i)
+		}
+	}
+}

@@ -27,6 +27,20 @@ type PoolSpec struct {
 	Contexts int `yaml:"contexts,omitempty"`
 	// Invocation is the time of firmware for a handler, at most 1 s.
 	Invocation sim.Time `yaml:"invocation,omitempty"`
+	// Quiet is the time of firmware for a handler that sends nothing, for example
+	// after a NACK, or after the last ACK of a transfer, at most 1 s. PART'22 §4.2: 3 us
+	// "for the initiation of the transfer"; TR-488 §4.5.2: 2 to 4 us whenever it is
+	// invoked. 0, or absent: as Invocation.
+	Quiet sim.Time `yaml:"quiet,omitempty"`
+	// Follow is the time of firmware for a handler that waited for its core: the
+	// core has found it together with the one before, at most 1 s. 0, or absent:
+	// as any other.
+	Follow sim.Time `yaml:"follow,omitempty"`
+	// State are numbers of the state of those libraries whose header handlers the
+	// pool runs, in place of their defaults, by their names: choices of the
+	// firmware. Programs may choose otherwise. A library without such a number
+	// does not run.
+	State map[string]uint64 `yaml:"state,omitempty"`
 	// Latency is the time of hardware for a handler, at most 1 s.
 	Latency sim.Time `yaml:"latency,omitempty"`
 	// Depth is how many handlers the hardware pipeline holds, 1 to 4096.
@@ -67,6 +81,8 @@ func (s *PoolSpec) Validate() error {
 		fields.Between(&wrong, "cores", s.Cores, 1, maxProcessors)
 		fields.Between(&wrong, "contexts", s.Contexts, 1, maxProcessors)
 		fields.Between(&wrong, "invocation", s.Invocation, 0, MaxTime)
+		fields.Between(&wrong, "quiet", s.Quiet, 0, MaxTime)
+		fields.Between(&wrong, "follow", s.Follow, 0, MaxTime)
 		unused("latency", s.Latency != 0)
 		unused("depth", s.Depth != 0)
 	case Hardware:
@@ -75,6 +91,9 @@ func (s *PoolSpec) Validate() error {
 		unused("cores", s.Cores != 0)
 		unused("contexts", s.Contexts != 0)
 		unused("invocation", s.Invocation != 0)
+		unused("quiet", s.Quiet != 0)
+		unused("follow", s.Follow != 0)
+		unused("state", len(s.State) != 0)
 	}
 	return wrong.Join()
 }

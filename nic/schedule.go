@@ -57,6 +57,8 @@ type run struct {
 	number  int64    // of the handler on its node, from 1
 	looks   bool     // there are DMA handles
 	late    int32    // operations of earlier handlers that are still on their way
+	fixed   sim.Time // of a varied pool: the time of the handler
+	follows bool     // it waited for its core
 
 	// Actions need these:
 	wait blockedOn
@@ -70,11 +72,13 @@ type run struct {
 	sent    sim.Time      // when the packets that it sends have left (hpu.send)
 	fn      hpu.Func      // the handler, where its cost depends on more than its instructions
 	first   bool          // its first run in its cluster, likewise
-	_       [16]byte
 }
 
 // at is the handler's own time after it has been charged a number of cycles.
 func (r *run) at(cycles int64) sim.Time {
+	if p := r.core.pool; p.varied && !r.resumed {
+		return r.start + r.fixed
+	}
 	return r.start + r.core.pool.time(cycles-r.charged, r.resumed)
 }
 
@@ -86,6 +90,7 @@ type core struct {
 	active  int // contexts in use
 	number  int // in the pool
 	running bool
+	follows bool       // it begins a handler that waited
 	resume  ring[*run] // contexts whose suspension has ended, in that order
 	index   int        // on the node
 	_       [32]byte   // so that the next core begins in a new cache line

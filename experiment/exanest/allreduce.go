@@ -107,7 +107,7 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 	if p.Text("transport") == string(mpi.ExaNet) && p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, ExaNet-MPI needs %s; --transport %s goes everywhere", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, mpi.Portals)
 	}
-	if pool := p.Text("pool"); pool == "r5" && p.Profile.Pools["r5"] == (nic.PoolSpec{}) {
+	if pool := p.Text("pool"); pool == "r5" && p.Profile.Pools["r5"].Kind == "" {
 		return false, fmt.Errorf("profile %s has no pool r5", p.Profile.Origin.Name)
 	}
 	if p.Text("mode") == string(mpi.ModeHost) && p.Text("pool") != poolOfProfile {
