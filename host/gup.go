@@ -97,6 +97,7 @@ func (p *Process) Lock(t *Thread, addr, n uint64) error {
 		return err
 	}
 	w := want{absent: s.LockAbsent, zero: s.LockAbsent, what: "mlock"}
+	drained := s.LockDrain == 0
 	for va := first; va < end; va += PageBytes {
 		m := p.pager.mappings.find(va)
 		if m == nil {
@@ -104,6 +105,10 @@ func (p *Process) Lock(t *Thread, addr, n uint64) error {
 		}
 		w.write = m.prot == ProtWrite
 		if p.pager.tables.pte(va).allows(w.write) {
+			if !drained {
+				drained = true
+				run(t, s.LockDrain, w.what)
+			}
 			run(t, s.LockPresent, w.what)
 		}
 		if err := p.pager.resolve(t, va, w); err != nil {
