@@ -235,7 +235,11 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := in.Initial(o.State, in.device)
+	given, err := in.firmware(c.Profile(), o.State)
+	if err != nil {
+		return nil, err
+	}
+	state, err := in.Initial(given, in.device)
 	if err != nil {
 		return nil, err
 	}

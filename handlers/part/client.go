@@ -21,6 +21,7 @@ type client struct {
 	blocks  []block       // that have faulted, in the order of the FIFO
 	recent  [recent]block // the last ones that were asked for
 	later   []Range       // to bring in after all blocks were asked for
+	due     []FaultRecord // blocks to ask for at the end of the run (host.AskRun)
 	brought []Range       // since the process last had nothing to do
 	// netlink
 	thread *host.Thread
@@ -47,9 +48,19 @@ func (d *Driver) attach(p *runtime.Proc, g *rdma.Page) {
 	c := &client{driver: d, process: p.OS(), queue: QueueOf(g)}
 	d.clients = append(d.clients, c)
 	if d.part.options.Method != InKernel {
-		cpu := p.Node().CPU()
-		c.thread = cpu.Kthread((p.Thread().Core()+1)%cpu.Cores(), p.Name()+" page faults", c.listen)
+		c.thread = p.Node().CPU().Kthread(d.core(p), p.Name()+" page faults", c.listen)
 	}
+}
+
+// core returns the core of a process's thread.
+func (d *Driver) core(p *runtime.Proc) int {
+	switch d.spec.NetlinkCore {
+	case host.CoreProcess:
+		return p.Thread().Core()
+	case host.CoreInterrupt:
+		return d.spec.InterruptCore
+	}
+	return (p.Thread().Core() + 1) % p.Node().CPU().Cores()
 }
 
 // serve handles up to left pages of the FIFO, or fewer if the send tasklet
@@ -60,12 +71,13 @@ func (c *client) serve(t *host.Thread, left int) int {
 		c.brought = c.brought[:0]
 	}
 	c.collect(t)
+	defer c.request(t)
 	for len(c.blocks)+len(c.later) > 0 {
 		if len(c.blocks) > 0 {
 			left = c.resolve(t, left)
 		} else {
 			c.ahead(t)
-			c.collect(t)
+			c.again(t)
 			left--
 		}
 		if (left == 0 || len(c.driver.others) > 0) && len(c.blocks)+len(c.later) > 0 {
@@ -73,8 +85,30 @@ func (c *client) serve(t *host.Thread, left int) int {
 			return left
 		}
 	}
+	if c.driver.spec.FaultLook == host.LookOnce && c.queue.More(t) {
+		c.pending = true
+		return 0 // the next run reads them
+	}
 	c.flow = 0
 	return left
+}
+
+// again reads what has come since the run began, if a run looks again.
+func (c *client) again(t *host.Thread) {
+	if c.driver.spec.FaultLook != host.LookOnce {
+		c.collect(t)
+	}
+}
+
+// request asks for the blocks of a run, with one message (host.AskRun).
+func (c *client) request(t *host.Thread) {
+	if len(c.due) == 0 {
+		return
+	}
+	m := message{block: c.due[0], more: slices.Clone(c.due[1:]), ask: true, fault: host.DeviceFault{Process: c.process, Write: true, Flow: t.Flow()}}
+	c.due = c.due[:0]
+	c.driver.release()
+	c.tell(t, m)
 }
 
 // ahead brings in a piece that nobody has asked for yet. Requests that come
@@ -145,11 +179,11 @@ func (c *client) resolve(t *host.Thread, left int) int {
 		b := &c.blocks[0]
 		page := b.pages[b.done]
 		if b.done++; b.done == len(b.pages) {
-			c.collect(t)
+			c.again(t)
 			b = &c.blocks[0]
 		}
 		last := b.done == len(b.pages)
-		c.page(t, page, last && !b.late)
+		c.page(t, page, c.asks(b, last))
 		left--
 		if last {
 			break
@@ -160,11 +194,38 @@ func (c *client) resolve(t *host.Thread, left int) int {
 	}
 	b := c.blocks[0]
 	c.blocks = append(c.blocks[:0], c.blocks[1:]...)
-	if !b.late {
+	if !b.late && !c.driver.spec.FaultForget {
 		copy(c.recent[1:], c.recent[:])
 		c.recent[0] = b
 	}
 	return left
+}
+
+// asks reports whether a block is asked for with a page of it, the last one so
+// far or an earlier one. With host.AskPage each page asks, and the source
+// ignores requests for an attempt that is over (T §3.2.3).
+func (c *client) asks(b *block, last bool) bool {
+	switch c.driver.spec.Asks() {
+	case host.AskPage:
+		return true
+	case host.AskRun:
+		if last && !b.late {
+			c.due = append(c.due, b.FaultRecord)
+		}
+		return false
+	}
+	return last && !b.late
+}
+
+// gather adds those failed pages of the oldest block to a range that follow it
+// without a gap, if they come with one call (ResolveSpec.FaultGather).
+func (c *client) gather(r Range) Range {
+	if c.driver.spec.FaultGather {
+		for slices.Contains(c.blocks[0].pages, r.End) {
+			r.End += host.PageBytes
+		}
+	}
+	return r
 }
 
 // page brings in a page of the oldest block, and the other pages that the
@@ -175,6 +236,9 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 	if !c.has(page) {
 		b := &m.block
 		m.plan = d.plan(t, c.process, page, false, Block{Known: true, Node: b.NID, PID: b.PID, Transaction: b.Slot, Sequence: b.Sequence})
+		if d.part.options.Method != Touch {
+			m.plan.First = c.gather(m.plan.First)
+		}
 		c.brought = append(c.brought, m.plan.First)
 		if d.part.options.Method == Touch {
 			d.release()

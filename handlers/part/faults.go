@@ -75,6 +75,14 @@ func (q *Queue) Next(t *host.Thread) (f FaultRecord, found bool) {
 	return e.Decode()
 }
 
+// More reports whether there is an entry. It reads the interface once.
+func (q *Queue) More(t *host.Thread) bool {
+	t.Run(q.load, "fault FIFO")
+	memory := q.page.Installed().HPU.Bytes()
+	const headAt, tailAt = unsafe.Offsetof(State{}.Head), unsafe.Offsetof(State{}.Tail)
+	return binary.LittleEndian.Uint32(memory[headAt:]) != binary.LittleEndian.Uint32(memory[tailAt:])
+}
+
 // Resume asks the source of a block to send it again, because its pages are now
 // there (P: ERR). It takes nic.overhead, and may get lost.
 func (q *Queue) Resume(t *host.Thread, f *FaultRecord) error {

@@ -11,6 +11,7 @@ import (
 // message is a message of the kernel to a process, by netlink, or to itself.
 type message struct {
 	block   FaultRecord      // to ask for
+	more    []FaultRecord    // likewise, with the same message
 	ask     bool             // ask for block
 	fault   host.DeviceFault // the page
 	plan    Plan             // to touch
@@ -50,13 +51,21 @@ type behind struct {
 	write bool
 }
 
-// listen is the thread of the process that waits for messages, busily (T §3.2.1).
+// await waits for a message: busily, or asleep (ResolveSpec.NetlinkWake).
+func (c *client) await(t *host.Thread) {
+	t.Spin("a netlink message")
+	if wake := c.driver.spec.NetlinkWake; wake > 0 {
+		t.Run(wake, "context switch")
+	}
+}
+
+// listen is the thread of the process that waits for messages (T §3.2.1).
 func (c *client) listen(t *host.Thread) {
 	var later []behind
 	for {
 		for len(c.inbox) == 0 {
 			if len(later) == 0 {
-				t.Spin("a netlink message")
+				c.await(t)
 				continue
 			}
 			r := &later[0]
@@ -96,11 +105,15 @@ func (c *client) act(t *host.Thread, m *message) {
 	case m.ask:
 		c.driver.stats.Requests++
 		err = c.queue.Resume(t, &m.block)
+		for i := range m.more {
+			c.driver.stats.Requests++
+			err = errors.Join(err, c.queue.Resume(t, &m.more[i]))
+		}
 	}
 	// the interface or the process is gone: the block ends by its time-out, or
 	// with DENIED when it comes again
 	if err != nil && m.ask {
-		c.driver.stats.Requests--
+		c.driver.stats.Requests -= 1 + int64(len(m.more))
 	}
 }
 

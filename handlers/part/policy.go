@@ -52,6 +52,9 @@ type Plan struct {
 	First Range
 	// Then is brought in after that; an empty range means nothing.
 	Then Range
+	// Search means that the driver looks for the end of what is wanted, which
+	// takes os.fault_search.
+	Search bool
 }
 
 // Policy decides what to bring in for a page fault. It is asked for each page
@@ -82,4 +85,4 @@ func TouchAhead(f Fault) Plan { return Plan{First: Range{f.Page, f.Page + 4*host
 // PIA brings in the page and everything behind it (P: Page-in All-Pgs). The
 // driver does not know where the transfer ends, so it goes to the end of the
 // mapping.
-func PIA(f Fault) Plan { return Plan{First: Range{f.Page, f.Mapping.End}} }
+func PIA(f Fault) Plan { return Plan{First: Range{f.Page, f.Mapping.End}, Search: true} }

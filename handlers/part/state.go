@@ -42,9 +42,11 @@ type State struct {
 	// 1: a page-fault NACK cancels the time-out of its block (P: NTO)
 	NTO uint32 `spin:"max=1"`
 	// counts pushed entries, in place of an interrupt; 0: none
-	FaultCT  uint32 `spin:"unit=counter"`
-	Depth    uint32 `spin:"default=512 min=1 max=512"` // entries for which the FIFO has room (T: 512)
-	Reserved uint32 // 0
+	FaultCT uint32 `spin:"unit=counter"`
+	Depth   uint32 `spin:"default=512 min=1 max=512"` // entries for which the FIFO has room (T: 512)
+	// 1: each cell whose memory is absent makes an entry; 0: none that equals the
+	// last one (T)
+	Every uint32 `spin:"max=1"`
 	// with NTO: after this time a block is sent again without a request, which
 	// may have been lost
 	Guard uint64 `spin:"unit=ns default=100000000 min=1"`

@@ -117,7 +117,6 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 // core from its programs. It ends earlier if the send tasklet waits for its
 // turn, and continues after it: without HUPCF, open faults at sources end the
 // writes of blocks, which come again and again.
-// end the writes of blocks, which come again and again.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
 	next := d.waiting()
@@ -177,6 +176,9 @@ func (d *Driver) plan(t *host.Thread, p *host.Process, addr uint64, source bool,
 	}
 	f.Mapping = Range{start, end}
 	plan := d.part.options.Policy(f)
+	if plan.Search && d.spec.FaultSearch > 0 {
+		t.Run(d.spec.FaultSearch, "tasklet")
+	}
 	plan.First, plan.Then = plan.First.within(f.Mapping), plan.Then.within(f.Mapping)
 	if !plan.First.has(f.Page) {
 		plan.First = Range{f.Page, f.Page + host.PageBytes}

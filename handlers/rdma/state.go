@@ -62,7 +62,8 @@ type State struct {
 	AlignSource uint32 `spin:"max=1"`
 	// of a block, or of a request to read; after that the transfer fails
 	Retries uint32 `spin:"default=1000 max=4095"`
-	// retries after which time-outs double, up to 64 times
+	// time-outs of a block, or of a request, after which they double, up to 64
+	// times
 	BackOff uint32 `spin:"default=4"`
 	// blocks of the page that the hardware has at once
 	InFlight uint32 `spin:"default=16 min=1 max=128"`
@@ -72,6 +73,19 @@ type State struct {
 	Peers uint32 `spin:"default=min(256*ranks,65536) max=1048576"`
 	// the number before the first of every slot
 	Sequence uint32 `spin:"max=16383"`
+	// 1: a transfer sends no new block while one of its blocks has failed and is
+	// not acknowledged (P §4.2: "the transfer can be suspended"); 0: its other
+	// block goes on
+	Suspend uint32 `spin:"max=1"`
+	// 1: a page-fault NACK starts the time-out of its block again; 0: it runs on,
+	// as in T's code
+	Restart uint32 `spin:"max=1"`
+	// which later cells of an attempt the hardware drops, without a look at memory,
+	// once a negative acknowledgement is on its way: 0 none, 1 those of the same
+	// page, 2 all. P §4.4: a page "may correspond to multiple failed AXI-write
+	// requests"
+	Drop     uint32 `spin:"max=2"`
+	Reserved uint32 // 0
 	// of a block, from its start
 	Timeout uint64 `spin:"unit=ns default=1000000 min=1 max=1000000000"`
 	// counts transfers of the process that have ended; 0: none
@@ -87,7 +101,7 @@ type State struct {
 	Ready        uint32 // 1: it is set up
 	Broken       uint32 // 1 + a channel whose transfer cannot continue, and
 	BrokenStatus uint32 // the reason
-	Reserved     uint32 // 0
+	Spare        uint32 // 0
 	Waiting      uint32 // blocks at the hardware
 	// the channel that is asked first when the hardware has room again
 	NextTurn     uint32
@@ -128,6 +142,7 @@ type Received struct {
 	Denied     uint64 // cells with memory that they may not write
 	NoContext  uint64 // cells whose block found no free context
 	NoPeer     uint64 // cells of processes beyond the table
+	Dropped    uint64 // cells behind one whose memory was absent (State.Drop)
 	Strange    uint64 // invalid cells
 }
 
@@ -173,6 +188,8 @@ type Block struct {
 	Timer    int32  // negative: none
 	State    uint32 // 0 free, 1 with the hardware
 	Last     uint32 // 1: of its transfer
+	Expired  uint32 // time-outs
+	Failed   uint32 // 1: a negative acknowledgement or a time-out has come, and no acknowledgement
 }
 
 // Request is the requester's state of a read.
@@ -221,6 +238,7 @@ type Context struct {
 	Flags      uint32
 	Refused    uint32 // 1 + the sequence number of the last negative acknowledgement
 	Next       uint32 // next free context, counted from 1
+	Page       uint64 // of the last cell whose memory was absent
 }
 
 // Flags of a Context.
@@ -262,7 +280,7 @@ type Incoming struct {
 
 // Sizes of what lies behind the state, bytes.
 const (
-	ContextSize = 80
+	ContextSize = 88
 	PeerSize    = 28 + 8*Outstanding
 )
 

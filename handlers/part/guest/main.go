@@ -3,7 +3,7 @@
 // 2022).
 //
 //spin:library part 1.0
-//spin:needs memory=256*80+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
+//spin:needs memory=256*88+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
 //spin:needs handler=control user_header=64
 package main
 
@@ -33,7 +33,7 @@ func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint
 	x := state(s)
 	page := address &^ (rdma.PageBytes - 1)
 	switch {
-	case x.Tail != 0 && x.Source == p.SourceNID && x.SourcePID == p.SourcePID && x.Slot == m.Slot && x.Sequence == m.Sequence && x.Page == page:
+	case x.Every == 0 && x.Tail != 0 && x.Source == p.SourceNID && x.SourcePID == p.SourcePID && x.Slot == m.Slot && x.Sequence == m.Sequence && x.Page == page:
 		x.Faults.Merged++
 	case x.Tail-x.Head >= x.Depth:
 		x.Faults.Full++

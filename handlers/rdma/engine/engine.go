@@ -133,12 +133,12 @@ func Cancel(timer *int32) {
 	}
 }
 
-// timeout returns how long to wait for an answer to an attempt, in nanoseconds,
-// at most spin.MaxTimer.
-func timeout(s *rdma.State, attempt uint32) uint64 {
+// timeout returns how long to wait for an answer after a number of time-outs, in
+// nanoseconds, at most spin.MaxTimer.
+func timeout(s *rdma.State, expired uint32) uint64 {
 	double := uint32(0)
-	if attempt > s.BackOff {
-		double = min(attempt-s.BackOff, 6)
+	if expired > s.BackOff {
+		double = min(expired-s.BackOff, 6)
 	}
 	return min(s.Timeout<<double, spin.MaxTimer)
 }

@@ -90,9 +90,13 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 		whole[X](s, i, p)
 		return
 	}
+	address, rest := p.HostOffset, p.Bytes()
+	if dropped(s, c, m, address) {
+		s.Received.Dropped++
+		return
+	}
 	c.Writing++
 	use := c.Use
-	address, rest := p.HostOffset, p.Bytes()
 	// a write stays within one page, like a burst of the bus, so that the page
 	// of a fault is known
 	for len(rest) > 0 {
@@ -113,6 +117,12 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	whole[X](s, i, p)
 }
 
+// dropped reports whether a cell comes behind one of its attempt that was
+// refused, and would be, too.
+func dropped(s *rdma.State, c *rdma.Context, m *rdma.Header, address uint64) bool {
+	return s.Drop != 0 && c.Refused == m.Sequence+1 && (s.Drop == 2 || c.Page == address&^(rdma.PageBytes-1))
+}
+
 // unwritable reports whether a write to memory has failed, and refuses the cell
 // if so.
 func unwritable[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload, m *rdma.Header, address uint64, r spin.Result) bool {
@@ -121,6 +131,7 @@ func unwritable[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload, m 
 		return false
 	case r == spin.Fault:
 		s.Received.Faults++
+		c.Page = address &^ (rdma.PageBytes - 1)
 		var x X
 		refuseOnce(s, c, p, m, x.Fault(s, p, m, address))
 	default:

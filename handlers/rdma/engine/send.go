@@ -131,7 +131,7 @@ func turn[X Extension](s *rdma.State, channel uint32) {
 // the hardware has room.
 func next[X Extension](s *rdma.State, channel uint32) {
 	t := &s.Transfers[channel]
-	if t.Status != rdma.Ongoing || t.Next == t.Blocks || t.Outstanding == rdma.Outstanding || s.Waiting >= s.InFlight {
+	if t.Status != rdma.Ongoing || t.Next == t.Blocks || t.Outstanding == rdma.Outstanding || s.Waiting >= s.InFlight || suspended(s, channel) {
 		return
 	}
 	slot := channel * rdma.Outstanding
@@ -140,7 +140,7 @@ func next[X Extension](s *rdma.State, channel uint32) {
 	}
 	b := &s.Blocks[slot]
 	size := uint64(s.Block)
-	b.Offset, b.Attempt, b.State, b.Last = t.Offset, 0, 1, 0
+	b.Offset, b.Attempt, b.State, b.Last, b.Expired, b.Failed = t.Offset, 0, 1, 0, 0, 0
 	b.Length = uint32(min(size-(border(s, t)+t.Offset)%size, t.Length-t.Offset))
 	b.Sequence = number(s, &peer[X](s, t.Peer).Sequence[slot%rdma.Outstanding])
 	t.Offset += uint64(b.Length)
@@ -151,6 +151,19 @@ func next[X Extension](s *rdma.State, channel uint32) {
 	s.Waiting++
 	s.Sent.Blocks++
 	launch[X](s, slot)
+}
+
+// suspended reports whether a channel sends no new block, because one has failed.
+func suspended(s *rdma.State, channel uint32) bool {
+	if s.Suspend == 0 {
+		return false
+	}
+	for slot := channel * rdma.Outstanding; slot < (channel+1)*rdma.Outstanding; slot++ {
+		if b := &s.Blocks[slot]; b.State != 0 && b.Failed != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // number increments a sequence number; an unused one begins after
@@ -184,7 +197,7 @@ func launch[X Extension](s *rdma.State, slot uint32) {
 	if b.Length > 0 && !result.Failed() {
 		result = spin.PutFromHost(&op)
 	}
-	Wait(s, slot, timeout(s, b.Attempt)) // then a put that has found no room is sent again
+	Wait(s, slot, timeout(s, b.Expired)) // then a put that has found no room is sent again
 	if result == spin.Invalid {          // no such node
 		s.Broken, s.BrokenStatus = slot/rdma.Outstanding+1, rdma.Illegal
 	}
@@ -231,6 +244,8 @@ func Current(s *rdma.State, m *rdma.Header) *rdma.Block {
 func expired[X Extension](s *rdma.State, m *rdma.Header) {
 	if b := Current(s, m); b != nil {
 		b.Timer = -1
+		b.Expired++
+		b.Failed = 1
 		s.Sent.Timeouts++
 		Again[X](s, m.Slot)
 	}
@@ -268,10 +283,14 @@ func refused[X Extension](s *rdma.State, m *rdma.Header, code uint32) {
 		return
 	}
 	s.Sent.Nacks++
+	b.Failed = 1
 	switch code {
 	case rdma.NackCorrupt:
 		Again[X](s, m.Slot)
 	case rdma.NackFault:
+		if s.Restart != 0 {
+			Wait(s, m.Slot, timeout(s, b.Expired))
+		}
 		var x X
 		x.Paused(s, m.Slot)
 	case rdma.NackDenied:

@@ -3,7 +3,7 @@
 // retransmission.
 //
 //spin:library rdma 1.0
-//spin:needs memory=256*80+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
+//spin:needs memory=256*88+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
 //spin:needs handler=control user_header=64
 package main //lint:guest issue 9: its engine is both sides of the whole protocol of TR-488 §4.5
 
