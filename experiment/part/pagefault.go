@@ -48,6 +48,10 @@ median latency.`,
 		{Name: "hupcf", Kind: report.Flag, Default: "true", Field: "smmu.hit_under_fault", Help: "the SMMU continues with other accesses while a fault is open (HUPCF)"},
 		{Name: "pool", Kind: report.Text, Default: "r5", Field: "serve.part.header", Help: "processors of the profile that run the engine's firmware, hpu for sPIN's"},
 		{Name: "nodes", Kind: report.Count, Least: "1", Most: "2", Default: "2", Help: "2: a write to another node; 1: a write within a process (Psistakis'19)"},
+		{Name: "draw", Kind: report.Text, Of: []string{drawEach, drawOne, drawExact}, Default: drawEach, Help: "absent pages of a frequency below 100%: each page by chance; the same, but at least one; or that fraction of the pages, at places by chance"},
+		{Name: "align", Kind: report.Text, Of: []string{alignBlock, alignPage}, Default: alignBlock, Help: "where buffers begin: at a multiple of a block (16 KiB), or one page behind it"},
+		{Name: "prepares", Kind: report.Text, Of: []string{preparesAbsent, sideBoth}, Default: preparesAbsent, Help: "buffers that touch, touch-present, pin and pin-present prepare: that of side, or both"},
+		{Name: "ends", Kind: report.Text, Of: []string{endsNotified, endsStatus}, Default: endsNotified, Help: "end of the latency: the destination has seen the notification, or the source the status of the acknowledged transfer (Psistakis'19)"},
 		{Name: "runs", Kind: report.Count, Least: "1", Most: "1000", Default: "5", Help: "transfers of a row where pages are absent by chance; else one"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "16,4KiB,64KiB,1MiB,4MiB", Help: "size of the transfer"},
 	},
@@ -127,6 +131,18 @@ const (
 	sideBoth        = "both"
 )
 
+// Values of the axes draw, align, prepares and ends.
+const (
+	alignBlock     = "block"
+	alignPage      = "page"
+	drawEach       = "each"
+	drawOne        = "at-least-one"
+	drawExact      = "exact"
+	preparesAbsent = "absent"
+	endsNotified   = "notified"
+	endsStatus     = "status"
+)
+
 // Methods that bring in pages.
 const (
 	byKernel     = "get_user_pages"
@@ -139,7 +155,7 @@ const (
 const noTimeout = "nto"
 
 // pagefaultQuiet are axes that tables show only if they vary.
-var pagefaultQuiet = []string{"side", "timeout", "frequency", "by", "hupcf", "pool", "nodes", "runs"}
+var pagefaultQuiet = []string{"side", "timeout", "frequency", "by", "hupcf", "pool", "nodes", "draw", "align", "prepares", "ends", "runs"}
 
 // absent reports whether a transfer may meet absent pages.
 func absent(p *experiment.Point) bool {

@@ -40,7 +40,8 @@ func drawFaulted(r *rapid.T) *experiment.Point {
 		"timeout":   rapid.SampledFrom([]string{"20us", "100us", "500us", "1ms", "25ms", "nto"}).Draw(r, "timeout"),
 		"frequency": rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(r, "frequency"),
 		"pool":      rapid.SampledFrom([]string{"r5", "hpu"}).Draw(r, "pool"),
-		"nodes":     rapid.IntRange(1, 2).Draw(r, "nodes"), "runs": 2, "size": rapid.IntRange(1, 70_000).Draw(r, "size"),
+		"draw":      text("draw"), "align": text("align"), "prepares": text("prepares"), "ends": text("ends"),
+		"nodes": rapid.IntRange(1, 2).Draw(r, "nodes"), "runs": 2, "size": rapid.IntRange(1, 70_000).Draw(r, "size"),
 	}
 	if values["policy"] == policyTimeout && values["timeout"] == noTimeout {
 		values["timeout"] = "1ms"

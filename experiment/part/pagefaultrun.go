@@ -3,6 +3,7 @@ package part
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -120,19 +121,39 @@ func (w *faulting) plan() {
 		return
 	}
 	pages := (w.bytes + pageBytes - 1) / pageBytes
-	r := rand.New(rand.NewPCG(w.Seed, 0x7061676566617565))
+	r := newDraws(w.Seed)
 	for i := 2; i < len(w.exchanges); i++ {
 		for side, name := range []string{SideSource, SideDestination} {
 			if w.side != name && w.side != sideBoth {
 				continue
 			}
-			holes := make([]bool, pages)
-			for k := range holes {
-				holes[k] = r.Float64() < f && float64(pages)*f >= 1
-			}
-			w.exchanges[i].holes[side] = holes
+			w.exchanges[i].holes[side] = w.draw(r, pages, f)
 		}
 	}
+}
+
+func newDraws(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x7061676566617565)) }
+
+// draw chooses a fraction f of the pages, none if that is less than one page
+// (P §6.1.1).
+func (w *faulting) draw(r *rand.Rand, pages int, f float64) []bool {
+	holes := make([]bool, pages)
+	if float64(pages)*f < 1 {
+		return holes
+	}
+	if w.Text("draw") == drawExact {
+		for _, k := range r.Perm(pages)[:int(math.Round(float64(pages)*f))] {
+			holes[k] = true
+		}
+		return holes
+	}
+	for k := range holes {
+		holes[k] = r.Float64() < f
+	}
+	if w.Text("draw") == drawOne && !slices.Contains(holes, true) {
+		holes[r.IntN(pages)] = true
+	}
+	return holes
 }
 
 // spawn starts the programs: source and destination, or both in one process.
@@ -190,10 +211,10 @@ func (w *faulting) spawn() error {
 func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 	buffer := func(side int, fresh bool) runtime.View {
 		if fresh {
-			return p.AllocAligned(w.bytes, rdma.MaxBlock)
+			return w.buffer(p)
 		}
 		if w.kept[side].Len() == 0 {
-			w.kept[side] = p.AllocAligned(w.bytes, rdma.MaxBlock)
+			w.kept[side] = w.buffer(p)
 		}
 		return w.kept[side]
 	}
@@ -207,6 +228,15 @@ func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 		}
 	}
 	return w.way.open(p)
+}
+
+// buffer allocates a buffer.
+func (w *faulting) buffer(p *runtime.Proc) runtime.View {
+	before := 0
+	if w.Text("align") == alignPage {
+		before = pageBytes
+	}
+	return p.AllocAligned(before+w.bytes, rdma.MaxBlock).Slice(before, before+w.bytes)
 }
 
 // within runs an exchange between buffers of one process.
@@ -226,7 +256,16 @@ func (w *faulting) within(p *runtime.Proc, i int) error {
 	if err := w.look(p, i); err != nil {
 		return err
 	}
-	return w.way.end(p, i)
+	return w.end(p, i)
+}
+
+// end waits for the status at the source.
+func (w *faulting) end(p *runtime.Proc, i int) error {
+	err := w.way.end(p, i)
+	if w.Text("ends") == endsStatus {
+		w.exchanges[i].seen = p.Now()
+	}
+	return err
 }
 
 // source runs the source's part of an exchange.
@@ -242,7 +281,7 @@ func (w *faulting) source(p *runtime.Proc, i int) error {
 	if err := w.send(p, i); err != nil {
 		return err
 	}
-	return w.way.end(p, i)
+	return w.end(p, i)
 }
 
 // destination runs the destination's part of an exchange.
@@ -282,7 +321,9 @@ func (w *faulting) look(p *runtime.Proc, i int) error {
 		return err
 	}
 	x := &w.exchanges[i]
-	x.seen = p.Now()
+	if w.Text("ends") != endsStatus {
+		x.seen = p.Now()
+	}
 	w.count(&x.after)
 	return experiment.SameBytes(fmt.Sprintf("transfer %d", i), x.dst.Snapshot(), w.expected(x.dst.Len(), x, i))
 }
@@ -362,7 +403,7 @@ func each(v runtime.View, holes []bool, f func(v runtime.View, from int)) {
 func (w *faulting) prepare(p *runtime.Proc, x *exchange, v runtime.View, side string, took []sim.Time) error {
 	took[0] = p.Now()
 	defer func() { took[1] = p.Now() }()
-	if w.quiet(x) || w.side != side && w.side != sideBoth {
+	if w.quiet(x) || w.side != side && w.side != sideBoth && w.Text("prepares") != sideBoth {
 		return nil
 	}
 	switch w.policy {
