@@ -30,6 +30,10 @@ type ResolveSpec struct {
 	// goes, per page that it is asked for, at most 1 s. P: PIA takes 2 us more than
 	// PIO, "due to different code paths" (§6.1.1). Absent: 0.
 	FaultSearch sim.Time `yaml:"fault_search,omitempty"`
+	// FaultTouch is how a thread of the process touches a page for a write of a
+	// device: TouchWrite (also the empty string) or TouchRead. P: "reading and then
+	// writing the first byte" (§3).
+	FaultTouch string `yaml:"fault_touch,omitempty"`
 	// NetlinkWake is the time from a message to a process until its thread runs
 	// that waits for messages asleep, at most 1 s. P: measured 7 us beyond the sum
 	// of the parts, mostly context switches (§5.2). T says of the thread that it
@@ -58,6 +62,14 @@ const (
 	LookOnce  = "once"
 )
 
+// Values of ResolveSpec.FaultTouch: a write, which is one page fault; or a read
+// and a write, which are two, because a page that is only read is the page of
+// zeros.
+const (
+	TouchWrite = "write"
+	TouchRead  = "read-write"
+)
+
 // Values of ResolveSpec.NetlinkCore: the core behind that of the process, that
 // of the process, or that of the SMMU's interrupts.
 const (
@@ -79,5 +91,6 @@ func chosen(value, absent string) string {
 func (s *ResolveSpec) validate(wrong *fields.Errors) {
 	wrong.OneOf("fault_ask", s.Asks(), AskBlock, AskPage, AskRun)
 	wrong.OneOf("fault_look", chosen(s.FaultLook, LookAgain), LookAgain, LookOnce)
+	wrong.OneOf("fault_touch", chosen(s.FaultTouch, TouchWrite), TouchWrite, TouchRead)
 	wrong.OneOf("netlink_core", chosen(s.NetlinkCore, CoreNext), CoreNext, CoreProcess, CoreInterrupt)
 }

@@ -25,7 +25,7 @@ func TestLockDrains(t *testing.T) {
 
 // Wrong names are refused, each with its field and the right ones.
 func TestResolveSpecNames(t *testing.T) {
-	for field, names := range map[string]string{"fault_ask": "block or page or run", "fault_look": "again or once", "netlink_core": "next or process or interrupt"} {
+	for field, names := range map[string]string{"fault_ask": "block or page or run", "fault_look": "again or once", "fault_touch": "write or read-write", "netlink_core": "next or process or interrupt"} {
 		_, err := hosttest.Spec(field + "=sometimes")
 		require.EqualError(t, err, field+`: "sometimes", expected `+names)
 	}

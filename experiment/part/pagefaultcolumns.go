@@ -74,12 +74,14 @@ func pagefaultColumns() []report.Column {
 		report.Column{Name: "terminated", Kind: report.Count, Help: "accesses that the SMMU ended because another's fault was open (without HUPCF)"},
 		report.Column{Name: "paged_in", Kind: report.Count, Help: "pages that operating systems brought in meanwhile"},
 		report.Column{Name: "tasklets", Kind: report.Count, Help: "runs of the tasklets of PART"},
+		report.Column{Name: "idle_runs", Kind: report.Count, Help: "those that found nothing to do, because an earlier run had done it"},
 		report.Column{Name: "entries", Kind: report.Count, Help: "entries of the fault FIFO that the tasklets have read"},
 		report.Column{Name: "refused", Kind: report.Count, Help: "pages that a process was asked to touch, or the kernel to bring in, and that it does not have any more; of all runs"},
 		report.Column{Name: "messages", Kind: report.Count, Help: "netlink messages"},
 		report.Column{Name: "requests", Kind: report.Count, Help: "explicit requests to send a block again"},
 		report.Column{Name: "timeouts", Kind: report.Count, Help: "time-outs of blocks"},
 		report.Column{Name: "resent", Kind: report.Count, Help: "blocks that were sent again"},
+		report.Column{Name: "first_resent", Unit: "us", Kind: report.Duration, Scale: "latency", Help: "from the begin of the latency until firmware first begins to send a block again; empty: it never does"},
 		report.Column{Name: overlapColumn, Kind: report.Ratio, Help: "(G + T) / max(G, TO + T) of PART'22 (1): G is the time of get_user_pages, T present, TO the time-out; of pia with a time-out shorter than G"},
 	)
 }

@@ -73,7 +73,7 @@ type pagefaultCounts struct {
 	driver                                                                      sim.Time
 	pageIn                                                                      sim.Time
 	faults, terminated, pagedIn, tasklets, messages, requests, timeouts, resent int64
-	entries, refused                                                            int64
+	entries, refused, idleRuns                                                  int64
 }
 
 const pageBytes = host.PageBytes
@@ -481,6 +481,7 @@ func (w *faulting) values() (experiment.Values, error) {
 	v[driverColumn] = a.driver - b.driver
 	v["absent"] = int64(holes(x))
 	v["faults"], v["paged_in"], v["tasklets"] = a.faults-b.faults, a.pagedIn-b.pagedIn, a.tasklets-b.tasklets
+	v["idle_runs"], v["first_resent"] = a.idleRuns-b.idleRuns, w.watch.firstAgain(x)
 	v["terminated"] = a.terminated - b.terminated
 	v["entries"], v["refused"] = a.entries-b.entries, w.exchanges[len(w.exchanges)-1].after.refused
 	v["messages"], v["requests"], v["timeouts"], v["resent"] = a.messages-b.messages, a.requests-b.requests, a.timeouts-b.timeouts, a.resent-b.resent

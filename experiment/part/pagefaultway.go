@@ -121,6 +121,7 @@ func (e *engineWay) count(into *pagefaultCounts) {
 		}
 		s := e.parts.Driver(i).Stats()
 		into.tasklets += s.Receives + s.Sends
+		into.idleRuns += s.Idle
 		into.messages += s.Messages
 		into.requests += s.Requests
 		into.entries += s.Entries

@@ -38,6 +38,7 @@ type block struct {
 	pages       []uint64 // in the order of the FIFO
 	done        int      // number of pages handled
 	late        bool     // its request has left
+	asked       bool     // with an earlier page (host.AskPage)
 }
 
 func (b *block) is(f *FaultRecord) bool {
@@ -183,7 +184,7 @@ func (c *client) resolve(t *host.Thread, left int) int {
 			b = &c.blocks[0]
 		}
 		last := b.done == len(b.pages)
-		c.page(t, page, c.asks(b, last))
+		c.page(t, page, c.asks(b, page, last))
 		left--
 		if last {
 			break
@@ -202,12 +203,15 @@ func (c *client) resolve(t *host.Thread, left int) int {
 }
 
 // asks reports whether a block is asked for with a page of it, the last one so
-// far or an earlier one. With host.AskPage each page asks, and the source
-// ignores requests for an attempt that is over (T §3.2.3).
-func (c *client) asks(b *block, last bool) bool {
+// far or an earlier one. With host.AskPage each page asks that is brought in,
+// and an attempt whose pages have all come for others once. The source ignores
+// requests for an attempt that is over (T §3.2.3).
+func (c *client) asks(b *block, page uint64, last bool) bool {
 	switch c.driver.spec.Asks() {
 	case host.AskPage:
-		return true
+		ask := !c.has(page) || last && !b.asked && !b.late
+		b.asked = b.asked || ask
+		return ask
 	case host.AskRun:
 		if last && !b.late {
 			c.due = append(c.due, b.FaultRecord)

@@ -110,6 +110,7 @@ func (s *Part) Driver(node int) *Driver { return s.nodes[node] }
 type Stats struct {
 	Receives int64 // runs of the receive tasklet
 	Sends    int64 // runs of the send tasklet
+	Idle     int64 // runs of the receive tasklet that found nothing to do
 	Entries  int64 // read from the FIFO
 	Skipped  int64 // entries for pages that were already handled for their block
 	Late     int64 // entries for other pages of a block whose request had left

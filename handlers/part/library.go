@@ -123,6 +123,11 @@ func (c *client) touch(t *host.Thread, r Range, write bool) error {
 		return nil
 	}
 	c.driver.count(r)
+	if write && c.driver.spec.FaultTouch == host.TouchRead {
+		if err := c.process.Populate(t, r.Start, r.End-r.Start, false); err != nil {
+			return err
+		}
+	}
 	return c.process.Populate(t, r.Start, r.End-r.Start, write)
 }
 

@@ -113,3 +113,12 @@ func TestTimeoutAfterANACK(t *testing.T) {
 	require.Zero(t, sent("pools.r5.state.restart=1"))
 	require.NotZero(t, sent())
 }
+
+// A thread that reads a page before it writes it meets two page faults.
+func TestTouchReadsAndWrites(t *testing.T) {
+	os := &must(profile.Load("exanest-qfdb")).OS
+	at := func(set ...string) sim.Time {
+		return run{Options: Options{Method: Touch}, bytes: 4096, dest: true, set: set}.do(t).arrived
+	}
+	require.Equal(t, os.FaultZero+os.FaultCopy-os.FaultAbsent, at("os.fault_touch=read-write")-at())
+}

@@ -119,6 +119,12 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 // writes of blocks, which come again and again.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
+	before := d.stats.work()
+	defer func() {
+		if d.stats.work() == before {
+			d.stats.Idle++
+		}
+	}()
 	next := d.waiting()
 	if next != nil {
 		t.Follow(next.flow)
@@ -144,6 +150,9 @@ func (d *Driver) receives(t *host.Thread) {
 		d.receive.Schedule(t.Core())
 	}
 }
+
+// work grows with each thing that a driver does.
+func (s *Stats) work() int64 { return s.Entries + s.Ranges + s.Messages + s.Requests + s.Refused }
 
 // waiting returns the next process whose FIFO may have entries; nil: none has.
 func (d *Driver) waiting() *client {
