@@ -24,8 +24,8 @@ type pagefaultWatch struct {
 	moved   sim.Time             // when anything of the engine was last seen
 	// the end of the last run of firmware that may have begun to send a block
 	// again; 0: its cells have begun
-	again  sim.Time
-	agains []sim.Time // when firmware began to send a block again
+	again   sim.Time
+	resends []sim.Time // when firmware began to send a block again
 }
 
 // waitKey is what waits for a page: a block, a message that looks again, or, at
@@ -178,7 +178,7 @@ func (w *pagefaultWatch) message(line int, h rdma.Header, from, to sim.Time, flo
 		w.Chain(flow, part, from, from, nil) // until it reads the request
 		w.Account.Span(partRetransmission, from, to)
 		w.again = to
-		w.agains = append(w.agains, from)
+		w.resends = append(w.resends, from)
 		return
 	case line == lineLink && part == partRetransmission && w.again > 0: // the data was read meanwhile
 		w.Account.Span(partRetransmission, w.again, from)
@@ -230,7 +230,7 @@ func (w *pagefaultWatch) finish() {
 // firstAgain returns when, in the latency of an exchange, a block was first sent
 // again; nil: none was.
 func (w *pagefaultWatch) firstAgain(x *exchange) any {
-	for _, at := range w.agains {
+	for _, at := range w.resends {
 		if at >= x.begun && at < x.seen {
 			return x.prepared[1] - x.prepared[0] + at - x.begun
 		}
