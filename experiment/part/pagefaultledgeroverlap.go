@@ -25,7 +25,7 @@ func ledgerOverlap() []experiment.LedgerRow {
 			},
 		},
 		{
-			ID: "part22-6.1.2-03", Of: ledgerAllTimeouts + ledgerKnees, How: "largest size up to which PIA with time-outs of 100 µs, 500 µs, 1 ms and without is " + alikeHow,
+			ID: "part22-6.1.2-03", Of: ledgerAllTimeouts + ledgerPowers, How: "largest of the sizes of Fig. 15, each four times the one before, up to which PIA with time-outs of 100 µs, 500 µs, 1 ms and without is " + alikeHow,
 			Ours: one(func(m *experiment.Measured) float64 {
 				return upTo(m, func(is string) bool {
 					return always(m, "timeout", func(a string) bool {
@@ -44,7 +44,7 @@ func ledgerOverlap() []experiment.LedgerRow {
 			}),
 		},
 		{
-			ID: "part22-6.1.2-05", Of: "policy=pia timeout=100us,500us,1ms" + ledgerKnees, How: "smallest size, 4 MiB at most, from which on PIA with 100 µs takes less time than with 500 µs and 1 ms",
+			ID: "part22-6.1.2-05", Of: "policy=pia timeout=100us,500us,1ms" + ledgerPowers, How: "smallest of these sizes, 4 MiB at most, from which on PIA with 100 µs takes less time than with 500 µs and 1 ms",
 			Ours: one(func(m *experiment.Measured) float64 {
 				return fromOn(m, func(is string) bool {
 					return latency(m, "timeout=100us %s", is) < min(latency(m, "timeout=500us %s", is), latency(m, "timeout=1ms %s", is))
