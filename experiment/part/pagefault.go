@@ -33,7 +33,7 @@ the transfer, including touching and pinning, until the receiving process has se
   timeout        the kernel brings in the failing page, and the block comes again after its time-out: no PART, and no point with time-out nto
   naive          a put of Portals, without a library: the NIC tries the page again every nic.fault_pause
 Ten columns divide the latency and add up to it. Each moment belongs to the first active one in the order request,
-retransmission, interrupt, get_user_pages, netlink, tasklet, context_switch, touch, wire, idle.
+retransmission, context_switch, interrupt, get_user_pages, netlink, tasklet, touch, wire, idle.
 --experiment sets the axes to the values of a published experiment. Where pages are absent by chance, the row is the run with the
 median latency.`,
 	Source:   "PART'22 §5, §6",

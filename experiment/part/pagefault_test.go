@@ -97,11 +97,12 @@ func TestPagefaultWithoutFaults(t *testing.T) {
 	const pages = 16
 	base := faulted(t, experiment.Values{"policy": policyTransfer, "size": pages * 4096}).Time(experiment.LatencyColumn)
 	// exanest-qfdb: host.memory_latency 100 ns, os.fault_absent 3 us,
-	// os.lock_call 3 us, os.lock_absent 3 us, os.lock_present 0
+	// os.lock_call 3 us, os.lock_absent 3 us, os.lock_present 3 us, os.lock_drain
+	// 7 us
 	for policy, prepared := range map[string]sim.Time{
 		policyTouchPresent: pages * 100 * sim.Nanosecond,
 		policyTouch:        pages * 3100 * sim.Nanosecond,
-		policyPinPresent:   3 * sim.Microsecond,
+		policyPinPresent:   (3 + 7 + 3*pages) * sim.Microsecond,
 		policyPin:          (3 + 3*pages) * sim.Microsecond,
 	} {
 		r := faulted(t, experiment.Values{"policy": policy, "size": pages * 4096})
@@ -136,10 +137,12 @@ func TestPagefaultWaitsForTheDataOnly(t *testing.T) {
 	}
 }
 
-// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us. A part depends only on its own
-// parameter.
+// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us, and 7 for what P takes for context
+// switches. A part depends only on its own parameter.
 func TestPagefaultOfOnePage(t *testing.T) {
-	base := faulted(t, experiment.Values{"policy": policyPIO, "size": 4096})
+	const spins = "os.netlink_wake=0us"
+	require.InDelta(t, 31+7, us(faulted(t, experiment.Values{"policy": policyPIO, "size": 4096}), experiment.LatencyColumn), 3)
+	base := faulted(t, experiment.Values{"policy": policyPIO, "size": 4096}, spins)
 	require.InDelta(t, 31+1, us(base, experiment.LatencyColumn), 3, "P's sum; and a second interrupt, as cells behind the first fault again")
 	require.InDelta(t, 9, us(base, "get_user_pages"), 0, "6 + 3")
 	require.InDelta(t, 7, us(base, "netlink"), 0)
@@ -149,7 +152,7 @@ func TestPagefaultOfOnePage(t *testing.T) {
 	require.InDelta(t, 4, us(base, "wire"), 0.5)
 	require.Zero(t, base.Time("idle"))
 	for part, override := range map[string]string{"netlink": "os.netlink_send=17us", "get_user_pages": "os.gup_call=16us", "request": "os.netlink_receive=10.88us"} {
-		r := faulted(t, experiment.Values{"policy": policyPIO, "size": 4096}, override)
+		r := faulted(t, experiment.Values{"policy": policyPIO, "size": 4096}, spins, override)
 		require.Equal(t, 10*sim.Microsecond, r.Time(experiment.LatencyColumn)-base.Time(experiment.LatencyColumn), part)
 		require.Equal(t, 10*sim.Microsecond, r.Time(part)-base.Time(part), part)
 	}
@@ -183,7 +186,8 @@ func TestPagefaultShape(t *testing.T) {
 	require.Less(t, pia.Time(experiment.LatencyColumn), pi4.Time(experiment.LatencyColumn))
 	require.Less(t, pi4.Time(experiment.LatencyColumn), pio.Time(experiment.LatencyColumn))
 	require.EqualValues(t, 2, pia.Values["requests"], "only the first two blocks fault (P)")
-	require.InDelta(t, 64, pio.Values["requests"], 1, "one for each block")
+	require.GreaterOrEqual(t, pio.Values["requests"], int64(256), "one for each page")
+	require.EqualValues(t, 64, pi4.Values["requests"], "one for each block")
 	for _, r := range []*experiment.Result{pio, pi4, pia} {
 		require.EqualValues(t, 256, r.Values["absent"])
 		require.EqualValues(t, 256, r.Values["paged_in"])

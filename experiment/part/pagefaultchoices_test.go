@@ -65,7 +65,7 @@ func TestPagefaultEndsAtTheSource(t *testing.T) {
 // A buffer that begins a page behind a block's border has one block more.
 func TestPagefaultAlignment(t *testing.T) {
 	requests := func(align string) any {
-		return faulted(t, experiment.Values{"policy": policyPIO, "size": 16384, "align": align}).Values["requests"]
+		return faulted(t, experiment.Values{"policy": policyPIO, "size": 16384, "align": align}, "os.fault_ask=block").Values["requests"]
 	}
 	require.EqualValues(t, 1, requests(alignBlock))
 	require.EqualValues(t, 2, requests(alignPage))

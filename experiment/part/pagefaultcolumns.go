@@ -10,17 +10,18 @@ import (
 )
 
 // pagefaultParts are the columns that add up to the latency, in the order of
-// their priority. A block that is sent again comes first, because the work of
-// cores meanwhile costs the transfer nothing. The rest, wire, is the time that
-// absent pages have not hidden.
+// their priority. A block that is sent again comes first, and then a thread on
+// its way to ask for it, because the work of other cores meanwhile costs the
+// transfer nothing. The rest, wire, is the time that absent pages have not
+// hidden.
 var pagefaultParts = []report.Column{
 	{Name: "request", Help: "an explicit request to send a block again is on its way, from the thread that sends it to the firmware that reads it"},
 	{Name: "retransmission", Help: "firmware begins to send a block again, or cells that were sent again are on their way"},
+	{Name: "context_switch", Help: "a thread that was woken gets to its core"},
 	{Name: "interrupt", Help: "a core handles an interrupt of the SMMU"},
 	{Name: "get_user_pages", Help: "a tasklet brings pages in"},
 	{Name: "netlink", Help: "a tasklet sends a netlink message"},
 	{Name: "tasklet", Help: "a tasklet does something else: reads the fault FIFO, looks for unique pages"},
-	{Name: "context_switch", Help: "a thread that was woken gets to its core"},
 	{Name: "touch", Help: "a process touches or pins pages, for itself or because it was asked to"},
 	{Name: "wire", Help: "the transfer goes on for the first time: descriptor, firmware, cells, acknowledgements, and the latencies between them"},
 	{Name: "idle", Help: "pages are absent and nothing moves: a block waits for its time-out, or the NIC for its next look"},
@@ -38,11 +39,11 @@ func pagefaultPartNames() (names []string) {
 const (
 	partRequest = iota
 	partRetransmission
+	partContextSwitch
 	partInterrupt
 	partGetUserPages
 	partNetlink
 	partTasklet
-	partContextSwitch
 	partTouch
 	partWire
 	partIdle

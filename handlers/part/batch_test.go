@@ -57,6 +57,6 @@ func TestProgramsBesideFaults(t *testing.T) {
 			require.LessOrEqual(t, most, c.most, "%s, %v", c.name, by)
 		}
 	}
-	unbounded := late(t, Options{}, pages*host.PageBytes, "os.fault_batch=0", "os.softirq_rounds=0")
+	unbounded := late(t, Options{}, pages*host.PageBytes, "os.fault_batch=0", "os.softirq_rounds=0", "os.fault_ask=block")
 	require.Greater(t, unbounded, 10*sim.Millisecond, "the test would see it")
 }

@@ -1,6 +1,7 @@
 package part
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,10 +10,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// plain are the choices of exanest-qfdb@2026-11.
+var plain = []string{"os.fault_ask=block", "os.fault_touch=write", "os.fault_search=0us", "os.netlink_wake=0us"}
+
 // fault writes pages, all absent, with choices about the driver.
 func fault(t *testing.T, p Policy, pages int, set ...string) (s Stats, resent uint64, at sim.Time) {
 	t.Helper()
-	o := run{Options: Options{Policy: p}, bytes: pages * 4096, dest: true, set: set}.do(t)
+	o := run{Options: Options{Policy: p}, bytes: pages * 4096, dest: true, set: append(slices.Clone(plain), set...)}.do(t)
 	return o.stats(1), o.pages[0].Counts().Sent.Retransmitted, o.arrived
 }
 
@@ -107,7 +111,7 @@ func TestSuspendedTransfer(t *testing.T) {
 // attempt. Attempts that were asked for do not lengthen time-outs.
 func TestTimeoutAfterANACK(t *testing.T) {
 	sent := func(set ...string) uint64 {
-		o := run{bytes: 4096, dest: true, set: set, state: map[string]any{"rdma.timeout": 24_000}}.do(t)
+		o := run{bytes: 4096, dest: true, set: append(slices.Clone(plain), set...), state: map[string]any{"rdma.timeout": 24_000}}.do(t)
 		return o.pages[0].Counts().Sent.Timeouts
 	}
 	require.Zero(t, sent("pools.r5.state.restart=1"))
@@ -118,7 +122,7 @@ func TestTimeoutAfterANACK(t *testing.T) {
 func TestTouchReadsAndWrites(t *testing.T) {
 	os := &must(profile.Load("exanest-qfdb")).OS
 	at := func(set ...string) sim.Time {
-		return run{Options: Options{Method: Touch}, bytes: 4096, dest: true, set: set}.do(t).arrived
+		return run{Options: Options{Method: Touch}, bytes: 4096, dest: true, set: append(slices.Clone(plain), set...)}.do(t).arrived
 	}
 	require.Equal(t, os.FaultZero+os.FaultCopy-os.FaultAbsent, at("os.fault_touch=read-write")-at())
 }
