@@ -132,7 +132,8 @@ func newModel(seed uint64, ops int) (*model, error) {
 	spec, err := hosttest.Spec(fmt.Sprintf("memory=%dMiB", memory), "watermark_min=128KiB", "watermark_low=256KiB", "watermark_high=512KiB",
 		"huge_pages="+huge, fmt.Sprintf("collapse_min=%d", 1+m.rng.IntN(8)), "collapse_delay=50us", fmt.Sprintf("collapse_page=%dns", 100*m.rng.IntN(2)),
 		fmt.Sprintf("address_bits=%d", 39+9*m.rng.IntN(2)), "device_tables="+[]string{host.ProcessTables, host.OwnTables}[m.rng.IntN(2)],
-		"lock_present=0ns", "lock_drain=0ns") // an mlock that takes long lets kswapd keep pace, and nobody reclaims directly
+		// an mlock that takes long lets kswapd keep pace, and nobody reclaims directly
+		"lock_present=0ns", "lock_drain=0ns")
 	if err != nil {
 		return nil, err
 	}
