@@ -28,6 +28,9 @@ type Bus struct {
 	writes  *Server  // resource for data to memory
 	streams streams
 	watch   func(a *Access, toMemory bool, from, to sim.Time, bytes int)
+	// Cache is told about the writes of devices. nil: there is none. Set it before
+	// the first access.
+	Cache *Cache
 
 	own   [2]Server
 	begun uint64 // number of streams so far
@@ -301,6 +304,9 @@ func (b *Bus) Handle(e *sim.Event) {
 // ended moves the bytes of an access, or of piece i of a stream.
 func (b *Bus) ended(a *Access, i int, f smmu.Flight) {
 	b.done(a, i, f)
+	if b.Cache != nil && f != lost && a.way.changes() && a.Space != nil {
+		b.Cache.ended(a)
+	}
 	o := a.Among
 	if a.way != aStream {
 		o = nil

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
@@ -48,7 +49,33 @@ type Spec struct {
 	// CopyChunk is the piece in which a core's stream uses the shared memory
 	// bandwidth, in bytes: a line to 1 MiB.
 	CopyChunk int `yaml:"copy_chunk" unit:"B"`
+	// StridedBandwidth is CoreBandwidth for loops over pieces that lie apart, such
+	// as the elements of an MPI vector: prefetchers follow them less. A byte takes
+	// at most 1 ms. Absent: CoreBandwidth.
+	StridedBandwidth sim.Rate `yaml:"strided_bandwidth,omitempty"`
+	// Cache is the size of a cache that all cores of the node share: a line to 1
+	// GiB. It holds the lines that cores used last, and copies, packing and
+	// reductions of lines that it holds take CacheBandwidth instead of memory.
+	// Absent or 0: there is none, and every copy takes memory.
+	Cache sim.Size `yaml:"cache,omitempty"`
+	// CacheBandwidth is the rate at which one core reads and writes lines that the
+	// cache holds. A byte takes at most 1 ms. It is required with Cache, and
+	// refused without.
+	CacheBandwidth sim.Rate `yaml:"cache_bandwidth,omitempty"`
+	// CacheDeposits is where writes of devices go: DepositsMemory or
+	// DepositsCache. Either takes the bus as long. Absent: DepositsMemory. It is
+	// refused without Cache.
+	CacheDeposits string `yaml:"cache_deposits,omitempty"`
 }
+
+// Values of Spec.CacheDeposits.
+const (
+	DepositsMemory = "memory" // the cache gives up the lines
+	DepositsCache  = "cache"  // it holds them from then on (Intel's DDIO)
+)
+
+// maxCache is the largest Spec.Cache.
+const maxCache = 1 << 30
 
 // Validate returns every violation, each with the field's name in a profile.
 func (s *Spec) Validate() error {
@@ -63,7 +90,26 @@ func (s *Spec) Validate() error {
 	fields.Between(&wrong, "line_bytes", s.LineBytes, 1, maxLine)
 	wrong.Add("core_bandwidth", s.CoreBandwidth.Check())
 	fields.Between(&wrong, "copy_chunk", s.CopyChunk, max(1, s.LineBytes), maxChunk)
+	wrong.Add("strided_bandwidth", s.StridedBandwidth.Check())
+	s.validateCache(&wrong)
 	return wrong.Join()
+}
+
+// validateCache adds the violations of the fields of the cache.
+func (s *Spec) validateCache(wrong *fields.Errors) {
+	wrong.Add("cache_bandwidth", s.CacheBandwidth.Check())
+	if s.CacheDeposits != "" {
+		wrong.OneOf("cache_deposits", s.CacheDeposits, DepositsMemory, DepositsCache)
+	}
+	switch {
+	case s.Cache != 0:
+		fields.Between(wrong, "cache", s.Cache, sim.Size(max(1, s.LineBytes)), maxCache)
+		if s.CacheBandwidth.IsZero() {
+			wrong.Add("cache_bandwidth", errors.New("is 0, expected a rate, because there is a cache"))
+		}
+	case !s.CacheBandwidth.IsZero() || s.CacheDeposits != "":
+		wrong.Add("cache", errors.New("is 0, but cache_bandwidth or cache_deposits is given: they have no effect"))
+	}
 }
 
 // LookCached returns the time of a look at data that the interface has written
@@ -72,7 +118,10 @@ func (s *Spec) LookCached() sim.Time { return cmp.Or(s.PollCached, s.Poll) }
 
 // StreamTime returns the least time in which one core reads and writes n bytes
 // sequentially: whole lines at CoreBandwidth.
-func (s *Spec) StreamTime(n int64) sim.Time {
+func (s *Spec) StreamTime(n int64) sim.Time { return s.linesTime(n, s.CoreBandwidth) }
+
+// linesTime is the time for n bytes in whole lines at a rate.
+func (s *Spec) linesTime(n int64, rate sim.Rate) sim.Time {
 	line := int64(s.LineBytes)
-	return s.CoreBandwidth.Time((n + line - 1) / line * line)
+	return rate.Time((n + line - 1) / line * line)
 }

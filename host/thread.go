@@ -124,20 +124,33 @@ func (t *Thread) finish() {
 	}
 }
 
-// Stream occupies the core while it reads and writes bytes sequentially. Pieces
+// Stream occupies the core while it reads and writes bytes sequentially, none of
+// which a cache holds (Move).
+func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
+	t.Move(Stream{bytes: bytes}, memory, spec, what)
+}
+
+// Move occupies the core while it reads and writes the memory of a loop. Lines
+// that the cache holds come first, at Spec.CacheBandwidth. Pieces of the others
 // take the memory controller in turn with other cores and, if the DMA shares
 // the memory, with the DMA. A core can have few cache lines in flight, which
 // bounds its rate (Spec.StreamTime).
-func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
+func (t *Thread) Move(s Stream, memory *Server, spec *Spec, what string) {
 	t.occupy(0)
 	t.finish()
 	start, stolen := t.start, sim.Time(0)
-	for left := bytes; left > 0; {
+	if s.held > 0 {
+		t.occupy(spec.CacheBandwidth.Time(s.held))
+		t.finish()
+		stolen = t.stolen
+	}
+	left, rate := s.beyond(spec)
+	for left > 0 {
 		piece := min(left, int64(spec.CopyChunk))
 		left -= piece
 		now := t.Now()
 		_, end := memory.Reserve(now, piece)
-		t.occupy(max(end, now+spec.StreamTime(piece)) - now)
+		t.occupy(max(end, now+spec.linesTime(piece, rate)) - now)
 		t.finish()
 		stolen = stolen.Plus(t.stolen)
 	}

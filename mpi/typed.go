@@ -168,17 +168,20 @@ func (s *disjoint) check(d *datatype.Type, count int) error {
 // a byte of them, and for the packed bytes. Each run is touched separately,
 // because pages between runs may be absent.
 func (t *typed) pack(r *Rank) {
+	g := runtime.NewGather(r.p, t.packed.Slice(0, t.size))
 	lines := t.walk(r, t.size, func(at, packed, n int) {
 		to, from := t.packed.Slice(packed, packed+n).WriteFrom(t.memory.Slice(at, at+n))
 		copy(to, from)
+		g.Piece(t.memory.Slice(at, at+n))
 	})
-	r.p.Stream(lines, int64(t.size))
+	g.Run(lines)
 	r.stats.PackedByCore++
 }
 
 // unpack makes the core unpack the first bytes of a message from memory.
 func (t *typed) unpack(r *Rank, message runtime.View) {
-	t.unpackRuns(r, message.Len(), func(at, packed, n int) {
+	g := runtime.NewGather(r.p, message)
+	t.unpackRuns(r, &g, 0, message.Len(), func(at, packed, n int) {
 		to, from := t.memory.Slice(at, at+n).WriteFrom(message.Slice(packed, packed+n))
 		copy(to, from)
 	})
@@ -186,15 +189,21 @@ func (t *typed) unpack(r *Rank, message runtime.View) {
 
 // unpackBytes is unpack for bytes outside simulated memory.
 func (t *typed) unpackBytes(r *Rank, message []byte) {
-	t.unpackRuns(r, len(message), func(at, packed, n int) { copy(t.memory.Slice(at, at+n).Write(), message[packed:]) })
+	g := runtime.NewGather(r.p, runtime.View{})
+	t.unpackRuns(r, &g, int64(len(message)), len(message), func(at, packed, n int) { copy(t.memory.Slice(at, at+n).Write(), message[packed:]) })
 }
 
-// unpackRuns moves the runs of the first n bytes.
-func (t *typed) unpackRuns(r *Rank, n int, move func(at, packed, n int)) {
+// unpackRuns moves the runs of the first n bytes. outside is how many of them
+// the loop does not know.
+func (t *typed) unpackRuns(r *Rank, g *runtime.Gather, outside int64, n int, move func(at, packed, n int)) {
 	if t.there = true; n == 0 {
 		return
 	}
-	r.p.Stream(int64(n), t.walk(r, n, move))
+	lines := t.walk(r, n, func(at, packed, n int) {
+		move(at, packed, n)
+		g.Piece(t.memory.Slice(at, at+n))
+	})
+	g.Run(outside + lines)
 	r.stats.UnpackedByCore++
 }
 

@@ -86,8 +86,7 @@ func (o *Op) combine(p *runtime.Proc, acc, v runtime.View, before bool, t Type) 
 		left, right = other, dst
 	}
 	o.apply(t, dst, left, right)
-	n := int64(acc.Len())
-	p.Stream(2*n, n)
+	runtime.Pass(p, acc, acc, v)
 }
 
 // check returns an error if the operation is not defined for a type.

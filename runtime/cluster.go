@@ -160,6 +160,7 @@ func (c *Cluster) build(cfg *Config) error {
 		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), &n.nic)
 		n.memory.Rate = p.Host.MemoryBandwidth
 		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
+		n.bus.Cache = host.NewCache(&p.Host)
 		n.boot(cfg)
 		n.nic.Init(&nic.Config{
 			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,

@@ -98,7 +98,7 @@ func (w bench) accumulateTarget(p *runtime.Proc) error {
 		}
 		p.Compute(w.Profile.Host.Match)
 		multiply(array.WriteFrom(temporary))
-		p.Stream(2*int64(w.Bytes), int64(w.Bytes))
+		runtime.Pass(p, array, array, temporary)
 	} else {
 		in, err := w.Handlers.Install(p, nil) // with the library's own buffers
 		if err != nil {

@@ -167,7 +167,9 @@ func (v *vectors) source(p *runtime.Proc) error {
 		if err := v.of.Pack(into, from, 0, 1); err != nil {
 			return err
 		}
-		p.Stream(v.lines, int64(v.Bytes))
+		if err := v.pass(p, packed, memory); err != nil {
+			return err
+		}
 		return v.put(p, &portals.MD{Start: packed.Addr(), Length: uint64(v.Bytes)})
 	case modeIOVec:
 		list, err := v.list(memory)
@@ -177,6 +179,14 @@ func (v *vectors) source(p *runtime.Proc) error {
 		return v.put(p, &portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec})
 	}
 	return v.pack(p, memory)
+}
+
+// pass occupies the core for packing or unpacking.
+func (v *vectors) pass(p *runtime.Proc, packed, memory runtime.View) error {
+	g := runtime.NewGather(p, packed)
+	err := v.of.Runs(1, 0, v.of.Size(), func(at, n int64) { g.Piece(memory.Slice(int(at), int(at+n))) })
+	g.Run(v.lines)
+	return err
 }
 
 // put sends the memory of a descriptor.
@@ -270,7 +280,9 @@ func (v *vectors) target(p *runtime.Proc) error {
 		if err := v.of.Unpack(to, 0, packed, 1); err != nil {
 			return err
 		}
-		p.Stream(int64(v.Bytes), v.lines)
+		if err := v.pass(p, into, memory); err != nil {
+			return err
+		}
 	}
 	v.took(p.Now() - start)
 	v.Operation(p, start)

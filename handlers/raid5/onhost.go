@@ -136,8 +136,9 @@ func (h *hostServer) write(e *portals.Event) error {
 		h.p.Copy(h.memory.Slice(t.at(), t.at()+n), h.buffer.Slice(t.room(), t.room()+n))
 		return h.answer(e.Initiator, t, OK)
 	}
-	exchange(h.memory.Slice(t.at(), t.at()+n).Write(), h.buffer.Slice(t.room(), t.room()+n).Write())
-	h.p.Stream(2*int64(n), 2*int64(n))
+	block, piece := h.memory.Slice(t.at(), t.at()+n), h.buffer.Slice(t.room(), t.room()+n)
+	exchange(block.Write(), piece.Write())
+	runtime.Pass(h.p, block, block, piece, piece)
 	if h.o.Mode == Triggered {
 		if err := h.prepare(e.Initiator, t); err != nil {
 			return err
@@ -171,7 +172,7 @@ func (h *hostServer) product(room, n, parity int) int {
 	into, from := h.buffer.Slice(own, own+n).WriteFrom(h.buffer.Slice(room, room+n))
 	clear(into)
 	add(into, from, c)
-	h.p.Stream(int64(n), int64(n))
+	runtime.Pass(h.p, h.buffer.Slice(own, own+n), h.buffer.Slice(room, room+n))
 	return own
 }
 
@@ -201,9 +202,9 @@ func (h *hostServer) apply(e *portals.Event) error {
 	if !h.has(t, from, n) {
 		return nil // not from a data server
 	}
-	parity, difference := h.memory.Slice(t.at(), t.at()+n).WriteFrom(h.buffer.Slice(from, from+n))
-	xor(parity, difference)
-	h.p.Stream(2*int64(n), int64(n))
+	block, change := h.memory.Slice(t.at(), t.at()+n), h.buffer.Slice(from, from+n)
+	xor(block.WriteFrom(change))
+	runtime.Pass(h.p, block, block, change)
 	return h.p.NI().Put(portals.Put{MD: h.md, Target: e.Initiator, PT: h.o.PT, MatchBits: DoneBits, HdrData: e.HdrData})
 }
 
