@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,20 +14,24 @@ import (
 type Assignments struct {
 	Set []string
 
-	accepted map[string]error // by profile and assignment
+	accepted map[string]error // by profile and assignments
 	taken    bool             // a sweep has taken one
 }
 
 // Apply changes a sweep whose profiles have the fields, and axes that nobody has
-// chosen. What the user has chosen stays. Err tells whether any sweep has taken
-// one.
+// chosen. What profiles accept only together is given together. What the user
+// has chosen stays. Err tells whether any sweep has taken one.
 func (a *Assignments) Apply(s *Sweep) error {
+	var values []string
 	for _, one := range a.Set {
 		name, value, _ := strings.Cut(one, "=")
+		if axis := s.grid.ofAxis(name); axis != nil {
+			name = axis.Name
+		}
 		switch {
 		case strings.Contains(name, "."):
-			if !s.sets(name) && a.fits(s.Profiles, one) {
-				s.Overrides, a.taken = append(slices.Clone(s.Overrides), one), true
+			if !s.sets(name) {
+				values = append(values, one)
 			}
 		case s.Open(name):
 			if err := s.Choose(name, value); err != nil {
@@ -35,24 +40,34 @@ func (a *Assignments) Apply(s *Sweep) error {
 			a.taken = true
 		}
 	}
+	for len(values) > 0 {
+		n := len(values)
+		for n > 0 && !a.fits(s.Profiles, slices.Concat(s.Overrides, values[:n])) {
+			n--
+		}
+		if n > 0 {
+			s.Overrides, a.taken = slices.Concat(s.Overrides, values[:n]), true
+		}
+		values = values[max(1, n):] // the first is for other devices of the publication
+	}
 	return nil
 }
 
-// sets reports whether the user or an axis sets a field.
+// sets reports whether the user sets a field.
 func (s *Sweep) sets(path string) bool {
-	return s.grid.ofAxis(path) != nil || s.grid.experiment.axis(path) >= 0 ||
+	return s.grid.experiment.axis(path) >= 0 ||
 		slices.ContainsFunc(s.Overrides, func(o string) bool { return strings.HasPrefix(o, path+"=") })
 }
 
-// fits reports whether all profiles accept an assignment.
-func (a *Assignments) fits(profiles []string, one string) bool {
+// fits reports whether all profiles accept assignments.
+func (a *Assignments) fits(profiles, set []string) bool {
 	if a.accepted == nil {
 		a.accepted = make(map[string]error)
 	}
 	for _, name := range profiles {
-		key := name + " " + one
+		key := name + " " + strings.Join(set, " ")
 		if _, known := a.accepted[key]; !known {
-			_, a.accepted[key] = profile.Load(name, one)
+			_, a.accepted[key] = profile.Load(name, set...)
 		}
 		if a.accepted[key] != nil {
 			return false
@@ -66,8 +81,8 @@ func (a *Assignments) Err() error {
 	if a.taken || len(a.Set) == 0 {
 		return nil
 	}
-	for _, err := range a.accepted { //lint:maporder all say why it is not possible
-		if err != nil {
+	for _, key := range slices.Sorted(maps.Keys(a.accepted)) {
+		if err := a.accepted[key]; err != nil {
 			return err
 		}
 	}
