@@ -93,7 +93,7 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, blocked, ok boo
 	}
 	switch op {
 	case OpMyHPU:
-		return uint64(c.number), false, true
+		return uint64(c.unit), false, true
 	case OpMyCluster:
 		return uint64(c.cluster), false, true
 	}

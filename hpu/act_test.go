@@ -273,8 +273,8 @@ func TestAtomics(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
 		x := newImportProgram(t, e)
-		require.Equal(t, Code(2), x.call(t, OpNumHPUs).Code)
-		require.Equal(t, Code(1), x.call(t, OpMyHPU).Code) // context 2 of two on each HPU
+		require.Equal(t, Code(4), x.call(t, OpNumHPUs).Code) // two contexts on each of two processors
+		require.Equal(t, Code(2), x.call(t, OpMyHPU).Code)   // context 2: no other has its number
 		x.call(t, OpCycles)
 		require.Equal(t, uint64(11+31), le.Uint64(x.p.Memory()[x.p.Context(2).ArgsAddr()+64:]))
 		require.Zero(t, x.acts)

@@ -57,12 +57,12 @@ type Context struct {
 	outcome Outcome
 
 	abort             *Trap    // why the import call in progress must end the handler
-	of                int32    // number of processors in the pool
+	unit, of          int32    // its number in the pool, and number of contexts there
 	cluster, clusters int32    // cluster of its processor, and number of clusters in the pool
 	before            int64    // c.left when runtime_begin was called, valid if aside
 	cold              int64    // instructions that the run fetches; 0: none
 	aside             bool     // the device does in hardware what the handler executes now
-	_                 [15]byte // three cache lines, if it begins at one
+	_                 [11]byte // three cache lines, if it begins at one
 }
 
 // Program returns the program the context belongs to.
@@ -229,6 +229,6 @@ func (c *Context) prepare(fn uint32) *Trap {
 func (c *Context) begin() registers {
 	return registers{
 		regRemaining: uint64(c.budget), regStack: uint64(c.record), regLimit: uint64(c.limit),
-		regDepth: uint64(c.program.module.spec.MaxCallDepth), regHPU: uint64(c.number),
+		regDepth: uint64(c.program.module.spec.MaxCallDepth), regHPU: uint64(c.unit),
 	}
 }

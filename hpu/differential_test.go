@@ -81,7 +81,7 @@ func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
 	case OpMyHPU:
 		return uint64(d.r.hpu), TrapNone
 	case OpNumHPUs:
-		return uint64(d.r.spec.Cores), TrapNone
+		return uint64(d.r.spec.Cores * d.r.spec.Contexts), TrapNone
 	case OpNumClusters, OpMyCluster: // testSpec has one
 		return uint64(op-OpMyCluster) & 1, TrapNone
 	case OpFlowID:
@@ -241,7 +241,7 @@ func (x *comparison) step() {
 	case c.Status() != Blocked:
 		f, l := x.p.Module().Exports()[x.pick(2)], x.p.Layout()
 		args, state := uint32(interesting[x.pick(len(interesting))]), uint32(x.pick(100))
-		run := refRun{limit: l.StackLimit(i), budget: []int64{100, 5000, 50000}[x.pick(3)], hpu: c.HPU(), yield: x.refs[i].Yield}
+		run := refRun{limit: l.StackLimit(i), budget: []int64{100, 5000, 50000}[x.pick(3)], hpu: i, yield: x.refs[i].Yield}
 		done = x.refs[i].Start(func() {
 			o := &x.ends[i]
 			o.code, o.cycles, o.kind, o.at = x.want.r.run(f.x.index, args, state, l.Args(i), run)

@@ -131,7 +131,7 @@ func newProgram(owner string, img *image, dev Device, inst instance) (*Program, 
 	if len(p.mem) != int(l.Total) {
 		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
 	}
-	c := &Context{program: p, index: -1, of: int32(m.spec.Cores), clusters: int32(m.spec.clusters())}
+	c := &Context{program: p, index: -1, of: int32(m.spec.Cores * m.spec.Contexts), clusters: int32(m.spec.clusters())}
 	for _, fn := range m.prepare {
 		if trap := c.prepare(fn); trap != nil {
 			return nil, trap
@@ -239,11 +239,11 @@ func (p *Program) Context(i int) *Context {
 }
 
 func (p *Program) newContext(i int) *Context {
-	number, of := p.module.spec.processor(i)
+	unit, of, number := p.module.spec.unit(i)
 	cluster, clusters := p.module.spec.cluster(i)
 	return &Context{
 		program: p, index: int32(i), record: p.layout.Args(i), limit: p.layout.StackLimit(i),
-		number: int32(number), of: int32(of), cluster: int32(cluster), clusters: int32(clusters),
+		number: int32(number), unit: int32(unit), of: int32(of), cluster: int32(cluster), clusters: int32(clusters),
 	}
 }
 

@@ -257,7 +257,7 @@ func TestInitialisation(t *testing.T) {
 				p, err := img.Instantiate("owner", answering)
 				if x.want == "" {
 					require.NoError(t, err)
-					require.Equal(t, byte(2), p.Memory()[4])
+					require.Equal(t, byte(4), p.Memory()[4])
 					return
 				}
 				var trap *Trap

@@ -128,7 +128,7 @@ func TestEnds(t *testing.T) {
 		want        string
 	}{
 		{"fib", 10, 0, 1e6, "code 55, 4782 cycles"},
-		{"hpu", 0, 0, 1e6, "code 201, 88 cycles"},
+		{"hpu", 0, 0, 1e6, "code 403, 88 cycles"},
 		{"count", 0, 0, 1e6, "code 42, 43 cycles"},
 		{"trap", 0, 0, 1e6, "code -1, 9 cycles, module test, function trap, offset 0x279: unreachable"},
 		{"load", far, 0, 1e6, "code -2, 2 cycles, module test, function load, offset 0x27f: out of bounds memory access"},

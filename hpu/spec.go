@@ -45,17 +45,19 @@ func (s *Spec) contexts() (n int64) {
 	return n
 }
 
-// processor returns the number of context i's processor in its pool, and the
-// number of processors there.
-func (s *Spec) processor(i int) (number, of int) {
+// unit returns the number of context i in its pool, the number of contexts
+// there, and the number of context i's processor. A context executes one
+// handler at a time, so it is what sPIN'17 §3.2.2 calls a handler execution
+// unit: as many handlers can be active as there are.
+func (s *Spec) unit(i int) (number, of, processor int) {
 	for _, p := range s.Pools() {
 		if n := p.Number * p.Contexts; i >= n {
 			i -= n
 			continue
 		}
-		return i / p.Contexts, p.Number
+		return i, p.Number * p.Contexts, i / p.Contexts
 	}
-	return 0, s.Cores
+	return 0, s.Cores * s.Contexts, 0
 }
 
 func (s *Spec) clusters() int { return max(1, s.Clusters) }

@@ -350,7 +350,7 @@ func TestQueries(t *testing.T) {
 		},
 	})
 	r.noHandlerErrors()
-	require.Equal(t, []int64{3, 0}, []int64{r.result(headerAt, 0), r.result(headerAt, 1)})
+	require.Equal(t, []int64{6, 0}, []int64{r.result(headerAt, 0), r.result(headerAt, 1)})
 	require.Equal(t, []string{"actions: " + string(pattern(3, 50))}, lines)
 	began, ended := r.stepsOf(nic.StepBegan, hpu.OpNone)[0], r.stepsOf(nic.StepEnded, hpu.OpNone)[0]
 	require.Equal(t, r.prof.HPU.Clock.Cycles(ended.Cycles), ended.At-began.At, "time is cycles")

@@ -206,10 +206,13 @@ func TimerCancel(timer Result) Result { return timerCancel(timer) }
 // does not use the wire.
 func ToSelf(op *Op) Result { return toSelf(op) }
 
-// NumHPUs returns the number of HPUs of the device.
+// NumHPUs returns the most handlers that can be active at once (sPIN'17
+// §3.2.2): contexts of all HPUs of the device, those that wait included.
 func NumHPUs() int { return int(numHPUs()) }
 
-// MyHPU returns the HPU the handler runs on, from 0. It does not change while the handler runs.
+// MyHPU returns the context the handler runs in, from 0 to NumHPUs()-1. It does
+// not change while the handler runs, and no other active handler has it, so that
+// it can select memory of the handler's own.
 func MyHPU() int { return int(myHPU()) }
 
 // Cycles returns how many cycles this handler has been charged so far.

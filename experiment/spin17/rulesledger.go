@@ -31,9 +31,9 @@ func ledgerOrder() []experiment.LedgerRow {
 		{ID: "spin17-3.2-04", Of: "profile=spin-int action=deposit messages=4 size=256KiB", How: "header handlers by messages", Ours: per("headers")},
 		{ID: "spin17-3.2-07", Of: "profile=spin-int action=deposit messages=4 size=256KiB", How: "completion handlers that ended before the host saw the event, by messages", Ours: per("before_event")},
 		{
-			ID: "spin17-3.2-05", Of: bothNICs + "action=deposit,add messages=1 size=256KiB", How: "no more payload handlers than hpu.cores have begun and not ended, those that wait for DMA included",
+			ID: "spin17-3.2-05", Of: bothNICs + "action=deposit,add messages=1 size=256KiB", How: "no more payload handlers than num_hpus tells them, hpu.cores times hpu.contexts, have begun and not ended, those that wait for DMA included",
 			Holds: everywhere(func(at func(string) float64, p *experiment.Point) bool {
-				return at("active") <= float64(p.Profile.HPU.Cores)
+				return at("active") <= float64(p.Profile.HPU.Cores*p.Profile.HPU.Contexts)
 			}),
 		},
 		{
