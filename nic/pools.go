@@ -2,6 +2,7 @@ package nic
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/spinsim/spinsim/hpu"
@@ -28,7 +29,8 @@ type pool struct {
 	// firmware whose handlers do not all take the same time
 	varied        bool
 	quiet, follow sim.Time
-	_             [24]byte // so that the next pool begins in a new cache line
+	other         *otherWork // of firmware; nil: none
+	_             [16]byte   // so that the next pool begins in a new cache line
 }
 
 // time is how long the cycles of a segment take.
@@ -66,12 +68,29 @@ func (p *pool) begins(now sim.Time) sim.Time {
 	switch {
 	case p.hpu != nil && p.hpu.Home == "":
 		return now + p.hpu.Dispatch
+	case p.other != nil:
+		return p.other.ends(now)
 	case p.interval == 0:
 		return now
 	}
 	at := max(now, p.next)
 	p.next = at + p.interval
 	return at
+}
+
+// otherWork is work of firmware that is not simulated.
+type otherWork struct {
+	rng   *rand.Rand
+	share float64
+	piece sim.Time
+}
+
+// ends returns when a core that is idle now is done with other work.
+func (o *otherWork) ends(now sim.Time) sim.Time {
+	if o.rng.Float64() >= o.share {
+		return now
+	}
+	return now + sim.Time(o.rng.Float64()*float64(o.piece))
 }
 
 // round is the pause before a handler looks again, if it waits in a loop whose
@@ -253,6 +272,9 @@ func (s *schedule) build(pools Pools) {
 		p := pool{name: name, fixed: o.Invocation, quiet: o.Quiet, follow: o.Follow, varied: o.Quiet > 0 || o.Follow > 0}
 		if o.Kind == Hardware {
 			p.fixed, p.interval = o.Latency, o.Latency/sim.Time(o.Depth)
+		}
+		if o.OtherShare > 0 {
+			p.other = &otherWork{s.engine.Rand("nic.pool."+name, int(s.rank)), o.OtherShare, o.OtherTime}
 		}
 		s.pools = append(s.pools, p)
 	}

@@ -127,19 +127,47 @@ func TestIdlePoolsChangeNothing(t *testing.T) {
 // What is wrong with pools is said with the field's path.
 func TestPoolErrors(t *testing.T) {
 	for override, want := range map[string]string{
-		"pools.r5={kind: firmware, cores: 0, contexts: 1}":                   "pools.r5.cores: 0, expected 1 to 4096",
-		"pools.r5={kind: gpu}":                                               `pools.r5.kind: "gpu", expected firmware or hardware`,
-		"pools.r5={kind: firmware, cores: 1, contexts: 1, depth: 3}":         "pools.r5.depth: given, expected none for a pool of firmware",
-		"pools.p={kind: hardware, latency: 2s, depth: 4}":                    "pools.p.latency: 2 s, expected 0 s to 1 s",
-		"pools.hpu={kind: hardware, latency: 2ns, depth: 4}":                 "pools.hpu: the pool of section hpu, expected another name",
-		"pools.r5={kind: firmware, cores: 4096, contexts: 4096}":             "65536",
-		"pools.r5={kind: firmware, cores: 1, contexts: 1, invocations: 1us}": "unknown field, expected one of",
-		"serve.sum={payload: r5}":                                            `serve.sum.payload: no pool "r5", expected one of hpu`,
-		"serve.sum={handler: hpu}":                                           "serve.sum.handler: no kind of handlers, expected one of header, payload, completion",
+		"pools.r5={kind: firmware, cores: 0, contexts: 1}":                                  "pools.r5.cores: 0, expected 1 to 4096",
+		"pools.r5={kind: gpu}":                                                              `pools.r5.kind: "gpu", expected firmware or hardware`,
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, depth: 3}":                        "pools.r5.depth: given, expected none for a pool of firmware",
+		"pools.p={kind: hardware, latency: 2s, depth: 4}":                                   "pools.p.latency: 2 s, expected 0 s to 1 s",
+		"pools.hpu={kind: hardware, latency: 2ns, depth: 4}":                                "pools.hpu: the pool of section hpu, expected another name",
+		"pools.r5={kind: firmware, cores: 4096, contexts: 4096}":                            "65536",
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, invocations: 1us}":                "unknown field, expected one of",
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, other_share: 0.1}":                "pools.r5.other_share: 0.1 with other_time 0 s, expected both or none",
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, other_time: 1us}":                 "pools.r5.other_share: 0 with other_time 1 µs, expected both or none",
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, other_share: 1, other_time: 1us}": "pools.r5.other_share: 1, expected 0 to 0.99",
+		"pools.r5={kind: hardware, latency: 1us, depth: 1, other_share: 0.1}":               "pools.r5.other_share: given, expected none",
+		"serve.sum={payload: r5}":                                                           `serve.sum.payload: no pool "r5", expected one of hpu`,
+		"serve.sum={handler: hpu}":                                                          "serve.sum.handler: no kind of handlers, expected one of header, payload, completion",
 	} {
 		_, err := profile.Load("spin-int", override)
 		require.ErrorContains(t, err, want, override)
 	}
+}
+
+// A core with other work half of the time begins half of the handlers at once,
+// and the others after a time that is uniform up to a piece of that work. It
+// would catch a delay that is drawn once, or not from the seed.
+func TestOtherWorkDelaysHandlers(t *testing.T) {
+	const packets = 1000
+	run := func() []span {
+		return payloads(t, packets, "pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us, other_share: 0.5, other_time: 10us}}", "serve.sum.payload=r5")
+	}
+	spans := run()
+	require.Equal(t, spans, run())
+	require.Len(t, spans, packets)
+	atOnce, late := 0, sim.Time(0)
+	for i := 1; i < packets; i++ {
+		require.Equal(t, 2*sim.Microsecond, spans[i].end-spans[i].began)
+		wait := spans[i].began - spans[i-1].end
+		require.True(t, wait >= 0 && wait < 10*sim.Microsecond)
+		if late += wait; wait == 0 {
+			atOnce++
+		}
+	}
+	require.InDelta(t, packets/2, atOnce, 50)
+	require.InDelta(t, 5, late.Microseconds()/float64(packets-atOnce), 0.5)
 }
 
 // An override reaches the field of one pool, and the pool of one kind of handlers.

@@ -41,6 +41,14 @@ type PoolSpec struct {
 	// firmware. Programs may choose otherwise. A library without such a number
 	// does not run.
 	State map[string]uint64 `yaml:"state,omitempty"`
+	// OtherShare is how much of its time a firmware core spends on work that is
+	// not simulated, 0 to 0.99. A handler that comes during such work begins when
+	// the piece ends: with this probability, after a time that is uniform from 0
+	// to OtherTime, from the seed of the run. Absent: none.
+	OtherShare float64 `yaml:"other_share,omitempty"`
+	// OtherTime is the time of a piece of that work, at most 1 s. It is required
+	// with OtherShare, and refused without.
+	OtherTime sim.Time `yaml:"other_time,omitempty"`
 	// Latency is the time of hardware for a handler, at most 1 s.
 	Latency sim.Time `yaml:"latency,omitempty"`
 	// Depth is how many handlers the hardware pipeline holds, 1 to 4096.
@@ -83,6 +91,7 @@ func (s *PoolSpec) Validate() error {
 		fields.Between(&wrong, "invocation", s.Invocation, 0, MaxTime)
 		fields.Between(&wrong, "quiet", s.Quiet, 0, MaxTime)
 		fields.Between(&wrong, "follow", s.Follow, 0, MaxTime)
+		s.validateOther(&wrong)
 		unused("latency", s.Latency != 0)
 		unused("depth", s.Depth != 0)
 	case Hardware:
@@ -94,8 +103,21 @@ func (s *PoolSpec) Validate() error {
 		unused("quiet", s.Quiet != 0)
 		unused("follow", s.Follow != 0)
 		unused("state", len(s.State) != 0)
+		unused("other_share", s.OtherShare != 0)
+		unused("other_time", s.OtherTime != 0)
 	}
 	return wrong.Join()
+}
+
+// validateOther adds the violations of the fields of other work.
+func (s *PoolSpec) validateOther(wrong *fields.Errors) {
+	fields.Between(wrong, "other_time", s.OtherTime, 0, MaxTime)
+	switch {
+	case !(s.OtherShare >= 0 && s.OtherShare <= 0.99):
+		wrong.Add("other_share", fmt.Errorf("%v, expected 0 to 0.99", s.OtherShare))
+	case (s.OtherShare > 0) != (s.OtherTime > 0):
+		wrong.Add("other_share", fmt.Errorf("%v with other_time %v, expected both or none", s.OtherShare, s.OtherTime))
+	}
 }
 
 // Names lists the pools in the order in which a device has them, without the HPUs.

@@ -180,7 +180,7 @@ func TestNodesShareNothing(t *testing.T) {
 		"credits":  {"fabric.buffer=[1KiB, 1KiB]"},
 		"faults":   {"fabric.faults={duplicate: 0.1, delay: 0.1, max_delay: 3us}"},
 		"reliable": {"transport={kind: reliable, timeout: 20us, window: 8, retries: 100, ack_bytes: 0}", "fabric.faults={loss: 0.05, corrupt: 0.05, duplicate: 0.1, max_delay: 3us}"},
-		"pools":    {"pools={r5: {kind: firmware, cores: 2, contexts: 2, invocation: 300ns}, cells: {kind: hardware, latency: 60ns, depth: 3}}", "serve.actions={header: cells, completion: r5}"},
+		"pools":    {"pools={r5: {kind: firmware, cores: 2, contexts: 2, invocation: 300ns, other_share: 0.3, other_time: 200ns}, cells: {kind: hardware, latency: 60ns, depth: 3}}", "serve.actions={header: cells, completion: r5}"},
 		"memory":   {"nic.fault_tries=1", "nic.fault_pause=300ns"},
 		"late":     nil,
 	} {
