@@ -36,3 +36,23 @@ func TestReceive(t *testing.T) {
 		require.GreaterOrEqual(t, before.Time(experiment.LatencyColumn), 100*sim.Microsecond)
 	}
 }
+
+// Deposits that go into the cache make the copy of the host cheaper, those that
+// go to memory do not. The NIC's own way is the same.
+func TestReceiveFromTheCache(t *testing.T) {
+	measured := func(matching mpi.Matching, set ...string) sim.Time {
+		device, err := profile.Load("spin-int", set...)
+		require.NoError(t, err)
+		p, err := receives.At(device, experiment.Values{"matching": string(matching), "receive": receiveBefore, "size": 16 << 10, "compute": sim.Time(0)})
+		require.NoError(t, err)
+		r, err := receives.Measure(context.Background(), p)
+		require.NoError(t, err)
+		return r.Time("waited")
+	}
+	cache := []string{"host.cache=8MiB", "host.cache_bandwidth=75GiB/s"}
+	deposits := append(cache[:2:2], "host.cache_deposits=cache")
+	none := measured(mpi.Host)
+	require.Equal(t, none, measured(mpi.Host, cache...))
+	require.Less(t, measured(mpi.Host, deposits...), none*4/5)
+	require.Equal(t, measured(mpi.Offload), measured(mpi.Offload, deposits...))
+}
