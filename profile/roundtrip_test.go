@@ -72,7 +72,10 @@ var contexts = [][]string{
 	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},
-	"hpu.clusters=2", "dma.shared_memory=false", "hpu.clusters=2", "hpu.home=message", "hpu.costs=ri5cy", "host.cache=8MiB", "host.cache_bandwidth=75GiB/s",
+	{"hpu.clusters=2", "dma.shared_memory=false"},
+	{"hpu.clusters=2", "hpu.home=message"},
+	{"hpu.costs=ri5cy"},
+	{"host.cache=8MiB", "host.cache_bandwidth=75GiB/s"},
 }
 
 // Every field of a profile, also one added later, is written to the content and
