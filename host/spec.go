@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
@@ -46,6 +47,26 @@ type Spec struct {
 	// sequentially; few cache lines can be in flight at once. A byte takes at most
 	// 1 ms.
 	CoreBandwidth sim.Rate `yaml:"core_bandwidth"`
+	// CoresBandwidth is what all cores together move at most, as STREAM measures
+	// it, where devices may use the rest of MemoryBandwidth. Absent: all of it. A
+	// byte takes at most 1 ms. TR-488 §6.2: one memory channel serves the four
+	// cores of an MPSoC, and is the reason of its efficiencies.
+	CoresBandwidth sim.Rate `yaml:"cores_bandwidth,omitempty"`
+	// CoresPenalty is the share by which the bytes of a computation take longer
+	// for each other core that computes at the same time, 0 to 1: rows and banks
+	// of memory, and a cache in common. It is for computations of applications,
+	// not for copies. Absent: 0. Source: none, ours.
+	CoresPenalty float64 `yaml:"cores_penalty,omitempty"`
+	// Compute is how operations and bytes of a computation share a core's time:
+	// ComputeOverlap or ComputeSum. Absent: ComputeOverlap, the longer of both.
+	// Source: none, ours.
+	Compute string `yaml:"compute,omitempty"`
+	// Jitter is the share by which a computation of an application takes longer
+	// at most, drawn evenly from the seed for each rank and step, 0 to 1: other
+	// processes, interrupts and memory refresh. Absent: 0. Source: none, ours.
+	Jitter float64 `yaml:"jitter,omitempty"`
+	// Library has what TR-488 leaves open about ExaNet-MPI.
+	Library LibrarySpec `yaml:"library,omitempty"`
 	// CopyChunk is the piece in which a core's stream uses the shared memory
 	// bandwidth, in bytes: a line to 1 MiB.
 	CopyChunk int `yaml:"copy_chunk" unit:"B"`
@@ -77,6 +98,12 @@ const (
 // maxCache is the largest Spec.Cache.
 const maxCache = 1 << 30
 
+// Values of Spec.Compute.
+const (
+	ComputeOverlap = "overlap" // memory works while the core does
+	ComputeSum     = "sum"     // the core waits for memory, as an in-order core does
+)
+
 // Validate returns every violation, each with the field's name in a profile.
 func (s *Spec) Validate() error {
 	var wrong fields.Errors
@@ -89,6 +116,15 @@ func (s *Spec) Validate() error {
 	wrong.Add("memory_bandwidth", s.MemoryBandwidth.Check())
 	fields.Between(&wrong, "line_bytes", s.LineBytes, 1, maxLine)
 	wrong.Add("core_bandwidth", s.CoreBandwidth.Check())
+	if !s.CoresBandwidth.IsZero() {
+		wrong.Add("cores_bandwidth", s.CoresBandwidth.Check())
+	}
+	share(&wrong, "cores_penalty", s.CoresPenalty)
+	if s.Compute != "" {
+		wrong.OneOf("compute", s.Compute, ComputeOverlap, ComputeSum)
+	}
+	share(&wrong, "jitter", s.Jitter)
+	s.Library.validate(&wrong)
 	fields.Between(&wrong, "copy_chunk", s.CopyChunk, max(1, s.LineBytes), maxChunk)
 	wrong.Add("strided_bandwidth", s.StridedBandwidth.Check())
 	s.validateCache(&wrong)
@@ -110,6 +146,21 @@ func (s *Spec) validateCache(wrong *fields.Errors) {
 	case !s.CacheBandwidth.IsZero() || s.CacheDeposits != "":
 		wrong.Add("cache", errors.New("is 0, but cache_bandwidth or cache_deposits is given: they have no effect"))
 	}
+}
+
+// share checks that a field is from 0 to 1.
+func share(wrong *fields.Errors, field string, x float64) {
+	if !(x >= 0 && x <= 1) { // NaN, too
+		wrong.Add(field, fmt.Errorf("%v, expected 0 to 1", x))
+	}
+}
+
+// CoresRate returns the rate of memory that all cores together have.
+func (s *Spec) CoresRate() sim.Rate {
+	if s.CoresBandwidth.IsZero() {
+		return s.MemoryBandwidth
+	}
+	return s.CoresBandwidth
 }
 
 // LookCached returns the time of a look at data that the interface has written

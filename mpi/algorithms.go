@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/spinsim/spinsim/runtime"
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/runtime"
+)
 
 // Algorithms selects the algorithms of the collective operations.
 type Algorithms string
@@ -102,7 +105,7 @@ func (s builder) bcast(v runtime.View, root int) {
 // binomialBcast is a broadcast along a binomial tree. Ranks are counted from
 // the root. A rank receives from the rank whose number lacks its lowest bit. It
 // then sends to the ranks with one more low bit: the farthest first, one after
-// the other.
+// the other, or with host.library.fanout: together all at once.
 func (s builder) binomialBcast(v runtime.View, root int) {
 	me, size := s.comm.rank, s.comm.Size()
 	rel := (me - root + size) % size
@@ -113,12 +116,16 @@ func (s builder) binomialBcast(v runtime.View, root int) {
 		s.receive(v, (me-d+size)%size)
 		s.fence()
 	}
+	together := s.own().Fanout == host.FanoutTogether
 	for d /= 2; d > 0; d /= 2 {
 		if rel+d < size {
 			s.send(v, (me+d)%size)
-			s.fence()
+			if !together {
+				s.fence()
+			}
 		}
 	}
+	s.fence()
 }
 
 // binomialScatter gives each rank its own piece and the pieces of its subtree.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -84,7 +85,7 @@ func (t *overExaNet) arrives(p packet) error {
 		t.observe(p.env, p.status())
 	}
 	t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
-	copies := p.kind == packetEager && p.length > 0
+	copies := t.copies(&p)
 	q, looked := t.lists.receiver(p.env)
 	t.searched(looked, copies && (q == nil || p.length <= q.length))
 	if q != nil {
@@ -97,13 +98,22 @@ func (t *overExaNet) arrives(p packet) error {
 	return nil
 }
 
-// copied charges the process for a copy between mailbox and memory: one memory
-// latency, and the bytes.
+// copies reports whether the process takes time to copy a message from the
+// mailbox to memory.
+func (t *overExaNet) copies(p *packet) bool {
+	return p.kind == packetEager && p.length > 0 && codeOf(t.r).EagerCopy != host.CopyFree
+}
+
+// copied charges the process for a copy from the mailbox to memory: one memory
+// latency, and the bytes. host.library.eager_copy has other answers.
 func (t *overExaNet) copied(n int) {
-	if n > 0 {
-		t.r.p.Owe(t.r.p.Cluster().Profile().Host.MemoryLatency)
-		t.r.p.Stream(int64(n), int64(n))
+	if n == 0 || codeOf(t.r).EagerCopy == host.CopyFree {
+		return
 	}
+	if codeOf(t.r).EagerCopy != host.CopyCached {
+		t.r.p.Owe(t.r.p.Cluster().Profile().Host.MemoryLatency)
+	}
+	t.r.p.Stream(int64(n), int64(n))
 }
 
 // receive searches the messages that have arrived. Without a match it appends
@@ -116,7 +126,7 @@ func (t *overExaNet) receive(q *Request) error {
 		return nil
 	}
 	p := t.lists.cut(i)
-	t.searched(looked, p.kind == packetEager && p.length > 0 && p.length <= q.length)
+	t.searched(looked, t.copies(&p) && p.length <= q.length)
 	t.r.stats.Unexpected++
 	return t.match(q, p)
 }
@@ -205,7 +215,7 @@ func (t *overExaNet) start() error {
 func (t *overExaNet) clearToSend(i int) (err error) {
 	x := &t.transfers[i]
 	flag := t.flags.Addr() + 8*uint64(i)
-	if t.o.ExaNet.Start == StartByProcess {
+	if t.o.ExaNet.Start == StartByProcess || t.o.ExaNet.Start == "" && codeOf(t.r).Start == host.StartProcess {
 		cts := packet{kind: packetCTS, env: envelope{source: t.r.Rank()}, id: x.p.id, address: x.q.addr, notify: flag}
 		return t.post(outgoing{to: x.p.env.source, p: cts})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -170,6 +171,9 @@ func (t *overExaNet) send(q *Request) error {
 		return err
 	}
 	if q.length <= t.o.Eager {
+		if codeOf(t.r).EagerCopy == host.CopyTwice {
+			t.copied(q.length)
+		}
 		v.CopyTo(p.data[:])
 		if p.wanted = q.synchronous; p.wanted {
 			t.sends[q.id] = q

@@ -36,7 +36,8 @@ type PageOpener interface {
 // ExaNetOptions are the options of transport ExaNet. The zero value follows
 // TR-488 where the report gives a value.
 type ExaNetOptions struct {
-	// Start selects who starts transfers; "": StartByUnit.
+	// Start selects who starts transfers; "": host.library.start of the profile,
+	// or StartByUnit.
 	Start Starter
 	// Touch makes both sides touch each page of a large message's buffer before
 	// its transfer, so that the transfer meets no page fault. This is the

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -52,10 +53,11 @@ const (
 	mostRuns = 128
 )
 
-func (o Options) window(ranks int) int {
+// window returns the runs under way at a time. runs is host.library.runs.
+func (o Options) window(ranks, runs int) int {
 	switch {
 	case o.allreduce() == ModeAccelerator:
-		return 1
+		return max(1, runs)
 	case o.Window > 0:
 		return o.Window
 	case o.Allreduce == ModeRing:
@@ -169,13 +171,15 @@ func (c *Comm) openModule(late bool) error {
 	}
 	o := allreduce.Options{
 		Members: make([]portals.ID, c.Size()), Rank: c.rank, Group: c.id, PDID: uint16(w.o.ExaNet.PDID),
-		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size()), Late: late,
+		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size(), codeOf(r).Runs), Late: late,
 	}
 	for i := range o.Members {
 		o.Members[i] = w.places[c.Translate(i)]
 	}
 	if w.o.Allreduce == ModeAccelerator {
-		m.most = allreduce.MaxBytes
+		if codeOf(r).Vectors != host.VectorsOnce {
+			m.most = allreduce.MaxBytes
+		}
 		o.Block = min(allreduce.MaxBytes, int(w.c.Profile().Fabric.MTU)&^7)
 	}
 	if r.modules.any != nil {
@@ -213,7 +217,7 @@ func (m *module) refuses(k *call) string {
 	if k.op.own != nil || moduleOp(k.op) == 0 {
 		return "operation " + k.op.name
 	}
-	if m.most > 0 && k.t.kind == kindInt64 {
+	if m.comm.r.world.o.allreduce() == ModeAccelerator && k.t.kind == kindInt64 {
 		return "type " + k.t.name
 	}
 	return ""
@@ -276,7 +280,11 @@ func (m *module) next() error {
 // written.
 func (r *Rank) collect() error {
 	r.modules.seen = r.modules.count()
-	r.looked()
+	if codeOf(r).Notice == host.NoticeMailbox {
+		r.p.Look(r.p.Cluster().Profile().Host.LookCached())
+	} else {
+		r.looked()
+	}
 	for i := 0; i < len(r.modules.active); {
 		m := r.modules.active[i]
 		over, err := m.unit.Done()

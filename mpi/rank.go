@@ -3,6 +3,7 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -62,6 +63,16 @@ func (r *Rank) Proc() *runtime.Proc { return r.p }
 
 // Now returns the present time.
 func (r *Rank) Now() sim.Time { return r.p.Now() }
+
+// codeOf returns what the profile says about the code of ExaNet-MPI.
+func codeOf(r *Rank) *host.LibrarySpec { return &r.p.Cluster().Profile().Host.Library }
+
+// charge charges the library's code, if it takes time.
+func charge(r *Rank, d sim.Time) {
+	if d > 0 {
+		r.p.Compute(d)
+	}
+}
 
 // Compute occupies the rank's core for d, at least 0. With Host, messages make
 // no progress meanwhile.

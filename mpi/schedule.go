@@ -3,7 +3,9 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // schedule is the work of one rank in a collective operation: sends, receives,
@@ -40,6 +42,7 @@ const (
 	stepPackElements
 	stepUnpackElements
 	stepModule // the communicator's module combines from of all ranks
+	stepWork   // the library's code takes time
 )
 
 type step struct {
@@ -50,6 +53,7 @@ type step struct {
 	to     runtime.View // receive, copy: destination; reduce: result and one operand
 	from   runtime.View // send, copy; reduce: the other operand
 	typed  *typed       // elements to pack or to unpack
+	work   sim.Time     // of stepWork
 }
 
 // builder adds the steps of an operation to a schedule: the algorithms.
@@ -66,12 +70,19 @@ func (c *Comm) schedule(what call) builder {
 		s = new(schedule)
 	}
 	s.r, s.comm, s.call, s.tag = r, c, what, c.log.add(what)
+	if d := s.own().Collective; d > 0 {
+		s.steps = append(s.steps, step{kind: stepWork, work: d})
+	}
 	return builder{s}
 }
 
 // temp returns n bytes, which go back when the schedule is done. Its error ends
-// the call.
+// the call. It takes the time of the profile's host.library.allocate.
 func (s *schedule) temp(n int) runtime.View {
+	if l := s.own(); l.Allocate > 0 || l.AllocatePage > 0 {
+		const page = 4096
+		s.steps = append(s.steps, step{kind: stepWork, work: l.Allocate + sim.Time((n+page-1)/page)*l.AllocatePage})
+	}
 	v, err := s.r.temporary.get(s.r, n)
 	if err != nil {
 		s.err = err
@@ -94,11 +105,40 @@ func (s *schedule) receive(v runtime.View, from int) {
 
 func (s *schedule) fence() { s.steps = append(s.steps, step{kind: stepFence}) }
 
-// exchange sends and receives at the same time, and waits for both.
+// own returns the code of ExaNet-MPI (host.library) for collectives with its
+// algorithms; for others one that takes no time.
+func (s *schedule) own() *host.LibrarySpec {
+	if s.r.world.o.algorithms() != ExaNetMPI {
+		return &host.LibrarySpec{}
+	}
+	return codeOf(s.r)
+}
+
+// exchange sends and receives at the same time, and waits for both. With
+// host.library.exchange: ordered a pair of ranks does one after the other, the
+// message of the lower rank first.
 func (s *schedule) exchange(send runtime.View, to int, receive runtime.View, from int) {
+	if to == from && to != s.comm.rank && s.own().Exchange == host.ExchangeOrdered {
+		s.inTurn(send, receive, to)
+		return
+	}
 	s.receive(receive, from)
 	s.send(send, to)
 	s.fence()
+}
+
+// inTurn makes two ranks send to each other, the lower one first.
+func (s *schedule) inTurn(send, receive runtime.View, other int) {
+	if s.comm.rank < other {
+		s.send(send, other)
+		s.fence()
+	}
+	s.receive(receive, other)
+	s.fence()
+	if s.comm.rank > other {
+		s.send(send, other)
+		s.fence()
+	}
 }
 
 // copy makes the core copy bytes, unless they are in place.
@@ -207,8 +247,12 @@ func (s *schedule) take(p *step) (err error) {
 		s.pending++
 		_, err = r.startReceive(p.to, c, envelope{source: c.Translate(int(p.peer)), tag: s.tag, context: c.collective()}, s)
 	case stepCopy:
+		charge(r, s.own().Copy)
 		r.p.Copy(p.to, p.from)
+	case stepWork:
+		charge(r, p.work)
 	case stepReduce:
+		charge(r, s.own().Reduce)
 		s.call.op.combine(r.p, p.to, p.from, p.before, s.call.t)
 	case stepPack, stepUnpack, stepReverse:
 		s.rearrange(p)

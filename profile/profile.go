@@ -160,6 +160,9 @@ func (p *Profile) Validate() error {
 	}
 	wrong.Below("serve", p.Serve.Validate(p.Pools))
 	wrong.Below("host", p.Host.Validate())
+	if p.DMA.SharedMemory && !p.Host.CoresBandwidth.IsZero() {
+		wrong.Add("host.cores_bandwidth", errors.New("given with dma.shared_memory, where cores and devices take turns at all of host.memory_bandwidth: set that instead"))
+	}
 	wrong.Below("smmu", p.SMMU.Validate())
 	wrong.Below("os", p.OS.Validate(p.Host.Cores))
 	wrong.Below("storage", p.Storage.Validate())

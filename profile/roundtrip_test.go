@@ -18,7 +18,7 @@ import (
 // words are the possible texts of fields, and some that are hard to write.
 var words = []string{
 	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", fabric.FatTree, fabric.Crossbar, "zyx", "up",
-	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "own", "message", "page", "once", "process", "read-write", "cache", "memory", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
+	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "own", "message", "page", "once", "process", "read-write", "cache", "memory", "cached", "ordered", "together", "mailbox", "sum", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
 }
 
 // others are possible other values of a field, if the rest of the profile
@@ -71,6 +71,7 @@ var contexts = [][]string{
 	{"fabric.kind=file", "fabric.radix=0", "fabric.topology={switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"},
 	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
+	{"host.library={vectors: once}", "dma.shared_memory=false"},
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},
 	{"hpu.clusters=2", "dma.shared_memory=false"},
 	{"hpu.clusters=2", "hpu.home=message"},

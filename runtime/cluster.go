@@ -158,7 +158,7 @@ func (c *Cluster) build(cfg *Config) error {
 		n := &c.nodes[i]
 		n.cluster, n.rank = c, int32(i)
 		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), &n.nic)
-		n.memory.Rate = p.Host.MemoryBandwidth
+		n.memory.Rate = p.Host.CoresRate()
 		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
 		n.bus.Cache = host.NewCache(&p.Host)
 		n.boot(cfg)

@@ -145,6 +145,7 @@ func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled
 				}
 				onNode := min(o.PerNode, ranks-rank/o.PerNode*o.PerNode) // the last node may have fewer
 				core := patterns.CoreOf(p.Profile, onNode, p.Float("core-rate")*1e6)
+				core.Seed = p.Seed
 				own, err := plan.Run(r.World(), core, p.Int("iterations"))
 				if err != nil {
 					return err

@@ -2,7 +2,9 @@ package patterns
 
 import (
 	"fmt"
+	"math/rand/v2"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -40,28 +42,40 @@ type Plan struct {
 type Core struct {
 	Operations float64  // floating-point operations per second
 	Bytes      sim.Rate // of memory
+	Sum        bool     // operations and bytes take their times one after the other
+	Jitter     float64  // the share by which a computation takes longer at most
+	Seed       uint64   // of jitter
 }
 
 // CoreOf returns the core of a rank on a node with onNode ranks. Its bandwidth
-// is the core's own, or its share of the memory's. Ranks beyond the number of
-// cores take turns, so no more than all cores read memory at once. operations
-// is per second.
+// is the core's own, or its share of the memory's, and host.cores_penalty slows
+// it for every other rank. Ranks beyond the number of cores take turns, so no
+// more than all cores read memory at once. operations is per second.
 func CoreOf(p *profile.Profile, onNode int, operations float64) Core {
 	const probe = 1 << 20
-	own, shared := p.Host.CoreBandwidth, p.Host.MemoryBandwidth
-	if all := shared.Time(probe) * sim.Time(max(1, min(onNode, p.Host.Cores))); all > own.Time(probe) {
+	h := &p.Host
+	cores := max(1, min(onNode, h.Cores))
+	own, shared := h.CoreBandwidth, h.CoresRate()
+	if all := shared.Time(probe) * sim.Time(cores); all > own.Time(probe) {
 		own = sim.NewRate(all, probe)
 	}
-	return Core{Operations: operations, Bytes: own}
+	if others := float64(cores - 1); h.CoresPenalty > 0 && others > 0 {
+		own = sim.NewRate(sim.Time(float64(own.Time(probe))*(1+others*h.CoresPenalty)), probe)
+	}
+	return Core{Operations: operations, Bytes: own, Sum: h.Compute == host.ComputeSum, Jitter: h.Jitter}
 }
 
-// Time returns the time for work: the longer of its operations and its bytes.
+// Time returns the time for work: the longer of its operations and its bytes,
+// or their sum.
 func (c Core) Time(w Work) sim.Time {
-	d := c.Bytes.Time(w.Bytes)
+	bytes, operations := c.Bytes.Time(w.Bytes), sim.Time(0)
 	if c.Operations > 0 {
-		d = max(d, sim.Time(float64(w.Operations)/c.Operations*float64(sim.Second)))
+		operations = sim.Time(float64(w.Operations) / c.Operations * float64(sim.Second))
 	}
-	return d
+	if c.Sum {
+		return bytes + operations
+	}
+	return max(bytes, operations)
 }
 
 // Result is the time of iterations at a rank.
@@ -95,6 +109,7 @@ type running struct {
 	memory   [2]runtime.View // to send and to receive
 	sum      runtime.View
 	requests []*mpi.Request
+	drawn    *rand.Rand // jitter of the rank; nil: none
 	Result
 }
 
@@ -105,6 +120,9 @@ func (p *Plan) Run(c *mpi.Comm, core Core, iterations int) (Result, error) {
 		return Result{}, fmt.Errorf("patterns: %d ranks, the plan is for %v", c.Size(), p.Grid)
 	}
 	x := &running{Plan: p, c: c, r: c.Owner(), core: core}
+	if core.Jitter > 0 {
+		x.drawn = rand.New(rand.NewPCG(core.Seed, uint64(c.Rank())))
+	}
 	if err := x.prepare(); err != nil {
 		return Result{}, err
 	}
@@ -155,7 +173,7 @@ func (x *running) step(s *Step) error {
 		return err
 	}
 	exchanged := x.r.Now()
-	x.r.Compute(x.core.Time(s.Work))
+	x.r.Compute(x.computation(s.Work))
 	computed := x.r.Now()
 	if s.Reduce > 0 {
 		if err := x.c.Allreduce(mpi.InPlace, x.sum.Slice(0, s.Reduce), mpi.Float64, mpi.Sum); err != nil {
@@ -166,6 +184,15 @@ func (x *running) step(s *Step) error {
 	x.Compute += computed - exchanged
 	x.Reduce += x.r.Now() - computed
 	return nil
+}
+
+// computation returns the time for work, with jitter.
+func (x *running) computation(w Work) sim.Time {
+	d := x.core.Time(w)
+	if x.drawn == nil {
+		return d
+	}
+	return d + sim.Time(float64(d)*x.core.Jitter*x.drawn.Float64())
 }
 
 func (x *running) exchange(s *Step) (err error) {
