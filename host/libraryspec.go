@@ -6,8 +6,8 @@ import (
 )
 
 // LibrarySpec has what TR-488 leaves open about the code of ExaNet-MPI. The zero
-// value is what spinsim does. MPI over other transports ignores EagerCopy, Start
-// and Notice, and collectives with the algorithms of MPICH ignore Exchange,
+// value is what spinsim does. MPI over other transports ignores EagerCopy,
+// EagerSend and Start, and collectives with the algorithms of MPICH ignore Exchange,
 // Fanout, Collective, Copy, Reduce, Allocate and AllocatePage.
 type LibrarySpec struct {
 	// EagerCopy is who copies an eager message of a byte or more between mailbox
@@ -15,6 +15,11 @@ type LibrarySpec struct {
 	// CopyFree. Absent: CopyOnce. TR-488 §6.1.1: 100 to 150 ns for each copy; it
 	// gives no number of copies.
 	EagerCopy string `yaml:"eager_copy,omitempty"`
+	// EagerSend is when the send of an eager message is over: SendStored, when it
+	// is in a channel of the packetizer, or SendAcknowledged, when the process has
+	// seen there that the mailbox has it. Absent: SendStored. TR-488 §4.4: a
+	// process polls the channel's state; it does not say before what.
+	EagerSend string `yaml:"eager_send,omitempty"`
 	// Start is who starts the transfer of a large message: StartUnit or
 	// StartProcess. Absent: StartUnit. TR-488 §5.2.1 says both.
 	Start string `yaml:"start,omitempty"`
@@ -61,6 +66,9 @@ const (
 	CopyTwice  = "both"     // the receiver and, likewise, the sender
 	CopyFree   = "none"     // a part of message
 
+	SendStored       = "stored"
+	SendAcknowledged = "acknowledged"
+
 	StartUnit    = "unit"
 	StartProcess = "process"
 
@@ -86,6 +94,7 @@ func (s *LibrarySpec) validate(wrong *fields.Errors) {
 		allowed     []string
 	}{
 		{"eager_copy", s.EagerCopy, []string{CopyOnce, CopyCached, CopyTwice, CopyFree}},
+		{"eager_send", s.EagerSend, []string{SendStored, SendAcknowledged}},
 		{"start", s.Start, []string{StartUnit, StartProcess}},
 		{"exchange", s.Exchange, []string{ExchangeTogether, ExchangeOrdered}},
 		{"fanout", s.Fanout, []string{FanoutWaits, FanoutTogether}},

@@ -129,6 +129,7 @@ type exaPeer struct {
 // exaChannel is a channel of the packetizer.
 type exaChannel struct {
 	to      int      // rank to which its message goes
+	q       *Request // an eager send that its acknowledgement completes; nil: none
 	refused int      // how often the message was refused
 	again   sim.Time // earliest time to send it again
 }
@@ -217,7 +218,11 @@ func (t *overExaNet) launch(c int, o *outgoing) error {
 		return err
 	}
 	t.channels[c] = exaChannel{to: o.to}
-	if o.q != nil && !o.p.wanted {
+	switch {
+	case o.q == nil || o.p.wanted:
+	case codeOf(t.r).EagerSend == host.SendAcknowledged:
+		t.channels[c].q = o.q
+	default:
 		t.r.complete(o.q)
 	}
 	return nil
@@ -346,6 +351,9 @@ func (t *overExaNet) look() error {
 		}
 		switch err := t.page.Reason(c); {
 		case err == nil:
+			if t.page.State(c) == exanet.Acknowledged {
+				t.answer(c)
+			}
 		case errors.Is(err, exanet.ErrFull):
 			ch := &t.channels[c]
 			ch.refused++
@@ -353,11 +361,21 @@ func (t *overExaNet) look() error {
 		case errors.Is(err, exanet.ErrLeft):
 			t.gone++
 			t.page.Forget(c)
+			t.answer(c)
 		default:
 			return fmt.Errorf("mpi: rank %d: a message to rank %d: %w", t.r.Rank(), t.channels[c].to, err)
 		}
 	}
 	return nil
+}
+
+// answer completes the eager send that has waited for an answer to a channel's
+// message.
+func (t *overExaNet) answer(c int) {
+	if q := t.channels[c].q; q != nil {
+		t.channels[c].q = nil
+		t.r.complete(q)
+	}
 }
 
 func (t *overExaNet) quiet() bool {

@@ -146,3 +146,41 @@ func TestLibraryAccelerator(t *testing.T) {
 	const poll = 100_000 - 15_333 // ps
 	require.Equal(t, of(256)-poll, of(256, "host.library.notice=mailbox"))
 }
+
+// A blocking send of an eager message that waits for the mailbox's answer takes
+// a round trip of the interfaces and a look longer. A round trip of messages
+// does not, because the answer comes while the other side works. Messages that
+// a full mailbox refuses are complete when it takes them.
+func TestLibraryEagerSend(t *testing.T) {
+	const acknowledged = "host.library.eager_send=acknowledged"
+	o := mpi.DefaultExaNetOptions()
+	require.Equal(t, pingPong(t, 32, 4, o, allThere...), pingPong(t, 32, 4, o, append([]string{acknowledged}, allThere...)...))
+	send := func(count int, o mpi.Options, set ...string) (took sim.Time) {
+		all := collective(t, 2, func(r *mpi.Rank) error {
+			v, err := r.Alloc(8)
+			if err != nil {
+				return err
+			}
+			for range count {
+				begin := r.Now()
+				if r.Rank() == 1 {
+					_, err = r.World().Recv(v, 0, 1)
+				} else if err = r.World().Send(v, 1, 1); err == nil {
+					took = r.Now() - begin
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}, o, set...)
+		require.Positive(t, all)
+		return took
+	}
+	stored, waited := send(1, o), send(1, o, acknowledged)
+	const look = 120 * sim.Nanosecond
+	require.Greater(t, waited, stored+2*106*sim.Nanosecond+look, "two wires and a load of the state")
+	require.Less(t, waited, stored+sim.Microsecond)
+	o.ExaNet.Depth = 1
+	send(50, o, acknowledged)
+}

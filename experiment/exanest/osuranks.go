@@ -31,6 +31,8 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		transportAxis(),
 		windowAxis(), iterationsAxis(), ranksWarmupAxis(),
 		{Name: "barrier", Kind: report.Flag, Of: []string{"false", "true"}, Default: "true", Help: "a barrier after each call of a collective, outside its time; without it ranks that are done call again at once"},
+		{Name: "statistic", Kind: report.Text, Of: []string{meanOfRanks, "most", "least"}, Default: meanOfRanks, Help: "whose time of a collective the latency is: the mean of all ranks, as OSU prints it, or that of the rank with the most or the least"},
+		{Name: "one-way", Kind: report.Text, Of: named(osu.OneWays()), Default: string(osu.ByArrival), Help: "time of a step of bcast's model: arrival, until its receive, which waits, has ended; half of a round trip; calls, of a blocking send and a blocking receive, in the mean, where nobody answers"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: experiment.MaxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
 	},
 	Points: func(p *experiment.Point) (bool, error) {
@@ -40,7 +42,11 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		return hasOSURanks(p)
 	},
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-		return runOSURanks(ctx, p, p.Flag("barrier"))
+		values, err := runOSURanks(ctx, p, p.Flag("barrier"))
+		if of := p.Text("statistic"); err == nil && of != meanOfRanks && benchmarkOf(p).Kind == osu.Collective {
+			values[experiment.LatencyColumn] = values[of]
+		}
+		return values, err
 	},
 	Memory: osuRanksMemory,
 	Columns: append([]report.Column{
@@ -58,7 +64,7 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"ranks"}, X: "bytes",
 		Summary: []string{"profile", "program", "ranks", "bytes", experiment.LatencyColumn, "least", "most", "bandwidth_MBps", "model", "vs_model"},
-		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms", "barrier"),
+		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms", "barrier", "statistic", "one-way"),
 	},
 	Notes: []string{experiment.Compared},
 	Presets: []experiment.Preset{
@@ -70,7 +76,7 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 			Name: "barrier", Short: "osu_bcast within an MPSoC, with and without the barrier after each call, beside the times of the model",
 			Values: map[string]string{"ranks": "2,4", "barrier": "true,false", "size": "1,32"},
 			View: &experiment.View{
-				Value: experiment.LatencyColumn, Series: []string{"ranks", "barrier"}, X: "bytes", Quiet: append(osuQuiet, "benchmark", "ranks-per-node", "algorithms"),
+				Value: experiment.LatencyColumn, Series: []string{"ranks", "barrier"}, X: "bytes", Quiet: append(osuQuiet, "benchmark", "ranks-per-node", "algorithms", "statistic", "one-way"),
 				Summary: []string{"profile", "ranks", "barrier", "bytes", experiment.LatencyColumn, "least", "most", "model", "vs_model"},
 			},
 		},
@@ -78,12 +84,16 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 			Name: "torus", Short: "systems that were never built: bcast and allreduce of one rank on each of up to 4,096 MPSoCs, with --topology 16x16x4",
 			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "16,128,1024,4096", "ranks-per-node": "1", "size": "4,256", "iterations": "1"},
 			View: &experiment.View{
-				Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "ranks", Quiet: append(osuQuiet, "ranks-per-node", "algorithms", "barrier"),
+				Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "ranks", Quiet: append(osuQuiet, "ranks-per-node", "algorithms", "barrier", "statistic", "one-way"),
 				Summary: []string{"profile", "program", "ranks", "bytes", experiment.LatencyColumn, "least", "most", "model", "vs_model"},
 			},
 		},
 	},
 }
+
+// meanOfRanks is the value of the axis statistic that takes no single rank. The
+// others are columns.
+const meanOfRanks = "mean"
 
 // credits is OSURanks for traffic that the buffers of links limit.
 var credits = &experiment.Experiment{
@@ -228,6 +238,9 @@ func bcastModel(ctx context.Context, p *experiment.Point, ranks, perNode int) (t
 	return total, nil
 }
 
+// oneWayCalls is how many messages follow each other for osu.ByCalls.
+const oneWayCalls = 8
+
 // oneWay is the time of a message along a path while only one side sends.
 func oneWay(ctx context.Context, p *experiment.Point, path string) (took sim.Time, err error) {
 	src, dst, err := p.Profile.Fabric.Path(path)
@@ -238,10 +251,14 @@ func oneWay(ctx context.Context, p *experiment.Point, path string) (took sim.Tim
 	cfg.Tracer, cfg.Links = nil, nil // they are for the broadcast
 	o := transportOptions(p)
 	o.Places = []int{src, dst}
+	by, times := osu.OneWayBy(p.Text("one-way")), 1
+	if by == osu.ByCalls { // the first messages find free channels
+		times = oneWayCalls
+	}
 	_, err = onWorld(cfg, o, func(w *mpi.World) error {
 		for rank := range w.Size() {
 			if err := w.Spawn(rank, func(r *mpi.Rank) error {
-				one, err := osu.OneWay(r.World(), osu.Options{Bytes: p.Int("size"), Iterations: 1, Warmup: 1, Seed: p.Seed})
+				one, err := osu.OneWay(r.World(), osu.Options{Bytes: p.Int("size"), Iterations: times, Warmup: 1, Seed: p.Seed}, by)
 				if rank == 0 {
 					took = one
 				}

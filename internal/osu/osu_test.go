@@ -103,18 +103,28 @@ func TestTimes(t *testing.T) {
 	options := mpi.DefaultExaNetOptions()
 	options.Places = []int{0, 1}
 	w := world(t, "exanest", options, 2)
-	var once sim.Time
+	once := map[osu.OneWayBy]sim.Time{}
 	for rank := range 2 {
 		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
-			took, err := osu.OneWay(r.World(), osu.Options{Bytes: 32, Iterations: 3, Warmup: 1})
-			if rank == 0 {
-				once = took
+			for _, by := range osu.OneWays() {
+				took, err := osu.OneWay(r.World(), osu.Options{Bytes: 32, Iterations: 4, Warmup: 2}, by)
+				if err != nil {
+					return err
+				}
+				if rank == 0 {
+					once[by] = took
+				}
 			}
-			return err
+			_, err := osu.OneWay(r.World(), osu.Options{}, "nothing")
+			require.ErrorContains(t, err, `one way by "nothing", expected one of [arrival half calls]`)
+			return nil
 		}))
 	}
 	require.NoError(t, w.Run(context.Background()))
-	require.InEpsilon(t, float64(data), float64(once), 0.05)
+	require.InEpsilon(t, float64(data), float64(once[osu.ByArrival]), 0.05)
+	require.Equal(t, data, once[osu.ByRoundTrip])
+	// the sender does not wait for the receiver's work, nor it for the wire
+	require.Less(t, once[osu.ByCalls], once[osu.ByArrival]*2/3)
 }
 
 // A window of large messages fills a link of 16 Gb/s, less the cells' headers:
