@@ -174,13 +174,13 @@ func (n *network) cross(at sim.ID, k int, w waiting) {
 	if w.a&fateMask != 0 || l.broken() {
 		var lost bool
 		if w.a, lost = n.damage.pass(n, out, w.a, w.b, w.ref, leave, l.free); lost {
-			n.follow(out)
+			n.follow(out, bytes)
 			return // nothing of it reaches the buffer
 		}
 	}
 	n.lanes[k].take(bytes, n.sizes[classOf(w.b)])
 	n.forward(at, out, sim.Kind(k), leave, w.a, w.b, w.ref)
-	n.follow(out)
+	n.follow(out, bytes)
 }
 
 // push puts a packet at the end of a lane's queue.

@@ -112,7 +112,7 @@ func (t *exanest) Link(link int) Link {
 
 // ring returns a router's link of a dimension.
 func (t *exanest) ring(board, k int, minus bool) Link {
-	l := Link{From: router(board), To: nowhere, Rate: t.spec.LinkRate, Wire: t.link, Switch: t.spec.Router, Control: t.spec.Control}
+	l := Link{From: router(board), To: nowhere, Rate: t.spec.LinkRate, Wire: t.link, Switch: t.spec.Router, Control: t.spec.Control, ControlWord: t.spec.ControlWord}
 	length := int(t.dims[k])
 	if length == 1 || length == 2 && minus && !t.pair(k) {
 		return l

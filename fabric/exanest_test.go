@@ -288,12 +288,16 @@ func TestExanestInPart(t *testing.T) {
 }
 
 // Control data after a packet takes time on the link but does not delay the
-// packet: a full link carries 256 of 256 + 32 + 112 bytes.
+// packet: a full link carries 256 of 256 + 32 + 112 bytes. With 6 bytes to each
+// of 18 words and 4 to the packet it is as much.
 func TestControlDataTakesBandwidthOnly(t *testing.T) {
-	for _, bounded := range []bool{true, false} {
+	for _, of := range []struct {
+		bounded       bool
+		control, word int32
+	}{{true, 112, 0}, {false, 112, 0}, {true, 4, 6}, {false, 4, 6}} {
 		spec := exanestSpec(2, 1, 1)
 		plain := build(t, spec, 8, nil).f.Latency(0, 4, 256)
-		if spec.Exanest.Control = 112; !bounded {
+		if spec.Exanest.Control, spec.Exanest.ControlWord = of.control, of.word; !of.bounded {
 			spec.Buffer = nil
 		}
 		s := build(t, spec, 8, nil)
@@ -330,6 +334,7 @@ func TestExanestNamesTheField(t *testing.T) {
 		"exanest.link_rate: want a rate such as 10Gb/s":                                                           func(s *Spec) { s.Exanest.LinkRate = sim.Rate{} },
 		"exanest.link_rate: 2000000000ps/B is slower than 1 ms for a byte":                                        func(s *Spec) { s.Exanest.LinkRate = sim.NewRate(2e9, 1) },
 		"exanest.router: want more than two wires and a switch, 10 ns, to 1 s, got 10 ns":                         func(s *Spec) { s.Exanest.Router = 10000 },
+		"exanest.control_word: want 0 to 65536 bytes, got -1":                                                     func(s *Spec) { s.Exanest.ControlWord = -1 },
 		"exanest.control: want 0 to 65536 bytes, got -1":                                                          func(s *Spec) { s.Exanest.Control = -1 },
 		`exanest.order: want the letters x, y and z in the order in which packets take the dimensions, got "xxz"`: func(s *Spec) { s.Exanest.Order = "xxz" },
 		`exanest.ties: want source, destination or up, got "left"`:                                                func(s *Spec) { s.Exanest.Ties = "left" },

@@ -44,6 +44,11 @@ type ExanestSpec struct {
 	// Control is the bytes that a router sends behind every packet on a link
 	// between QFDBs. They occupy the link and carry nothing. At most 65,536.
 	Control int32 `yaml:"control,omitempty" unit:"B"`
+	// ControlWord is the bytes that a router sends beside every 16 B of a packet
+	// and its header on such a link, which likewise carry nothing: a packet takes
+	// longer by a factor. At most 65,536. TR-488 §6.1.2 has control data beside
+	// each cell, and no number.
+	ControlWord int32 `yaml:"control_word,omitempty" unit:"B"`
 	// Order is the order in which packets take the dimensions: "xyz" or another
 	// order of these letters.
 	Order string `yaml:"order,omitempty"`
@@ -100,6 +105,9 @@ func (s *Spec) exanest() (errs []error) {
 	if e.Control < 0 || e.Control > MaxMTU {
 		wrong("exanest.control", "want 0 to %d bytes, got %d", MaxMTU, e.Control)
 	}
+	if e.ControlWord < 0 || e.ControlWord > MaxMTU {
+		wrong("exanest.control_word", "want 0 to %d bytes, got %d", MaxMTU, e.ControlWord)
+	}
 	if letters := strings.Split(e.Order, ""); !slices.Equal(slices.Sorted(slices.Values(letters)), []string{"x", "y", "z"}) {
 		wrong("exanest.order", "want the letters x, y and z in the order in which packets take the dimensions, got %q", e.Order)
 	}
@@ -128,6 +136,7 @@ func setOfExanest(s *Spec) (set []string) {
 		{"link_rate", e.LinkRate != sim.Rate{}},
 		{"router", e.Router != 0},
 		{"control", e.Control != 0},
+		{"control_word", e.ControlWord != 0},
 		{"order", e.Order != ""},
 		{"ties", e.Ties != ""},
 		{"channels", e.Channels != 0},

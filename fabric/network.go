@@ -56,6 +56,7 @@ type wiring struct {
 	hop     sim.Time // wire, and the switch at the end
 	control int64    // bytes after every packet
 	idle    sim.Time // the time of the control bytes
+	word    int64    // bytes after every 16 B of a packet
 }
 
 // link is the sending side of a link. It has half a cache line, because a large
@@ -152,7 +153,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 
 // wiring returns the rate and the length of a link.
 func (s *Spec) wiring(l Link) wiring {
-	w := wiring{rate: l.Rate, wire: l.Wire, control: int64(l.Control)}
+	w := wiring{rate: l.Rate, wire: l.Wire, control: int64(l.Control), word: int64(l.ControlWord)}
 	switch {
 	case !w.rate.IsZero():
 	case l.Node || s.SwitchRate.IsZero():
@@ -347,14 +348,14 @@ func (n *network) Handle(e *sim.Event) {
 	if a&fateMask != 0 || l.broken() {
 		var lost bool
 		if a, lost = n.damage.pass(n, i, a, e.B, e.P, leave, l.free); lost {
-			n.follow(i)
+			n.follow(i, bytes)
 			return
 		}
 	}
 	switch {
 	case !n.plain:
 		n.forward(e.Dst, i, kind, leave, a, e.B, e.P)
-		n.follow(i)
+		n.follow(i, bytes)
 	case l.last():
 		n.eng.Post(l.free+n.wire, n.ports[l.end()].id, e.Dst, KindArrive, a, e.B, e.P)
 	default:
@@ -390,12 +391,19 @@ func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a,
 	n.eng.Post(leave+w.hop, n.first+sim.ID(l.end()), at, kind, a, b, ref)
 }
 
-// follow occupies a link with the control bytes after a packet.
-func (n *network) follow(link int) {
-	if w := &n.wirings[n.kinds[link]]; w.control > 0 {
+// follow occupies a link with the control bytes after a packet of bytes bytes.
+func (n *network) follow(link int, bytes int64) {
+	w := &n.wirings[n.kinds[link]]
+	control, idle := w.control, w.idle
+	if w.word > 0 {
+		const word = 16
+		control += (bytes + word - 1) / word * w.word
+		idle = n.spec.bits(w.rate, control)
+	}
+	if control > 0 {
 		l := &n.links[link]
-		l.free = l.free.Later(w.idle)
-		l.bytes += w.control
+		l.free = l.free.Later(idle)
+		l.bytes += control
 	}
 }
 

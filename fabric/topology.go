@@ -49,6 +49,8 @@ type Link struct {
 
 	Switch  sim.Time // traversal of the switch at its end, if it leads to one; zero: Spec.Switch
 	Control int32    // bytes that follow every packet on the link and only occupy it
+	// likewise for every 16 bytes of a packet and its header
+	ControlWord int32
 }
 
 // nowhere is the end of an unused port of a tree that is not full.

@@ -21,6 +21,7 @@ type pool struct {
 	fixed    sim.Time // for another pool: the time of a handler
 	after    sim.Time // for which a handler's end holds its core
 	interval sim.Time // for a hardware pool: the time between two beginnings
+	rate     sim.Rate // for a hardware pool: of the bytes of a packet; zero: they take no time
 	next     sim.Time // for a hardware pool: when the next invocation may begin
 
 	tasks  ring[task]
@@ -30,7 +31,6 @@ type pool struct {
 	varied        bool
 	quiet, follow sim.Time
 	other         *otherWork // of firmware; nil: none
-	_             [16]byte   // so that the next pool begins in a new cache line
 }
 
 // time is how long the cycles of a segment take.
@@ -271,7 +271,7 @@ func (s *schedule) build(pools Pools) {
 		o := pools[name]
 		p := pool{name: name, fixed: o.Invocation, quiet: o.Quiet, follow: o.Follow, varied: o.Quiet > 0 || o.Follow > 0}
 		if o.Kind == Hardware {
-			p.fixed, p.interval = o.Latency, o.Latency/sim.Time(o.Depth)
+			p.fixed, p.interval, p.rate = o.Latency, o.Latency/sim.Time(o.Depth), o.Rate
 		}
 		if o.OtherShare > 0 {
 			p.other = &otherWork{s.engine.Rand("nic.pool."+name, int(s.rank)), o.OtherShare, o.OtherTime}

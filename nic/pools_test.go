@@ -116,6 +116,17 @@ func TestHardwareIsPipelined(t *testing.T) {
 	require.Equal(t, 9*20*sim.Nanosecond, spans[packets-1].began-spans[0].began, "all were there before the first began")
 }
 
+// Hardware with a rate takes the bytes of a packet, too.
+func TestHardwareTakesBytes(t *testing.T) {
+	spans := payloads(t, 3, "pools.cells={kind: hardware, latency: 80ns, depth: 1, rate: 0.64GB/s}", "serve.sum={payload: cells}")
+	for i, s := range spans {
+		require.Equal(t, 180*sim.Nanosecond, s.end-s.began, "64 B and 80 ns")
+		if i > 0 {
+			require.Equal(t, spans[i-1].end, s.began)
+		}
+	}
+}
+
 // Pools that serve no handler change nothing, not even for handlers that run at the same time.
 func TestIdlePoolsChangeNothing(t *testing.T) {
 	alone := payloads(t, 20)
@@ -140,6 +151,7 @@ func TestPoolErrors(t *testing.T) {
 		"pools.r5={kind: hardware, latency: 1us, depth: 1, other_share: 0.1}":               "pools.r5.other_share: given, expected none",
 		"serve.sum={payload: r5}":                                                           `serve.sum.payload: no pool "r5", expected one of hpu`,
 		"serve.sum={handler: hpu}":                                                          "serve.sum.handler: no kind of handlers, expected one of header, payload, completion",
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, rate: 1GB/s}":                     "pools.r5.rate: given, expected none for a pool of firmware",
 	} {
 		_, err := profile.Load("spin-int", override)
 		require.ErrorContains(t, err, want, override)

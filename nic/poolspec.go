@@ -51,6 +51,10 @@ type PoolSpec struct {
 	OtherTime sim.Time `yaml:"other_time,omitempty"`
 	// Latency is the time of hardware for a handler, at most 1 s.
 	Latency sim.Time `yaml:"latency,omitempty"`
+	// Rate is the rate at which hardware takes the bytes of a packet, beside
+	// Latency: its payload handlers take that much longer. A byte takes at most 1
+	// ms. Absent: bytes take no time of their own.
+	Rate sim.Rate `yaml:"rate,omitempty"`
 	// Depth is how many handlers the hardware pipeline holds, 1 to 4096.
 	// Handlers that wait for host memory or replies count.
 	Depth int `yaml:"depth,omitempty"`
@@ -93,9 +97,13 @@ func (s *PoolSpec) Validate() error {
 		fields.Between(&wrong, "follow", s.Follow, 0, MaxTime)
 		s.validateOther(&wrong)
 		unused("latency", s.Latency != 0)
+		unused("rate", !s.Rate.IsZero())
 		unused("depth", s.Depth != 0)
 	case Hardware:
 		fields.Between(&wrong, "latency", s.Latency, 0, MaxTime)
+		if !s.Rate.IsZero() {
+			wrong.Add("rate", s.Rate.Check())
+		}
 		fields.Between(&wrong, "depth", s.Depth, 1, maxProcessors)
 		unused("cores", s.Cores != 0)
 		unused("contexts", s.Contexts != 0)

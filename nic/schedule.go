@@ -76,10 +76,16 @@ type run struct {
 
 // at is the handler's own time after it has been charged a number of cycles.
 func (r *run) at(cycles int64) sim.Time {
-	if p := r.core.pool; p.varied && !r.resumed {
+	p := r.core.pool
+	if p.varied && !r.resumed {
 		return r.start + r.fixed
 	}
-	return r.start + r.core.pool.time(cycles-r.charged, r.resumed)
+	at := r.start + p.time(cycles-r.charged, r.resumed)
+	if p.rate.IsZero() || r.resumed || r.task.kind != payloadHandler {
+		return at
+	}
+	from, to := r.task.in.frame.Span(int(r.task.packet))
+	return at + p.rate.Time(int64(to-from))
 }
 
 // core is one processor. It executes one segment at a time, of any of its

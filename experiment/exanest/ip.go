@@ -31,7 +31,7 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report
 	Source:   "TR-488 §6",
 	Smoke:    []experiment.Values{{"traffic": ipTCP, "over": "sleeping", "size": 20000, "streams": 2, "mtu": 1500}},
 	Profiles: []string{"exanest"},
-	Axes: []experiment.Axis{
+	Axes: append([]experiment.Axis{
 		{Name: "over", Kind: report.Text, Of: ipOvers(), Default: "polling,sleeping,ethernet", Help: "what carries the packets; the command's help describes each"},
 		{Name: "traffic", Kind: report.Text, Of: ipTraffics(), Default: "tcp,udp,rtt", Help: "kind of traffic; the command's help describes each"},
 		{Name: "path", Kind: report.Text, Of: ipPaths(), Default: "5-hops", Help: "where the programs are"},
@@ -40,7 +40,8 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "1GiB", Default: "4MiB", Help: "of each stream"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "50", Help: "of rtt"},
 		{Name: "pause", Kind: report.Duration, Most: "1s", Default: "100us", Help: "before each round of rtt"},
-	},
+		{Name: "ethernet-mtu", Kind: report.Text, Of: []string{asMTU, "1500", "9000"}, Default: asMTU, Help: "MTU of the Ethernet: that of --mtu, or another"},
+	}, ipSpecAxes()...),
 	Points: hasIP,
 	Run:    runIP,
 	Columns: append([]report.Column{
@@ -57,7 +58,7 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 	},
 	View: experiment.View{
-		Value: "throughput", Series: []string{"over"}, X: "mtu", Quiet: []string{"path", "size", "rounds", "pause"},
+		Value: "throughput", Series: []string{"over"}, X: "mtu", Quiet: append([]string{"path", "size", "rounds", "pause", "ethernet-mtu"}, ipSpecNames()...),
 		Answer:  ipAnswer,
 		Summary: []string{"traffic", "over", "streams", "mtu", "throughput", "round_trip", "lost", "resent", "per_transfer", "asleep"},
 	},
@@ -81,6 +82,19 @@ func ipOvers() []string {
 func ipTraffics() []string { return []string{ipTCP, ipUDP, ipRTT} }
 func ipPaths() []string    { return []string{"5-hops", "1-hop", "intra-qfdb"} }
 
+// asMTU is the value of the axis ethernet-mtu for that of packets over ExaNet.
+const asMTU = "mtu"
+
+func ethernetMTU(p *experiment.Point) int {
+	switch p.Text("ethernet-mtu") {
+	case asMTU:
+		return p.Int("mtu")
+	case "1500":
+		return 1500
+	}
+	return 9000
+}
+
 // ipPath returns the nodes of the two programs. On the prototype's torus of 4 x
 // 4 x 2 boards, MPSoC F1 of board (x, y, z) is node 4(x + 4y + 16z). For
 // example, two boards on in X, two in Y and one in Z are five links.
@@ -94,7 +108,7 @@ func hasIP(p *experiment.Point) (bool, error) {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
 	}
 	mtu := p.Int("mtu")
-	if p.Text("over") == ipEthernet && mtu != 1500 && mtu != 9000 {
+	if p.Text("over") == ipEthernet && ethernetMTU(p) != 1500 && ethernetMTU(p) != 9000 {
 		return false, &experiment.NoPoint{Why: errors.New("frames of the Ethernet have 1500 or 9000 B")}
 	}
 	if p.Text("traffic") == ipRTT && (p.Int("streams") != 1 || mtu != 1500) {
@@ -128,11 +142,11 @@ func runIP(ctx context.Context, p *experiment.Point) (experiment.Values, error) 
 	experiment.Pattern(w.data, p.Seed)
 	path := ipPath(p)
 	w.to = network.AddrOf(path[1])
-	spec := []string{fmt.Sprintf("mtu=%dB", p.Int("mtu")), fmt.Sprintf("batch=%dB", max(64<<10, p.Int("mtu")+64))}
+	spec := append(ipSpecSet(p), fmt.Sprintf("mtu=%dB", p.Int("mtu")), fmt.Sprintf("batch=%dB", max(64<<10, p.Int("mtu")+64)))
 	idle := network.Idle(p.Text("over"))
 	if p.Text("over") == ipEthernet {
 		w.to, idle = network.ManagementAddrOf(path[1]), network.Polling
-		spec = []string{fmt.Sprintf("management.mtu=%dB", p.Int("mtu"))}
+		spec = append(ipSpecSet(p), fmt.Sprintf("management.mtu=%dB", ethernetMTU(p)))
 	}
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, 1+slices.Max(path)), func(c *runtime.Cluster) error {
 		var err error

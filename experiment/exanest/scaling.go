@@ -31,6 +31,7 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 		{Name: "scaling", Kind: report.Text, Of: named(patterns.Scalings()), Help: "constant for all numbers of ranks: the problem of each (weak) or of all (strong)"},
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "4", Help: "ranks on an MPSoC, or another node"},
 		{Name: "core-rate", Kind: report.Number, Unit: "Mops", Least: "0.001", Most: "1000000000", Default: "650", Help: "10^6 floating point operations of a core per second; by default one in two cycles of a Cortex-A53 of 1.3 GHz (assumed)"},
+		{Name: "copies", Kind: report.Count, Least: "1", Most: "1000", Default: "1", Help: "of the 32,000 atoms of LAMMPS, side by side, a rank's or with strong scaling those of all; other applications have their size"},
 		transportAxis(),
 		{Name: "iterations", Kind: report.Count, Least: "1", Most: "100000", Default: "1", Help: "iterations that are timed"},
 	},
@@ -67,7 +68,7 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 	Modules:  transportModules,
 	Followed: "time",
 	View: experiment.View{
-		Value: "efficiency", Series: []string{"app"}, X: "ranks", Quiet: []string{"ranks-per-node", "transport", "iterations", "core-rate"},
+		Value: "efficiency", Series: []string{"app"}, X: "ranks", Quiet: []string{"ranks-per-node", "copies", "transport", "iterations", "core-rate"},
 		Answer:  scalingAnswer,
 		Summary: []string{"profile", "app", "scaling", "ranks", "time_us", "efficiency", "compute", "exchange", "reduce", "neighbours", "messages", "sent_bytes"},
 	},
@@ -83,7 +84,12 @@ func named[T ~string](list []T) (names []string) {
 }
 
 func problemOf(p *experiment.Point) patterns.Problem {
-	return patterns.Problem{App: patterns.App(p.Text("app")), Scaling: patterns.Scaling(p.Text("scaling"))}
+	problem := patterns.Problem{App: patterns.App(p.Text("app")), Scaling: patterns.Scaling(p.Text("scaling"))}
+	if problem.App == patterns.LAMMPS {
+		// like the boxes of in.rhodo.scaled: as near to a cube as the number allows
+		problem.Size = patterns.NewGrid(p.Int("copies"), [3]float64{1, 1, 1})
+	}
+	return problem
 }
 
 // scaled are the times of all ranks together.
