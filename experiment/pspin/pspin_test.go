@@ -25,7 +25,7 @@ func at(t *testing.T, values string, set ...string) *experiment.Result {
 	return results[0]
 }
 
-// The parts of a packet's way are those of the profile, at every size.
+// Each part of a packet's way takes what the profile says, at every size.
 func TestWayOfAPacket(t *testing.T) {
 	for _, size := range []int64{64, 128, 512, 1024, 2048} {
 		r := at(t, "example=empty packets=2 size="+strconv.FormatInt(size, 10))
