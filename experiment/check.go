@@ -17,7 +17,7 @@ import (
 var taken = []string{
 	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
 	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
-	"table",
+	"table", "over-open",
 }
 
 // Check returns everything that is wrong with the definition of an experiment.

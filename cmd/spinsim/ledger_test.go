@@ -96,6 +96,9 @@ func TestAnswersToQuestions(t *testing.T) {
 	for _, p := range experiment.Publications() {
 		questions, err := ledger.Questions(p.Name)
 		require.NoError(t, err)
+		if p.Name == "pspin" { // an RTL is not silent
+			continue
+		}
 		require.NotEmpty(t, questions, p.Name)
 		for _, q := range questions {
 			for _, a := range q.Alternatives {

@@ -38,7 +38,7 @@ func TestCompletion(t *testing.T) {
 		"compare bcast --mode rdma,spin":                    "rdma,spin-store rdma,spin-stream",
 		"compare bcast --engine ":                           "wazero",
 		"compare bcast --set h":                             "hpu. host.",
-		"compare bcast --set hpu.co":                        "hpu.cores= hpu.contexts= hpu.costs=",
+		"compare bcast --set hpu.co":                        "hpu.cores= hpu.contexts= hpu.copy= hpu.costs=",
 		"compare osu --experiment l":                        "latency",
 		"compare bcast --handler ":                          "wasm",
 		"compare bcast --format ":                           "table markdown csv json ndjson parquet",
