@@ -245,6 +245,7 @@ func documentedFiles(t *testing.T, of string) string {
 		"script.txt":    []byte("procs 2\n1: pt 0\n1: me a pt=0 bits=7 start=0 len=8 OP_PUT\n0: md m len=8\n0: put m len=8 to=1 bits=7\n"),
 		"file.goal":     []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"),
 		"guest/main.go": []byte("package main\n"),
+		"detours.txt":   []byte("0 100\n1000 50\n"),
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o666))
