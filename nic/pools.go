@@ -199,7 +199,7 @@ func (s *schedule) start(c *core, t task) {
 // execute runs the first segment of a handler.
 func (s *schedule) execute(r *run) {
 	r.began, r.start, r.since, r.gave = s.now(), s.now(), -1, -1
-	r.charged, r.resumed, r.landed, r.failed.result, r.sent = 0, false, false, hpu.OK, 0
+	r.charged, r.resumed, r.landed, r.failed.result, r.sent, r.first = 0, false, false, hpu.OK, 0, false
 	if r.looks {
 		r.looks, r.handles = false, r.handles[:0]
 	}

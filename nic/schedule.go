@@ -356,11 +356,11 @@ func (s *schedule) done(r *run) {
 	if s.firstEnd == 0 {
 		s.firstEnd = s.now()
 	}
+	if r.first {
+		r.task.in.handlers.memory.warmed(r.ctx.Cluster(), r.fn)
+	}
 	c, t, out := r.core, r.task, s.act.ended(r)
 	t.in.landed = r.landed
-	if r.first {
-		t.in.handlers.memory.warmed(r.ctx.Cluster(), r.fn)
-	}
 	r.active = false
 	r.task = task{}
 	c.active--
