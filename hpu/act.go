@@ -15,6 +15,8 @@ const (
 	// messageEffort replaces importEffort for an import that makes a message.
 	// It includes the message's way through the network.
 	messageEffort = 300
+	// markEffort is that of runtime_begin and runtime_end, which cost no cycles.
+	markEffort = 4
 	// movedBytes is how many bytes in HPU memory an import reads or writes for
 	// one cycle of the budget. For log, one cycle is one byte.
 	movedBytes = 64
@@ -85,8 +87,8 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, blocked, ok boo
 		return uint64(c.clusters), false, true
 	case OpCycles:
 		return uint64(c.Cycles()), false, true
-	case OpRuntimeBegin, OpRuntimeEnd:
-		return 0, false, true
+	case OpRuntimeBegin, OpRuntimeEnd: // they take no time, but a loop of them must end
+		return 0, false, c.spend(op, markEffort)
 	}
 	if c.index < 0 {
 		return 0, false, c.fail(TrapForbidden, op, "")
@@ -142,6 +144,12 @@ func (c *Context) pay(a *Action) bool {
 	default:
 		effort += int64(a.Len) / movedBytes
 	}
+	return c.spend(a.Op, effort)
+}
+
+// spend takes work of the simulator from the budget, but no time. It reports
+// whether there was enough.
+func (c *Context) spend(op Op, effort int64) bool {
 	c.effort += effort
 	effort *= c.program.module.prices.parts
 	c.budget -= effort
@@ -150,7 +158,7 @@ func (c *Context) pay(a *Action) bool {
 		c.before -= effort
 	}
 	if c.left < 0 {
-		return c.fail(TrapBudget, a.Op, "")
+		return c.fail(TrapBudget, op, "")
 	}
 	return true
 }
