@@ -15,7 +15,8 @@ const (
 	// messageEffort replaces importEffort for an import that makes a message.
 	// It includes the message's way through the network.
 	messageEffort = 300
-	// markEffort is that of runtime_begin and runtime_end, which cost no cycles.
+	// markEffort replaces it for runtime_begin and runtime_end, which cost no
+	// cycles.
 	markEffort = 4
 	// movedBytes is how many bytes in HPU memory an import reads or writes for
 	// one cycle of the budget. For log, one cycle is one byte.
