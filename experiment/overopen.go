@@ -50,7 +50,7 @@ func openQuestions(e *Experiment) (list []ledger.Question, err error) {
 		list = append(list, more...)
 	}
 	if list == nil {
-		return nil, fmt.Errorf("nothing is known to be open for %s: no publication of spinsim reproduce has it", e.Name)
+		return nil, fmt.Errorf("nothing is known to be open for %s", e.Name)
 	}
 	return list, nil
 }

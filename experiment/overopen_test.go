@@ -78,5 +78,5 @@ func TestOverOpenLeavesWhatIsChosen(t *testing.T) {
 	own, err := New(definition())
 	require.NoError(t, err)
 	_, err = newOverOpen(own)
-	require.EqualError(t, err, "nothing is known to be open for own: no publication of spinsim reproduce has it")
+	require.EqualError(t, err, "nothing is known to be open for own")
 }
