@@ -30,6 +30,7 @@ type openAnswer struct {
 // overOpen has what was measured with the answers.
 type overOpen struct {
 	questions int // that the sweep can answer otherwise
+	excluded  int // answers that rows of the ledger exclude
 	answers   []*openAnswer
 	today     []*Result
 	place     map[*Result]int // in today
@@ -37,32 +38,49 @@ type overOpen struct {
 	kept      map[string][2][]float64 // ranges that were read, by column
 }
 
-// openQuestions lists what the publications of an experiment leave open.
-func openQuestions(e *Experiment) (list []ledger.Question, err error) {
+// openQuestions lists what the publications of an experiment leave open, without
+// alternatives that rows of the ledger exclude, and counts these.
+func openQuestions(e *Experiment) (list []ledger.Question, excluded int, err error) {
+	exclusions, err := ledger.Excluded()
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, p := range Publications() {
 		if !slices.ContainsFunc(p.Experiments, func(o *Experiment) bool { return o.Name == e.Name }) {
 			continue
 		}
 		more, err := ledger.Questions(p.Name)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
+		}
+		for i := range more {
+			q := &more[i]
+			q.Alternatives = slices.DeleteFunc(q.Alternatives, func(a ledger.Alternative) bool {
+				out := a.Name != q.Alternatives[0].Name && slices.ContainsFunc(exclusions, func(x ledger.Exclusion) bool {
+					return x.Publication == p.Name && x.Question == q.ID && x.Alternative == a.Name
+				})
+				if out {
+					excluded++
+				}
+				return out
+			})
 		}
 		list = append(list, more...)
 	}
 	if list == nil {
-		return nil, fmt.Errorf("nothing is known to be open for %s", e.Name)
+		return nil, 0, fmt.Errorf("nothing is known to be open for %s", e.Name)
 	}
-	return list, nil
+	return list, excluded, nil
 }
 
 // newOverOpen makes the sweeps with other answers. It is an error if there are
 // none.
 func newOverOpen(s *Sweep) (*overOpen, error) {
-	questions, err := openQuestions(s.grid.experiment)
+	questions, excluded, err := openQuestions(s.grid.experiment)
 	if err != nil {
 		return nil, err
 	}
-	o := &overOpen{}
+	o := &overOpen{excluded: excluded}
 	for i := range questions {
 		q := &questions[i]
 		before := len(o.answers)
@@ -372,6 +390,9 @@ func (o *overOpen) says(e *Experiment) (lines []string) {
 		text += "; none moves " + c.Name
 	} else {
 		text += fmt.Sprintf("; %s moves most by %s (%s): %+.1f%% in the mean", c.Name, widest.question, widest.name, 100*math.Expm1(by))
+	}
+	if o.excluded > 0 {
+		text += fmt.Sprintf("; rows of the ledger exclude %d more", o.excluded)
 	}
 	lines = append(lines, text+".")
 	if failed > 0 {

@@ -80,3 +80,24 @@ func TestOverOpenLeavesWhatIsChosen(t *testing.T) {
 	_, err = newOverOpen(own)
 	require.EqualError(t, err, "nothing is known to be open for own")
 }
+
+// Answers that rows of the ledger exclude are left out, and counted.
+func TestOverOpenLeavesOutWhatIsExcluded(t *testing.T) {
+	excluded, err := ledger.Excluded()
+	require.NoError(t, err)
+	s, err := New(builtin("pagefault"))
+	require.NoError(t, err)
+	o, err := newOverOpen(s)
+	require.NoError(t, err)
+	n := 0
+	for _, x := range excluded {
+		if x.Publication == "part" {
+			n++
+		}
+		for _, a := range o.answers {
+			require.False(t, a.question == x.Question && a.name == x.Alternative, "%v", x)
+		}
+	}
+	require.Equal(t, n, o.excluded)
+	require.Positive(t, n)
+}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,5 +170,23 @@ func TestMeasured(t *testing.T) {
 		require.True(t, ok, id)
 		_, err := row.Off(m.Ours)
 		require.NoError(t, err)
+	}
+}
+
+// What is excluded is an alternative of a question, and not today's answer, by a
+// row that is evidence.
+func TestExcluded(t *testing.T) {
+	list, err := Excluded()
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	for _, x := range list {
+		questions, err := Questions(x.Publication)
+		require.NoError(t, err)
+		i := slices.IndexFunc(questions, func(q Question) bool { return q.ID == x.Question })
+		require.GreaterOrEqual(t, i, 0, "%v: no such question", x)
+		require.True(t, slices.ContainsFunc(questions[i].Alternatives[1:], func(a Alternative) bool { return a.Name == x.Alternative }), "%v: no other answer of that name", x)
+		row, ok := Find(x.Row)
+		require.True(t, ok, "%v: no such row", x)
+		require.Contains(t, []Class{Predicted, Checked}, row.Class, "%v", x)
 	}
 }

@@ -93,6 +93,31 @@ func Questions(name string) ([]Question, error) {
 	return list, nil
 }
 
+// Exclusion is an alternative that numbers of a publication exclude: with it a
+// row stays far whatever the other answers are, and with another one it does not.
+// spinsim identify finds them. None is listed where today's answer is excluded,
+// too: then one is missing, or the rows contradict each other.
+type Exclusion struct {
+	Publication           string // as in Questions
+	Question, Alternative string
+	Row                   string // its ID
+}
+
+const exclusionColumns = "publication\tquestion\talternative\trow\n"
+
+// Excluded returns the alternatives that are known to be excluded.
+func Excluded() (list []Exclusion, err error) {
+	text, err := questions.ReadFile("questions/excluded.tsv")
+	if err != nil {
+		return nil, err
+	}
+	err = eachLine(string(text), exclusionColumns, func(f []string) error {
+		list = append(list, Exclusion{f[0], f[1], f[2], f[3]})
+		return nil
+	})
+	return list, err
+}
+
 const questionColumns = "question\twhat\talternative\tset\tsource\n"
 
 // ParseQuestions reads questions: a line for each alternative, today's first,
