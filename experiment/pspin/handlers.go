@@ -20,7 +20,7 @@ var handlerRuns = &experiment.Experiment{
 	Name:  "pspin",
 	Short: "cycles, latency and throughput of handlers like PsPIN's examples, beside its RTL",
 	Long: `Rank 0 sends rank 1 a message of one packet, waits, and sends another: the handler's first run in its cluster, and a warm one. In a second run it
-sends one message of many packets back to back. Times are those of rank 1's device:
+sends one message of many packets back to back. Times are measured at rank 1's device:
   request   from the first byte of a packet until the scheduler has it
   start     from there to the handler's first cycle
   end       from the handler's last cycle until the device knows of its end, with the commands that it waits for
