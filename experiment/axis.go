@@ -34,6 +34,8 @@ type Axis struct {
 	// the number of the handlers' state that the axis sets; a user's module
 	// without it runs at one value of the axis; "": none
 	State string
+
+	written map[any]string // of Parameter: values as the user wrote them; nil: no parameter
 }
 
 // column describes the values of the axis in tables.
@@ -105,6 +107,9 @@ func parsed[T any](v T, err error) (any, error) { return v, err }
 
 // write returns exactly the text that parse reads as this value.
 func (a *Axis) write(v any) string {
+	if text, is := a.written[v]; is {
+		return text
+	}
 	switch v := v.(type) {
 	case sim.Time:
 		return strings.ReplaceAll(v.String(), " ", "")
@@ -125,6 +130,9 @@ func (a *Axis) write(v any) string {
 func (a *Axis) show(v any) string {
 	if a.Field != "" && a.Name == a.Field { // added by Sweep.Set
 		return a.Name + " " + a.Plain(v)
+	}
+	if a.written != nil {
+		return a.Name + " " + a.write(v)
 	}
 	switch v := v.(type) {
 	case string:
@@ -149,6 +157,14 @@ func (a *Axis) show(v any) string {
 
 // title is the name of the axis in text.
 func (a *Axis) title() string { return strings.ReplaceAll(a.column().Name, "_", " ") }
+
+// flag is how users choose the values of the axis.
+func (a *Axis) flag() string {
+	if a.written != nil {
+		return "--param " + a.Name
+	}
+	return "--" + a.Name
+}
 
 // take converts a value that a program gives: a value of the kind's type, or
 // text.

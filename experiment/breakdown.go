@@ -95,7 +95,12 @@ func breakdownParts() (names []string) {
 // is an error if the experiment follows none.
 func (e *Experiment) Broken() (*Experiment, error) {
 	if e.Divided != nil {
-		return e.Divided().Broken()
+		d := e.Divided()
+		if d.Divides() {
+			return d.Broken()
+		}
+		d.broken = true
+		return d, nil
 	}
 	if !e.Divides() {
 		if e.Undivided != "" {
@@ -149,7 +154,7 @@ func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
 	watched.Tracer = breakdown.Follow(record, p.Tracer)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	record.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
+	record.Limit(p.Room, func() { end(&breakdown.FullError{Left: p.Room}) })
 	values, err := e.Run(ctx, &watched)
 	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
 		return nil, full // even if the run ended before it was stopped

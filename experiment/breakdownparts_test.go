@@ -196,7 +196,7 @@ func TestAnswerOfBreakdown(t *testing.T) {
 			}
 			p, err := b.At(device, Values{axis: value})
 			require.NoError(t, err)
-			r := &Result{p, Values{}}
+			r := &Result{Point: p, Values: Values{}}
 			for _, part := range breakdownParts() {
 				r.Values[part] = sim.Time(0)
 			}

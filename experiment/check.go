@@ -109,6 +109,9 @@ func (c *checker) names() {
 	if e.Deviceless && (e.Memory == nil || e.Undivided == "" || len(e.Profiles)+len(e.Ledger) > 0 || e.Modules != nil) {
 		c.fail("without a device: expected Memory and Undivided, and neither Profiles, Ledger nor Modules")
 	}
+	if e.Failures != "" && e.detail(e.Failures) == nil {
+		c.fail("Failures: no table %q", e.Failures)
+	}
 	if e.Replaceable && e.Modules == nil {
 		c.fail("a module of the user may replace those of Modules, but there are none")
 	}
@@ -187,11 +190,11 @@ func (c *checker) axis(a *Axis, i int) {
 	fail := func(format string, args ...any) {
 		c.fail("axis %s: %w", a.Name, fmt.Errorf(format, args...))
 	}
-	if !isName(strings.ToLower(a.Name)) { // flags of one letter may be capitals
+	if !isName(strings.ToLower(a.Name)) && a.written == nil { // flags of one letter may be capitals
 		c.fail("axis %d: name %q, expected a-z, 0-9 and -, a letter first", i+1, a.Name)
 		return
 	}
-	if slices.Contains(taken, a.Name) {
+	if slices.Contains(taken, a.Name) && a.written == nil {
 		fail("the name is taken: commands have a flag --%s", a.Name)
 	}
 	if slices.ContainsFunc(c.e.Axes[:i], func(b Axis) bool { return b.Name == a.Name }) {
@@ -227,7 +230,7 @@ func (c *checker) axis(a *Axis, i int) {
 			return
 		}
 	}
-	if _, err := a.Parse(a.DefaultList()); err != nil {
+	if _, err := a.initial(); err != nil {
 		fail("values by default %q: %w", a.DefaultList(), err)
 	}
 }

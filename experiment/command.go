@@ -29,12 +29,22 @@ type CommandOptions struct {
 	Columns string           // the command that explains the columns, for the notes of tables
 
 	// Input makes an experiment from the file that is the command's argument.
-	// It must have the axes of the experiment that the command was made for.
-	// nil: the command has no argument.
-	Input func(c *cobra.Command, name string) (*Experiment, []provenance.Input, error)
+	// It has the axes of the experiment that the command was made for, and others
+	// of Parameter. It may give flags the values of the file. nil: the command has no
+	// argument.
+	Input func(c *cobra.Command, name string) (*Made, error)
 	// Use is the usage line, with the argument if there is one. "": the name of
 	// the experiment.
 	Use string
+}
+
+// Made is an experiment that was made from a file.
+type Made struct {
+	*Experiment
+
+	Inputs []provenance.Input
+	Given  map[string]string // see Sweep.Given
+	Below  []string          // folders that its timeline must be in; nil: any
 }
 
 // compareFlags are the flags of every experiment.
@@ -51,7 +61,7 @@ type compareFlags struct {
 	links                       cli.LinksFlag
 	pcap                        cli.CaptureFlags
 	shape                       cli.ShapeFlag
-	inputs                      []provenance.Input
+	made                        Made
 	params                      []string
 	breakdown, open             bool
 	samples                     SamplesFlag
@@ -219,7 +229,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 	if f.trace != "" {
 		s.Held = trace.Memory
 	}
-	s.Build, s.Command, s.Hint, s.Inputs = f.Build, f.Command, f.Columns, f.inputs
+	s.Build, s.Command, s.Hint, s.Inputs, s.Given = f.Build, f.Command, f.Columns, f.made.Inputs, f.made.Given
 	var errs []error
 	keep := func(name string, err error) {
 		if err != nil {
@@ -237,7 +247,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 		keep("param", f.param(c, s, param))
 	}
 	for i := range f.experiment.Axes {
-		if name := f.experiment.Axes[i].Name; c.Flags().Changed(name) {
+		if name := f.experiment.Axes[i].Name; f.axes[name] != nil && c.Flags().Changed(name) {
 			keep(name, s.Choose(name, *f.axes[name]))
 		}
 	}
@@ -266,11 +276,16 @@ func (f *compareFlags) param(c *cobra.Command, s *Sweep, text string) error {
 // traced reports whether a flag needs a single run: a trace, links, or packets.
 func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
 
-// checkFiles checks the names of the output files, and of the table.
-func (f *compareFlags) checkFiles() error {
+// checkTable checks the name of the table.
+func (f *compareFlags) checkTable() error {
 	if names := f.experiment.tableNames(); f.table != "" && !slices.Contains(names, f.table) {
 		return cli.BadInput(fmt.Errorf("--table: no table %q, expected one of %s%s", f.table, strings.Join(names, ", "), fields.DidYouMean(f.table, names)))
 	}
+	return nil
+}
+
+// checkFiles checks the names of the output files.
+func (f *compareFlags) checkFiles() error {
 	if f.trace != "" {
 		if err := trace.CheckName(f.trace); err != nil {
 			return cli.BadInput(fmt.Errorf("--trace: %w", err))
@@ -291,17 +306,22 @@ func (f *compareFlags) checkFiles() error {
 }
 
 func (f *compareFlags) run(c *cobra.Command, args []string) error {
+	if err := f.checkTable(); err != nil {
+		return err
+	}
+	if f.Input != nil {
+		made, err := f.Input(c, args[0])
+		if err != nil {
+			return cli.BadInput(err)
+		}
+		f.experiment, f.made = made.Experiment, *made
+	}
 	format, err := report.ParseFormat(f.format)
 	if err != nil {
 		return cli.BadInput(fmt.Errorf("--format: %w", err))
 	}
-	if err := f.checkFiles(); err != nil {
+	if err := errors.Join(f.checkTable(), f.checkFiles()); err != nil {
 		return err
-	}
-	if f.Input != nil {
-		if f.experiment, f.inputs, err = f.Input(c, args[0]); err != nil {
-			return cli.BadInput(err)
-		}
 	}
 	s, err := f.sweep(c)
 	if err != nil {
@@ -319,6 +339,9 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	if err != nil {
 		return f.Unfit("", err)
 	}
+	if f.plot != "" && s.Plot().X == "" {
+		return cli.BadInput(errors.New("--plot: nothing to draw along: expected an axis of numbers, or several values of another"))
+	}
 	open, err := f.overOpen(s)
 	if err != nil {
 		return cli.BadInput(fmt.Errorf("--over-open: %w", err))
@@ -334,7 +357,7 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	if err := batch.Missing(&f.resume, s.batch(points), name); err != nil {
 		return err
 	}
-	var files cli.RunFiles
+	files := cli.RunFiles{Below: f.made.Below}
 	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record()); err != nil {
 		return err
 	}
@@ -352,17 +375,31 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	files.Network(&f.links, &f.pcap, s.Record())
 	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
 	files.Result("--plot", f.plot, nil) // show draws it
-	err = files.End(ctx, err)
 	shown := func(results []*Result, u *Unfinished) error {
 		if f.resume.Parted() {
-			return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), pointNoun)
+			return f.sayPart(c.OutOrStdout(), results, len(points))
 		}
 		return f.show(c.OutOrStdout(), s, results, format, u)
 	}
-	if err != nil {
-		return Finished(err, func(u *Unfinished) error { return shown(u.Measured(), u) })
+	if err == nil && cutOf(results) != "" { // tables show the time before
+		return errors.Join(shown(results, nil), files.End(ctx, problems(results)))
 	}
-	return shown(results, nil)
+	if err = files.End(ctx, err); err != nil {
+		return Finished(err, func(u *Unfinished) error {
+			return errors.Join(shown(u.Measured(), u), problems(u.Measured()))
+		})
+	}
+	return errors.Join(shown(results, nil), problems(results))
+}
+
+// sayPart writes, instead of a table, which part of all points is kept.
+func (f *compareFlags) sayPart(out io.Writer, results []*Result, all int) error {
+	kept := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool { return r.cut() != "" })
+	err := f.resume.SayPart(out, len(kept), all, pointNoun)
+	if n := len(results) - len(kept); n > 0 {
+		err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", n))
+	}
+	return err
 }
 
 // overOpen prepares the ranges over what is open; nil: none are wanted.
@@ -397,6 +434,9 @@ func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Po
 // the format.
 func (f *compareFlags) chosen(s *Sweep, results []*Result, all *report.Table, format report.Format) (*report.Table, error) {
 	name := f.table
+	if format == report.JSONFormat {
+		return all, nil // documents have every table
+	}
 	if name == "" && slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
 		name = s.grid.experiment.View.Programs
 	}
@@ -439,8 +479,8 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 		t.Answer, t.Cut = []string{cli.PartOf(u)}, u.Cut()
 		return t.Write(out, format)
 	}
-	t.Answer = s.Answer(results)
-	if err := t.Write(out, format); err != nil || f.plot == "" {
+	t.Answer, t.Cut = s.Answer(results), cutOf(results)
+	if err := t.Write(out, format); err != nil || f.plot == "" || t.Cut != "" {
 		return err
 	}
 	return all.PlotFile(f.plot, s.Plot())

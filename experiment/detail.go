@@ -17,6 +17,9 @@ type Detail struct {
 	// Quiet means that people see it only if they ask for it: it may have
 	// thousands of rows. Documents have every table.
 	Quiet bool
+	// Zeros means that people see no columns which are zero in every row. A line
+	// below names them.
+	Zeros bool
 }
 
 // Rows are the value of a Detail in Values: rows with a value for each of its

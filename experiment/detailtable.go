@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -27,7 +28,7 @@ func detailTable(s *Sweep, results []*Result, d *Detail, origin bool) (*report.T
 			if err != nil {
 				return nil, err
 			}
-			from = s.record.Row(one, r.Point.handlers())
+			from = originOf(s, r.Point, one)
 		}
 		for _, row := range rows {
 			t.Add(slices.Concat(identityOf(r.Point), row, from)...)
@@ -61,10 +62,30 @@ func seenBy(s *Sweep, d *Detail, all *report.Table) (*report.Table, error) {
 			names = append(names, s.grid.experiment.Axes[i].column().Name)
 		}
 	}
+	var zero []string
 	for _, c := range d.Columns {
+		if d.Zeros && zeroIn(all, c) {
+			zero = append(zero, strings.ReplaceAll(c.Name, "_", " "))
+			continue
+		}
 		names = append(names, c.Name)
 	}
-	return all.Select(names...)
+	seen, err := all.Select(names...)
+	if err == nil && zero != nil {
+		seen.Notes = append(seen.Notes, "Zero in every row: "+strings.Join(zero, ", ")+".")
+	}
+	return seen, err
+}
+
+// zeroIn reports whether a column of numbers is zero in every row.
+func zeroIn(t *report.Table, c report.Column) bool {
+	i := slices.IndexFunc(t.Columns, func(o report.Column) bool { return o.Key() == c.Key() })
+	for _, row := range t.Rows() {
+		if x, ok := Magnitude(row[i]); !ok || x != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // recordedProfiles are profiles as records have them.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -31,6 +33,14 @@ type Experiment struct {
 	// Point.Profile is nil, and commands have no flags for devices. Nothing is
 	// random, so there is no seed either; a model with noise has an axis for it.
 	Deviceless bool
+
+	// Device loads the device of a point, for an experiment from a file that names
+	// one. chosen is the profile that a user wants instead; "": the file's. more
+	// are the user's values of fields, "path=value", behind the file's own. nil:
+	// Profiles are the devices.
+	Device func(p *Point, chosen string, more []string) (*profile.Profile, error)
+	// Seeded means that the file gives each point a seed: Points sets Point.Seed.
+	Seeded bool
 
 	// Axes are the parameters: at least one. The first varies fastest, so rows
 	// that differ in it are neighbours. Their columns stand before Columns.
@@ -60,6 +70,16 @@ type Experiment struct {
 	// returns Rows by the name of each.
 	Details []Detail
 
+	// Failures is the table of Details whose rows say, in their first column, what
+	// was expected of a point and is not so. Run returns them as its error, too,
+	// beside the values. A command shows the values, says these, and ends with
+	// status 1. "": none.
+	Failures string
+	// Cut is a column of texts with the cause that has ended a point early. The values
+	// are then of the time before; --resume does not keep them. "": none, since
+	// Run returns an error and no values.
+	Cut string
+
 	// Published are published numbers for Columns and Relative. A number without
 	// an entry for the column "profile" holds for every profile. It stands beside
 	// ours only without overrides and without a user's module. An empty Source
@@ -73,6 +93,9 @@ type Experiment struct {
 	// Modules are the handler libraries that run at a point; nil: none. They must
 	// not depend on the profile.
 	Modules func(p *Point) []*handlers.Library
+	// Inputs are further files that were read for a point, for the record; nil:
+	// none.
+	Inputs func(p *Point) []provenance.Input
 	// Replaceable allows a user's module in place of Modules: see Point.Handler.
 	Replaceable bool
 	// Roles describe the task of the handlers. The first role that fits a point
@@ -97,7 +120,8 @@ type Experiment struct {
 	// an operation. "": see Followed.
 	Operation string
 	// Divided returns the experiment that --breakdown measures instead. It has the
-	// same axes, and more. nil: this one.
+	// same axes, and more. If it has neither Followed nor Operation, its Run divides
+	// by itself: Point.Room bounds that. nil: this one.
 	Divided func() *Experiment
 	// Undivided is the reason why --breakdown is refused, without any of the three.
 	Undivided string
@@ -216,6 +240,8 @@ type View struct {
 type Result struct {
 	Point  *Point
 	Values Values
+
+	err error // of Run, beside values
 }
 
 // Time returns the value of a column of times. It panics if there is none: a
@@ -240,7 +266,7 @@ func (e *Experiment) Title() string {
 
 // DefaultProfiles are the profiles that a sweep has by default.
 func (e *Experiment) DefaultProfiles() []string {
-	if len(e.Profiles) == 0 && !e.Deviceless {
+	if len(e.Profiles) == 0 && !e.Deviceless && e.Device == nil {
 		return []string{"spin-dis", "spin-int"}
 	}
 	return e.Profiles

@@ -107,7 +107,7 @@ func (g *grid) parts(results []*Result, each func(of *grid, where string, result
 // several lists the flags of axes with several values.
 func (g *grid) several() (names []string) {
 	for i := range g.experiment.Axes {
-		name := "--" + g.experiment.Axes[i].Name
+		name := g.experiment.Axes[i].flag()
 		if i >= len(g.experiment.Axes)-g.varied {
 			name = "--set " + g.experiment.Axes[i].Name
 		}

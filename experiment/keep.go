@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -21,6 +22,7 @@ type pointIdentity struct {
 	Handlers   []string          `json:"handlers,omitempty"` // hashes
 	Inputs     []string          `json:"inputs,omitempty"`
 	Breakdown  bool              `json:"breakdown,omitempty"`
+	Given      map[string]string `json:"given,omitempty"`
 }
 
 // key is the key of a point's result in Checkpoint. hashes keeps the hashes of
@@ -43,14 +45,14 @@ func (s *Sweep) identity(p *Point, hashes map[*profile.Profile]string) (*pointId
 		}
 		hashes[p.Profile] = one.SHA256
 	}
-	id := &pointIdentity{Experiment: p.experiment.Name, Profile: hashes[p.Profile], Seed: p.Seed, Engine: p.Engine, Breakdown: p.experiment.broken, Axes: make(map[string]string)}
+	id := &pointIdentity{Experiment: p.experiment.Name, Profile: hashes[p.Profile], Seed: p.Seed, Engine: p.Engine, Breakdown: p.experiment.broken, Given: s.Given, Axes: make(map[string]string)}
 	for i := range p.values {
 		id.Axes[p.experiment.Axes[i].Name] = p.experiment.Axes[i].write(p.values[i])
 	}
 	for _, h := range p.handlers() {
 		id.Handlers = append(id.Handlers, h.SHA256)
 	}
-	for _, in := range s.Inputs {
+	for _, in := range slices.Concat(s.Inputs, furtherInputs(p)) {
 		id.Inputs = append(id.Inputs, in.SHA256)
 	}
 	return id, nil
@@ -91,5 +93,13 @@ func (p *Point) decode(text []byte) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what is kept of %s: %w", p, err)
 	}
-	return &Result{p, values}, nil
+	return &Result{Point: p, Values: values}, nil
+}
+
+// furtherInputs are the files of Experiment.Inputs.
+func furtherInputs(p *Point) []provenance.Input {
+	if p.experiment.Inputs == nil {
+		return nil
+	}
+	return p.experiment.Inputs(p)
 }

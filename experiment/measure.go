@@ -15,14 +15,14 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
 	p.done = &operations{}
-	values, err := e.Run(ctx, p)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.place(), err)
+	values, ran := e.Run(ctx, p)
+	if ran != nil && (values == nil || e.Failures == "") {
+		return nil, fmt.Errorf("%s: %w", p.place(), ran)
 	}
 	if err := e.checkValues(values); err != nil {
 		return nil, fmt.Errorf("experiment %s: %w", e.Name, err)
 	}
-	return &Result{p, values}, nil
+	return &Result{p, values, ran}, nil
 }
 
 // checkValues compares the values of Run with the columns.

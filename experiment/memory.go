@@ -101,7 +101,7 @@ func (s *Sweep) share(points []*Point, workers int) {
 		need += n
 	}
 	for _, p := range points {
-		p.room = cli.Beside(s.MemoryLimit, need, workers)
+		p.Room = cli.Beside(s.MemoryLimit, need, workers)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestStepsThatTakeTooMuch(t *testing.T) {
 	points, err := s.Points()
 	require.NoError(t, err)
 	for _, p := range points {
-		p.room = 4 << 20
+		p.Room = 4 << 20
 	}
 	_, err = s.Run(context.Background(), points, nil)
 	var some *Unfinished
@@ -133,8 +133,8 @@ func TestStepsThatTakeTooMuch(t *testing.T) {
 	s.MemoryLimit = 1 << 30
 	s.share(points, 2)
 	need := points[0].Need() + points[1].Need()
-	require.Equal(t, (s.MemoryLimit-64<<20-need)/4, points[0].room, "half of what two leave, for each")
+	require.Equal(t, (s.MemoryLimit-64<<20-need)/4, points[0].Room, "half of what two leave, for each")
 	s.MemoryLimit = 64 << 20
 	s.share(points, 2)
-	require.EqualValues(t, 16<<20, points[1].room)
+	require.EqualValues(t, 16<<20, points[1].Room)
 }

@@ -31,12 +31,15 @@ type Point struct {
 	// present
 	Translator runtime.MakeTranslator
 
+	// Room is how many bytes a breakdown may take for what it follows; 0: no limit.
+	// See Experiment.Divided.
+	Room int64
+
 	experiment *Experiment
 	device     int   // index of the profile in the sweep
 	values     []any // of the axes, in their order
 	done       *operations
 	followed   *followed // nil: no breakdown
-	room       int64     // bytes that followed may take; 0: no limit
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a

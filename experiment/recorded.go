@@ -28,13 +28,8 @@ func (s *Sweep) base(name string) (*profile.Profile, error) {
 	if err == nil || s.grid.varied == 0 {
 		return p, err
 	}
-	first := &Point{experiment: s.grid.experiment, values: make([]any, len(s.grid.values))}
 	before := s.more
-	s.more = slices.Clone(before)
-	for _, i := range s.grid.own() {
-		first.values[i] = s.grid.values[i][0]
-		s.more = append(s.more, first.field(i))
-	}
+	s.more = slices.Concat(before, firstFields(s))
 	if p, err = s.profile(name); err != nil {
 		s.more = before
 	}
@@ -45,8 +40,12 @@ func (s *Sweep) base(name string) (*profile.Profile, error) {
 // could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 	r := &provenance.Record{Build: s.Build, Command: s.Command, Inputs: s.Inputs}
-	if !s.grid.experiment.Deviceless {
-		r.Seed, r.Engine = &s.Seed, s.Engine
+	e := s.grid.experiment
+	if !e.Deviceless {
+		r.Engine = s.Engine
+	}
+	if !e.Deviceless && !e.Seeded {
+		r.Seed = &s.Seed
 	}
 	for _, p := range profiles {
 		one, err := provenance.NewProfile(p)
@@ -54,7 +53,7 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 			return err
 		}
 		for i := range r.Profiles {
-			if o := &r.Profiles[i]; o.Name == one.Name && !s.falls {
+			if o := &r.Profiles[i]; o.Name == one.Name && !s.falls && e.Device == nil {
 				return fmt.Errorf("profiles %s and %s are both named %s: their rows could not be told apart", o.From, one.From, one.Name)
 			}
 		}
@@ -64,11 +63,22 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		for _, h := range p.handlers() {
 			r.AddHandler(h)
 		}
+		for _, in := range furtherInputs(p) {
+			if r.Input(in.Name) == nil {
+				r.Inputs = append(slices.Clone(r.Inputs), in)
+			}
+		}
 	}
 	s.record = r
-	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.grid.experiment.broken, OverOpen: s.OverOpen}
-	for i := range s.grid.experiment.Axes {
-		switch axis := &s.grid.experiment.Axes[i]; {
+	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: e.broken, OverOpen: s.OverOpen, Given: s.Given}
+	if e.Device != nil {
+		a.Device = &chosenDevice{s.Profiles, s.Overrides}
+	}
+	if e.Cut != "" {
+		a.Until, a.EventLimit = s.Limits.Until, s.Limits.Events
+	}
+	for i := range e.Axes {
+		switch axis := &e.Axes[i]; {
 		case slices.Contains(s.grid.own(), i):
 			a.Set = append(a.Set, axis.Name+"="+strings.Join(axis.texts(s.grid.values[i]), ","))
 		case !axis.Fixed():
@@ -80,3 +90,12 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 
 // Record is the record of the results. Points must have been called.
 func (s *Sweep) Record() *provenance.Record { return s.record }
+
+// originOf are the values of provenance.Columns for a point.
+func originOf(s *Sweep, p *Point, from *provenance.Profile) []any {
+	of := *s.record
+	if p.experiment.Seeded {
+		of.Seed = &p.Seed
+	}
+	return of.Row(from, p.handlers())
+}

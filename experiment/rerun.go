@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	}
 	t, err := s.Table(results)
 	if err == nil {
-		t.Cut = cut
+		t.Cut = cmp.Or(cut, cutOf(results))
 	}
 	return t, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // sweepArguments are the arguments of a sweep besides profiles, seed and
@@ -17,6 +18,26 @@ type sweepArguments struct {
 	Waterfall bool     `json:"waterfall,omitempty"`
 	Breakdown bool     `json:"breakdown,omitempty"`
 	OverOpen  bool     `json:"over_open,omitempty"`
+
+	Given  map[string]string `json:"given,omitempty"`  // Sweep.Given
+	Device *chosenDevice     `json:"device,omitempty"` // of an experiment with Device
+
+	// limits that may have ended points of an experiment with Cut
+	Until      sim.Time `json:"until,omitempty"`
+	EventLimit uint64   `json:"event_limit,omitempty"`
+}
+
+// chosenDevice is what a user has chosen beside a file that names a device.
+type chosenDevice struct {
+	Profiles  []string `json:"profiles,omitempty"` // instead of the file's
+	Overrides []string `json:"overrides,omitempty"`
+}
+
+// GivenIn returns Sweep.Given of a record.
+func GivenIn(r *provenance.Record) (map[string]string, error) {
+	var a sweepArguments
+	err := r.Parse(&a)
+	return a.Given, err
 }
 
 // RerunSweep makes the sweep of a record again, for its experiment. read reads a
@@ -40,20 +61,29 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 	if err := s.restore(r); err != nil {
 		return nil, nil, err
 	}
+	if (a.Device != nil) != (e.Device != nil) {
+		return nil, nil, fmt.Errorf("provenance.arguments: device: not as %s has it", e.Name)
+	}
 	if s.falls && len(r.Profiles) != 2 {
 		return nil, nil, fmt.Errorf("provenance.profiles: %d, expected the two of a waterfall", len(r.Profiles))
 	}
 	if r.Seed != nil {
 		s.Seed = *r.Seed
 	}
+	s.Given, s.Limits = a.Given, sim.Limits{Until: a.Until, Events: a.EventLimit}
+	if a.Device != nil {
+		s.Profiles, s.Overrides = a.Device.Profiles, a.Device.Overrides
+	}
 	for i := range r.Profiles {
-		s.Profiles = append(s.Profiles, r.Profiles[i].From)
-		s.Overrides = r.Profiles[i].Overrides // the same for all profiles
+		if a.Device == nil {
+			s.Profiles = append(s.Profiles, r.Profiles[i].From)
+			s.Overrides = r.Profiles[i].Overrides // the same for all profiles
+		}
 	}
 	for i := range r.Handlers {
 		h := &r.Handlers[i]
-		if h.Path == "" {
-			continue // a module of the program
+		if h.Path == "" || a.Device != nil {
+			continue // a module of the program, or one that the file names
 		}
 		wasm, err := read(h.Path)
 		if err == nil {

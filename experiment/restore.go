@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ func (s *Sweep) Restore(rows []Row, further map[string][]Row) (results []*Result
 				return nil, 0, err
 			}
 		}
-		results = append(results, &Result{all[at], values})
+		results = append(results, &Result{Point: all[at], Values: values})
 		at++
 	}
 	if s.OverOpen {
@@ -147,7 +148,7 @@ func (w *Waterfall) Restore(rows []Row) error {
 			if err != nil {
 				return fmt.Errorf("rows[%d].%w", row, err)
 			}
-			step.Results = append(step.Results, &Result{step.Points[i], Values{name: v}})
+			step.Results = append(step.Results, &Result{Point: step.Points[i], Values: Values{name: v}})
 		}
 	}
 	if w.cut {
@@ -172,9 +173,16 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 			words = append(words, r.Inputs[i].Name)
 		}
 	}
-	var profiles []string
+	for _, name := range slices.Sorted(maps.Keys(a.Given)) {
+		words = append(words, "--"+name, a.Given[name])
+	}
+	var profiles, overrides []string
 	for i := range r.Profiles {
 		profiles = append(profiles, r.Profiles[i].From)
+		overrides = r.Profiles[i].Overrides // the same for all profiles
+	}
+	if a.Device != nil {
+		profiles, overrides = a.Device.Profiles, a.Device.Overrides
 	}
 	switch names := strings.Join(profiles, ","); {
 	case a.Waterfall:
@@ -182,23 +190,15 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	case names != strings.Join(e.DefaultProfiles(), ","):
 		words = append(words, "--profile", names)
 	}
-	for i := range e.Axes {
-		axis := &e.Axes[i]
-		usual, err := axis.Parse(axis.DefaultList())
-		if values, given := a.Axes[axis.Name]; given && (err != nil || !slices.Equal(values, axis.texts(usual))) {
-			words = append(words, "--"+axis.Name, strings.Join(values, ","))
-		}
-	}
+	words = append(words, axesLine(e, &a)...)
 	for _, set := range a.Set {
 		words = append(words, "--set", set)
 	}
 	if a.OverOpen {
 		words = append(words, "--over-open")
 	}
-	if len(r.Profiles) > 0 {
-		for _, set := range r.Profiles[0].Overrides { // the same for all profiles
-			words = append(words, "--set", set)
-		}
+	for _, set := range overrides {
+		words = append(words, "--set", set)
 	}
 	for i := range r.Handlers {
 		if r.Handlers[i].Path != "" {
@@ -212,6 +212,22 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 		words = append(words, "--engine", r.Engine)
 	}
 	return words, nil
+}
+
+// axesLine are the words for the axes that have not their default values.
+func axesLine(e *Experiment, a *sweepArguments) (words []string) {
+	for i := range e.Axes {
+		axis := &e.Axes[i]
+		usual, err := axis.initial()
+		switch values, given := a.Axes[axis.Name]; {
+		case !given || err == nil && slices.Equal(values, axis.texts(usual)):
+		case axis.written != nil:
+			words = append(words, "--param", axis.Name+"="+strings.Join(values, ","))
+		default:
+			words = append(words, "--"+axis.Name, strings.Join(values, ","))
+		}
+	}
+	return words
 }
 
 // Experiment is the experiment that the steps measure.

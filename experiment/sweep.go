@@ -45,6 +45,9 @@ type Sweep struct {
 	Command  string               // the command that makes the results, for their record
 	recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
 	Inputs   []provenance.Input   // the files that the experiment is made from, for the record
+	// Given are flags, with their values, with which an experiment was made from
+	// a file, for the record.
+	Given map[string]string
 	// OverOpen notes in the record that the results have ranges over what
 	// publications leave open.
 	OverOpen bool
@@ -52,6 +55,7 @@ type Sweep struct {
 	grid   grid
 	record *provenance.Record // of the results; Points sets it
 	more   []string           // overrides that are a step of a waterfall
+	bases  []*profile.Profile // of Experiment.Device, without the fields of axes
 	// notes on processors that were chosen for handlers which do not run;
 	// Points sets it
 	idle  []string
@@ -72,7 +76,7 @@ func New(e *Experiment) (*Sweep, error) {
 	}
 	for i := range e.Axes {
 		var err error
-		if s.grid.values[i], err = e.Axes[i].Parse(e.Axes[i].DefaultList()); err != nil {
+		if s.grid.values[i], err = e.Axes[i].initial(); err != nil {
 			return nil, err // not reached: Check parses it, too
 		}
 	}
@@ -88,6 +92,9 @@ func (s *Sweep) Choose(axis, list string) error {
 	i := s.grid.experiment.axis(axis)
 	if i < 0 {
 		return fmt.Errorf("no axis %q, there are %s", axis, strings.Join(s.grid.experiment.axisNames(), ", "))
+	}
+	if s.grid.experiment.Axes[i].written != nil {
+		return chooseParameter(s, i, list)
 	}
 	values, err := s.grid.experiment.Axes[i].Parse(list)
 	if err == nil {
@@ -119,29 +126,10 @@ func (s *Sweep) Points() ([]*Point, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	var points []*Point
-	var profiles []*profile.Profile
 	missing := make(passedOver, len(s.grid.values))
-	for i, name := range s.Profiles {
-		base, err := s.base(name)
-		if err != nil {
-			return nil, err
-		}
-		profiles = append(profiles, base)
-		if err := s.narrow(base); err != nil {
-			return nil, err
-		}
-		more, err := s.of(i, base, missing)
-		if err != nil {
-			return nil, err
-		}
-		points = append(points, more...)
-	}
-	if s.grid.experiment.Deviceless {
-		var err error
-		if points, err = s.of(0, nil, missing); err != nil {
-			return nil, err
-		}
+	points, profiles, err := onDevices(s, missing)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.unmeasured(points, missing); err != nil {
 		return nil, err
@@ -165,6 +153,38 @@ func (s *Sweep) Points() ([]*Point, error) {
 		return nil, err
 	}
 	return points, s.remember(profiles, points)
+}
+
+// onDevices lists the points on all devices, and these devices. Combinations
+// that are no points are added to missing.
+func onDevices(s *Sweep, missing passedOver) (points []*Point, profiles []*profile.Profile, err error) {
+	e := s.grid.experiment
+	s.bases = nil
+	if e.Deviceless || e.Device != nil && len(s.Profiles) == 0 {
+		points, err = s.of(0, nil, missing)
+		return points, s.bases, err
+	}
+	for i, name := range s.Profiles {
+		var base *profile.Profile
+		if e.Device == nil {
+			if base, err = s.base(name); err == nil {
+				err = s.narrow(base)
+			}
+			profiles = append(profiles, base)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		more, err := s.of(i, base, missing)
+		if err != nil {
+			return nil, nil, err
+		}
+		points = append(points, more...)
+	}
+	if e.Device != nil {
+		profiles = s.bases
+	}
+	return points, profiles, nil
 }
 
 // checkServe refuses overrides that choose processors for handlers which do not
@@ -208,14 +228,13 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 			Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Limits: s.Limits, experiment: s.grid.experiment, device: number,
 			values: values,
 		}
-		fields := p.fields()
-		set := strings.Join(fields, " ")
-		if made[set] == nil && base != nil {
-			if made[set], err = s.profile(s.Profiles[number], fields...); err != nil {
-				return s.blame(number, p, err)
+		if s.grid.experiment.Device != nil {
+			if err := fromFile(s, p, number); err != nil {
+				return err
 			}
+		} else if err := equip(s, p, made); err != nil {
+			return err
 		}
-		p.Profile = made[set]
 		if measured, err := missing.measured(p); err != nil || !measured {
 			return err
 		}
@@ -223,6 +242,20 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 		return nil
 	})
 	return points, err
+}
+
+// equip gives a point its profile. made has a profile for each set of fields, and
+// the one without any; nil: there is no device.
+func equip(s *Sweep, p *Point, made map[string]*profile.Profile) (err error) {
+	fields := p.fields()
+	set := strings.Join(fields, " ")
+	if made[set] == nil && made[""] != nil {
+		if made[set], err = s.profile(s.Profiles[p.device], fields...); err != nil {
+			return s.blame(p.device, p, err)
+		}
+	}
+	p.Profile = made[set]
+	return nil
 }
 
 // blame names the axis whose value the device does not accept, if this value
@@ -249,7 +282,7 @@ func (s *Sweep) check() error {
 	switch none := s.grid.experiment.Deviceless; {
 	case none && len(s.Profiles)+len(s.Overrides) > 0:
 		fail("%s simulates no device, so it has no profile", s.grid.experiment.Name)
-	case !none && len(s.Profiles) == 0:
+	case !none && len(s.Profiles) == 0 && s.grid.experiment.Device == nil:
 		fail("no profile given")
 	}
 	for i, name := range s.Profiles {
@@ -342,10 +375,15 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 	hashes := make(map[*profile.Profile]string)
 	return &batch.Batch[Result]{
 		Noun: pointNoun, Count: len(points), Workers: workers, Folder: s.Checkpoint,
-		Run:    func(ctx context.Context, i int) (*Result, error) { return s.grid.experiment.Measure(ctx, points[i]) },
-		Key:    func(i int) (string, error) { return s.key(points[i], hashes) },
-		Name:   func(i int) string { return points[i].place() },
-		Encode: func(r *Result) any { return r.encode() },
+		Run:  func(ctx context.Context, i int) (*Result, error) { return s.grid.experiment.Measure(ctx, points[i]) },
+		Key:  func(i int) (string, error) { return s.key(points[i], hashes) },
+		Name: func(i int) string { return points[i].place() },
+		Encode: func(r *Result) any {
+			if r.cut() != "" {
+				return nil
+			}
+			return r.encode()
+		},
 		Decode: func(i int, text []byte) (*Result, error) { return points[i].decode(text) },
 	}
 }

@@ -36,7 +36,7 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 		for i := range e.Relative {
 			row = append(row, e.relative(&e.Relative[i], r, at))
 		}
-		t.Add(append(row, s.record.Row(from, r.Point.handlers())...)...)
+		t.Add(append(row, originOf(s, r.Point, from)...)...)
 	}
 	if err := addFurther(s, t, results); err != nil {
 		return nil, err

@@ -115,11 +115,15 @@ func split(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
+// numericKinds are the kinds of a value that is no mere text, in the order in
+// which they are tried.
+var numericKinds = []report.Kind{report.Count, report.Number, report.Size, report.Duration, report.Flag}
+
 // values reads a list of values of a field, and sets the axis's kind to the
 // first kind that all of them have: plain numbers before numbers with units,
 // text last.
 func (a *Axis) values(list string) (values []any, err error) {
-	for _, a.Kind = range []report.Kind{report.Count, report.Number, report.Size, report.Duration, report.Flag} {
+	for _, a.Kind = range numericKinds {
 		values, err := a.list(list)
 		if errors.Is(err, errLong) {
 			return nil, err

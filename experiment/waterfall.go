@@ -69,6 +69,9 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if s.Traced {
 		return nil, errors.New("a trace follows one run, a waterfall has many")
 	}
+	if s.grid.experiment.Device != nil {
+		return nil, errors.New("the file names the device, a waterfall goes from one profile to another")
+	}
 	few := *s
 	few.grid, s = s.grid.fewer(), &few
 	ends := *s
@@ -206,7 +209,7 @@ func (w *Waterfall) compare() error {
 		if i >= n {
 			of = last
 		}
-		results[i] = &Result{p, of[i%n].Values}
+		results[i] = &Result{Point: p, Values: of[i%n].Values}
 	}
 	t, err := w.ends.Table(results)
 	if err != nil {

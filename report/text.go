@@ -217,6 +217,9 @@ func (t *Table) text(width int) string {
 	}
 	for _, f := range t.Further {
 		f.grid(&out, width)
+		for _, note := range f.Notes {
+			fmt.Fprintln(&out, wrapped(visible.Line(note), width))
+		}
 	}
 	for i, note := range t.below() {
 		if i == 0 {
@@ -296,6 +299,9 @@ func (t *Table) markdown() string {
 	}
 	for _, f := range t.Further {
 		fmt.Fprintf(&out, "\n%s\n\n%s\n", line(f.Title), f.sheet(false).markdown())
+		for _, note := range f.Notes {
+			fmt.Fprintf(&out, "\n%s\n", line(note))
+		}
 	}
 	for _, note := range t.below() {
 		fmt.Fprintf(&out, "\n%s\n", line(note))

@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
-	"github.com/spinsim/spinsim/report"
 )
 
 // columnsTopic is the help topic "columns".
@@ -33,13 +32,9 @@ func sections() []section {
 	for _, f := range fromFiles() {
 		list = append(list, experiment.ColumnSections(f.command+": ", []*experiment.Experiment{f.empty})...)
 	}
-	for _, name := range scenario.TableNames {
-		list = append(list, section{Title: "run, table " + name, Columns: scenario.TableColumns(name)})
-	}
+	list = append(list, experiment.ColumnSections(runName+": ", []*experiment.Experiment{scenario.Any()})...)
 	return append(
 		list,
-		section{Title: "run, every table if a limit has ended the run", Columns: []report.Column{scenario.IncompleteColumn()}},
-		section{Title: "run, every row of CSV and NDJSON besides", Columns: scenario.ProgramColumns()[:1]},
 		section{Title: "--samples of compare, behind experiment, profile and axes", Columns: experiment.SampleColumns()},
 		section{Title: "--links of compare, run and goal run", Columns: cli.LinkColumns()},
 		section{Title: "topology", Columns: classColumns()},

@@ -23,12 +23,13 @@ import (
 const ring = `
 profile: spin-int
 ranks: 2
+parameters: {times: 100}
 entries: [{name: a, ranks: all, length: 64}]
 programs:
   - ranks: all
     steps:
       - repeat:
-          times: 100
+          times: $times
           steps: [{put: {to: (rank + 1) % ranks, entry: a, bytes: 8}}, {wait: {entry: a, messages: 1}}]
 output: {stats: all}
 `

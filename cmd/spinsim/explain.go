@@ -88,7 +88,7 @@ func scriptError(file string, err error) error {
 }
 
 func explainScenario(c *cobra.Command, file, format string) error {
-	p, err := scenario.Load(file, scenario.Options{Build: thisBuild()})
+	p, err := scenario.Load(file, scenario.Options{})
 	if err != nil {
 		return badInput(err)
 	}
@@ -106,13 +106,12 @@ func explainScenario(c *cobra.Command, file, format string) error {
 			_, failed = fmt.Fprintf(out, "%14.3f ns  rank %-3d %s\n", s.At.Nanoseconds(), s.Rank, text)
 		}
 	})
-	_, err = p.Run(c.Context(), nil)
+	_, err = p.Run(c.Context(), scenario.Watched{})
 	if format == "json" {
-		record, e := p.Record()
+		record, e := p.Record(thisBuild(), "explain")
 		if e != nil {
 			return e
 		}
-		record.Command = "explain"
 		failed = writeIndented(out, record, x, err)
 	}
 	return errors.Join(failed, err)

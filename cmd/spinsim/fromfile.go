@@ -88,10 +88,10 @@ func fileCommand(name, use string) *cobra.Command {
 	var more string
 	c := experiment.Command(f.empty, experiment.CommandOptions{
 		Build: thisBuild(), Command: name, Columns: "spinsim help columns", Use: use,
-		Input: func(c *cobra.Command, file string) (*experiment.Experiment, []provenance.Input, error) {
+		Input: func(c *cobra.Command, file string) (*experiment.Made, error) {
 			m := newMaking(c, name)
 			e, err := f.make(m, file, more)
-			return e, m.Inputs, err
+			return &experiment.Made{Experiment: e, Inputs: m.Inputs}, err
 		},
 	})
 	if f.flag != "" {

@@ -114,9 +114,13 @@ func hostileFiles(t *testing.T) (names []string) {
 func hostileResults(t *testing.T) []string {
 	document, errs, status := obeyed(t, "run", "s.yaml", "--format", "json")
 	require.Equal(t, exitOK, status, errs)
-	var exact struct{ Title string }
+	var exact struct {
+		Provenance struct{ Inputs []struct{ Text string } }
+	}
 	require.NoError(t, json.Unmarshal([]byte(document), &exact))
-	require.Equal(t, enemy, exact.Title, "JSON keeps the text")
+	written, err := os.ReadFile("s.yaml")
+	require.NoError(t, err)
+	require.Equal(t, string(written), exact.Provenance.Inputs[0].Text, "JSON keeps the text")
 	require.NoError(t, os.WriteFile("s.json", []byte(document), 0o600))
 	require.NoError(t, os.WriteFile("differs.json", []byte(strings.Replace(document, `"end_ns": `, `"end_ns": 1`, 1)), 0o600))
 	return []string{"s.json", "differs.json", "none", enemy}

@@ -134,8 +134,8 @@ func readResult(c *cobra.Command, name string) (*reports.Result, error) {
 
 // experimentOf returns the experiment of a record, or nil if it has none.
 func experimentOf(c *cobra.Command, r *provenance.Record, folder string) (*experiment.Experiment, error) {
-	if f := fileExperiment(r.Command); f != nil {
-		return f.recorded(r, folder, c.InOrStdin())
+	if e, err := madeOf(r, folder, c.InOrStdin()); e != nil || err != nil {
+		return e, err
 	}
 	if !strings.HasPrefix(r.Command, experiment.CommandPrefix) {
 		return nil, nil //nolint:nilnil // of none

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,10 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
-	"github.com/spinsim/spinsim/report"
 )
 
 func rerunCommand() *cobra.Command {
@@ -31,74 +25,26 @@ document. Rerun reports another version of spinsim, of one of its profiles or of
 
 // again makes the document anew from its record.
 func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
-	if f := fileExperiment(r.Command); f != nil {
-		e, err := f.recorded(r, folder, stdin)
-		if err != nil {
-			return nil, nil, badInput(err)
-		}
-		return experiment.RerunOne(e)(ctx, r, folder, stdin)
-	}
-	m := repeating(r, folder, stdin)
-	var out bytes.Buffer
+	e, err := madeOf(r, folder, stdin)
 	switch {
+	case err != nil:
+		return nil, nil, badInput(err)
+	case e != nil:
+		return experiment.RerunOne(e)(ctx, r, folder, stdin)
 	case strings.HasPrefix(r.Command, experiment.CommandPrefix):
 		return experiment.RerunAny(experiment.All())(ctx, r, folder, stdin)
-	case r.Command == "run":
-		notes, err = rerunScenario(ctx, r, m, &out)
-	default:
-		return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
 	}
-	return out.Bytes(), notes, err
+	return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
 }
 
-// rerunScenario makes the result of a scenario. A failed scenario is a result,
-// too.
-func rerunScenario(ctx context.Context, r *provenance.Record, m *making, out io.Writer) (notes []string, err error) {
-	lists, err := scenario.ListsOf(r)
-	if err != nil {
-		return nil, badInput(err)
+// madeOf makes the experiment of a record from the recorded file; nil: it is
+// from no file.
+func madeOf(r *provenance.Record, folder string, stdin io.Reader) (*experiment.Experiment, error) {
+	if r.Command == runName {
+		return recordedScenario(r, folder, stdin)
 	}
-	if lists != nil {
-		return rerunScenarioSweep(ctx, r, lists, m, out)
+	if f := fileExperiment(r.Command); f != nil {
+		return f.recorded(r, folder, stdin)
 	}
-	p, notes, err := scenario.PlanOf(r, m.read, 0, scenario.Variation{})
-	if err != nil {
-		return notes, badInput(err)
-	}
-	record, err := p.Record()
-	if err != nil {
-		return notes, err
-	}
-	result, err := p.Run(ctx, nil)
-	if result == nil {
-		return notes, err
-	}
-	result.Origin = record
-	return notes, result.Write(out, report.JSONFormat)
-}
-
-// rerunScenarioSweep makes the result of a scenario's sweep.
-func rerunScenarioSweep(ctx context.Context, r *provenance.Record, lists *scenario.Lists, m *making, out io.Writer) (notes []string, err error) {
-	s, err := scenario.NewSweep(&scenario.Options{}, lists.Parameters, lists.Set)
-	if err != nil || !s.Several() {
-		return nil, badInput(fmt.Errorf("provenance.arguments.sweep: %w", cmp.Or(err, errors.New("no list of values"))))
-	}
-	load := func(run int, v scenario.Variation) (p *scenario.Plan, err error) {
-		p, notes, err = scenario.PlanOf(r, m.read, run, v)
-		return p, err
-	}
-	if err := s.Plan(load); err != nil {
-		return notes, badInput(err)
-	}
-	record, err := s.Record(load)
-	if err != nil {
-		return notes, badInput(err)
-	}
-	results, err := s.Batch(cli.Workers(), nil).Measure(ctx, nil)
-	if err != nil {
-		return notes, err
-	}
-	result := s.Result(results)
-	result.Origin = record
-	return notes, result.Write(out, report.JSONFormat)
+	return nil, nil //nolint:nilnil // from none
 }

@@ -3,295 +3,199 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/internal/batch"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
-	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/trace"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// runFlags are the flags of run.
+// runName is the name of run in the record of a result.
+const runName = "run"
+
+// runFlags are the flags of run besides those of every experiment.
 type runFlags struct {
-	overrides             []string
-	ranks                 int
-	seed                  uint64
-	engine, format        string
-	table, trace          string
-	allowed               []string // further folders for the files of the scenario
-	params                []string
-	ranksGiven, seedGiven bool
-	breakdown             bool
-	resume                batch.ResumeFlags
-	limitFlags
-	links cli.LinksFlag
-	pcap  cli.CaptureFlags
-	shape cli.ShapeFlag
+	ranks   int
+	allowed []string // further folders for the timeline of the scenario
 }
 
 // runCommand runs a scenario.
 func runCommand() *cobra.Command {
 	var f runFlags
-	c := &cobra.Command{
-		Use:   "run FILE",
-		Short: "Run an experiment from a file",
-		Long: `Run executes a scenario: a YAML file with the device and the network, match list entries with handlers, programs of the hosts, expectations
+	c := experiment.Command(scenario.Any(), experiment.CommandOptions{
+		Build: thisBuild(), Command: runName, Columns: "spinsim help columns", Use: "run FILE", Input: f.open,
+	})
+	c.Short = "Run an experiment from a file"
+	c.Long = `Run executes a scenario: a YAML file with the device and the network, match list entries with handlers, programs of the hosts, expectations
 and outputs. The exit status is 0 if all expectations hold. It is 1 if one does not hold, a handler fails, a message finds no entry, or
 a program waits for ever. It is 2 if the file or a flag has an error; then nothing has run.
 
   spinsim scenario example count > count.yaml
   spinsim run count.yaml
 
-docs/scenarios.md describes the format.` + limitsHelp,
-		Args: exactArguments("FILE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			f.ranksGiven, f.seedGiven = c.Flags().Changed("ranks"), c.Flags().Changed("seed")
-			return f.run(c, args[0])
-		},
-	}
+The scenario's profile, seed, engine, format and timeline stand where no flag is given. --param gives its parameters other values: --param size=8..64KiB*2 runs with each.
+
+docs/scenarios.md describes the format.` + limitsHelp
 	flags := c.Flags()
-	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST runs with each; may be repeated")
-	flags.StringArrayVar(&f.params, "param", nil, "give a parameter of the scenario a value: `NAME=VALUE`; NAME=LIST, such as size=8..64KiB*2, runs with each; may be repeated")
+	for name, usage := range map[string]string{
+		"param":   "give a parameter of the scenario a value: `NAME=VALUE`; NAME=LIST, such as size=8..64KiB*2, runs with each; may be repeated",
+		"profile": "device and network instead of the scenario's: `NAMES` or files, separated by commas",
+		"seed":    "`NUMBER` instead of the scenario's seed",
+		"table":   "show only the table `NAME`, all of it if the scenario does not select it: " + strings.Join(tablesOf(scenario.Any()), ", "),
+	} {
+		flags.Lookup(name).Usage = usage
+	}
+	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes instead of the scenario's")
+	flags.StringArrayVar(&f.allowed, "allow-output", nil, "also let the scenario write below a `FOLDER`; by default only below the current one; may be repeated")
 	cli.SuggestParameters(c, func(args []string) []string {
 		if len(args) == 0 {
 			return nil
 		}
 		return scenario.ParametersIn(args[0])
 	})
-	f.resume.Register(c)
-	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes instead of the scenario's")
-	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` instead of the scenario's seed")
-	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built in")
-	flags.StringVar(&f.format, "format", "", "format `NAME` instead of the scenario's: table, csv, json, ndjson, markdown or parquet")
-	flags.StringVar(&f.table, "table", "", "show only the table `NAME`: latency, breakdown, stats, state, memory, events or log")
-	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-	flags.StringArrayVar(&f.allowed, "allow-output", nil, "also let the scenario write below a `FOLDER`; by default only below the current one; may be repeated")
-	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of each measured time, or of the whole run, in table breakdown")
-	f.links.Register(c)
-	f.pcap.Register(c)
-	f.shape.Register(c)
-	f.Register(c, "the run", false)
 	return c
 }
 
-// options returns the options that the flags override in the scenario.
-func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
-	o = scenario.Options{Engine: f.engine, Build: thisBuild(), Links: f.links.Watch(), Breakdown: f.breakdown}
-	if f.ranksGiven {
-		if f.ranks < 1 {
-			return o, fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
+// tablesOf lists the tables of an experiment behind that of its points.
+func tablesOf(e *experiment.Experiment) (names []string) {
+	for i := range e.Details {
+		names = append(names, e.Details[i].Name)
+	}
+	return names
+}
+
+// open makes the experiment of a scenario. Flags that are not given have the
+// scenario's values.
+func (f *runFlags) open(c *cobra.Command, name string) (*experiment.Made, error) {
+	flags := c.Flags()
+	o, given, err := f.options(c)
+	if err != nil {
+		return nil, err
+	}
+	m := newMaking(c, runName)
+	s, err := openScenario(m, name, given, o)
+	if err != nil {
+		return nil, err
+	}
+	made := &experiment.Made{Experiment: s.Experiment(), Inputs: m.Inputs, Given: given}
+	own := map[string]string{"engine": s.Engine(), "format": s.Format()}
+	if seed := s.Seed(); seed != nil {
+		own["seed"] = strconv.FormatUint(*seed, 10)
+	}
+	if !flags.Changed("trace") {
+		made.Below = append([]string{"."}, f.allowed...)
+		if own["trace"], err = s.TraceFile(made.Below); err == nil && own["trace"] != "" {
+			err = cli.CheckOutputs(c, cli.Output{What: name + ": output.trace", Name: own["trace"]})
 		}
-		o.Ranks = f.ranks
+		if err != nil {
+			return nil, err
+		}
 	}
-	if f.seedGiven {
-		o.Seed = &f.seed
+	for flag, value := range own { //lint:maporder each is set alone
+		if value != "" && !flags.Changed(flag) {
+			err = errors.Join(err, flags.Set(flag, value))
+		}
 	}
-	if err := checkEngine(f.engine); err != nil {
-		return o, err
-	}
+	return made, err
+}
+
+// options reads the flags that a scenario needs before it is an experiment. The
+// record needs the given ones.
+func (f *runFlags) options(c *cobra.Command) (o scenario.Options, given map[string]string, err error) {
+	flags := c.Flags()
 	for _, folder := range f.allowed {
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return o, fmt.Errorf("--allow-output: %q, expected a FOLDER that is there", folder)
+			return o, nil, fmt.Errorf("--allow-output: %q, expected a FOLDER that is there", folder)
 		}
 	}
-	if o.Set, err = f.shape.Overrides(); err == nil {
-		err = errors.Join(f.links.Check(), f.pcap.Check())
+	given = make(map[string]string)
+	if flags.Changed("ranks") {
+		if f.ranks < 1 {
+			return o, nil, fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
+		}
+		given["ranks"] = strconv.Itoa(f.ranks)
 	}
-	o.Capture = f.pcap.Hook()
-	if err == nil {
-		o.Limits, err = f.Limits(c)
+	if table := flags.Lookup("table").Value.String(); table != "" && slices.Contains(tablesOf(scenario.Any()), table) {
+		given["table"] = table
 	}
-	return o, err
+	if flags.Changed("seed") {
+		o.Seed = new(uint64) // its value is the point's
+	}
+	params, err := flags.GetStringArray("param")
+	if err != nil {
+		return o, nil, err
+	}
+	o.Parameters, err = experiment.Single(params)
+	return o, given, err
 }
 
-// traced reports whether the user wants a file that only a single run has.
-func (f *runFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
-
-// load plans a run and returns the format of its result.
-func (f *runFlags) load(file string, o scenario.Options) (*scenario.Plan, report.Format, error) {
-	p, err := scenario.Load(file, o)
+// openScenario reads a scenario. given are the flags that it is made with.
+func openScenario(m *making, name string, given map[string]string, o scenario.Options) (s *scenario.File, err error) {
+	var text []byte
+	err = m.input(name, func(r io.Reader) error {
+		text, err = file.ReadFrom(r, name, file.MaxText)
+		return err
+	})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	format := p.Format()
-	if f.format != "" {
-		if format, err = report.ParseFormat(f.format); err != nil {
-			return nil, "", fmt.Errorf("--format: %w", err)
+	for flag, value := range given { //lint:maporder each is set alone
+		switch flag {
+		case "ranks":
+			if o.Ranks, err = strconv.Atoi(value); err != nil || o.Ranks < 1 {
+				return nil, fmt.Errorf("--ranks: %q, expected at least 1", value)
+			}
+		case "table":
+			if o.Table = value; !slices.Contains(tablesOf(scenario.Any()), value) {
+				return nil, fmt.Errorf("--table: no table %q", value)
+			}
+		default:
+			return nil, fmt.Errorf("no flag --%s that a scenario is made with", flag)
 		}
 	}
-	if f.table != "" {
-		if err := p.Show(f.table); err != nil {
-			return nil, "", fmt.Errorf("--table: %w", err)
+	return scenario.Open(name, text, o)
+}
+
+// recordedScenario makes the experiment of a record of run.
+func recordedScenario(r *provenance.Record, folder string, stdin io.Reader) (*experiment.Experiment, error) {
+	given, err := experiment.GivenIn(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w; run has the document of an experiment now: spinsim run FILE --format json writes it anew", err)
+	}
+	if len(r.Inputs) == 0 {
+		return nil, errors.New("provenance.inputs: expected a scenario as the first")
+	}
+	m := repeating(r, folder, stdin)
+	read := func(name string, limit int64) ([]byte, error) { return recordedFile(r, m, name, limit) }
+	s, err := openScenario(m, r.Inputs[0].Name, given, scenario.Options{Seed: r.Seed, Read: read})
+	if err != nil {
+		return nil, err
+	}
+	s.Recorded(r)
+	return s.Experiment(), nil
+}
+
+// recordedFile returns a file that a scenario reads, as it is in a record.
+func recordedFile(r *provenance.Record, m *making, name string, limit int64) ([]byte, error) {
+	if in := r.Input(name); in != nil {
+		return in.Data(func(name string) ([]byte, error) { return m.read(name, limit) })
+	}
+	for i := range r.Handlers {
+		if h := &r.Handlers[i]; h.Path == name && name != "" {
+			wasm, err := m.read(name, limit)
+			if err == nil {
+				err = h.Verify(wasm)
+			}
+			return wasm, err
 		}
 	}
-	return p, format, p.CheckFormat(format)
-}
-
-func (f *runFlags) run(c *cobra.Command, file string) error {
-	o, err := f.options(c)
-	if err != nil {
-		return badInput(err)
-	}
-	if err := f.resume.Check(f.traced()); err != nil {
-		return badInput(err)
-	}
-	s, err := scenario.NewSweep(&o, f.params, f.overrides)
-	if err != nil {
-		return badInput(err)
-	}
-	if s.Several() {
-		return f.sweep(c, file, o, s)
-	}
-	if f.resume.Given() {
-		return badInput(errors.New("one run has no points to keep or share out (--resume, --part, --points, sweep): expected a list of values in --param or --set"))
-	}
-	p, format, err := f.load(file, o)
-	if err != nil {
-		return badInput(err)
-	}
-	var files cli.RunFiles
-	timeline, err := f.timeline(c, file, p, &files)
-	if err != nil {
-		return err
-	}
-	need := p.Memory()
-	if timeline != "" {
-		need += trace.Memory
-	}
-	if err := f.Memory.Check(fmt.Sprintf("%s: ranks: %d with their memories", file, p.Ranks()), need); err != nil {
-		return err
-	}
-	p.Bound(cli.Beside(f.Memory.Bytes(), need, 1))
-	record, err := p.Record()
-	if err != nil {
-		return err
-	}
-	tracer, err := files.Trace("--trace", timeline, record)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := f.Context(c)
-	defer cancel()
-	ctx = f.pcap.Bound(ctx, &f.Memory, need)
-	result, err := p.Run(ctx, tracer)
-	files.Network(&f.links, &f.pcap, record)
-	files.Ended = result != nil && result.Cut == ""
-	err = files.End(ctx, err)
-	if result != nil {
-		s.Describe(result, record)
-		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
-	}
-	return err
-}
-
-// timeline returns the file for the timeline. The scenario's is below the
-// current folder, or below one that the user allows.
-func (f *runFlags) timeline(c *cobra.Command, file string, p *scenario.Plan, files *cli.RunFiles) (string, error) {
-	if f.trace != "" {
-		return f.trace, nil
-	}
-	files.Below = append([]string{"."}, f.allowed...)
-	name, err := p.TraceFile(files.Below)
-	if err != nil || name == "" {
-		return "", badInput(err)
-	}
-	return name, cli.CheckOutputs(c, cli.Output{What: file + ": output.trace", Name: name})
-}
-
-// sweep runs a scenario with every combination of values. It prints one long
-// table for each table of the scenario.
-func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *scenario.Sweep) error {
-	if f.traced() {
-		return badInput(fmt.Errorf("--trace, --links and --pcap follow one run, but there are %d", len(s.Runs)))
-	}
-	o = f.needed(file, o, s.Runs[0].Variation)
-	var format report.Format
-	load := func(_ int, v scenario.Variation) (p *scenario.Plan, err error) {
-		p, format, err = f.load(file, o.With(v))
-		return p, err
-	}
-	if err := s.Plan(load); err != nil {
-		return badInput(err)
-	}
-	workers := min(cli.Workers(), len(s.Runs))
-	for _, r := range s.Runs {
-		need := r.Plan.Memory() * int64(workers)
-		if err := f.Memory.Check(fmt.Sprintf("%s: %s: ranks: %d with their memories", file, r.Label, r.Plan.Ranks()), need); err != nil {
-			return err
-		}
-		r.Plan.Bound(cli.Beside(f.Memory.Bytes(), need, workers))
-	}
-	if f.resume.List {
-		return batch.WriteList(c.OutOrStdout(), len(s.Runs), s.Label, scenario.Noun)
-	}
-	record, err := s.Record(load)
-	if err != nil {
-		return badInput(err)
-	}
-	folder, err := f.resume.Open()
-	if err != nil {
-		return err
-	}
-	defer folder.Close() //nolint:errcheck // every result is in its file
-	all := len(s.Runs)
-	s = s.Part(batch.Share(&f.resume, s.Runs))
-	b := s.Batch(workers, folder)
-	if err := batch.Missing(&f.resume, b, s.Label); err != nil {
-		return err
-	}
-	ctx, cancel := f.Context(c)
-	defer cancel()
-	results, err := b.Shown(ctx, c.ErrOrStderr(), c.Name())
-	u := (*batch.Unfinished[scenario.Result])(nil)
-	if errors.As(err, &u) {
-		results = u.Results
-	}
-	if err != nil && !slices.ContainsFunc(results, func(r *scenario.Result) bool { return r != nil }) {
-		return err
-	}
-	if f.resume.Parted() {
-		return errors.Join(f.sayPart(c, results, all), err)
-	}
-	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), folder)
-	result := s.Result(results)
-	if result.Origin = record; u != nil {
-		result.Cut = u.Cut()
-	}
-	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
-}
-
-// needed adds the first value of each swept field to the options if the profile
-// is invalid without them, for example a torus without lengths. Each run then
-// sets its own values on top.
-func (f *runFlags) needed(file string, o scenario.Options, first scenario.Variation) scenario.Options {
-	if _, _, err := f.load(file, o.With(scenario.Variation{Parameters: first.Parameters})); err == nil {
-		return o
-	}
-	if _, _, err := f.load(file, o.With(first)); err != nil {
-		return o // each run reports the error
-	}
-	return o.With(scenario.Variation{Set: first.Set})
-}
-
-// sayPart prints, instead of a table, which part of the runs is kept. all is
-// the number of runs in all parts.
-func (f *runFlags) sayPart(c *cobra.Command, results []*scenario.Result, all int) error {
-	ended, cut := 0, 0
-	for _, r := range results {
-		switch {
-		case r != nil && r.Incomplete:
-			cut++
-		case r != nil:
-			ended++
-		}
-	}
-	err := f.resume.SayPart(c.OutOrStdout(), ended, all, scenario.Noun)
-	if cut > 0 {
-		err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", cut))
-	}
-	return err
+	return nil, fmt.Errorf("%s is not among the recorded files", name)
 }

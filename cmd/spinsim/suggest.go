@@ -13,7 +13,6 @@ import (
 	"github.com/spinsim/spinsim/internal/build"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
-	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/ledger"
@@ -29,7 +28,6 @@ func suggestFlags(root *cobra.Command) {
 	for path, values := range map[string][]string{
 		"handler new --lang": languages, "handler build --lang": languages,
 		"handler inspect --format": texts, "handler run --format": texts, "explain --format": texts, "version --format": texts,
-		"run --table":   scenario.TableNames,
 		"goal run --on": {"model", "nodes"},
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
 	} {

@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spinsim/spinsim/examples/scenarios"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
-	"github.com/spinsim/spinsim/report"
 )
 
 // Every example holds what it expects, on its own profile and on the other.
@@ -23,10 +21,9 @@ func TestExamples(t *testing.T) {
 		for _, o := range []scenario.Options{{}, {Set: []string{"dma.latency=77ns", "hpu.cores=1", "fabric.mtu=1024"}}} {
 			p, err := s.Plan(o)
 			require.NoError(t, err)
-			result, err := p.Run(context.Background(), nil)
+			result, err := p.Run(context.Background(), scenario.Watched{})
 			require.NoError(t, err, e.Name)
 			require.Positive(t, result.Checked)
-			require.NoError(t, result.Write(new(bytes.Buffer), report.TextFormat))
 		}
 	}
 }
@@ -40,7 +37,7 @@ func TestBroadcastRanks(t *testing.T) {
 	for _, ranks := range []int{2, 3, 13, 64} {
 		p, err := s.Plan(scenario.Options{Ranks: ranks})
 		require.NoError(t, err)
-		_, err = p.Run(context.Background(), nil)
+		_, err = p.Run(context.Background(), scenario.Watched{})
 		require.NoError(t, err, "%d ranks", ranks)
 	}
 	_, err = scenarios.Find("brodcast")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
@@ -48,19 +47,7 @@ func members(text []byte) (list []member) {
 func general(r *provenance.Record, document []byte) (*Result, error) {
 	out := &Result{}
 	out.Title = r.Command
-	all := members(document)
-	if r.Command == "run" {
-		s, err := summary(document)
-		if err != nil {
-			return nil, err
-		}
-		out.Title, out.Answer, out.Notes = s.Title, append([]string{s.Summary()}, s.Failures...), s.Notes
-		all = slices.DeleteFunc(all, func(m member) bool { return slices.Contains([]string{"title", "failures", "notes"}, m.key) })
-		if in := r.Inputs; len(in) > 0 {
-			out.Commands = append(out.Commands, page.Command{Line: "spinsim run " + quoted(in[0].Name), Help: "By its scenario, if no flags were given:"})
-		}
-	}
-	for _, m := range all {
+	for _, m := range members(document) {
 		if m.key == "provenance" || slices.Contains(seal.Fields, m.key) {
 			continue
 		}
@@ -79,30 +66,6 @@ func general(r *provenance.Record, document []byte) (*Result, error) {
 		return nil, errors.New("nothing but its provenance: expected a result")
 	}
 	return out, nil
-}
-
-// summary returns the fields of a scenario's result that its first line needs.
-func summary(document []byte) (*scenario.Result, error) {
-	var x struct {
-		Title, Profile  string
-		Ranks, Checked  int
-		Seed            uint64
-		End             json.RawMessage `json:"end_ns"`
-		Failures, Notes []string
-		Incomplete      bool
-		Runs            int
-	}
-	if err := json.Unmarshal(document, &x); err != nil {
-		return nil, fmt.Errorf("no result of run: %w", err)
-	}
-	s := &scenario.Result{Title: x.Title, Profile: x.Profile, Ranks: x.Ranks, Checked: x.Checked, Seed: x.Seed, Notes: x.Notes, Incomplete: x.Incomplete}
-	if len(x.Failures) > 0 {
-		s.Failures = x.Failures
-	}
-	if s.Runs = x.Runs; s.Runs > 0 {
-		return s, nil
-	}
-	return s, s.SetEnd(x.End)
 }
 
 // maxColumns is the largest number of different keys in a list of objects: each

@@ -23,20 +23,15 @@ func breakdownColumns() []report.Column {
 	return columns
 }
 
-// breakdownTable shows how the time of each measurement was spent. It also
-// returns the parts that are zero everywhere.
-func (r *run) breakdownTable() (t *report.Table, idle []string) {
-	columns := breakdownColumns()
-	t = report.New(columns...)
-	first := len(columns) - int(breakdown.Parts)
-	var seen breakdown.Times
+// breakdownTable shows how the time of each measurement was spent.
+func (r *run) breakdownTable() *report.Table {
+	t := report.New(breakdownColumns()...)
 	add := func(rank int, name string, all []measured) {
 		times := meanOf(r.followed, rank, r.states[rank].proc.Name(), all)
 		row := []any{rank, name, len(all), times.Sum()}
 		for _, d := range times {
 			row = append(row, d)
 		}
-		seen.Add(&times)
 		t.Add(row...)
 	}
 	for rank := range r.states {
@@ -53,12 +48,7 @@ func (r *run) breakdownTable() (t *report.Table, idle []string) {
 		}
 		add(last, wholeRun, []measured{{0, r.states[last].ended, 1}})
 	}
-	for i, d := range seen {
-		if d == 0 {
-			idle = append(idle, columns[first+i].Key())
-		}
-	}
-	return t, idle
+	return t
 }
 
 // meanOf divides the time of the measurements at a rank into parts. Each sample

@@ -2,14 +2,9 @@ package scenario
 
 import "github.com/spinsim/spinsim/report"
 
-// IncompleteColumn is a column of every table of a run that a limit ended.
-func IncompleteColumn() report.Column {
-	return report.Column{Name: "incomplete", Kind: report.Flag, Help: "A limit has ended the run: the row is of what came before."}
-}
-
-// TableColumns describes the columns of a table of a result. The name is one of
-// TableNames.
-func TableColumns(name string) []report.Column {
+// tableColumns describes the columns of a table of a result. The name is one of
+// tableNames.
+func tableColumns(name string) []report.Column {
 	switch name {
 	case "latency":
 		return latencyColumns()

@@ -33,7 +33,7 @@ func planned(t *testing.T, steps string, o Options) *Plan {
 func TestRepeatOfNothing(t *testing.T) {
 	const empty = "{repeat: {times: 1073741824, steps: []}}"
 	for _, steps := range []string{empty, "{repeat: {times: 1073741824, steps: [" + empty + ", " + empty + "]}}"} {
-		result, err := planned(t, steps, Options{}).Run(t.Context(), nil)
+		result, err := planned(t, steps, Options{}).Run(t.Context(), Watched{})
 		require.NoError(t, err)
 		require.Zero(t, result.End)
 	}
@@ -43,19 +43,19 @@ func TestRepeatOfNothing(t *testing.T) {
 // time.
 func TestRoundsWithoutTimeEnd(t *testing.T) {
 	for _, steps := range nothing(maxCount) {
-		_, err := planned(t, steps, Options{Limits: sim.Limits{Events: 100}}).Run(t.Context(), nil)
+		_, err := planned(t, steps, Options{}).Run(t.Context(), Watched{Limits: sim.Limits{Events: 100}})
 		require.ErrorContains(t, err, "stopped by the limit of 100 events")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, &sim.LimitError{Limit: "10ms"})
 		defer cancel()
-		_, err = planned(t, steps, Options{}).Run(ctx, nil)
+		_, err = planned(t, steps, Options{}).Run(ctx, Watched{})
 		require.ErrorContains(t, err, "stopped by the limit of 10ms")
 		signal, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		_, err = planned(t, steps, Options{}).Run(signal, nil)
+		_, err = planned(t, steps, Options{}).Run(signal, Watched{})
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	for _, steps := range nothing(5000) { // the engine's events in between take no time
-		result, err := planned(t, steps, Options{Limits: sim.Limits{Until: sim.Nanosecond}}).Run(t.Context(), nil)
+		result, err := planned(t, steps, Options{}).Run(t.Context(), Watched{Limits: sim.Limits{Until: sim.Nanosecond}})
 		require.NoError(t, err)
 		require.Zero(t, result.End)
 	}

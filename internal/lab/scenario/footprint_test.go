@@ -39,7 +39,7 @@ programs: [{ranks: 0, steps: [{put: {to: 1, entry: there, bytes: 1MiB, ack: ack}
 		p, err := s.Plan(Options{Breakdown: breakdown})
 		require.NoError(t, err)
 		p.Bound(room)
-		_, err = p.Run(t.Context(), nil)
+		_, err = p.Run(t.Context(), Watched{})
 		return err
 	}
 	require.NoError(t, run(true, 0))

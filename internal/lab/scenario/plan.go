@@ -40,8 +40,8 @@ type Plan struct {
 	// 0: none
 	memory, room int64
 	inputs       []provenance.Input
-	used         []provenance.Handler // modules
-	explain      func(*ExplainStep)   // nil: nobody
+	used         []*handlers.Library // modules
+	explain      func(*ExplainStep)  // nil: nobody
 }
 
 // planner makes a plan and collects the errors of its scenario.
@@ -141,6 +141,11 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 	if err := errors.Join(append([]error{s.unread()}, p.errs...)...); err != nil {
 		return nil, err
 	}
+	if o.Table != "" {
+		if err := p.show(o.Table); err != nil {
+			return nil, fmt.Errorf("--table: %w", err)
+		}
+	}
 	return p.Plan, nil
 }
 
@@ -177,12 +182,33 @@ func (p *Plan) at(path string, err error) error {
 
 // value adapts a value of the profile. The file of a topology is relative to
 // the scenario's file, like the profile.
-func (p *planner) value(path, text string) string {
+func (s *Spec) value(path, text string) string {
 	// no file if the topology itself is here
 	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") {
 		return text
 	}
-	return beside(p.spec.file, text)
+	return beside(s.file, text)
+}
+
+// device returns the name of the profile, and the scenario's values of its
+// fields. chosen is a profile instead of the scenario's; "": none.
+func (s *Spec) device(chosen string) (name string, own []override) {
+	if name = chosen; name == "" {
+		name = s.Profile
+		if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') {
+			if name = beside(s.file, name); !strings.ContainsRune(name, os.PathSeparator) {
+				name = "." + string(os.PathSeparator) + name
+			}
+		}
+	}
+	for _, x := range s.Set {
+		own = append(own, override{x.Path + "=" + s.value(x.Path, x.Value), x.where})
+	}
+	for _, x := range s.Topology {
+		path := "fabric." + x.Path
+		own = append(own, override{path + "=" + s.value(path, x.Value), x.where})
+	}
+	return name, own
 }
 
 // override is a replacement of a profile value.
@@ -197,28 +223,15 @@ func (p *planner) loadProfile(more []string) {
 		p.profile = p.options.Profile
 		return
 	}
-	s := p.spec
-	name := s.Profile
-	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') {
-		if name = beside(p.spec.file, name); !strings.ContainsRune(name, os.PathSeparator) {
-			name = "." + string(os.PathSeparator) + name
-		}
-	}
-	var own []override
-	for _, x := range s.Set {
-		own = append(own, override{x.Path + "=" + p.value(x.Path, x.Value), x.where})
-	}
-	for _, x := range s.Topology {
-		path := "fabric." + x.Path
-		own = append(own, override{path + "=" + p.value(path, x.Value), x.where})
-	}
+	name, own := p.spec.device(p.options.Chosen)
 	var all []string
 	for _, o := range own {
 		all = append(all, o.text)
 	}
 	files := profile.Files(func(name string, limit int64) ([]byte, error) {
-		if slices.ContainsFunc(more, func(o string) bool { return strings.Contains(o, name) }) {
-			return input.Read(name, limit) // the user has named it
+		its := func(o override) bool { return strings.HasSuffix(o.text, "="+name) }
+		if slices.ContainsFunc(more, func(o string) bool { return strings.Contains(o, name) }) || p.options.Chosen != "" && !slices.ContainsFunc(own, its) {
+			return input.Read(name, limit) // the user has named it, or the profile has that he has chosen
 		}
 		return p.options.read(p.spec.file, name, limit, input.Read)
 	})
@@ -448,8 +461,8 @@ func (p *Plan) running() (libraries []string) {
 // checkServe rejects replacements that choose processors for handlers that do
 // not run.
 func (p *planner) checkServe() {
-	if p.options.Profile != nil || p.errs != nil || p.spec.wrong != nil {
-		return // it ran before, or a module could not be read
+	if p.errs != nil || p.spec.wrong != nil {
+		return // a module could not be read
 	}
 	for _, x := range p.spec.Set {
 		if err := profile.CheckServe([]string{x.Path + "=" + x.Value}, p.running()); err != nil {

@@ -1,49 +1,28 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/provenance"
-	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Table is one of the tables of a result.
-type Table struct {
-	Name string // latency, breakdown, stats, state, memory, events, log
-	*report.Table
-	idle []string // columns that people need not see: zero in every row
-}
-
 // Result is the outcome of a run.
 type Result struct {
-	Title    string
-	Profile  string
-	Ranks    int
-	Seed     uint64
 	End      sim.Time // of the run
 	Checked  int      // comparisons made by expectations
 	Failures []string // the same as in the error of the run
-	Tables   []Table  // as selected by the scenario
+	Tables   map[string]*report.Table
 	Notes    []string
-	Origin   *provenance.Record // the inputs; nil: unknown
-	// A limit has ended the run; the tables show the time before.
-	Incomplete bool
-	Cut        string // what has ended the run early, or the sweep; "": nothing
-	Runs       int    // of a sweep, with results; 0: the result is of one run
+	Cut      string // what has ended the run early; "": nothing
 
-	given []given // further columns of CSV, NDJSON and Parquet
-	sweep *joined // with Runs; nil: the result was read from a document
+	ranks   int
+	samples []sim.Time // of all measured intervals
 }
 
 // statInfo describes a counter of a rank.
@@ -85,16 +64,6 @@ func ofRank(get func(*counts) int64) func(*run, int) int64 {
 	return func(r *run, rank int) int64 { return get(&r.rec.ranks[rank]) }
 }
 
-// newResult returns the result of a run with the given end, still without
-// tables.
-func (p *Plan) newResult(end sim.Time) *Result {
-	x := &Result{Title: p.spec.Title, Profile: p.profile.Name, Ranks: p.ranks, Seed: p.seed, End: end}
-	if x.Title == "" {
-		x.Title = p.spec.file
-	}
-	return x
-}
-
 // tableTitles are the headings of the tables.
 var tableTitles = map[string]string{
 	"latency": "Latencies", "breakdown": "Where the time went", "stats": "What the ranks counted", "state": "HPU memory at the end", "memory": "Host memory at the end", "events": "Events",
@@ -103,12 +72,10 @@ var tableTitles = map[string]string{
 
 // result collects the outputs of the scenario.
 func (r *run) result(err error) *Result {
-	x := r.newResult(r.cluster.Engine().Now())
-	x.Checked, x.Incomplete, x.Cut = r.checked, r.incomplete, r.cut
+	x := &Result{End: r.cluster.Engine().Now(), Checked: r.checked, Cut: r.cut, Tables: r.tables(), ranks: r.ranks}
 	if err != nil {
 		x.Failures = strings.Split(err.Error(), "\n")
 	}
-	x.Tables = r.tables()
 	if note := r.profile.Serve.Idle(r.running()); note != "" {
 		x.Notes = append(x.Notes, note)
 	}
@@ -122,44 +89,27 @@ func (r *run) result(err error) *Result {
 		if n := r.cluster.Node(rank).Stats().PacketsDropped; n > 0 {
 			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s", rank, plural(int(n), "packet dropped", "packets dropped")))
 		}
+		for _, l := range r.states[rank].latencies {
+			x.samples = append(x.samples, l.samples...)
+		}
 	}
 	return x
 }
 
-// tables returns the tables of the scenario, in the order of TableNames.
-func (r *run) tables() (list []Table) {
-	shown := r.Tables()
-	if r.only == "" && len(r.logs) > 0 {
+// tables returns the tables of the scenario by their names.
+func (r *run) tables() map[string]*report.Table {
+	shown := r.shown()
+	if r.only == "" {
 		shown = append(shown, "log")
 	}
-	for _, name := range TableNames {
-		if !slices.Contains(shown, name) {
-			continue
-		}
-		t := Table{Name: name}
-		switch name {
-		case "latency":
-			t.Table = r.latencyTable()
-		case "breakdown":
-			t.Table, t.idle = r.breakdownTable()
-		case "stats":
-			t.Table, t.idle = r.statsTable()
-		case "state":
-			t.Table = r.stateTable()
-		case "memory":
-			t.Table = r.memoryTable()
-		case "events":
-			t.Table = r.eventTable()
-		case "log":
-			t.Table = r.logTable()
-		}
-		t.Title = tableTitles[name]
-		if r.incomplete {
-			t.AddColumn(IncompleteColumn(), true)
-		}
-		list = append(list, t)
+	all := make(map[string]*report.Table)
+	for _, name := range shown {
+		all[name] = map[string]func() *report.Table{
+			"latency": r.latencyTable, "breakdown": r.breakdownTable, "stats": r.statsTable, "state": r.stateTable,
+			"memory": r.memoryTable, "events": r.eventTable, "log": r.logTable,
+		}[name]()
 	}
-	return list
+	return all
 }
 
 var rankColumn = report.Column{Name: "rank", Kind: report.Count, Help: "Rank."}
@@ -188,27 +138,16 @@ func (r *run) latencyTable() *report.Table {
 	return t
 }
 
-// statsTable returns the table and its columns that are zero everywhere.
-func (r *run) statsTable() (t *report.Table, idle []string) {
-	columns := statsColumns()
-	t = report.New(columns...)
-	seen := make([]bool, len(stats))
+func (r *run) statsTable() *report.Table {
+	t := report.New(statsColumns()...)
 	for _, rank := range must(r.some(r.output.Stats, nil, r.env)) {
 		row := []any{rank}
-		for i, s := range stats {
-			n := s.count(r, rank)
-			row = append(row, n)
-			seen[i] = seen[i] || n != 0
+		for _, s := range stats {
+			row = append(row, s.count(r, rank))
 		}
 		t.Add(append(row, r.cluster.Node(rank).Stats().CPUBusy)...)
 	}
-	for i := range stats {
-		paging := strings.HasSuffix(stats[i].name, "_faults")
-		if !seen[i] && (!paging || r.profile.SMMU.On()) {
-			idle = append(idle, columns[i+1].Key())
-		}
-	}
-	return t, idle
+	return t
 }
 
 // dumpBytes is the number of bytes in a row of a hexadecimal dump.
@@ -298,187 +237,10 @@ func (r *run) logTable() *report.Table {
 	return t
 }
 
-// Err returns the failures of a result as the error of the run.
-func (x *Result) Err() error {
-	if len(x.Failures) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(x.Failures, "\n"))
-}
-
-// Summary describes the run and its end in a line.
-func (x *Result) Summary() string {
-	title, outcome := strings.TrimSpace(x.Title), "nothing was expected"
-	switch {
-	case x.Incomplete:
-		outcome = "INCOMPLETE"
-	case x.Failures != nil:
-		outcome = "FAILED"
-	case x.Checked > 0:
-		outcome = plural(x.Checked, "comparison holds", "comparisons hold")
-	}
-	if x.Runs > 0 {
-		if x.sweep != nil && x.Runs < x.sweep.planned {
-			return fmt.Sprintf("%s: %d of %d runs, %s", title, x.Runs, x.sweep.planned, outcome)
-		}
-		return fmt.Sprintf("%s: %s, %s", title, Noun.Of(x.Runs), outcome)
-	}
-	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
-}
-
-// withOrigin returns the table with its inputs in every row.
-func (x *Result) withOrigin(t Table) *report.Table {
-	switch {
-	case x.sweep != nil:
-		return x.sweep.join(t.Name, (*Result).withOrigin)
-	case x.Origin == nil:
-		return t.Table
-	}
-	made := append([]any{provenance.Short(x.Origin.Inputs[0].SHA256)}, x.Origin.Row(&x.Origin.Profiles[0], x.Origin.Handlers)...)
-	columns := ProgramColumns()
-	for i := len(x.given) - 1; i >= 0; i-- {
-		c := x.given[i].column
-		c.ForPrograms = true
-		for slices.ContainsFunc(t.Columns, func(other report.Column) bool { return other.Key() == c.Key() }) {
-			c.Name = parameterPrefix + c.Name
-		}
-		columns, made = slices.Insert(columns, 0, c), slices.Insert(made, 0, x.given[i].value)
-	}
-	return t.With(columns, made)
-}
-
 // plural formats a number with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// ProgramColumns are additional columns in every row of CSV and NDJSON.
-func ProgramColumns() []report.Column {
-	scenario := report.Column{Name: "scenario_hash", ForPrograms: true, Help: "beginning of the SHA-256 of the scenario's file: rows with the same hash are of the same experiment, flags and profile apart"}
-	return append([]report.Column{scenario}, provenance.Columns()...)
-}
-
-// Write writes the tables. CSV, NDJSON and Parquet hold one table: more are an
-// error. JSON is an object with all tables.
-func (x *Result) Write(w io.Writer, f report.Format) error {
-	switch f {
-	case report.JSONFormat:
-		return x.writeJSON(w)
-	case report.CSVFormat, report.NDJSONFormat, report.ParquetFormat:
-		if len(x.Tables) > 1 {
-			return fmt.Errorf("%s holds one table, but the scenario shows %s", f, strings.Join(x.names(), ", "))
-		}
-		for _, t := range x.Tables {
-			whole := x.withOrigin(t)
-			if x.Origin != nil {
-				whole.Origin, whole.Cut = x.Origin, x.Cut
-			}
-			if err := whole.Write(w, f); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	out := report.NewBuffer(w)
-	fmt.Fprintln(out, f.Line(x.Summary()))
-	for _, t := range x.Tables {
-		out.WriteByte('\n')
-		shown, err := t.busy()
-		if err != nil {
-			return err
-		}
-		if err := shown.Write(out, f); err != nil {
-			return err
-		}
-	}
-	below := slices.Clone(x.Notes)
-	if x.Origin != nil {
-		below = append(below, x.Origin.Lines()...)
-	}
-	for i, line := range below {
-		if i == 0 {
-			out.WriteByte('\n')
-		}
-		fmt.Fprintln(out, f.Line(line))
-	}
-	_, err := w.Write(out.Bytes())
-	return err
-}
-
-// busy returns the table without its idle columns. A note names them.
-func (t *Table) busy() (*report.Table, error) {
-	if t.idle == nil {
-		return t.Table, nil
-	}
-	var keep []string
-	for _, c := range t.Columns {
-		if !slices.Contains(t.idle, c.Key()) {
-			keep = append(keep, c.Key())
-		}
-	}
-	out, err := t.Select(keep...)
-	if err == nil {
-		out.Notes = append(slices.Clone(out.Notes), "Zero on all these ranks: "+strings.ReplaceAll(strings.Join(t.idle, ", "), "_", " ")+".")
-	}
-	return out, err
-}
-
-func (x *Result) names() []string {
-	names := make([]string, len(x.Tables))
-	for i, t := range x.Tables {
-		names[i] = t.Name
-	}
-	return names
-}
-
-func (x *Result) writeJSON(w io.Writer) error {
-	out := map[string]any{
-		"title": x.Title, "profile": x.Profile, "ranks": x.Ranks, "seed": x.Seed, "failures": append([]string{}, x.Failures...),
-		"checked": x.Checked, "end_ns": report.ExactNanoseconds(x.End), "notes": append([]string{}, x.Notes...),
-	}
-	if x.Origin != nil {
-		out["provenance"] = x.Origin
-	}
-	if x.Incomplete {
-		out["incomplete"] = true
-	}
-	if x.Runs > 0 {
-		// each run may have its own
-		for _, one := range []string{"profile", "ranks", "seed", "end_ns"} {
-			delete(out, one)
-		}
-		out["runs"] = x.Runs
-	}
-	for _, t := range x.Tables {
-		var rows bytes.Buffer
-		if err := t.Write(&rows, report.JSONFormat); err != nil {
-			return err
-		}
-		out[t.Name] = json.RawMessage(rows.Bytes())
-	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(out); err != nil {
-		return err
-	}
-	sealed, err := seal.Object(text.Bytes(), x.Cut)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(sealed)
-	return err
-}
-
-// SetEnd sets the time at which the run ended, as in JSON: nanoseconds.
-func (x *Result) SetEnd(end json.RawMessage) error {
-	v, err := report.Column{Name: "end", Unit: "ns", Kind: report.Duration}.Decode(end)
-	if t, is := v.(sim.Time); is {
-		x.End = t
-	}
-	return err
 }

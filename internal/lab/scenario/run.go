@@ -110,10 +110,18 @@ type logLine struct {
 	text   string
 }
 
-// Run executes the scenario. The tracer, if not nil, records a timeline. If the
-// simulation began, Run returns a result even with an error: the error gives
-// the failures, the result the tables.
-func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
+// Watched is what looks at a run, and bounds it. Each may be its zero value.
+type Watched struct {
+	Tracer     sim.Tracer
+	Limits     sim.Limits
+	Links      runtime.WatchLinks
+	Capture    runtime.Capture
+	Translator runtime.MakeTranslator
+}
+
+// Run executes the scenario. If the simulation began, Run returns a result even
+// with an error: the error gives the failures, the result the tables.
+func (p *Plan) Run(ctx context.Context, w Watched) (result *Result, err error) {
 	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	if p.options.Breakdown {
 		r.followed = breakdown.NewRecord()
@@ -121,12 +129,13 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 		ctx, end = context.WithCancelCause(ctx)
 		defer end(nil)
 		r.followed.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
-		tracer = breakdown.Follow(r.followed, tracer)
+		w.Tracer = breakdown.Follow(r.followed, w.Tracer)
 	}
 	r.ctx = ctx
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links, Capture: p.options.Capture,
+		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Explain: r.rec,
+		Tracer: w.Tracer, Limits: w.Limits, Links: w.Links, Capture: w.Capture, Translator: w.Translator,
 		Stop: func() error { return context.Cause(ctx) },
 		Log: func(rank int, at sim.Time, module, line string) {
 			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,43 +13,44 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin/manifest"
 )
 
-// plan reads the scenario of a test case as if it were a file s.yaml.
-func plan(d *datadriven.TestData) (*Plan, error) {
-	s, err := parse("s.yaml", []byte(d.Input), nil)
-	if err != nil {
-		return nil, err
-	}
-	o := Options{Read: input.Read} // the modules of the repository are not below this folder
-	for _, a := range d.CmdArgs {
-		switch a.Key {
-		case "set":
-			o.Set = a.Vals
-		case "engine":
-			o.Engine = a.Vals[0]
+// printed returns the output of a command like spinsim run for a scenario.
+func printed(name, text string, o Options, args ...string) (string, error) {
+	c := experiment.Command(Any(), experiment.CommandOptions{Use: "run FILE", Command: "run", Input: func(c *cobra.Command, name string) (*experiment.Made, error) {
+		f, err := Open(name, []byte(text), o)
+		if err != nil {
+			return nil, err
 		}
-	}
-	p, err := s.Plan(o)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range d.CmdArgs {
-		if a.Key == "table" {
-			err = p.Show(a.Vals[0])
+		for flag, value := range map[string]string{"format": f.Format(), "engine": f.Engine()} {
+			if value != "" && !c.Flags().Changed(flag) {
+				err = errors.Join(err, c.Flags().Set(flag, value))
+			}
 		}
-	}
-	return p, err
+		if seed := f.Seed(); seed != nil {
+			err = errors.Join(err, c.Flags().Set("seed", fmt.Sprint(*seed)))
+		}
+		return &experiment.Made{Experiment: f.Experiment(), Inputs: []provenance.Input{provenance.NewInput(name, []byte(text))}}, err
+	}})
+	c.SilenceErrors, c.SilenceUsage = true, true
+	var out bytes.Buffer
+	c.SetOut(&out)
+	c.SetErr(io.Discard)
+	c.SetArgs(append(args, name))
+	err := c.Execute()
+	return out.String(), err
 }
 
 // TestScripts runs the scenarios of testdata. "run" prints the output of
@@ -59,7 +61,27 @@ func TestScripts(t *testing.T) {
 			return
 		}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			p, err := plan(d)
+			o := Options{Read: input.Read} // the modules of the repository are not below this folder
+			var args []string
+			for _, a := range d.CmdArgs {
+				switch a.Key {
+				case "set":
+					o.Set = a.Vals
+					for _, v := range a.Vals {
+						args = append(args, "--set", v)
+					}
+				case "engine":
+					o.Engine = a.Vals[0]
+					args = append(args, "--engine", a.Vals[0])
+				case "table":
+					o.Table = a.Vals[0]
+					args = append(args, "--table", a.Vals[0])
+				}
+			}
+			s, err := parse("s.yaml", []byte(d.Input), nil)
+			if err == nil {
+				_, err = s.Plan(o)
+			}
 			switch {
 			case err != nil:
 				// the lists grow
@@ -69,30 +91,27 @@ func TestScripts(t *testing.T) {
 			case d.Cmd == "check":
 				return "ok\n"
 			}
-			var out bytes.Buffer
-			require.NoError(t, p.CheckFormat(p.Format()))
-			result, err := p.Run(context.Background(), nil)
-			require.NoError(t, result.Write(&out, p.Format()))
+			o.Set, o.Engine = nil, ""
+			out, err := printed("s.yaml", d.Input, o, args...)
 			if err != nil {
 				text := err.Error()
 				// package runtime has its own words for the waiting processes
 				if stuck := new(sim.StuckError); errors.As(err, &stuck) {
 					text = strings.Replace(text, stuck.Error(), "nothing left to happen ...", 1)
 				}
-				fmt.Fprintln(&out, "error:", text)
+				out += "error: " + text + "\n"
 			}
-			return out.String()
+			return hashes.ReplaceAllString(ofProgram.ReplaceAllString(out, ""), "HASH")
 		})
 	})
 }
 
-// quiet is a tracer that records nothing: tracing must not change a result.
-type quiet struct{}
-
-func (quiet) Track(string, int, string) sim.TrackID                            { return 0 }
-func (quiet) Span(sim.TrackID, string, sim.Time, sim.Time, uint64, ...sim.Arg) {}
-func (quiet) Instant(sim.TrackID, string, sim.Time, uint64, ...sim.Arg)        {}
-func (quiet) Counter(t sim.TrackID, name string, at sim.Time, value float64)   {}
+// What changes with the program: the lines with the origin of a result, and
+// hashes.
+var (
+	ofProgram = regexp.MustCompile(`(?m)^(spinsim |# sealed ).*\n`)
+	hashes    = regexp.MustCompile(`\b[0-9a-f]{12}\b`)
+)
 
 const ring = `
 profile: spin-dis
@@ -116,29 +135,24 @@ output: {events: all, stats: all, state: [{of: inbox}], memory: [{of: data, byte
 // Law 2 of the house: the same seed gives the same bytes, with a tracer and
 // without, the first time and the second.
 func TestSameSeedSameBytes(t *testing.T) {
-	s, err := Parse("ring.yaml", []byte(ring))
-	require.NoError(t, err)
-	p, err := s.Plan(Options{})
-	require.NoError(t, err)
 	var outputs []string
-	for _, tracer := range []sim.Tracer{nil, nil, quiet{}} {
-		result, err := p.Run(context.Background(), tracer)
+	for range 2 {
+		out, err := printed("ring.yaml", ring, Options{}, "--format", "json")
 		require.NoError(t, err)
-		var out bytes.Buffer
-		require.NoError(t, result.Write(&out, report.JSONFormat))
-		outputs = append(outputs, out.String())
+		outputs = append(outputs, out)
 	}
+	out, err := printed("ring.yaml", ring, Options{}, "--format", "json", "--trace", filepath.Join(t.TempDir(), "t.json"))
+	require.NoError(t, err)
 	require.Equal(t, outputs[0], outputs[1])
-	require.Equal(t, outputs[0], outputs[2])
+	require.Equal(t, outputs[0], out)
 
 	seed := uint64(4)
-	p, err = s.Plan(Options{Seed: &seed})
+	out, err = printed("ring.yaml", strings.Replace(ring, "seed: 3", "seed: 4", 1), Options{Seed: &seed}, "--format", "json", "--table", "memory")
 	require.NoError(t, err)
-	result, err := p.Run(context.Background(), nil)
+	was, err := printed("ring.yaml", ring, Options{}, "--format", "json", "--table", "memory")
 	require.NoError(t, err)
-	var out bytes.Buffer
-	require.NoError(t, result.Write(&out, report.JSONFormat))
-	require.NotEqual(t, outputs[0], out.String(), "the pattern must depend on the seed")
+	hex := regexp.MustCompile(`"hex": .*`)
+	require.NotEqual(t, hex.FindAllString(was, -1), hex.FindAllString(out, -1), "the pattern must depend on the seed")
 }
 
 // The caller's ranks replace the scenario's, and expressions use them.
@@ -150,9 +164,8 @@ func TestOptionsReplace(t *testing.T) {
 	require.Equal(t, 3, p.ranks)
 	require.Equal(t, 1, p.profile.HPU.Cores)
 	require.Equal(t, "crossbar", p.profile.Fabric.Kind)
-	result, err := p.Run(context.Background(), nil)
+	result, err := p.Run(context.Background(), Watched{})
 	require.NoError(t, err)
-	require.Equal(t, 3, result.Ranks)
 	require.Equal(t, 1, result.Checked)
 }
 
@@ -178,7 +191,7 @@ output: {memory: [{of: a}]}
 	require.NoError(t, err)
 	require.Equal(t, 3, p.profile.HPU.Cores)
 	require.Equal(t, 7, p.profile.Fabric.Topology.Nodes[0].Count)
-	result, err := p.Run(context.Background(), nil)
+	result, err := p.Run(context.Background(), Watched{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Checked)
 
@@ -225,7 +238,7 @@ func TestInterrupt(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	result, err := p.Run(ctx, nil)
+	result, err := p.Run(ctx, Watched{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Nil(t, result)
 }

@@ -9,19 +9,10 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/report"
 )
 
-// TableNames are the possible tables of a result, in the order of the result.
-var TableNames = []string{"latency", "breakdown", "stats", "state", "memory", "events", "log"}
-
-// Format returns the format of the scenario's tables.
-func (p *Plan) Format() report.Format {
-	if f := p.output.Format; f != "" {
-		return report.Format(f)
-	}
-	return report.TextFormat
-}
+// tableNames are the possible tables of a result, in the order of the result.
+var tableNames = []string{"latency", "breakdown", "stats", "state", "memory", "events", "log"}
 
 // TraceFile returns the file for the timeline, "" if the scenario has none. It
 // must be below one of the folders, because somebody else may have written the
@@ -41,21 +32,24 @@ func (p *Plan) TraceFile(folders []string) (string, error) {
 	return name, nil
 }
 
-// Tables lists the tables that the scenario shows. The log of handlers is added
+// shown lists the tables that the scenario shows. The log of handlers is added
 // to them.
-func (p *Plan) Tables() []string {
+func (p *Plan) shown() []string {
 	if p.only != "" {
 		return []string{p.only}
 	}
-	o := &p.output
-	var list []string
+	return p.output.tables(p.measures(), p.options.Breakdown)
+}
+
+// tables lists the tables that are shown. measures: programs measure intervals.
+func (o *Output) tables(measures, breakdown bool) (list []string) {
 	add := func(name string, wanted bool) {
 		if wanted {
 			list = append(list, name)
 		}
 	}
-	add("latency", p.measures())
-	add("breakdown", p.options.Breakdown)
+	add("latency", measures)
+	add("breakdown", breakdown)
 	add("state", len(o.State) > 0)
 	add("memory", len(o.Memory) > 0)
 	add("events", o.Events.IsSet())
@@ -69,10 +63,10 @@ func (p *Plan) measures() bool {
 	return slices.ContainsFunc(p.programs, func(g *programPlan) bool { return len(g.measures) > 0 })
 }
 
-// Show makes one table the only one. If the scenario does not select it, it
+// show makes one table the only one. If the scenario does not select it, it
 // holds everything. A range of host memory and a measured interval must come
 // from the scenario.
-func (p *Plan) Show(table string) error {
+func (p *Plan) show(table string) error {
 	o := &p.output
 	switch table {
 	case "latency":
@@ -102,22 +96,8 @@ func (p *Plan) Show(table string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no table %q, expected one of %s%s", table, strings.Join(TableNames, ", "), fields.DidYouMean(table, TableNames))
+		return fmt.Errorf("no table %q, expected one of %s%s", table, strings.Join(tableNames, ", "), fields.DidYouMean(table, tableNames))
 	}
 	p.only = table
 	return nil
-}
-
-// CheckFormat reports a format that cannot hold the scenario's tables. CSV,
-// NDJSON and Parquet hold one table, so CheckFormat selects the scenario's only
-// table.
-func (p *Plan) CheckFormat(f report.Format) error {
-	if f != report.CSVFormat && f != report.NDJSONFormat && f != report.ParquetFormat {
-		return nil
-	}
-	tables := p.Tables()
-	if len(tables) > 1 {
-		return fmt.Errorf("%s holds one table, but the scenario shows %s: choose one with --table", f, strings.Join(tables, ", "))
-	}
-	return p.Show(tables[0])
 }

@@ -1,0 +1,53 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+)
+
+// problems returns what was expected of points and is not so, and what has ended
+// points early. nil: nothing.
+func problems(results []*Result) error {
+	var all []error
+	for _, r := range results {
+		err := r.problem()
+		if err != nil && len(results) > 1 {
+			err = fmt.Errorf("%s: %w", r.Point, err)
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+// problem is the error of the point's Run; of a point that was kept, it is made
+// of the rows of Experiment.Failures.
+func (r *Result) problem() error {
+	if r.err != nil {
+		return r.err
+	}
+	rows, _ := r.Values[r.Point.experiment.Failures].(Rows)
+	var all []error
+	for _, row := range rows {
+		all = append(all, fmt.Errorf("%v", row[0]))
+	}
+	return errors.Join(all...)
+}
+
+// cut is what has ended the point early; "": nothing.
+func (r *Result) cut() string {
+	text, _ := r.Values[r.Point.experiment.Cut].(string)
+	return text
+}
+
+// cutOf is what has ended the first of the points that were cut; "": none was.
+func cutOf(results []*Result) string {
+	for _, r := range results {
+		switch cut := r.cut(); {
+		case cut != "" && len(results) > 1:
+			return r.Point.String() + ": " + cut
+		case cut != "":
+			return cut
+		}
+	}
+	return ""
+}

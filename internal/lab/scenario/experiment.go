@@ -1,0 +1,409 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+)
+
+// File is a scenario as an experiment: its parameters are the axes, and a run is
+// a point.
+type File struct {
+	name    string
+	text    []byte
+	options Options // of every run
+	title   string  // as in the file: parameters of it may vary
+	seeded  bool    // the seed is a parameter's, and no option
+	// device loads the profile with overrides, the scenario's before the user's;
+	// nil: from files
+	device func(name string, overrides []string) (*profile.Profile, error)
+	spec   *Spec // with the parameters of options
+
+	mu    sync.Mutex
+	plans map[*experiment.Point]*Plan // of points that have not run
+}
+
+// Open reads a scenario. The parameters of the options are those that have one
+// value in all runs.
+func Open(name string, text []byte, o Options) (*File, error) {
+	spec, err := parse(name, text, o.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{name: name, text: text, options: o, spec: spec, plans: make(map[*experiment.Point]*Plan)}
+	root, err := strictyaml.Parse(name, text)
+	if err != nil {
+		return nil, textError(name, err)
+	}
+	written := func(field string) string {
+		if n := strictyaml.Child(root, field); n != nil {
+			return n.Value
+		}
+		return ""
+	}
+	given := func(field string) bool { return strings.Contains(written(field), "$") }
+	f.title = visible.Line(written("title"))
+	if f.seeded = given("seed") && o.Seed == nil; given("engine") {
+		return nil, &FieldError{File: name, Path: "engine", Err: fmt.Errorf("a parameter, expected wazero or wasmtime: --engine chooses another")}
+	}
+	f.options.Seed = nil
+	return f, nil
+}
+
+// Recorded makes the scenario of a record run on the recorded profiles.
+func (f *File) Recorded(r *provenance.Record) {
+	f.device = func(name string, overrides []string) (*profile.Profile, error) {
+		best, same := -1, -1
+		for i := range r.Profiles {
+			if n := shared(r.Profiles[i].Overrides, overrides); r.Profiles[i].From == name && n > same {
+				best, same = i, n
+			}
+		}
+		if best < 0 {
+			return nil, fmt.Errorf("provenance.profiles: no %s with %s", name, strings.Join(overrides, " "))
+		}
+		p, err := r.Profiles[best].Load(overrides[same:]...)
+		if err == nil {
+			p.Origin.Overrides = overrides
+		}
+		return p, err
+	}
+}
+
+// shared is how many overrides a recorded profile has of those that are wanted.
+// -1: it has others, which the rest of the wanted ones does not replace.
+func shared(recorded, wanted []string) int {
+	n := 0
+	for n < min(len(recorded), len(wanted)) && recorded[n] == wanted[n] {
+		n++
+	}
+	for _, other := range recorded[n:] {
+		path, _, _ := strings.Cut(other, "=")
+		if !slices.ContainsFunc(wanted[n:], func(o string) bool { return strings.HasPrefix(o, path+"=") }) {
+			return -1
+		}
+	}
+	return n
+}
+
+// Seed returns the scenario's seed; nil: none, or a parameter's.
+func (f *File) Seed() *uint64 {
+	if f.seeded {
+		return nil
+	}
+	return f.spec.Seed
+}
+
+// Engine returns the scenario's engine, "" if it has none.
+func (f *File) Engine() string { return string(f.spec.Engine) }
+
+// Format returns the scenario's format of tables, "" if it has none.
+func (f *File) Format() string { return string(f.spec.Output.Format) }
+
+// TraceFile is Plan.TraceFile.
+func (f *File) TraceFile(folders []string) (string, error) {
+	return (&Plan{spec: f.spec, output: f.spec.Output}).TraceFile(folders)
+}
+
+// Columns of the table of runs.
+const (
+	endColumn     = "end"
+	latencyColumn = "mean_latency"
+	cutColumn     = "cut"
+	// tables besides tableNames
+	failuresTable = "failures"
+	warningsTable = "warnings"
+)
+
+// Any is the experiment of no file: it has all that a scenario may have, but for
+// parameters.
+func Any() *experiment.Experiment {
+	return (&File{name: "FILE", spec: &Spec{}}).experiment(tableNames, true)
+}
+
+// Experiment is the experiment of the file.
+func (f *File) Experiment() *experiment.Experiment {
+	names := f.measured()
+	tables := f.spec.Output.tables(len(names) > 0, f.options.Breakdown)
+	if f.options.Table != "" {
+		tables = []string{f.options.Table}
+	} else {
+		tables = append(tables, "log")
+	}
+	return f.experiment(tables, len(names) == 1)
+}
+
+func (f *File) experiment(tables []string, measures bool) *experiment.Experiment {
+	e := &experiment.Experiment{
+		Name: "scenario", Short: f.title,
+		Device: f.load, Seeded: f.seeded, Points: f.plan, Run: f.run, Memory: f.memory, Modules: f.modules, Inputs: f.inputs,
+		Columns: columns(measures), Details: details(tables), Failures: failuresTable, Cut: cutColumn,
+		View: experiment.View{Value: endColumn, Lines: true, Answer: answer, Summary: []string{experiment.ProfileColumn, endColumn, "comparisons"}},
+	}
+	if e.Short == "" {
+		e.Short = visible.Line(f.name)
+	}
+	if measures {
+		e.View.Value = latencyColumn
+		e.View.Summary = slices.Insert(e.View.Summary, 1, latencyColumn)
+	}
+	if shown := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == "log" }); len(shown) == 1 {
+		e.View.Programs = shown[0]
+	}
+	if !f.options.Breakdown {
+		e.Divided = func() *experiment.Experiment {
+			of := &File{name: f.name, title: f.title, text: f.text, options: f.options, seeded: f.seeded, device: f.device, spec: f.spec, plans: make(map[*experiment.Point]*Plan)}
+			of.options.Breakdown = true
+			return of.Experiment()
+		}
+	}
+	taken := append(e.TableColumns(), provenance.Columns()...)
+	for i := range e.Details {
+		taken = append(taken, e.Details[i].Columns...)
+	}
+	for _, p := range f.spec.Parameters {
+		e.Axes = append(e.Axes, experiment.Parameter(p.Name, f.written(p.Name), "a parameter of the scenario", taken))
+		e.View.Quiet = append(e.View.Quiet, p.Name)
+	}
+	if e.Axes == nil {
+		e.Axes = []experiment.Axis{{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(f.name, ",", "_")}, Help: "the scenario"}}
+	}
+	return e
+}
+
+// written is the value of a parameter in the file.
+func (f *File) written(name string) string {
+	root, err := strictyaml.Parse(f.name, f.text)
+	if err != nil {
+		return "" // not reached: Open has read it
+	}
+	if p := blockOf(root, f.name).find(name); p != nil {
+		return p.Value
+	}
+	return ""
+}
+
+// measured lists the names of the measured intervals.
+func (f *File) measured() (names []string) {
+	var in func(steps []Step)
+	in = func(steps []Step) {
+		for i := range steps {
+			switch s := &steps[i]; {
+			case s.Measure != nil && !slices.Contains(names, s.Measure.name()):
+				names = append(names, s.Measure.name())
+			case s.Repeat != nil:
+				in(s.Repeat.Steps)
+			}
+		}
+	}
+	for i := range f.spec.Programs {
+		in(f.spec.Programs[i].Steps)
+	}
+	return names
+}
+
+// columns are the columns of the table of runs. measures: there is one measured
+// interval.
+func columns(measures bool) (list []report.Column) {
+	if measures {
+		list = append(list, report.Column{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "mean of all samples of the measured interval, on all ranks"})
+	}
+	return append(
+		list,
+		report.Column{Name: endColumn, Unit: "ns", Kind: report.Duration, Help: "when the run ended"},
+		report.Column{Name: "nodes", Kind: report.Count, Help: "nodes, each with one process"},
+		report.Column{Name: "comparisons", Kind: report.Count, Help: "comparisons made by expectations"},
+		report.Column{Name: cutColumn, Kind: report.Text, ForPrograms: true, Help: "what has ended the run early; empty: nothing"},
+	)
+}
+
+// details are the tables with the names, and those that every scenario has.
+func details(tables []string) (list []experiment.Detail) {
+	for _, name := range tableNames {
+		if slices.Contains(tables, name) {
+			list = append(list, experiment.Detail{Name: name, Title: tableTitles[name], Columns: tableColumns(name), Zeros: name == "stats" || name == "breakdown"})
+		}
+	}
+	text := func(help string) []report.Column { return []report.Column{{Name: "text", Help: help}} }
+	return append(
+		list,
+		experiment.Detail{Name: warningsTable, Title: "Warnings", Columns: text("What happened without being an error."), Quiet: true},
+		experiment.Detail{Name: failuresTable, Title: "Failures", Columns: text("What was expected and is not so."), Quiet: true},
+	)
+}
+
+// answer says how the expectations fared.
+func answer(results []*experiment.Result) (lines []string) {
+	checked, failed := 0, 0
+	for _, r := range results {
+		where := ""
+		if len(results) > 1 {
+			where = r.Point.String() + ": "
+		}
+		n, _ := experiment.Magnitude(r.Values["comparisons"])
+		checked += int(n)
+		if rows, _ := r.Values[failuresTable].(experiment.Rows); len(rows) > 0 {
+			failed++
+		}
+		if cut, _ := r.Values[cutColumn].(string); cut != "" {
+			lines = append(lines, where+"INCOMPLETE: "+cut)
+		}
+		rows, _ := r.Values[warningsTable].(experiment.Rows)
+		for _, row := range rows {
+			lines = append(lines, where+row[0].(string))
+		}
+	}
+	first := "Nothing was expected."
+	switch {
+	case failed > 0 && len(results) > 1:
+		first = fmt.Sprintf("FAILED: %d of %d runs", failed, len(results))
+	case failed > 0:
+		first = "FAILED"
+	case checked > 0:
+		first = plural(checked, "comparison holds.", "comparisons hold.")
+	}
+	return append([]string{first}, lines...)
+}
+
+// at are the options of a point.
+func (f *File) at(p *experiment.Point) Options {
+	o := f.options
+	o.Engine, o.Parameters = p.Engine, make(map[string]string)
+	for _, one := range f.spec.Parameters {
+		o.Parameters[one.Name] = p.Written(one.Name)
+	}
+	if !f.seeded {
+		o.Seed = &p.Seed
+	}
+	return o
+}
+
+// load is Experiment.Device.
+func (f *File) load(p *experiment.Point, chosen string, more []string) (*profile.Profile, error) {
+	o := f.at(p)
+	o.Set, o.Chosen = more, chosen
+	spec, err := parse(f.name, f.text, o.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	if f.device != nil {
+		name, own := spec.device(chosen)
+		var all []string
+		for _, x := range own {
+			all = append(all, x.text)
+		}
+		return f.device(name, append(all, more...))
+	}
+	plan := &planner{Plan: &Plan{spec: spec, options: o}, failed: make(map[string]bool)}
+	if !spec.wrong.Damaged("profile") && !spec.wrong.Damaged("set") && !spec.wrong.Damaged("topology") {
+		plan.loadProfile(more)
+		if plan.errs == nil {
+			return plan.profile, nil
+		}
+	}
+	_, err = spec.Plan(o) // with all other errors
+	return nil, err
+}
+
+// plan is Experiment.Points.
+func (f *File) plan(p *experiment.Point) (bool, error) {
+	_, err := f.of(p)
+	return true, err
+}
+
+// of returns the plan of a point.
+func (f *File) of(p *experiment.Point) (*Plan, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if plan := f.plans[p]; plan != nil {
+		return plan, nil
+	}
+	o := f.at(p)
+	o.Profile = p.Profile
+	spec, err := parse(f.name, f.text, o.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := spec.Plan(o)
+	if err != nil {
+		return nil, err
+	}
+	f.plans[p], p.Seed = plan, plan.seed
+	return plan, nil
+}
+
+func (f *File) memory(p *experiment.Point) int64 {
+	plan, err := f.of(p)
+	if err != nil {
+		return 0 // not a point, but one with another value
+	}
+	return plan.Memory()
+}
+
+func (f *File) modules(p *experiment.Point) []*handlers.Library {
+	plan, err := f.of(p)
+	if err != nil {
+		return nil
+	}
+	return plan.used
+}
+
+func (f *File) inputs(p *experiment.Point) []provenance.Input {
+	plan, err := f.of(p)
+	if err != nil {
+		return nil
+	}
+	return plan.inputs[1:]
+}
+
+// run is Experiment.Run.
+func (f *File) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	plan, err := f.of(p)
+	if err != nil {
+		return nil, err
+	}
+	plan.Bound(p.Room)
+	x, err := plan.Run(ctx, Watched{Tracer: p.Tracer, Limits: p.Limits, Links: p.Links, Capture: p.Capture, Translator: p.Translator})
+	if x == nil {
+		return nil, err
+	}
+	values := x.values()
+	if p.Experiment().View.Value == latencyColumn {
+		values[latencyColumn] = nil
+		if len(x.samples) > 0 {
+			values[latencyColumn] = mean(x.samples)
+		}
+	}
+	return values, err
+}
+
+// values are the values of a point.
+func (x *Result) values() experiment.Values {
+	texts := func(list []string) (rows experiment.Rows) {
+		for _, text := range list {
+			rows = append(rows, []any{text})
+		}
+		return rows
+	}
+	values := experiment.Values{
+		endColumn: x.End, "nodes": x.ranks, "comparisons": x.Checked, cutColumn: nil,
+		failuresTable: texts(x.Failures), warningsTable: texts(x.Notes),
+	}
+	if x.Cut != "" {
+		values[cutColumn] = x.Cut
+	}
+	for name, t := range x.Tables { //lint:maporder a map is made of a map
+		values[name] = experiment.Rows(t.Rows())
+	}
+	return values
+}
