@@ -30,7 +30,7 @@ func Example_run() {
 	//   home of node 2: 24 requests, 1 of them by RDMA
 }
 
-// docs/exanest.md shows what the program prints.
+// docs/exanest.md shows the first half of what the program prints.
 func TestDocumentShowsTheOutput(t *testing.T) {
-	exampletest.Documented(t, "exanest.md", run, []string{"{}", "{loss: 0.1, duplicate: 0.1, max_delay: 1us}"})
+	exampletest.Documented(t, "exanest.md", run, []string{"{}"})
 }
