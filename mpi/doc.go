@@ -63,4 +63,30 @@
 // one is written by RDMA when its receive is there. A strategy of package
 // pinning makes the memory of both sides ready for the interface; without one
 // the interface has page faults ([InfiniBandOptions], infiniband.go).
+//
+// # Order of summation
+//
+// Results are the same bits on every run, and at all ranks. With n ranks, p the
+// largest power of two up to n and x0, x1, ... the ranks' elements:
+//
+//   - Allreduce, by either choice of algorithms, and Reduce above 2,048 B: of
+//     the first 2(n-p) ranks pairs are added, x0+x1, x2+x3, ... These and the
+//     other ranks' elements are p summands. The sum of the lower half is added to
+//     the sum of the upper half, and so on in each half.
+//   - Allreduce by modules: offload-doubling likewise. accelerator and
+//     offload-boards add ((x0+x1)+x2)+x3 on each board, and then boards as ranks
+//     above. offload-ring adds the elements of block b of the vector (the payload
+//     of a packet) one after the other, from rank b+1 around to rank b, modulo n.
+//   - Reduce up to 2,048 B: counted from the root, the sum over the first half of
+//     a power of two of ranks plus the sum over those ranks of the second half
+//     that exist, and so on in each half.
+//   - ReduceScatter by halving: the p summands as above. Summand i and i+p/2 are
+//     added first, then i and i+p/4, ... Pairwise: a rank's own element, then the
+//     one of the rank below it, then of the rank below that, ...
+//   - Scan: for each bit of the rank's number, the lowest first, the sum of the
+//     group of that size below it is put in front of what is there.
+//
+// An operation that does not commute gets its operands in the order of ranks.
+// Integers wrap around. Min and Max of floating point numbers follow IEEE
+// 754-2019, and a NaN is always the same NaN.
 package mpi

@@ -251,8 +251,9 @@ func TestModulesAndMessages(t *testing.T) {
 	}
 }
 
-// Sums that round have the bits that docs/mpi.md promises. Recursive doubling
-// gives the bits of the processes; boards add each board first.
+// Sums that round have the bits that the package documentation promises.
+// Recursive doubling gives the bits of the processes; boards add each board
+// first.
 func TestOrderOfModules(t *testing.T) {
 	const n = 100
 	for _, by := range mpi.AllreduceChoices()[1:] {

@@ -12,8 +12,8 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 )
 
-// folded returns the summands of docs/mpi.md. With p the largest power of two
-// up to n, the first 2(n-p) ranks are added in pairs.
+// folded returns the summands of the package documentation. With p the largest
+// power of two up to n, the first 2(n-p) ranks are added in pairs.
 func folded(x []float64) (y []float64) {
 	p := 1
 	for 2*p <= len(x) {
@@ -81,8 +81,8 @@ func same(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }
 
-// Sums that round follow, bit for bit, the order in docs/mpi.md, for short and
-// long vectors.
+// Sums that round follow, bit for bit, the order in the package documentation,
+// for short and long vectors.
 func TestOrderOfSummation(t *testing.T) {
 	const n = 600 // above 2048 B
 	for _, algorithms := range mpi.AlgorithmChoices() {

@@ -67,7 +67,7 @@ func (s sets) of(va uint64, level int) *recent {
 }
 
 // reference is an SMMU that serves one access after the other. It uses lists
-// and follows docs/memory.md sentence by sentence.
+// and follows the package documentation sentence by sentence.
 type reference struct {
 	spec   *smmu.Spec
 	memory sim.Time
