@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"testing"
 
-	"github.com/spinsim/spinsim/examples/internal/exampletest"
 	"github.com/spinsim/spinsim/exanet/ip"
 )
 
@@ -45,9 +43,4 @@ func Example_run() {
 	//   asked at 22.001 ms: 22.150 ms, after 226.4 µs
 	//   asked at 24.001 ms: 24.153 ms, after 229.4 µs
 	//   9 packets sent in 9 transfers, 3 dropped; the peer died 1 times and was there 2 times
-}
-
-// docs/exanest.md shows the first half of what the program prints.
-func TestDocumentShowsTheOutput(t *testing.T) {
-	exampletest.Documented(t, "exanest.md", run, ip.Idles()[:1])
 }
