@@ -49,8 +49,9 @@ func callAllgatherv(v runtime.View, c *mpi.Comm, n int) error {
 	return c.Do(mpi.Allgatherv{Send: mpi.Data{Memory: v.Slice(0, counts[c.Rank()])}, Recv: mpi.Data{Memory: v.Slice(room, room+n+4)}, Counts: counts})
 }
 
-// Each call takes its algorithm from docs/mpi.md: the numbers of messages and
-// bytes agree, just below and above the sizes at which MPICH 3.2.1 changes.
+// Each call has the algorithm of the package documentation and docs/mpi.md: the
+// numbers of messages and bytes agree, just below and above the sizes at which
+// MPICH 3.2.1 changes.
 func TestAlgorithms(t *testing.T) {
 	for _, test := range []struct {
 		name       string

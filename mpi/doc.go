@@ -64,6 +64,30 @@
 // pinning makes the memory of both sides ready for the interface; without one
 // the interface has page faults ([InfiniBandOptions], infiniband.go).
 //
+// # Algorithms
+//
+// They are MPICH 3.2.1's, without its special treatment of ranks on one node.
+// docs/mpi.md has Bcast and Allreduce, which [Options.Algorithms] chooses.
+//
+//   - Barrier: dissemination.
+//   - Scatter, Gather: binomial tree. A root other than rank 0 brings the blocks
+//     into order by copies.
+//   - Scatterv, Gatherv: the root and one rank after the other; Gatherv
+//     synchronous from 32 ranks on.
+//   - Allgather, Allgatherv: in all below 524,288 B and a power of two ranks:
+//     recursive doubling; below 81,920 B: Bruck; else ring, of Allgatherv in
+//     pieces of at least 32,768 B.
+//   - Alltoall: blocks up to 256 B and 8 ranks or more: Bruck; up to 32,768 B: all
+//     at once, 32 under way; else, and in place: pairwise.
+//   - Alltoallv: all at once, 32 under way; in place: pairwise.
+//   - Reduce: binomial tree up to 2,048 B, for operations of one's own and with
+//     fewer elements than ranks; else reduce-scatter and gather (Rabenseifner).
+//   - ReduceScatter: recursive halving below 524,288 B; pairwise above; recursive
+//     doubling of the whole vector if the operation does not commute.
+//   - Scan, Exscan: recursive doubling.
+//   - Split: allgather of 8 B a rank and allreduce of 256 B, for a context that is
+//     free everywhere. Dup: the latter.
+//
 // # Order of summation
 //
 // Results are the same bits on every run, and at all ranks. With n ranks, p the

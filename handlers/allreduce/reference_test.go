@@ -6,7 +6,7 @@ import (
 )
 
 // The sequential reference: what every rank must have, bit by bit, in the order
-// of summation that README.md promises.
+// of summation that package mpi promises.
 
 // combined is a op b for vectors of elements.
 func combined(a, b []byte, op, kind uint16) []byte {
