@@ -37,7 +37,7 @@ var (
 // experiment of a publication. Until then a new experiment is one file.
 func TestFigurePages(t *testing.T) {
 	t.Parallel()
-	index := "# Published figures\n\nOne page for each experiment that reproduces a publication: what is measured, the command, what it prints, and how far the published numbers are. " +
+	index := "<!-- go test ./cmd/spinsim -run TestFigurePages -update writes this page -->\n# Published figures\n\nOne page for each experiment that reproduces a publication: what is measured, the command, what it prints, and how far the published numbers are. " +
 		"`spinsim reproduce PUBLICATION --full -o FOLDER` measures all of a publication again.\n"
 	names := []string{"README.md"}
 	for _, p := range experiment.Publications() {
