@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"testing"
-
-	"github.com/spinsim/spinsim/examples/internal/exampletest"
 )
 
 func Example_run() {
@@ -28,9 +25,4 @@ func Example_run() {
 	//   home of node 0: 26 requests, 0 of them by RDMA
 	//   home of node 1: 6 requests, 0 of them by RDMA
 	//   home of node 2: 24 requests, 1 of them by RDMA
-}
-
-// docs/exanest.md shows the first half of what the program prints.
-func TestDocumentShowsTheOutput(t *testing.T) {
-	exampletest.Documented(t, "exanest.md", run, []string{"{}"})
 }

@@ -14,8 +14,8 @@ import (
 //	----
 //	what it prints
 //
-// The clause is the point of Portals 4.x, as numbered in README.md, that the
-// script proves. "go test -rewrite" writes the present output.
+// The clause is the point of Portals 4.x, as numbered in the documentation of
+// package portals, that the script proves. "go test -rewrite" writes the present output.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/conformance", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
