@@ -108,6 +108,32 @@ func TestPagesAreShort(t *testing.T) {
 	require.LessOrEqual(t, readme.Size(), int64(maxReadme), "README.md: bytes")
 }
 
+// Pages are as plain as comments. The output of a command is the command's, and
+// a generated page the test's.
+func TestPagesArePlain(t *testing.T) {
+	root := filepath.Join("..", "..")
+	list, err := pages(root)
+	require.NoError(t, err)
+	for _, p := range list {
+		if p.writer != "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, p.path))
+		require.NoError(t, err)
+		block := false
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(line, "```") {
+				block = !block
+			}
+			for _, phrase := range banned {
+				if found := phrase.FindString(line); found != "" && !block {
+					t.Errorf("%s:%d: %q: say it plainly", p.path, i+1, found)
+				}
+			}
+		}
+	}
+}
+
 // writes reports whether the tests of a folder write the first line of
 // generated pages. So a page cannot excuse itself.
 func writes(t *testing.T, folder string) bool {
