@@ -307,11 +307,12 @@ func paragraphs(manual string) string {
 			if !list {
 				b.WriteString("\n")
 			}
-			fmt.Fprintf(&b, "- `%s`", m[1])
+			fmt.Fprintf(&b, "- `%s`: ", m[1])
 			if m[2] != "" {
-				b.WriteString(": " + m[2])
+				b.WriteString(m[2] + "\n")
 			}
-			b.WriteString("\n")
+		case strings.HasPrefix(line, " ") && strings.HasSuffix(b.String(), ": "): // a long name has a line of its own
+			b.WriteString(strings.TrimSpace(line) + "\n")
 		case strings.HasPrefix(line, " "):
 			b.WriteString("  " + strings.TrimSpace(line) + "\n")
 		default:
