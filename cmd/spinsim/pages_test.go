@@ -311,7 +311,8 @@ func paragraphs(manual string) string {
 			if m[2] != "" {
 				b.WriteString(m[2] + "\n")
 			}
-		case strings.HasPrefix(line, " ") && strings.HasSuffix(b.String(), ": "): // a long name has a line of its own
+		// a long name has a line of its own
+		case strings.HasPrefix(line, " ") && strings.HasSuffix(b.String(), ": "):
 			b.WriteString(strings.TrimSpace(line) + "\n")
 		case strings.HasPrefix(line, " "):
 			b.WriteString("  " + strings.TrimSpace(line) + "\n")
