@@ -211,10 +211,8 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 			return nil, fmt.Errorf("--breakdown: %w", err)
 		}
 	}
-	if f.samples.name != "" && !f.breakdown {
-		if _, err := e.Broken(); err != nil {
-			return nil, fmt.Errorf("--samples: %w", err)
-		}
+	if err := f.samples.of(e); err != nil {
+		return nil, fmt.Errorf("--samples: %w", err)
 	}
 	s, err := New(e)
 	if err != nil {

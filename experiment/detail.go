@@ -17,9 +17,10 @@ type Detail struct {
 	// Quiet means that people see it only if they ask for it: it may have
 	// thousands of rows. Documents have every table.
 	Quiet bool
-	// Zeros means that people see no columns which are zero in every row. A line
-	// below names them.
-	Zeros bool
+	// Zeros is the number of the first column that people do not see if it is zero
+	// in every row, and so for all behind it. A line below names them. 0: they see
+	// every column.
+	Zeros int
 }
 
 // Rows are the value of a Detail in Values: rows with a value for each of its

@@ -63,8 +63,8 @@ func seenBy(s *Sweep, d *Detail, all *report.Table) (*report.Table, error) {
 		}
 	}
 	var zero []string
-	for _, c := range d.Columns {
-		if d.Zeros && zeroIn(all, c) {
+	for i, c := range d.Columns {
+		if d.Zeros > 0 && i >= d.Zeros && zeroIn(all, c) {
 			zero = append(zero, strings.ReplaceAll(c.Name, "_", " "))
 			continue
 		}

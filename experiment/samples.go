@@ -38,6 +38,18 @@ func (f *SamplesFlag) Check(kept bool) error {
 	return nil
 }
 
+// of returns an error if an experiment follows no single operations.
+func (f *SamplesFlag) of(e *Experiment) error {
+	if f.name == "" || e.Divides() {
+		return nil
+	}
+	if e.broken || e.Divided != nil {
+		return fmt.Errorf("%s has its own tables of measured intervals, and follows no single operations", e.Name)
+	}
+	_, err := e.Broken() // it gives the reason
+	return err
+}
+
 func (f *SamplesFlag) format() (report.Format, error) {
 	switch ext := filepath.Ext(f.name); ext {
 	case ".csv":

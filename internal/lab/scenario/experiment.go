@@ -231,7 +231,8 @@ func columns(measures bool) (list []report.Column) {
 func details(tables []string) (list []experiment.Detail) {
 	for _, name := range tableNames {
 		if slices.Contains(tables, name) {
-			list = append(list, experiment.Detail{Name: name, Title: tableTitles[name], Columns: tableColumns(name), Zeros: name == "stats" || name == "breakdown"})
+			zeros := map[string]int{"stats": 1, "breakdown": 4}[name] // behind what tells rows apart
+			list = append(list, experiment.Detail{Name: name, Title: tableTitles[name], Columns: tableColumns(name), Zeros: zeros})
 		}
 	}
 	text := func(help string) []report.Column { return []report.Column{{Name: "text", Help: help}} }
