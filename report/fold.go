@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"io"
 	"strings"
 
@@ -32,18 +31,6 @@ func Exact(w io.Writer) io.Writer {
 	}
 	return w
 }
-
-// Buffer collects text for a writer, and has the same width.
-type Buffer struct {
-	bytes.Buffer
-	columns int
-}
-
-// NewBuffer returns an empty buffer for a writer.
-func NewBuffer(w io.Writer) *Buffer { return &Buffer{columns: widthOf(w)} }
-
-// Columns returns the width of the writer.
-func (b *Buffer) Columns() int { return b.columns }
 
 // wrapped wraps a line between words to a width.
 func wrapped(line string, width int) string {

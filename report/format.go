@@ -294,12 +294,6 @@ func exactNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// ExactNanoseconds returns a time as JSON: a number of nanoseconds with all its
-// digits.
-func ExactNanoseconds(t sim.Time) json.RawMessage {
-	return json.RawMessage(exactTime(t, sim.Nanosecond))
-}
-
 // exactTime returns t as a decimal number of units, with all its digits.
 func exactTime(t, unit sim.Time) string {
 	s := strconv.FormatInt(int64(t/unit), 10)

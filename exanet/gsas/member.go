@@ -2,7 +2,6 @@ package gsas
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/exanet"
@@ -279,22 +278,5 @@ func (m *Member) take() error {
 		return nil
 	}
 	m.reply, m.replied = r, true
-	return nil
-}
-
-// Finish waits until the packetizer has delivered or dropped all messages of
-// the program, so that none is still under way.
-func (m *Member) Finish() error {
-	for !m.out.Idle() {
-		if acted, err := m.act(); acted || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := m.out.Await(nil, nil, runtime.Forever); err != nil && !errors.Is(err, portals.ErrCTNoneReached) {
-			return err
-		}
-	}
 	return nil
 }

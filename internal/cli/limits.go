@@ -79,16 +79,6 @@ func (f *LimitFlags) Bounds(c *cobra.Command) (l sim.Limits, bytes int64, worker
 	return l, f.Memory.Bytes(), Workers(), err
 }
 
-// Copy reads the flags of a command that has registered them elsewhere.
-func (f *LimitFlags) Copy(c *cobra.Command) error {
-	var errs [4]error
-	f.Until, errs[0] = c.Flags().GetString("until")
-	f.events, errs[1] = c.Flags().GetUint64("event-limit")
-	f.Memory.text, errs[2] = c.Flags().GetString("memory-limit")
-	f.real, errs[3] = c.Flags().GetDuration("time-limit")
-	return errors.Join(errs[:]...)
-}
-
 // Large is the error of work that needs more memory than its limit.
 type Large interface {
 	error
