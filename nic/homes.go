@@ -56,7 +56,7 @@ func (s *schedule) toCluster(t task) {
 	c.has++
 	c.copied = max(s.now(), c.copied) + s.hpu.Copy.Time(bytes)
 	c.copying.push(t)
-	s.post(c.copied+s.hpu.Dispatch, kindCopied, uint64(i), nil)
+	s.post(c.copied+s.hpu.Dispatch.Time(s.hpu.Clock), kindCopied, uint64(i), nil)
 }
 
 // eachTask visits the handlers that wait for an HPU: those that no cluster has
@@ -101,8 +101,8 @@ func (s *schedule) buildHomes() (each int) {
 
 // sends notes a packet that a handler sends at a time, which its end waits for.
 func (d *act) sends(r *run, bytes uint64, at sim.Time) {
-	if d.hpu.Send > 0 {
-		r.sent = max(r.sent, at+d.hpu.Send+d.hpu.Copy.Time(int64(bytes)))
+	if !d.hpu.Send.IsZero() {
+		r.sent = max(r.sent, at+d.hpu.Send.Time(d.hpu.Clock)+d.hpu.Copy.Time(int64(bytes)))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestHomesNeedClusters(t *testing.T) {
 		"home: message needs hpu.clusters of 2 or more":     {Home: HomeMessage, Clusters: 1},
 		"home: absent, but cluster_tasks and copy need one": {ClusterTasks: 1, Clusters: 2},
 		"cluster_tasks: -1": {Home: HomeMessage, Clusters: 2, ClusterTasks: -1},
-		"send: -1":          {Send: -1 * sim.Nanosecond},
+		"send: -1":          {Send: Delay{Fixed: -1 * sim.Nanosecond}},
 	} {
 		require.ErrorContains(t, s.Validate(64), want)
 	}

@@ -42,8 +42,9 @@ type HPUSpec struct {
 	// 2^24.
 	StackBytes int `yaml:"stack_bytes" unit:"B"`
 	// Dispatch is the time from when a packet is ready to the handler's first
-	// cycle, at most 1 s.
-	Dispatch sim.Time `yaml:"dispatch"`
+	// cycle, at most 1 s. It may be given in cycles of Clock, as all of type Delay:
+	// "16 cycles".
+	Dispatch Delay `yaml:"dispatch"`
 	// Home is which HPUs a handler may run on: absent, any that is idle;
 	// HomeMessage, those of one cluster. That is the home of the message, or the
 	// cluster with the fewest handlers if the home has all that it takes
@@ -60,15 +61,15 @@ type HPUSpec struct {
 	Copy sim.Rate `yaml:"copy,omitempty"`
 	// Finish is the time for which an HPU is held behind a handler's last cycle,
 	// at most 1 s.
-	Finish sim.Time `yaml:"finish,omitempty"`
+	Finish Delay `yaml:"finish,omitempty"`
 	// Feedback is the time behind Finish until the device has been told of the
 	// handler's end, at most 1 s. It holds the HPU, too.
-	Feedback sim.Time `yaml:"feedback,omitempty"`
+	Feedback Delay `yaml:"feedback,omitempty"`
 	// Send is the time until a packet that a handler sends from HPU memory has
 	// left, besides its bytes at the rate Copy, at most 1 s. The handler's end
 	// waits for it, whatever else leaves meanwhile. 0 or absent: the end waits
 	// for no packet.
-	Send sim.Time `yaml:"send,omitempty"`
+	Send Delay `yaml:"send,omitempty"`
 	// MaxCycles is the budget of a handler, 1 to 10^9 cycles.
 	MaxCycles int64 `yaml:"max_cycles"`
 	// MaxCyclesPerByte is added to the budget for each byte of the handler's
@@ -152,7 +153,7 @@ func (s *HPUSpec) Device(mtu int32) *hpu.Spec {
 func (s *HPUSpec) Validate(mtu int32) error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "clock", int64(s.Clock), minClock, maxClock)
-	fields.Between(&wrong, "dispatch", s.Dispatch, 0, MaxTime)
+	wrong.Add("dispatch", s.Dispatch.check(s.Clock, MaxTime))
 	if s.Home != "" {
 		wrong.OneOf("home", s.Home, HomeMessage)
 	}
@@ -164,9 +165,9 @@ func (s *HPUSpec) Validate(mtu int32) error {
 	}
 	fields.Between(&wrong, "cluster_tasks", s.ClusterTasks, 0, 1<<16)
 	wrong.Add("copy", s.Copy.Check())
-	fields.Between(&wrong, "finish", s.Finish, 0, MaxTime)
-	fields.Between(&wrong, "feedback", s.Feedback, 0, MaxTime)
-	fields.Between(&wrong, "send", s.Send, 0, MaxTime)
+	wrong.Add("finish", s.Finish.check(s.Clock, MaxTime))
+	wrong.Add("feedback", s.Feedback.check(s.Clock, MaxTime))
+	wrong.Add("send", s.Send.check(s.Clock, MaxTime))
 	fields.Between(&wrong, "max_cycles", s.MaxCycles, 1, maxBudget)
 	fields.Between(&wrong, "max_cycles_per_byte", s.MaxCyclesPerByte, 0, max(0, maxBudget-s.MaxCycles)/max(1, int64(mtu)))
 	fields.Between(&wrong, "waiting_handlers", s.WaitingHandlers, 1, maxWaiting)

@@ -67,7 +67,7 @@ func (p *pool) sending(r *run) {
 func (p *pool) begins(now sim.Time) sim.Time {
 	switch {
 	case p.hpu != nil && p.hpu.Home == "":
-		return now + p.hpu.Dispatch
+		return now + p.hpu.Dispatch.Time(p.hpu.Clock)
 	case p.other != nil:
 		return p.other.ends(now)
 	case p.interval == 0:
@@ -292,7 +292,7 @@ func (s *schedule) build(pools Pools) {
 	for i := range s.pools {
 		p := &s.pools[i]
 		if p.hpu != nil {
-			p.after = spec.Finish + spec.Feedback
+			p.after = spec.Finish.Time(spec.Clock) + spec.Feedback.Time(spec.Clock)
 		}
 		p.cores = make([]core, sizes[i].Number)
 		p.beyond = make([]uint64, (len(p.cores)-1)/64)

@@ -142,7 +142,7 @@ func (x *stage) ended(*run) hpu.Outcome {
 func TestScheduleIsAQueueOfServers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		servers := rapid.IntRange(1, 5).Draw(t, "HPUs")
-		x := newStage(t, HPUSpec{Cores: servers, Contexts: rapid.IntRange(1, 3).Draw(t, "contexts"), Dispatch: sim.Time(rapid.IntRange(0, 3).Draw(t, "dispatch"))}, nil)
+		x := newStage(t, HPUSpec{Cores: servers, Contexts: rapid.IntRange(1, 3).Draw(t, "contexts"), Dispatch: Delay{Fixed: sim.Time(rapid.IntRange(0, 3).Draw(t, "dispatch"))}}, nil)
 		n := rapid.IntRange(1, 60).Draw(t, "packets")
 		in := x.message(n, false)
 		takes := rapid.SliceOfN(rapid.Int64Range(0, 40), n, n).Draw(t, "cycles")
@@ -154,7 +154,7 @@ func TestScheduleIsAQueueOfServers(t *testing.T) {
 			at += sim.Time(rapid.IntRange(0, 20_000).Draw(t, "pause"))
 			x.comes(at, in, i)
 			slices.Sort(free)
-			begins := max(at, free[0]) + x.s.hpu.Dispatch
+			begins := max(at, free[0]) + x.s.hpu.Dispatch.Fixed
 			free[0] = begins + sim.Time(takes[i])*sim.Nanosecond
 			want = append(want, begins)
 		}

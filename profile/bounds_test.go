@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -23,6 +24,8 @@ func leaves(v reflect.Value, path string, visit func(path string, field reflect.
 		case name == "-":
 		case option == "inline":
 			leaves(field, path, visit)
+		case field.Type() == reflect.TypeFor[nic.Delay]():
+			leaves(field, at, visit)
 		case field.Kind() == reflect.Struct && field.Type() != reflect.TypeFor[sim.Rate]():
 			leaves(field, at+".", visit)
 		default:

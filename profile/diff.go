@@ -13,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -123,7 +124,7 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 		var text bytes.Buffer
 		err := strictyaml.WriteJSON(&text, n)
 		return text.String(), err
-	case t == reflect.TypeFor[sim.Time]():
+	case t == reflect.TypeFor[sim.Time](), t == reflect.TypeFor[nic.Delay]():
 		return "0 s", nil
 	case t == reflect.TypeFor[sim.Rate]():
 		return "0ps/B", nil

@@ -42,7 +42,7 @@ func ledgerRTL() []experiment.LedgerRow {
 		line("31", at("empty", lineSizes), "start", 16),
 		row("32", at("empty", "64"), "the latency without the time to the start and hpu.feedback", startToEnd),
 		row("33", at("empty", "64"), "hpu.feedback", func(m *experiment.Measured) []float64 {
-			return []float64{m.Results[0].Point.Profile.HPU.Feedback.Nanoseconds()}
+			return []float64{feedback(m.Results[0])}
 		}),
 		latency("34", "64"), latency("36", "1KiB"),
 		line("37", at("copy_to_host", lineSizes), "end", 16),
@@ -121,5 +121,11 @@ func line(id, of, name string, base float64) experiment.LedgerRow {
 // startToEnd is the time from a handler's start to its end.
 func startToEnd(m *experiment.Measured) []float64 {
 	r := m.Results[0]
-	return []float64{1e3*(m.Of(r, experiment.LatencyColumn)-m.Of(r, "start")) - r.Point.Profile.HPU.Feedback.Nanoseconds()}
+	return []float64{1e3*(m.Of(r, experiment.LatencyColumn)-m.Of(r, "start")) - feedback(r)}
+}
+
+// feedback is the device's time behind an HPU's end, ns.
+func feedback(r *experiment.Result) float64 {
+	h := &r.Point.Profile.HPU
+	return h.Feedback.Time(h.Clock).Nanoseconds()
 }

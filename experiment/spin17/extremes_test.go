@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -38,6 +39,9 @@ func extremesOf(t *testing.T, base *profile.Profile) (all []extreme) {
 				continue
 			case f.Type == reflect.TypeFor[sim.Rate]():
 				x.ends = []reflect.Value{reflect.ValueOf(sim.NewRate(sim.Millisecond, 1)), reflect.ValueOf(sim.NewRate(1, 1<<20))}
+			case f.Type == reflect.TypeFor[nic.Delay]():
+				x.field = func(p *profile.Profile) reflect.Value { return get(p).FieldByName("Fixed") }
+				x.ends = ends(base, x.field)
 			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type, path+name+".", get)
 				continue

@@ -164,7 +164,7 @@ func (a *Advice) measured(cfg *Config, t *tally) {
 	a.Packets = max(t.packetsIn/probes, 1)
 	a.Line, a.Cycles, a.Calls = t.lineIn/probes, t.cycles/probes, float64(t.calls)/probes
 	a.Pool, a.Field, a.Processors, a.Contexts = HPU, "hpu.cores", p.HPU.Cores, p.HPU.Contexts
-	dispatch := p.HPU.Dispatch
+	dispatch := p.HPU.Dispatch.Time(p.HPU.Clock)
 	if first := p.HPU.Cores; t.processor >= first {
 		for i, name := range p.Pools.Names() {
 			of := p.Pools.Processors()[i]
