@@ -185,7 +185,12 @@ func (w *packetRun) message() []byte {
 
 // device runs the handlers.
 func (w *packetRun) device(proc *runtime.Proc) error {
-	h, err := w.Load(proc.Cluster())
+	return installed(w.Point, proc, w.Int("size")*w.each)
+}
+
+// installed gives rank 1 the handlers of a point, for messages of so many bytes.
+func installed(p *experiment.Point, proc *runtime.Proc, bytes int) error {
+	h, err := p.Load(proc.Cluster())
 	if err != nil {
 		return err
 	}
@@ -193,6 +198,6 @@ func (w *packetRun) device(proc *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")*w.each), installed)
+	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(bytes), installed)
 	return err
 }

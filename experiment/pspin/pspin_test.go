@@ -13,8 +13,14 @@ import (
 // at measures a point of pspin.
 func at(t *testing.T, values string, set ...string) *experiment.Result {
 	t.Helper()
-	row := experiment.LedgerRow{ID: "pspin-rtl-20", Of: values}
-	s, err := row.Sweep(handlerRuns)
+	return measure(t, handlerRuns, "pspin-rtl-20", values, set...)
+}
+
+// measure measures a point of an experiment that answers a row.
+func measure(t *testing.T, e *experiment.Experiment, id, values string, set ...string) *experiment.Result {
+	t.Helper()
+	row := experiment.LedgerRow{ID: id, Of: values}
+	s, err := row.Sweep(e)
 	require.NoError(t, err)
 	s.Overrides = append(s.Overrides, set...)
 	points, err := s.Points()

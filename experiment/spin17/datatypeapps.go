@@ -35,6 +35,7 @@ order of the type, and reads and writes each cache line as a whole.
 	}, experiment.BenchColumns(datatypeColumns()...)...),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
 	Modules:  datatypeModules,
+	Ledger:   ledgerUnpacking(),
 	Memory: func(p *experiment.Point) int64 {
 		t, err := applicationType(p)
 		if err != nil {

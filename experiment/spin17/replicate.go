@@ -57,6 +57,7 @@ If rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		}
 		return []*handlers.Library{handlers.Must("replicate")}
 	},
+	Ledger:   ledgerCopies(),
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: experiment.ModeHost, X: "bytes", Quiet: []string{"guarded"}, Answer: replicateAnswer,

@@ -4,7 +4,7 @@ import "github.com/spinsim/spinsim/experiment"
 
 // Publication has the experiments of this package, one in each file.
 var Publication = &experiment.Publication{
-	Name: "spin17", Title: "sPIN: high-performance streaming processing in the network (SC'17)", Sources: []string{"sPIN'17"}, Minutes: 3,
+	Name: "spin17", Title: "sPIN: high-performance streaming processing in the network (SC'17)", Sources: []string{"sPIN'17", "after sPIN'17"}, Minutes: 3,
 	Experiments: []*experiment.Experiment{
 		pingpong,
 		accumulate,

@@ -1,6 +1,6 @@
-// Package pspin has handlers like those that PsPIN's repository publishes as
-// examples (spcl/pspin, examples): they compute the same, in our words, over the
-// header that lets PsPIN's own compile (docs/porting.md).
+// Package pspin has handlers like those that PsPIN's and FPsPIN's repositories
+// publish as examples: they compute the same, in our words, over the header that
+// lets theirs compile (docs/porting.md).
 package pspin
 
 import (
@@ -14,6 +14,9 @@ import (
 //go:generate go run ../build/cmd -o copy_to_host.wasm copy_to_host
 //go:generate go run ../build/cmd -o filtering.wasm filtering
 //go:generate go run ../build/cmd -o aggregate.wasm aggregate
+//go:generate go run ../build/cmd -o icmp_ping.wasm icmp_ping
+//go:generate go run ../build/cmd -o icmp_ping_fast.wasm icmp_ping_fast
+//go:generate go run ../build/cmd -o udp_ping.wasm udp_ping
 
 var (
 	//go:embed empty.wasm
@@ -26,6 +29,12 @@ var (
 	filtering []byte
 	//go:embed aggregate.wasm
 	aggregate []byte
+	//go:embed icmp_ping.wasm
+	icmpPing []byte
+	//go:embed icmp_ping_fast.wasm
+	icmpPingFast []byte
+	//go:embed udp_ping.wasm
+	udpPing []byte
 )
 
 // Names are the names of the handlers, as PsPIN has them.
@@ -33,8 +42,21 @@ func Names() []string {
 	return []string{"empty", "ping_pong", "copy_to_host", "filtering", "aggregate"}
 }
 
-// Library returns the handler with one of Names.
+// Names of the handlers that answer a packet.
+const (
+	ICMPPing     = "icmp_ping"
+	ICMPPingFast = "icmp_ping_fast" // with a checksum that is folded once
+	UDPPing      = "udp_ping"
+)
+
+// PingNames are the names of handlers like FPsPIN's examples.
+func PingNames() []string { return []string{ICMPPing, ICMPPingFast, UDPPing} }
+
+// Library returns the handler with one of Names or PingNames.
 func Library(name string) *handlers.Library {
-	modules := map[string][]byte{"empty": empty, "ping_pong": pingPong, "copy_to_host": copyToHost, "filtering": filtering, "aggregate": aggregate}
+	modules := map[string][]byte{
+		"empty": empty, "ping_pong": pingPong, "copy_to_host": copyToHost, "filtering": filtering, "aggregate": aggregate,
+		ICMPPing: icmpPing, ICMPPingFast: icmpPingFast, UDPPing: udpPing,
+	}
 	return handlers.New(name, modules[name])
 }
