@@ -19,6 +19,8 @@ type Bus struct {
 	id         sim.ID
 	bare       bool // ChargeLatency
 	latency    sim.Time
+	landing    sim.Time // from a write's last byte on the bus until it has landed
+	asking     sim.Time // until the request of a read is at the memory
 	rate       sim.Rate
 	gap        sim.Time
 
@@ -56,6 +58,13 @@ const (
 func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	b.engine, b.id = eng, id
 	b.latency, b.rate, b.gap = spec.Latency, spec.Bandwidth, spec.Gap
+	b.landing, b.asking = b.latency, b.latency
+	if spec.WriteWays == 2 {
+		b.landing += b.latency
+	}
+	if spec.ReadWays == 1 {
+		b.asking = 0
+	}
 	b.bare = spec.Charge == ChargeLatency
 	b.reads, b.writes = &b.own[0], &b.own[0]
 	if spec.FullDuplex {
@@ -116,15 +125,15 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	if !b.bare {
 		start, end = b.writes.Hold(now, b.gap+b.rate.Time(int64(a.Length)))
 	}
-	b.landed = max(b.landed, end+b.latency)
-	b.draw(a, true, b.landed-b.latency, a.Length)
+	b.landed = max(b.landed, end+b.landing)
+	b.draw(a, true, b.landed-b.landing, a.Length)
 	begun = start <= now
 	if a.Begin && (tell || !begun) {
 		b.post(start, kindBegun, 0, 0, a)
 	}
 	at := b.landed
 	if a.Together {
-		at = max(now, before, at-b.latency)
+		at = max(now, before, at-b.landing)
 	}
 	b.post(at, KindBus, uint64(a.flight), 0, a)
 	return begun
@@ -137,7 +146,10 @@ func (b *Bus) request() sim.Time {
 	if !b.bare && b.reads != b.writes {
 		now = max(now, b.writes.Free())
 	}
-	return now + b.latency
+	if b.landing > b.asking {
+		return max(now+b.asking, b.landed)
+	}
+	return now + b.asking
 }
 
 // Read requests the bytes of an access. The access ends when they are at the

@@ -64,6 +64,7 @@ func TestEveryAccessEnds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := []string{"full duplex", "half duplex", "latency", "shared"}
 		spec := buses()[rapid.SampledFrom(names).Draw(rt, "bus")]
+		spec.WriteWays, spec.ReadWays = rapid.IntRange(0, 2).Draw(rt, "write"), rapid.IntRange(0, 2).Draw(rt, "read")
 		chance := rapid.SampledFrom([]float64{0, 0.1, 0.5, 1})
 		c := hosttest.Chances{
 			Fault: chance.Draw(rt, "fault"), Most: rapid.IntRange(1, 6).Draw(rt, "most"), Late: chance.Draw(rt, "late"),
@@ -140,6 +141,24 @@ func (d *device) check(t require.TestingT) {
 		}
 	}
 	require.Equal(t, bytes, d.bus.Bytes(), "what has failed has not crossed")
+}
+
+// A write that is answered takes a latency more, a read that pays one takes one
+// less. The other values say what is so without them.
+func TestWaysOfTheBus(t *testing.T) {
+	ended := func(kind host.Direction, write, read int) sim.Time {
+		spec := buses()["full duplex"]
+		spec.WriteWays, spec.ReadWays = write, read
+		d := newDevice(spec, nil)
+		u := d.later(0, &use{kind: kind, Access: host.Access{Space: host.NewAddressSpace(nil), Length: 64}})
+		require.NoError(t, d.engine.Run())
+		return u.when[0]
+	}
+	write, read := ended(host.ToMemory, 0, 0), ended(host.FromMemory, 0, 0)
+	require.Equal(t, write, ended(host.ToMemory, 1, 1))
+	require.Equal(t, write+latency, ended(host.ToMemory, 2, 0))
+	require.Equal(t, read, ended(host.FromMemory, 2, 2))
+	require.Equal(t, read-latency, ended(host.FromMemory, 0, 1))
 }
 
 // A translator that admits everything at once adds no time and no event.

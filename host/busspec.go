@@ -14,8 +14,16 @@ const maxRecord = 4096
 // (sPIN'17 §4). It is the dma section of a profile, which also has the source
 // of each value. There are no defaults.
 type BusSpec struct {
-	// Latency is one way, at most 1 s. A write pays it once, a read twice.
+	// Latency is one way, at most 1 s. A write pays it once, a read twice, unless
+	// WriteWays and ReadWays say otherwise.
 	Latency sim.Time `yaml:"latency"`
+	// WriteWays is how often a write pays Latency: 1, or 2 if it has ended when the
+	// memory has answered, so that its data counts as there then (sPIN'17 C.3.2 has
+	// two latencies for a read, and says nothing of a write). 0 or absent: 1.
+	WriteWays int `yaml:"write_ways,omitempty"`
+	// ReadWays is how often a read pays Latency: 2, or 1 if that is the time of the
+	// whole access. 0 or absent: 2.
+	ReadWays int `yaml:"read_ways,omitempty"`
 	// Bandwidth is the rate of the bus or, with SharedMemory, the rate at which a
 	// transfer uses the memory controller. A byte takes at most 1 ms. 0: bytes
 	// take no time.
@@ -50,6 +58,8 @@ const (
 func (s *BusSpec) Validate() error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "latency", s.Latency, 0, maxTime)
+	fields.Between(&wrong, "write_ways", s.WriteWays, 0, 2)
+	fields.Between(&wrong, "read_ways", s.ReadWays, 0, 2)
 	wrong.Add("bandwidth", s.Bandwidth.Check())
 	fields.Between(&wrong, "gap", s.Gap, 0, maxTime)
 	if s.Gap > 0 && (s.SharedMemory || s.Charge == ChargeLatency) {
