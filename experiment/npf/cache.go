@@ -25,11 +25,26 @@ import (
 // npfLoadAxes are the axes of the load.
 func npfLoadAxes() []experiment.Axis {
 	return []experiment.Axis{
+		{Name: "cold", Kind: report.Text, Of: []string{coldServer, coldBoth}, Default: coldServer, Help: "whose receive ring begins without its pages: the server's, or also the load's, which is like it; the paper names neither"},
 		{Name: "connections", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Help: "connections of the load, each with one operation in flight; the paper gives no number, memaslap's default is 16"},
 		{Name: "spacing", Kind: report.Duration, Unit: "us", Most: "1s", Default: "0us", Help: "time between the starts of connections; the paper gives none"},
 		{Name: "client", Kind: report.Text, Of: inet.Sets(), Default: "linux", Help: "time-outs and retries of the load's TCP: a set of package inet; the server has lwip"},
 		{Name: "timeout", Kind: report.Duration, Unit: "ms", Most: "10s", Default: "0ms", Help: "first and shortest time-out of the load's TCP; 0: as in its set"},
 	}
+}
+
+// Values of the axis cold.
+const (
+	coldServer = "server"
+	coldBoth   = "both"
+)
+
+// loadRing is the receive ring of the load.
+func (w *cacheRun) loadRing() backupring.RingOptions {
+	if w.Text("cold") == coldBoth {
+		return npfRing(w.Point)
+	}
+	return backupring.RingOptions{Size: clientTCP, Pinned: true}
 }
 
 // cacheRun is a run of the server and its load.
@@ -165,7 +180,7 @@ func (w *cacheRun) spawn(c *runtime.Cluster) error {
 	}
 	return c.Spawn(1, "load", func(p *runtime.Proc) error {
 		s, err := npfOpen(network, p, providers[1], w.Text("client"), stack.Options{
-			Addr: cacheClient, Ring: backupring.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024,
+			Addr: cacheClient, Ring: w.loadRing(), Secret: w.Seed, Send: 1024,
 		}, w.timeouts()...)
 		if err != nil {
 			return err

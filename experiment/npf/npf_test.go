@@ -326,3 +326,13 @@ func TestColdRingAnswersForEachChoice(t *testing.T) {
 	}, coldRingAnswer([]*experiment.Result{ours, pages}))
 	require.Equal(t, []string{"drop, page-buffers, 64 descriptors: silent until the run ended, after 200 s; of the connections 14 have given up."}, coldRingEnded([]*experiment.Result{ours, pages}))
 }
+
+// With a cold ring at the load, too, answers are dropped beside requests: it
+// takes longer than either alone, and only where frames are dropped.
+func TestColdRingAtBothEnds(t *testing.T) {
+	took := func(mode, cold string) sim.Time {
+		return npf(t, ringSize, experiment.Values{"mode": mode, "cold": cold, "ring": 32, "operations": 300, "connections": 2}).Time("time")
+	}
+	require.Greater(t, took(npfDrop, coldBoth), took(npfDrop, coldServer)*3/2)
+	require.InEpsilon(t, took(npfPinned, coldServer).Seconds(), took(npfPinned, coldBoth).Seconds(), 0.05)
+}
