@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
@@ -25,6 +26,8 @@ type player struct {
 	pool     pool
 	busy     sim.Time // computing
 	finish   sim.Time
+	jitter   float64    // the share by which a computation takes longer at most
+	drawn    *rand.Rand // of it; nil: none
 }
 
 type state uint8
@@ -62,7 +65,7 @@ func (q *queue) pop() int {
 	return int(i)
 }
 
-func newPlayer(rank int, ops goal.Rank) *player {
+func newPlayer(rank int, ops goal.Rank, cfg *Config) *player {
 	n := ops.Len()
 	p := &player{
 		rank: rank, ops: ops, left: n, deps: make([]uint32, n), places: make([]runtime.View, n), state: make([]state, n),
@@ -70,6 +73,9 @@ func newPlayer(rank int, ops goal.Rank) *player {
 	}
 	for i := range n {
 		p.deps[i] = uint32(ops.Deps(i))
+	}
+	if p.jitter = cfg.Profile.Host.Jitter; p.jitter > 0 {
+		p.drawn = rand.New(rand.NewPCG(cfg.Seed, uint64(rank)))
 	}
 	return p
 }
@@ -139,6 +145,9 @@ func (p *player) ends(i int) {
 func (p *player) compute(r *mpi.Rank, i int) {
 	p.starts(i)
 	d := sim.Time(p.ops.Op(i).Size) * sim.Nanosecond
+	if p.drawn != nil {
+		d += sim.Time(float64(d) * p.jitter * p.drawn.Float64())
+	}
 	p.busy += d
 	r.Compute(d)
 	p.ends(i)

@@ -105,7 +105,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	}
 	players := make([]*player, s.Ranks())
 	for rank, ops := range s.All() {
-		players[rank] = newPlayer(rank, ops)
+		players[rank] = newPlayer(rank, ops, &cfg)
 		if err := w.Spawn(rank, players[rank].play); err != nil {
 			return nil, err
 		}

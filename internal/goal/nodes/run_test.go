@@ -220,3 +220,26 @@ func TestCancelledBefore(t *testing.T) {
 	var input nodes.InputError
 	require.NotErrorAs(t, err, &input)
 }
+
+// A computation takes up to so much longer, at each rank otherwise, and from the
+// seed.
+func TestComputationsHaveJitter(t *testing.T) {
+	const d = 1000 * sim.Nanosecond
+	finish := func(jitter float64, seed uint64) []sim.Time {
+		cfg := config(t, mpi.Host)
+		own := *cfg.Profile
+		own.Host.Jitter, cfg.Profile, cfg.Seed = jitter, &own, seed
+		r, err := nodes.Run(context.Background(), read(t, "num_ranks 2\nrank 0 {\ncalc 1000\n}\nrank 1 {\ncalc 1000\n}\n"), cfg)
+		require.NoError(t, err)
+		return r.Finish
+	}
+	require.Equal(t, []sim.Time{d, d}, finish(0, 1))
+	noisy := finish(0.1, 1)
+	require.NotEqual(t, noisy[0], noisy[1])
+	for _, at := range noisy {
+		require.Greater(t, at, d)
+		require.LessOrEqual(t, at, d*11/10)
+	}
+	require.Equal(t, noisy, finish(0.1, 1))
+	require.NotEqual(t, noisy, finish(0.1, 2))
+}
