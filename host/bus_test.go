@@ -143,7 +143,7 @@ func (d *device) check(t require.TestingT) {
 	require.Equal(t, bytes, d.bus.Bytes(), "what has failed has not crossed")
 }
 
-// A write that is answered takes a latency more, a read that pays one takes one
+// less. 1 and 2 are what a bus has that gives neither.
 // less. The other values say what is so without them.
 func TestWaysOfTheBus(t *testing.T) {
 	ended := func(kind host.Direction, write, read int) sim.Time {
