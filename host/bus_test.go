@@ -143,8 +143,8 @@ func (d *device) check(t require.TestingT) {
 	require.Equal(t, bytes, d.bus.Bytes(), "what has failed has not crossed")
 }
 
-// less. 1 and 2 are what a bus has that gives neither.
-// less. The other values say what is so without them.
+// A write that is answered takes a latency more, and a read that pays only one
+// takes one less. Other values change nothing.
 func TestWaysOfTheBus(t *testing.T) {
 	ended := func(kind host.Direction, write, read int) sim.Time {
 		spec := buses()["full duplex"]
