@@ -27,11 +27,10 @@ func (d Delay) Time(clock sim.Frequency) sim.Time {
 // IsZero reports whether there is no delay. Package yaml asks for it.
 func (d Delay) IsZero() bool { return d == Delay{} }
 
-// check returns an error unless the delay is a time of 0 to most, or at least one
-// cycle.
-func (d Delay) check(clock sim.Frequency, most sim.Time) error {
-	if t := d.Time(max(1, clock)); t < 0 || d.Cycles < 0 || t > most || d.Cycles != 0 && d.Fixed != 0 {
-		return fmt.Errorf("%v, expected a time or a number of cycles, 0 to %v", d, most)
+// check returns an error unless the delay is 0 to MaxTime.
+func (d Delay) check(clock sim.Frequency) error {
+	if t := d.Time(max(1, clock)); t < 0 || d.Cycles < 0 || t > MaxTime || d.Cycles != 0 && d.Fixed != 0 {
+		return fmt.Errorf("%v, expected a time or a number of cycles, 0 to %v", d, MaxTime)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (s *HPUSpec) Device(mtu int32) *hpu.Spec {
 func (s *HPUSpec) Validate(mtu int32) error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "clock", int64(s.Clock), minClock, maxClock)
-	wrong.Add("dispatch", s.Dispatch.check(s.Clock, MaxTime))
+	wrong.Add("dispatch", s.Dispatch.check(s.Clock))
 	if s.Home != "" {
 		wrong.OneOf("home", s.Home, HomeMessage)
 	}
@@ -165,9 +165,9 @@ func (s *HPUSpec) Validate(mtu int32) error {
 	}
 	fields.Between(&wrong, "cluster_tasks", s.ClusterTasks, 0, 1<<16)
 	wrong.Add("copy", s.Copy.Check())
-	wrong.Add("finish", s.Finish.check(s.Clock, MaxTime))
-	wrong.Add("feedback", s.Feedback.check(s.Clock, MaxTime))
-	wrong.Add("send", s.Send.check(s.Clock, MaxTime))
+	wrong.Add("finish", s.Finish.check(s.Clock))
+	wrong.Add("feedback", s.Feedback.check(s.Clock))
+	wrong.Add("send", s.Send.check(s.Clock))
 	fields.Between(&wrong, "max_cycles", s.MaxCycles, 1, maxBudget)
 	fields.Between(&wrong, "max_cycles_per_byte", s.MaxCyclesPerByte, 0, max(0, maxBudget-s.MaxCycles)/max(1, int64(mtu)))
 	fields.Between(&wrong, "waiting_handlers", s.WaitingHandlers, 1, maxWaiting)
