@@ -19,8 +19,10 @@ import (
 // Exactly one of Column, Ours and Holds is set.
 type LedgerRow struct {
 	ID string // for example "tr488-6.1.1-07"
-	// Row is the row itself if it is not in the ledger, but a user's.
-	Row *ledger.Row
+	// Row is the row itself if it is not in the ledger, but a user's. Profile is then
+	// the profile of the user's device, in place of one in Of.
+	Row     *ledger.Row
+	Profile string
 	// Of chooses what is measured: "name=list" separated by blanks. A name is an
 	// axis, a value of the profile, or "profile". An axis that is not named has
 	// its default, which must be a single value. For example:
@@ -60,7 +62,9 @@ func (r *LedgerRow) Sweep(e *Experiment) (*Sweep, error) {
 			err = errors.Join(err, s.Choose(name, list))
 		}
 	}
-	if !strings.HasPrefix(r.Of, ProfileColumn+"=") && !strings.Contains(r.Of, " "+ProfileColumn+"=") && len(s.Profiles) > 1 {
+	if r.Profile != "" {
+		s.Profiles = []string{r.Profile}
+	} else if !strings.HasPrefix(r.Of, ProfileColumn+"=") && !strings.Contains(r.Of, " "+ProfileColumn+"=") && len(s.Profiles) > 1 {
 		err = errors.Join(err, fmt.Errorf("several profiles, expected %s= in Of", ProfileColumn))
 	}
 	for i := range e.Axes {

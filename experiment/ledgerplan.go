@@ -166,18 +166,52 @@ func (r *plannedRow) inputs() ledger.Measured {
 	return ledger.Measured{ID: r.ID, Command: r.command, How: r.How, Inputs: provenance.Hash([]byte(strings.Join(ids, " ")))[:12]}
 }
 
-// Others are all numbers that Run has measured, by column and point. Times are
-// in ps.
-func (l *LedgerPlan) Others() map[string]float64 {
+// Others are the numbers that Run has measured and that no row of the ledger
+// has, by column and point. Times are in ps.
+func (l *LedgerPlan) Others() (map[string]float64, error) {
 	all := map[string]float64{}
 	for e, points := range l.points { //lint:maporder a map is made of a map
 		for _, p := range points {
 			for _, c := range e.Columns {
 				if n, ok := Magnitude(p.result.Values[c.Name]); ok {
-					all[c.Name+" of "+e.Name+" "+p.String()] = n
+					all[numberName(c.Name, p.Point)] = n
 				}
 			}
 		}
+		published, err := publishedNames(e)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range published {
+			delete(all, name)
+		}
 	}
-	return all
+	return all, nil
+}
+
+// numberName names a number: what it is and where it is measured.
+func numberName(column string, p *Point) string {
+	return column + " of " + p.experiment.Name + " " + p.String()
+}
+
+// publishedNames names the numbers that rows of the ledger have, of any class.
+func publishedNames(e *Experiment) (names []string, err error) {
+	for i := range e.Ledger {
+		r := &e.Ledger[i]
+		if r.Column == "" {
+			continue
+		}
+		s, err := r.Sweep(e)
+		if err != nil {
+			return nil, err
+		}
+		points, err := s.Points()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range points {
+			names = append(names, numberName(r.Column, p))
+		}
+	}
+	return names, nil
 }

@@ -112,18 +112,18 @@ func (p *Publication) Score(class Class, measured map[string]*Measured) (s Score
 	}
 	slices.SortFunc(distances, cmp.Compare)
 	s.Numbers = len(distances)
-	s.Median, s.P90 = quantile(distances, 0.5), quantile(distances, 0.9)
+	s.Median, s.P90 = Quantile(distances, 0.5), Quantile(distances, 0.9)
 	return s, nil
 }
 
-// quantile interpolates between neighbours in sorted values. NaN: no values.
-func quantile(sorted []float64, q float64) float64 {
+// Quantile interpolates between neighbours in sorted values. NaN: no values.
+func Quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
 	}
 	at := q * float64(len(sorted)-1)
 	low := int(at)
-	if part := at - float64(low); part > 0 {
+	if part := at - float64(low); part > 0 && sorted[low] < sorted[low+1] { // not of two infinities
 		return sorted[low] + part*(sorted[low+1]-sorted[low])
 	}
 	return sorted[low]

@@ -19,9 +19,10 @@ import (
 
 // identifyFlags are the flags of identify.
 type identifyFlags struct {
-	resume, format, measured, asked string
-	only                            []string
-	longest                         time.Duration
+	resume, format          string
+	measured, device, asked string
+	only                    []string
+	longest                 time.Duration
 	cli.LimitFlags
 }
 
@@ -40,13 +41,14 @@ these come, and names alternatives with which a row stays far whatever the other
   spinsim identify part --resume part       keeps every measurement, so that the same command goes on after an interruption
   spinsim identify part --format csv        a row for each row of the ledger that an alternative moves
 
-A device of your own is calibrated with a table of measurements and one of questions, whose columns
-are separated by tabulators:
+A device of your own is calibrated with a table of measurements. Columns are separated by tabulators:
 
-  spinsim identify --measured my.tsv --questions open.tsv
+  spinsim identify --profile my.yaml --measured my.tsv --questions open.tsv
 
-  my.tsv     experiment, of, column, value, unit, precision (exact, about, read); of is "axis=value" and "profile=FILE", separated by blanks
-  open.tsv   question, what, alternative, set, source; set is "path=value", or a range "path=1us..4us"; the first alternative of a question sets nothing` + limitsHelp,
+  my.tsv     experiment, of, column, value, unit, precision (exact, about, read); of is "axis=value" or "path=value", separated by blanks
+  open.tsv   question, what, alternative, set, source; set is "path=value", or a range "path=1us..4us"; the first alternative of a question sets nothing
+
+Without --questions it is asked what publications leave open about the experiments in the table.` + limitsHelp,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: publicationNames(),
 		RunE:      func(c *cobra.Command, args []string) error { return f.run(c, args) },
@@ -55,6 +57,7 @@ are separated by tabulators:
 	flags.StringVar(&f.resume, "resume", "", "keep each result at once in a `FOLDER`, and reuse the results in it")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.StringVar(&f.measured, "measured", "", "your measurements, in place of a publication's: a `FILE`")
+	flags.StringVar(&f.device, "profile", "", "with --measured: the profile of your device, a `NAME` or file")
 	flags.StringVar(&f.asked, "questions", "", "your questions, in place of a publication's: a `FILE`")
 	flags.StringSliceVar(&f.only, "only", nil, "only these questions: `NAMES` separated by commas")
 	flags.DurationVar(&f.longest, "longest", time.Second, "leave out rows of the ledger whose measurement takes more than this `DURATION`")
@@ -146,10 +149,13 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		if err == nil {
 			list, err = plan.Measured()
 		}
+		if err == nil {
+			outcomes[i].Other, err = plan.Others()
+		}
 		if outcomes[i].Err = err; err != nil {
 			continue
 		}
-		outcomes[i].Ours, outcomes[i].Other = map[string]ledger.Ours{}, plan.Others()
+		outcomes[i].Ours = map[string]ledger.Ours{}
 		for _, m := range list {
 			outcomes[i].Ours[m.ID] = m.Ours
 		}

@@ -18,19 +18,24 @@ import (
 
 // identification reads what is to be identified.
 func (f *identifyFlags) identification(c *cobra.Command, args []string) (*identification, error) {
-	if f.measured == "" {
+	switch {
+	case f.measured == "" && f.device != "":
+		return nil, badInput(errors.New("--profile: expected --measured with it; a publication has its own profiles"))
+	case f.measured == "":
 		return f.ofPublication(c, args)
-	}
-	if len(args) > 0 || f.asked == "" {
-		return nil, badInput(errors.New("--measured: expected --questions with it, and no PUBLICATION"))
+	case len(args) > 0 || f.device == "":
+		return nil, badInput(errors.New("--measured: expected --profile with it, and no PUBLICATION"))
 	}
 	text, err := file.Read(f.measured, file.MaxText)
 	if err != nil {
 		return nil, badInput(fmt.Errorf("--measured: %w", err))
 	}
+	if _, err := profile.Load(f.device); err != nil {
+		return nil, badInput(fmt.Errorf("--profile: %w", err))
+	}
 	id := &identification{name: f.measured, title: f.measured}
 	id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.measured, text))
-	if id.experiments, err = ownRows(f.measured, strings.ReplaceAll(string(text), "\r\n", "\n")); err != nil {
+	if id.experiments, err = ownRows(f.measured, f.device, strings.ReplaceAll(string(text), "\r\n", "\n")); err != nil {
 		return nil, badInput(err)
 	}
 	for _, e := range id.experiments {
@@ -38,7 +43,60 @@ func (f *identifyFlags) identification(c *cobra.Command, args []string) (*identi
 			id.study.Rows = append(id.study.Rows, identify.Row{Row: r.Row, Experiment: e.Name})
 		}
 	}
-	return id, f.ask(id, nil)
+	questions, err := id.openQuestions()
+	if err != nil {
+		return nil, err
+	}
+	return id, f.ask(id, questions)
+}
+
+// openQuestions lists what publications leave open about the experiments of rows.
+// What none of the rows can be asked is left out.
+func (id *identification) openQuestions() (list []ledger.Question, err error) {
+	var of []*experiment.Publication
+	for _, p := range experiment.Publications() {
+		if slices.ContainsFunc(p.Experiments, func(e *experiment.Experiment) bool {
+			return slices.ContainsFunc(id.experiments, func(own *experiment.Experiment) bool { return own.Name == e.Name })
+		}) {
+			of = append(of, p)
+		}
+	}
+	for _, p := range of {
+		questions, err := ledger.Questions(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range questions {
+			q.Alternatives = slices.DeleteFunc(slices.Clone(q.Alternatives), func(a ledger.Alternative) bool { return len(a.Set) > 0 && !id.takes(&a) })
+			if len(of) > 1 {
+				q.ID = p.Name + ":" + q.ID
+			}
+			if len(q.Alternatives) > 1 {
+				list = append(list, q)
+			}
+		}
+	}
+	return list, nil
+}
+
+// takes reports whether a row can have an alternative.
+func (id *identification) takes(alternative *ledger.Alternative) bool {
+	r, err := alternative.Range()
+	if err != nil {
+		return false
+	}
+	a := experiment.Assignments{Set: alternative.Set}
+	if r != nil {
+		a.Set = []string{r.At(r.Low)}
+	}
+	for _, e := range id.experiments {
+		for _, row := range e.Ledger {
+			if s, err := row.Sweep(e); err != nil || a.Apply(s) != nil {
+				return false
+			}
+		}
+	}
+	return a.Err() == nil
 }
 
 // ofPublication takes rows and questions of a publication.
@@ -105,8 +163,9 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 // ownColumns are the columns of a table of measurements.
 const ownColumns = "experiment\tof\tcolumn\tvalue\tunit\tprecision\n"
 
-// ownRows reads a table of measurements: experiments whose rows they are.
-func ownRows(name, text string) (list []*experiment.Experiment, err error) {
+// ownRows reads a table of measurements of a device: experiments whose rows they
+// are.
+func ownRows(name, device, text string) (list []*experiment.Experiment, err error) {
 	rest, ok := strings.CutPrefix(text, ownColumns)
 	if !ok {
 		return nil, fmt.Errorf("%s:1: expected %q", name, ownColumns)
@@ -129,7 +188,10 @@ func ownRows(name, text string) (list []*experiment.Experiment, err error) {
 		if !slices.Contains([]ledger.Precision{ledger.Exact, ledger.About, ledger.Read}, ledger.Precision(cells[5])) {
 			return nil, fmt.Errorf("%s: precision %q, expected exact, about or read", at, cells[5])
 		}
-		row := experiment.LedgerRow{ID: at, Of: cells[1], Column: cells[2], Row: &ledger.Row{ID: at, Published: v, Unit: cells[4]}}
+		if strings.Contains(" "+cells[1], " "+experiment.ProfileColumn+"=") {
+			return nil, fmt.Errorf("%s: %q: expected no profile, --profile names it", at, cells[1])
+		}
+		row := experiment.LedgerRow{ID: at, Profile: device, Of: cells[1], Column: cells[2], Row: &ledger.Row{ID: at, Published: v, Unit: cells[4]}}
 		i := slices.IndexFunc(list, func(e *experiment.Experiment) bool { return e.Name == cells[0] })
 		if i < 0 {
 			e, err := experiment.Find(cells[0])
@@ -160,7 +222,10 @@ func todays(id *identification) (map[string]float64, error) {
 	all := map[string]float64{}
 	seen := map[string]bool{}
 	for _, e := range id.experiments {
-		profiles := e.DefaultProfiles()
+		var profiles []string
+		if len(e.Ledger) == 0 || e.Ledger[0].Profile == "" {
+			profiles = e.DefaultProfiles()
+		}
 		for _, r := range e.Ledger {
 			s, err := r.Sweep(e)
 			if err != nil {

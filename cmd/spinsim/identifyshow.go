@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/identify"
 	"github.com/spinsim/spinsim/report"
 )
@@ -74,24 +75,16 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	if format == report.TextFormat || format == report.MarkdownFormat {
 		t = alternativesTable(&id.study, v)
 	}
-	t.Answer = []string{fmt.Sprintf("%s: %d rows; numbers are %s off in the median with today's answers.", id.title, len(id.study.Rows), share(v.Before.Median))}
-	if len(v.Set) > 0 {
-		t.Answer = append(t.Answer, fmt.Sprintf("They are %s off with: %s.", share(v.Fitted.Median), strings.Join(v.Set, " ")))
-	}
-	if !math.IsNaN(v.LeftOut.Median) {
-		t.Answer = append(t.Answer, fmt.Sprintf("Rows of an experiment that the search does not see are %s off, and a tenth of them more than %s.", share(v.LeftOut.Median), share(v.LeftOut.P90)))
-	}
-	if id.left > 0 {
-		t.Answer = append(t.Answer, fmt.Sprintf("%d rows are left out, because they take longer (--longest) or are not measured.", id.left))
-	}
+	t.Answer = id.answer(v)
 	for i, s := range v.Path {
 		t.Notes = append(t.Notes, fmt.Sprintf("Change %d: %s. Then the mean distance is %s.", i+1, strings.Join(s.Changes, ", "), share(s.Distance)))
 	}
+	t.Notes = append(t.Notes, leftOut(v)...)
 	for _, x := range v.Excluded {
-		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: row %s stays %s off whatever the other answers are; with %s it is %s.", x.Question, x.Alternative, x.Row, share(x.Best), x.Instead, share(x.Then)))
+		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: %s stays %s off whatever the other answers are; with %s it is %s.", x.Question, x.Alternative, id.row(x.Row), share(x.Best), x.Instead, share(x.Then)))
 	}
-	for _, q := range v.Unfit {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: no alternative is left. One is missing, or the rows that exclude them contradict each other.", q))
+	for i := range v.Unfit {
+		t.Notes = append(t.Notes, id.contradiction(&v.Unfit[i]))
 	}
 	for _, x := range v.Separate {
 		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.2f times as much.", x.Number, x.Question, x.Alternative, x.Factor))
@@ -99,6 +92,99 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	t.Notes = append(t.Notes, fmt.Sprintf("%d settings were measured. The mean distance is exp of the mean logarithm less 1; a claim that does not hold counts as 100%%.", v.Measured))
 	t.Origin = &id.record
 	return t
+}
+
+// answer are the first sentences.
+func (id *identification) answer(v *identify.Verdict) []string {
+	list := []string{fmt.Sprintf("%s: %d rows; numbers are %s off in the median with today's answers.", id.title, len(id.study.Rows), share(v.Before.Median))}
+	if len(v.Set) > 0 {
+		list = append(list, fmt.Sprintf("They are %s off with: %s.", share(v.Fitted.Median), strings.Join(v.Set, " ")))
+	}
+	if !math.IsNaN(v.LeftOut.Median) {
+		list = append(list, fmt.Sprintf("Rows of an experiment that the search does not see are %s off, and a tenth of them more than %s.", share(v.LeftOut.Median), share(v.LeftOut.P90)))
+	}
+	if len(v.Unfit) > 0 {
+		var names []string
+		for _, c := range v.Unfit {
+			names = append(names, c.Question)
+		}
+		list = append(list, fmt.Sprintf("No answer is left to %s: below are the rows that stand against each other.", strings.Join(names, ", ")))
+	}
+	if m := v.First; m.Number != "" {
+		list = append(list, fmt.Sprintf("The one number to measure next is %s: it would tell %d of the %d alternatives that remain from today's.", m.Number, len(m.Tells), m.Of))
+	}
+	if id.left > 0 {
+		list = append(list, fmt.Sprintf("%d rows are left out, because they take longer (--longest) or are not measured.", id.left))
+	}
+	return list
+}
+
+// leftOut has a sentence for each experiment: how near its rows come if the
+// search sees them, and if it does not.
+func leftOut(v *identify.Verdict) (lines []string) {
+	if math.IsNaN(v.LeftOut.Median) {
+		return nil
+	}
+	var names []string
+	of := map[string][]identify.Near{}
+	for _, n := range v.Rows {
+		if of[n.Experiment] == nil {
+			names = append(names, n.Experiment)
+		}
+		of[n.Experiment] = append(of[n.Experiment], n)
+	}
+	for _, name := range names {
+		rows := of[name]
+		median := func(distance func(identify.Near) float64) string {
+			return share(identify.SpreadOf(rows, distance).Median)
+		}
+		lines = append(lines, fmt.Sprintf("Left out %s: %s in the median, where today's answers give %s and those fitted with it %s (%s).", name,
+			median(func(n identify.Near) float64 { return n.LeftOut }), median(func(n identify.Near) float64 { return n.Today }),
+			median(func(n identify.Near) float64 { return n.Fitted }), experiment.Counted(len(rows), "number")))
+	}
+	return lines
+}
+
+// row names a row with its quantity, its conditions and its number.
+func (id *identification) row(name string) string {
+	for _, r := range id.study.Rows {
+		if r.ID != name || r.Quantity == "" {
+			continue
+		}
+		about := []string{r.Quantity}
+		if r.Conditions != "" {
+			about = append(about, r.Conditions)
+		}
+		if p := strings.TrimSpace(r.Published.Text + " " + r.Unit); p != "true" && p != "false" {
+			about = append(about, "published "+p)
+		}
+		return fmt.Sprintf("row %s (%s)", name, strings.Join(about, "; "))
+	}
+	return "row " + name
+}
+
+// contradiction says which rows stand against each other, and what would decide.
+func (id *identification) contradiction(c *identify.Contradiction) string {
+	var b strings.Builder
+	what := ""
+	for _, q := range id.study.Questions {
+		if q.ID == c.Question {
+			what = " (" + q.What + ")"
+		}
+	}
+	fmt.Fprintf(&b, "%s%s: no alternative is left.", c.Question, what)
+	for _, s := range c.Sides {
+		fmt.Fprintf(&b, " The %s comes near with %s (%s off) and excludes %s.", id.row(s.Row), s.Needs, share(s.Distance), strings.Join(s.Against, ", "))
+	}
+	if len(c.Sides) > 1 {
+		b.WriteString(" An alternative is missing, or these rows contradict each other.")
+	} else {
+		b.WriteString(" An alternative is missing.")
+	}
+	if n := c.Number; n.Number != "" {
+		fmt.Fprintf(&b, " To decide, measure %s: with %s it is %.2f times that with %s.", n.Number, n.Alternative, n.Factor, n.Against)
+	}
+	return b.String()
 }
 
 // share writes a share in a sentence.

@@ -81,6 +81,7 @@ type item struct {
 type state struct {
 	picks  []*pick // by question; nil: today's answer
 	values []float64
+	ours   map[string]ledger.Ours // by the ids of rows
 	other  map[string]float64
 	err    error
 }
@@ -135,7 +136,7 @@ func (s *Study) measure(ctx context.Context, list [][]*pick) ([]*state, error) {
 	}
 	for i := range outcomes {
 		st := s.known[keys[i]]
-		st.err, st.other = outcomes[i].Err, outcomes[i].Other
+		st.err, st.ours, st.other = outcomes[i].Err, outcomes[i].Ours, outcomes[i].Other
 		if st.err == nil {
 			st.values = s.valuesOf(outcomes[i].Ours)
 		}

@@ -97,6 +97,31 @@ func study(t require.TestingT, today, truth device) *Study {
 	return s
 }
 
+// The search does not see the rows of an experiment that is left out: if only
+// they tell the rate of the link, they are as far as with today's. Distances are
+// computed as in the ledger.
+func TestLeftOutRowsAreNotSeen(t *testing.T) {
+	today := device{call: 2, rate: 100}
+	s := study(t, today, device{call: 2, rate: 400})
+	s.Questions = s.Questions[1:2]
+	s.Rows = []Row{study(t, today, today).Rows[0], s.Rows[len(sizes)-1]}
+	s.Rows[0].Experiment, s.Rows[1].Experiment = "short", "long"
+	v, err := s.Run(t.Context())
+	require.NoError(t, err)
+	require.Len(t, v.Rows, 2)
+	off, err := s.Rows[1].Off(today.ours()[s.Rows[1].ID])
+	require.NoError(t, err)
+	long := v.Rows[1]
+	require.InDelta(t, off.Distance, long.Today, 1e-9)
+	require.InDelta(t, off.Distance, long.LeftOut, 1e-9)
+	require.Less(t, long.Fitted, 0.02)
+	require.InDelta(t, v.Rows[0].Fitted, v.Rows[0].LeftOut, 0.01, "the long message tells what changes the short one")
+	s.Rows[1].Experiment = "short"
+	v, err = s.Run(t.Context())
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(v.LeftOut.Median), "there is no other experiment")
+}
+
 // The parameters of an invented device come back within 5%, whatever they are,
 // although there are alternatives that could take their place. Rows that the
 // search has not seen are near, too.
@@ -154,6 +179,9 @@ func TestVerdict(t *testing.T) {
 	}
 	require.Contains(t, names, "twice: turns of compare x")
 	require.NotContains(t, strings.Join(names, "\n"), "none")
+	require.Equal(t, "time of 1 B", v.First.Number, "it tells the call and the copies, the other one only the turns")
+	require.Len(t, v.First.Tells, 2)
+	require.Equal(t, 3, v.First.Of)
 	require.Greater(t, v.Before.Median, v.Fitted.Median)
 	require.Less(t, v.Fitted.Median, 1e-3)
 	require.Less(t, math.Expm1(mean([]float64{math.Log(2), 0}, every)), 1.0)
@@ -168,7 +196,21 @@ func TestContradiction(t *testing.T) {
 	s.Rows = append(s.Rows, Row{&ledger.Row{ID: "copies", Published: copied}, "experiment0"})
 	v, err := s.Run(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, []string{"copy"}, v.Unfit)
+	require.Len(t, v.Unfit, 1)
+	c := v.Unfit[0]
+	require.Equal(t, "copy", c.Question)
+	require.Len(t, c.Sides, 2, "%+v", c)
+	by := map[string]Side{} // by what the side needs
+	for _, side := range c.Sides {
+		by[side.Needs] = side
+	}
+	require.Equal(t, Side{"copies", []string{"today's"}, "other", 0}, by["other"])
+	require.Equal(t, []string{"other"}, by["today's"].Against)
+	require.Equal(t, "t", by["today's"].Row[:1])
+	require.Equal(t, "time of 1 B", c.Number.Number, "which side is right")
+	require.ElementsMatch(t, []string{"today's", "other"}, []string{c.Number.Alternative, c.Number.Against})
+	require.InDelta(t, 2, math.Exp(c.Number.by()), 0.01)
+	require.NotEqual(t, "copy", v.First.Number, "what remains is another question")
 	s.Rows = s.Rows[:len(s.Rows)-1]
 	v, err = s.Run(context.Background())
 	require.NoError(t, err)

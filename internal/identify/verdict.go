@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/spinsim/spinsim/ledger"
 )
 
 // Verdict is what a study has found.
@@ -12,17 +14,28 @@ type Verdict struct {
 	Effects  []Effect // of each alternative alone
 	Path     []Step   // the few changes that bring the rows nearest, one after the other
 	Set      []string // what they set in the end
-	Fitted   Spread   // distances of rows behind Path
-	Before   Spread   // and with today's answers
+	Rows     []Near   // rows with numbers
+	Before   Spread   // of their distances with today's answers
+	Fitted   Spread   // behind Path
 	LeftOut  Spread   // of each experiment's rows, when the search does not see them
 	Excluded []Exclusion
-	Unfit    []string // questions all of whose alternatives that move something are excluded
+	Unfit    []Contradiction
 	Separate []Separation
-	Measured int // settings
+	First    Measurement // that tells most of what remains apart
+	Measured int         // settings
 }
 
 // Spread is the median and the ninth decile of distances.
 type Spread struct{ Median, P90 float64 }
+
+// Near is how near a row with numbers comes: its distances, as the ledger has
+// them, with today's answers, with those that the search finds, and with those
+// that it finds without the rows of the same experiment. The last is NaN if
+// there is one experiment only.
+type Near struct {
+	Row, Experiment        string
+	Today, Fitted, LeftOut float64
+}
 
 // Exclusion is an alternative with which no admissible rest brings a row near,
 // although another alternative does.
@@ -32,14 +45,6 @@ type Exclusion struct {
 	Best                  float64 // nearest distance with it, measured
 	Instead               string  // the alternative that comes nearest
 	Then                  float64 // its nearest distance
-}
-
-// Separation is a number that nobody has published and that would tell two
-// alternatives of a question apart.
-type Separation struct {
-	Question, Alternative string
-	Number                string
-	Factor                float64 // between the alternative and today's answer
 }
 
 // Distances beyond which an alternative is excluded, and within which another
@@ -58,7 +63,7 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verdict{Today: math.Expm1(mean(s.losses(today.values), every)), Before: s.spread(today, nil)}
+	v := &Verdict{Today: math.Expm1(mean(s.losses(today.values), every))}
 	picks, states, err := s.alone(ctx, today)
 	if err != nil {
 		return nil, err
@@ -68,19 +73,18 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Path, v.Fitted = s.stepsOf(today, path), v.Before
-	if len(path) > 0 {
-		last := path[len(path)-1]
-		v.Fitted, v.Set = s.spread(last, nil), setOf(last.picks)
-	}
-	if v.LeftOut, err = s.leaveOut(ctx, today, of); err != nil {
+	fitted := last(today, path)
+	v.Path, v.Set = s.stepsOf(today, path), setOf(fitted.picks)
+	if err := s.leaveOut(ctx, v, today, fitted, of); err != nil {
 		return nil, err
 	}
-	if v.Excluded, err = s.exclude(ctx, today, of); err != nil {
+	all, err := s.exclude(ctx, today, of)
+	if err != nil {
 		return nil, err
 	}
-	v.Unfit = s.unfit(of, v.Excluded)
-	v.Separate = s.separate(today, picks, states, v.Excluded)
+	v.Excluded, v.Unfit = firstOf(all), s.contradictions(today, of, all, picks, states)
+	apart := s.separate(today, picks, states, v.Excluded)
+	v.Separate, v.First = farthestOf(apart), first(apart)
 	v.Measured = len(s.known)
 	return v, nil
 }
@@ -144,64 +148,65 @@ func (s *Study) stepsOf(today *state, path []*state) (list []Step) {
 	return list
 }
 
-// spread is of the distances of the rows with numbers; those of want, nil: all.
-func (s *Study) spread(st *state, want func(row int) bool) Spread {
-	var all []float64
-	for i, l := range s.losses(st.values) {
-		if !s.Rows[i].Published.Claim() && (want == nil || want(i)) {
-			all = append(all, math.Expm1(l))
-		}
+// last is the end of a path that begins at today.
+func last(today *state, path []*state) *state {
+	if len(path) == 0 {
+		return today
 	}
-	return spreadOf(all)
-}
-
-func spreadOf(all []float64) Spread {
-	if len(all) == 0 {
-		return Spread{math.NaN(), math.NaN()}
-	}
-	slices.Sort(all)
-	at := func(q float64) float64 {
-		x := q * float64(len(all)-1)
-		low := int(x)
-		return all[low] + (x-float64(low))*(all[min(low+1, len(all)-1)]-all[low])
-	}
-	return Spread{at(0.5), at(0.9)}
+	return path[len(path)-1]
 }
 
 // leaveOut searches without the rows of one experiment, and looks how near these
 // come: for each experiment, if there are several.
-func (s *Study) leaveOut(ctx context.Context, today *state, of *effects) (Spread, error) {
-	var experiments []string
+func (s *Study) leaveOut(ctx context.Context, v *Verdict, today, fitted *state, of *effects) error {
+	without := map[string]*state{}
 	for _, r := range s.Rows {
-		if !slices.Contains(experiments, r.Experiment) {
-			experiments = append(experiments, r.Experiment)
-		}
-	}
-	var all []float64
-	if len(experiments) == 1 {
-		return spreadOf(nil), nil
-	}
-	for _, e := range experiments {
-		path, err := s.search(ctx, today, of, func(row int) bool { return s.Rows[row].Experiment != e })
-		if err != nil {
-			return Spread{}, err
-		}
-		at := today
-		if len(path) > 0 {
-			at = path[len(path)-1]
-		}
-		for i, l := range s.losses(at.values) {
-			if s.Rows[i].Experiment == e && !s.Rows[i].Published.Claim() {
-				all = append(all, math.Expm1(l))
+		if e := r.Experiment; without[e] == nil && slices.ContainsFunc(s.Rows, func(o Row) bool { return o.Experiment != e }) {
+			path, err := s.search(ctx, today, of, func(row int) bool { return s.Rows[row].Experiment != e })
+			if err != nil {
+				return err
 			}
+			without[e] = last(today, path)
 		}
 	}
-	return spreadOf(all), nil
+	for i, r := range s.Rows {
+		if r.Published.Claim() {
+			continue
+		}
+		v.Rows = append(v.Rows, Near{r.ID, r.Experiment, s.off(today, i), s.off(fitted, i), s.off(without[r.Experiment], i)})
+	}
+	v.Before = SpreadOf(v.Rows, func(n Near) float64 { return n.Today })
+	v.Fitted = SpreadOf(v.Rows, func(n Near) float64 { return n.Fitted })
+	v.LeftOut = SpreadOf(v.Rows, func(n Near) float64 { return n.LeftOut })
+	return nil
+}
+
+// off is the distance of a row in a state, as the ledger has it. NaN: there is
+// no state.
+func (s *Study) off(st *state, row int) float64 {
+	if st == nil {
+		return math.NaN()
+	}
+	off, err := s.Rows[row].Off(st.ours[s.Rows[row].ID])
+	if err != nil {
+		return math.Inf(1)
+	}
+	return off.Distance
+}
+
+// SpreadOf is the spread of a distance of rows.
+func SpreadOf(rows []Near, distance func(Near) float64) Spread {
+	all := make([]float64, len(rows))
+	for i, n := range rows {
+		all[i] = distance(n)
+	}
+	slices.Sort(all)
+	return Spread{ledger.Quantile(all, 0.5), ledger.Quantile(all, 0.9)}
 }
 
 // exclude lists the alternatives, today's too, with which a row stays far
 // whatever the answers to the other questions are. What the effects suggest as
-// the nearest is measured.
+// the nearest is measured. Each row that excludes an alternative is listed.
 func (s *Study) exclude(ctx context.Context, today *state, of *effects) (list []Exclusion, err error) {
 	for q := range s.Questions {
 		answers := []*known{nil}
@@ -235,31 +240,13 @@ func (s *Study) exclude(ctx context.Context, today *state, of *effects) (list []
 				continue
 			}
 			for i, st := range states {
-				if d := s.distance(st, row); d > far && !s.has(list, q, s.nameOf(answers[i])) {
+				if d := s.distance(st, row); d > far {
 					list = append(list, Exclusion{s.Questions[q].ID, s.nameOf(answers[i]), s.Rows[row].ID, d, s.nameOf(answers[best]), s.distance(states[best], row)})
 				}
 			}
 		}
 	}
 	return list, nil
-}
-
-// unfit lists the questions without an alternative that is not excluded: one is
-// missing, or numbers contradict each other.
-func (s *Study) unfit(of *effects, excluded []Exclusion) (list []string) {
-	for q := range s.Questions {
-		rest, some := !s.has(excluded, q, s.nameOf(nil)), false
-		for _, k := range of.of {
-			if k.picks[0].question == q {
-				some = true
-				rest = rest || !s.has(excluded, q, s.nameOf(k))
-			}
-		}
-		if some && !rest {
-			list = append(list, s.Questions[q].ID)
-		}
-	}
-	return list
 }
 
 // nameOf names an alternative.
@@ -333,38 +320,4 @@ func (s *Study) nearest(today *state, of *effects, question int, answer *known, 
 		values, picks = replaced(values, of, picks[best.question], best), with(picks, best)
 	}
 	return picks
-}
-
-// separate finds for each alternative that remains the number that differs most
-// from today's; of a range for the number in it that differs most.
-func (s *Study) separate(today *state, picks []*pick, states []*state, excluded []Exclusion) (list []Separation) {
-	for i, p := range picks {
-		if states[i].err != nil || s.has(excluded, p.question, s.Questions[p.question].Alternatives[p.alternative].Name) {
-			continue
-		}
-		one := Separation{Question: s.Questions[p.question].ID, Alternative: p.name, Factor: 1}
-		for name, then := range states[i].other { //lint:maporder the largest, and of equal ones the first name
-			before, ok := today.other[name]
-			if !ok || before <= 0 || then <= 0 {
-				continue
-			}
-			by, most := math.Abs(math.Log(then/before)), math.Abs(math.Log(one.Factor))
-			if one.Number == "" || by > most || by == most && name < one.Number {
-				one.Number, one.Factor = name, then/before
-			}
-		}
-		by := math.Abs(math.Log(one.Factor))
-		if by <= math.Log1p(near) {
-			continue
-		}
-		last := len(list) - 1
-		same := i > 0 && last >= 0 && picks[i-1].question == p.question && picks[i-1].alternative == p.alternative && list[last].Question == one.Question
-		switch {
-		case !same:
-			list = append(list, one)
-		case by > math.Abs(math.Log(list[last].Factor)):
-			list[last] = one
-		}
-	}
-	return list
 }
