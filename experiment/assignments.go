@@ -86,5 +86,8 @@ func (a *Assignments) Err() error {
 			return err
 		}
 	}
-	return errors.New("no experiment has such a value")
+	return ErrNoneTakes
 }
+
+// ErrNoneTakes is the error of assignments that no sweep has taken.
+var ErrNoneTakes = errors.New("no experiment has such a value")

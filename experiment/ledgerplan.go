@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/ledger"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 )
 
 // LedgerPlan are measurements for rows of the ledger. A point that several rows
@@ -167,12 +168,16 @@ func (r *plannedRow) inputs() ledger.Measured {
 }
 
 // Others are the numbers that Run has measured and that no row of the ledger
-// has, by column and point. Times are in ps.
+// has, by column and point. Times are in ps. Shares and changes are left out:
+// near 0 any answer moves them by a large factor.
 func (l *LedgerPlan) Others() (map[string]float64, error) {
 	all := map[string]float64{}
 	for e, points := range l.points { //lint:maporder a map is made of a map
 		for _, p := range points {
 			for _, c := range e.Columns {
+				if c.Kind == report.Share || c.Kind == report.Change {
+					continue
+				}
 				if n, ok := Magnitude(p.result.Values[c.Name]); ok {
 					all[numberName(c.Name, p.Point)] = n
 				}

@@ -15,11 +15,12 @@ import (
 	"github.com/spinsim/spinsim/internal/identify"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/ledger"
+	"github.com/spinsim/spinsim/report"
 )
 
 // identifyFlags are the flags of identify.
 type identifyFlags struct {
-	resume, format          string
+	resume, format, plot    string
 	measured, device, asked string
 	only                    []string
 	longest                 time.Duration
@@ -40,6 +41,7 @@ these come, and names alternatives with which a row stays far whatever the other
   spinsim identify part
   spinsim identify part --resume part       keeps every measurement, so that the same command goes on after an interruption
   spinsim identify part --format csv        a row for each row of the ledger that an alternative moves
+  spinsim identify part --plot part.svg     draws these: a line for each alternative, a column for each row of the ledger
 
 A device of your own is calibrated with a table of measurements. Columns are separated by tabulators:
 
@@ -56,6 +58,7 @@ Without --questions it is asked what publications leave open about the experimen
 	flags := c.Flags()
 	flags.StringVar(&f.resume, "resume", "", "keep each result at once in a `FOLDER`, and reuse the results in it")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
+	flags.StringVar(&f.plot, "plot", "", "draw which alternative moves which row into a `FILE`, .svg or .png")
 	flags.StringVar(&f.measured, "measured", "", "your measurements, in place of a publication's: a `FILE`")
 	flags.StringVar(&f.device, "profile", "", "with --measured: the profile of your device, a `NAME` or file")
 	flags.StringVar(&f.asked, "questions", "", "your questions, in place of a publication's: a `FILE`")
@@ -82,6 +85,11 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 	format, err := parseFormat(f.format)
 	if err != nil {
 		return err
+	}
+	if f.plot != "" {
+		if err := report.CheckImage(f.plot); err != nil {
+			return badInput(fmt.Errorf("--plot %s: %w", f.plot, err))
+		}
 	}
 	id, err := f.identification(c, args)
 	if err != nil {
@@ -111,6 +119,11 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 	v, err := id.study.Run(ctx)
 	if err != nil {
 		return err
+	}
+	if f.plot != "" {
+		if err := id.heat(v).DrawFile(f.plot); err != nil {
+			return fmt.Errorf("plot: %w", err)
+		}
 	}
 	return found(id, v, format).Write(c.OutOrStdout(), format)
 }

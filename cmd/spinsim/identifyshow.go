@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -34,8 +35,12 @@ func alternativesTable(study *identify.Study, v *identify.Verdict) *report.Table
 		report.Column{Name: "most", Help: "the row that it moves most"}, report.Column{Name: "factor", Kind: report.Ratio, Help: "of ours there"}, report.Column{Name: "what"},
 	)
 	t.Title = "What each alternative moves alone"
-	var still, no []string
+	var still, no, unasked []string
 	for _, e := range v.Effects {
+		if errors.Is(e.Err, experiment.ErrNoneTakes) {
+			unasked = append(unasked, e.Question+" "+e.Alternative)
+			continue
+		}
 		if e.Err != nil {
 			line, _, _ := strings.Cut(e.Err.Error(), "\n")
 			no = append(no, e.Question+" "+e.Alternative+" is not possible: "+line)
@@ -63,6 +68,9 @@ func alternativesTable(study *identify.Study, v *identify.Verdict) *report.Table
 	}
 	if len(still) > 0 {
 		t.Notes = append(t.Notes, "No row moves by more than 3% with "+strings.Join(still, "; ")+".")
+	}
+	if len(unasked) > 0 {
+		t.Notes = append(t.Notes, "No row that is measured here can have "+strings.Join(unasked, "; ")+".")
 	}
 	t.Notes = append(t.Notes, no...)
 	return t

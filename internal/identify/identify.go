@@ -51,6 +51,7 @@ type Outcome struct {
 type Effect struct {
 	Question, Alternative string
 	Set                   []string // what it changes
+	Inner                 bool     // a number inside a range, between its ends
 	Distance              float64  // mean of the rows, exp of the mean logarithm less 1
 	Moved                 []Move   // rows that it moves by more than 3%, those it moves most first
 	Err                   error    // it is not possible alone
@@ -279,6 +280,9 @@ func with(picks []*pick, p *pick) []*pick {
 // effect describes what a pick does alone.
 func (s *Study) effect(today *state, p *pick, then *state) Effect {
 	e := Effect{Question: s.Questions[p.question].ID, Alternative: p.name, Set: p.set, Err: then.err}
+	if r, _ := s.Questions[p.question].Alternatives[p.alternative].Range(); r != nil {
+		e.Inner = p.x > r.Low && p.x < r.High
+	}
 	if then.err != nil {
 		return e
 	}

@@ -144,8 +144,13 @@ func (s *Study) search(ctx context.Context, today *state, of *effects, counts fu
 		if next == nil {
 			break
 		}
-		if at, err = s.fit(ctx, next, counts); err != nil {
+		fitted, err := s.fit(ctx, next, counts)
+		if err != nil {
 			return nil, err
+		}
+		// least squares may bring the mean back to where the step began
+		if at = next; mean(s.losses(fitted.values), counts) <= mean(s.losses(next.values), counts) {
+			at = fitted
 		}
 		path = append(path, at)
 	}
