@@ -89,7 +89,7 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	}
 	t.Notes = append(t.Notes, leftOut(v)...)
 	for _, x := range v.Excluded {
-		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: %s stays %s off whatever the other answers are; with %s it is %s.", x.Question, x.Alternative, id.row(x.Row), share(x.Best), x.Instead, share(x.Then)))
+		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: %s stays %s off or more in every setting that was measured with it; with %s it is %s.", x.Question, x.Alternative, id.row(x.Row), share(x.Best), x.Instead, share(x.Then)))
 	}
 	for i := range v.Unfit {
 		t.Notes = append(t.Notes, id.contradiction(&v.Unfit[i]))
@@ -196,4 +196,9 @@ func (id *identification) contradiction(c *identify.Contradiction) string {
 }
 
 // share writes a share in a sentence.
-func share(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+func share(x float64) string {
+	if x > 10 {
+		return "over 1,000%"
+	}
+	return fmt.Sprintf("%.1f%%", 100*x)
+}

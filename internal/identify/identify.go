@@ -82,6 +82,7 @@ type item struct {
 type state struct {
 	picks  []*pick // by question; nil: today's answer
 	values []float64
+	off    []float64              // losses of rows, once they are asked for
 	ours   map[string]ledger.Ours // by the ids of rows
 	other  map[string]float64
 	err    error

@@ -187,6 +187,30 @@ func TestVerdict(t *testing.T) {
 	require.Less(t, math.Expm1(mean([]float64{math.Log(2), 0}, every)), 1.0)
 }
 
+// An alternative is not excluded if any setting that was measured with it brings
+// the row near, although the sum of effects suggests another one: two answers
+// that each come half of the way go too far together.
+func TestWhatWasMeasuredIsNotExcluded(t *testing.T) {
+	list, err := ledger.ParseQuestions("question\twhat\talternative\tset\tsource\n" +
+		"a\t\ttoday\t\tours\na\t\tother\ta=1\tours\nb\t\ttoday\t\tours\nb\t\tother\tb=1\tours\n")
+	require.NoError(t, err)
+	v, err := ledger.ParseValue("100", ledger.Exact)
+	require.NoError(t, err)
+	s := &Study{Questions: list, Rows: []Row{{&ledger.Row{ID: "r", Published: v}, "e"}}}
+	s.Measure = func(_ context.Context, settings [][]string) ([]Outcome, error) {
+		out := make([]Outcome, len(settings))
+		for i, set := range settings {
+			x := map[string]float64{"": 10, "a=1": 93, "b=1": 11, "a=1 b=1": 10}[strings.Join(set, " ")]
+			out[i].Ours = map[string]ledger.Ours{"r": {Numbers: []float64{x}}}
+		}
+		return out, nil
+	}
+	verdict, err := s.Run(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.has(verdict.Excluded, 0, "other"), "%+v", verdict.Excluded)
+	require.True(t, s.has(verdict.Excluded, 0, "today's"))
+}
+
 // If each alternative is excluded by another row, the question has no answer.
 func TestContradiction(t *testing.T) {
 	s := study(t, device{call: 2, rate: 100}, device{call: 2, rate: 100})

@@ -226,22 +226,21 @@ func (s *Study) exclude(ctx context.Context, today *state, of *effects) (list []
 			if !s.suspect(today, of, settings, row) {
 				continue
 			}
-			states, err := s.measure(ctx, settings)
-			if err != nil {
+			if _, err := s.measure(ctx, settings); err != nil {
 				return nil, err
 			}
-			best := 0
-			for i, st := range states {
-				if s.distance(st, row) < s.distance(states[best], row) {
+			best, nearest := 0, make([]float64, len(answers))
+			for i, k := range answers {
+				if nearest[i] = s.closest(q, k, row); nearest[i] < nearest[best] {
 					best = i
 				}
 			}
-			if s.distance(states[best], row) > near {
+			if nearest[best] > near {
 				continue
 			}
-			for i, st := range states {
-				if d := s.distance(st, row); d > far {
-					list = append(list, Exclusion{s.Questions[q].ID, s.nameOf(answers[i]), s.Rows[row].ID, d, s.nameOf(answers[best]), s.distance(states[best], row)})
+			for i, d := range nearest {
+				if d > far {
+					list = append(list, Exclusion{s.Questions[q].ID, s.nameOf(answers[i]), s.Rows[row].ID, d, s.nameOf(answers[best]), nearest[best]})
 				}
 			}
 		}
@@ -267,7 +266,24 @@ func (s *Study) distance(st *state, row int) float64 {
 	if st.err != nil {
 		return math.Inf(1)
 	}
-	return math.Expm1(s.losses(st.values)[row])
+	if st.off == nil {
+		st.off = s.losses(st.values)
+	}
+	return math.Expm1(st.off[row])
+}
+
+// closest is the least distance of a row in any setting that was measured with an
+// answer to a question, nil being today's: where effects do not add up, the one
+// that they suggest is not the nearest.
+func (s *Study) closest(question int, answer *known, row int) float64 {
+	least := math.Inf(1)
+	for _, st := range s.known { //lint:maporder the least
+		p := st.picks[question]
+		if (p == nil) == (answer == nil) && (p == nil || p.alternative == answer.picks[0].alternative) {
+			least = min(least, s.distance(st, row))
+		}
+	}
+	return least
 }
 
 // suspect reports whether by the sum of effects one answer brings the row near
