@@ -167,10 +167,10 @@ func (r *plannedRow) inputs() ledger.Measured {
 	return ledger.Measured{ID: r.ID, Command: r.command, How: r.How, Inputs: provenance.Hash([]byte(strings.Join(ids, " ")))[:12]}
 }
 
-// Others are the numbers that Run has measured and that no row of the ledger
-// has, by column and point. Times are in ps. Shares and changes are left out:
-// near 0 any answer moves them by a large factor.
-func (l *LedgerPlan) Others() (map[string]float64, error) {
+// Others are the numbers that Run has measured, by column and point, but those
+// that rows of the ledger have: see PublishedNames. Times are in ps. Shares and
+// changes are left out: near 0 any answer moves them by a large factor.
+func (l *LedgerPlan) Others(published map[string]bool) map[string]float64 {
 	all := map[string]float64{}
 	for e, points := range l.points { //lint:maporder a map is made of a map
 		for _, p := range points {
@@ -178,20 +178,13 @@ func (l *LedgerPlan) Others() (map[string]float64, error) {
 				if c.Kind == report.Share || c.Kind == report.Change {
 					continue
 				}
-				if n, ok := Magnitude(p.result.Values[c.Name]); ok {
+				if n, ok := Magnitude(p.result.Values[c.Name]); ok && !published[numberName(c.Name, p.Point)] {
 					all[numberName(c.Name, p.Point)] = n
 				}
 			}
 		}
-		published, err := publishedNames(e)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range published {
-			delete(all, name)
-		}
 	}
-	return all, nil
+	return all
 }
 
 // numberName names a number: what it is and where it is measured.
@@ -199,23 +192,26 @@ func numberName(column string, p *Point) string {
 	return column + " of " + p.experiment.Name + " " + p.String()
 }
 
-// publishedNames names the numbers that rows of the ledger have, of any class.
-func publishedNames(e *Experiment) (names []string, err error) {
-	for i := range e.Ledger {
-		r := &e.Ledger[i]
-		if r.Column == "" {
-			continue
-		}
-		s, err := r.Sweep(e)
-		if err != nil {
-			return nil, err
-		}
-		points, err := s.Points()
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range points {
-			names = append(names, numberName(r.Column, p))
+// PublishedNames names the numbers that rows of the ledger have, of any class.
+func PublishedNames(list []*Experiment) (names map[string]bool, err error) {
+	names = map[string]bool{}
+	for _, e := range list {
+		for i := range e.Ledger {
+			r := &e.Ledger[i]
+			if r.Column == "" {
+				continue
+			}
+			s, err := r.Sweep(e)
+			if err != nil {
+				return nil, err
+			}
+			points, err := s.Points()
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range points {
+				names[numberName(r.Column, p)] = true
+			}
 		}
 	}
 	return names, nil

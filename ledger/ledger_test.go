@@ -190,3 +190,33 @@ func TestExcluded(t *testing.T) {
 		require.Contains(t, []Class{Predicted, Checked}, row.Class, "%v", x)
 	}
 }
+
+// Three medians are of the same rows: those that have been left out, that are
+// measured, and that are fresh. What is kept comes back.
+func TestNearScore(t *testing.T) {
+	var p Publication
+	measured, near := map[string]*Measured{}, map[string]*Near{}
+	for i, id := range []string{"a", "b", "c", "stale", "unmeasured", "untried"} {
+		v, err := ParseValue("100", Exact)
+		require.NoError(t, err)
+		p.Rows = append(p.Rows, Row{ID: id, Class: Predicted, Published: v})
+		if id != "unmeasured" {
+			measured[id] = &Measured{ID: id, Ours: Ours{Numbers: []float64{[]float64{100, 150, 200, 1e9, 0, 1e9}[i]}}}
+		}
+		if id != "untried" {
+			near[id] = &Near{id, []float64{0, 0.1, 0.2, 9, 9, 9}[i], []float64{0, 0.3, math.Inf(1), 9, 9, 9}[i], "hash", "spinsim identify p"}
+		}
+	}
+	s, err := p.NearScore(measured, near, func(id string) bool { return id != "stale" })
+	require.NoError(t, err)
+	require.Equal(t, 3, s.Rows)
+	require.InDelta(t, 0.5, s.Today, 1e-9)
+	require.InDelta(t, 0.1, s.Fitted, 1e-9)
+	require.InDelta(t, 0.3, s.LeftOut, 1e-9)
+
+	back, err := ParseNear(FormatNear([]Near{*near["b"], *near["c"]}))
+	require.NoError(t, err)
+	require.Equal(t, []Near{*near["b"], *near["c"]}, back)
+	_, err = ParseNear(nearColumns + "a\t-1\t0\th\tc\n")
+	require.ErrorContains(t, err, "line 2: distances -1 and 0")
+}

@@ -36,7 +36,7 @@ func identifyCommand() *cobra.Command {
 		Short: "Find out which answers to open questions published numbers support, or your own",
 		Long: `Publications leave open what a simulator has to choose. Identify measures the rows of the ledger that are predicted, or follow from others, with each admissible
 alternative alone, and prints what it moves. Then it looks for the few changes that bring the rows nearest, repeats the search without the rows of each experiment to see how near
-these come, and names alternatives with which a row stays far whatever the other answers are. For those that remain it names a number that would tell them apart.
+these come, and names alternatives with which a row stays far in every setting that was measured. For those that remain it names a number that would tell them apart.
 
   spinsim identify part
   spinsim identify part --resume part       keeps every measurement, so that the same command goes on after an interruption
@@ -133,6 +133,10 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 	want := func(row string) bool {
 		return slices.ContainsFunc(id.study.Rows, func(r identify.Row) bool { return r.ID == row })
 	}
+	known, err := experiment.PublishedNames(id.experiments)
+	if err != nil {
+		return nil, err
+	}
 	outcomes := make([]identify.Outcome, len(settings))
 	progress := cli.NewProgress(c.ErrOrStderr(), id.name, len(settings))
 	defer progress.Stop()
@@ -162,13 +166,10 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		if err == nil {
 			list, err = plan.Measured()
 		}
-		if err == nil {
-			outcomes[i].Other, err = plan.Others()
-		}
 		if outcomes[i].Err = err; err != nil {
 			continue
 		}
-		outcomes[i].Ours = map[string]ledger.Ours{}
+		outcomes[i].Other, outcomes[i].Ours = plan.Others(known), map[string]ledger.Ours{}
 		for _, m := range list {
 			outcomes[i].Ours[m.ID] = m.Ours
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -112,6 +113,13 @@ func (f *identifyFlags) ofPublication(c *cobra.Command, args []string) (*identif
 	if err != nil {
 		return nil, err
 	}
+	id := evidence(p, f.longest)
+	return id, f.ask(id, questions)
+}
+
+// evidence has the rows of a publication that are evidence and that are
+// measured in a time.
+func evidence(p *experiment.Publication, longest time.Duration) *identification {
 	id := &identification{name: p.Name, title: p.Title, experiments: p.Experiments}
 	measured := ledger.AllMeasured()
 	for _, e := range p.Experiments {
@@ -120,14 +128,14 @@ func (f *identifyFlags) ofPublication(c *cobra.Command, args []string) (*identif
 			if !ok || row.Same != "" || row.Class != ledger.Predicted && row.Class != ledger.Checked {
 				continue
 			}
-			if m := measured[r.ID]; m == nil || m.Seconds > f.longest.Seconds() {
+			if m := measured[r.ID]; m == nil || m.Seconds > longest.Seconds() {
 				id.left++
 				continue
 			}
 			id.study.Rows = append(id.study.Rows, identify.Row{Row: row, Experiment: e.Name})
 		}
 	}
-	return id, f.ask(id, questions)
+	return id
 }
 
 // ask chooses the questions: those of a file, if there is one.

@@ -62,22 +62,43 @@ Without an argument ledger scores the predictions of each publication.`,
 
 // publications counts the rows of each publication by their classes, and scores
 // what is predicted.
-func publications() (*report.Table, error) {
+func publications() (*report.Table, error) { return publicationsOf(ledger.AllNear()) }
+
+// publicationColumns are the columns of publications.
+func publicationColumns() []report.Column {
 	columns := []report.Column{
 		{Name: "publication"},
 		{Name: "predicted", Kind: report.Count, Help: "rows that nothing was set by, but repetitions"},
-		{Name: "open", Kind: report.Count, Help: "of predicted: rows that no command measures yet"},
+		{Name: "open", Kind: report.Count, Help: "of predicted: rows that no command measures yet", ForPrograms: true},
 		{Name: "numbers", Kind: report.Count, Help: "of predicted: measured rows with numbers"},
 		{Name: "median", Kind: report.Share, Help: "distance of numbers"},
-		{Name: "p90", Kind: report.Share, Help: "distance of numbers: nine of ten are nearer"},
+		{Name: "p90", Kind: report.Share, Help: "distance of numbers: nine of ten are nearer", ForPrograms: true},
 		{Name: "beyond", Kind: report.Count, Help: "of numbers: those with a distance of more than 25%"},
 		{Name: "claims", Kind: report.Count, Help: "of predicted: measured rows that can only hold or not"},
 		{Name: "hold", Kind: report.Count, Help: "of claims"},
+		{Name: "tried", Kind: report.Count, Help: "rows with numbers, predicted or checks, with which identify chooses answers to open questions: those that are measured fast"},
+		{Name: "today", Kind: report.Share, Help: "distance of tried, median: with today's answers"},
+		{Name: "fitted", Kind: report.Share, Help: "distance of tried, median: with answers that bring them near"},
+		{Name: "left_out", Kind: report.Share, Help: "distance of tried, median: with answers that are chosen without the rows of the same experiment"},
 	}
 	for _, class := range ledger.Classes()[1:] {
-		columns = append(columns, report.Column{Name: strings.NewReplacer(" ", "_", "-", "_").Replace(string(class)), Kind: report.Count, ForPrograms: class == ledger.WhatIf})
+		name, help := strings.NewReplacer(" ", "_", "-", "_").Replace(string(class)), ""
+		if class == ledger.Sets {
+			name, help = "set", "rows that set a parameter"
+		}
+		columns = append(columns, report.Column{Name: name, Kind: report.Count, ForPrograms: class == ledger.WhatIf, Help: help})
 	}
-	t := report.New(append(columns, report.Column{Name: "repeated", Kind: report.Count, Help: "rows that say what another row says", ForPrograms: true}, report.Column{Name: "title", ForPrograms: true})...)
+	return append(columns, report.Column{Name: "repeated", Kind: report.Count, Help: "rows that say what another row says", ForPrograms: true}, report.Column{Name: "title", ForPrograms: true})
+}
+
+// publicationsOf is publications with distances of left-out rows. Older ones are
+// not shown, and a note says so.
+func publicationsOf(near map[string]*ledger.Near) (*report.Table, error) {
+	t := report.New(publicationColumns()...)
+	fresh, old, err := freshNear(near)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range ledger.Publications() {
 		count := map[ledger.Class]int{}
 		repeated := 0
@@ -92,13 +113,21 @@ func publications() (*report.Table, error) {
 		if err != nil {
 			return nil, err
 		}
+		n, err := p.NearScore(ledger.AllMeasured(), near, func(id string) bool { return fresh[id] })
+		if err != nil {
+			return nil, err
+		}
 		row := []any{p.Tag, count[ledger.Predicted], score.Open, score.Numbers, known(score.Median), known(score.P90), score.Beyond, score.Claims, score.Hold}
+		row = append(row, n.Rows, known(n.Today), known(n.Fitted), known(n.LeftOut))
 		for _, class := range ledger.Classes()[1:] {
 			row = append(row, count[class])
 		}
 		t.Add(append(row, repeated, p.Citation)...)
 	}
-	t.Notes = []string{reports.DistanceNote}
+	t.Notes = []string{reports.DistanceNote, "Fitted and left_out are of answers to open questions alone: what rows have set in a profile stays."}
+	for _, name := range old {
+		t.Notes = append(t.Notes, fmt.Sprintf("Rows, questions or measurements have changed since spinsim identify %s left out rows: these distances are not shown.", name))
+	}
 	return t, nil
 }
 
