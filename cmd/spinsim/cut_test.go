@@ -203,6 +203,7 @@ var otherOutputs = map[string][]string{
 	"goal convert":     {"a.goal", "--output", "out.goal"},
 	"goal gen":         {"gather", "--output", "out.goal"},
 	"goal viz":         {"a.goal", "--output", "out.json"},
+	"identify":         {"--profile", "spin-int", "--measured", "a.tsv", "--questions", "open.tsv", "--plot", "out.svg"},
 	"report":           {"a.json", "--output", "out.html"},
 	"rerun":            {"a.json", "--output", "out.json"},
 	"storage generate": {"oltp", "--requests", "3", "--output", "out.spc"},
@@ -220,6 +221,8 @@ func TestEveryOutputIsSealed(t *testing.T) {
 	write("a.goal", "goal", "gen", "gather")
 	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8")
 	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--format", "json")
+	require.NoError(t, os.WriteFile("a.tsv", []byte(ownColumns+"pingpong\tmode=rdma size=8\tlatency\t600\tns\texact\n"), 0o600))
+	require.NoError(t, os.WriteFile("open.tsv", []byte("question\twhat\talternative\tset\tsource\nbus\t\ttoday\t\tours\nbus\t\tslow\tdma.latency=80ns\tours\n"), 0o600))
 	list := slices.Collect(maps.Keys(otherOutputs))
 	var all func(c *cobra.Command)
 	all = func(c *cobra.Command) {

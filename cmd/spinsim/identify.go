@@ -88,7 +88,7 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 	}
 	if f.plot != "" {
 		if err := report.CheckImage(f.plot); err != nil {
-			return badInput(fmt.Errorf("--plot %s: %w", f.plot, err))
+			return badInput(fmt.Errorf("--plot: %w", err))
 		}
 	}
 	id, err := f.identification(c, args)
