@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -182,7 +183,7 @@ func (id *identification) contradiction(c *identify.Contradiction) string {
 	}
 	fmt.Fprintf(&b, "%s%s: no alternative is left.", c.Question, what)
 	for _, s := range c.Sides {
-		fmt.Fprintf(&b, " The %s comes near with %s (%s off) and excludes %s.", id.row(s.Row), s.Needs, share(s.Distance), strings.Join(s.Against, ", "))
+		fmt.Fprintf(&b, " The %s comes near with %q (%s off) and excludes %s.", id.row(s.Row), s.Needs, share(s.Distance), inQuotes(s.Against))
 	}
 	if len(c.Sides) > 1 {
 		b.WriteString(" An alternative is missing, or these rows contradict each other.")
@@ -190,9 +191,18 @@ func (id *identification) contradiction(c *identify.Contradiction) string {
 		b.WriteString(" An alternative is missing.")
 	}
 	if n := c.Number; n.Number != "" {
-		fmt.Fprintf(&b, " To decide, measure %s: with %s it is %.2f times that with %s.", n.Number, n.Alternative, n.Factor, n.Against)
+		fmt.Fprintf(&b, " To decide, measure %s: with %q it is %.2f times that with %q.", n.Number, n.Alternative, n.Factor, n.Against)
 	}
 	return b.String()
+}
+
+// inQuotes lists names, which may have commas.
+func inQuotes(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strconv.Quote(name)
+	}
+	return strings.Join(list, ", ")
 }
 
 // share writes a share in a sentence.

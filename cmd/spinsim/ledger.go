@@ -95,7 +95,7 @@ func publicationColumns() []report.Column {
 // not shown, and a note says so.
 func publicationsOf(near map[string]*ledger.Near) (*report.Table, error) {
 	t := report.New(publicationColumns()...)
-	fresh, old, err := freshNear(near)
+	fresh, old, none, err := freshNear(near)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +125,9 @@ func publicationsOf(near map[string]*ledger.Near) (*report.Table, error) {
 		t.Add(append(row, repeated, p.Citation)...)
 	}
 	t.Notes = []string{reports.DistanceNote, "Fitted and left_out are of answers to open questions alone: what rows have set in a profile stays."}
+	if len(none) > 0 {
+		t.Notes = append(t.Notes, "No rows are left out yet: "+strings.Join(none, ", ")+".")
+	}
 	for _, name := range old {
 		t.Notes = append(t.Notes, fmt.Sprintf("Rows, questions or measurements have changed since spinsim identify %s left out rows: these distances are not shown.", name))
 	}

@@ -42,19 +42,19 @@ func nearInputs(p *experiment.Publication) (string, error) {
 }
 
 // freshNear returns which rows have left-out distances of this version, and the
-// names of publications that have older ones.
-func freshNear(near map[string]*ledger.Near) (fresh map[string]bool, old []string, err error) {
+// names of publications that have older ones, or none although something is open.
+func freshNear(near map[string]*ledger.Near) (fresh map[string]bool, old, none []string, err error) {
 	fresh = map[string]bool{}
 	for _, p := range experiment.Publications() {
 		now, err := nearInputs(p)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		stale := false
+		stale, some := false, false
 		for _, e := range p.Experiments {
 			for _, r := range e.Ledger {
 				if n := near[r.ID]; n != nil {
-					fresh[r.ID] = n.Inputs == now
+					fresh[r.ID], some = n.Inputs == now, true
 					stale = stale || n.Inputs != now
 				}
 			}
@@ -62,6 +62,13 @@ func freshNear(near map[string]*ledger.Near) (fresh map[string]bool, old []strin
 		if stale {
 			old = append(old, p.Name)
 		}
+		questions, err := ledger.Questions(p.Name)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if !some && questions != nil {
+			none = append(none, p.Name)
+		}
 	}
-	return fresh, old, nil
+	return fresh, old, none, nil
 }

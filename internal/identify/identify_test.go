@@ -116,6 +116,9 @@ func TestLeftOutRowsAreNotSeen(t *testing.T) {
 	require.InDelta(t, off.Distance, long.LeftOut, 1e-9)
 	require.Less(t, long.Fitted, 0.02)
 	require.InDelta(t, v.Rows[0].Fitted, v.Rows[0].LeftOut, 0.01, "the long message tells what changes the short one")
+	rows, err := s.LeaveOut(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, v.Rows, rows)
 	s.Rows[1].Experiment = "short"
 	v, err = s.Run(t.Context())
 	require.NoError(t, err)

@@ -56,6 +56,42 @@ const (
 
 // Run makes the study.
 func (s *Study) Run(ctx context.Context) (*Verdict, error) {
+	f, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := f.verdict
+	all, err := s.exclude(ctx, f.today, f.of)
+	if err != nil {
+		return nil, err
+	}
+	v.Excluded, v.Unfit = firstOf(all), s.contradictions(f.today, f.of, all, f.picks, f.states)
+	apart := s.separate(f.today, f.picks, f.states, v.Excluded)
+	v.Separate, v.First = farthestOf(apart), first(apart)
+	v.Measured = len(s.known)
+	return v, nil
+}
+
+// LeaveOut is the part of Run that finds out how near rows come.
+func (s *Study) LeaveOut(ctx context.Context) ([]Near, error) {
+	f, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return f.verdict.Rows, nil
+}
+
+// findings are what a study knows before it excludes alternatives.
+type findings struct {
+	verdict *Verdict
+	today   *state
+	picks   []*pick  // each alternative alone
+	states  []*state // of picks
+	of      *effects
+}
+
+// find measures each alternative alone, searches, and leaves out experiments.
+func (s *Study) find(ctx context.Context) (*findings, error) {
 	if len(s.Rows) == 0 {
 		return nil, errNoRows
 	}
@@ -75,18 +111,7 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	}
 	fitted := last(today, path)
 	v.Path, v.Set = s.stepsOf(today, path), setOf(fitted.picks)
-	if err := s.leaveOut(ctx, v, today, fitted, of); err != nil {
-		return nil, err
-	}
-	all, err := s.exclude(ctx, today, of)
-	if err != nil {
-		return nil, err
-	}
-	v.Excluded, v.Unfit = firstOf(all), s.contradictions(today, of, all, picks, states)
-	apart := s.separate(today, picks, states, v.Excluded)
-	v.Separate, v.First = farthestOf(apart), first(apart)
-	v.Measured = len(s.known)
-	return v, nil
+	return &findings{v, today, picks, states, of}, s.leaveOut(ctx, v, today, fitted, of)
 }
 
 // effects keeps the alternatives that move something, and describes them all.
