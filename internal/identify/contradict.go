@@ -49,7 +49,7 @@ func (s *Study) contradictions(today *state, of *effects, all []Exclusion, picks
 		}
 		if some && !rest {
 			c := Contradiction{Question: s.Questions[q].ID, Sides: sides(s.Questions[q].ID, all)}
-			c.Number = s.between(&c, today, picks, states)
+			c.Number = between(s, &c, today, picks, states)
 			list = append(list, c)
 		}
 	}
@@ -96,7 +96,7 @@ func sides(question string, all []Exclusion) (list []Side) {
 
 // between finds the number that differs most between alternatives that the
 // sides need. Of a range the last number counts that was measured.
-func (s *Study) between(c *Contradiction, today *state, picks []*pick, states []*state) (found Separation) {
+func between(s *Study, c *Contradiction, today *state, picks []*pick, states []*state) (found Separation) {
 	found.Factor = 1
 	var needed []*state
 	var names []string

@@ -194,11 +194,11 @@ func (s *Study) leaveOut(ctx context.Context, v *Verdict, today, fitted *state, 
 			without[e] = last(today, path)
 		}
 	}
-	for i, r := range s.Rows {
+	for _, r := range s.Rows {
 		if r.Published.Claim() {
 			continue
 		}
-		v.Rows = append(v.Rows, Near{r.ID, r.Experiment, s.off(today, i), s.off(fitted, i), s.off(without[r.Experiment], i)})
+		v.Rows = append(v.Rows, Near{r.ID, r.Experiment, r.off(today), r.off(fitted), r.off(without[r.Experiment])})
 	}
 	v.Before = SpreadOf(v.Rows, func(n Near) float64 { return n.Today })
 	v.Fitted = SpreadOf(v.Rows, func(n Near) float64 { return n.Fitted })
@@ -208,11 +208,11 @@ func (s *Study) leaveOut(ctx context.Context, v *Verdict, today, fitted *state, 
 
 // off is the distance of a row in a state, as the ledger has it. NaN: there is
 // no state.
-func (s *Study) off(st *state, row int) float64 {
+func (r *Row) off(st *state) float64 {
 	if st == nil {
 		return math.NaN()
 	}
-	off, err := s.Rows[row].Off(st.ours[s.Rows[row].ID])
+	off, err := r.Off(st.ours[r.ID])
 	if err != nil {
 		return math.Inf(1)
 	}
