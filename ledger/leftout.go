@@ -68,8 +68,9 @@ func ParseNear(text string) (list []Near, err error) {
 // NearScore compares three distances of the same rows: a publication's rows with
 // numbers that identify tries.
 type NearScore struct {
-	Rows                   int
-	Today, Fitted, LeftOut float64 // medians; NaN: no rows
+	Rows                            int
+	Today, Fitted, LeftOut          float64 // medians; NaN: no rows
+	TodayP90, FittedP90, LeftOutP90 float64
 }
 
 // NearScore scores rows of the publication that fresh accepts. Repeated rows do
@@ -91,5 +92,8 @@ func (p *Publication) NearScore(measured map[string]*Measured, near map[string]*
 	for _, list := range [][]float64{today, fitted, left} {
 		slices.Sort(list)
 	}
-	return NearScore{len(today), Quantile(today, 0.5), Quantile(fitted, 0.5), Quantile(left, 0.5)}, nil
+	return NearScore{
+		len(today), Quantile(today, 0.5), Quantile(fitted, 0.5), Quantile(left, 0.5),
+		Quantile(today, 0.9), Quantile(fitted, 0.9), Quantile(left, 0.9),
+	}, nil
 }

@@ -81,6 +81,9 @@ func publicationColumns() []report.Column {
 		{Name: "fitted", Kind: report.Share, Help: "distance of tried, median: with answers that bring them near"},
 		{Name: "left_out", Kind: report.Share, Help: "distance of tried, median: with answers that are chosen without the rows of the same experiment"},
 	}
+	for _, name := range []string{"today", "fitted", "left_out"} {
+		columns = append(columns, report.Column{Name: name + "_p90", Kind: report.Share, Help: "as " + name + ": nine of ten are nearer", ForPrograms: true})
+	}
 	for _, class := range ledger.Classes()[1:] {
 		name, help := strings.NewReplacer(" ", "_", "-", "_").Replace(string(class)), ""
 		if class == ledger.Sets {
@@ -118,7 +121,7 @@ func publicationsOf(near map[string]*ledger.Near) (*report.Table, error) {
 			return nil, err
 		}
 		row := []any{p.Tag, count[ledger.Predicted], score.Open, score.Numbers, known(score.Median), known(score.P90), score.Beyond, score.Claims, score.Hold}
-		row = append(row, n.Rows, known(n.Today), known(n.Fitted), known(n.LeftOut))
+		row = append(row, n.Rows, known(n.Today), known(n.Fitted), known(n.LeftOut), known(n.TodayP90), known(n.FittedP90), known(n.LeftOutP90))
 		for _, class := range ledger.Classes()[1:] {
 			row = append(row, count[class])
 		}
