@@ -69,10 +69,10 @@ func publicationColumns() []report.Column {
 	columns := []report.Column{
 		{Name: "publication"},
 		{Name: "predicted", Kind: report.Count, Help: "rows that nothing was set by, but repetitions"},
-		{Name: "open", Kind: report.Count, Help: "of predicted: rows that no command measures yet", ForPrograms: true},
+		{Name: "open", Kind: report.Count, Help: "of predicted: rows that no command measures yet"},
 		{Name: "numbers", Kind: report.Count, Help: "of predicted: measured rows with numbers"},
 		{Name: "median", Kind: report.Share, Help: "distance of numbers"},
-		{Name: "p90", Kind: report.Share, Help: "distance of numbers: nine of ten are nearer", ForPrograms: true},
+		{Name: "p90", Kind: report.Share, Help: "distance of numbers: nine of ten are nearer"},
 		{Name: "beyond", Kind: report.Count, Help: "of numbers: those with a distance of more than 25%"},
 		{Name: "claims", Kind: report.Count, Help: "of predicted: measured rows that can only hold or not"},
 		{Name: "hold", Kind: report.Count, Help: "of claims"},
