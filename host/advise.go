@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -31,6 +33,7 @@ func (p *Process) Discard(t *Thread, addr, n uint64) error {
 		}
 	}
 	spec := p.kernel.spec
+	p.kernel.cpu.Use(used.Unmap)
 	run(t, spec.UnmapCall, "madvise")
 	run(t, spec.UnmapPage*simTime(p.pager.tables.count(start, end)), "madvise")
 	if err := p.pager.calm(t, start, end); err != nil {

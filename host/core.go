@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -61,6 +63,7 @@ type CPU struct {
 	group  string // of the tracks in a timeline
 	rank   int
 	follow sim.Follower // receives more than tracks show; nil: none
+	used   used.Set     // what has happened on the node
 }
 
 // Core is one core of a CPU.
@@ -95,6 +98,12 @@ func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec CPUSpec, group string
 		c.tracks = append(c.tracks, eng.Tracer().Track(group, rank, fmt.Sprintf("CPU %d", i)))
 	}
 }
+
+// Use notes what happens on the node for the first time: see package used.
+func (c *CPU) Use(f used.Fact) { c.used.Add(f) }
+
+// Used returns what has happened on the node.
+func (c *CPU) Used() used.Set { return c.used }
 
 // Cores returns the number of cores.
 func (c *CPU) Cores() int { return len(c.cores) }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -51,6 +53,7 @@ func (p *pager) Touch(addr, n uint64, write bool) (absent Pages) {
 // range is larger than memory, the program gets an error.
 func (p *pager) Fault(t *Thread, pages Pages, write bool) error {
 	s := p.kernel.spec
+	p.kernel.cpu.Use(used.PageFault)
 	w := want{write: write, absent: s.FaultAbsent, zero: s.FaultZero, what: "page fault"}
 	for i := range uint64(pages.Count) {
 		va := pages.First + i*PageBytes
@@ -213,6 +216,7 @@ func (p *pager) writable(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
 	g := k.memory.page(e.frame)
 	if p.owns(va, e, g) {
+		k.cpu.Use(used.DirtyFault)
 		run(t, k.spec.FaultDirty, w.what)
 		if p.same(va, e, true) && p.owns(va, e, g) {
 			k.stats.Dirtied++
@@ -226,6 +230,7 @@ func (p *pager) writable(t *Thread, va uint64, e pte, w want) error {
 	if err != nil {
 		return err
 	}
+	k.cpu.Use(used.CopyFault)
 	run(t, k.spec.FaultCopy, w.what)
 	if !p.same(va, e, true) || p.owns(va, e, g) {
 		k.putBack(f)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/poison"
 )
@@ -101,6 +103,7 @@ func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr 
 		return 0, err
 	}
 	defer p.pager.lock.Unlock(t)
+	p.kernel.cpu.Use(used.Map)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapFile(f, offset, n, shared)
 }
@@ -115,6 +118,7 @@ func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
 		return 0, err
 	}
 	defer p.pager.lock.Unlock(t)
+	p.kernel.cpu.Use(used.Map)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	if _, err = p.place(n); err != nil {
 		return 0, err
@@ -190,6 +194,7 @@ func (f *File) fill(t *Thread, p *pager, i uint32, w want) error {
 		k.putBack(fr)
 		return errBusy
 	default:
+		k.cpu.Use(used.MajorFault)
 		run(t, k.spec.FaultMajor, w.what)
 		k.storage.transfer(t, PageBytes, false)
 		k.stats.Major++
@@ -225,8 +230,10 @@ func (p *pager) firstOfFile(t *Thread, va uint64, w want) error {
 			k.loosen(fr)
 			return err
 		}
+		k.cpu.Use(used.CopyFault)
 		run(t, k.spec.FaultCopy, w.what)
 	} else {
+		k.cpu.Use(used.MapFault)
 		run(t, k.spec.FaultMap, w.what)
 	}
 	defer k.loosen(fr)
@@ -265,6 +272,7 @@ func (f *File) Sync(t *Thread) error {
 	if k.storage == nil || f.anonymous {
 		return fmt.Errorf("file %s: %w", f.name, errNoStorage)
 	}
+	k.cpu.Use(used.Sync)
 	run(t, k.spec.SyncCall, "fsync")
 	var writing []frame
 	for i := range uint32(len(f.cache) / PageBytes) {

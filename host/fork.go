@@ -1,6 +1,10 @@
 package host
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/profile/used"
+)
 
 // Fork makes a process with the same memory (fork). Private pages are shared
 // until one process writes: copy on write. Pinned pages are copied now, so that
@@ -14,6 +18,7 @@ func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	}
 	defer p.pager.lock.Unlock(t)
 	spec := p.kernel.spec
+	p.kernel.cpu.Use(used.Fork)
 	run(t, spec.ForkCall, "fork")
 	c := p.kernel.NewProcess(name)
 	c.pager.lock.owner = t // no other thread has access, except reclaim
@@ -128,6 +133,7 @@ func (p *pager) share(t *Thread, c *pager, base uint64) error {
 		if err != nil {
 			return err
 		}
+		p.kernel.cpu.Use(used.CopyFault)
 		run(t, p.kernel.spec.FaultCopy, "fork")
 		e := p.tables.pte(va)
 		if e.flags&pteMapped == 0 { // it was put back, and is on storage by now
@@ -164,6 +170,7 @@ func (p *Process) Protect(t *Thread, addr, n uint64, prot Prot) error {
 	p.pager.lock.Lock(t, mmapLock)
 	defer p.pager.lock.Unlock(t)
 	spec := p.kernel.spec
+	p.kernel.cpu.Use(used.Protect)
 	run(t, spec.ProtectCall, "mprotect")
 	if err := p.pager.mappings.covers(addr, end); err != nil {
 		return fmt.Errorf("process %s: %w", p.name, err)

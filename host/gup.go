@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -38,6 +40,7 @@ func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) 
 		return err
 	}
 	s := p.kernel.spec
+	p.kernel.cpu.Use(used.Gup)
 	run(t, s.GupCall, "get_user_pages")
 	w := want{write: write, absent: s.GupAbsent, zero: s.GupAbsent, what: "get_user_pages"}
 	pin.kernel = p.kernel
@@ -70,6 +73,7 @@ func (n *Pin) Put(t *Thread) {
 	if n.kernel == nil {
 		return
 	}
+	n.kernel.cpu.Use(used.PutPage)
 	run(t, n.kernel.spec.PutPage*sim.Time(len(n.frames)), "put_page")
 	for _, f := range n.frames {
 		if f != zeroFrame {
@@ -92,6 +96,7 @@ func (p *Process) Lock(t *Thread, addr, n uint64) error {
 		return err
 	}
 	s := p.kernel.spec
+	p.kernel.cpu.Use(used.Lock)
 	run(t, s.LockCall, "mlock")
 	if err := p.mark(t, first, end, func(m *mapping) { m.locked = true }); err != nil {
 		return err
@@ -126,6 +131,7 @@ func (p *Process) Unlock(t *Thread, addr, n uint64) error {
 		return err
 	}
 	s := p.kernel.spec
+	p.kernel.cpu.Use(used.Unlock)
 	run(t, s.UnlockCall+s.UnlockPage*sim.Time((end-first)/PageBytes), "munlock")
 	return p.mark(t, first, end, func(m *mapping) { m.locked = false })
 }

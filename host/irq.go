@@ -1,6 +1,10 @@
 package host
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/profile/used"
+)
 
 // system is the kernel's work on a core besides threads.
 type system struct {
@@ -82,6 +86,7 @@ func (s *system) interrupts(t *Thread) {
 			s.raised = slices.Delete(s.raised, 0, 1)
 			q.raised = false
 			from := t.Now()
+			s.cpu.Use(used.Interrupt)
 			if d := s.cpu.spec.Interrupt; d > 0 {
 				t.Run(d, "interrupt")
 			}
@@ -171,6 +176,7 @@ func (s *system) softirqs(t *Thread) {
 		s.pending = slices.Delete(s.pending, 0, 1)
 		k.scheduled, k.running = false, true
 		from := t.Now()
+		s.cpu.Use(used.Softirq)
 		if d := s.cpu.spec.Softirq; d > 0 {
 			t.Run(d, "softirq")
 		}

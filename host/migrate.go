@@ -3,6 +3,8 @@ package host
 import (
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
@@ -50,6 +52,7 @@ func (k *Kernel) move(t *Thread, from, to frame) {
 	k.memory.page(to).locked = true
 	k.memory.settle(t, []frame{from})
 	saved := g.lift()
+	k.cpu.Use(used.CopyPage)
 	run(t, k.spec.CopyPage, "migrate")
 	g.lay(saved)
 	n := k.memory.page(to)

@@ -1,6 +1,9 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // NAPI serves a device with many frames without starving the threads of a core
 // (Linux, Documentation/networking/napi.rst and net/core/dev.c; Salim, Olsson
@@ -38,6 +41,7 @@ type NAPIStats struct {
 func (c *CPU) NewNAPI(core int, name string, s *OSSpec, poll func(t *Thread, most int) (done int)) *NAPI {
 	n := &NAPI{spec: s, poll: poll}
 	n.line = c.RequestIRQ(core, name, n.interrupt)
+	c.Use(used.Napi)
 	if s.PollBudget > 0 {
 		n.tasklet = c.NewTasklet(name, n.takes)
 		n.thread = c.Kthread(core, "ksoftirqd "+name, n.takesLate)

@@ -1,6 +1,9 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // Notifier receives the changes of a process's tables. It is for software that
 // keeps copies of the translations, such as the driver of an SMMU
@@ -54,6 +57,7 @@ func (pt *Tables) drain(t *Thread, ranges int) {
 	if len(pt.notifiers) == 0 {
 		return
 	}
+	t.cpu.Use(used.Invalidation)
 	run(t, pt.spec.Invalidate*sim.Time(ranges), "invalidate")
 	run(t, pt.spec.Acknowledge*sim.Time(ranges), "acknowledgement")
 	for _, n := range pt.notifiers {

@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 	"slices"
+
+	"github.com/spinsim/spinsim/profile/used"
 )
 
 // Process is the kernel's record of a process. Its exported methods are the
@@ -82,6 +84,7 @@ func (p *Process) Map(t *Thread, n int) (addr uint64, err error) {
 		return 0, err
 	}
 	defer p.pager.lock.Unlock(t)
+	p.kernel.cpu.Use(used.Map)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapAnonymous(n)
 }
@@ -143,6 +146,7 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	p.pager.lock.Lock(t, mmapLock)
 	defer p.pager.lock.Unlock(t)
 	spec := p.kernel.spec
+	p.kernel.cpu.Use(used.Unmap)
 	run(t, spec.UnmapCall, "munmap")
 	run(t, spec.UnmapPage*simTime(p.pager.tables.count(addr, end)), "munmap")
 	if err := p.pager.calm(t, addr, end); err != nil {
@@ -178,6 +182,7 @@ func (p *Process) Exit(t *Thread) error {
 	p.pager.lock.Lock(t, mmapLock)
 	defer p.pager.lock.Unlock(t)
 	last := p.space.next
+	p.kernel.cpu.Use(used.Unmap)
 	run(t, p.kernel.spec.UnmapPage*simTime(p.pager.tables.count(0, last)), "exit")
 	if err := p.pager.calm(t, 0, last); err != nil {
 		return err

@@ -1,6 +1,10 @@
 package host
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/profile/used"
+)
 
 // maxCommand is the largest read from storage, in pages: 1 MiB, as Linux allows
 // for one disk command (max_sectors_kb 1280, rounded down to a power of two).
@@ -102,6 +106,7 @@ func (f *File) ahead(t *Thread, p *pager, i, last uint32) (brought int, err erro
 	if len(frames) == 0 {
 		return 0, nil
 	}
+	k.cpu.Use(used.MajorFault)
 	run(t, k.spec.FaultMajor, "read")
 	k.storage.transfer(t, len(frames)*PageBytes, false)
 	k.stats.Major++

@@ -3,6 +3,8 @@ package host
 import (
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -20,6 +22,7 @@ const maxFailures = 16
 // alloc wakes kswapd when memory is low, and frees memory itself when it is
 // nearly exhausted.
 func (k *Kernel) alloc(t *Thread, p *pager) (frame, error) {
+	k.cpu.Use(used.Page)
 	for tries := maxFailures; k.memory.free <= int(k.spec.WatermarkMin/PageBytes); {
 		k.stats.Shortages++
 		if k.reclaim(t) {
@@ -39,6 +42,7 @@ func (k *Kernel) wakeKswapd() {
 	if k.memory.free > int(k.spec.WatermarkLow/PageBytes) || k.failures >= maxFailures {
 		return
 	}
+	k.cpu.Use(used.KernelThread)
 	if k.kswapd == nil {
 		k.kswapd = k.cpu.Kthread(k.spec.KernelCore, "kswapd", k.balance)
 	} else if k.asleep {

@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/smmu"
 )
 
@@ -107,6 +109,7 @@ func (d *SMMUDriver) contextFaults(t *Thread) {
 	if len(d.risen) > 0 {
 		t.Follow(s.Bank(d.risen[0]).Flow())
 	}
+	d.kernel.cpu.Use(used.SMMUInterrupt)
 	t.Run(d.spec.FaultInterrupt, "SMMU fault")
 	for len(d.risen) > 0 {
 		bank := d.risen[0]
@@ -194,6 +197,7 @@ func (d *SMMUDriver) Unbound(space *AddressSpace) {
 		}
 	}
 	d.unbound = append(d.unbound, space)
+	d.kernel.cpu.Use(used.BankHold)
 	d.binder.Schedule(d.spec.InterruptCore)
 }
 
@@ -236,6 +240,7 @@ func (h *pageIn) Fault(t *Thread, f DeviceFault) {
 
 func (h *pageIn) serve(t *Thread) {
 	var pin Pin
+	h.driver.kernel.cpu.Use(used.SMMUServed)
 	for left := h.driver.spec.Batch(); len(h.queue) > 0; left-- {
 		if left == 0 {
 			h.work.Schedule(t.Core())
@@ -271,6 +276,7 @@ func (w *watch) InvalidateRange(start, end uint64, tables bool) {
 		return // a process that gets a bank is invalidated then
 	}
 	d.stats.Invalidations++
+	d.kernel.cpu.Use(used.Invalidation)
 	s := &d.iommu.smmu
 	if (end-start)/PageBytes > uint64(d.spec.InvalidatePages) {
 		s.InvalidateBank(bank)

@@ -1,6 +1,9 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // pass is one go of a core through its tasklets (Linux: __do_softirq). Newly
 // scheduled tasklets are its next round, until a limit is reached. Then the
@@ -63,6 +66,7 @@ func (s *system) ksoftirqd(t *Thread) {
 		for !s.pass.deferred {
 			t.Spin("tasklets beyond the bounds of a pass")
 		}
+		s.cpu.Use(used.ContextSwitch)
 		t.Run(s.cpu.spec.ContextSwitch, "context switch")
 		s.pass.deferred = false
 		s.next(nil)

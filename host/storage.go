@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/sim"
@@ -126,6 +128,7 @@ func (s *Storage) Stats() StorageStats { return s.stats }
 // submit gives a command to the device.
 func (s *Storage) submit(c *command) {
 	c.asked = s.engine.Now()
+	c.t.cpu.Use(used.Storage)
 	s.waiting = append(s.waiting, c)
 	s.begin()
 	s.stats.MostWaiting = max(s.stats.MostWaiting, len(s.waiting))

@@ -1,6 +1,10 @@
 package host
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/spinsim/spinsim/profile/used"
+)
 
 // swapSpace is the slots of the storage for pages of anonymous memory. A slot
 // keeps its bytes as long as something refers to it: entries of tables, shared
@@ -111,6 +115,7 @@ func (p *pager) swapIn(t *Thread, va uint64, e pte, w want) error {
 	g.slot = e.frame // the entry's reference
 	p.tables.set(va, pte{f, pteBusy})
 	if t != nil { // pages that return before the program begins never left
+		k.cpu.Use(used.MajorFault)
 		run(t, k.spec.FaultMajor, w.what)
 		k.storage.transfer(t, PageBytes, false)
 		k.stats.Major++

@@ -1,6 +1,9 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // Values of OSSpec.HugePages.
 const (
@@ -17,8 +20,12 @@ type job struct {
 // hugeMapping reports whether a region can be a huge page: it lies within one
 // writable mapping of private anonymous memory.
 func (p *pager) hugeMapping(base uint64) bool {
+	if p.kernel.spec.HugePages != HugeAlways {
+		return false
+	}
+	p.kernel.cpu.Use(used.Huge)
 	m := p.mappings.find(base)
-	return p.kernel.spec.HugePages == HugeAlways && m != nil && m.start <= base && base+HugeBytes <= m.end && m.file == nil && m.prot == ProtWrite
+	return m != nil && m.start <= base && base+HugeBytes <= m.end && m.file == nil && m.prot == ProtWrite
 }
 
 // takeHuge returns 512 adjacent frames. false: there are none, or too few
@@ -95,6 +102,7 @@ func (p *pager) consider(va uint64) {
 	}
 	r.queued = true
 	k.jobs = append(k.jobs, job{p, r.base})
+	k.cpu.Use(used.KernelThread)
 	if k.khugepaged == nil {
 		k.khugepaged = k.cpu.Kthread(k.spec.KernelCore, "khugepaged", k.collapses)
 	} else {

@@ -1,6 +1,9 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // Thread is an execution context: sequential code in virtual time with a core
 // and a level. Each program has one. The kernel has one for each of its own
@@ -136,6 +139,7 @@ func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
 // the memory, with the DMA. A core can have few cache lines in flight, which
 // bounds its rate (Spec.StreamTime).
 func (t *Thread) Move(s Stream, memory *Server, spec *Spec, what string) {
+	t.cpu.Use(used.Stream)
 	t.occupy(0)
 	t.finish()
 	start, stolen := t.start, sim.Time(0)
@@ -245,7 +249,11 @@ func (t *Thread) resume() {
 // switched pays for the context switch if the thread gave the core away, that
 // is, if events happened since event number before.
 func (t *Thread) switched(before uint64) {
-	if d := t.cpu.spec.ContextSwitch; d > 0 && t.cpu.engine.Handled() != before {
+	if t.cpu.engine.Handled() == before {
+		return
+	}
+	t.cpu.Use(used.ContextSwitch)
+	if d := t.cpu.spec.ContextSwitch; d > 0 {
 		t.Run(d, "context switch")
 	}
 }

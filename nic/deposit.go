@@ -164,7 +164,7 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		}
 		d.finish(in)
 		return
-	case s == host.Fault && a.Tries < d.spec.FaultTries:
+	case s == host.Fault && a.Tries < d.faultTries():
 		a.Tries++
 		if !d.absent.await(a) {
 			d.post(d.now()+d.spec.FaultPause, kindWriteAgain, 0, a)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
@@ -102,6 +104,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		}
 	}
 	in := r.task.in
+	d.core.used.Add(used.DMA)
 	o := d.core.dma()
 	o.dmaState = dmaState{
 		memory: in.handlers.memory, in: in, run: r, generation: r.generation, handle: noHandle, space: space &^ hpu.TellFaults, local: local, op: op,

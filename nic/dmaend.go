@@ -31,7 +31,7 @@ type failedAccess struct {
 // again, unless its handler wants to see faults.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
-	if s == host.Fault && !o.told && o.result >= hpu.OK && int(o.tries) < d.spec.FaultTries {
+	if s == host.Fault && !o.told && o.result >= hpu.OK && int(o.tries) < d.faultTries() {
 		o.tries++
 		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
 		return

@@ -3,6 +3,8 @@ package nic
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/sim"
@@ -40,6 +42,12 @@ func (e *env) now() sim.Time { return e.engine.Now() }
 
 func (e *env) post(at sim.Time, kind sim.Kind, a uint64, ref any) {
 	e.engine.Post(at, e.id, e.id, kind, a, 0, ref)
+}
+
+// faultTries is nic.fault_tries, for an access that has met an absent page.
+func (e *env) faultTries() int {
+	e.core.used.Add(used.AbsentPage)
+	return e.spec.FaultTries
 }
 
 // writeRecord writes the record of an event to host memory that the driver

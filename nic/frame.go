@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/poison"
@@ -94,11 +96,15 @@ type Core struct {
 	buffers  [bufferClasses][][]byte
 	inUse    poison.Buffers
 	keep     bool // frames are not reused
+	used     used.Set
 }
 
 // Keep stops the reuse of frames. Networks need it that may bring a packet
 // twice to a NIC whose transport is none.
 func (c *Core) Keep() { c.keep = true }
+
+// Used returns what has happened at the NICs that the core handles.
+func (c *Core) Used() used.Set { return c.used }
 
 // freeList keeps objects for reuse, the latest first.
 type freeList[T any] struct {

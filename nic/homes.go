@@ -3,6 +3,8 @@ package nic
 import (
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -40,6 +42,7 @@ func (h *homes) choose(flow int32) (cluster int, ok bool) {
 // toCluster gives a handler to a cluster. If all have as many as they take, it
 // waits.
 func (s *schedule) toCluster(t task) {
+	s.core.used.Add(used.HPU)
 	i, ok := s.homes.choose(t.in.flow)
 	if !ok {
 		s.homes.tasks.push(t)

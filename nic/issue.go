@@ -4,6 +4,7 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -54,6 +55,7 @@ const noFetch = 1<<64 - 1
 // lets the handler see a wrong argument. The bytes from HPU memory are copied
 // now, because the handler may reuse the buffer.
 func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, at sim.Time) int64 {
+	d.core.used.Add(used.Command)
 	ho, result := d.handlerOp(r, act, rec)
 	switch {
 	case result != hpu.OK:

@@ -3,6 +3,7 @@ package nic
 import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -203,6 +204,7 @@ func (l *link) launch(d *departure) {
 		l.account.sent += int64(d.bytes)
 	}
 	if d.target == l.rank {
+		l.core.used.Add(used.Loopback)
 		l.post(l.turned(d), kindLoopback, uint64(d.seq), d.ref)
 		if d.device {
 			l.device--
@@ -210,6 +212,7 @@ func (l *link) launch(d *departure) {
 		}
 		return
 	}
+	l.core.used.Add(used.Network)
 	// A packet needs no event at its departure if its place matters to no other
 	// packet.
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress

@@ -3,6 +3,8 @@ package nic
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
@@ -208,6 +210,17 @@ func (n *NIC) Stats() Stats {
 	if n.reliable != nil {
 		s.Retransmitted, s.Duplicates = n.reliable.again, n.reliable.twice
 	}
+	return s
+}
+
+// Used returns what has happened at the NIC as far as it counts it; see Core.Used
+// for the rest.
+func (n *NIC) Used() (s used.Set) {
+	moved := n.link.sent+n.link.arrived > 0
+	s.AddIf(moved, used.Arrival)
+	s.AddIf(moved || n.env.bus.Bytes() > 0, used.Transfer)
+	s.AddIf(n.reliable != nil && n.link.sent > 0, used.Reliable)
+	s.AddIf(n.schedule.calls+n.schedule.dropped+int64(n.schedule.waiting) > 0, used.Handler)
 	return s
 }
 

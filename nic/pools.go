@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
@@ -121,6 +123,11 @@ func (s *schedule) queue(t task) {
 // no core is idle, the handler waits.
 func (s *schedule) ready(t task) {
 	p := s.poolOf(t)
+	if p.hpu != nil {
+		s.core.used.Add(used.HPU)
+	} else {
+		s.core.used.Add(used.Pool)
+	}
 	c := p.choose()
 	if c == nil {
 		p.tasks.push(t)

@@ -245,7 +245,7 @@ func (t *transmit) Ended(a *host.Access, i int, s host.Status) {
 	switch {
 	case s == host.OK:
 		t.pieceRead(o, i)
-	case s == host.Fault && !o.frame.Datagram && int(o.tries) < t.spec.FaultTries:
+	case s == host.Fault && !o.frame.Datagram && int(o.tries) < t.faultTries():
 		o.tries++
 		t.post(t.now()+t.spec.FaultPause, kindAgain, uint64(i), o)
 	default:

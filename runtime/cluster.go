@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
@@ -64,6 +66,9 @@ type Config struct {
 	// Links receives the counts of the network's links at the end of every Run;
 	// nil: none.
 	Links WatchLinks
+	// Used, if not nil, receives at Close what has happened: the facts with which
+	// fields of the profile count.
+	Used func(s used.Set)
 }
 
 // Capture observes a network; see fabric.Capturer.
@@ -93,6 +98,8 @@ type Cluster struct {
 	links    WatchLinks
 	codes    map[codeKey]hpu.Image
 	closed   bool
+	used     used.Set // before the nodes do anything
+	tell     func(s used.Set)
 }
 
 type codeKey struct {
@@ -130,7 +137,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, codes: make(map[codeKey]hpu.Image),
+		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, codes: make(map[codeKey]hpu.Image),
 	}
 	if err := c.build(&cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -206,6 +213,9 @@ func CheckEngine(name string) error {
 
 // Close ends all programs and frees the memory of handlers and processes.
 func (c *Cluster) Close() error {
+	if c.tell != nil && !c.closed {
+		c.tell(c.Used())
+	}
 	c.closed = true
 	c.engine.Close()
 	for i := range c.nodes {
@@ -261,6 +271,39 @@ func (c *Cluster) RunUntil(t sim.Time) error { return c.engine.RunUntil(t) }
 // Engine is the simulation's clock and event queue.
 func (c *Cluster) Engine() *sim.Engine { return c.engine }
 
+// Reads is Proc.Reads for what a library does before the programs run. No event
+// may call it.
+func (c *Cluster) Reads(f used.Fact) *profile.Profile {
+	c.used.Add(f)
+	return c.profile
+}
+
+// Used returns what has happened so far.
+func (c *Cluster) Used() used.Set {
+	all := c.used
+	all.Join(c.core.Used())
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		all.Join(n.cpu.Used())
+		all.Join(n.nic.Used())
+		all.AddIf(n.memory.Bytes() > 0, used.Controller)
+		if n.iommu != nil {
+			k := n.iommu.SMMU().Counters()
+			all.AddIf(len(n.procs) > 0, used.Admitted)
+			all.AddIf(k.Requests+k.Denied > 0, used.Translation)
+			all.AddIf(k.Walks > 0, used.Walk)
+			all.AddIf(k.Faults+k.PermissionFaults > 0, used.SMMUFault)
+		}
+		if n.kernel != nil {
+			k := n.kernel.Stats()
+			all.AddIf(len(n.procs) > 0, used.OS)
+			all.AddIf(k.Scanned > 0, used.Reclaim)
+			all.AddIf(k.SwappedOut+k.SwappedIn+k.SwapFull+k.Early > 0, used.Swap)
+		}
+	}
+	return all
+}
+
 // Profile returns the profile that the cluster was built from.
 func (c *Cluster) Profile() *profile.Profile { return c.profile }
 
@@ -290,5 +333,6 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // processes of the cluster. The error, a *hpu.LoadError, names module,
 // function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
+	c.used.Add(used.Module)
 	return hpu.Load(name, wasm, c.profile.Device())
 }

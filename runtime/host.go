@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -26,6 +27,7 @@ func (n *Node) Stream(t *host.Thread, bytes int64, what string) {
 
 // move is Stream for a loop whose addresses are known.
 func (n *Node) move(t *host.Thread, s host.Stream, what string) {
+	n.cpu.Use(used.Known)
 	t.Move(s, &n.memory, &n.cluster.profile.Host, what)
 	n.moved += s.Bytes()
 }
@@ -65,6 +67,7 @@ type Gather struct {
 // NewGather begins a loop of a process. sequence is the memory in sequence; it may be empty.
 func NewGather(p *Proc, sequence View) Gather {
 	g := Gather{proc: p}
+	p.Reads(used.Strided)
 	g.stream.Strided()
 	sequence.use(&g.stream)
 	return g

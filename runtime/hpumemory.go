@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -19,7 +21,7 @@ func (p *Proc) HPUWrite(m *nic.Memory, offset uint64, b []byte) error {
 	if err := p.reaches(m, offset, len(b)); err != nil {
 		return err
 	}
-	p.thread.Run(p.node.cluster.profile.NIC.Overhead, "write to HPU memory")
+	p.thread.Run(p.Reads(used.Post).NIC.Overhead, "write to HPU memory")
 	_, there := p.node.bus.Store(int64(len(b)))
 	m.Write(there, offset, b)
 	return nil

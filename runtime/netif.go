@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
@@ -37,7 +39,7 @@ func (ni *NI) post(what string, operation func() error) error {
 	if caller == nil {
 		caller = &ni.proc.thread
 	}
-	caller.Run(ni.proc.node.cluster.profile.NIC.Overhead, what)
+	caller.Run(ni.proc.Reads(used.Post).NIC.Overhead, what)
 	if flow := caller.Flow(); flow != 0 {
 		ni.core.SetCause(nic.Cause(flow, causeHops))
 		defer ni.core.SetCause(0)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -106,7 +108,7 @@ func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, tes
 // of that counter. ErrCTNoneReached: the time-out passed. Other errors as
 // CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {
-	return ni.CTPollAt(cts, tests, timeout, ni.proc.node.cluster.profile.Host.Poll)
+	return ni.CTPollAt(cts, tests, timeout, ni.proc.Reads(used.Look).Host.Poll)
 }
 
 // CTPollAt is CTPoll where a look takes the time look, at least 0, instead of
@@ -145,7 +147,7 @@ func (ni *NI) PTDisable(index uint32) error {
 }
 
 // looked takes the time of one look at a completion.
-func (ni *NI) looked() { ni.proc.thread.Run(ni.proc.node.cluster.profile.Host.Poll, "poll") }
+func (ni *NI) looked() { ni.proc.thread.Run(ni.proc.Reads(used.Look).Host.Poll, "poll") }
 
 // await is what a parked process waits for. The report of a stuck run prints it.
 type await struct {

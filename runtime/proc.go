@@ -3,6 +3,9 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -77,6 +80,10 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 	if _, err := p.NIInit(portals.OptNIMatching|portals.OptNIPhysical, nil); err != nil {
 		return nil, fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
 	}
+	n.cpu.Use(used.Process)
+	if len(n.procs) > 0 {
+		n.cpu.Use(used.Cores)
+	}
 	core := len(n.procs) % n.cpu.Cores()
 	n.procs = append(n.procs, p)
 	who := fmt.Sprintf("rank %d %s", rank, name)
@@ -100,6 +107,13 @@ func (p *Proc) Rank() int { return int(p.node.rank) }
 
 // Node is the node the process runs on.
 func (p *Proc) Node() *Node { return p.node }
+
+// Reads notes that a fact about the process's node holds, and returns the
+// profile, of which a field counts for the first time with it.
+func (p *Proc) Reads(f used.Fact) *profile.Profile {
+	p.node.cpu.Use(f)
+	return p.node.cluster.profile
+}
 
 // Cluster is the simulation.
 func (p *Proc) Cluster() *Cluster { return p.node.cluster }

@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 )
@@ -13,6 +15,7 @@ import (
 // node already use all of hpu.node_memory.
 func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
 	c := p.node.cluster
+	c.Reads(used.Module)
 	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {
 		return nil, fmt.Errorf("runtime: %d bytes of HPU memory, expected 0 to %d (hpu.max_hpu_memory)", n, c.profile.HPU.MaxHPUMemory)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -239,6 +241,7 @@ func (n *pinner) take(t *host.Thread, start, end uint64, write bool, pin *host.P
 		return false, err
 	}
 	spec, pages := n.process.Kernel().Spec(), int64(end-start)/host.PageBytes
+	n.process.Kernel().CPU().Use(used.DeviceMap)
 	work(t, spec.DeviceMapCall+spec.DeviceMapPage*sim.Time(pages), "map for device")
 	n.stats.Pins += pages
 	return writable, nil
@@ -259,8 +262,10 @@ func (n *pinner) give(t *host.Thread, pins []*host.Pin, ranges int, told bool) {
 	if pages == 0 {
 		return
 	}
+	n.process.Kernel().CPU().Use(used.DeviceMap)
 	work(t, spec.DeviceUnmapCall+spec.DeviceUnmapPage*sim.Time(pages), "unmap for device")
 	if !told {
+		n.process.Kernel().CPU().Use(used.Invalidation)
 		work(t, (spec.Invalidate+spec.Acknowledge)*sim.Time(ranges), "invalidate")
 	}
 	for _, pin := range pins {

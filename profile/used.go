@@ -1,0 +1,183 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/profile/used"
+)
+
+// behind are the facts behind the fields of a profile: a run without any of
+// them has the same results whatever the value is. A field has the facts of the
+// longest prefix of its path.
+var behind = []struct {
+	prefixes string
+	facts    used.Set
+}{
+	{"fabric.", used.Of(used.Network)},
+	{"fabric.mtu", used.Of(used.Arrival, used.Module)},
+	{"fabric.header", used.Of(used.Network, used.Loopback)},
+
+	{"nic.overhead", used.Of(used.Post)},
+	{"nic.match_ nic.receive", used.Of(used.Arrival)},
+	{"nic.packet_buffer", used.Of(used.Handler)},
+	{"nic.egress_packets nic.handler_commands", used.Of(used.Command)},
+	{"nic.loopback", used.Of(used.Loopback)},
+	{"nic.fault_", used.Of(used.AbsentPage)},
+
+	{"transport.", used.Of(used.Reliable)},
+	{"transport.kind", used.Of(used.Arrival)},
+
+	{"dma.", used.Of(used.Transfer)},
+
+	{"hpu.", used.Of(used.HPU)},
+	{"hpu.costs", used.Of(used.Handler)},
+	{"hpu.dma_", used.Of(used.DMA)},
+	{"hpu.send", used.Of(used.Command)},
+	{"hpu.max_ hpu.stack_bytes hpu.node_memory", used.Of(used.Module)},
+	{"hpu.max_cycles hpu.waiting_handlers", used.Of(used.Handler)},
+	{"pools", used.Of(used.Pool)},
+	{"serve", used.Of(used.Handler)},
+
+	{"host.cores", used.Of(used.Cores, used.ComputeBeside)},
+	{"host.poll", used.Of(used.Look, used.LookCached)},
+	{"host.poll_cached", used.Of(used.LookCached)},
+	{"host.message", used.Of(used.Message)},
+	{"host.match", used.Of(used.Match)},
+	{"host.memory_latency", used.Of(used.MemoryLatency, used.Walk)},
+	{"host.memory_bandwidth host.cores_bandwidth", used.Of(used.Controller, used.Compute)},
+	{"host.line_bytes host.core_bandwidth host.copy_chunk", used.Of(used.Stream, used.Compute)},
+	{"host.strided_bandwidth", used.Of(used.Strided)},
+	{"host.cache", used.Of(used.Known)},
+	{"host.compute host.jitter", used.Of(used.Compute)},
+	{"host.cores_penalty", used.Of(used.ComputeBeside)},
+	{"host.library.eager_copy", used.Of(used.Eager)},
+	{"host.library.eager_send", used.Of(used.EagerSend)},
+	{"host.library.start", used.Of(used.Large)},
+	{"host.library.exchange", used.Of(used.Exchange)},
+	{"host.library.fanout", used.Of(used.Fanout)},
+	{"host.library.collective", used.Of(used.Collective)},
+	{"host.library.copy", used.Of(used.CopyCall)},
+	{"host.library.reduce", used.Of(used.ReduceCall)},
+	{"host.library.allocate", used.Of(used.Temporary)},
+	{"host.library.vectors host.library.runs host.library.notice", used.Of(used.Accelerator)},
+
+	{"smmu.", used.Of(used.Translation)},
+	{"smmu.kind", used.Of(used.Process)},
+	{"smmu.banks smmu.address_bits", used.Of(used.Admitted)},
+	{"smmu.walk", used.Of(used.Walk)},
+	{"smmu.on_fault smmu.hit_under_fault smmu.stall_limit", used.Of(used.SMMUFault)},
+
+	{"os.kind", used.Of(used.Process)},
+	{"os.memory os.address_bits", used.Of(used.OS)},
+	{"os.watermark_", used.Of(used.Page)},
+	{"os.reclaim_", used.Of(used.Reclaim)},
+	{"os.poll_", used.Of(used.Napi)},
+	{"os.interrupt", used.Of(used.Interrupt)},
+	{"os.softirq", used.Of(used.Softirq)},
+	{"os.context_switch", used.Of(used.ContextSwitch)},
+	{"os.interrupt_core", used.Of(used.SMMUInterrupt, used.BankHold, used.Listener, used.Napi)},
+	{"os.kernel_core", used.Of(used.KernelThread, used.Storage)},
+	{"os.fault_ask os.fault_look os.fault_gather os.fault_forget", used.Of(used.Block)},
+	{"os.fault_search", used.Of(used.Search)},
+	{"os.fault_touch", used.Of(used.Touch)},
+	{"os.fault_interrupt os.clear_fault", used.Of(used.SMMUInterrupt)},
+	{"os.fault_tasklet os.fault_batch", used.Of(used.SMMUServed)},
+	{"os.netlink_", used.Of(used.Netlink)},
+	{"os.netlink_wake os.netlink_core", used.Of(used.Listener)},
+	{"os.fault_absent os.fault_zero", used.Of(used.PageFault)},
+	{"os.fault_copy", used.Of(used.CopyFault)},
+	{"os.fault_dirty", used.Of(used.DirtyFault)},
+	{"os.fault_map", used.Of(used.MapFault)},
+	{"os.fault_major", used.Of(used.MajorFault)},
+	{"os.fault_huge os.split_huge os.collapse_", used.Of(used.Huge)},
+	{"os.huge_pages", used.Of(used.Page)},
+	{"os.gup_", used.Of(used.Gup)},
+	{"os.put_page", used.Of(used.PutPage)},
+	{"os.device_tables", used.Of(used.OS)},
+	{"os.device_map_ os.device_unmap_", used.Of(used.DeviceMap)},
+	{"os.lock_", used.Of(used.Lock)},
+	{"os.unlock_", used.Of(used.Unlock)},
+	{"os.map_call", used.Of(used.Map)},
+	{"os.unmap_", used.Of(used.Unmap)},
+	{"os.protect_", used.Of(used.Protect)},
+	{"os.fork_", used.Of(used.Fork)},
+	{"os.sync_", used.Of(used.Sync)},
+	{"os.copy_page", used.Of(used.CopyPage)},
+	{"os.bank_hold", used.Of(used.BankHold)},
+	{"os.invalidate os.acknowledge", used.Of(used.Invalidation, used.BankHold)},
+
+	{"storage.", used.Of(used.Storage)},
+	{"storage.kind storage.swap", used.Of(used.Storage, used.Swap, used.Reclaim, used.Sync)},
+
+	{"limits.", used.Of(used.Process)},
+}
+
+// Facts returns the facts behind a field or a value below it, such as
+// hpu.costs.int_div. A section is all its fields. false: there is no
+// such field.
+func Facts(path string) (all used.Set, known bool) {
+	for _, field := range Fields() {
+		switch {
+		case field == path || strings.HasPrefix(path, field+"."):
+			return factsOf(field), true
+		case strings.HasPrefix(field, path+"."):
+			all.Join(factsOf(field))
+			known = true
+		}
+	}
+	return all, known
+}
+
+func factsOf(field string) (facts used.Set) {
+	longest := -1
+	for i := range behind {
+		for prefix := range strings.FieldsSeq(behind[i].prefixes) {
+			if strings.HasPrefix(field, prefix) && len(prefix) > longest {
+				longest, facts = len(prefix), behind[i].facts
+			}
+		}
+	}
+	return facts
+}
+
+// Unused lists the overrides without effect on runs that had some facts, each
+// with the reason, such as "os.fault_ask (no fault of PART was handled)".
+func Unused(overrides []string, had used.Set) (notes []string) {
+	for _, o := range overrides {
+		path, value, _ := strings.Cut(o, "=")
+		path = strings.TrimSpace(path)
+		facts, known := set(path, value)
+		if !known || facts.Meets(had) || path == "name" || path == "description" {
+			continue
+		}
+		var why []string
+		for _, f := range facts.Facts() {
+			if !slices.Contains(why, f.Missing()) {
+				why = append(why, f.Missing())
+			}
+		}
+		notes = append(notes, path+" ("+strings.Join(why, ", and ")+")")
+	}
+	return notes
+}
+
+// set returns the facts behind the fields that an override sets: of a section
+// those of the fields in its mapping.
+func set(path, value string) (all used.Set, known bool) {
+	all, known = Facts(path)
+	tree, err := strictyaml.Parse("", []byte(value))
+	section := slices.ContainsFunc(Fields(), func(field string) bool { return strings.HasPrefix(field, path+".") })
+	if err != nil || tree.Kind != yaml.MappingNode || !section {
+		return all, known
+	}
+	all = used.Set{}
+	for i := 0; i+1 < len(tree.Content); i += 2 {
+		one, _ := Facts(path + "." + tree.Content[i].Value)
+		all.Join(one)
+	}
+	return all, known
+}
