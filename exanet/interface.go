@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
@@ -268,7 +270,7 @@ type Message struct {
 // found is false if there is none. The look takes host.poll_cached, or
 // host.poll if that is not set.
 func (i *Interface) Poll(into []byte) (m Message, found bool, err error) {
-	i.proc.Look(i.proc.Cluster().Profile().Host.LookCached())
+	i.proc.Look(i.proc.Reads(used.LookCached).Host.LookCached())
 	at := int(i.head&(i.depth-1)) * mailbox.EntrySize
 	b := i.queue.Slice(at, at+mailbox.EntrySize).Read()
 	le := binary.LittleEndian

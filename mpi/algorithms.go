@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -116,7 +117,7 @@ func (s builder) binomialBcast(v runtime.View, root int) {
 		s.receive(v, (me-d+size)%size)
 		s.fence()
 	}
-	together := s.own().Fanout == host.FanoutTogether
+	together := s.own(used.Fanout).Fanout == host.FanoutTogether
 	for d /= 2; d > 0; d /= 2 {
 		if rel+d < size {
 			s.send(v, (me+d)%size)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
@@ -68,7 +70,7 @@ func (t *overExaNet) take() error {
 // searched charges the process for the list elements it looked at. more: a copy
 // follows at once.
 func (t *overExaNet) searched(elements int, more bool) {
-	d := sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match
+	d := sim.Time(elements) * t.r.p.Reads(used.Match).Host.Match
 	if more {
 		t.r.p.Owe(d)
 	} else {
@@ -84,7 +86,7 @@ func (t *overExaNet) arrives(p packet) error {
 	if t.observe != nil {
 		t.observe(p.env, p.status())
 	}
-	t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
+	t.r.p.Owe(t.r.p.Reads(used.Message).Host.Message)
 	copies := t.copies(&p)
 	q, looked := t.lists.receiver(p.env)
 	t.searched(looked, copies && (q == nil || p.length <= q.length))
@@ -101,17 +103,17 @@ func (t *overExaNet) arrives(p packet) error {
 // copies reports whether the process takes time to copy a message from the
 // mailbox to memory.
 func (t *overExaNet) copies(p *packet) bool {
-	return p.kind == packetEager && p.length > 0 && codeOf(t.r).EagerCopy != host.CopyFree
+	return p.kind == packetEager && p.length > 0 && codeOf(t.r, used.Eager).EagerCopy != host.CopyFree
 }
 
 // copied charges the process for a copy from the mailbox to memory: one memory
 // latency, and the bytes. host.library.eager_copy has other answers.
 func (t *overExaNet) copied(n int) {
-	if n == 0 || codeOf(t.r).EagerCopy == host.CopyFree {
+	if n == 0 || codeOf(t.r, used.Eager).EagerCopy == host.CopyFree {
 		return
 	}
-	if codeOf(t.r).EagerCopy != host.CopyCached {
-		t.r.p.Owe(t.r.p.Cluster().Profile().Host.MemoryLatency)
+	if codeOf(t.r, used.Eager).EagerCopy != host.CopyCached {
+		t.r.p.Owe(t.r.p.Reads(used.MemoryLatency).Host.MemoryLatency)
 	}
 	t.r.p.Stream(int64(n), int64(n))
 }
@@ -176,7 +178,7 @@ func (t *overExaNet) match(q *Request, p packet) error {
 // eager makes the process bring an eager message from the mailbox to its place.
 func (t *overExaNet) eager(q *Request, v runtime.View, message []byte) {
 	if q.typed != nil {
-		t.r.p.Compute(t.r.p.Cluster().Profile().Host.MemoryLatency)
+		t.r.p.Compute(t.r.p.Reads(used.MemoryLatency).Host.MemoryLatency)
 		q.typed.unpackBytes(t.r, message)
 		return
 	}
@@ -215,7 +217,7 @@ func (t *overExaNet) start() error {
 func (t *overExaNet) clearToSend(i int) (err error) {
 	x := &t.transfers[i]
 	flag := t.flags.Addr() + 8*uint64(i)
-	if t.o.ExaNet.Start == StartByProcess || t.o.ExaNet.Start == "" && codeOf(t.r).Start == host.StartProcess {
+	if t.o.ExaNet.Start == StartByProcess || t.o.ExaNet.Start == "" && codeOf(t.r, used.Large).Start == host.StartProcess {
 		cts := packet{kind: packetCTS, env: envelope{source: t.r.Rank()}, id: x.p.id, address: x.q.addr, notify: flag}
 		return t.post(outgoing{to: x.p.env.source, p: cts})
 	}
@@ -235,7 +237,7 @@ func (t *overExaNet) notifications() error {
 		if x.q == nil || binary.LittleEndian.Uint64(flag.Read()) == 0 {
 			continue
 		}
-		t.r.p.Look(t.r.p.Cluster().Profile().Host.Poll)
+		t.r.p.Look(t.r.p.Reads(used.Look).Host.Poll)
 		clear(flag.Write())
 		q := x.q
 		x.q = nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
@@ -160,9 +162,9 @@ func (t *overExaNet) peer(rank int) *exaPeer {
 // the code of the message and the store are one piece of work.
 func (t *overExaNet) send(q *Request) error {
 	if _, free := t.page.Free(); free && len(t.queue) == 0 {
-		t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
+		t.r.p.Owe(t.r.p.Reads(used.Message).Host.Message)
 	} else {
-		t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message)
+		t.r.p.Compute(t.r.p.Reads(used.Message).Host.Message)
 	}
 	peer := t.peer(q.peer)
 	p := packet{kind: packetEager, env: q.env, length: q.length, sequence: peer.sent, id: q.id}
@@ -172,7 +174,7 @@ func (t *overExaNet) send(q *Request) error {
 		return err
 	}
 	if q.length <= t.o.Eager {
-		if codeOf(t.r).EagerCopy == host.CopyTwice {
+		if codeOf(t.r, used.Eager).EagerCopy == host.CopyTwice {
 			t.copied(q.length)
 		}
 		v.CopyTo(p.data[:])
@@ -199,7 +201,7 @@ func (t *overExaNet) touch(v runtime.View, write bool) {
 	}
 	const page = 4096
 	pages := (v.Addr()+uint64(v.Len())+page-1)/page - v.Addr()/page
-	t.r.p.Compute(sim.Time(pages) * t.r.p.Cluster().Profile().Host.MemoryLatency)
+	t.r.p.Compute(sim.Time(pages) * t.r.p.Reads(used.MemoryLatency).Host.MemoryLatency)
 }
 
 // post gives a packet to the packetizer, behind the packets that wait.
@@ -220,7 +222,7 @@ func (t *overExaNet) launch(c int, o *outgoing) error {
 	t.channels[c] = exaChannel{to: o.to}
 	switch {
 	case o.q == nil || o.p.wanted:
-	case codeOf(t.r).EagerSend == host.SendAcknowledged:
+	case codeOf(t.r, used.EagerSend).EagerSend == host.SendAcknowledged:
 		t.channels[c].q = o.q
 	default:
 		t.r.complete(o.q)

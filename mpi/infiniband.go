@@ -3,6 +3,8 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
@@ -113,7 +115,7 @@ func (t *overInfiniBand) copy(_ *host.Thread, to, from, n uint64) error {
 }
 
 // message charges the process for the code of a message.
-func (t *overInfiniBand) message() { t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message) }
+func (t *overInfiniBand) message() { t.r.p.Compute(t.r.p.Reads(used.Message).Host.Message) }
 
 func (t *overInfiniBand) send(q *Request) error {
 	t.message()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -34,7 +36,7 @@ func (e extents) own(r *Rank, v runtime.View) error {
 
 // searched charges a process for the list elements it looked at.
 func searched(p *runtime.Proc, elements int) {
-	p.Compute(sim.Time(elements) * p.Cluster().Profile().Host.Match)
+	p.Compute(sim.Time(elements) * p.Reads(used.Match).Host.Match)
 }
 
 // message is anything with an envelope that receives can match.

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
@@ -171,13 +173,13 @@ func (c *Comm) openModule(late bool) error {
 	}
 	o := allreduce.Options{
 		Members: make([]portals.ID, c.Size()), Rank: c.rank, Group: c.id, PDID: uint16(w.o.ExaNet.PDID),
-		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size(), codeOf(r).Runs), Late: late,
+		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size(), codeOf(r, used.Accelerator).Runs), Late: late,
 	}
 	for i := range o.Members {
 		o.Members[i] = w.places[c.Translate(i)]
 	}
 	if w.o.Allreduce == ModeAccelerator {
-		if codeOf(r).Vectors != host.VectorsOnce {
+		if codeOf(r, used.Accelerator).Vectors != host.VectorsOnce {
 			m.most = allreduce.MaxBytes
 		}
 		o.Block = min(allreduce.MaxBytes, int(w.c.Profile().Fabric.MTU)&^7)
@@ -262,7 +264,7 @@ func (m *module) next() error {
 	if m.most > 0 {
 		n = min(n, m.most)
 	}
-	r.p.Compute(r.p.Cluster().Profile().Host.Message)
+	r.p.Compute(r.p.Reads(used.Message).Host.Message)
 	from, to := m.begun, m.begun+n
 	m.begun = to
 	if !m.active {
@@ -280,8 +282,8 @@ func (m *module) next() error {
 // written.
 func (r *Rank) collect() error {
 	r.modules.seen = r.modules.count()
-	if codeOf(r).Notice == host.NoticeMailbox {
-		r.p.Look(r.p.Cluster().Profile().Host.LookCached())
+	if codeOf(r, used.Accelerator).Notice == host.NoticeMailbox {
+		r.p.Look(r.p.Reads(used.LookCached).Host.LookCached())
 	} else {
 		r.looked()
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
@@ -237,7 +239,7 @@ func (t *overPortals) receive(q *Request) error {
 
 // overhead charges the time to give the NIC an operation that package runtime
 // does not charge: appending an entry.
-func overhead(p *runtime.Proc) { p.Compute(p.Cluster().Profile().NIC.Overhead) }
+func overhead(p *runtime.Proc) { p.Compute(p.Reads(used.Post).NIC.Overhead) }
 
 // put sends a message, or the announcement of a large one.
 func (t *overPortals) put(l *letter) error {

@@ -3,6 +3,8 @@ package mpi
 import (
 	"errors"
 	"fmt"
+
+	"github.com/spinsim/spinsim/profile/used"
 )
 
 // Wait returns when a request is complete, and gives it back.
@@ -69,7 +71,7 @@ func (r *Rank) arrived() error {
 }
 
 // looked charges a look at memory that finds nothing.
-func (r *Rank) looked() { r.p.Look(r.p.Cluster().Profile().Host.Poll) }
+func (r *Rank) looked() { r.p.Look(r.p.Reads(used.Look).Host.Poll) }
 
 // finish waits until no message still needs the rank that sent it.
 func (r *Rank) finish() error {

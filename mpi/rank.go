@@ -3,6 +3,8 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/runtime"
@@ -64,8 +66,9 @@ func (r *Rank) Proc() *runtime.Proc { return r.p }
 // Now returns the present time.
 func (r *Rank) Now() sim.Time { return r.p.Now() }
 
-// codeOf returns what the profile says about the code of ExaNet-MPI.
-func codeOf(r *Rank) *host.LibrarySpec { return &r.p.Cluster().Profile().Host.Library }
+// codeOf returns what the profile says about the code of ExaNet-MPI. f is what
+// the code is for.
+func codeOf(r *Rank, f used.Fact) *host.LibrarySpec { return &r.p.Reads(f).Host.Library }
 
 // charge charges the library's code, if it takes time.
 func charge(r *Rank, d sim.Time) {

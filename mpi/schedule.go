@@ -3,6 +3,8 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -70,7 +72,7 @@ func (c *Comm) schedule(what call) builder {
 		s = new(schedule)
 	}
 	s.r, s.comm, s.call, s.tag = r, c, what, c.log.add(what)
-	if d := s.own().Collective; d > 0 {
+	if d := s.own(used.Collective).Collective; d > 0 {
 		s.steps = append(s.steps, step{kind: stepWork, work: d})
 	}
 	return builder{s}
@@ -79,7 +81,7 @@ func (c *Comm) schedule(what call) builder {
 // temp returns n bytes, which go back when the schedule is done. Its error ends
 // the call. It takes the time of the profile's host.library.allocate.
 func (s *schedule) temp(n int) runtime.View {
-	if l := s.own(); l.Allocate > 0 || l.AllocatePage > 0 {
+	if l := s.own(used.Temporary); l.Allocate > 0 || l.AllocatePage > 0 {
 		const page = 4096
 		s.steps = append(s.steps, step{kind: stepWork, work: l.Allocate + sim.Time((n+page-1)/page)*l.AllocatePage})
 	}
@@ -106,19 +108,19 @@ func (s *schedule) receive(v runtime.View, from int) {
 func (s *schedule) fence() { s.steps = append(s.steps, step{kind: stepFence}) }
 
 // own returns the code of ExaNet-MPI (host.library) for collectives with its
-// algorithms; for others one that takes no time.
-func (s *schedule) own() *host.LibrarySpec {
+// algorithms; for others one that takes no time. f is what the code is for.
+func (s *schedule) own(f used.Fact) *host.LibrarySpec {
 	if s.r.world.o.algorithms() != ExaNetMPI {
 		return &host.LibrarySpec{}
 	}
-	return codeOf(s.r)
+	return codeOf(s.r, f)
 }
 
 // exchange sends and receives at the same time, and waits for both. With
 // host.library.exchange: ordered a pair of ranks does one after the other, the
 // message of the lower rank first.
 func (s *schedule) exchange(send runtime.View, to int, receive runtime.View, from int) {
-	if to == from && to != s.comm.rank && s.own().Exchange == host.ExchangeOrdered {
+	if to == from && to != s.comm.rank && s.own(used.Exchange).Exchange == host.ExchangeOrdered {
 		s.inTurn(send, receive, to)
 		return
 	}
@@ -247,12 +249,12 @@ func (s *schedule) take(p *step) (err error) {
 		s.pending++
 		_, err = r.startReceive(p.to, c, envelope{source: c.Translate(int(p.peer)), tag: s.tag, context: c.collective()}, s)
 	case stepCopy:
-		charge(r, s.own().Copy)
+		charge(r, s.own(used.CopyCall).Copy)
 		r.p.Copy(p.to, p.from)
 	case stepWork:
 		charge(r, p.work)
 	case stepReduce:
-		charge(r, s.own().Reduce)
+		charge(r, s.own(used.ReduceCall).Reduce)
 		s.call.op.combine(r.p, p.to, p.from, p.before, s.call.t)
 	case stepPack, stepUnpack, stepReverse:
 		s.rearrange(p)

@@ -3,6 +3,8 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/datatype"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -211,7 +213,7 @@ func (t *typed) unpackRuns(r *Rank, g *runtime.Gather, outside int64, n int, mov
 // and in the stream. It returns the total bytes of the cache lines that a core
 // visits.
 func (t *typed) walk(r *Rank, n int, f func(at, packed, n int)) (bytes int64) {
-	line := uint64(r.p.Cluster().Profile().Host.LineBytes)
+	line := uint64(r.p.Reads(used.Stream).Host.LineBytes)
 	packed, lines, last := 0, uint64(0), uint64(0)
 	base := t.memory.Addr()
 	err := t.kind.Runs(t.count, 0, int64(n), func(at, n int64) {

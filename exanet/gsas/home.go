@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma"
@@ -138,7 +140,8 @@ func (h *home) take() error {
 		h.counts.Strange++
 		return nil
 	}
-	host := &h.p.Cluster().Profile().Host
+	h.p.Reads(used.Message)
+	host := &h.p.Reads(used.Match).Host
 	h.p.Compute(host.Message + host.Match) // the code, and the look-up of the allocation
 	if h.waits(&r, h.held) {
 		h.counts.Held++
@@ -293,7 +296,7 @@ func (h *home) serve(r *request) error {
 // access charges the home for an access to memory that need not be in a cache,
 // and for its bytes.
 func (h *home) access(n int) {
-	h.p.Compute(h.p.Cluster().Profile().Host.MemoryLatency)
+	h.p.Compute(h.p.Reads(used.MemoryLatency).Host.MemoryLatency)
 	h.p.Stream(int64(n), int64(n))
 }
 

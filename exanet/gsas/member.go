@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
@@ -217,7 +219,7 @@ func (m *Member) do(q *message) (message, error) {
 
 // call sends a request and waits for its answer.
 func (m *Member) call(home portals.ID, q *message) (message, error) {
-	m.p.Compute(m.p.Cluster().Profile().Host.Message)
+	m.p.Compute(m.p.Reads(used.Message).Host.Message)
 	m.number++
 	q.number, m.home, m.replied, m.lost = m.number, home, false, nil
 	var b [exanet.MaxPayload]byte
@@ -250,7 +252,7 @@ func (m *Member) act() (acted bool, err error) {
 	}
 	if v.Success > m.seen {
 		m.seen = v.Success
-		m.p.Look(m.p.Cluster().Profile().Host.Poll)
+		m.p.Look(m.p.Reads(used.Look).Host.Poll)
 		if binary.LittleEndian.Uint64(m.flag.Read()) == uint64(m.number) {
 			m.reply, m.replied = message{op: opRead}, true
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
@@ -251,7 +253,7 @@ func (p *peer) take() (bool, error) {
 	if word == 0 || word>>numberShift != uint64(p.mine&0xff) || word>>batchShift&batchMask != uint64(p.taken&batchMask) {
 		return false, nil
 	}
-	s.p.Look(s.p.Cluster().Profile().Host.Poll)
+	s.p.Look(s.p.Reads(used.Look).Host.Poll)
 	at := int(word>>offsetShift&placeMask) * granule
 	for end := at + int(word&placeMask)*granule; at < end; {
 		n := int(binary.LittleEndian.Uint32(p.rx.Slice(at, at+4).Read()))

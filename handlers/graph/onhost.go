@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -126,7 +128,7 @@ func (h *host) event() error {
 	if err != nil {
 		return err
 	}
-	h.p.Compute(h.p.Cluster().Profile().Host.Match)
+	h.p.Compute(h.p.Reads(used.Match).Host.Match)
 	from := ev.Initiator.NID
 	switch ev.MatchBits {
 	case UpdateBits:
@@ -172,7 +174,7 @@ func (h *host) relax(b []byte) (improved bool) {
 	n := len(b) / UpdateSize
 	h.counts.Updates += uint64(n)
 	h.counts.Improved += uint64(written)
-	line := int64(h.p.Cluster().Profile().Host.LineBytes)
+	line := int64(h.p.Reads(used.Stream).Host.LineBytes)
 	h.p.Stream(int64(len(b))+int64(n)*line, written*line)
 	return improved
 }
@@ -228,7 +230,7 @@ func (h *host) follow(v int) error {
 	}
 	h.counts.Taken++
 	h.distance, h.parent = uint32(vertex.Label>>32), uint32(v*h.nodes+h.rank)
-	spec, size := &h.p.Cluster().Profile().Host, h.edgeSize()
+	spec, size := &h.p.Reads(used.MemoryLatency).Host, h.edgeSize()
 	h.p.Compute(spec.MemoryLatency)
 	own := make([]byte, 0, UpdateSize)
 	remote := int64(0)

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -61,7 +63,7 @@ func newTable(p *runtime.Proc, o *Options) (*table, error) {
 // charge lets the core wait for a number of places of memory, one after the
 // other, and then read and write bytes.
 func (t *table) charge(places int, read, written int64) {
-	t.p.Compute(sim.Time(places) * t.p.Cluster().Profile().Host.MemoryLatency)
+	t.p.Compute(sim.Time(places) * t.p.Reads(used.MemoryLatency).Host.MemoryLatency)
 	t.p.Stream(read, written)
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
@@ -55,6 +57,7 @@ func (d *Driver) attach(p *runtime.Proc, g *rdma.Page) {
 
 // core returns the core of a process's thread.
 func (d *Driver) core(p *runtime.Proc) int {
+	p.Reads(used.Cores)
 	switch d.spec.NetlinkCore {
 	case host.CoreProcess:
 		return p.Thread().Core()
@@ -67,6 +70,7 @@ func (d *Driver) core(p *runtime.Proc) int {
 // serve handles up to left pages of the FIFO, or fewer if the send tasklet
 // waits. It returns how many more pages the run may handle.
 func (c *client) serve(t *host.Thread, left int) int {
+	t.CPU().Use(used.Block)
 	t.Follow(c.flow)
 	if len(c.blocks)+len(c.later) == 0 {
 		c.brought = c.brought[:0]

@@ -5,6 +5,8 @@ package part
 import (
 	"errors"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 )
 
@@ -35,6 +37,7 @@ func (c *client) tell(t *host.Thread, m message) {
 func (c *client) deliver(t *host.Thread, m message) {
 	d := c.driver
 	d.stats.Messages++
+	t.CPU().Use(used.Netlink)
 	t.Run(d.spec.NetlinkSend, "netlink")
 	if len(c.inbox) >= d.spec.NetlinkQueue {
 		d.stats.Dropped++
@@ -54,6 +57,7 @@ type behind struct {
 // await waits for a message: busily, or asleep (ResolveSpec.NetlinkWake).
 func (c *client) await(t *host.Thread) {
 	t.Spin("a netlink message")
+	t.CPU().Use(used.Listener)
 	if wake := c.driver.spec.NetlinkWake; wake > 0 {
 		t.Run(wake, "context switch")
 	}
@@ -79,6 +83,7 @@ func (c *client) listen(t *host.Thread) {
 		m := c.inbox[0]
 		c.inbox = append(c.inbox[:0], c.inbox[1:]...)
 		t.Follow(m.fault.Flow)
+		t.CPU().Use(used.Netlink)
 		t.Run(c.driver.spec.NetlinkReceive, "netlink message")
 		switch err := c.touch(t, m.plan.First, m.fault.Write); {
 		case errors.Is(err, host.ErrNoMemory):
@@ -123,6 +128,7 @@ func (c *client) touch(t *host.Thread, r Range, write bool) error {
 		return nil
 	}
 	c.driver.count(r)
+	t.CPU().Use(used.Touch)
 	if write && c.driver.spec.FaultTouch == host.TouchRead {
 		if err := c.process.Populate(t, r.Start, r.End-r.Start, false); err != nil {
 			return err

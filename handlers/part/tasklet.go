@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -71,6 +73,7 @@ func (d *Driver) sends(t *host.Thread) {
 	if len(d.others) > 0 {
 		t.Follow(d.others[0].Flow)
 	}
+	t.CPU().Use(used.SMMUServed)
 	t.Run(d.spec.FaultTasklet, "tasklet")
 	for left := d.spec.Batch(); len(d.others) > 0; left-- {
 		if left == 0 {
@@ -129,6 +132,7 @@ func (d *Driver) receives(t *host.Thread) {
 	if next != nil {
 		t.Follow(next.flow)
 	}
+	t.CPU().Use(used.SMMUServed)
 	t.Run(d.spec.FaultTasklet, "tasklet")
 	left := d.spec.Batch()
 	for next = d.waiting(); next != nil && left > 0; next = d.waiting() {
@@ -185,6 +189,9 @@ func (d *Driver) plan(t *host.Thread, p *host.Process, addr uint64, source bool,
 	}
 	f.Mapping = Range{start, end}
 	plan := d.part.options.Policy(f)
+	if plan.Search {
+		t.CPU().Use(used.Search)
+	}
 	if plan.Search && d.spec.FaultSearch > 0 {
 		t.Run(d.spec.FaultSearch, "tasklet")
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -119,7 +121,7 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 // swapUntil changes a word from one value to another, and waits for the first
 // value if necessary. It does not wait for ever for one client.
 func (c *Client) swapUntil(word int64, from, to uint64) error {
-	look := c.c.Profile().Host.Poll
+	look := c.c.Reads(used.Look).Host.Poll
 	holder, since := from, c.Proc.Now()
 	for times := sim.Time(1); ; times = min(2*times, 256) {
 		found, err := c.swap(word, from, to)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/host"
@@ -66,7 +68,7 @@ func (f *flusher) open() error {
 
 // loop serves requests; all present ones are served together.
 func (f *flusher) loop() error {
-	match := f.c.Profile().Host.Match
+	match := f.c.Reads(used.Match).Host.Match
 	for {
 		e, err := f.p.NI().EQWait(f.eq)
 		if err != nil {

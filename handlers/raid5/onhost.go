@@ -7,6 +7,8 @@ import (
 	"errors"
 	"math/bits"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/internal/service"
 	"github.com/spinsim/spinsim/portals"
@@ -86,7 +88,7 @@ func (a *Array) host(p *runtime.Proc, s *server, core int) error {
 
 // loop serves requests one after the other.
 func (h *hostServer) loop() error {
-	match := h.c.Profile().Host.Match
+	match := h.c.Reads(used.Match).Host.Match
 	for {
 		e, err := h.p.NI().EQWait(h.eq)
 		if err != nil {

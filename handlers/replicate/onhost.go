@@ -5,6 +5,8 @@ package replicate
 import (
 	"math/bits"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -30,7 +32,7 @@ func (g *Group) host(p *runtime.Proc, s *server, eq portals.Handle) error {
 	if err != nil {
 		return err
 	}
-	match := g.c.Profile().Host.Match
+	match := g.c.Reads(used.Match).Host.Match
 	for {
 		e, err := ni.EQWait(eq)
 		if err != nil {

@@ -5,6 +5,8 @@ package rnr
 import (
 	"errors"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -102,6 +104,7 @@ func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
 // interrupt is the interrupt handler: it reads the firmware's report.
 func (c *Conn) interrupt(t *host.Thread) {
 	c.kernel.stats.Interrupts++
+	t.CPU().Use(used.SMMUInterrupt)
 	c.library.delay(t, PartFirmware, 0)
 	raised := t.Now() - c.kernel.spec.Interrupt
 	c.library.delay(t, PartHandler, 0)
@@ -140,6 +143,7 @@ func (c *Conn) resolve(t *host.Thread, kind int) {
 		}
 	}
 	times.Addresses = t.Now()
+	t.CPU().Use(used.SMMUServed)
 	t.Run(k.spec.FaultTasklet, "tables of the NIC")
 	times.Tables = t.Now()
 	c.say(t, c.pt, uint64(kind))

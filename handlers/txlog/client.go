@@ -5,6 +5,8 @@ package txlog
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -185,7 +187,7 @@ func (c *Client) ask(n int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.p.Compute(c.p.Cluster().Profile().Host.Match)
+	c.p.Compute(c.p.Reads(used.Match).Host.Match)
 	if ev.HdrData == taken {
 		return 0, ErrTaken
 	}

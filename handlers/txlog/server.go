@@ -5,6 +5,8 @@ package txlog
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -122,7 +124,7 @@ func (s *Server) Serve() error {
 		if err != nil {
 			return err
 		}
-		s.p.Compute(s.p.Cluster().Profile().Host.Match)
+		s.p.Compute(s.p.Reads(used.Match).Host.Match)
 		if err := s.request(&ev); err != nil {
 			return err
 		}
@@ -203,7 +205,7 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 		if s.overruns != before || s.o.ByHost || !s.ahead() {
 			return false // its records were overwritten, or there are no such reads
 		}
-		s.p.Compute(max(s.p.Cluster().Profile().Host.Poll, leastLook)) // an earlier record is under way
+		s.p.Compute(max(s.p.Reads(used.Look).Host.Poll, leastLook)) // an earlier record is under way
 	}
 	r := s.running[client]
 	if r.overruns != s.overruns || r.reads[0].number+uint64(s.o.Log) <= s.next {

@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -34,6 +35,8 @@ type Config struct {
 	Links runtime.WatchLinks
 	// Capture observes the network; see runtime.Config.
 	Capture runtime.Capture
+	// Used is passed to runtime.Config.Used.
+	Used func(s used.Set)
 }
 
 // Result is the outcome of a run.
@@ -87,7 +90,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	cfg.MPI.Ranks = s.Ranks()
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits, Translator: cfg.Translator,
-		Links: cfg.Links, Capture: cfg.Capture, Stop: func() error { return context.Cause(ctx) },
+		Links: cfg.Links, Capture: cfg.Capture, Used: cfg.Used, Stop: func() error { return context.Cause(ctx) },
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, cause

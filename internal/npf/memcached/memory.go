@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -33,7 +34,7 @@ type ProcMemory struct {
 // NewProcMemory returns the memory of a process. Until Begin, accesses take no
 // time, and their pages are present when the process begins.
 func NewProcMemory(p *runtime.Proc) *ProcMemory {
-	return &ProcMemory{p: p, spec: &p.Cluster().Profile().Host, setting: true}
+	return &ProcMemory{p: p, spec: &p.Reads(used.MemoryLatency).Host, setting: true}
 }
 
 // Begin ends the setup.

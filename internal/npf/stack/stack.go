@@ -20,6 +20,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
@@ -191,7 +193,7 @@ func (s *Stack) Memory() runtime.View { return s.memory }
 func (s *Stack) Ring() *backupring.Ring { return s.ring }
 
 // work charges the program for a packet or a time-out.
-func (s *Stack) work() { s.p.Compute(s.p.Cluster().Profile().Host.Message) }
+func (s *Stack) work() { s.p.Compute(s.p.Reads(used.Message).Host.Message) }
 
 // Other is another event to wait for: a counter of the interface reaches a
 // value.
