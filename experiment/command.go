@@ -377,7 +377,13 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 		if f.resume.Parted() {
 			return f.sayPart(c.OutOrStdout(), results, len(points))
 		}
-		return f.show(c.OutOrStdout(), s, results, format, u)
+		err := f.show(c.OutOrStdout(), s, results, format, u)
+		if slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
+			for _, note := range s.Record().UnusedNotes() {
+				fmt.Fprintln(c.ErrOrStderr(), note)
+			}
+		}
+		return err
 	}
 	if err == nil && cutOf(results) != "" { // tables show the time before
 		return errors.Join(shown(results, nil), files.End(ctx, problems(results)))

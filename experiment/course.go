@@ -3,6 +3,8 @@ package experiment
 import (
 	"sync"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -22,6 +24,7 @@ type SharedRun[T any] struct {
 	Stats      runtime.Stats
 	Operations []Operation       // noted by the run
 	record     *breakdown.Record // nil: nobody has asked for it
+	used       used.Set          // what happened in the run
 }
 
 // Of returns the run with a key. The first call has simulate run it. The
@@ -50,7 +53,11 @@ func (l *SharedRuns[T]) Of(p *Point, key string, simulate func(*SharedRun[T]) er
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.done {
-		if err := simulate(r); err != nil {
+		before := *p.had
+		*p.had = used.Set{}
+		err := simulate(r)
+		r.used = *p.had
+		if *p.had = before; err != nil {
 			return nil, err // the next caller may have more time
 		}
 		r.done, r.Operations = true, p.done.list
@@ -64,6 +71,7 @@ func (l *SharedRuns[T]) Of(p *Point, key string, simulate func(*SharedRun[T]) er
 			r.record.Forget()
 		}
 	}
+	p.had.Join(r.used)
 	if p.followed != nil {
 		p.followed.record = r.record
 	}

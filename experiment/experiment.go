@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -240,9 +242,14 @@ type View struct {
 type Result struct {
 	Point  *Point
 	Values Values
+	used   used.Set // what happened at the point
 
 	err error // of Run, beside values
 }
+
+// Used returns what happened at the point: the facts with which fields of the
+// profile count.
+func (r *Result) Used() used.Set { return r.used }
 
 // Time returns the value of a column of times. It panics if there is none: a
 // programmer's mistake.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -58,7 +60,7 @@ func (s *Sweep) identity(p *Point, hashes map[*profile.Profile]string) (*pointId
 	return id, nil
 }
 
-// encode makes a value for JSON of the values.
+// encode makes a value for JSON of the values, and of what happened.
 func (r *Result) encode() map[string]any {
 	values := make(map[string]any, len(r.Values))
 	for name, v := range r.Values { //lint:maporder a map is made of a map
@@ -68,15 +70,18 @@ func (r *Result) encode() map[string]any {
 			values[name] = checkpoint.Value{V: v}
 		}
 	}
-	return values
+	return map[string]any{"values": values, "used": r.used}
 }
 
 // decode reads what encode has made.
 func (p *Point) decode(text []byte) (*Result, error) {
-	var kept map[string]json.RawMessage
+	var kept struct {
+		Values map[string]json.RawMessage
+		Used   used.Set
+	}
 	err := json.Unmarshal(text, &kept)
-	values := make(Values, len(kept))
-	for name, text := range kept { //lint:maporder a map is made of a map
+	values := make(Values, len(kept.Values))
+	for name, text := range kept.Values { //lint:maporder a map is made of a map
 		if p.experiment.detail(name) != nil {
 			var rows keptRows
 			err = errors.Join(err, json.Unmarshal(text, &rows))
@@ -93,7 +98,7 @@ func (p *Point) decode(text []byte) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what is kept of %s: %w", p, err)
 	}
-	return &Result{Point: p, Values: values}, nil
+	return &Result{Point: p, Values: values, used: kept.Used}, nil
 }
 
 // furtherInputs are the files of Experiment.Inputs.

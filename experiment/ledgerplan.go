@@ -140,7 +140,7 @@ func (l *LedgerPlan) Measured() (list []ledger.Measured, err error) {
 	for _, r := range l.rows {
 		one, results := r.inputs(), make([]*Result, len(r.own))
 		for i, p := range r.points {
-			results[i] = &Result{Point: r.own[i], Values: p.result.Values}
+			results[i] = &Result{Point: r.own[i], Values: p.result.Values, used: p.result.used}
 			one.Seconds += p.seconds
 		}
 		if one.Ours, err = r.Numbers(r.experiment, results); err != nil {

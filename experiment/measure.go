@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -14,7 +16,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	if p.experiment != e {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
-	p.done = &operations{}
+	p.done, p.had = &operations{}, &used.Set{}
 	values, ran := e.Run(ctx, p)
 	if ran != nil && (values == nil || e.Failures == "") {
 		return nil, fmt.Errorf("%s: %w", p.place(), ran)
@@ -22,7 +24,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	if err := e.checkValues(values); err != nil {
 		return nil, fmt.Errorf("experiment %s: %w", e.Name, err)
 	}
-	return &Result{p, values, ran}, nil
+	return &Result{p, values, *p.had, ran}, nil
 }
 
 // checkValues compares the values of Run with the columns.

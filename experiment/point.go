@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -40,6 +42,7 @@ type Point struct {
 	values     []any // of the axes, in their order
 	done       *operations
 	followed   *followed // nil: no breakdown
+	had        *used.Set // what has happened so far in its simulations
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a
@@ -137,6 +140,20 @@ func (p *Point) field(axis int) string {
 		text = a.write(p.values[axis])
 	}
 	return a.Field + "=" + text
+}
+
+// Reads notes that a point's values depend on fields of the profile that Run
+// reads itself, such as "hpu.costs". Fields that only the simulation of a
+// cluster reads need no note. It panics if there is no such field: a
+// programmer's mistake.
+func (p *Point) Reads(paths ...string) {
+	for _, path := range paths {
+		facts, known := profile.Facts(path)
+		if !known {
+			panic("experiment: no field " + path + " of a profile") //lint:panic programmer's mistake
+		}
+		p.had.Join(facts)
+	}
 }
 
 // Modules are the handler modules that run at the point.

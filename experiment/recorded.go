@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/profile/used"
 )
 
 // profile loads a profile of the sweep, from the record if it has one.
@@ -86,6 +87,32 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		}
 	}
 	return r.WithArguments(a)
+}
+
+// unusedIn lists the user's overrides that no point has used, for the record of
+// the results. Results from rows have those that were recorded.
+func unusedIn(s *Sweep, results []*Result) []string {
+	if s.restored {
+		return s.without
+	}
+	var had used.Set
+	overrides := slices.Clone(s.Overrides)
+	for _, i := range s.grid.own() {
+		overrides = append(overrides, s.grid.experiment.Axes[i].Field+"="+fmt.Sprint(s.grid.values[i][0]))
+	}
+	for _, r := range results {
+		had.Join(r.used)
+	}
+	if s.open != nil {
+		for _, a := range slices.Concat(s.open.answers, s.open.together) {
+			for _, r := range a.results {
+				if r != nil {
+					had.Join(r.used)
+				}
+			}
+		}
+	}
+	return profile.Unused(overrides, had)
 }
 
 // Record is the record of the results. Points must have been called.

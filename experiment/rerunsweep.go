@@ -56,7 +56,7 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 	if s, err = New(e); err != nil {
 		return nil, nil, err
 	}
-	s.Inputs = r.Inputs
+	s.Inputs, s.without = r.Inputs, r.Unused
 	s.Engine, s.Build, s.Command, s.recorded, s.Profiles = r.Engine, r.Build, r.Command, r.Profiles, nil
 	if err := s.restore(r); err != nil {
 		return nil, nil, err

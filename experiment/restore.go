@@ -26,6 +26,7 @@ func (s *Sweep) Restore(rows []Row, further map[string][]Row) (results []*Result
 	if err != nil {
 		return nil, 0, err
 	}
+	s.restored = true
 	at := 0
 	for i, row := range rows {
 		for at < len(all) && !all[at].is(row) {
@@ -123,6 +124,7 @@ func (r Row) value(c report.Column) (any, error) {
 // Restore gives the steps of a waterfall the values from the rows of a
 // document.
 func (w *Waterfall) Restore(rows []Row) error {
+	w.sweep.restored = true
 	n := len(w.Steps[0].Points)
 	if n == 0 || len(rows)%n != 0 || len(rows)/n > len(w.Steps) || len(rows) == 0 {
 		return fmt.Errorf("%d rows, expected those of %d steps with %d points each", len(rows), len(w.Steps), n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -26,9 +27,12 @@ func (p *Point) Simulate(ctx context.Context, programs ...func(*runtime.Proc) er
 
 // Config is the configuration of a cluster of the point's device.
 func (p *Point) Config(ctx context.Context, nodes int) runtime.Config {
+	if p.had == nil { // nobody measures
+		p.had = &used.Set{}
+	}
 	return runtime.Config{
 		Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
-		Translator: p.Translator, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
+		Translator: p.Translator, Used: p.had.Join, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
 	}
 }
 

@@ -59,9 +59,12 @@ type Sweep struct {
 	// notes on processors that were chosen for handlers which do not run;
 	// Points sets it
 	idle  []string
-	falls bool      // the two profiles are the ends of a waterfall
-	newer []string  // notes on axes that a record does not have
-	open  *overOpen // ranges over what publications leave open; nil: none
+	falls bool     // the two profiles are the ends of a waterfall
+	newer []string // notes on axes that a record does not have
+	// Results come from rows: their record says which overrides had no effect
+	restored bool
+	without  []string  // the overrides without effect of the record
+	open     *overOpen // ranges over what publications leave open; nil: none
 }
 
 // New returns a sweep of an experiment over its default profiles and values,

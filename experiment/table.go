@@ -14,6 +14,7 @@ import (
 // Table makes the table of a sweep's results: a row for each point, with all
 // columns, published numbers beside them, and their provenance.
 func (s *Sweep) Table(results []*Result) (*report.Table, error) {
+	s.record.Unused = unusedIn(s, results)
 	e := s.grid.experiment
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
 	t.Title = s.title()
@@ -209,7 +210,7 @@ func beside(t *report.Table, columns []string) (all []string) {
 
 // Notes explain how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
-	notes := slices.Clone(s.idle)
+	notes := slices.Concat(s.idle, s.record.UnusedNotes())
 	if all := s.grid.everywhere(); all != "" {
 		notes = append(notes, all)
 	}

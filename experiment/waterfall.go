@@ -209,7 +209,7 @@ func (w *Waterfall) compare() error {
 		if i >= n {
 			of = last
 		}
-		results[i] = &Result{Point: p, Values: of[i%n].Values}
+		results[i] = &Result{Point: p, Values: of[i%n].Values, used: of[i%n].used}
 	}
 	t, err := w.ends.Table(results)
 	if err != nil {
@@ -269,6 +269,11 @@ func difference(of report.Column, name string) report.Column {
 func (w *Waterfall) Table() (*report.Table, error) {
 	e := w.sweep.grid.experiment
 	t := report.New(append(e.WaterfallColumns(), provenance.Columns()...)...)
+	var all []*Result
+	for _, s := range w.Steps {
+		all = append(all, s.Results...)
+	}
+	w.Record.Unused = unusedIn(w.sweep, all)
 	t.Origin = w.Record
 	for i, p := range w.Steps[0].Points {
 		for k, s := range w.Steps {
@@ -444,5 +449,5 @@ func (w *Waterfall) Notes() []string {
 	if all := w.sweep.grid.everywhere(); all != "" {
 		notes = append(notes, all)
 	}
-	return append(notes, w.published...)
+	return slices.Concat(notes, w.Record.UnusedNotes(), w.published)
 }

@@ -150,6 +150,10 @@ func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled
 					return err
 				}
 				onNode := min(o.PerNode, ranks-rank/o.PerNode*o.PerNode) // the last node may have fewer
+				p.Reads("host.compute")
+				if onNode > 1 {
+					p.Reads("host.cores_penalty")
+				}
 				core := patterns.CoreOf(p.Profile, onNode, p.Float("core-rate")*1e6)
 				core.Seed = p.Seed
 				own, err := plan.Run(r.World(), core, p.Int("iterations"))

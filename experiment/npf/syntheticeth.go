@@ -178,6 +178,7 @@ func majorFaults(p *experiment.Point) (*profile.Profile, error) {
 	if p.Text("fault") != faultMajor {
 		return p.Profile, nil
 	}
+	p.Reads("storage.read_latency")
 	return experiment.WithFields(p.Profile, []string{fmt.Sprintf("os.gup_fault=%dps", int64(p.Profile.OS.GupFault+p.Profile.Storage.ReadLatency))})
 }
 

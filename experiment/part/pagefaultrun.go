@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
@@ -424,7 +426,7 @@ func (w *faulting) quiet(x *exchange) bool {
 // memory, because the program has not used the page for long and no cache has
 // it.
 func touchPages(p *runtime.Proc, v runtime.View) {
-	memory := p.Cluster().Profile().Host.MemoryLatency
+	memory := p.Reads(used.MemoryLatency).Host.MemoryLatency
 	for from := 0; from < v.Len(); from += pageBytes {
 		b := v.Slice(from, from+1).Write()
 		b[0] = b[0] + 0

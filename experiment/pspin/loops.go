@@ -49,6 +49,7 @@ func loopNames() (names []string) {
 }
 
 func runLoop(_ context.Context, p *experiment.Point) (experiment.Values, error) {
+	p.Reads("hpu.costs")
 	name := p.Text(loopAxis)
 	one := slices.DeleteFunc(all(), func(l cores.Loop) bool { return l.Name != name })
 	cycles, err := cores.MeasureLoops(&p.Profile.HPU.Costs, one, cores.Place(slices.Contains(far, name)))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
@@ -96,7 +98,7 @@ func (w bench) accumulateTarget(p *runtime.Proc) error {
 		if err := arrived.Wait(w.Bytes); err != nil {
 			return err
 		}
-		p.Compute(w.Profile.Host.Match)
+		p.Compute(p.Reads(used.Match).Host.Match)
 		multiply(array.WriteFrom(temporary))
 		runtime.Pass(p, array, array, temporary)
 	} else {

@@ -3,6 +3,8 @@ package spin17
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/bcast"
@@ -81,7 +83,7 @@ func (w bench) bcastRank(p *runtime.Proc, message []byte) error {
 		return err
 	}
 	if w.Mode == experiment.ModeRDMA {
-		p.Compute(w.Profile.Host.Match)
+		p.Compute(p.Reads(used.Match).Host.Match)
 	}
 	w.Latency = max(w.Latency, p.Now())
 	w.LastOperation(p, 0)

@@ -3,6 +3,8 @@ package spin17
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	mpi "github.com/spinsim/spinsim/datatype"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -273,7 +275,7 @@ func (v *vectors) target(p *runtime.Proc) error {
 		return err
 	}
 	if v.Mode == experiment.ModeRDMA {
-		p.Compute(v.Profile.Host.Match)
+		p.Compute(p.Reads(used.Match).Host.Match)
 	}
 	if v.receives && v.Mode == experiment.ModeRDMA {
 		to, packed := memory.WriteFrom(into)

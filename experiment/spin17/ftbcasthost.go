@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/spinsim/spinsim/profile/used"
+
 	"github.com/spinsim/spinsim/experiment"
 	graph "github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/portals"
@@ -54,7 +56,7 @@ func (f *failing) spawnGraph(rank int) error {
 			if err != nil {
 				return err
 			}
-			p.Compute(f.Profile.Host.Match)
+			p.Compute(p.Reads(used.Match).Host.Match)
 			if ev.Type != portals.EventPut || ev.UserPtr != 0 {
 				continue
 			}
@@ -204,7 +206,7 @@ func (d *detector) serve() error {
 		if errors.Is(err, portals.ErrEQEmpty) {
 			err = d.overdue()
 		} else if err == nil {
-			d.p.Compute(d.Profile.Host.Match)
+			d.p.Compute(d.p.Reads(used.Match).Host.Match)
 			err = d.event(&ev)
 		}
 		if err != nil {

@@ -217,6 +217,7 @@ func measurePair(ctx context.Context, p *experiment.Point, traced string) (r *pa
 		}
 		result, err := nodes.Run(ctx, s, nodes.Config{
 			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits, Translator: p.Translator, Tracer: tracer,
+			Used: p.Config(ctx, 1).Used,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("matching by %s: %w", m, err)

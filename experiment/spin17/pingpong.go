@@ -5,6 +5,7 @@ import (
 	handler "github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -75,7 +76,7 @@ func (w bench) pingpongClient(p *runtime.Proc) error {
 		return err
 	}
 	if w.Mode == experiment.ModeRDMA {
-		p.Compute(w.Profile.Host.Match)
+		p.Compute(p.Reads(used.Match).Host.Match)
 	}
 	w.Latency = (p.Now() - start) / 2
 	w.OperationOf(2)
@@ -104,7 +105,7 @@ func (w bench) pingpongServer(p *runtime.Proc) error {
 	if err := arrived.Wait(w.Bytes); err != nil {
 		return err
 	}
-	p.Compute(w.Profile.Host.Match)
+	p.Compute(p.Reads(used.Match).Host.Match)
 	return ni.Put(portals.Put{MD: md, Length: size, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits})
 }
 

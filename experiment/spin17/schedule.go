@@ -113,7 +113,7 @@ func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
 	o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
 	return nodes.Config{
 		Profile: p.Profile, MPI: o, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
-		Translator: p.Translator, Links: p.Links, Capture: p.Capture,
+		Translator: p.Translator, Links: p.Links, Capture: p.Capture, Used: p.Config(context.Background(), 1).Used,
 	}
 }
 

@@ -28,6 +28,8 @@ type Record struct {
 	Engine    string          `json:"engine,omitempty"`
 	Handlers  []Handler       `json:"handlers,omitempty"`
 	Inputs    []Input         `json:"inputs,omitempty"`
+	// Unused are overrides that changed nothing, with the reasons.
+	Unused []string `json:"unused,omitempty"`
 }
 
 // Profile is a complete profile of device and network.
@@ -285,6 +287,17 @@ func (r *Record) Parse(v any) error {
 		return fmt.Errorf("provenance.arguments: %w", err)
 	}
 	return nil
+}
+
+// UnusedNotes are sentences about Unused, for people.
+func (r *Record) UnusedNotes() (notes []string) {
+	if r == nil {
+		return nil
+	}
+	for _, one := range r.Unused {
+		notes = append(notes, "--set "+visible.Line(strings.Replace(one, " (", ": no point used it (", 1))+".")
+	}
+	return notes
 }
 
 // AddHandler records a module unless the record has it.
