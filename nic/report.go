@@ -98,6 +98,16 @@ func (l LostMessage) Error() string {
 	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of %s %s: %s%s", l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, what, verb, l.Cause, entry)
 }
 
+// beyondLink explains a full packet buffer of a network without contention:
+// packets of many sources arrive at once there, faster than a link carries
+// them, and no handlers keep up with that.
+func (e *env) beyondLink() string {
+	if !e.fabric.NoContention {
+		return ""
+	}
+	return ": with fabric.no_contention packets arrive faster than a link carries them; a larger buffer holds them"
+}
+
 // Messages is how many lost messages a list stands for.
 func Messages(list []LostMessage) (n int) {
 	for i := range list {
@@ -163,7 +173,7 @@ func (r *Report) Messages() int { return Messages(r.Losses) + r.LossesBeyond }
 func (e *env) describe(l *loss) string {
 	switch l.cause {
 	case packetBufferFull:
-		return fmt.Sprintf("the packet buffer was full (nic.packet_buffer, %v)", e.spec.PacketBuffer)
+		return fmt.Sprintf("the packet buffer was full (nic.packet_buffer, %v)%s", e.spec.PacketBuffer, e.beyondLink())
 	case handlersWaiting:
 		return fmt.Sprintf("too many handlers waited for an HPU (hpu.waiting_handlers, %d)", e.hpu.WaitingHandlers)
 	case messageMemoryFull:
