@@ -21,6 +21,7 @@ type LedgerPlan struct {
 	rows   []*plannedRow
 	points map[*Experiment][]*ledgerPoint
 	adjust func(s *Sweep) error
+	known  *Known // nil: every point is measured
 }
 
 type plannedRow struct {
@@ -35,6 +36,8 @@ type plannedRow struct {
 type ledgerPoint struct {
 	*Point
 	id      string // hash of what its values depend on, except the program
+	at      string // the same without the device
+	device  string // hash
 	result  *Result
 	seconds float64
 }
@@ -73,9 +76,13 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 				if err != nil {
 					return nil, err
 				}
-				id := provenance.Hash(text)
+				id, device := provenance.Hash(text), of.Profile
+				of.Profile = ""
+				if text, err = json.Marshal(of); err != nil {
+					return nil, err
+				}
 				if known[id] == nil {
-					known[id] = &ledgerPoint{Point: p, id: id}
+					known[id] = &ledgerPoint{Point: p, id: id, at: provenance.Hash(text), device: device}
 					plan.points[e] = append(plan.points[e], known[id])
 				}
 				row.points = append(row.points, known[id])
@@ -112,15 +119,16 @@ func (l *LedgerPlan) Run(ctx context.Context, kept *checkpoint.Folder, done func
 			return err
 		}
 		s.Checkpoint = kept
-		points := make([]*Point, len(l.points[e]))
-		for i, p := range l.points[e] {
+		rest := l.rest(e, done)
+		points := make([]*Point, len(rest))
+		for i, p := range rest {
 			points[i] = p.Point
 		}
 		b := s.batch(points)
 		measure := b.Run
 		b.Run = func(ctx context.Context, i int) (*Result, error) {
 			begin := time.Now()
-			defer func() { l.points[e][i].seconds = time.Since(begin).Seconds() }()
+			defer func() { rest[i].seconds = time.Since(begin).Seconds() }()
 			return measure(ctx, i)
 		}
 		results, err := unfinished(b.Measure(ctx, done))
@@ -128,10 +136,32 @@ func (l *LedgerPlan) Run(ctx context.Context, kept *checkpoint.Folder, done func
 			return err
 		}
 		for i, r := range results {
-			l.points[e][i].result = r
+			rest[i].result = r
+			if l.known != nil {
+				l.known.Measured++
+				l.known.add(r, rest[i].at, rest[i].device)
+			}
 		}
 	}
 	return nil
+}
+
+// rest lists the points of an experiment whose results are not known.
+func (l *LedgerPlan) rest(e *Experiment, done func()) (list []*ledgerPoint) {
+	if l.known == nil {
+		return l.points[e]
+	}
+	for _, p := range l.points[e] {
+		if p.result = l.known.find(p.Point, p.at, p.device); p.result == nil {
+			list = append(list, p)
+			continue
+		}
+		l.known.Reused++
+		if done != nil {
+			done()
+		}
+	}
+	return list
 }
 
 // Measured lists what Run has measured, or with what is kept of an earlier

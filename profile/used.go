@@ -1,6 +1,9 @@
 package profile
 
 import (
+	"bytes"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -180,4 +183,24 @@ func set(path, value string) (all used.Set, known bool) {
 		all.Join(one)
 	}
 	return all, known
+}
+
+// Counting writes the fields that count in runs with some facts. Runs of two
+// profiles with the same text have the same results, if one of them had these
+// facts.
+func (p *Profile) Counting(had used.Set) []byte {
+	var text bytes.Buffer
+	for _, field := range Fields() {
+		if !factsOf(field).Meets(had) {
+			continue
+		}
+		v := reflect.ValueOf(p).Elem()
+		for name := range strings.SplitSeq(field, ".") {
+			list := strictyaml.FieldsOf(v.Type()).List
+			i := slices.IndexFunc(list, func(f strictyaml.Field) bool { return f.Name == name })
+			v = v.FieldByIndex(list[i].Index)
+		}
+		fmt.Fprintf(&text, "%s %#v\n", field, v.Interface()) // times with all their digits
+	}
+	return text.Bytes()
 }

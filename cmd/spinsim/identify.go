@@ -75,6 +75,7 @@ type identification struct {
 	study       identify.Study
 	left        int // rows that are left out because they take too long
 	record      provenance.Record
+	known       experiment.Known
 	bound       func(s *experiment.Sweep) // sets the limits
 }
 
@@ -150,6 +151,7 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 			err = a.Err()
 		}
 		if err == nil {
+			plan.Reuse(&id.known)
 			err = plan.Run(ctx, kept, nil)
 		}
 		progress.Step()

@@ -1,0 +1,65 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/profile/used"
+)
+
+// Known are results that further measurements need not repeat: a point whose
+// device differs only in fields that did not count has the same values. For
+// example, os.fault_ask counts for nothing at a point without faults. The zero
+// value is empty.
+type Known struct {
+	Measured, Reused int // points
+
+	results map[string]*Result    // by the point without its device, the facts and what counts
+	facts   map[string][]used.Set // that results of such a point had
+	counts  map[countingKey]string
+}
+
+// countingKey names what counts of a profile with some facts.
+type countingKey struct {
+	profile string // hash
+	had     used.Set
+}
+
+// Reuse makes the plan take results that are known, and add those it measures.
+func (l *LedgerPlan) Reuse(k *Known) { l.known = k }
+
+// find returns the result of a point; nil: it is not known. at identifies the
+// point without its device.
+func (k *Known) find(p *Point, at, device string) *Result {
+	for _, had := range k.facts[at] {
+		if r := k.results[k.key(p.Profile, at, device, had)]; r != nil {
+			return &Result{p, r.Values, r.used}
+		}
+	}
+	return nil
+}
+
+// add adds a result.
+func (k *Known) add(r *Result, at, device string) {
+	if k.results == nil {
+		k.results, k.facts = map[string]*Result{}, map[string][]used.Set{}
+	}
+	if !slices.Contains(k.facts[at], r.used) {
+		k.facts[at] = append(k.facts[at], r.used)
+	}
+	k.results[k.key(r.Point.Profile, at, device, r.used)] = r
+}
+
+// key identifies a result with some facts.
+func (k *Known) key(p *profile.Profile, at, device string, had used.Set) string {
+	of := countingKey{device, had}
+	if k.counts[of] == "" && p != nil {
+		if k.counts == nil {
+			k.counts = map[countingKey]string{}
+		}
+		k.counts[of] = provenance.Hash(p.Counting(had))
+	}
+	return fmt.Sprint(at, " ", had, " ", k.counts[of])
+}
