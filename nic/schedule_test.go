@@ -54,7 +54,7 @@ func newStage(t rapid.TB, spec HPUSpec, pools Pools) *stage {
 	spec.Clock = 1e9
 	spec.WaitingHandlers = 1 << 20
 	e := &env{
-		core: new(Core),
+		core:   new(Core),
 		engine: eng, id: eng.Add("stage", x), spec: &Spec{PacketBuffer: 1 << 30}, hpu: &spec, fabric: &fabric.Spec{MTU: 64}, report: new(Report),
 	}
 	x.s = schedule{env: e, act: x, next: x}
