@@ -216,6 +216,9 @@ func (n *NIC) Stats() Stats {
 // Used returns what has happened at the NIC as far as it counts it; see Core.Used
 // for the rest.
 func (n *NIC) Used() (s used.Set) {
+	if n.env.bus == nil {
+		return s // the run was stopped before it was made
+	}
 	moved := n.link.sent+n.link.arrived > 0
 	s.AddIf(moved, used.Arrival)
 	s.AddIf(moved || n.env.bus.Bytes() > 0, used.Transfer)
