@@ -219,7 +219,7 @@ func smoke(t require.TestingT, e *experiment.Experiment, device string, at exper
 }
 
 func withDevice() (list []*experiment.Experiment) {
-	return slices.DeleteFunc(experiment.All(), func(e *experiment.Experiment) bool { return e.Deviceless })
+	return slices.DeleteFunc(experiment.All(), func(e *experiment.Experiment) bool { return e.Deviceless || len(e.Smoke) == 0 })
 }
 
 // A field whose facts have not happened at a point changes no value of it.
