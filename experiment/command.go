@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/trace"
@@ -337,8 +338,8 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	if err != nil {
 		return f.Unfit("", err)
 	}
-	if f.plot != "" && s.Plot().X == "" {
-		return cli.BadInput(errors.New("--plot: nothing to draw along: expected an axis of numbers, or several values of another"))
+	if err := f.checkOutputs(c, s); err != nil {
+		return err
 	}
 	open, err := f.overOpen(s)
 	if err != nil {
@@ -377,13 +378,7 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 		if f.resume.Parted() {
 			return f.sayPart(c.OutOrStdout(), results, len(points))
 		}
-		err := f.show(c.OutOrStdout(), s, results, format, u)
-		if slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
-			for _, note := range s.Record().UnusedNotes() {
-				fmt.Fprintln(c.ErrOrStderr(), note)
-			}
-		}
-		return err
+		return f.showBeside(c, s, results, format, u)
 	}
 	if err == nil && cutOf(results) != "" { // tables show the time before
 		return errors.Join(shown(results, nil), files.End(ctx, problems(results)))
@@ -396,9 +391,33 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	return errors.Join(shown(results, nil), problems(results))
 }
 
+// checkOutputs refuses files that the sweep reads, too, and a plot of nothing.
+func (f *compareFlags) checkOutputs(c *cobra.Command, s *Sweep) error {
+	if err := cli.CheckInputs(c.Context(), s.Record().Files()); err != nil {
+		return err
+	}
+	if f.plot != "" && s.Plot().X == "" {
+		return cli.BadInput(errors.New("--plot: nothing to draw along: expected an axis of numbers, or several values of another"))
+	}
+	return nil
+}
+
+// showBeside is show, with what has no place in CSV and its kin on standard
+// error.
+func (f *compareFlags) showBeside(c *cobra.Command, s *Sweep, results []*Result, format report.Format, u *Unfinished) error {
+	err := f.show(c.OutOrStdout(), s, results, format, u)
+	if !slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
+		return err
+	}
+	for _, note := range slices.Concat(s.Record().UnusedNotes(), warnings(results)) {
+		fmt.Fprintln(c.ErrOrStderr(), visible.Line(note))
+	}
+	return err
+}
+
 // sayPart writes, instead of a table, which part of all points is kept.
 func (f *compareFlags) sayPart(out io.Writer, results []*Result, all int) error {
-	kept := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool { return r.cut() != "" })
+	kept := slices.DeleteFunc(slices.Clone(results), (*Result).limited)
 	err := f.resume.SayPart(out, len(kept), all, pointNoun)
 	if n := len(results) - len(kept); n > 0 {
 		err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", n))
@@ -487,5 +506,9 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 	if err := t.Write(out, format); err != nil || f.plot == "" || t.Cut != "" {
 		return err
 	}
-	return all.PlotFile(f.plot, s.Plot())
+	p := s.Plot()
+	if n := len(results) - len(asExpected(results)); n > 0 {
+		p.Caption = strings.TrimPrefix(p.Caption+" Not as expected: "+batch.Noun{One: "point", Many: "points"}.Of(n)+".", " ")
+	}
+	return all.PlotFile(f.plot, p)
 }

@@ -77,9 +77,12 @@ type Experiment struct {
 	// beside the values. A command shows the values, says these, and ends with
 	// status 1. "": none.
 	Failures string
+	// Warnings is likewise for what happened without being an error. The answer of
+	// the view has them; beside CSV and its kin they are on standard error.
+	Warnings string
 	// Cut is a column of texts with the cause that has ended a point early. The values
-	// are then of the time before; --resume does not keep them. "": none, since
-	// Run returns an error and no values.
+	// are then of the time before; --resume does not keep them if a limit has. "":
+	// none, since Run returns an error and no values.
 	Cut string
 
 	// Published are published numbers for Columns and Relative. A number without

@@ -35,7 +35,7 @@ func (l *LedgerPlan) Reuse(k *Known) { l.known = k }
 func (k *Known) find(p *Point, at, device string) *Result {
 	for _, had := range k.facts[at] {
 		if r := k.results[k.key(p.Profile, at, device, had)]; r != nil {
-			return &Result{p, r.Values, r.used}
+			return &Result{Point: p, Values: r.Values, used: r.used}
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestKnownPointsAreNotMeasuredAgain(t *testing.T) {
 			p.Reuse(known)
 		}
 		require.NoError(t, p.Run(context.Background(), nil, nil))
-		return p.Others()
+		return p.Others(nil)
 	}
 	first := plan(&known)
 	n := known.Measured

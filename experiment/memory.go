@@ -57,7 +57,7 @@ func (p *Point) Need() int64 {
 }
 
 // large lists the axes whose values each cause most of the point's need.
-func (p *Point) large() (axes []string) {
+func large(p *Point) (axes []string) {
 	need := p.Need()
 	for i := range p.experiment.Axes {
 		a := &p.experiment.Axes[i]
@@ -85,7 +85,7 @@ func (s *Sweep) checkMemory(points []*Point) error {
 	}
 	worst := slices.MaxFunc(points, func(a, b *Point) int { return int(min(1, max(-1, a.Need()-b.Need()))) })
 	if need := worst.Need() + s.Held; need > s.MemoryLimit {
-		return &MemoryError{Point: worst.place(), Axes: worst.large(), Need: need, Limit: s.MemoryLimit}
+		return &MemoryError{Point: worst.place(), Axes: large(worst), Need: need, Limit: s.MemoryLimit}
 	}
 	return nil
 }

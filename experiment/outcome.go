@@ -3,6 +3,9 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 // problems returns what was expected of points and is not so, and what has ended
@@ -19,6 +22,11 @@ func problems(results []*Result) error {
 	return errors.Join(all...)
 }
 
+// asExpected lists the points without a problem.
+func asExpected(results []*Result) []*Result {
+	return slices.DeleteFunc(slices.Clone(results), func(r *Result) bool { return r.problem() != nil })
+}
+
 // problem is the error of the point's Run; of a point that was kept, it is made
 // of the rows of Experiment.Failures.
 func (r *Result) problem() error {
@@ -33,11 +41,30 @@ func (r *Result) problem() error {
 	return errors.Join(all...)
 }
 
+// warnings lists what happened at points without being an error: the rows of
+// Experiment.Warnings.
+func warnings(results []*Result) (lines []string) {
+	for _, r := range results {
+		rows, _ := r.Values[r.Point.experiment.Warnings].(Rows)
+		for _, row := range rows {
+			line := fmt.Sprint(row[0])
+			if len(results) > 1 {
+				line = r.Point.String() + ": " + line
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // cut is what has ended the point early; "": nothing.
 func (r *Result) cut() string {
 	text, _ := r.Values[r.Point.experiment.Cut].(string)
 	return text
 }
+
+// limited reports whether a limit has ended the point.
+func (r *Result) limited() bool { return errors.As(r.err, new(*sim.LimitError)) }
 
 // cutOf is what has ended the first of the points that were cut; "": none was.
 func cutOf(results []*Result) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -79,22 +80,41 @@ func (p *Point) Written(axis string) string {
 	return p.experiment.Axis(axis).write(v)
 }
 
-// Single reads the values of --param that are no lists. It refuses a text
-// without "=".
-func Single(params []string) (values map[string]string, err error) {
-	values = make(map[string]string)
+// GivenParameters reads --param: the values that are no lists, and the names of
+// those that are. It refuses a text without "=".
+func GivenParameters(params []string) (single map[string]string, several []string, err error) {
+	single = make(map[string]string)
 	for _, param := range params {
 		name, text, given := strings.Cut(param, "=")
 		if name = strings.TrimSpace(name); !given || text == "" {
-			return nil, fmt.Errorf("--param: %q, expected NAME=VALUE", param)
+			return nil, nil, fmt.Errorf("--param: %q, expected NAME=VALUE", param)
 		}
-		list, several, err := NewList(name, text)
-		if err != nil {
-			return nil, fmt.Errorf("--param: %s: %w", name, err)
-		}
-		if !several {
-			values[name] = list.Texts[0]
+		switch list, many, err := NewList(name, text); {
+		case err != nil:
+			return nil, nil, fmt.Errorf("--param: %s: %w", name, err)
+		case many:
+			several = append(several, name)
+		default:
+			single[name] = list.Texts[0]
 		}
 	}
-	return values, nil
+	return single, several, nil
+}
+
+// ParametersOf is GivenParameters for the axes of a record.
+func ParametersOf(r *provenance.Record) (single map[string]string, several []string, err error) {
+	var a sweepArguments
+	if err := r.Parse(&a); err != nil {
+		return nil, nil, err
+	}
+	single = make(map[string]string)
+	for name, values := range a.Axes { //lint:maporder a map is made of a map
+		if len(values) == 1 {
+			single[name] = values[0]
+		} else {
+			several = append(several, name)
+		}
+	}
+	slices.Sort(several)
+	return single, several, nil
 }

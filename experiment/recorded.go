@@ -54,7 +54,7 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 			return err
 		}
 		for i := range r.Profiles {
-			if o := &r.Profiles[i]; o.Name == one.Name && !s.falls && e.Device == nil {
+			if o := &r.Profiles[i]; o.Name == one.Name && !s.falls && (e.Device == nil || o.From != one.From) {
 				return fmt.Errorf("profiles %s and %s are both named %s: their rows could not be told apart", o.From, one.From, one.Name)
 			}
 		}

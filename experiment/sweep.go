@@ -382,7 +382,7 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 		Key:  func(i int) (string, error) { return s.key(points[i], hashes) },
 		Name: func(i int) string { return points[i].place() },
 		Encode: func(r *Result) any {
-			if r.cut() != "" {
+			if r.limited() {
 				return nil
 			}
 			return r.encode()

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the questions of lists of open questions that are neither a choice
-# (ledger/questions) nor a line of docs/open-questions.md:
+# (ledger/questions) nor settled (ledger/settled.tsv):
 #
 #	scripts/open-questions.sh LIST.md…
 #
@@ -11,8 +11,8 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { echo "usage: scripts/open-questions.sh LIST.md..." >&2; exit 2; }
 
-section() { # ids in a section of the page: those of the first column
-	awk -F'|' -v head="$1" '/^## /{on = index($0, head)} on && NF > 2 {print $2}' docs/open-questions.md | grep -o '[A-F][0-9][0-9]*' || true
+settled() { # ids of a publication
+	awk -F'\t' -v of="$1" '$1 == of {print $2}' ledger/settled.tsv | grep -o '[A-F][0-9][0-9]*' || true
 }
 chosen() { cut -f1 "ledger/questions/$1.tsv" | sed 's/\..*//' | grep '^[A-F][0-9]' || true; }
 
@@ -21,9 +21,9 @@ for list; do
 	ids=$(grep -o -E '(^\| |\*\*)[A-F][0-9]+' "$list" | grep -o '[A-F][0-9]*$')
 	for id in $ids; do
 		case $(basename "$list"):$id in
-		*spin-npf*:A*) known="$(chosen spin17) $(section sPIN)" ;;
-		*spin-npf*) known="$(chosen npf) $(section NPF)" ;;
-		*) known="$(chosen exanest) $(chosen part) $(section TR-488) $(section PART)" ;;
+		*spin-npf*:A*) known="$(chosen spin17) $(settled spin17)" ;;
+		*spin-npf*) known="$(chosen npf) $(settled npf)" ;;
+		*) known="$(chosen exanest) $(chosen part) $(settled exanest) $(settled part)" ;;
 		esac
 		if ! echo "$known" | tr ' ' '\n' | grep -qx "$id"; then
 			missing=$((missing + 1))
@@ -31,4 +31,4 @@ for list; do
 		fi
 	done
 done
-echo "$missing questions without a choice or a line"
+echo "$missing questions that are neither a choice nor settled"

@@ -14,6 +14,7 @@ import (
 	"github.com/spinsim/spinsim/internal/portalscript"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // explainCommand shows what happened to every request, and why.
@@ -106,7 +107,7 @@ func explainScenario(c *cobra.Command, file, format string) error {
 			_, failed = fmt.Fprintf(out, "%14.3f ns  rank %-3d %s\n", s.At.Nanoseconds(), s.Rank, text)
 		}
 	})
-	_, err = p.Run(c.Context(), scenario.Watched{})
+	_, err = p.Run(c.Context(), runtime.Config{})
 	if format == "json" {
 		record, e := p.Record(thisBuild(), "explain")
 		if e != nil {

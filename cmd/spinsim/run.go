@@ -49,9 +49,12 @@ docs/scenarios.md describes the format.` + limitsHelp
 		"param":   "give a parameter of the scenario a value: `NAME=VALUE`; NAME=LIST, such as size=8..64KiB*2, runs with each; may be repeated",
 		"profile": "device and network instead of the scenario's: `NAMES` or files, separated by commas",
 		"seed":    "`NUMBER` instead of the scenario's seed",
-		"table":   "show only the table `NAME`, all of it if the scenario does not select it: " + strings.Join(tablesOf(scenario.Any()), ", "),
+		"table":   "show only the table `NAME`, all of it if the scenario does not select it: " + strings.Join(append([]string{"points"}, tablesOf(scenario.Any())...), ", "),
 	} {
 		flags.Lookup(name).Usage = usage
+	}
+	for _, never := range []string{"samples", "over-open", "waterfall"} {
+		flags.Lookup(never).Hidden = true // a scenario has neither; the error says why
 	}
 	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes instead of the scenario's")
 	flags.StringArrayVar(&f.allowed, "allow-output", nil, "also let the scenario write below a `FOLDER`; by default only below the current one; may be repeated")
@@ -98,6 +101,10 @@ func (f *runFlags) open(c *cobra.Command, name string) (*experiment.Made, error)
 		if err != nil {
 			return nil, err
 		}
+		if own["trace"] != "" && several(c, &o) {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: output.trace is of one run and is not written\n", c.Root().Name())
+			own["trace"] = ""
+		}
 	}
 	for flag, value := range own { //lint:maporder each is set alone
 		if value != "" && !flags.Changed(flag) {
@@ -123,7 +130,7 @@ func (f *runFlags) options(c *cobra.Command) (o scenario.Options, given map[stri
 		}
 		given["ranks"] = strconv.Itoa(f.ranks)
 	}
-	if table := flags.Lookup("table").Value.String(); table != "" && slices.Contains(tablesOf(scenario.Any()), table) {
+	if table := flags.Lookup("table").Value.String(); scenario.Collects(table) {
 		given["table"] = table
 	}
 	if flags.Changed("seed") {
@@ -133,8 +140,25 @@ func (f *runFlags) options(c *cobra.Command) (o scenario.Options, given map[stri
 	if err != nil {
 		return o, nil, err
 	}
-	o.Parameters, err = experiment.Single(params)
+	o.Parameters, o.Several, err = experiment.GivenParameters(params)
 	return o, given, err
+}
+
+// several reports whether a run has points of which one timeline cannot be: the
+// flags may ask for more than one, or for points that are kept.
+func several(c *cobra.Command, o *scenario.Options) bool {
+	sets, err := c.Flags().GetStringArray("set")
+	if err == nil {
+		_, more, err := experiment.GivenParameters(sets)
+		if err == nil && len(more) > 0 {
+			return true
+		}
+	}
+	names, err := c.Flags().GetStringSlice("profile")
+	if err == nil && len(names) > 1 || len(o.Several) > 0 {
+		return true
+	}
+	return slices.ContainsFunc([]string{"resume", "part", "points"}, c.Flags().Changed)
 }
 
 // openScenario reads a scenario. given are the flags that it is made with.
@@ -154,7 +178,7 @@ func openScenario(m *making, name string, given map[string]string, o scenario.Op
 				return nil, fmt.Errorf("--ranks: %q, expected at least 1", value)
 			}
 		case "table":
-			if o.Table = value; !slices.Contains(tablesOf(scenario.Any()), value) {
+			if o.Table = value; !scenario.Collects(value) {
 				return nil, fmt.Errorf("--table: no table %q", value)
 			}
 		default:
@@ -175,7 +199,11 @@ func recordedScenario(r *provenance.Record, folder string, stdin io.Reader) (*ex
 	}
 	m := repeating(r, folder, stdin)
 	read := func(name string, limit int64) ([]byte, error) { return recordedFile(r, m, name, limit) }
-	s, err := openScenario(m, r.Inputs[0].Name, given, scenario.Options{Seed: r.Seed, Read: read})
+	o := scenario.Options{Seed: r.Seed, Read: read}
+	if o.Parameters, o.Several, err = experiment.ParametersOf(r); err != nil {
+		return nil, err
+	}
+	s, err := openScenario(m, r.Inputs[0].Name, given, o)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func TestScenario(t *testing.T) {
 	for _, set := range [][]string{nil, {"hpu.clusters=1"}, {"hpu.clusters=8"}, {"dma.latency=77ns", "hpu.contexts=1", "fabric.mtu=1024"}} {
 		p, err := scenario.Load("histogram.yaml", scenario.Options{Set: set})
 		require.NoError(t, err)
-		result, err := p.Run(context.Background(), scenario.Watched{})
+		result, err := p.Run(context.Background(), runtime.Config{})
 		require.NoError(t, err, set)
 		require.Equal(t, 4, result.Checked)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/examples/scenarios"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // Every example holds what it expects, on its own profile and on the other.
@@ -21,7 +22,7 @@ func TestExamples(t *testing.T) {
 		for _, o := range []scenario.Options{{}, {Set: []string{"dma.latency=77ns", "hpu.cores=1", "fabric.mtu=1024"}}} {
 			p, err := s.Plan(o)
 			require.NoError(t, err)
-			result, err := p.Run(context.Background(), scenario.Watched{})
+			result, err := p.Run(context.Background(), runtime.Config{})
 			require.NoError(t, err, e.Name)
 			require.Positive(t, result.Checked)
 		}
@@ -37,7 +38,7 @@ func TestBroadcastRanks(t *testing.T) {
 	for _, ranks := range []int{2, 3, 13, 64} {
 		p, err := s.Plan(scenario.Options{Ranks: ranks})
 		require.NoError(t, err)
-		_, err = p.Run(context.Background(), scenario.Watched{})
+		_, err = p.Run(context.Background(), runtime.Config{})
 		require.NoError(t, err, "%d ranks", ranks)
 	}
 	_, err = scenarios.Find("brodcast")

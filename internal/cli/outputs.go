@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -59,6 +60,26 @@ func CheckOutputs(c *cobra.Command, more ...Output) error {
 	}
 	if ctx := c.Context(); ctx != nil && len(errs) == 0 {
 		endingOf(ctx).writes(list)
+	}
+	return BadInput(errors.Join(errs...))
+}
+
+// CheckInputs returns an error if a command reads one of the files that it will
+// write. CheckOutputs has run before.
+func CheckInputs(ctx context.Context, names []string) error {
+	e := endingOf(ctx)
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for _, out := range e.outputs {
+		for _, name := range names {
+			if file.Same(out.Name, name) {
+				errs = append(errs, fmt.Errorf("%s: %s is read, expected another file", out.What, name))
+			}
+		}
 	}
 	return BadInput(errors.Join(errs...))
 }

@@ -263,6 +263,21 @@ func (r *Record) Input(name string) *Input {
 	return nil
 }
 
+// Files lists the files that were read: inputs, modules and profiles of the
+// user.
+func (r *Record) Files() (names []string) {
+	for i := range r.Inputs {
+		names = append(names, r.Inputs[i].Name)
+	}
+	for i := range r.Handlers {
+		names = append(names, r.Handlers[i].Path)
+	}
+	for i := range r.Profiles {
+		names = append(names, r.Profiles[i].From)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "-" })
+}
+
 // Repeatable reports whether rerun can make the document again. What a command
 // writes beside its result, or tells of one message, it cannot.
 func (r *Record) Repeatable() bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -33,7 +34,7 @@ func planned(t *testing.T, steps string, o Options) *Plan {
 func TestRepeatOfNothing(t *testing.T) {
 	const empty = "{repeat: {times: 1073741824, steps: []}}"
 	for _, steps := range []string{empty, "{repeat: {times: 1073741824, steps: [" + empty + ", " + empty + "]}}"} {
-		result, err := planned(t, steps, Options{}).Run(t.Context(), Watched{})
+		result, err := planned(t, steps, Options{}).Run(t.Context(), runtime.Config{})
 		require.NoError(t, err)
 		require.Zero(t, result.End)
 	}
@@ -43,19 +44,19 @@ func TestRepeatOfNothing(t *testing.T) {
 // time.
 func TestRoundsWithoutTimeEnd(t *testing.T) {
 	for _, steps := range nothing(maxCount) {
-		_, err := planned(t, steps, Options{}).Run(t.Context(), Watched{Limits: sim.Limits{Events: 100}})
+		_, err := planned(t, steps, Options{}).Run(t.Context(), runtime.Config{Limits: sim.Limits{Events: 100}})
 		require.ErrorContains(t, err, "stopped by the limit of 100 events")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, &sim.LimitError{Limit: "10ms"})
 		defer cancel()
-		_, err = planned(t, steps, Options{}).Run(ctx, Watched{})
+		_, err = planned(t, steps, Options{}).Run(ctx, runtime.Config{})
 		require.ErrorContains(t, err, "stopped by the limit of 10ms")
 		signal, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		_, err = planned(t, steps, Options{}).Run(signal, Watched{})
+		_, err = planned(t, steps, Options{}).Run(signal, runtime.Config{})
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	for _, steps := range nothing(5000) { // the engine's events in between take no time
-		result, err := planned(t, steps, Options{}).Run(t.Context(), Watched{Limits: sim.Limits{Until: sim.Nanosecond}})
+		result, err := planned(t, steps, Options{}).Run(t.Context(), runtime.Config{Limits: sim.Limits{Until: sim.Nanosecond}})
 		require.NoError(t, err)
 		require.Zero(t, result.End)
 	}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,16 +22,25 @@ import (
 type File struct {
 	name    string
 	text    []byte
-	options Options // of every run
-	title   string  // as in the file: parameters of it may vary
-	seeded  bool    // the seed is a parameter's, and no option
+	options Options    // of every run
+	title   string     // as in the file: parameters of it may vary
+	seeded  bool       // the seed is a parameter's, and no option
+	values  Parameters // as in the file
 	// device loads the profile with overrides, the scenario's before the user's;
 	// nil: from files
 	device func(name string, overrides []string) (*profile.Profile, error)
 	spec   *Spec // with the parameters of options
 
 	mu    sync.Mutex
-	plans map[*experiment.Point]*Plan // of points that have not run
+	known map[*experiment.Point]*needs
+	read  map[string]*handlers.Library // modules by path and hash, shared by points
+}
+
+// needs is what a point takes and reads.
+type needs struct {
+	memory  int64
+	modules []*handlers.Library
+	inputs  []provenance.Input
 }
 
 // Open reads a scenario. The parameters of the options are those that have one
@@ -40,7 +50,7 @@ func Open(name string, text []byte, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{name: name, text: text, options: o, spec: spec, plans: make(map[*experiment.Point]*Plan)}
+	f := &File{name: name, text: text, options: o, spec: spec, known: make(map[*experiment.Point]*needs), read: make(map[string]*handlers.Library)}
 	root, err := strictyaml.Parse(name, text)
 	if err != nil {
 		return nil, textError(name, err)
@@ -52,12 +62,37 @@ func Open(name string, text []byte, o Options) (*File, error) {
 		return ""
 	}
 	given := func(field string) bool { return strings.Contains(written(field), "$") }
-	f.title = visible.Line(written("title"))
+	f.values = blockOf(root, name).Parameters
+	f.title = visible.Line(titleOf(written("title"), spec.Parameters, o.Several))
+	for _, one := range o.Several {
+		if f.values.find(one) == nil {
+			return nil, &FieldError{File: name, Path: "parameters", Err: f.values.missing(one)}
+		}
+	}
+	if spec.unread() != nil {
+		_, err := spec.Plan(o) // with all other errors
+		return nil, err
+	}
 	if f.seeded = given("seed") && o.Seed == nil; given("engine") {
-		return nil, &FieldError{File: name, Path: "engine", Err: fmt.Errorf("a parameter, expected wazero or wasmtime: --engine chooses another")}
+		return nil, &FieldError{File: name, Line: strictyaml.Child(root, "engine").Line, Path: "engine", Err: fmt.Errorf("a parameter, expected wazero or wasmtime: --engine chooses another")}
 	}
 	f.options.Seed = nil
 	return f, nil
+}
+
+// titleOf is the title with the values of parameters that have one value. Of
+// several it has the name.
+func titleOf(title string, values Parameters, several []string) string {
+	one := slices.Clone(values)
+	for i := range one {
+		if slices.Contains(several, one[i].Name) {
+			one[i].Value = "$" + one[i].Name
+		}
+	}
+	if text, err := one.expand(title); err == nil {
+		return text
+	}
+	return title
 }
 
 // Recorded makes the scenario of a record run on the recorded profiles.
@@ -125,6 +160,10 @@ const (
 	warningsTable = "warnings"
 )
 
+// Collects reports whether a run collects what a table shows only if it is
+// wanted. Every run has the others: points, warnings, failures.
+func Collects(table string) bool { return slices.Contains(tableNames, table) }
+
 // Any is the experiment of no file: it has all that a scenario may have, but for
 // parameters.
 func Any() *experiment.Experiment {
@@ -146,23 +185,25 @@ func (f *File) Experiment() *experiment.Experiment {
 func (f *File) experiment(tables []string, measures bool) *experiment.Experiment {
 	e := &experiment.Experiment{
 		Name: "scenario", Short: f.title,
-		Device: f.load, Seeded: f.seeded, Points: f.plan, Run: f.run, Memory: f.memory, Modules: f.modules, Inputs: f.inputs,
-		Columns: columns(measures), Details: details(tables), Failures: failuresTable, Cut: cutColumn,
+		Device: f.load, Seeded: f.seeded, Points: f.check, Run: f.run, Memory: f.memory, Modules: f.modules, Inputs: f.inputs,
+		Columns: columns(measures), Details: details(tables), Failures: failuresTable, Warnings: warningsTable, Cut: cutColumn,
 		View: experiment.View{Value: endColumn, Lines: true, Answer: answer, Summary: []string{experiment.ProfileColumn, endColumn, "comparisons"}},
 	}
 	if e.Short == "" {
-		e.Short = visible.Line(f.name)
+		e.Short = visible.Line(filepath.Base(f.name))
 	}
 	if measures {
 		e.View.Value = latencyColumn
 		e.View.Summary = slices.Insert(e.View.Summary, 1, latencyColumn)
 	}
-	if shown := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == "log" }); len(shown) == 1 {
+	if f.options.Breakdown {
+		e.View.Programs = "breakdown"
+	} else if shown := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == "log" }); len(shown) == 1 {
 		e.View.Programs = shown[0]
 	}
 	if !f.options.Breakdown {
 		e.Divided = func() *experiment.Experiment {
-			of := &File{name: f.name, title: f.title, text: f.text, options: f.options, seeded: f.seeded, device: f.device, spec: f.spec, plans: make(map[*experiment.Point]*Plan)}
+			of := &File{name: f.name, title: f.title, text: f.text, options: f.options, seeded: f.seeded, device: f.device, spec: f.spec, values: f.values, known: make(map[*experiment.Point]*needs), read: f.read}
 			of.options.Breakdown = true
 			return of.Experiment()
 		}
@@ -171,26 +212,15 @@ func (f *File) experiment(tables []string, measures bool) *experiment.Experiment
 	for i := range e.Details {
 		taken = append(taken, e.Details[i].Columns...)
 	}
-	for _, p := range f.spec.Parameters {
-		e.Axes = append(e.Axes, experiment.Parameter(p.Name, f.written(p.Name), "a parameter of the scenario", taken))
+	for _, p := range f.values {
+		e.Axes = append(e.Axes, experiment.Parameter(p.Name, p.Value, "a parameter of the scenario", taken))
 		e.View.Quiet = append(e.View.Quiet, p.Name)
+		taken = append(taken, report.Column{Name: p.Name}, report.Column{Name: p.Name + "_ns"})
 	}
 	if e.Axes == nil {
-		e.Axes = []experiment.Axis{{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(f.name, ",", "_")}, Help: "the scenario"}}
+		e.Axes = []experiment.Axis{{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(filepath.Base(f.name), ",", "_")}, Help: "the scenario"}}
 	}
 	return e
-}
-
-// written is the value of a parameter in the file.
-func (f *File) written(name string) string {
-	root, err := strictyaml.Parse(f.name, f.text)
-	if err != nil {
-		return "" // not reached: Open has read it
-	}
-	if p := blockOf(root, f.name).find(name); p != nil {
-		return p.Value
-	}
-	return ""
 }
 
 // measured lists the names of the measured intervals.
@@ -280,8 +310,10 @@ func answer(results []*experiment.Result) (lines []string) {
 func (f *File) at(p *experiment.Point) Options {
 	o := f.options
 	o.Engine, o.Parameters = p.Engine, make(map[string]string)
-	for _, one := range f.spec.Parameters {
-		o.Parameters[one.Name] = p.Written(one.Name)
+	for _, one := range f.values { // a file that the user has named may be anywhere
+		if v := p.Written(one.Name); v != one.Value {
+			o.Parameters[one.Name] = v
+		}
 	}
 	if !f.seeded {
 		o.Seed = &p.Seed
@@ -316,65 +348,80 @@ func (f *File) load(p *experiment.Point, chosen string, more []string) (*profile
 	return nil, err
 }
 
-// plan is Experiment.Points.
-func (f *File) plan(p *experiment.Point) (bool, error) {
+// check is Experiment.Points. It notes what the point needs: a plan for each of
+// many points would take too much memory.
+func (f *File) check(p *experiment.Point) (bool, error) {
 	_, err := f.of(p)
 	return true, err
 }
 
-// of returns the plan of a point.
-func (f *File) of(p *experiment.Point) (*Plan, error) {
+// of returns what a point needs.
+func (f *File) of(p *experiment.Point) (*needs, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if plan := f.plans[p]; plan != nil {
-		return plan, nil
+	if n := f.known[p]; n != nil {
+		return n, nil
 	}
+	plan, err := f.plan(p)
+	if err != nil {
+		return nil, err
+	}
+	p.Seed = plan.seed
+	n := &needs{memory: plan.Memory(), inputs: plan.inputs[1:]}
+	for _, l := range plan.used {
+		key := l.Path + " " + provenance.Hash(l.Wasm)
+		if f.read[key] == nil {
+			f.read[key] = l
+		}
+		n.modules = append(n.modules, f.read[key])
+	}
+	f.known[p] = n
+	return n, nil
+}
+
+// plan makes the plan of a point.
+func (f *File) plan(p *experiment.Point) (*Plan, error) {
 	o := f.at(p)
 	o.Profile = p.Profile
 	spec, err := parse(f.name, f.text, o.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := spec.Plan(o)
-	if err != nil {
-		return nil, err
-	}
-	f.plans[p], p.Seed = plan, plan.seed
-	return plan, nil
+	return spec.Plan(o)
 }
 
 func (f *File) memory(p *experiment.Point) int64 {
-	plan, err := f.of(p)
+	n, err := f.of(p)
 	if err != nil {
 		return 0 // not a point, but one with another value
 	}
-	return plan.Memory()
+	return n.memory
 }
 
 func (f *File) modules(p *experiment.Point) []*handlers.Library {
-	plan, err := f.of(p)
+	n, err := f.of(p)
 	if err != nil {
 		return nil
 	}
-	return plan.used
+	return n.modules
 }
 
 func (f *File) inputs(p *experiment.Point) []provenance.Input {
-	plan, err := f.of(p)
+	n, err := f.of(p)
 	if err != nil {
 		return nil
 	}
-	return plan.inputs[1:]
+	return n.inputs
 }
 
 // run is Experiment.Run.
 func (f *File) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-	plan, err := f.of(p)
+	plan, err := f.plan(p)
 	if err != nil {
 		return nil, err
 	}
 	plan.Bound(p.Room)
-	x, err := plan.Run(ctx, Watched{Tracer: p.Tracer, Limits: p.Limits, Links: p.Links, Capture: p.Capture, Translator: p.Translator})
+	x, err := plan.Run(ctx, p.Config(ctx, plan.ranks))
 	if x == nil {
 		return nil, err
 	}

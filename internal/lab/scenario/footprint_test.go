@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // The estimate of memory includes the samples on every rank. It follows the
@@ -39,7 +41,7 @@ programs: [{ranks: 0, steps: [{put: {to: 1, entry: there, bytes: 1MiB, ack: ack}
 		p, err := s.Plan(Options{Breakdown: breakdown})
 		require.NoError(t, err)
 		p.Bound(room)
-		_, err = p.Run(t.Context(), Watched{})
+		_, err = p.Run(t.Context(), runtime.Config{})
 		return err
 	}
 	require.NoError(t, run(true, 0))

@@ -236,6 +236,10 @@ func (p *planner) loadProfile(more []string) {
 		return p.options.read(p.spec.file, name, limit, input.Read)
 	})
 	asSaid, err := files.Load(name, all...)
+	if _, wrong := files.Load(name); wrong != nil && p.options.Chosen != "" {
+		p.errs = append(p.errs, fmt.Errorf("--profile: %w", wrong))
+		return
+	}
 	if err != nil {
 		p.blame(files, name, own, err)
 		return

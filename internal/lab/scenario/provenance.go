@@ -22,6 +22,7 @@ type Options struct {
 	Table  string   // the only table that is shown; "": as in the scenario
 
 	Parameters map[string]string // values that replace the scenario's, by name
+	Several    []string          // parameters with several values, each in other runs
 
 	// replaces the scenario's profile and its Set; nil: as in the scenario
 	Profile *profile.Profile

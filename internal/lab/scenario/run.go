@@ -110,18 +110,11 @@ type logLine struct {
 	text   string
 }
 
-// Watched is what looks at a run, and bounds it. Each may be its zero value.
-type Watched struct {
-	Tracer     sim.Tracer
-	Limits     sim.Limits
-	Links      runtime.WatchLinks
-	Capture    runtime.Capture
-	Translator runtime.MakeTranslator
-}
-
-// Run executes the scenario. If the simulation began, Run returns a result even
-// with an error: the error gives the failures, the result the tables.
-func (p *Plan) Run(ctx context.Context, w Watched) (result *Result, err error) {
+// Run executes the scenario. watched has what looks at the run and bounds it; the
+// rest of the configuration is the scenario's. If the simulation began, Run
+// returns a result even with an error: the error gives the failures, the result
+// the tables.
+func (p *Plan) Run(ctx context.Context, watched runtime.Config) (result *Result, err error) {
 	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	if p.options.Breakdown {
 		r.followed = breakdown.NewRecord()
@@ -129,23 +122,14 @@ func (p *Plan) Run(ctx context.Context, w Watched) (result *Result, err error) {
 		ctx, end = context.WithCancelCause(ctx)
 		defer end(nil)
 		r.followed.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
-		w.Tracer = breakdown.Follow(r.followed, w.Tracer)
+		watched.Tracer = breakdown.Follow(r.followed, watched.Tracer)
 	}
 	r.ctx = ctx
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
-	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Explain: r.rec,
-		Tracer: w.Tracer, Limits: w.Limits, Links: w.Links, Capture: w.Capture, Translator: w.Translator,
-		Stop: func() error { return context.Cause(ctx) },
-		Log: func(rank int, at sim.Time, module, line string) {
-			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {
-				r.unlogged++
-				return
-			}
-			r.logBytes += len(line)
-			r.logs = append(r.logs, logLine{at, rank, module, line})
-		},
-	})
+	watched.Profile, watched.Nodes, watched.Seed, watched.Engine, watched.Explain = p.profile, p.ranks, p.seed, p.engine, r.rec
+	watched.Stop = func() error { return context.Cause(ctx) }
+	watched.Log = r.log
+	c, err := runtime.NewCluster(watched)
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +153,16 @@ func (p *Plan) Run(ctx context.Context, w Watched) (result *Result, err error) {
 		return nil, err
 	}
 	return r.finish(err)
+}
+
+// log keeps a line that a handler has logged.
+func (r *run) log(rank int, at sim.Time, module, line string) {
+	if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {
+		r.unlogged++
+		return
+	}
+	r.logBytes += len(line)
+	r.logs = append(r.logs, logLine{at, rank, module, line})
 }
 
 // finish makes the checks at the end of the run and collects its result.

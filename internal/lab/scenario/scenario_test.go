@@ -23,6 +23,7 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin/manifest"
 )
@@ -164,7 +165,7 @@ func TestOptionsReplace(t *testing.T) {
 	require.Equal(t, 3, p.ranks)
 	require.Equal(t, 1, p.profile.HPU.Cores)
 	require.Equal(t, "crossbar", p.profile.Fabric.Kind)
-	result, err := p.Run(context.Background(), Watched{})
+	result, err := p.Run(context.Background(), runtime.Config{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Checked)
 }
@@ -191,7 +192,7 @@ output: {memory: [{of: a}]}
 	require.NoError(t, err)
 	require.Equal(t, 3, p.profile.HPU.Cores)
 	require.Equal(t, 7, p.profile.Fabric.Topology.Nodes[0].Count)
-	result, err := p.Run(context.Background(), Watched{})
+	result, err := p.Run(context.Background(), runtime.Config{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Checked)
 
@@ -238,7 +239,7 @@ func TestInterrupt(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	result, err := p.Run(ctx, Watched{})
+	result, err := p.Run(ctx, runtime.Config{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Nil(t, result)
 }
