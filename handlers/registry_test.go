@@ -70,7 +70,7 @@ func TestRegistry(t *testing.T) {
 		for _, s := range m.States {
 			require.NotEmpty(t, s.Description)
 			for i := range s.Fields {
-				require.NotEmpty(t, s.Fields[i].Description, s.Fields[i].Name)
+				require.NotEmpty(t, s.Fields[i].Description, "%s: a comment of field %s of its state", l.Name, s.Fields[i].Name)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ Without --questions it is asked what publications leave open about the experimen
 	flags := c.Flags()
 	flags.StringVar(&f.resume, "resume", "", "keep each result at once in a `FOLDER`, and reuse the results in it")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
-	flags.StringVar(&f.plot, "plot", "", "draw which alternative moves which row into a `FILE`, .svg or .png")
+	flags.StringVar(&f.plot, "plot", "", "draw which alternative moves which row: `FILE.svg` or FILE.png")
 	flags.StringVar(&f.measured, "measured", "", "your measurements, in place of a publication's: a `FILE`")
 	flags.StringVar(&f.device, "profile", "", "with --measured: the profile of your device, a `NAME` or file")
 	flags.StringVar(&f.asked, "questions", "", "your questions, in place of a publication's: a `FILE`")
@@ -118,13 +118,10 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 		return f.measure(ctx, c, id, settings, kept)
 	}
 	v, err := id.study.Run(ctx)
-	if err != nil {
+	var files cli.RunFiles
+	files.Result("--plot", f.plot, func() error { return id.heat(v).DrawFile(f.plot) })
+	if err = files.End(ctx, err); err != nil {
 		return err
-	}
-	if f.plot != "" {
-		if err := id.heat(v).DrawFile(f.plot); err != nil {
-			return fmt.Errorf("plot: %w", err)
-		}
 	}
 	return found(id, v, format).Write(c.OutOrStdout(), format)
 }

@@ -77,7 +77,7 @@ func publicationColumns() []report.Column {
 		{Name: "claims", Kind: report.Count, Help: "of predicted: measured rows that can only hold or not"},
 		{Name: "hold", Kind: report.Count, Help: "of claims"},
 		{Name: "tried", Kind: report.Count, Help: "rows with numbers, predicted or checks, with which identify chooses answers to open questions: those that are measured fast"},
-		{Name: "today", Kind: report.Share, Help: "distance of tried, median: with today's answers"},
+		{Name: "today", Kind: report.Share, Help: "distance of tried, median: with today's answers", ForPrograms: true},
 		{Name: "fitted", Kind: report.Share, Help: "distance of tried, median: with answers that bring them near"},
 		{Name: "left_out", Kind: report.Share, Help: "distance of tried, median: with answers that are chosen without the rows of the same experiment"},
 	}
@@ -127,7 +127,7 @@ func publicationsOf(near map[string]*ledger.Near) (*report.Table, error) {
 		}
 		t.Add(append(row, repeated, p.Citation)...)
 	}
-	t.Notes = []string{reports.DistanceNote, "Fitted and left_out are of answers to open questions alone: what rows have set in a profile stays."}
+	t.Notes = []string{reports.DistanceNote, "Fitted and left out choose answers to open questions; what rows have set in a profile stays."}
 	if len(none) > 0 {
 		t.Notes = append(t.Notes, "No rows are left out yet: "+strings.Join(none, ", ")+".")
 	}

@@ -150,7 +150,11 @@ func TestManual(t *testing.T) {
 		page := string(b)
 		require.Contains(t, page, `"spinsim devel"`)
 		require.NotContains(t, page, "Jan 0001")
-		c.Flags().VisitAll(func(f *pflag.Flag) { require.Contains(t, page, `\fB--`+f.Name+`\fP`, c.CommandPath()) })
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				require.Contains(t, page, `\fB--`+f.Name+`\fP`, c.CommandPath())
+			}
+		})
 		for line := range strings.SplitSeq(c.Long, "\n") {
 			if strings.HasPrefix(line, "  spinsim ") {
 				require.Contains(t, page, "\n"+line+"\n", c.CommandPath())

@@ -44,7 +44,6 @@ target array is complete.
 	Roles: []experiment.Role{{
 		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
 	}},
-	// factors, array, product, copy, and the message under way
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,
 	View:        experiment.ModeView,

@@ -12,7 +12,7 @@ import (
 )
 
 // DistanceNote explains distances below a table.
-const DistanceNote = "The distance of a number is exp|ln(ours / published)| - 1, and 0 within what the publication gives. A number of ours that is 0, or of the other sign, has none and counts as the farthest."
+const DistanceNote = "Distance: exp|ln(ours / published)| - 1, and 0 within what is published. Ours of 0, or of the other sign, counts as the farthest."
 
 // ledgerColumns are the columns of Ledger.
 func ledgerColumns() []report.Column {
