@@ -98,7 +98,9 @@ func unusedIn(s *Sweep, results []*Result) []string {
 	var had used.Set
 	overrides := slices.Clone(s.Overrides)
 	for _, i := range s.grid.own() {
-		overrides = append(overrides, s.grid.experiment.Axes[i].Field+"="+fmt.Sprint(s.grid.values[i][0]))
+		path := s.grid.experiment.Axes[i].Field + "="
+		overrides = slices.DeleteFunc(overrides, func(o string) bool { return strings.HasPrefix(o, path) }) // a record has it in its profiles, too
+		overrides = append(overrides, path+fmt.Sprint(s.grid.values[i][0]))
 	}
 	for _, r := range results {
 		had.Join(r.used)
