@@ -99,7 +99,8 @@ func unusedIn(s *Sweep, results []*Result) []string {
 	overrides := slices.Clone(s.Overrides)
 	for _, i := range s.grid.own() {
 		path := s.grid.experiment.Axes[i].Field + "="
-		overrides = slices.DeleteFunc(overrides, func(o string) bool { return strings.HasPrefix(o, path) }) // a record has it in its profiles, too
+		// a record has its first value in a profile, too
+		overrides = slices.DeleteFunc(overrides, func(o string) bool { return strings.HasPrefix(o, path) })
 		overrides = append(overrides, path+fmt.Sprint(s.grid.values[i][0]))
 	}
 	for _, r := range results {
