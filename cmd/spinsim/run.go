@@ -85,6 +85,9 @@ func (f *runFlags) open(c *cobra.Command, name string) (*experiment.Made, error)
 	}
 	m := newMaking(c, runName)
 	s, err := openScenario(m, name, given, o)
+	if err == nil {
+		err = s.CheckGiven()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +142,11 @@ func (f *runFlags) options(c *cobra.Command) (o scenario.Options, given map[stri
 	params, err := flags.GetStringArray("param")
 	if err != nil {
 		return o, nil, err
+	}
+	for flag, path := range map[string]string{"profile": "profile", "ranks": "ranks", "seed": "seed", "trace": "output.trace", "format": "output.format"} {
+		if flags.Changed(flag) {
+			o.Replaced = append(o.Replaced, path)
+		}
 	}
 	o.Parameters, o.Several, err = experiment.GivenParameters(params)
 	return o, given, err

@@ -55,7 +55,7 @@ func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 		return slices.ContainsFunc(first, func(m *strictyaml.Error) bool { return m.Path == e.Path })
 	})...)
 	s.Parameters = parameters.Parameters
-	s.wrong, s.follows = r.Errors, parameters.missing
+	s.wrong, s.follows, s.uses = r.Errors, parameters.missing, parameters.uses
 	return s, nil
 }
 

@@ -2,7 +2,9 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +80,26 @@ func Open(name string, text []byte, o Options) (*File, error) {
 	}
 	f.options.Seed = nil
 	return f, nil
+}
+
+// CheckGiven returns an error for a parameter of the options that changes
+// nothing: no value has it, or flags replace these values.
+func (f *File) CheckGiven() error {
+	var errs []error
+	for _, name := range append(slices.Sorted(maps.Keys(f.options.Parameters)), f.options.Several...) {
+		several := slices.Contains(f.options.Several, name)
+		counts := func(path string) bool {
+			return !slices.Contains(f.options.Replaced, path) && !(several && path == "title")
+		}
+		switch uses := f.spec.uses[name]; {
+		case slices.ContainsFunc(uses, counts):
+		case len(uses) == 0:
+			errs = append(errs, &FieldError{File: f.name, Path: "parameters." + name, Err: errors.New("--param changes nothing: no value has it")})
+		default:
+			errs = append(errs, &FieldError{File: f.name, Path: "parameters." + name, Err: fmt.Errorf("--param changes nothing: a flag replaces %s", strings.Join(uses, ", "))})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // titleOf is the title with the values of parameters that have one value. Of

@@ -94,11 +94,12 @@ type block struct {
 	unread []string          // names whose values could not be read
 	// paths of values that use an unreadable name: their errors follow from it
 	missing map[string]bool
+	uses    map[string][]string // paths of values, by the parameters in them
 }
 
 // blockOf reads the parameters of a scenario.
 func blockOf(root *yaml.Node, file string) *block {
-	b := &block{missing: make(map[string]bool)}
+	b := &block{missing: make(map[string]bool), uses: make(map[string][]string)}
 	n := strictyaml.Child(root, "parameters")
 	if n == nil {
 		return b
@@ -166,6 +167,11 @@ func (b *block) insert(r *strictyaml.Reader, n *yaml.Node, path string) {
 	case yaml.ScalarNode:
 		if !strings.Contains(n.Value, "$") {
 			return
+		}
+		for i, c := range n.Value {
+			if name := parameterName(n.Value[i+1:]); c == '$' && name != "" {
+				b.uses[name] = append(b.uses[name], path)
+			}
 		}
 		text, err := b.expand(n.Value)
 		if unknown := (*unknownError)(nil); errors.As(err, &unknown) && b.lost(unknown.name) {

@@ -23,6 +23,7 @@ type Options struct {
 
 	Parameters map[string]string // values that replace the scenario's, by name
 	Several    []string          // parameters with several values, each in other runs
+	Replaced   []string          // paths of values that flags replace
 
 	// replaces the scenario's profile and its Set; nil: as in the scenario
 	Profile *profile.Profile

@@ -28,6 +28,7 @@ type Spec struct {
 	lines   map[string]int    // by path
 	wrong   strictyaml.Errors // errors of reading
 	follows map[string]bool   // paths of errors that follow from unreadable parameters
+	uses    map[string][]string
 }
 
 // Entry is a match list entry on some ranks (Portals 4.x §3.12.1).
