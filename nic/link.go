@@ -3,7 +3,6 @@ package nic
 import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -19,14 +18,15 @@ type link struct {
 	arrived int64
 	// in a network with faults, by source: the packets that have arrived; nil:
 	// no packet comes twice
-	known     map[int32]*arrivedOf
-	numbers   map[int32]uint64                // in such a network, by target: messages sent
-	transport transport                       // nil: kind none
-	classes   bool                            // buffers are bounded, so answers have their own class
-	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
-	room      egress
-	device    int      // packets from HPU memory that are not on the wire yet
-	turning   sim.Time // the path to the same node is taken until this time
+	known         map[int32]*arrivedOf
+	numbers       map[int32]uint64                // in such a network, by target: messages sent
+	transport     transport                       // nil: kind none
+	classes       bool                            // buffers are bounded, so answers have their own class
+	looped, wired bool                            // packets have gone to the same node, to others
+	waiting       [fabric.Classes]ring[departure] // packets that the fabric does not take yet
+	room          egress
+	device        int      // packets from HPU memory that are not on the wire yet
+	turning       sim.Time // the path to the same node is taken until this time
 }
 
 // arrivals takes packets that have arrived.
@@ -204,7 +204,7 @@ func (l *link) launch(d *departure) {
 		l.account.sent += int64(d.bytes)
 	}
 	if d.target == l.rank {
-		l.core.used.Add(used.Loopback)
+		l.looped = true
 		l.post(l.turned(d), kindLoopback, uint64(d.seq), d.ref)
 		if d.device {
 			l.device--
@@ -212,7 +212,7 @@ func (l *link) launch(d *departure) {
 		}
 		return
 	}
-	l.core.used.Add(used.Network)
+	l.wired = true
 	// A packet needs no event at its departure if its place matters to no other
 	// packet.
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress

@@ -222,6 +222,8 @@ func (n *NIC) Used() (s used.Set) {
 	moved := n.link.sent+n.link.arrived > 0
 	s.AddIf(moved, used.Arrival)
 	s.AddIf(moved || n.env.bus.Bytes() > 0, used.Transfer)
+	s.AddIf(n.link.wired, used.Network)
+	s.AddIf(n.link.looped, used.Loopback)
 	s.AddIf(n.reliable != nil && n.link.sent > 0, used.Reliable)
 	s.AddIf(n.schedule.calls+n.schedule.dropped+int64(n.schedule.waiting) > 0, used.Handler)
 	return s
