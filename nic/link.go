@@ -18,11 +18,12 @@ type link struct {
 	arrived int64
 	// in a network with faults, by source: the packets that have arrived; nil:
 	// no packet comes twice
-	known         map[int32]*arrivedOf
-	numbers       map[int32]uint64                // in such a network, by target: messages sent
-	transport     transport                       // nil: kind none
-	classes       bool                            // buffers are bounded, so answers have their own class
-	looped, wired bool                            // packets have gone to the same node, to others
+	known     map[int32]*arrivedOf
+	numbers   map[int32]uint64 // in such a network, by target: messages sent
+	transport transport        // nil: kind none
+	classes   bool             // buffers are bounded, so answers have their own class
+	// packets have gone to the same node, to others
+	looped, wired bool
 	waiting       [fabric.Classes]ring[departure] // packets that the fabric does not take yet
 	room          egress
 	device        int      // packets from HPU memory that are not on the wire yet

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -144,6 +145,7 @@ func (p *player) ends(i int) {
 
 func (p *player) compute(r *mpi.Rank, i int) {
 	p.starts(i)
+	r.Proc().Reads(used.Compute)
 	d := sim.Time(p.ops.Op(i).Size) * sim.Nanosecond
 	if p.drawn != nil {
 		d += sim.Time(float64(d) * p.jitter * p.drawn.Float64())
