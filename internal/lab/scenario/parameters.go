@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -188,9 +189,15 @@ func (b *block) insert(r *strictyaml.Reader, n *yaml.Node, path string) {
 	}
 }
 
+// sum matches an expression with an operator that no parentheses enclose. A name
+// in it stands for text, so $a * 2 with 8 + 8 would be 24. A path or a name with
+// a hyphen is none.
+var sum = regexp.MustCompile(`^[\w$.()]*[\w$.](( [-+*/%] |[+*%])[\w$.()]+)+$`)
+
 // expand replaces names by values in a text; $$ is a $.
 func (p Parameters) expand(text string) (string, error) {
 	var b strings.Builder
+	whole := text
 	for {
 		before, after, found := strings.Cut(text, "$")
 		b.WriteString(before)
@@ -209,6 +216,9 @@ func (p Parameters) expand(text string) (string, error) {
 		one := p.find(name)
 		if one == nil {
 			return "", p.missing(name)
+		}
+		if sum.MatchString(one.Value) && !strings.HasPrefix(one.Value, "(") && sum.MatchString(whole) {
+			return "", fmt.Errorf("%q in %q is part of a sum or product, expected parentheses around it: %s=(%s)", one.Value, whole, name, one.Value)
 		}
 		b.WriteString(one.Value)
 		text = after[len(name):]
