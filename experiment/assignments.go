@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ type Assignments struct {
 	Set []string
 
 	accepted map[string]error // by profile and assignments
-	taken    bool             // a sweep has taken one
+	taken    map[string]bool  // those that a sweep has taken
 }
 
 // Apply changes a sweep whose profiles have the fields, and axes that nobody has
@@ -23,6 +24,9 @@ type Assignments struct {
 // has chosen stays. Err tells whether any sweep has taken one.
 func (a *Assignments) Apply(s *Sweep) error {
 	var values []string
+	if a.taken == nil {
+		a.taken = make(map[string]bool)
+	}
 	for _, one := range a.Set {
 		name, value, _ := strings.Cut(one, "=")
 		if axis := s.grid.ofAxis(name); axis != nil {
@@ -37,7 +41,7 @@ func (a *Assignments) Apply(s *Sweep) error {
 			if err := s.Choose(name, value); err != nil {
 				return err
 			}
-			a.taken = true
+			a.taken[one] = true
 		}
 	}
 	for len(values) > 0 {
@@ -45,8 +49,9 @@ func (a *Assignments) Apply(s *Sweep) error {
 		for n > 0 && !a.fits(s.Profiles, slices.Concat(s.Overrides, values[:n])) {
 			n--
 		}
-		if n > 0 {
-			s.Overrides, a.taken = slices.Concat(s.Overrides, values[:n]), true
+		s.Overrides = slices.Concat(s.Overrides, values[:n])
+		for _, one := range values[:n] {
+			a.taken[one] = true
 		}
 		values = values[max(1, n):] // the first is for other devices of the publication
 	}
@@ -78,7 +83,7 @@ func (a *Assignments) fits(profiles, set []string) bool {
 
 // Err returns an error if no sweep has taken any of the assignments.
 func (a *Assignments) Err() error {
-	if a.taken || len(a.Set) == 0 {
+	if len(a.taken) > 0 || len(a.Set) == 0 {
 		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.accepted)) {
@@ -87,6 +92,29 @@ func (a *Assignments) Err() error {
 		}
 	}
 	return ErrNoneTakes
+}
+
+// Left returns an error if no sweep has taken one of the assignments, or if two
+// are of one name.
+func (a *Assignments) Left() error {
+	names := make(map[string]bool)
+	for _, one := range a.Set {
+		name, _, _ := strings.Cut(one, "=")
+		if names[name] {
+			return fmt.Errorf("%s is given twice", name)
+		}
+		names[name] = true
+		if a.taken[one] {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(a.accepted)) {
+			if err := a.accepted[key]; err != nil && strings.Contains(key, one) {
+				return fmt.Errorf("%s: %w", one, err)
+			}
+		}
+		return fmt.Errorf("%s: %w", one, ErrNoneTakes)
+	}
+	return nil
 }
 
 // ErrNoneTakes is the error of assignments that no sweep has taken.

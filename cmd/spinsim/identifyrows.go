@@ -149,6 +149,9 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 		if questions, err = ledger.ParseQuestions(strings.ReplaceAll(string(text), "\r\n", "\n")); err != nil {
 			return badInput(fmt.Errorf("%s: %w", f.asked, err))
 		}
+		if err := id.checkAsked(questions); err != nil {
+			return badInput(fmt.Errorf("%s: %w", f.asked, err))
+		}
 	}
 	var names []string
 	for _, q := range questions {
@@ -164,6 +167,54 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 	}
 	if len(id.study.Questions) == 0 {
 		return badInput(fmt.Errorf("%s: no open questions are known", id.name))
+	}
+	return nil
+}
+
+// checkAsked returns an error for the user's questions if no measured row can
+// have a value of an answer: it would count as an answer without effect.
+func (id *identification) checkAsked(questions []ledger.Question) error {
+	var errs []error
+	for i := range questions {
+		q := &questions[i]
+		for k := range q.Alternatives {
+			if err := id.checkAnswer(&q.Alternatives[k], k == 0); err != nil {
+				errs = append(errs, fmt.Errorf("question %s, alternative %s: %w", q.ID, q.Alternatives[k].Name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkAnswer checks an alternative of a question. today: it is the first.
+func (id *identification) checkAnswer(alternative *ledger.Alternative, today bool) error {
+	if today && len(alternative.Set) > 0 {
+		return fmt.Errorf("%s: the first is today's answer, expected no set", strings.Join(alternative.Set, " "))
+	}
+	r, err := alternative.Range()
+	if err != nil {
+		return err
+	}
+	sets := [][]string{alternative.Set}
+	if r != nil {
+		sets = [][]string{{r.At(r.Low)}, {r.At(r.High)}}
+	}
+	for _, set := range sets {
+		a := experiment.Assignments{Set: set}
+		for _, e := range id.experiments {
+			for _, row := range e.Ledger {
+				s, err := row.Sweep(e)
+				if err == nil {
+					err = a.Apply(s)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		if err := a.Left(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func publicationColumns() []report.Column {
 		{Name: "claims", Kind: report.Count, Help: "of predicted: measured rows that can only hold or not"},
 		{Name: "hold", Kind: report.Count, Help: "of claims"},
 		{Name: "tried", Kind: report.Count, Help: "rows with numbers, predicted or checks, with which identify chooses answers to open questions: those that are measured fast"},
-		{Name: "today", Kind: report.Share, Help: "distance of tried, median: with today's answers", ForPrograms: true},
+		{Name: "today", Kind: report.Share, Help: "distance of tried, median: with today's answers"},
 		{Name: "fitted", Kind: report.Share, Help: "distance of tried, median: with answers that bring them near"},
 		{Name: "left_out", Kind: report.Share, Help: "distance of tried, median: with answers that are chosen without the rows of the same experiment"},
 	}
