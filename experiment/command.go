@@ -508,7 +508,7 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 	}
 	p := s.Plot()
 	if n := len(results) - len(asExpected(results)); n > 0 {
-		p.Caption = strings.TrimPrefix(p.Caption+" Not as expected: "+batch.Noun{One: "point", Many: "points"}.Of(n)+".", " ")
+		p.Caption = strings.TrimPrefix(p.Caption+" Not as expected: "+pointNoun.Of(n)+".", " ")
 	}
 	return all.PlotFile(f.plot, p)
 }

@@ -15,11 +15,11 @@ var publications []*Publication
 func Register(list ...*Publication) {
 	for _, p := range list {
 		if slices.ContainsFunc(publications, func(o *Publication) bool { return o.Name == p.Name }) {
-			panic("experiment: there are two publications " + p.Name)
+			panic("experiment: there are two publications " + p.Name) //lint:panic programmer's mistake
 		}
 		for i, e := range p.Experiments {
 			if slices.ContainsFunc(append(All(), p.Experiments[:i]...), func(o *Experiment) bool { return o.Name == e.Name }) {
-				panic("experiment: there are two experiments " + e.Name)
+				panic("experiment: there are two experiments " + e.Name) //lint:panic programmer's mistake
 			}
 		}
 		for _, e := range p.Experiments {

@@ -43,14 +43,19 @@ type Wire struct {
 
 // DrawFile draws d into a file, whose name ends in .svg or .png.
 func (d *Diagram) DrawFile(name string) error {
+	return drawFile(name, d.picture, d.Origin, d.Cut)
+}
+
+// drawFile writes what picture makes for the end of the file's name.
+func drawFile(name string, picture func(ext string) ([]byte, error), origin Origin, cut string) error {
 	if err := CheckImage(name); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	picture, err := d.picture(filepath.Ext(name))
+	drawn, err := picture(filepath.Ext(name))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return writePicture(name, picture, d.Origin, d.Cut)
+	return writePicture(name, drawn, origin, cut)
 }
 
 // Sizes of a diagram, in points.

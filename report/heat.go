@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"path/filepath"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -73,14 +72,7 @@ func factorColour(factor float64) color.RGBA {
 
 // DrawFile draws h into a file, whose name ends in .svg or .png.
 func (h *Heat) DrawFile(name string) error {
-	if err := CheckImage(name); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	picture, err := h.picture(filepath.Ext(name))
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return writePicture(name, picture, h.Origin, h.Cut)
+	return drawFile(name, h.picture, h.Origin, h.Cut)
 }
 
 // heatLayout has the sizes of the parts of a heat map.
