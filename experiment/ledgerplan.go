@@ -28,6 +28,7 @@ type plannedRow struct {
 	LedgerRow
 	experiment *Experiment
 	command    string
+	sweep      *Sweep
 	own        []*Point
 	points     []*ledgerPoint // of own
 }
@@ -63,7 +64,7 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 			if err != nil {
 				return nil, err
 			}
-			row := &plannedRow{LedgerRow: r, experiment: e, command: r.command(e, s.Profiles)}
+			row := &plannedRow{LedgerRow: r, experiment: e, command: r.command(e, s.Profiles), sweep: s}
 			if row.own, err = s.Points(); err != nil {
 				return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
 			}
@@ -168,17 +169,36 @@ func (l *LedgerPlan) rest(e *Experiment, done func()) (list []*ledgerPoint) {
 // measurement. The rows have the order of the experiments.
 func (l *LedgerPlan) Measured() (list []ledger.Measured, err error) {
 	for _, r := range l.rows {
-		one, results := r.inputs(), make([]*Result, len(r.own))
-		for i, p := range r.points {
-			results[i] = &Result{Point: r.own[i], Values: p.result.Values, used: p.result.used}
+		one := r.inputs()
+		for _, p := range r.points {
 			one.Seconds += p.seconds
 		}
-		if one.Ours, err = r.Numbers(r.experiment, results); err != nil {
+		if one.Ours, err = r.Numbers(r.experiment, r.results()); err != nil {
 			return nil, err
 		}
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// results are what Run has measured of the row's points.
+func (r *plannedRow) results() []*Result {
+	list := make([]*Result, len(r.own))
+	for i, p := range r.points {
+		list[i] = &Result{Point: r.own[i], Values: p.result.Values, used: p.result.used}
+	}
+	return list
+}
+
+// Unused lists overrides of rows that none of their points has used, with the
+// row and the reason: "NAME: path=value (reason)".
+func (l *LedgerPlan) Unused() (list []string) {
+	for _, r := range l.rows {
+		for _, one := range unusedIn(r.sweep, r.results()) {
+			list = append(list, r.ID+": "+one)
+		}
+	}
+	return list
 }
 
 // Inputs lists the rows without numbers: what they are measured from.

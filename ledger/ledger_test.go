@@ -102,7 +102,7 @@ func TestRows(t *testing.T) {
 
 // A score counts each row once: no repetition, no what-if, no row that set a
 // parameter. A share is as far as its ratio, a published 0 is a claim, and a row
-// of two numbers has the mean of their distances.
+// of two numbers has the mean of their logarithms.
 func TestScore(t *testing.T) {
 	number := func(id, value string, class Class, same string) Row {
 		v, err := ParseValue(value, Exact)
@@ -134,9 +134,9 @@ func TestScore(t *testing.T) {
 	}
 	s, err := p.Score(Predicted, ours)
 	require.NoError(t, err)
-	// 0, 0.2, 0.25, 1, 2
+	// 0, 0.2, 0.22 (the root of 1.5), 1, 2
 	require.Equal(t, 5, s.Numbers)
-	require.InDelta(t, 0.25, s.Median, 1e-9)
+	require.InDelta(t, math.Sqrt(1.5)-1, s.Median, 1e-9)
 	require.InDelta(t, 1.6, s.P90, 1e-9)
 	require.Equal(t, Score{Numbers: 5, Median: s.Median, P90: s.P90, Beyond: 2, Claims: 2, Hold: 1, Open: 1}, s)
 	s, err = p.Score(Checked, ours)

@@ -73,7 +73,9 @@ type identification struct {
 	name, title string
 	experiments []*experiment.Experiment
 	study       identify.Study
-	left        int // rows that are left out because they take too long
+	left        int      // rows that are left out because they take too long
+	some        bool     // the user has chosen questions
+	unused      []string // values of the user's rows that no point has used
 	record      provenance.Record
 	known       experiment.Known
 	bound       func(s *experiment.Sweep) // sets the limits
@@ -167,6 +169,9 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		}
 		if outcomes[i].Err = err; err != nil {
 			continue
+		}
+		if len(set) == 0 && f.measured != "" {
+			id.unused = plan.Unused()
 		}
 		outcomes[i].Other, outcomes[i].Ours = plan.Others(known), map[string]ledger.Ours{}
 		for _, m := range list {

@@ -27,7 +27,7 @@ func (id *identification) heat(v *identify.Verdict) *report.Heat {
 		Scale: "times today's number; grey: a claim, which only holds or not",
 		Signs: "+ nearer to what was published, or the claim now holds; \u2013 farther, or it does not hold any more; no sign: as far as today",
 		Caption: []string{
-			"Mean: distance of all rows with this answer, exp of the mean logarithm less 1; a claim that does not hold counts as 100%. Answers above the line bring them nearer. Of a range its two ends are shown. Grey names: a row excludes the answer.",
+			"Mean: distance of all rows with this answer, exp of the mean logarithm less 1; a claim that does not hold counts as 100%. Answers above the line bring them nearer. Of a range its two ends are shown, and the number between that brings them nearer than both. Grey names: a row excludes the answer.",
 			fmt.Sprintf("Answers and rows without a movement of more than 3%% are left out: %d of %d rows are shown.", len(id.movedRows(shown)), len(id.study.Rows)),
 		},
 		Origin: &id.record,

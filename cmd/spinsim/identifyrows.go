@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -153,10 +154,11 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 			return badInput(fmt.Errorf("%s: %w", f.asked, err))
 		}
 	}
+	id.some = len(f.only) > 0
 	var names []string
 	for _, q := range questions {
 		names = append(names, q.ID)
-		if len(f.only) == 0 || slices.Contains(f.only, q.ID) {
+		if !id.some || slices.Contains(f.only, q.ID) {
 			id.study.Questions = append(id.study.Questions, q)
 		}
 	}
@@ -168,7 +170,24 @@ func (f *identifyFlags) ask(id *identification, questions []ledger.Question) err
 	if len(id.study.Questions) == 0 {
 		return badInput(fmt.Errorf("%s: no open questions are known", id.name))
 	}
+	id.study.Whole = id.whole()
 	return nil
+}
+
+// whole lists the paths of ranges that take whole numbers only.
+func (id *identification) whole() map[string]bool {
+	list := make(map[string]bool)
+	for _, q := range id.study.Questions {
+		for i := range q.Alternatives {
+			r, err := q.Alternatives[i].Range()
+			if err != nil || r == nil || r.Unit != "" || r.Low != math.Trunc(r.Low) || r.High != math.Trunc(r.High) {
+				continue
+			}
+			takes := func(x float64) bool { return id.takes(&ledger.Alternative{Set: []string{r.At(x)}}) }
+			list[r.Path] = takes(r.Low) && !takes(r.Low+0.5)
+		}
+	}
+	return list
 }
 
 // checkAsked returns an error for the user's questions if no measured row can
@@ -249,6 +268,14 @@ func ownRows(name, device, text string) (list []*experiment.Experiment, err erro
 		}
 		if strings.Contains(" "+cells[1], " "+experiment.ProfileColumn+"=") {
 			return nil, fmt.Errorf("%s: %q: expected no profile, --profile names it", at, cells[1])
+		}
+		given := make(map[string]bool)
+		for item := range strings.FieldsSeq(cells[1]) {
+			name, _, _ := strings.Cut(item, "=")
+			if given[name] {
+				return nil, fmt.Errorf("%s: %s is given twice", at, name)
+			}
+			given[name] = true
 		}
 		row := experiment.LedgerRow{ID: at, Profile: device, Of: cells[1], Column: cells[2], Row: &ledger.Row{ID: at, Published: v, Unit: cells[4]}}
 		i := slices.IndexFunc(list, func(e *experiment.Experiment) bool { return e.Name == cells[0] })

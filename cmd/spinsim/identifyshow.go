@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -88,12 +89,19 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	for i, s := range v.Path {
 		t.Notes = append(t.Notes, fmt.Sprintf("Change %d: %s. Then the mean distance is %s.", i+1, strings.Join(s.Changes, ", "), share(s.Distance)))
 	}
-	t.Notes = append(t.Notes, leftOut(v)...)
-	for _, x := range v.Excluded {
-		t.Notes = append(t.Notes, fmt.Sprintf("Excluded: %s %s: %s stays %s off or more in every setting that was measured with it; with %s it is %s.", x.Question, x.Alternative, id.row(x.Row), share(x.Best), x.Instead, share(x.Then)))
+	for i := range v.Rivals[:min(shown, len(v.Rivals))] {
+		t.Notes = append(t.Notes, rival(&v.Rivals[i]))
 	}
-	for i := range v.Unfit {
-		t.Notes = append(t.Notes, id.contradiction(&v.Unfit[i]))
+	if n := len(v.Rivals) - shown; n > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d more are as near; --format json lists them.", n))
+	}
+	t.Notes = append(t.Notes, leftOut(v)...)
+	t.Notes = append(t.Notes, id.excluded(v)...)
+	if format == report.JSONFormat {
+		t.Further = further(v)
+	}
+	for _, one := range id.unused {
+		t.Notes = append(t.Notes, strings.Replace(one, " (", ": the row does not depend on it (", 1)+".")
 	}
 	for _, x := range v.Separate {
 		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.2f times as much.", x.Number, x.Question, x.Alternative, x.Factor))
@@ -103,11 +111,93 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	return t
 }
 
+// excluded has a sentence for each alternative that a row excludes, and for each
+// question that has none left.
+func (id *identification) excluded(v *identify.Verdict) (notes []string) {
+	for _, x := range v.Excluded {
+		stays := fmt.Sprintf("stays %s off or more in every setting that was measured with it", share(x.Best))
+		if math.IsInf(x.Best, 1) {
+			stays = "is measured in no setting with it"
+		}
+		notes = append(notes, fmt.Sprintf("Excluded: %s %s: %s %s; with %s it is %s.", x.Question, x.Alternative, id.row(x.Row), stays, x.Instead, share(x.Then)))
+	}
+	for i := range v.Unfit {
+		notes = append(notes, id.contradiction(&v.Unfit[i]))
+	}
+	if len(notes) > 0 && id.some {
+		notes = append(notes, "Only some questions were asked (--only): with other answers to the rest, what is excluded here may be admissible.")
+	}
+	return notes
+}
+
+// shown is how many sets of answers that are as near the text lists.
+const shown = 5
+
+// rival is a sentence about other answers that are as near.
+func rival(r *identify.Rival) string {
+	tell := "no number that is measured here would tell them apart"
+	if r.Apart.Number != "" {
+		tell = fmt.Sprintf("to tell them apart, measure %s: %.2f times as much", r.Apart.Number, r.Apart.Factor)
+	}
+	return fmt.Sprintf("As near: %s, with a mean distance of %s; %s.", cmp.Or(strings.Join(r.Set, " "), "today's answers"), share(r.Distance), tell)
+}
+
+// further are the other findings, for programs.
+func further(v *identify.Verdict) (list []report.Further) {
+	add := func(name string, t *report.Table) { list = append(list, report.Further{Name: name, Table: t}) }
+	words := func(names ...string) (columns []report.Column) {
+		for _, name := range names {
+			columns = append(columns, report.Column{Name: name})
+		}
+		return columns
+	}
+	shares := func(names ...string) (columns []report.Column) {
+		for _, name := range names {
+			columns = append(columns, report.Column{Name: name, Kind: report.Share})
+		}
+		return columns
+	}
+	path := report.New(append(words("changes"), shares("mean")...)...)
+	for _, s := range v.Path {
+		path.Add(strings.Join(s.Changes, ", "), s.Distance)
+	}
+	add("path", path)
+	set := report.New(words("set")...)
+	for _, one := range v.Set {
+		set.Add(one)
+	}
+	add("set", set)
+	numbers := report.New(append(words("row", "experiment"), shares("today", "fitted", "left_out")...)...)
+	for _, n := range v.Rows {
+		numbers.Add(n.Row, n.Experiment, known(n.Today), known(n.Fitted), known(n.LeftOut))
+	}
+	add("numbers", numbers)
+	rivals := report.New(append(append(words("set"), shares("mean")...), report.Column{Name: "number"}, report.Column{Name: "factor", Kind: report.Number})...)
+	for _, r := range v.Rivals {
+		rivals.Add(strings.Join(r.Set, " "), r.Distance, r.Apart.Number, known(r.Apart.Factor))
+	}
+	add("rivals", rivals)
+	excluded := report.New(append(append(words("question", "alternative", "row"), shares("nearest")...), append(words("instead"), shares("then")...)...)...)
+	for _, x := range v.Excluded {
+		excluded.Add(x.Question, x.Alternative, x.Row, known(x.Best), x.Instead, known(x.Then))
+	}
+	add("excluded", excluded)
+	measure := report.New(append(words("question", "alternative", "against", "number"), report.Column{Name: "factor", Kind: report.Number})...)
+	for _, x := range v.Separate {
+		measure.Add(x.Question, x.Alternative, x.Against, x.Number, x.Factor)
+	}
+	add("to_measure", measure)
+	return list
+}
+
 // answer are the first sentences.
 func (id *identification) answer(v *identify.Verdict) []string {
 	list := []string{fmt.Sprintf("%s: %d rows; numbers are %s off in the median with today's answers.", id.title, len(id.study.Rows), share(v.Before.Median))}
 	if len(v.Set) > 0 {
 		list = append(list, fmt.Sprintf("They are %s off with: %s.", share(v.Fitted.Median), strings.Join(v.Set, " ")))
+	}
+	if n := farthest(v.Rows); n.Fitted > 0.1 {
+		list = append(list, fmt.Sprintf("The farthest is %s: %s off.", id.row(n.Row), share(n.Fitted)))
 	}
 	if !math.IsNaN(v.LeftOut.Median) {
 		list = append(list, fmt.Sprintf("Rows of an experiment that the search does not see are %s off, and a tenth of them more than %s.", share(v.LeftOut.Median), share(v.LeftOut.P90)))
@@ -119,13 +209,35 @@ func (id *identification) answer(v *identify.Verdict) []string {
 		}
 		list = append(list, fmt.Sprintf("No answer is left to %s: below are the rows that stand against each other.", strings.Join(names, ", ")))
 	}
-	if m := v.First; m.Number != "" {
+	switch m, n := v.First, len(v.Rivals); {
+	case n > 0 && m.Number == "":
+		list = append(list, fmt.Sprintf("%s as near (below), and no number that is measured here tells them apart.", otherSets(n)))
+	case n > 0:
+		list = append(list, fmt.Sprintf("%s as near (below). The one number to measure next is %s: it would tell %d of %d from these.", otherSets(n), m.Number, len(m.Tells), n))
+	case m.Number != "":
 		list = append(list, fmt.Sprintf("The one number to measure next is %s: it would tell %d of the %d alternatives that remain from today's.", m.Number, len(m.Tells), m.Of))
 	}
 	if id.left > 0 {
 		list = append(list, fmt.Sprintf("%d rows are left out, because they take longer (--longest) or are not measured.", id.left))
 	}
 	return list
+}
+
+func otherSets(n int) string {
+	if n == 1 {
+		return "Another set of answers is"
+	}
+	return fmt.Sprintf("%d other sets of answers are", n)
+}
+
+// farthest is the row that stays farthest with the answers of the search.
+func farthest(rows []identify.Near) (far identify.Near) {
+	for _, n := range rows {
+		if n.Fitted > far.Fitted {
+			far = n
+		}
+	}
+	return far
 }
 
 // leftOut has a sentence for each experiment: how near its rows come if the
@@ -207,8 +319,11 @@ func inQuotes(names []string) string {
 
 // share writes a share in a sentence.
 func share(x float64) string {
-	if x > 10 {
-		return "over 1,000%"
+	switch {
+	case math.IsInf(x, 1):
+		return "infinitely"
+	case x > 10:
+		return fmt.Sprintf("%.0f%%", 100*x)
 	}
 	return fmt.Sprintf("%.1f%%", 100*x)
 }

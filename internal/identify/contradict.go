@@ -1,10 +1,6 @@
 package identify
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "slices"
 
 // Contradiction is a question without an answer: each alternative that moves
 // something is excluded by a row. An alternative is missing, or the rows
@@ -108,28 +104,11 @@ func between(s *Study, c *Contradiction, today *state, picks []*pick, states []*
 			}
 		}
 		for k, other := range needed {
-			if one := farthestApart(at, other); one.by() > math.Log1p(near) && one.by() > found.by() {
-				found = Separation{c.Question, name, names[k], one.Number, one.Factor, [2]int{}}
+			if all := apart(at, other); len(all) > 0 && all[0].by() > found.by() {
+				found = Separation{c.Question, name, names[k], all[0].Number, all[0].Factor, [2]int{}}
 			}
 		}
 		needed, names = append(needed, at), append(names, name)
 	}
 	return found
-}
-
-// farthestApart is the number that differs most between two states; of equal
-// ones the first by name.
-func farthestApart(a, b *state) Separation {
-	best := Separation{Factor: 1}
-	for name, x := range a.other { //lint:maporder the largest, and of equal ones the first name
-		y, ok := b.other[name]
-		if !ok || x <= 0 || y <= 0 {
-			continue
-		}
-		one := Separation{Number: name, Factor: x / y}
-		if c := cmp.Compare(one.by(), best.by()); c > 0 || c == 0 && name < best.Number {
-			best = one
-		}
-	}
-	return best
 }

@@ -26,6 +26,9 @@ type Study struct {
 	// Today are today's numbers of ranges, by path, in the units of the ranges, as
 	// far as they are known.
 	Today map[string]float64
+	// Whole are the paths of ranges whose values are whole numbers, such as a
+	// count of cores.
+	Whole map[string]bool
 	// Measure measures all rows with each of the settings: assignments to
 	// profiles and axes. The first call has one setting without assignments.
 	Measure func(ctx context.Context, settings [][]string) ([]Outcome, error)
@@ -51,7 +54,7 @@ type Outcome struct {
 type Effect struct {
 	Question, Alternative string
 	Set                   []string // what it changes
-	Inner                 bool     // a number inside a range, between its ends
+	Inner                 bool     // inside a range, and another number of it brings the rows nearer
 	Distance              float64  // mean of the rows, exp of the mean logarithm less 1
 	Moved                 []Move   // rows that it moves by more than 3%, those it moves most first
 	Err                   error    // it is not possible alone
@@ -60,15 +63,16 @@ type Effect struct {
 // Move is a row that an alternative moves.
 type Move struct {
 	Row          string
-	Before, Then float64 // distances
+	Before, Then float64 // distances, as the ledger has them; of a claim that does not hold 1
 	Factor       float64 // of ours; NaN of a claim
 }
 
 // material is the least logarithm of a factor that counts.
 var material = math.Log(1.03)
 
-// farthest is the largest distance that counts, as a logarithm, and failed that
-// of a claim that does not hold: it is as bad as a number that is off by 100%.
+// farthest is the largest distance that counts in a mean, as a logarithm, so that
+// one row does not outweigh the others, and failed that of a claim that does not
+// hold: it is as bad as a number that is off by 100%.
 var farthest, failed = math.Log(11), math.Log(2)
 
 // item is a number of a row on a logarithmic scale, where the numbers between
@@ -82,7 +86,6 @@ type item struct {
 type state struct {
 	picks  []*pick // by question; nil: today's answer
 	values []float64
-	off    []float64              // losses of rows, once they are asked for
 	ours   map[string]ledger.Ours // by the ids of rows
 	other  map[string]float64
 	err    error
@@ -183,14 +186,17 @@ func (it *item) off(value float64) float64 {
 	return min(farthest, max(0, it.low-value, value-it.high))
 }
 
-// losses are the distances of rows as logarithms. A row of several numbers has
-// their mean.
+// losses are the distances of rows as logarithms, as far as they count. A row of
+// several numbers has their mean. What was not measured is as far as can be.
 func (s *Study) losses(values []float64) []float64 {
 	sums, counts := make([]float64, len(s.Rows)), make([]float64, len(s.Rows))
 	for i := range s.items {
-		if !math.IsNaN(values[i]) {
-			sums[s.items[i].row] += s.items[i].off(values[i])
-			counts[s.items[i].row]++
+		it := &s.items[i]
+		counts[it.row]++
+		if math.IsNaN(values[i]) {
+			sums[it.row] += farthest
+		} else {
+			sums[it.row] += it.off(values[i])
 		}
 	}
 	for i := range sums {
@@ -250,8 +256,25 @@ func spaced(low, high float64) []float64 {
 // at picks a number of a range.
 func (s *Study) at(question, alternative int, r *ledger.Range, x float64) *pick {
 	set := r.At(x)
+	if s.Whole[r.Path] {
+		x = math.Round(x)
+		set = fmt.Sprintf("%s=%.0f", r.Path, x)
+	}
 	_, value, _ := strings.Cut(set, "=")
 	return &pick{question, alternative, x, s.Questions[question].Alternatives[alternative].Name + " " + value, []string{set}}
+}
+
+// aside is how far from a number of a range a second one lies that tells the
+// slope of values: not outside.
+func (s *Study) aside(r *ledger.Range, x float64) float64 {
+	width := (r.High - r.Low) / 50
+	if s.Whole[r.Path] {
+		width = max(1, math.Round(width))
+	}
+	if x+width > r.High {
+		return -width
+	}
+	return width
 }
 
 // alone measures each alternative alone.
@@ -278,6 +301,16 @@ func with(picks []*pick, p *pick) []*pick {
 	return picks
 }
 
+// answers names what was picked, whatever the numbers of ranges.
+func answers(picks []*pick) (list []string) {
+	for _, p := range picks {
+		if p != nil {
+			list = append(list, fmt.Sprint(p.question, ".", p.alternative))
+		}
+	}
+	return list
+}
+
 // effect describes what a pick does alone.
 func (s *Study) effect(today *state, p *pick, then *state) Effect {
 	e := Effect{Question: s.Questions[p.question].ID, Alternative: p.name, Set: p.set, Err: then.err}
@@ -287,8 +320,7 @@ func (s *Study) effect(today *state, p *pick, then *state) Effect {
 	if then.err != nil {
 		return e
 	}
-	before, after := s.losses(today.values), s.losses(then.values)
-	e.Distance = math.Expm1(mean(after, every))
+	e.Distance = math.Expm1(mean(s.losses(then.values), every))
 	type ranked struct {
 		Move
 		by float64
@@ -305,7 +337,7 @@ func (s *Study) effect(today *state, p *pick, then *state) Effect {
 			}
 		}
 		if math.Abs(by) > material {
-			moved = append(moved, ranked{Move{s.Rows[i].ID, math.Expm1(before[i]), math.Expm1(after[i]), factor}, math.Abs(by)})
+			moved = append(moved, ranked{Move{s.Rows[i].ID, s.Rows[i].off(today), s.Rows[i].off(then), factor}, math.Abs(by)})
 		}
 	}
 	slices.SortStableFunc(moved, func(a, b ranked) int { return cmp.Compare(b.by, a.by) })

@@ -260,3 +260,69 @@ func TestStudyEnds(t *testing.T) {
 	_, err = s.Run(context.Background())
 	require.ErrorIs(t, err, errNoRows)
 }
+
+// sum is a study of a device whose times are a + b + n: rows of messages see the
+// sum, and with both also b alone. Numbers are exact.
+func sum(t require.TestingT, a, b float64, both bool) *Study {
+	list, err := ledger.ParseQuestions("question\twhat\talternative\tset\tsource\n" +
+		"a\t\ttoday\t\tours\na\t\tany\ta=20..300\tours\nb\t\ttoday\t\tours\nb\t\tany\tb=20..300\tours\n")
+	require.NoError(t, err)
+	ours := func(a, b float64) map[string]ledger.Ours {
+		all := map[string]ledger.Ours{"host": {Numbers: []float64{250 + b}}}
+		for i := range 6 {
+			all[fmt.Sprint("t", i)] = ledger.Ours{Numbers: []float64{a + b + float64(int(10)<<(2*i))}}
+		}
+		return all
+	}
+	s := &Study{Questions: list, Today: map[string]float64{"a": 50, "b": 50}}
+	for id, o := range ours(a, b) { //lint:maporder rows are independent
+		if id == "host" && !both {
+			continue
+		}
+		v, err := ledger.ParseValue(strconv.FormatFloat(o.Numbers[0], 'e', 9, 64), ledger.Exact)
+		require.NoError(t, err)
+		s.Rows = append(s.Rows, Row{&ledger.Row{ID: id, Published: v}, "e"})
+	}
+	slices.SortFunc(s.Rows, func(a, b Row) int { return strings.Compare(a.ID, b.ID) })
+	s.Measure = func(_ context.Context, settings [][]string) ([]Outcome, error) {
+		out := make([]Outcome, len(settings))
+		for i, set := range settings {
+			at := map[string]float64{"a": 50, "b": 50}
+			for _, one := range set {
+				name, value, _ := strings.Cut(one, "=")
+				at[name], _ = strconv.ParseFloat(value, 64)
+			}
+			out[i].Ours, out[i].Other = ours(at["a"], at["b"]), map[string]float64{"b alone": at["b"], "a thrice": 3 * at["a"]}
+		}
+		return out, nil
+	}
+	return s
+}
+
+// Two latencies that add up come back although one of them alone brings all rows
+// but one nearly where they were published. Where no row tells them apart, each
+// is named as a rival of the other, with a number that would.
+func TestLatenciesThatAddUp(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		a, b := rapid.Float64Range(60, 250).Draw(r, "a"), rapid.Float64Range(60, 250).Draw(r, "b")
+		v, err := sum(r, a, b, true).Run(context.Background())
+		require.NoError(r, err)
+		found := map[string]float64{"a": 50, "b": 50}
+		for _, set := range v.Set {
+			name, value, _ := strings.Cut(set, "=")
+			found[name], _ = strconv.ParseFloat(value, 64)
+		}
+		require.InEpsilon(r, a, found["a"], 0.02, v.Set)
+		require.InEpsilon(r, b, found["b"], 0.02, v.Set)
+	})
+	v, err := sum(t, 91, 73, false).Run(t.Context())
+	require.NoError(t, err)
+	require.Len(t, v.Set, 1, "one of them fits all rows")
+	require.Len(t, v.Rivals, 1)
+	require.Len(t, v.Rivals[0].Set, 1)
+	require.NotEqual(t, v.Set[0][:1], v.Rivals[0].Set[0][:1])
+	require.InDelta(t, 0, v.Rivals[0].Distance, 0.002)
+	require.Contains(t, []string{"a thrice", "b alone"}, v.First.Number)
+	require.Equal(t, v.First.Number, v.Rivals[0].Apart.Number)
+	require.Equal(t, 1, v.First.Of)
+}

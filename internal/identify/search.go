@@ -26,7 +26,7 @@ const (
 	steps = 12
 )
 
-// effects is what alternatives add to the values alone: those that move
+// effects is what alternatives add to today's values alone: those that move
 // something.
 type effects struct {
 	today []float64
@@ -119,77 +119,52 @@ func replaced(values []float64, of *effects, old, p *pick) []float64 {
 	return values
 }
 
+// search looks for the answers with which the rows that count come nearest.
+type search struct {
+	*Study
+	of     *effects // what alternatives add to the values alone
+	counts func(row int) bool
+}
+
+// loss is the mean distance of the rows that count, as a logarithm.
+func (s *search) loss(values []float64) float64 { return mean(s.losses(values), s.counts) }
+
 // best is the option of an alternative with which the rows that count come
 // nearest, if effects add up.
-func (s *Study) best(at *state, of *effects, k *known, counts func(row int) bool) (best *pick, loss float64) {
-	loss = math.Inf(1)
+func (s *search) best(at *state, k *known) (best *pick) {
+	loss := math.Inf(1)
 	for _, p := range s.options(k) {
-		if l := mean(s.losses(replaced(at.values, of, at.picks[p.question], p)), counts); l < loss {
+		if l := s.loss(replaced(at.values, s.of, at.picks[p.question], p)); l < loss {
 			best, loss = p, l
 		}
 	}
-	return best, loss
+	return best
 }
 
-// search changes one answer after the other as long as the rows that count come
+// run changes one answer after the other as long as the rows that count come
 // nearer. Effects of alternatives add up nearly on the logarithmic scale, so
 // they select what is measured.
-func (s *Study) search(ctx context.Context, today *state, of *effects, counts func(row int) bool) (path []*state, err error) {
+func (s *search) run(ctx context.Context, today *state) (path []*state, err error) {
 	at := today
 	for range steps {
-		next, err := s.step(ctx, at, of, counts)
+		next, err := s.step(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		if next == nil {
 			break
 		}
-		fitted, err := s.fit(ctx, next, counts)
+		fitted, err := s.fit(ctx, next)
 		if err != nil {
 			return nil, err
 		}
 		// least squares may bring the mean back to where the step began
-		if at = next; mean(s.losses(fitted.values), counts) <= mean(s.losses(next.values), counts) {
+		if at = next; s.loss(fitted.values) <= s.loss(next.values) {
 			at = fitted
 		}
 		path = append(path, at)
 	}
-	all, err := s.all(ctx, at, of, counts)
-	if err == nil && all != nil {
-		path = append(path, all)
-	}
-	return path, err
-}
-
-// together is how many numbers are fitted at once behind the search.
-const together = 4
-
-// all fits the numbers of all ranges at once, where they are few and today's are
-// known. nil: it does not bring enough.
-func (s *Study) all(ctx context.Context, at *state, of *effects, counts func(row int) bool) (*state, error) {
-	picks, ranges := at.picks, 0
-	for _, k := range of.of {
-		x, is := 0.0, false
-		if k.of != nil {
-			ranges++
-			x, is = s.Today[k.of.Path]
-		}
-		if q := k.picks[0].question; is && picks[q] == nil {
-			picks = with(picks, s.at(q, k.picks[0].alternative, k.of, x))
-		}
-	}
-	if ranges > together {
-		return nil, nil //nolint:nilnil // too many
-	}
-	states, err := s.measure(ctx, [][]*pick{picks})
-	if err != nil || states[0].err != nil {
-		return nil, err
-	}
-	fitted, err := s.fit(ctx, states[0], counts)
-	if err != nil || mean(s.losses(fitted.values), counts) >= (1-least)*mean(s.losses(at.values), counts) {
-		return nil, err
-	}
-	return fitted, nil
+	return path, nil
 }
 
 // candidate is a setting that may be better.
@@ -200,10 +175,10 @@ type candidate struct {
 }
 
 // changed is a candidate with another answer to a question. p nil: today's.
-func (s *Study) changed(of *effects, c candidate, question int, p *pick, k *known, counts func(row int) bool) candidate {
-	st := &state{picks: slices.Clone(c.picks), values: replaced(c.values, of, c.picks[question], p)}
+func (s *search) changed(c candidate, question int, p *pick, k *known) candidate {
+	st := &state{picks: slices.Clone(c.picks), values: replaced(c.values, s.of, c.picks[question], p)}
 	st.picks[question] = p
-	next := candidate{st, mean(s.losses(st.values), counts), maps.Clone(c.ranged)}
+	next := candidate{st, s.loss(st.values), maps.Clone(c.ranged)}
 	if k != nil && k.of != nil {
 		next.ranged[question] = k
 	}
@@ -211,42 +186,45 @@ func (s *Study) changed(of *effects, c candidate, question int, p *pick, k *know
 }
 
 // changes lists what one more change of a candidate makes.
-func (s *Study) changes(of *effects, c candidate, counts func(row int) bool) (list []candidate) {
-	for _, k := range of.of {
-		p, _ := s.best(c.state, of, k, counts)
+func (s *search) changes(c candidate) (list []candidate) {
+	for _, k := range s.of.of {
+		p := s.best(c.state, k)
 		if old := c.picks[p.question]; old == nil || old.name != p.name {
-			list = append(list, s.changed(of, c, p.question, p, k, counts))
+			list = append(list, s.changed(c, p.question, p, k))
 		}
 	}
 	for q, p := range c.picks {
 		if p != nil {
-			list = append(list, s.changed(of, c, q, nil, nil, counts))
+			list = append(list, s.changed(c, q, nil, nil))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.loss, b.loss) })
 	return list
 }
 
-// step changes one answer, or two at once if one alone does not help. nil: no
-// change brings enough.
-func (s *Study) step(ctx context.Context, at *state, of *effects, counts func(row int) bool) (*state, error) {
-	begin := candidate{at, mean(s.losses(at.values), counts), map[int]*known{}}
-	single := s.changes(of, begin, counts)
-	next, err := s.tried(ctx, begin, single, counts)
+// step changes one answer, or two at once if one alone does not help, or one with
+// all numbers of ranges fitted anew. nil: no change brings enough.
+func (s *search) step(ctx context.Context, at *state) (*state, error) {
+	begin := candidate{at, s.loss(at.values), map[int]*known{}}
+	single := s.changes(begin)
+	next, err := s.tried(ctx, begin, single)
 	if err != nil || next != nil {
 		return next, err
 	}
 	var pairs []candidate
 	for _, c := range single {
-		pairs = append(pairs, s.changes(of, c, counts)...)
+		pairs = append(pairs, s.changes(c)...)
 	}
 	slices.SortStableFunc(pairs, func(a, b candidate) int { return cmp.Compare(a.loss, b.loss) })
-	return s.tried(ctx, begin, pairs, counts)
+	if next, err = s.tried(ctx, begin, pairs); err != nil || next != nil {
+		return next, err
+	}
+	return s.refitted(ctx, begin)
 }
 
 // tried measures the first candidates and returns the best. nil: none is better
 // than the beginning by enough.
-func (s *Study) tried(ctx context.Context, begin candidate, list []candidate, counts func(row int) bool) (*state, error) {
+func (s *search) tried(ctx context.Context, begin candidate, list []candidate) (*state, error) {
 	var settings [][]*pick
 	for _, c := range list[:min(most, len(list))] {
 		settings = append(settings, c.picks)
@@ -263,8 +241,8 @@ func (s *Study) tried(ctx context.Context, begin candidate, list []candidate, co
 	var best *state
 	loss := (1 - least) * begin.loss
 	for _, st := range states {
-		if st.err == nil && mean(s.losses(st.values), counts) < loss {
-			best, loss = st, mean(s.losses(st.values), counts)
+		if st.err == nil && s.loss(st.values) < loss {
+			best, loss = st, s.loss(st.values)
 		}
 	}
 	return best, nil
@@ -273,7 +251,7 @@ func (s *Study) tried(ctx context.Context, begin candidate, list []candidate, co
 // nearer goes only a part of the way to the numbers of a candidate's ranges:
 // where effects do not add up, less may be better. nil: it has no range, or its
 // number today is not known.
-func (s *Study) nearer(begin *state, c candidate, part float64) []*pick {
+func (s *search) nearer(begin *state, c candidate, part float64) []*pick {
 	var picks []*pick
 	for q, k := range c.ranged { //lint:maporder each question by itself
 		p := c.picks[q]
@@ -297,7 +275,7 @@ const rounds = 6
 // fit moves the numbers of ranges that were picked, all at once, by least
 // squares of the logarithms (Gauss and Newton, half a step where a whole one is
 // no gain).
-func (s *Study) fit(ctx context.Context, at *state, counts func(row int) bool) (*state, error) {
+func (s *search) fit(ctx context.Context, at *state) (*state, error) {
 	var free []*pick
 	var ranges []*ledger.Range
 	for _, p := range at.picks {
@@ -313,7 +291,7 @@ func (s *Study) fit(ctx context.Context, at *state, counts func(row int) bool) (
 		}
 	}
 	for range rounds {
-		next, err := s.better(ctx, at, free, ranges, counts)
+		next, err := s.better(ctx, at, free, ranges)
 		if err != nil || next == nil {
 			return at, err
 		}
@@ -326,8 +304,8 @@ func (s *Study) fit(ctx context.Context, at *state, counts func(row int) bool) (
 }
 
 // better is one round of fit. nil: there is nothing better.
-func (s *Study) better(ctx context.Context, at *state, free []*pick, ranges []*ledger.Range, counts func(row int) bool) (*state, error) {
-	items := s.numbers(at, counts)
+func (s *search) better(ctx context.Context, at *state, free []*pick, ranges []*ledger.Range) (*state, error) {
+	items := s.numbers(at)
 	if len(free) == 0 || len(items) == 0 {
 		return nil, nil //nolint:nilnil // nothing to fit
 	}
@@ -359,9 +337,9 @@ func (s *Study) better(ctx context.Context, at *state, free []*pick, ranges []*l
 }
 
 // numbers lists the items of the rows that count that are no claims.
-func (s *Study) numbers(at *state, counts func(row int) bool) (items []int) {
+func (s *search) numbers(at *state) (items []int) {
 	for k, it := range s.items {
-		if it.number >= 0 && counts(it.row) && !math.IsNaN(at.values[k]) {
+		if it.number >= 0 && s.counts(it.row) && !math.IsNaN(at.values[k]) {
 			items = append(items, k)
 		}
 	}
@@ -370,37 +348,24 @@ func (s *Study) numbers(at *state, counts func(row int) bool) (items []int) {
 
 // direction returns how far least squares would move each free number. nil: the
 // items do not determine it.
-func (s *Study) direction(ctx context.Context, at *state, free []*pick, ranges []*ledger.Range, items []int) (*mat.VecDense, error) {
+func (s *search) direction(ctx context.Context, at *state, free []*pick, ranges []*ledger.Range, items []int) (*mat.VecDense, error) {
 	near := make([][]*pick, len(free))
 	width := make([]float64, len(free))
 	for i, p := range free {
-		if width[i] = (ranges[i].High - ranges[i].Low) / 50; p.x+width[i] > ranges[i].High {
-			width[i] = -width[i]
-		}
+		width[i] = s.aside(ranges[i], p.x)
 		near[i] = with(at.picks, s.at(p.question, p.alternative, ranges[i], p.x+width[i]))
 	}
 	states, err := s.measure(ctx, near)
 	if err != nil {
 		return nil, err
 	}
-	all := len(items) + len(free)
-	slopes, off := mat.NewDense(all, len(free), nil), mat.NewVecDense(all, nil)
-	for i, k := range items {
-		off.SetVec(i, s.items[k].pull(at.values[k]))
-		for j, st := range states {
-			if st.err == nil && !math.IsNaN(st.values[k]) {
-				slopes.Set(i, j, (st.values[k]-at.values[k])/width[j])
-			}
+	then := make([][]float64, len(free))
+	for j, st := range states {
+		if st.err == nil {
+			then[j] = st.values
 		}
 	}
-	for j := range free {
-		slopes.Set(len(items)+j, j, 1e-6/math.Abs(width[j])) // what moves nothing stays
-	}
-	by := new(mat.VecDense)
-	if err := by.SolveVec(slopes, off); err != nil {
-		return nil, nil //nolint:nilerr,nilnil // they do not determine it
-	}
-	return by, nil
+	return s.squaresStep(at.values, then, width, items), nil
 }
 
 // pull is what a value lacks: to the middle of what agrees with a number, and to
@@ -418,7 +383,7 @@ func (it *item) pull(value float64) float64 {
 }
 
 // squares is the sum of squares of what items lack.
-func (s *Study) squares(st *state, items []int) (sum float64) {
+func (s *search) squares(st *state, items []int) (sum float64) {
 	for _, k := range items {
 		sum += math.Pow(s.items[k].pull(st.values[k]), 2)
 	}

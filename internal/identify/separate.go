@@ -40,21 +40,35 @@ func (s *Study) separate(today *state, picks []*pick, states []*state, excluded 
 		if states[i].err != nil || s.has(excluded, p.question, q.Alternatives[p.alternative].Name) {
 			continue
 		}
-		for name, then := range states[i].other { //lint:maporder a map is made of a map
-			before, ok := today.other[name]
-			if !ok || before <= 0 || then <= 0 {
-				continue
-			}
-			one := Separation{q.ID, p.name, "today's", name, then / before, [2]int{p.question, p.alternative}}
-			k := key{one.place, name}
-			if old, known := all[k]; one.by() > math.Log1p(near) && (!known || one.by() > old.by()) {
+		for _, one := range apart(states[i], today) {
+			one.Question, one.Alternative, one.Against, one.place = q.ID, p.name, "today's", [2]int{p.question, p.alternative}
+			k := key{one.place, one.Number}
+			if old, known := all[k]; !known || one.by() > old.by() {
 				all[k] = one
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b Separation) int {
+	return sorted(slices.Collect(maps.Values(all)))
+}
+
+// apart lists the numbers that differ by more than 10% between two states.
+func apart(a, b *state) (list []Separation) {
+	for name, x := range a.other { //lint:maporder the list is sorted
+		if y, ok := b.other[name]; ok && x > 0 && y > 0 {
+			if one := (Separation{Number: name, Factor: x / y}); one.by() > math.Log1p(near) {
+				list = append(list, one)
+			}
+		}
+	}
+	return sorted(list)
+}
+
+// sorted sorts by alternative, the largest difference first.
+func sorted(list []Separation) []Separation {
+	slices.SortFunc(list, func(a, b Separation) int {
 		return cmp.Or(slices.Compare(a.place[:], b.place[:]), cmp.Compare(b.by(), a.by()), cmp.Compare(a.Number, b.Number))
 	})
+	return list
 }
 
 // by is how much the two differ, as a logarithm.

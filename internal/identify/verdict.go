@@ -21,8 +21,11 @@ type Verdict struct {
 	Excluded []Exclusion
 	Unfit    []Contradiction
 	Separate []Separation
-	First    Measurement // that tells most of what remains apart
-	Measured int         // settings
+	Rivals   []Rival // other answers that are as near as Set
+	// First tells most rivals from Set; without rivals most of what remains from
+	// today's.
+	First    Measurement
+	Measured int // settings
 }
 
 // Spread is the median and the ninth decile of distances.
@@ -67,7 +70,13 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	}
 	v.Excluded, v.Unfit = firstOf(all), s.contradictions(f.today, f.of, all, f.picks, f.states)
 	apart := s.separate(f.today, f.picks, f.states, v.Excluded)
-	v.Separate, v.First = farthestOf(apart), first(apart)
+	v.Separate = farthestOf(apart)
+	if v.Rivals, v.First, err = s.rivals(ctx, f.fitted, f.of); err != nil {
+		return nil, err
+	}
+	if len(v.Rivals) == 0 {
+		v.First = first(apart)
+	}
 	v.Measured = len(s.known)
 	return v, nil
 }
@@ -85,6 +94,7 @@ func (s *Study) LeaveOut(ctx context.Context) ([]Near, error) {
 type findings struct {
 	verdict *Verdict
 	today   *state
+	fitted  *state
 	picks   []*pick  // each alternative alone
 	states  []*state // of picks
 	of      *effects
@@ -105,20 +115,20 @@ func (s *Study) find(ctx context.Context) (*findings, error) {
 		return nil, err
 	}
 	of := s.effects(today, picks, states, v)
-	path, err := s.search(ctx, today, of, every)
+	path, err := (&search{s, of, every}).run(ctx, today)
 	if err != nil {
 		return nil, err
 	}
 	fitted := last(today, path)
 	v.Path, v.Set = s.stepsOf(today, path), setOf(fitted.picks)
-	return &findings{v, today, picks, states, of}, s.leaveOut(ctx, v, today, fitted, of)
+	return &findings{v, today, fitted, picks, states, of}, s.leaveOut(ctx, v, today, fitted, of)
 }
 
 // effects keeps the alternatives that move something, and describes them all.
 func (s *Study) effects(today *state, picks []*pick, states []*state, v *Verdict) *effects {
 	of := &effects{today: today.values}
 	for i := 0; i < len(picks); {
-		k := &known{}
+		k, begin := &known{}, len(v.Effects)
 		moves := false
 		for first := picks[i]; i < len(picks) && picks[i].question == first.question && picks[i].alternative == first.alternative; i++ {
 			e := s.effect(today, picks[i], states[i])
@@ -128,6 +138,7 @@ func (s *Study) effects(today *state, picks []*pick, states []*state, v *Verdict
 				k.picks, k.values = append(k.picks, picks[i]), append(k.values, states[i].values)
 			}
 		}
+		nearest(v.Effects[begin:])
 		if len(k.picks) > 1 {
 			k.of, _ = s.Questions[k.picks[0].question].Alternatives[k.picks[0].alternative].Range()
 			s.insertToday(k, today)
@@ -137,6 +148,20 @@ func (s *Study) effects(today *state, picks []*pick, states []*state, v *Verdict
 		}
 	}
 	return of
+}
+
+// nearest takes the mark from the number inside a range that brings the rows
+// nearer than both ends.
+func nearest(list []Effect) {
+	best := -1
+	for i, e := range list {
+		if e.Err == nil && (best < 0 || e.Distance < list[best].Distance) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		list[best].Inner = false
+	}
 }
 
 // insertToday puts today's number among those of a range that were measured, if
@@ -187,7 +212,7 @@ func (s *Study) leaveOut(ctx context.Context, v *Verdict, today, fitted *state, 
 	without := map[string]*state{}
 	for _, r := range s.Rows {
 		if e := r.Experiment; without[e] == nil && slices.ContainsFunc(s.Rows, func(o Row) bool { return o.Experiment != e }) {
-			path, err := s.search(ctx, today, of, func(row int) bool { return s.Rows[row].Experiment != e })
+			path, err := (&search{s, of, func(row int) bool { return s.Rows[row].Experiment != e }}).run(ctx, today)
 			if err != nil {
 				return err
 			}
@@ -206,17 +231,22 @@ func (s *Study) leaveOut(ctx context.Context, v *Verdict, today, fitted *state, 
 	return nil
 }
 
-// off is the distance of a row in a state, as the ledger has it. NaN: there is
-// no state.
+// off is the distance of a row in a state, as the ledger has it; of a claim that
+// does not hold it is 1. It is infinite if the row was not measured, and NaN if
+// there is no state.
 func (r *Row) off(st *state) float64 {
 	if st == nil {
 		return math.NaN()
 	}
-	off, err := r.Off(st.ours[r.ID])
-	if err != nil {
+	ours, measured := st.ours[r.ID]
+	switch off, err := r.Off(ours); {
+	case st.err != nil || err != nil || !measured:
 		return math.Inf(1)
+	case off.Claim && !off.Holds:
+		return 1
+	default:
+		return off.Distance
 	}
-	return off.Distance
 }
 
 // SpreadOf is the spread of a distance of rows.
@@ -286,17 +316,6 @@ func (s *Study) has(list []Exclusion, question int, name string) bool {
 	return slices.ContainsFunc(list, func(e Exclusion) bool { return e.Question == s.Questions[question].ID && e.Alternative == name })
 }
 
-// distance is the distance of a row in a state.
-func (s *Study) distance(st *state, row int) float64 {
-	if st.err != nil {
-		return math.Inf(1)
-	}
-	if st.off == nil {
-		st.off = s.losses(st.values)
-	}
-	return math.Expm1(st.off[row])
-}
-
 // closest is the least distance of a row in any setting that was measured with an
 // answer to a question, nil being today's: where effects do not add up, the one
 // that they suggest is not the nearest.
@@ -305,7 +324,7 @@ func (s *Study) closest(question int, answer *known, row int) float64 {
 	for _, st := range s.known { //lint:maporder the least
 		p := st.picks[question]
 		if (p == nil) == (answer == nil) && (p == nil || p.alternative == answer.picks[0].alternative) {
-			least = min(least, s.distance(st, row))
+			least = min(least, s.Rows[row].off(st))
 		}
 	}
 	return least
