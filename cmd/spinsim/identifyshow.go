@@ -95,6 +95,9 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	if n := len(v.Rivals) - shown; n > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%d more are as near; --format json lists them.", n))
 	}
+	for i := range v.Far {
+		t.Notes = append(t.Notes, id.far(&v.Far[i]))
+	}
 	t.Notes = append(t.Notes, leftOut(v)...)
 	t.Notes = append(t.Notes, id.excluded(v)...)
 	if format == report.JSONFormat {
@@ -128,6 +131,28 @@ func (id *identification) excluded(v *identify.Verdict) (notes []string) {
 		notes = append(notes, "Only some questions were asked (--only): with other answers to the rest, what is excluded here may be admissible.")
 	}
 	return notes
+}
+
+// far is a sentence about a row that stays far: whether any answers bring it
+// nearer, and which rows stand against them.
+func (id *identification) far(f *identify.Far) string {
+	text := fmt.Sprintf("Far: %s, %s off.", id.row(f.Row), share(f.Fitted))
+	if f.Nearest >= f.Fitted {
+		return text + " No setting that was measured brings it nearer."
+	}
+	text += fmt.Sprintf(" The nearest is %s, with %s.", share(f.Nearest), cmp.Or(strings.Join(f.Set, " "), "today's answers"))
+	if n := len(f.Against); n > 0 {
+		text += fmt.Sprintf(" Then %s farther, most of all %s: %s off in place of %s.", are(n, "row"), f.Against[0].Row, share(f.Against[0].Then), share(f.Against[0].Before))
+	}
+	return text
+}
+
+// are counts things, with the verb.
+func are(n int, one string) string {
+	if n == 1 {
+		return experiment.Counted(n, one) + " is"
+	}
+	return experiment.Counted(n, one) + " are"
 }
 
 // shown is how many sets of answers that are as near the text lists.
@@ -177,6 +202,15 @@ func further(v *identify.Verdict) (list []report.Further) {
 		rivals.Add(strings.Join(r.Set, " "), r.Distance, r.Apart.Number, known(r.Apart.Factor))
 	}
 	add("rivals", rivals)
+	far := report.New(append(append(words("row"), shares("fitted", "nearest")...), words("set", "against")...)...)
+	for _, f := range v.Far {
+		var against []string
+		for _, m := range f.Against {
+			against = append(against, m.Row)
+		}
+		far.Add(f.Row, known(f.Fitted), known(f.Nearest), strings.Join(f.Set, " "), strings.Join(against, " "))
+	}
+	add("far", far)
 	excluded := report.New(append(append(words("question", "alternative", "row"), shares("nearest")...), append(words("instead"), shares("then")...)...)...)
 	for _, x := range v.Excluded {
 		excluded.Add(x.Question, x.Alternative, x.Row, known(x.Best), x.Instead, known(x.Then))
@@ -211,9 +245,9 @@ func (id *identification) answer(v *identify.Verdict) []string {
 	}
 	switch m, n := v.First, len(v.Rivals); {
 	case n > 0 && m.Number == "":
-		list = append(list, fmt.Sprintf("%s as near (below), and no number that is measured here tells them apart.", otherSets(n)))
+		list = append(list, fmt.Sprintf("%s as near (below), and no number that is measured here tells them apart.", are(n, "rival set")))
 	case n > 0:
-		list = append(list, fmt.Sprintf("%s as near (below). The one number to measure next is %s: it would tell %d of %d from these.", otherSets(n), m.Number, len(m.Tells), n))
+		list = append(list, fmt.Sprintf("%s as near (below). The one number to measure next is %s: it would tell %d of %d from these.", are(n, "rival set"), m.Number, len(m.Tells), n))
 	case m.Number != "":
 		list = append(list, fmt.Sprintf("The one number to measure next is %s: it would tell %d of the %d alternatives that remain from today's.", m.Number, len(m.Tells), m.Of))
 	}
@@ -221,13 +255,6 @@ func (id *identification) answer(v *identify.Verdict) []string {
 		list = append(list, fmt.Sprintf("%d rows are left out, because they take longer (--longest) or are not measured.", id.left))
 	}
 	return list
-}
-
-func otherSets(n int) string {
-	if n == 1 {
-		return "Another set of answers is"
-	}
-	return fmt.Sprintf("%d other sets of answers are", n)
 }
 
 // farthest is the row that stays farthest with the answers of the search.

@@ -326,3 +326,46 @@ func TestLatenciesThatAddUp(t *testing.T) {
 	require.Equal(t, v.First.Number, v.Rivals[0].Apart.Number)
 	require.Equal(t, 1, v.First.Of)
 }
+
+// Two rows that give the same number as 10 and as 1,000 stand against each
+// other. One that no answer moves is far whatever is chosen.
+func TestFarRowsNameWhatStandsAgainstThem(t *testing.T) {
+	list, err := ledger.ParseQuestions("question\twhat\talternative\tset\tsource\n" +
+		"x\t\ttoday\t\tours\nx\t\tany\tx=1..2000\tours\n")
+	require.NoError(t, err)
+	s := &Study{Questions: list, Today: map[string]float64{"x": 11}}
+	for _, r := range [][2]string{{"low", "10"}, {"again", "10"}, {"high", "1000"}, {"still", "4"}} {
+		v, err := ledger.ParseValue(r[1], ledger.Exact)
+		require.NoError(t, err)
+		s.Rows = append(s.Rows, Row{&ledger.Row{ID: r[0], Published: v}, "e"})
+	}
+	s.Measure = func(_ context.Context, settings [][]string) ([]Outcome, error) {
+		out := make([]Outcome, len(settings))
+		for i, set := range settings {
+			x := 11.0
+			if len(set) > 0 {
+				x, _ = strconv.ParseFloat(strings.TrimPrefix(set[0], "x="), 64)
+			}
+			one := func(x float64) ledger.Ours { return ledger.Ours{Numbers: []float64{x}} }
+			out[i].Ours = map[string]ledger.Ours{"low": one(x), "again": one(x), "high": one(x), "still": one(1)}
+		}
+		return out, nil
+	}
+	v, err := s.Run(t.Context())
+	require.NoError(t, err)
+	require.Len(t, v.Far, 2, "%+v", v.Far)
+	high, still := v.Far[0], v.Far[1]
+	require.Equal(t, "high", high.Row)
+	require.Greater(t, high.Fitted, 50.0)
+	require.LessOrEqual(t, high.Nearest, 0.5)
+	require.Len(t, high.Set, 1)
+	var against []string
+	for _, m := range high.Against {
+		against = append(against, m.Row)
+		require.Greater(t, m.Then, m.Before)
+	}
+	require.Equal(t, []string{"low", "again"}, against)
+	require.Equal(t, "still", still.Row)
+	require.InDelta(t, 3, still.Nearest, 1e-9)
+	require.InDelta(t, still.Fitted, still.Nearest, 1e-9)
+}

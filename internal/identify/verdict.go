@@ -21,6 +21,7 @@ type Verdict struct {
 	Excluded []Exclusion
 	Unfit    []Contradiction
 	Separate []Separation
+	Far      []Far   // rows that stay far
 	Rivals   []Rival // other answers that are as near as Set
 	// First tells most rivals from Set; without rivals most of what remains from
 	// today's.
@@ -71,6 +72,9 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	v.Excluded, v.Unfit = firstOf(all), s.contradictions(f.today, f.of, all, f.picks, f.states)
 	apart := s.separate(f.today, f.picks, f.states, v.Excluded)
 	v.Separate = farthestOf(apart)
+	if v.Far, err = s.faraway(ctx, f.today, f.fitted, f.of); err != nil {
+		return nil, err
+	}
 	if v.Rivals, v.First, err = s.rivals(ctx, f.fitted, f.of); err != nil {
 		return nil, err
 	}
@@ -352,9 +356,12 @@ func (s *Study) predicted(today *state, of *effects, picks []*pick) []float64 {
 	return values
 }
 
+// none is no question.
+const none = -1
+
 // nearest answers the questions so that a row comes nearest if effects add up:
-// one with a given alternative, nil being today's, and the others with any. It
-// changes one after the other as long as it helps.
+// one, or none, with a given alternative, nil being today's, and the others with
+// any. It changes one after the other as long as it helps.
 func (s *Study) nearest(today *state, of *effects, question int, answer *known, row int) []*pick {
 	picks := slices.Clone(today.picks)
 	if answer != nil {
