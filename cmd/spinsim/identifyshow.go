@@ -107,7 +107,7 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 		t.Notes = append(t.Notes, strings.Replace(one, " (", ": the row does not depend on it (", 1)+".")
 	}
 	for _, x := range v.Separate {
-		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.2f times as much.", x.Number, x.Question, x.Alternative, x.Factor))
+		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.3g times as much.", x.Number, x.Question, x.Alternative, x.Factor))
 	}
 	t.Notes = append(t.Notes, fmt.Sprintf("%d settings were measured. The mean distance is exp of the mean logarithm less 1; a claim that does not hold counts as 100%%.", v.Measured))
 	t.Origin = &id.record
@@ -137,8 +137,8 @@ func (id *identification) excluded(v *identify.Verdict) (notes []string) {
 // nearer, and which rows stand against them.
 func (id *identification) far(f *identify.Far) string {
 	text := fmt.Sprintf("Far: %s, %s off.", id.row(f.Row), share(f.Fitted))
-	if f.Nearest >= f.Fitted {
-		return text + " No setting that was measured brings it nearer."
+	if math.Log1p(f.Fitted)-math.Log1p(f.Nearest) < math.Log(1.03) {
+		return text + " No setting that was measured brings it nearer by more than 3%."
 	}
 	text += fmt.Sprintf(" The nearest is %s, with %s.", share(f.Nearest), cmp.Or(strings.Join(f.Set, " "), "today's answers"))
 	if n := len(f.Against); n > 0 {
@@ -162,7 +162,7 @@ const shown = 5
 func rival(r *identify.Rival) string {
 	tell := "no number that is measured here would tell them apart"
 	if r.Apart.Number != "" {
-		tell = fmt.Sprintf("to tell them apart, measure %s: %.2f times as much", r.Apart.Number, r.Apart.Factor)
+		tell = fmt.Sprintf("to tell them apart, measure %s: %.3g times as much", r.Apart.Number, r.Apart.Factor)
 	}
 	return fmt.Sprintf("As near: %s, with a mean distance of %s; %s.", cmp.Or(strings.Join(r.Set, " "), "today's answers"), share(r.Distance), tell)
 }
@@ -330,7 +330,7 @@ func (id *identification) contradiction(c *identify.Contradiction) string {
 		b.WriteString(" An alternative is missing.")
 	}
 	if n := c.Number; n.Number != "" {
-		fmt.Fprintf(&b, " To decide, measure %s: with %q it is %.2f times that with %q.", n.Number, n.Alternative, n.Factor, n.Against)
+		fmt.Fprintf(&b, " To decide, measure %s: with %q it is %.3g times that with %q.", n.Number, n.Alternative, n.Factor, n.Against)
 	}
 	return b.String()
 }
