@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -20,8 +19,8 @@ import (
 func TestForgedCells(t *testing.T) {
 	for name, a := range map[string]struct {
 		rank   int
-		domain gvas.PDID // 0: the system has not admitted it
-		late   bool      // it opens its Portals interface before the system admits it
+		domain exanet.PDID // 0: the system has not admitted it
+		late   bool        // it opens its Portals interface before the system admits it
 		enters bool
 	}{ //lint:maporder each by itself
 		"of the domain":            {0, 7, false, true},

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
@@ -24,7 +23,7 @@ func TestSizes(t *testing.T) {
 }
 
 // idle is a program with an interface and nothing to do.
-func (c *cluster) idle(rank int, pdid gvas.PDID, o exanet.Options) **exanet.Interface {
+func (c *cluster) idle(rank int, pdid exanet.PDID, o exanet.Options) **exanet.Interface {
 	var page *exanet.Interface
 	c.spawn(rank, pdid, func(p *runtime.Proc) (err error) {
 		page, err = c.system.Open(p, o)

@@ -17,9 +17,9 @@ import (
 )
 
 // Address names a mailbox: the interface PT of a process of a node. A global
-// virtual address (package gvas) has the same node, and 3 bits of rank for
-// eight local ports. TR-488 does not say how it distinguishes the 64 interfaces
-// of a node.
+// virtual address ([Target]) has the same node, and 3 bits of rank for eight
+// local ports. TR-488 does not say how it distinguishes the 64 interfaces of a
+// node.
 type Address struct{ NID, PID, PT uint32 }
 
 // String writes node:process:entry.

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -39,7 +38,7 @@ func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...strin
 }
 
 // spawn starts a program in a protection domain.
-func (c *cluster) spawn(rank int, pdid gvas.PDID, f func(p *runtime.Proc) error) {
+func (c *cluster) spawn(rank int, pdid exanet.PDID, f func(p *runtime.Proc) error) {
 	require.NoError(c.t, c.Spawn(rank, fmt.Sprintf("p%d", c.Processes(rank)), func(p *runtime.Proc) error {
 		if err := c.system.Admit(p, pdid); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -62,7 +61,7 @@ type stormProc struct {
 	*storm
 	me       int
 	rng      *rand.Rand
-	pdid     gvas.PDID
+	pdid     exanet.PDID
 	page     *exanet.Interface
 	plan     []int // receivers, in the order of launching
 	expected int

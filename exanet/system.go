@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
@@ -35,7 +34,7 @@ type System struct {
 
 // domain is the protection domain of a process.
 type domain struct {
-	pdid gvas.PDID
+	pdid PDID
 	used uint32 // interfaces of the process
 }
 
@@ -58,9 +57,9 @@ func Load(c *runtime.Cluster) (*System, error) {
 // Admit puts a process into a protection domain, 1 to 65535, for good. All its
 // messages carry that domain, however it sends them. Admit takes no virtual
 // time: the system does it when it starts the process.
-func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
+func (s *System) Admit(p *runtime.Proc, pdid PDID) error {
 	if pdid == 0 {
-		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), gvas.PDIDs-1)
+		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), PDIDs-1)
 	}
 	if d := s.domains[p]; d != nil {
 		return fmt.Errorf("exanet: process %s of rank %d is in protection domain %d", p, p.Rank(), d.pdid)
@@ -72,7 +71,7 @@ func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 
 // Domain returns the protection domain of a process. It is false if the process
 // was not admitted to any.
-func (s *System) Domain(p *runtime.Proc) (gvas.PDID, bool) {
+func (s *System) Domain(p *runtime.Proc) (PDID, bool) {
 	if d := s.domains[p]; d != nil {
 		return d.pdid, true
 	}
@@ -140,7 +139,7 @@ func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 }
 
 // install makes the queue and the two portal table entries.
-func (i *Interface) install(u *handlers.Setup, s *System, pdid gvas.PDID, o Options) error {
+func (i *Interface) install(u *handlers.Setup, s *System, pdid PDID, o Options) error {
 	i.queue = u.Locked(max(o.Depth, defaultDepth) * mailbox.EntrySize)
 	i.registers.Lock()
 	state, err := handlers.Fields("exanet", "", o.State, map[string]any{
@@ -165,7 +164,7 @@ func (i *Interface) install(u *handlers.Setup, s *System, pdid gvas.PDID, o Opti
 	on.UserHdrLen = mailbox.MaxPayload
 	u.List(i.pt, mailbox.MaxPayload, i.in, on)
 	on = u.Spin(i.in, "", mailbox.Mailbox)
-	on.Stamp = portals.Stamp{Shift: mailbox.PDIDShift, Bits: gvas.PDIDBits} // cells from any sender
+	on.Stamp = portals.Stamp{Shift: mailbox.PDIDShift, Bits: pdidBits} // cells from any sender
 	u.List(i.pt+1, mailbox.MaxPayload, i.in, on)
 	return u.Err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spinsim/spinsim/profile/used"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
@@ -58,7 +57,7 @@ const defaultPeers = 1024
 func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 	x := &c.o.ExaNet
 	t := &overExaNet{r: r, o: &c.o, sends: map[uint32]*Request{}, peers: map[int]*exaPeer{}}
-	pdid := cmp.Or(x.PDID, gvas.DefaultPDID)
+	pdid := cmp.Or(x.PDID, exanet.DefaultPDID)
 	if err := c.system.Admit(r.p, pdid); err != nil {
 		return nil, err
 	}

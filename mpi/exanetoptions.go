@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/exanet/gvas"
+	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -44,8 +44,8 @@ type ExaNetOptions struct {
 	// baseline of Psistakis et al. (IEEE TPDS 2022). A page that is present
 	// costs one memory latency.
 	Touch bool
-	// PDID is the protection domain of the ranks; 0: gvas.DefaultPDID.
-	PDID gvas.PDID
+	// PDID is the protection domain of the ranks; 0: exanet.DefaultPDID.
+	PDID exanet.PDID
 	// Depth is the number of messages that a mailbox holds, a power of two up
 	// to 65,536; 0: 256.
 	Depth int

@@ -12,7 +12,6 @@ import (
 	"os"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -55,7 +54,7 @@ func run(ctx context.Context, out io.Writer, faults string) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "faults: %s\n", faults)
-	for node, domain := range []gvas.PDID{sender: 7, receiver: 7, stranger: 8} {
+	for node, domain := range []exanet.PDID{sender: 7, receiver: 7, stranger: 8} {
 		name := []string{"sender", "receiver", "stranger"}[node]
 		if err := cluster.Spawn(node, name, func(p *runtime.Proc) (err error) {
 			// as the kernel does when it starts the process

@@ -40,7 +40,7 @@
 //
 // Homes and processes are in one protection domain. The mailbox of a home
 // refuses messages of another domain, and counts them: ErrForeign. Pointers are
-// addresses of TR-488's global virtual address space (package gvas). Anyone who
-// has the bits has the pointer, so the home checks the pointer in every
+// addresses of TR-488's global virtual address space (exanet.Target). Anyone
+// who has the bits has the pointer, so the home checks the pointer in every
 // request: ErrDead.
 package gsas

@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/profile/used"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -64,7 +63,7 @@ func (h *home) run(p *runtime.Proc) (err error) {
 	h.completed, _ = h.rdma.Signals()
 	h.memory = p.Alloc(h.space.o.Heap)
 	start := h.memory.Addr()
-	at, err := gvas.At(h.node, int(h.pid), start)
+	at, err := exanet.TargetAt(h.node, int(h.pid), start)
 	if err != nil {
 		return err
 	}

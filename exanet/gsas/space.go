@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -40,8 +39,8 @@ var transferErrors = [...]error{rdma.ErrTimedOut, rdma.ErrDenied, rdma.ErrForeig
 
 // Options configure a space.
 type Options struct {
-	// PDID is the protection domain of the homes; 0: gvas.DefaultPDID.
-	PDID gvas.PDID
+	// PDID is the protection domain of the homes; 0: exanet.DefaultPDID.
+	PDID exanet.PDID
 	// Heap is the size of each home's heap in bytes, 1 to 2^30.
 	Heap int
 	// Nodes are the nodes with a home; nil: all. A home takes a core while
@@ -104,8 +103,8 @@ func (s *Space) start(c *runtime.Cluster, node int) error {
 		return fmt.Errorf("gsas: home of node %d, expected 0 to %d", node, len(s.homes)-1)
 	case s.homes[node] != nil:
 		return fmt.Errorf("gsas: node %d has a home", node)
-	case node >= gvas.Nodes || c.Processes(node) >= gvas.Ranks:
-		return fmt.Errorf("gsas: home of node %d: it would be process %d, and an address tells %d nodes and %d processes", node, c.Processes(node), gvas.Nodes, gvas.Ranks)
+	case node >= exanet.Nodes || c.Processes(node) >= exanet.Ranks:
+		return fmt.Errorf("gsas: home of node %d: it would be process %d, and an address tells %d nodes and %d processes", node, c.Processes(node), exanet.Nodes, exanet.Ranks)
 	}
 	h := &home{space: s, node: node, pid: uint32(c.Processes(node))}
 	s.homes[node] = h
@@ -120,7 +119,7 @@ func (s *Space) System() *exanet.System { return s.system }
 func (s *Space) join(p *runtime.Proc, mail exanet.Options, o rdma.Options) (*exanet.Interface, *rdma.Page, error) {
 	pdid, admitted := s.system.Domain(p)
 	if !admitted {
-		pdid = cmp.Or(s.o.PDID, gvas.DefaultPDID)
+		pdid = cmp.Or(s.o.PDID, exanet.DefaultPDID)
 		if err := s.system.Admit(p, pdid); err != nil {
 			return nil, nil, err
 		}

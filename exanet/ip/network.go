@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
@@ -53,7 +52,7 @@ type Network struct {
 const (
 	networkByte    = 10
 	managementByte = 128
-	nodeMask       = gvas.Nodes - 1
+	nodeMask       = exanet.Nodes - 1
 )
 
 func addr(network byte, node int) (a inet.Addr) {
@@ -198,7 +197,7 @@ func (n *Network) service(node int) *service {
 
 // join gives a service its interfaces.
 func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *rdma.Page, error) {
-	if err := n.system.Admit(p, gvas.DefaultPDID); err != nil {
+	if err := n.system.Admit(p, exanet.DefaultPDID); err != nil {
 		return nil, nil, err
 	}
 	page, err := n.system.Open(p, exanet.Options{})
@@ -206,7 +205,7 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *rdma.Page, error) {
 		return nil, nil, err
 	}
 	o := n.o.Channels
-	o.PDID = uint16(gvas.DefaultPDID)
+	o.PDID = uint16(exanet.DefaultPDID)
 	if peers := rdma.Writes * len(n.nodes); o.State["peers"] == nil && peers > defaultPeers {
 		state := map[string]any{"peers": peers}
 		for name, v := range n.o.Channels.State { //lint:maporder they are set by name
