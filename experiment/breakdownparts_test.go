@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	network "github.com/spinsim/spinsim/exanet/ip"
-	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )

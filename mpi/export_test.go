@@ -2,7 +2,7 @@ package mpi
 
 import (
 	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/runtime"
 )
 

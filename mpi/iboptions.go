@@ -7,7 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/pinning"
 )
 
 // InfiniBandOptions are the options of transport InfiniBand. With the zero
@@ -17,7 +17,7 @@ type InfiniBandOptions struct {
 	// the interface; Kind "": none. The library sets Copy. A bound applies to
 	// each rank and is at least 4 pages, or 4 buckets. Buffer, for bounce
 	// buffers, is at least 4 times Piece plus a page; 0: 4 MiB.
-	Pinning pinning.Options
+	Pinning Pinning
 	// Piece is the number of bytes of a message that are made ready and
 	// transferred at a time, a multiple of 4 KiB. 0: the whole message; with a
 	// bound, only so much that a rank can receive two messages and send two at
@@ -27,6 +27,14 @@ type InfiniBandOptions struct {
 	// Connections are the options of handlers/rnr.
 	Connections rnr.Options
 }
+
+// Pinning is a strategy for memory that the interface will access. Kind is
+// "static", "fine", "cache", "firehose", "bounce" or "none"; `spinsim
+// npf-pinning --help` describes each.
+type Pinning = pinning.Options
+
+// PinningStats are the counts of a strategy.
+type PinningStats = pinning.Stats
 
 // Defaults of InfiniBandOptions.
 const (
@@ -46,7 +54,7 @@ func DefaultInfiniBandOptions() Options {
 
 func (o *InfiniBandOptions) kind() string { return cmp.Or(o.Pinning.Kind, pinning.NoneKind) }
 
-func (o *InfiniBandOptions) strategy() pinning.Options {
+func (o *InfiniBandOptions) strategy() Pinning {
 	p := o.Pinning
 	if p.Kind = o.kind(); p.Kind == pinning.BounceKind {
 		p.Buffer = cmp.Or(p.Buffer, bounceBuffer)

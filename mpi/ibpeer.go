@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/runtime"
 )
 

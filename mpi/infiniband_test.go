@@ -11,7 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"

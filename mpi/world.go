@@ -8,7 +8,6 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/matching"
-	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -181,7 +180,7 @@ func (s *Stats) add(t Stats) {
 
 // Pinning returns the counts of a rank's strategy over InfiniBand
 // (InfiniBandOptions). Over other transports they are zero.
-func (w *World) Pinning(rank int) (s pinning.Stats) {
+func (w *World) Pinning(rank int) (s PinningStats) {
 	if r := w.ranks[rank]; r != nil {
 		if t, is := r.transport.(*overInfiniBand); is {
 			s = t.strategy.Stats()

@@ -8,8 +8,8 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/internal/beff"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 )

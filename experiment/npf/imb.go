@@ -11,7 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"

@@ -46,11 +46,13 @@ var table = map[string]policy{
 	"runtime":       {rooms: []string{"profile", "spin"}},
 	"handlers":      {rooms: []string{"runtime", "datatype"}},
 	"exanet":        {rooms: []string{"handlers", "inet"}},
-	"mpi":           {rooms: []string{"exanet"}},
+	"mpi":           {rooms: []string{"exanet", "internal/pinning"}},
 	"goal": {
 		rooms:   []string{"mpi", "trace"},
 		modules: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"},
 	},
+
+	"internal/pinning": {rooms: []string{"host"}},
 
 	// The upper house.
 	"internal/page":       {rooms: []string{"report"}},
@@ -65,7 +67,7 @@ var table = map[string]policy{
 	"internal/patterns":   {rooms: []string{"mpi"}},
 	"internal/ddtbench":   {rooms: []string{"datatype"}},
 	"internal/cores":      {rooms: []string{"profile"}},
-	"internal/npf":        {rooms: []string{"handlers", "inet"}},
+	"internal/npf":        {rooms: []string{"handlers", "inet", "internal/pinning"}},
 	"internal/goal":       {rooms: []string{"goal"}, modules: []string{"github.com/klauspost/compress"}},
 	"internal/lab": {
 		rooms:   []string{"experiment"},

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/internal/npf/target"
+	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
