@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

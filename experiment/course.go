@@ -3,9 +3,8 @@ package experiment
 import (
 	"sync"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/internal/breakdown"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 )
 

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/profile/used"
 )
 
 // Known are results that further measurements need not repeat: a point whose

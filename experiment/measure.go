@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/report"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/profile/used"
 )
 
 // profile loads a profile of the sweep, from the record if it has one.

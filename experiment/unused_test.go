@@ -16,8 +16,8 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // File is bytes on storage, with its pages in memory: the page cache. Shared

@@ -3,7 +3,7 @@ package host
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // Fork makes a process with the same memory (fork). Private pages are shared

@@ -3,7 +3,7 @@ package host
 import (
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // system is the kernel's work on a core besides threads.

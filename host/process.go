@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // Process is the kernel's record of a process. Its exported methods are the

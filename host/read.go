@@ -3,7 +3,7 @@ package host
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // maxCommand is the largest read from storage, in pages: 1 MiB, as Linux allows

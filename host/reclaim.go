@@ -3,9 +3,8 @@ package host
 import (
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

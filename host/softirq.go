@@ -1,7 +1,7 @@
 package host
 
 import (
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

@@ -3,10 +3,9 @@ package host
 import (
 	"errors"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/lazy"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

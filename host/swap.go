@@ -3,7 +3,7 @@ package host
 import (
 	"bytes"
 
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // swapSpace is the slots of the storage for pages of anonymous memory. A slot

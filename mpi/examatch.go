@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

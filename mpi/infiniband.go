@@ -3,11 +3,10 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/pinning"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/spinsim/spinsim/profile/used"
-
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -6,10 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

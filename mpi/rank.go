@@ -3,10 +3,9 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 )
 

@@ -3,8 +3,8 @@ package nic
 import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

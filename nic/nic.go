@@ -3,12 +3,11 @@ package nic
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )

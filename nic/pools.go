@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

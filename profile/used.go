@@ -10,15 +10,22 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spinsim/spinsim/internal/strictyaml"
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 )
+
+// Fact is something that happens in a simulation so that values of a profile
+// count, such as a page fault.
+type Fact = used.Fact
+
+// Used are the facts of a run, or those behind a field.
+type Used = used.Set
 
 // behind are the facts behind the fields of a profile: a run without any of
 // them has the same results whatever the value is. A field has the facts of the
 // longest prefix of its path.
 var behind = []struct {
 	prefixes string
-	facts    used.Set
+	facts    Used
 }{
 	{"fabric.", used.Of(used.Network)},
 	{"fabric.mtu", used.Of(used.Arrival, used.Module)},
@@ -122,7 +129,7 @@ var behind = []struct {
 // Facts returns the facts behind a field or a value below it, such as
 // hpu.costs.int_div. A section is all its fields. false: there is no
 // such field.
-func Facts(path string) (all used.Set, known bool) {
+func Facts(path string) (all Used, known bool) {
 	for _, field := range Fields() {
 		switch {
 		case field == path || strings.HasPrefix(path, field+"."):
@@ -135,7 +142,7 @@ func Facts(path string) (all used.Set, known bool) {
 	return all, known
 }
 
-func factsOf(field string) (facts used.Set) {
+func factsOf(field string) (facts Used) {
 	longest := -1
 	for i := range behind {
 		for prefix := range strings.FieldsSeq(behind[i].prefixes) {
@@ -149,7 +156,7 @@ func factsOf(field string) (facts used.Set) {
 
 // Unused lists the overrides without effect on runs that had some facts, each
 // with the reason, such as "os.fault_ask (no fault of PART was handled)".
-func Unused(overrides []string, had used.Set) (notes []string) {
+func Unused(overrides []string, had Used) (notes []string) {
 	for _, o := range overrides {
 		path, value, _ := strings.Cut(o, "=")
 		path = strings.TrimSpace(path)
@@ -170,14 +177,14 @@ func Unused(overrides []string, had used.Set) (notes []string) {
 
 // set returns the facts behind the fields that an override sets: of a section
 // those of the fields in its mapping.
-func set(path, value string) (all used.Set, known bool) {
+func set(path, value string) (all Used, known bool) {
 	all, known = Facts(path)
 	tree, err := strictyaml.Parse("", []byte(value))
 	section := slices.ContainsFunc(Fields(), func(field string) bool { return strings.HasPrefix(field, path+".") })
 	if err != nil || tree.Kind != yaml.MappingNode || !section {
 		return all, known
 	}
-	all = used.Set{}
+	all = Used{}
 	for i := 0; i+1 < len(tree.Content); i += 2 {
 		one, _ := Facts(path + "." + tree.Content[i].Value)
 		all.Join(one)
@@ -188,7 +195,7 @@ func set(path, value string) (all used.Set, known bool) {
 // Counting writes the fields that count in runs with some facts. Runs of two
 // profiles with the same text have the same results, if one of them had these
 // facts.
-func (p *Profile) Counting(had used.Set) []byte {
+func (p *Profile) Counting(had Used) []byte {
 	var text bytes.Buffer
 	for _, field := range Fields() {
 		if !factsOf(field).Meets(had) {

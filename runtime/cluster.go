@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"

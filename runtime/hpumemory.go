@@ -3,8 +3,7 @@ package runtime
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"

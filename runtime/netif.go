@@ -3,9 +3,8 @@ package runtime
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 )

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spinsim/spinsim/profile/used"
-
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"

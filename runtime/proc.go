@@ -3,11 +3,10 @@ package runtime
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 

@@ -3,9 +3,8 @@ package runtime
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 )
 

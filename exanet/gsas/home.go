@@ -6,10 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -3,12 +3,11 @@ package spin17
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -3,12 +3,11 @@ package spin17
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	mpi "github.com/spinsim/spinsim/datatype"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"

@@ -4,8 +4,8 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	handler "github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 )
 

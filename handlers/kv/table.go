@@ -6,8 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/spinsim/spinsim/profile/used"
-
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

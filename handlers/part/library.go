@@ -5,9 +5,8 @@ package part
 import (
 	"errors"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // message is a message of the kernel to a process, by netlink, or to itself.

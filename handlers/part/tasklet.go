@@ -6,9 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 )
 

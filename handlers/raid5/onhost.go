@@ -7,10 +7,9 @@ import (
 	"errors"
 	"math/bits"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/internal/service"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/profile/used"
-
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/sim"
 )
 

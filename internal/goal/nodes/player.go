@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -7,9 +7,9 @@ import (
 	"math"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/profile/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

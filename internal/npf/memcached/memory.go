@@ -2,7 +2,7 @@ package memcached
 
 import (
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/profile/used"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
