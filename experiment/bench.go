@@ -11,7 +11,6 @@ import (
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Values of the axis "mode": who does the work of a benchmark.
@@ -150,13 +149,13 @@ func InSpinModes(library string) func(p *Point) []*handlers.Library {
 // message is complete, so a module must have a completion handler. sets and may
 // are Role.Sets and Role.May.
 func StoreRole(payload, completion string, sets, may []string) Role {
-	return Role{Axis: "mode", Is: ModeSpinStore, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Completion}, Sets: sets, May: may}
+	return Role{Axis: "mode", Is: ModeSpinStore, Exports: handlers.Exports{"", payload, completion}, Needs: []handlers.Kind{handlers.Completion}, Sets: sets, May: may}
 }
 
 // StreamRole describes the handlers of mode spin-stream. They act on every
 // packet, so a module must have a payload handler.
 func StreamRole(payload, completion string, sets, may []string) Role {
-	return Role{Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Payload}, Sets: sets, May: may}
+	return Role{Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", payload, completion}, Needs: []handlers.Kind{handlers.Payload}, Sets: sets, May: may}
 }
 
 // Bench is a running measurement of an experiment with the axes mode, ranks and

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // taken are the flags of commands, which no axis may be named after.

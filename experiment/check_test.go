@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // definition is a right definition, for tests to spoil.

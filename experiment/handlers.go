@@ -8,9 +8,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Role is the task of the handlers at some points of an experiment. A user's
@@ -23,7 +23,7 @@ type Role struct {
 	Exports handlers.Exports
 	// kinds of handlers that the user's module must have; handlers of other
 	// kinds run if it has them
-	Needs []manifest.Kind
+	Needs []handlers.Kind
 	Alone bool // handlers of kinds without a name in Exports do not run
 	// names of the numbers of the state that the experiment sets; a module must
 	// have them

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // saying is a library with the code of a built-in one and a changed manifest.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // HandlersHelp describes the requirements on a user's module. "": no module can

@@ -7,8 +7,18 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
-	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// Kind is what a handler handles.
+type Kind = manifest.Kind
+
+// The kinds of handlers.
+const (
+	Header     = manifest.Header     // the header of a message
+	Payload    = manifest.Payload    // a packet
+	Completion = manifest.Completion // the end of a message
 )
 
 // Exports are the names of the exports that handle header, packets and end of a
@@ -51,14 +61,14 @@ func choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
 	case open != nil:
 		return Exports{}, fmt.Errorf("no handler is given: module %s has %s", m.Name(), strings.Join(open, ", and "))
 	case chosen == (Exports{}):
-		_, err := m.Export(string(manifest.Payload))
+		_, err := m.Export(string(Payload))
 		return chosen, fmt.Errorf("no handler is given: %w", err)
 	}
 	return chosen, nil
 }
 
 // Check returns why an export cannot be a handler of a kind.
-func Check(m *hpu.Module, kind manifest.Kind, export string) error {
+func Check(m *hpu.Module, kind Kind, export string) error {
 	if _, err := m.Export(export); err != nil {
 		return err
 	}
@@ -69,7 +79,7 @@ func Check(m *hpu.Module, kind manifest.Kind, export string) error {
 }
 
 // kindOf returns the kind of an export in the manifest, or "".
-func kindOf(m *hpu.Module, export string) manifest.Kind {
+func kindOf(m *hpu.Module, export string) Kind {
 	if m.Manifest() == nil {
 		return ""
 	}
@@ -80,7 +90,7 @@ func kindOf(m *hpu.Module, export string) manifest.Kind {
 }
 
 // Named returns the handler that has its kind as name, or "".
-func Named(m *hpu.Module, kind manifest.Kind) string {
+func Named(m *hpu.Module, kind Kind) string {
 	name := string(kind)
 	if _, err := m.Export(name); err != nil {
 		return ""
@@ -93,7 +103,7 @@ func Named(m *hpu.Module, kind manifest.Kind) string {
 
 // only returns the default handler for a kind if no handler at all is named, or
 // "". Its error lists several candidates.
-func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
+func only(m *hpu.Module, kind Kind) (export string, err error) {
 	if name := Named(m, kind); name != "" {
 		return name, nil
 	}
@@ -112,7 +122,7 @@ func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
 
 // stateOf returns the layout of the state that handlers of an entry share, or
 // nil if the module does not describe it.
-func stateOf(m *hpu.Module, of Exports) (*manifest.State, error) {
+func stateOf(m *hpu.Module, of Exports) (*State, error) {
 	if m.Manifest() == nil {
 		return nil, nil
 	}

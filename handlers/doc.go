@@ -1,7 +1,7 @@
 // Package handlers finds the built-in handler libraries and installs handlers,
 // from these libraries or from users.
 //
-// A library is a module with a manifest (package spin/manifest): its
+// A library is a module with a manifest (package internal/manifest): its
 // handlers, the layout of its state and its needs. A program that installs one
 // names fields of the state, not bytes. The manifest has the defaults for
 // everything else:

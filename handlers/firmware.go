@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // firmware returns the state that a program gives a library, with the numbers

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Options describe an installation of handlers.
@@ -22,7 +22,7 @@ type Options struct {
 	// given, an empty one means no handler.
 	Header, Payload, Completion string
 	// State is the initial content of HPU memory: nil for the defaults of the
-	// manifest, a value for manifest.State.Bytes, or bytes.
+	// manifest, a value for State.Bytes, or bytes.
 	State any
 	// Memory is the least HPU memory, bytes; 0: what state and manifest need.
 	Memory int64
@@ -37,11 +37,19 @@ type Options struct {
 	Shared bool
 }
 
+// State is the layout of the memory that the handlers of an entry share, from
+// the manifest.
+type State = manifest.State
+
+// Device is what the sizes in a manifest may depend on: the counts of the
+// device, and the node's place among the nodes.
+type Device = manifest.Device
+
 // Plan is a checked installation. Any number of processes can carry it out.
 type Plan struct {
 	Exports    Exports
-	State      *manifest.State // nil: not described
-	UserHeader int64           // bytes
+	State      *State // nil: not described
+	UserHeader int64  // bytes
 	// EntryOptions and PTOptions are the options that the library needs for the
 	// match entry and for its portal table entry.
 	EntryOptions portals.EntryOptions
@@ -66,17 +74,18 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 		}
 		p.UserHeader = p.needs.UserHeader
 	}
-	if p.EntryOptions, p.PTOptions, err = OptionsOf(&p.needs); err != nil {
+	if p.EntryOptions, p.PTOptions, err = OptionsOf(p.needs.EntryOptions, p.needs.PTOptions); err != nil {
 		return nil, fmt.Errorf("module %s needs %w", m.Name(), err)
 	}
 	return p, nil
 }
 
-// OptionsOf returns the options that needs names. Its error names an option
-// that does not exist, or that no module may ask for.
-func OptionsOf(n *manifest.Needs) (portals.EntryOptions, portals.PTOptions, error) {
-	entry, wrong := bits(n.EntryOptions, portals.EntryNames)
-	table, also := bits(n.PTOptions, portals.PTNames)
+// OptionsOf returns the options of match entry and portal table entry that a
+// manifest names. Its error names an option that does not exist, or that no
+// module may ask for.
+func OptionsOf(ofEntry, ofPT []string) (portals.EntryOptions, portals.PTOptions, error) {
+	entry, wrong := bits(ofEntry, portals.EntryNames)
+	table, also := bits(ofPT, portals.PTNames)
 	if own := portals.EntryOptions(entry) & memoryOptions; own != 0 && wrong == nil {
 		wrong = fmt.Errorf("entry option %s, which no module can ask for: whoever makes the entry decides whether its memory is in one piece", strings.ToLower(own.String()))
 	}
@@ -89,8 +98,8 @@ const memoryOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec
 
 // DeviceOf returns the device of a node in the form for expressions of a
 // manifest.
-func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
-	return &manifest.Device{MTU: int64(p.Fabric.MTU), HPUs: int64(p.HPU.Cores), Contexts: int64(p.HPU.Contexts), Rank: int64(rank), Ranks: int64(ranks), Clusters: int64(max(1, p.HPU.Clusters))}
+func DeviceOf(p *profile.Profile, rank, ranks int) *Device {
+	return &Device{MTU: int64(p.Fabric.MTU), HPUs: int64(p.HPU.Cores), Contexts: int64(p.HPU.Contexts), Rank: int64(rank), Ranks: int64(ranks), Clusters: int64(max(1, p.HPU.Clusters))}
 }
 
 // maxMemory bounds what a manifest may ask for, bytes; the limits of devices are lower.
@@ -110,7 +119,7 @@ func (p *Plan) CheckUserHeader(n int64) error {
 // Memory returns the HPU memory that the handlers need on a device, bytes: for
 // the state, for what follows it, and for the memories of clusters and
 // messages.
-func (p *Plan) Memory(d *manifest.Device) (int64, error) {
+func (p *Plan) Memory(d *Device) (int64, error) {
 	own, err := p.own(d)
 	if err != nil {
 		return 0, err
@@ -120,7 +129,7 @@ func (p *Plan) Memory(d *manifest.Device) (int64, error) {
 }
 
 // memories lays out the memories of clusters and messages, beginning at behind.
-func (p *Plan) memories(d *manifest.Device, behind int64) (manifest.Memories, error) {
+func (p *Plan) memories(d *Device, behind int64) (manifest.Memories, error) {
 	m, err := p.needs.Memories(d, behind)
 	if err != nil {
 		err = fmt.Errorf("module %s: %w", p.module.Name(), err)
@@ -129,7 +138,7 @@ func (p *Plan) memories(d *manifest.Device, behind int64) (manifest.Memories, er
 }
 
 // own returns the size of the state and of what follows it, bytes.
-func (p *Plan) own(d *manifest.Device) (int64, error) {
+func (p *Plan) own(d *Device) (int64, error) {
 	behind, err := p.needs.Memory.Between(d, 0, maxMemory)
 	if err != nil {
 		return 0, fmt.Errorf("module %s: HPU memory behind the state: %w", p.module.Name(), err)
@@ -141,7 +150,7 @@ func (p *Plan) own(d *manifest.Device) (int64, error) {
 }
 
 // HostMemory returns the handler host memory that the handlers need on a device, bytes.
-func (p *Plan) HostMemory(d *manifest.Device) (int64, error) {
+func (p *Plan) HostMemory(d *Device) (int64, error) {
 	n, err := p.needs.HostMemory.Between(d, 0, maxMemory)
 	if err != nil {
 		return 0, fmt.Errorf("module %s: handler host memory: %w", p.module.Name(), err)
@@ -151,7 +160,7 @@ func (p *Plan) HostMemory(d *manifest.Device) (int64, error) {
 
 // Initial returns the first bytes of HPU memory. If v is bytes they are copied;
 // else v changes the default state.
-func (p *Plan) Initial(v any, d *manifest.Device) ([]byte, error) {
+func (p *Plan) Initial(v any, d *Device) ([]byte, error) {
 	if b, are := v.([]byte); are {
 		return bytes.Clone(b), nil
 	}
@@ -207,7 +216,7 @@ type Installed struct {
 	HPU    *nic.Memory   // HPU memory
 	Host   runtime.View  // handler host memory, if Install has allocated it
 	Spin   *portals.Spin // the handler part of an entry
-	device *manifest.Device
+	device *Device
 }
 
 // Install gives a process HPU memory with the library. It takes no virtual

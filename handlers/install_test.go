@@ -9,10 +9,10 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // onNode runs f as a process of node 1 of 3.

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Library is a handler module with its description of itself. It is read-only.
@@ -22,7 +23,7 @@ type Library struct {
 	Path     string // of the file; "": built in, or without a file
 	Wasm     []byte
 	once     sync.Once
-	manifest *manifest.Manifest
+	manifest *hpu.Manifest
 }
 
 // New makes a library from a module.
@@ -32,7 +33,7 @@ func New(name string, wasm []byte) *Library { return &Library{Name: name, Wasm: 
 // none, or if it cannot be read; then loading reports the error. It is read on
 // first use: reading those of all built-in libraries would take a third of the
 // time in which spinsim starts.
-func (l *Library) Manifest() *manifest.Manifest {
+func (l *Library) Manifest() *hpu.Manifest {
 	l.once.Do(func() {
 		if m, err := manifest.Read(l.Wasm); err == nil {
 			l.manifest = m

@@ -37,8 +37,8 @@ import (
 	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/spin"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // A library that is not listed could not be named, and one without a manifest

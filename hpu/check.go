@@ -2,7 +2,7 @@ package hpu
 
 import (
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Sizes are the sizes of a module that a device limits.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Module is a handler module that was checked for a device and rewritten. It is
@@ -291,8 +291,12 @@ func (m *Module) readManifest() error {
 	return nil
 }
 
+// Manifest is what a module says of itself: its handlers, their state and what
+// they need.
+type Manifest = manifest.Manifest
+
 // Manifest is the manifest of the module; nil: it has none.
-func (m *Module) Manifest() *manifest.Manifest { return m.manifest }
+func (m *Module) Manifest() *Manifest { return m.manifest }
 
 // Library is the name of the module's library: the name in its manifest,
 // otherwise the name given to Load.

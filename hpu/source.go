@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Source is a place in the source of a module. The zero value is no place.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // attackKinds are what a draw may be.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // enemy is a name that commands a terminal, turns a line around, and forges

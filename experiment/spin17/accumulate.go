@@ -13,7 +13,6 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 var accumulate = &experiment.Experiment{
@@ -41,7 +40,7 @@ target array is complete.
 	Ledger:   ledgerAccumulate(),
 	Modules:  experiment.InSpinModes("accumulate"),
 	Roles: []experiment.Role{{
-		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
+		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []handlers.Kind{handlers.Payload},
 	}},
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,

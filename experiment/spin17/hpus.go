@@ -17,7 +17,6 @@ import (
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 var hpus = &experiment.Experiment{
@@ -53,7 +52,7 @@ that the last packet has been handled.`,
 	Replaceable: true,
 	Followed:    experiment.LatencyColumn,
 	Roles: []experiment.Role{{
-		Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload}, Alone: true, May: []string{"iterations"},
+		Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []handlers.Kind{handlers.Payload}, Alone: true, May: []string{"iterations"},
 	}},
 	View: experiment.View{
 		Value: "rate", Series: []string{"hpus", "handler-time"}, X: "handler",

@@ -1,6 +1,6 @@
 // Package build compiles handlers to wasm modules, with TinyGo, clang, rustc or
 // the compiler of AssemblyScript. It writes a manifest (package
-// spin/manifest) into each module, from the source: the handlers with their
+// internal/manifest) into each module, from the source: the handlers with their
 // kinds, the layout of their state, their needs on a device.
 //
 // Equal sources give equal bytes in any folder on any machine, with the same

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // If this variable is set, the test binary plays the compiler that it

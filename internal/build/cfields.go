@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // tagAnnotation is clang's entry for __attribute__((btf_decl_tag("text"))). It

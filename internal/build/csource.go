@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // records are the types in spin.h that decide the kind of a handler.

@@ -3,7 +3,7 @@ package build
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // withManifest adds a manifest to a compiled module. debug is the same module of a

@@ -16,7 +16,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // tinygoTags are the build tags that TinyGo sets for the target of handlers

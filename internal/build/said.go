@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // In some languages, annotations do not reach the debugging information. There

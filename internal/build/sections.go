@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // debugSections are the sections with debugging information about lines and

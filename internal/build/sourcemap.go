@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // codeSection is the code of a module.

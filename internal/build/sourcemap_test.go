@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // The module has a code section whose contents begin at 12. Its map has offsets

@@ -2,8 +2,12 @@ package lint
 
 import (
 	"go/types"
+	"path"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // outside finds types of internal packages in what a public package exports.
@@ -42,7 +46,31 @@ func outside(r *report) {
 
 // public reports whether users may import the package of a file.
 func public(s *source) bool {
-	return s.ast.Name.Name != "main" && !slices.Contains([]string{"internal", "cmd", "examples"}, s.top)
+	return s.ast.Name.Name != "main" && !slices.Contains([]string{"cmd", "examples"}, s.top) && !isInternal("/"+s.dir)
+}
+
+func isInternal(path string) bool { return strings.Contains(path+"/", "/internal/") }
+
+// publicPackages are what users may import besides handlers/NAME and
+// experiment/NAME. exanet/gsas and exanet/ip stay apart from exanet: three
+// protocols, each with its own Options, Counts and constructor.
+var publicPackages = []string{
+	"datatype", "exanet", "exanet/gsas", "exanet/ip", "experiment", "fabric", "goal", "handlers", "host", "hpu",
+	"inet", "ledger", "mpi", "nic", "portals", "profile", "report", "runtime", "sim", "smmu", "spin", "spin/spintest", "trace",
+}
+
+// A package for users is a promise. A new one belongs into internal, or its
+// name into the list.
+func TestPublicPackages(t *testing.T) {
+	var found []string
+	for _, s := range load(t).sources {
+		above := path.Dir(s.dir)
+		if !s.test && public(s) && above != "handlers" && above != "experiment" {
+			found = append(found, s.dir)
+		}
+	}
+	slices.Sort(found)
+	require.Equal(t, publicPackages, slices.Compact(found))
 }
 
 // user is somebody who imports a package.

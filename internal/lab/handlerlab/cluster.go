@@ -9,13 +9,13 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Config describes a run.

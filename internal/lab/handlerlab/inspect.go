@@ -12,9 +12,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Inspection is the result of checking a module without running it. Its JSON

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/bcast"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 func TestParsePackets(t *testing.T) {

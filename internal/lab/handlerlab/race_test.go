@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 //go:generate go run ../../../internal/build/cmd -g -o testdata/races.wasm testdata/races

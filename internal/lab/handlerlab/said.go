@@ -9,9 +9,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Said is the manifest of a module, with its needs evaluated for the device. If
@@ -61,7 +61,7 @@ func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) in
 	} else {
 		s.HPUMemory = m.End
 	}
-	if _, _, err := handlers.OptionsOf(&all); err != nil {
+	if _, _, err := handlers.OptionsOf(all.EntryOptions, all.PTOptions); err != nil {
 		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("manifest: needs %v", err)})
 	}
 	in.refused(s, all.UserHeader, p)

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Format is the layout of a state. It comes from a manifest, with named fields,

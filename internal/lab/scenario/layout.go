@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // stateLayout is the layout of an entry's HPU memory: the fields that the

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // on returns the environment of a rank.

@@ -12,10 +12,10 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Plan is a checked scenario: every name, file and module exists and every

@@ -20,12 +20,12 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // printed returns the output of a command like spinsim run for a scenario.

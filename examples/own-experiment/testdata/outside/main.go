@@ -18,7 +18,6 @@ import (
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin/manifest"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -36,7 +35,7 @@ var dumbbells = &experiment.Experiment{
 		{Name: "passed", Kind: report.Count, Help: "packets that the filter let pass"},
 	},
 	Modules: experiment.Always(handlers.New("filter", filter)),
-	Roles:   []experiment.Role{{Needs: []manifest.Kind{manifest.Payload}, Sets: []string{"wanted", "passed"}}},
+	Roles:   []experiment.Role{{Needs: []handlers.Kind{handlers.Payload}, Sets: []string{"wanted", "passed"}}},
 	Run:     measure,
 }
 
