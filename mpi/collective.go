@@ -129,62 +129,6 @@ type ReduceScatter struct {
 	Op         *Op
 }
 
-// blocking makes an operation to its end.
-func blocking(o running, err error) error {
-	if err != nil {
-		return err
-	}
-	return o.wait()
-}
-
-// Barrier is Do with Barrier.
-func (c *Comm) Barrier() error { return blocking(Barrier{}.begin(c)) }
-
-// Bcast is Do with Bcast of bytes.
-func (c *Comm) Bcast(v runtime.View, root int) error {
-	return blocking(Bcast{Data: Data{Memory: v}, Root: root}.begin(c))
-}
-
-// Scatter is Do with Scatter of bytes.
-func (c *Comm) Scatter(send, recv runtime.View, root int) error {
-	return blocking(Scatter{Send: Data{Memory: send}, Recv: Data{Memory: recv}, Root: root}.begin(c))
-}
-
-// Gather is Do with Gather of bytes.
-func (c *Comm) Gather(send, recv runtime.View, root int) error {
-	return blocking(Gather{Send: Data{Memory: send}, Recv: Data{Memory: recv}, Root: root}.begin(c))
-}
-
-// Allgather is Do with Allgather of bytes.
-func (c *Comm) Allgather(send, recv runtime.View) error {
-	return blocking(Allgather{Send: Data{Memory: send}, Recv: Data{Memory: recv}}.begin(c))
-}
-
-// Alltoall is Do with Alltoall of bytes.
-func (c *Comm) Alltoall(send, recv runtime.View) error {
-	return blocking(Alltoall{Send: Data{Memory: send}, Recv: Data{Memory: recv}}.begin(c))
-}
-
-// Reduce is Do with Reduce of bytes.
-func (c *Comm) Reduce(send, recv runtime.View, t Type, op *Op, root int) error {
-	return blocking(Reduce{Send: Data{Memory: send}, Recv: Data{Memory: recv}, Type: t, Op: op, Root: root}.begin(c))
-}
-
-// Allreduce is Do with Allreduce.
-func (c *Comm) Allreduce(send, recv runtime.View, t Type, op *Op) error {
-	return blocking(Allreduce{send, recv, t, op}.begin(c))
-}
-
-// Scan is Do with Scan.
-func (c *Comm) Scan(send, recv runtime.View, t Type, op *Op) error {
-	return blocking(Scan{send, recv, t, op}.begin(c))
-}
-
-// Exscan is Do with Exscan.
-func (c *Comm) Exscan(send, recv runtime.View, t Type, op *Op) error {
-	return blocking(Exscan{send, recv, t, op}.begin(c))
-}
-
 func (o Barrier) begin(c *Comm) (running, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
