@@ -129,7 +129,8 @@ func AgainstHost() []Relative {
 var ModeView = View{Value: LatencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
 // LibraryIn is for Experiment.Modules: a library that runs in some modes only,
-// for example LibraryIn("count", ModeSpin).
+// for example LibraryIn("count", ModeSpin). The program imports handlers/count,
+// which registers it.
 func LibraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
 	list := []*handlers.Library{handlers.Must(library)}
 	return func(p *Point) []*handlers.Library {
