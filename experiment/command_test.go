@@ -78,6 +78,34 @@ func TestPrograms(t *testing.T) {
 	require.Contains(t, out, "\ntook_us    time   how long\n")
 }
 
+// An override is said to be unused only if Run has said what it reads: it may
+// read Point.Profile in ways that nothing else sees.
+func TestUnusedOverridesOfYourOwn(t *testing.T) {
+	reading := func(reads func(p *Point)) *Experiment {
+		e := named("one")
+		e.Run = func(_ context.Context, p *Point) (Values, error) {
+			reads(p)
+			return Values{"took": p.Profile.Host.Poll}, nil
+		}
+		return e
+	}
+	for _, of := range []struct {
+		reads func(p *Point)
+		named []string // overrides in notes
+	}{
+		{func(*Point) {}, nil},
+		{func(p *Point) { p.Reads() }, []string{"host.poll", "os.fault_ask"}},
+		{func(p *Point) { p.Reads("host.poll") }, []string{"os.fault_ask"}},
+	} {
+		status, out, errs := call([]*Experiment{reading(of.reads)}, "--loss-rate", "0", "--set", "host.poll=7us", "--set", "os.fault_ask=page")
+		require.Equal(t, cli.ExitOK, status, errs)
+		require.Equal(t, len(of.named), strings.Count(out, ": nothing used it ("), out)
+		for _, path := range of.named {
+			require.Contains(t, out, "--set "+path+": nothing used it (")
+		}
+	}
+}
+
 // Wrong input gives one message, exit status 2, and nothing on standard output.
 func TestBadInput(t *testing.T) {
 	one := []*Experiment{named("one")}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -18,12 +17,7 @@ import (
 // error.
 func (f *compareFlags) showBeside(c *cobra.Command, s *Sweep, results []*Result, format report.Format, u *Unfinished) error {
 	err := f.show(c.OutOrStdout(), s, results, format, u)
-	if !slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
-		return err
-	}
-	for _, note := range slices.Concat(s.Record().UnusedNotes(), warnings(results)) {
-		fmt.Fprintln(c.ErrOrStderr(), visible.Line(note))
-	}
+	cli.SayBeside(c, format, slices.Concat(s.Record().UnusedNotes(), warnings(results)))
 	return err
 }
 

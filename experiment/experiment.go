@@ -24,7 +24,8 @@ type Experiment struct {
 	Short string // the measurement in part of a line
 	Long  string // the manual: what is measured, and how; line breaks are kept
 	// publication and section, for example "sPIN'17 §4.4.1"; "": not published,
-	// which no experiment of spinsim is
+	// which no experiment of spinsim is. Run then calls Point.Reads, or else a
+	// user's overrides all count as used.
 	Source string
 
 	// Profiles are the default devices and networks, by name or file. Empty:

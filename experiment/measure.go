@@ -15,13 +15,16 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	if p.experiment != e {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
-	p.done, p.had = &operations{}, &used.Set{}
+	p.done, p.had, p.reads = &operations{}, &used.Set{}, e.Source != ""
 	values, ran := e.Run(ctx, p)
 	if ran != nil && (values == nil || e.Failures == "") {
 		return nil, fmt.Errorf("%s: %w", p.place(), ran)
 	}
 	if err := e.checkValues(values); err != nil {
 		return nil, fmt.Errorf("experiment %s: %w", e.Name, err)
+	}
+	if !p.reads { // it may have read anything of Point.Profile
+		*p.had = used.Of(used.All()...)
 	}
 	return &Result{p, values, *p.had, ran}, nil
 }

@@ -42,6 +42,7 @@ type Point struct {
 	done       *operations
 	followed   *followed // nil: no breakdown
 	had        *used.Set // what has happened so far in its simulations
+	reads      bool      // the fields that Run reads are in had
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a
@@ -143,9 +144,11 @@ func (p *Point) field(axis int) string {
 
 // Reads notes that a point's values depend on fields of the profile that Run
 // reads itself, such as "hpu.costs". Fields that only the simulation of a
-// cluster reads need no note. It panics if there is no such field: a
-// programmer's mistake.
+// cluster reads need no note. In an experiment of your own, all overrides count as
+// used at a point whose Run has not called Reads; without a path it notes that Run
+// reads none. It panics if there is no such field: a programmer's mistake.
 func (p *Point) Reads(paths ...string) {
+	p.reads = true
 	for _, path := range paths {
 		facts, known := profile.Facts(path)
 		if !known {

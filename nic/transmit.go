@@ -6,6 +6,7 @@ import (
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -217,6 +218,7 @@ func (t *transmit) fetch(o *outgoing) {
 	a.Length, a.Piece, a.Order = len(o.frame.Data), o.frame.MTU, o.iface.lineOf(forRequests, o.frame.Target)
 	if o.frame.Header.Kind == portals.OpReply {
 		a.Order = o.iface.lineOf(forAnswers, o.frame.Target)
+		t.core.used.AddIf(fetched, used.Ordered)
 		if fetched && a.Length <= t.ordered {
 			a.Among = o.iface.line(forArrivals, o.frame.Target)
 		}

@@ -2,6 +2,8 @@ package portals
 
 import (
 	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // ct is a counting event with the triggered operations that wait for it.
@@ -31,6 +33,7 @@ func (ni *Objects) CTAlloc() (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
+	ni.proc.used.Add(used.Counter)
 	if ni.counters.all.live >= ni.limits.MaxCTs {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_cts", ni.limits.MaxCTs)
 	}

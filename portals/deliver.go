@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/used"
+
 // Acknowledge answers the initiator of an open delivery before its end, with
 // the given fail type. It is for a handler that acknowledges itself: Finish
 // then sends no acknowledgement. Acknowledge does nothing for requests that
@@ -85,6 +87,7 @@ func (port *Port) match(d *Delivery) FailType {
 		return NIOpViolation
 	}
 	leavesHeader := list == OverflowList && e.opts&OptMEUnexpectedHdrDisable == 0
+	port.proc.used.AddIf(leavesHeader, used.Unexpected)
 	if leavesHeader && port.unexpectedCount >= port.limits.MaxUnexpectedHeaders {
 		return port.queues.exhausted(p, e.opts)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 func (e *entry) allowsUser(h *Header) bool {
@@ -103,6 +104,7 @@ func (st *state) newEntry(fn string, ptIndex uint32, m *ME, list List, userPtr u
 	if list > OverflowList {
 		return nil, nil, invalid(fn, "list %d, want priority or overflow", list)
 	}
+	st.proc.used.Add(used.Entry)
 	if st.entries.live >= st.limits.MaxEntries {
 		if _, err := st.checkEntry(fn, m, kind); err != nil {
 			return nil, nil, err
@@ -160,6 +162,7 @@ func (st *state) checkSpin(fn string, m *ME) error {
 		}
 		return nil
 	}
+	st.proc.used.Add(used.Module)
 	if s.UserHdrLen > st.limits.MaxUserHdrSize {
 		return invalid(fn, "user header of %d bytes, largest is %d", s.UserHdrLen, st.limits.MaxUserHdrSize)
 	}

@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/used"
+
 // eq is an event queue: a ring that grows up to its capacity. Slots promised to
 // messages during their delivery are reserved for them.
 //
@@ -45,6 +47,7 @@ func (ni *Objects) EQAlloc(count uint64) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
+	ni.proc.used.Add(used.Queue)
 	if ni.queues.all.live >= ni.limits.MaxEQs {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_eqs", ni.limits.MaxEQs)
 	}

@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/used"
+
 func within(r *Region, off, n uint64) bool {
 	return off <= r.Length && n <= r.Length-off
 }
@@ -63,6 +65,8 @@ func (st *state) checkRequest(fn string, x *transfer) error {
 	limit := st.limits.MaxMsgSize
 	if x.kind.isAtomic() {
 		limit = st.limits.atomic(x.kind)
+		st.proc.used.Add(used.Atomic)
+		st.proc.used.AddIf(x.kind != OpAtomic, used.FetchAtomic)
 		if err := checkAtomic(x.kind, x.op, x.typ, x.length); err != "" {
 			return invalid(fn, "%s", err)
 		}
@@ -95,7 +99,9 @@ func (st *state) launch(x *transfer, triggered bool) {
 		if !m.wantsAck(x.ack) {
 			pend.ack, op.Header.AckReq = NoAck, NoAck
 		}
-		if m.opts&OptMDVolatile != 0 && x.length <= st.limits.MaxVolatileSize &&
+		volatile := m.opts&OptMDVolatile != 0
+		st.proc.used.AddIf(volatile, used.Volatile)
+		if volatile && x.length <= st.limits.MaxVolatileSize &&
 			readMem(st.memory, &m.region, x.putOff, op.keep(int(x.length))) {
 			op.source = Region{}
 		} else {

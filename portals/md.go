@@ -1,6 +1,10 @@
 package portals
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/used"
+)
 
 // md is a memory descriptor. refs counts the operations that still need it.
 type md struct {
@@ -60,6 +64,7 @@ func (ni *Objects) MDBind(d *MD) (Handle, error) {
 	if d.CT != CTNone && ni.counters.all.get(d.CT) == nil {
 		return InvalidHandle, invalid("MDBind", "counter handle %#x names nothing", uint32(d.CT))
 	}
+	ni.proc.used.Add(used.Descriptor)
 	if ni.mds.all.live >= ni.limits.MaxMDs {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_mds", ni.limits.MaxMDs)
 	}

@@ -2,6 +2,8 @@ package portals
 
 import (
 	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // region checks and builds the memory of a descriptor or entry.
@@ -16,6 +18,7 @@ func (st *state) region(fn string, start, length uint64, iov []IOVec, vector boo
 		}
 		return r, nil
 	}
+	st.proc.used.Add(used.Vectors)
 	if len(iov) > st.limits.MaxIOVecs {
 		return Region{}, invalid(fn, "%d vectors, largest number is %d", len(iov), st.limits.MaxIOVecs)
 	}

@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/used"
+
 // Node gives process identifiers to the processes of one node.
 type Node struct {
 	nid    uint32
@@ -69,6 +71,7 @@ type ProcessConfig struct {
 // share one physical identifier.
 type Process struct {
 	aborted bool
+	used    used.Set
 	cfg     ProcessConfig // its hooks are called often
 	node    *Node
 	inits   int
@@ -86,6 +89,10 @@ func (n *Node) NewProcess(cfg ProcessConfig) *Process {
 	}
 	return &Process{node: n, cfg: cfg}
 }
+
+// Used returns what the interfaces of the process have been used for so far: the
+// facts with which their limits count.
+func (p *Process) Used() used.Set { return p.used }
 
 // SetUID gives the process another user id for its later messages. The system
 // does this when it starts a process; programs have no such call.

@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/used"
+
 // pt is a portal table entry. Its first 64 bytes have the fields that every
 // message needs.
 type pt struct {
@@ -37,6 +39,7 @@ func (ni *Objects) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, 
 	if options&OptPTFlowCtrl != 0 && q == nil {
 		return 0, ErrPTEQNeeded
 	}
+	ni.proc.used.Add(used.Table)
 	if index == PTAny {
 		index = 0
 		for ; index < uint32(len(ni.pts)) && ni.pts[index] != nil; index++ {

@@ -2,6 +2,7 @@ package portals
 
 import (
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/internal/used"
 )
 
 // trigKind is the kind of a triggered operation.
@@ -81,6 +82,7 @@ func (st *state) newTriggered(fn string, trigCT Handle, kind trigKind) (*ct, *tr
 	if err != nil {
 		return nil, nil, err
 	}
+	st.proc.used.Add(used.Triggered)
 	if st.counters.pending >= st.limits.MaxTriggeredOps {
 		return nil, nil, exhaustedLimit(ErrNoSpace, "max_triggered_ops", st.limits.MaxTriggeredOps)
 	}

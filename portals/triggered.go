@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/used"
+
 // Triggered is an operation (Portals 4.x §3.16: PtlTriggeredPut,
 // PtlTriggeredGet, PtlTriggeredAtomic, PtlTriggeredFetchAtomic,
 // PtlTriggeredSwap, PtlTriggeredCTInc, PtlTriggeredCTSet and
@@ -69,6 +71,7 @@ func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64
 	if _, err := ni.ctOf("TriggeredMEAppend", trigCT); err != nil {
 		return InvalidHandle, err
 	}
+	ni.proc.used.Add(used.Triggered)
 	if ni.counters.pending >= ni.limits.MaxTriggeredOps {
 		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_triggered_ops", ni.limits.MaxTriggeredOps)
 	}

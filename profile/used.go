@@ -123,7 +123,20 @@ var behind = []struct {
 	{"storage.", used.Of(used.Storage)},
 	{"storage.kind storage.swap", used.Of(used.Storage, used.Swap, used.Reclaim, used.Sync)},
 
-	{"limits.", used.Of(used.Process)},
+	{"limits.max_entries limits.max_list_size", used.Of(used.Entry)},
+	{"limits.max_unexpected_headers", used.Of(used.Unexpected)},
+	{"limits.max_mds", used.Of(used.Descriptor)},
+	{"limits.max_eqs", used.Of(used.Queue)},
+	{"limits.max_cts", used.Of(used.Counter)},
+	{"limits.max_pt_index", used.Of(used.Table)},
+	{"limits.max_iovecs", used.Of(used.Vectors)},
+	{"limits.max_triggered_ops", used.Of(used.Triggered)},
+	{"limits.max_msg_size", used.Of(used.Post, used.Command)},
+	{"limits.max_atomic_size", used.Of(used.Atomic, used.FetchAtomic)}, // it bounds both
+	{"limits.max_fetch_atomic_size", used.Of(used.FetchAtomic)},
+	{"limits.max_waw_ordered_size limits.max_war_ordered_size", used.Of(used.Ordered)},
+	{"limits.max_volatile_size", used.Of(used.Volatile)},
+	{"limits.max_user_hdr_size limits.max_initial_state", used.Of(used.Module)},
 }
 
 // Facts returns the facts behind a field or a value below it, such as

@@ -285,6 +285,9 @@ func (c *Cluster) Used() used.Set {
 		n := &c.nodes[i]
 		all.Join(n.cpu.Used())
 		all.Join(n.nic.Used())
+		for _, p := range n.procs {
+			all.Join(p.portals.Used())
+		}
 		all.AddIf(n.memory.Bytes() > 0, used.Controller)
 		if n.iommu != nil {
 			k := n.iommu.SMMU().Counters()

@@ -11,8 +11,11 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
+	"github.com/spinsim/spinsim/internal/used"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -83,8 +86,9 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	}
 	message, messageErr := f.message(longest(m, int(p.Fabric.MTU)))
 	chosen := f.preset(m, len(message))
+	var had used.Set
 	cfg := &handlerlab.Config{
-		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1,
+		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1, Used: had.Join,
 	}
 	errs := []error{checkEngine(f.engine), messageErr, f.readState(cfg)}
 	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, ""); err != nil {
@@ -111,16 +115,17 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	record.Command = "advise"
+	record.Command, record.Unused = "advise", profile.Unused(f.overrides, had)
 	t := adviceTable(a, m.Name, p.Name)
 	t.Title = fmt.Sprintf("advise %s: messages of %v on %s", m.Name, sim.Size(a.Size), p.Name)
-	t.Answer, t.Notes, t.Origin = adviceText(a, m.Name, p.Name), adviceNotes(a), record
+	t.Answer, t.Notes, t.Origin = adviceText(a, m.Name, p.Name), append(record.UnusedNotes(), adviceNotes(a)...), record
 	if chosen != "" {
 		t.Notes = append(t.Notes, chosen)
 	}
 	if f.payloadFile == "" {
 		t.Notes = append(t.Notes, "The bytes of messages were zeros; a handler that looks into them may take another way with yours: --payload-file.")
 	}
+	cli.SayBeside(c, format, record.UnusedNotes())
 	return t.Write(c.OutOrStdout(), format)
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/portalscript"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -107,13 +109,20 @@ func explainScenario(c *cobra.Command, file, format string) error {
 			_, failed = fmt.Fprintf(out, "%14.3f ns  rank %-3d %s\n", s.At.Nanoseconds(), s.Rank, text)
 		}
 	})
-	_, err = p.Run(c.Context(), runtime.Config{})
+	var had used.Set
+	_, err = p.Run(c.Context(), runtime.Config{Used: had.Join})
+	record, e := p.Record(thisBuild(), "explain")
+	if e != nil {
+		return e
+	}
+	record.Unused = profile.Unused(record.Profiles[0].Overrides, had)
 	if format == "json" {
-		record, e := p.Record(thisBuild(), "explain")
-		if e != nil {
-			return e
+		return errors.Join(writeIndented(out, record, x, err), err)
+	}
+	for _, note := range record.UnusedNotes() {
+		if failed == nil {
+			_, failed = fmt.Fprintln(out, strings.TrimPrefix(note, "--")) // the file's set, no flag
 		}
-		failed = writeIndented(out, record, x, err)
 	}
 	return errors.Join(failed, err)
 }

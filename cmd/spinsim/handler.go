@@ -20,6 +20,7 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/scaffold"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -245,6 +246,9 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// inspected are facts behind all fields of a profile that a loader reads.
+var inspected = used.Of(used.Module, used.Handler, used.HPU, used.Pool)
+
 func handlerInspectCommand() *cobra.Command {
 	var f deviceFlags
 	var memory string
@@ -269,10 +273,11 @@ status is 2. Cycles come from the cost table of the profile.`,
 				return err
 			}
 			in := handlerlab.Inspect(m, p, size)
+			record.Unused = profile.Unused(f.overrides, inspected)
 			if f.format == "json" {
 				err = writeIndented(c.OutOrStdout(), record, in, nil)
 			} else {
-				err = errors.Join(in.Write(c.OutOrStdout()), writeLines(c.OutOrStdout(), record))
+				err = errors.Join(in.Write(c.OutOrStdout()), writeLines(c.OutOrStdout(), record, record.UnusedNotes()...))
 			}
 			return errors.Join(err, badInput(in.Err()))
 		},

@@ -12,7 +12,9 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/internal/seal"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/profile"
 )
 
 func handlerProfileCommand() *cobra.Command {
@@ -74,14 +76,16 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 		}
 		return errors.Join(zip.Close(), file.Write(out, packed.Bytes()))
 	})
+	var had used.Set
+	cfg.Used = had.Join
 	if report, err = f.lab(ctx, c, cfg, &files); err != nil {
 		return files.End(ctx, ended(err))
 	}
-	files.Ended = true
+	files.Ended, record.Unused = true, profile.Unused(f.overrides, had)
 	failed := files.End(ctx, report.Err())
 	w := c.OutOrStdout()
 	fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(report.Module), report.Profile, report.Cycles)
-	if err := errors.Join(report.Lines.Write(w), writeLines(w, record)); err != nil {
+	if err := errors.Join(report.Lines.Write(w), writeLines(w, record, record.UnusedNotes()...)); err != nil {
 		return err
 	}
 	return failed

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,18 +158,24 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	results, err := experiment.RunWithProgress(ctx, c.ErrOrStderr(), s, points)
 	if err != nil {
 		return experiment.Finished(err, func(u *experiment.Unfinished) error {
-			return f.show(c.OutOrStdout(), s, u.Measured(), format, u)
+			return f.show(c, s, u.Measured(), format, u)
 		})
 	}
-	return f.show(c.OutOrStdout(), s, results, format, nil)
+	return f.show(c, s, results, format, nil)
 }
 
 // show writes the measurements. u is not nil if only a part of them was made.
-func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, u *experiment.Unfinished) error {
+func (f *osuFlags) show(c *cobra.Command, s *experiment.Sweep, results []*experiment.Result, format report.Format, u *experiment.Unfinished) error {
+	out := c.OutOrStdout()
 	var first []string
 	if u != nil {
 		first = []string{cli.PartOf(u)}
 	}
+	t, err := s.Table(results)
+	if err != nil {
+		return err
+	}
+	cli.SayBeside(c, format, s.Record().UnusedNotes())
 	if f.format == osuFormat {
 		for _, line := range first {
 			if _, err := fmt.Fprintf(out, "# %s\n", line); err != nil {
@@ -178,10 +183,6 @@ func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experimen
 			}
 		}
 		return f.print(out, s, results)
-	}
-	t, err := s.Table(results)
-	if err != nil {
-		return err
 	}
 	if format == report.TextFormat {
 		if t, err = s.Summary(t); err != nil {

@@ -27,7 +27,7 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 			fmt.Fprintln(out)
 		}
 		first = false
-		fmt.Fprintf(out, "# %s\n# %s\n", strings.Join(s.Record().Lines(), "\n# "), f.describe(s, results[0].Point, v))
+		fmt.Fprintf(out, "# %s\n# %s\n", strings.Join(append(s.Record().Lines(), s.Record().UnusedNotes()...), "\n# "), f.describe(s, results[0].Point, v))
 		l := osu.Layout{Style: osu.Style(f.like), Full: f.full, Window: f.window}
 		if ranks, ok := v.(int); ok {
 			l.Pairs = ranks / 2

@@ -17,6 +17,7 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/diagram"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -75,6 +76,7 @@ func (f *topologyFlags) run(c *cobra.Command, name string) error {
 			return err
 		}
 	}
+	cli.SayBeside(c, format, n.UnusedNotes())
 	return n.write(c.OutOrStdout(), format)
 }
 
@@ -88,6 +90,10 @@ type boards struct {
 	of    *provenance.Record      // the run
 	cut   string                  // why it has ended early
 }
+
+// drawn are facts behind all fields of a profile that describe a network and
+// count its cores.
+var drawn = used.Of(used.Network, used.Module, used.Cores)
 
 // network reads the network that the flags name. With a run it comes from the
 // run's own profile.
@@ -115,6 +121,7 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 		if n.p, err = profile.Load(name, overrides...); err != nil {
 			return nil, err
 		}
+		n.Unused = profile.Unused(overrides, drawn)
 		n.Profiles = make([]provenance.Profile, 1)
 		n.Profiles[0], err = provenance.NewProfile(n.p)
 	}
@@ -292,7 +299,7 @@ func (n *boards) write(out io.Writer, format report.Format) error {
 		row := []any{k.name, k.count, gigabits(k.rate), k.latency, k.packets, k.bytes, k.sum / float64(k.count), k.busiest.Load, busiest}
 		t.Add(row[:len(columns)]...)
 	}
-	t.Notes = n.notes()
+	t.Notes = append(n.UnusedNotes(), n.notes()...)
 	return t.Write(out, format)
 }
 

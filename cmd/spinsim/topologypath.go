@@ -73,6 +73,7 @@ func (f *pathFlags) run(c *cobra.Command, from, to string) error {
 	if err != nil {
 		return badInput(err)
 	}
+	cli.SayBeside(c, format, n.UnusedNotes())
 	return n.writePath(c.OutOrStdout(), format, src, dst, int64(bytes), path, latency)
 }
 
@@ -109,6 +110,7 @@ func (n *boards) writePath(out io.Writer, format report.Format, src, dst int, by
 	w := n.count(path)
 	s := &n.p.Fabric
 	t.Title = fmt.Sprintf("%s to %s (node %d to %d) of %s %v, %d B", n.Name(src), n.Name(dst), src, dst, n.p.Name, n.QFDBs, bytes)
+	t.Notes = n.UnusedNotes()
 	t.Answer = []string{fmt.Sprintf("%s to %s: %s, %s; %v without load.", n.Name(src), n.Name(dst), counted(w.links, "link"), counted(w.routers, "router"), latency)}
 	inside, link := 2*s.Wire+s.Switch, s.SwitchWire+s.Switch
 	if sum := inside + sim.Time(w.links)*link + sim.Time(w.routers)*s.Exanest.Router; sum == at-stalls {

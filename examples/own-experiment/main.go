@@ -19,6 +19,7 @@ func main() {
 		Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},
 		Modules: experiment.Always(count.Library),
 		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+			p.Reads() // Run reads nothing of the device itself: --set of what no point uses is named
 			v := experiment.Values{}
 			source := func(s *runtime.Proc) error { return experiment.Send(s, 1, make([]byte, p.Int("size"))) }
 			_, err := p.Simulate(ctx, source, func(target *runtime.Proc) error {

@@ -104,6 +104,7 @@ func hasDatatype(p *experiment.Point) (bool, error) {
 }
 
 func runDatatype(w *experiment.Bench) error {
+	w.Reads("limits.max_iovecs") // the points depend on it
 	block := w.Int("block")
 	vector, err := mpi.Vector(w.Bytes/block, block, 2*block, mpi.Byte)
 	if err != nil {

@@ -93,6 +93,7 @@ func reach(t *mpi.Type) int64 {
 }
 
 func runApplicationType(w *experiment.Bench) error {
+	w.Reads("limits.max_iovecs") // the points depend on it
 	t, err := applicationType(w.Point)
 	if err != nil {
 		return err

@@ -12,10 +12,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/report"
 )
 
 // OutputFlags are the flags that name an output file, in all commands.
 var OutputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg"}
+
+// SayBeside writes notes on standard error if the format of the result has no
+// place for them.
+func SayBeside(c *cobra.Command, format report.Format, notes []string) {
+	if !slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format) {
+		return
+	}
+	for _, note := range notes {
+		fmt.Fprintln(c.ErrOrStderr(), visible.Line(note))
+	}
+}
 
 // Output is a file that a command will write.
 type Output struct {

@@ -310,7 +310,7 @@ func (r *Record) UnusedNotes() (notes []string) {
 		return nil
 	}
 	for _, one := range r.Unused {
-		notes = append(notes, "--set "+visible.Line(strings.Replace(one, " (", ": no point used it (", 1))+".")
+		notes = append(notes, "--set "+visible.Line(strings.Replace(one, " (", ": nothing used it (", 1))+".")
 	}
 	return notes
 }

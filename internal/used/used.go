@@ -103,6 +103,19 @@ const (
 	Storage
 	Swap
 
+	Entry
+	Unexpected
+	Descriptor
+	Queue
+	Counter
+	Table
+	Vectors
+	Triggered
+	Atomic
+	FetchAtomic
+	Volatile
+	Ordered
+
 	count
 )
 
@@ -190,6 +203,19 @@ var facts = [count]struct{ name, missing string }{
 
 	Storage: {"storage", "no command went to a storage device"},
 	Swap:    {"swap", "no page went to swap"},
+
+	Entry:       {"entry", "no list or match list entry was made"},
+	Unexpected:  {"unexpected", "no header went to an unexpected list"},
+	Descriptor:  {"descriptor", "no memory descriptor was bound"},
+	Queue:       {"queue", "no event queue was allocated"},
+	Counter:     {"counter", "no counting event was allocated"},
+	Table:       {"table", "no portal table entry was allocated"},
+	Vectors:     {"vectors", "no descriptor or entry had vectors"},
+	Triggered:   {"triggered", "no triggered operation was made"},
+	Atomic:      {"atomic", "no Atomic was posted"},
+	FetchAtomic: {"fetch_atomic", "no FetchAtomic or Swap was posted"},
+	Volatile:    {"volatile", "no message left a VOLATILE descriptor"},
+	Ordered:     {"ordered", "no get was answered from memory"},
 }
 
 // Missing says that a fact is missing, without a full stop.

@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -58,6 +59,9 @@ type Config struct {
 	Bytes  bool
 	Tracer sim.Tracer // records a timeline; nil: none
 	Limits sim.Limits // of the run
+	// receives what has happened, with which values of the profile count; nil:
+	// nobody asks
+	Used func(used.Set)
 }
 
 // DefaultHPUMemory is the default size of HPU memory in bytes.
@@ -98,7 +102,7 @@ func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	}
 	x.cluster, err = runtime.NewCluster(runtime.Config{
 		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine, Tracer: cfg.Tracer,
-		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits,
+		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits, Used: cfg.Used,
 	})
 	if err != nil {
 		return nil, err

@@ -443,6 +443,7 @@ func (f *File) run(ctx context.Context, p *experiment.Point) (experiment.Values,
 		return nil, err
 	}
 	plan.Bound(p.Room)
+	p.Reads() // nothing besides: plan.Run tells Used of the rest
 	x, err := plan.Run(ctx, p.Config(ctx, plan.ranks))
 	if x == nil {
 		return nil, err

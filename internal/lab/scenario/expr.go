@@ -6,6 +6,7 @@ import (
 	"math/big"
 
 	"github.com/spinsim/spinsim/internal/expr"
+	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -45,10 +46,25 @@ const (
 type env struct {
 	value [numVars]int64
 	known [numVars]bool
+	asked *[numVars]bool // whether an expression has read the variable; shared by copies, may be nil
+}
+
+// ofDevice are the fields of a profile whose values variables have.
+var ofDevice = map[int]string{varMTU: "fabric.mtu", varHPUs: "hpu.cores", varContexts: "hpu.contexts", varClusters: "hpu.clusters"}
+
+// facts are those behind the fields of the profile that expressions have read.
+func (e *env) facts() (all used.Set) {
+	for variable, path := range ofDevice { //lint:maporder a set has no order
+		if e.asked[variable] {
+			facts, _ := profile.Facts(path)
+			all.Join(facts)
+		}
+	}
+	return all
 }
 
 func newEnv(p *profile.Profile, ranks int) *env {
-	e := &env{}
+	e := &env{asked: new([numVars]bool)}
 	e.set(varRanks, int64(ranks))
 	e.set(varLast, int64(ranks-1))
 	e.set(varMTU, int64(p.Fabric.MTU))
@@ -71,6 +87,9 @@ func (e *env) with(variable int, v int64) *env {
 func (e *env) of(variable int) (int64, error) {
 	if !e.known[variable] {
 		return 0, fmt.Errorf("%s has no value here", variables[variable].name)
+	}
+	if e.asked != nil {
+		e.asked[variable] = true
 	}
 	return e.value[variable], nil
 }

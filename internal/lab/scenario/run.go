@@ -133,7 +133,12 @@ func (p *Plan) Run(ctx context.Context, watched runtime.Config) (result *Result,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() {
+		err = errors.Join(err, c.Close())
+		if watched.Used != nil {
+			watched.Used(p.env.facts())
+		}
+	}()
 	r.cluster = c
 	for rank := range p.ranks {
 		name := "host"
