@@ -86,12 +86,16 @@ func ledgerPresent() []experiment.LedgerRow {
 			Holds: func(m *experiment.Measured) bool { return always(m, "size", touchesAlike(m)) },
 		},
 		{
-			ID: "part22-5.1-13", Of: "policy=transfer,touch,touch-present,pin,pin-present size=16,64,256,1KiB,4KiB,16KiB,256KiB,1MiB,4MiB", How: "mlock of present pages takes longer than all others without faults, 16 B to 4 MiB, but for 64 KiB",
+			ID: "part22-5.1-13", Of: "policy=transfer,touch,touch-present,pin,pin-present size=16,64,256,1KiB,4KiB,16KiB,256KiB,1MiB,4MiB", How: "mlock of present pages takes longer than at least three of the four others without faults (almost all), 16 B to 4 MiB, but for 64 KiB",
 			Holds: func(m *experiment.Measured) bool {
 				return always(m, "size", func(is string) bool {
+					faster := 0
 					return always(m, "policy", func(other string) bool {
-						return other == "policy=pin-present" || latency(m, "policy=pin-present %s", is) > latency(m, "%s %s", other, is)
-					})
+						if latency(m, "policy=pin-present %s", is) > latency(m, "%s %s", other, is) {
+							faster++
+						}
+						return true
+					}) && faster >= 3
 				})
 			},
 		},
