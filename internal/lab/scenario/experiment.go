@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spinsim/spinsim/internal/lab"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -172,15 +174,7 @@ func (f *File) TraceFile(folders []string) (string, error) {
 	return (&Plan{spec: f.spec, output: f.spec.Output}).TraceFile(folders)
 }
 
-// Columns of the table of runs.
-const (
-	endColumn     = "end"
-	latencyColumn = "mean_latency"
-	cutColumn     = "cut"
-	// tables besides tableNames
-	failuresTable = "failures"
-	warningsTable = "warnings"
-)
+const latencyColumn = "mean_latency"
 
 // Collects reports whether a run collects what a table shows only if it is
 // wanted. Every run has the others: points, warnings, failures.
@@ -208,8 +202,8 @@ func (f *File) experiment(tables []string, measures bool) *experiment.Experiment
 	e := &experiment.Experiment{
 		Name: "scenario", Short: f.title,
 		Device: f.load, Seeded: f.seeded, Points: f.check, Run: f.run, Memory: f.memory, Modules: f.modules, Inputs: f.inputs,
-		Columns: columns(measures), Details: details(tables), Failures: failuresTable, Warnings: warningsTable, Cut: cutColumn,
-		View: experiment.View{Value: endColumn, Lines: true, Answer: answer, Summary: []string{experiment.ProfileColumn, endColumn, "comparisons"}},
+		Columns: columns(measures), Details: details(tables), Failures: lab.FailuresTable, Warnings: lab.WarningsTable, Cut: lab.CutColumn,
+		View: experiment.View{Value: lab.EndColumn, Lines: true, Answer: answer, Summary: []string{experiment.ProfileColumn, lab.EndColumn, "comparisons"}},
 	}
 	if e.Short == "" {
 		e.Short = visible.Line(filepath.Base(f.name))
@@ -270,13 +264,10 @@ func columns(measures bool) (list []report.Column) {
 	if measures {
 		list = append(list, report.Column{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "mean of all samples of the measured interval, on all ranks"})
 	}
-	return append(
-		list,
-		report.Column{Name: endColumn, Unit: "ns", Kind: report.Duration, Help: "when the run ended"},
+	return append(list, lab.Columns(
 		report.Column{Name: "nodes", Kind: report.Count, Help: "nodes, each with one process"},
 		report.Column{Name: "comparisons", Kind: report.Count, Help: "comparisons made by expectations"},
-		report.Column{Name: cutColumn, Kind: report.Text, ForPrograms: true, Help: "what has ended the run early; empty: nothing"},
-	)
+	)...)
 }
 
 // details are the tables with the names, and those that every scenario has.
@@ -287,35 +278,17 @@ func details(tables []string) (list []experiment.Detail) {
 			list = append(list, experiment.Detail{Name: name, Title: tableTitles[name], Columns: tableColumns(name), Zeros: zeros})
 		}
 	}
-	text := func(help string) []report.Column { return []report.Column{{Name: "text", Help: help}} }
-	return append(
-		list,
-		experiment.Detail{Name: warningsTable, Title: "Warnings", Columns: text("What happened without being an error."), Quiet: true},
-		experiment.Detail{Name: failuresTable, Title: "Failures", Columns: text("What was expected and is not so."), Quiet: true},
-	)
+	return append(list, lab.Details()...)
 }
 
 // answer says how the expectations fared.
-func answer(results []*experiment.Result) (lines []string) {
-	checked, failed := 0, 0
+func answer(results []*experiment.Result) []string {
+	checked := 0
 	for _, r := range results {
-		where := ""
-		if len(results) > 1 {
-			where = r.Point.String() + ": "
-		}
 		n, _ := experiment.Magnitude(r.Values["comparisons"])
 		checked += int(n)
-		if rows, _ := r.Values[failuresTable].(experiment.Rows); len(rows) > 0 {
-			failed++
-		}
-		if cut, _ := r.Values[cutColumn].(string); cut != "" {
-			lines = append(lines, where+"INCOMPLETE: "+cut)
-		}
-		rows, _ := r.Values[warningsTable].(experiment.Rows)
-		for _, row := range rows {
-			lines = append(lines, where+row[0].(string))
-		}
 	}
+	failed, lines := lab.Happened(results)
 	first := "Nothing was expected."
 	switch {
 	case failed > 0 && len(results) > 1:
@@ -323,7 +296,7 @@ func answer(results []*experiment.Result) (lines []string) {
 	case failed > 0:
 		first = "FAILED"
 	case checked > 0:
-		first = plural(checked, "comparison holds.", "comparisons hold.")
+		first = lab.Plural(checked, "comparison holds.", "comparisons hold.")
 	}
 	return append([]string{first}, lines...)
 }
@@ -460,19 +433,8 @@ func (f *File) run(ctx context.Context, p *experiment.Point) (experiment.Values,
 
 // values are the values of a point.
 func (x *Result) values() experiment.Values {
-	texts := func(list []string) (rows experiment.Rows) {
-		for _, text := range list {
-			rows = append(rows, []any{text})
-		}
-		return rows
-	}
-	values := experiment.Values{
-		endColumn: x.End, "nodes": x.ranks, "comparisons": x.Checked, cutColumn: nil,
-		failuresTable: texts(x.Failures), warningsTable: texts(x.Notes),
-	}
-	if x.Cut != "" {
-		values[cutColumn] = x.Cut
-	}
+	values := lab.Values(x.End, x.Cut, x.Failures, x.Notes)
+	values["nodes"], values["comparisons"] = x.ranks, x.Checked
 	for name, t := range x.Tables { //lint:maporder a map is made of a map
 		values[name] = experiment.Rows(t.Rows())
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/lab"
+
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -281,7 +283,7 @@ func (r *run) wait(st *rankState, w *Wait, at *env) error {
 	st.waits = waiting{ct: c.ct, count: c.waited + n, things: what}
 	v, err := st.proc.NI().CTWait(c.ct, c.waited+n)
 	if err == nil && v.Failure > 0 {
-		err = fmt.Errorf("%s while the program waited for %s", plural(int(v.Failure), "operation failed", "operations failed"), what)
+		err = fmt.Errorf("%s while the program waited for %s", lab.Plural(int(v.Failure), "operation failed", "operations failed"), what)
 		if last := r.rec.ranks[st.proc.Rank()].lastFail; last != portals.NIOK {
 			err = fmt.Errorf("%w: %s", err, last)
 		}

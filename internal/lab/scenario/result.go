@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/lab"
+
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -80,14 +82,14 @@ func (r *run) result(err error) *Result {
 		x.Notes = append(x.Notes, note)
 	}
 	if r.unlogged > 0 {
-		x.Notes = append(x.Notes, fmt.Sprintf("handlers logged %s more than are shown", plural(r.unlogged, "line", "lines")))
+		x.Notes = append(x.Notes, fmt.Sprintf("handlers logged %s more than are shown", lab.Plural(r.unlogged, "line", "lines")))
 	}
 	for rank := range r.states {
 		if n := r.rec.ranks[rank].truncated; n > 0 {
-			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, plural(int(n), "message truncated", "messages truncated")))
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, lab.Plural(int(n), "message truncated", "messages truncated")))
 		}
 		if n := r.cluster.Node(rank).Stats().PacketsDropped; n > 0 {
-			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s", rank, plural(int(n), "packet dropped", "packets dropped")))
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s", rank, lab.Plural(int(n), "packet dropped", "packets dropped")))
 		}
 		for _, l := range r.states[rank].latencies {
 			x.samples = append(x.samples, l.samples...)
@@ -235,12 +237,4 @@ func (r *run) logTable() *report.Table {
 		t.Add(l.at, l.rank, l.module, l.text)
 	}
 	return t
-}
-
-// plural formats a number with its noun.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/lab"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/internal/cli"
@@ -97,11 +99,9 @@ type measured struct {
 	divide   int
 }
 
-// Limits of the handlers' log that a run keeps; further lines are counted.
-const (
-	maxLogLines = 10_000
-	maxLogBytes = 1 << 20
-)
+// maxLogLines is the most lines of the handlers' log that a run keeps; further
+// ones are counted.
+const maxLogLines = 10_000
 
 type logLine struct {
 	at     sim.Time
@@ -162,7 +162,7 @@ func (p *Plan) Run(ctx context.Context, watched runtime.Config) (result *Result,
 
 // log keeps a line that a handler has logged.
 func (r *run) log(rank int, at sim.Time, module, line string) {
-	if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {
+	if len(r.logs) == maxLogLines || r.logBytes+len(line) > lab.MaxLogBytes {
 		r.unlogged++
 		return
 	}
