@@ -38,15 +38,6 @@ type CommandOptions struct {
 	Use string
 }
 
-// Made is an experiment that was made from a file.
-type Made struct {
-	*Experiment
-
-	Inputs []provenance.Input
-	Given  map[string]string // see Sweep.Given
-	Below  []string          // folders that its timeline must be in; nil: any
-}
-
 // compareFlags are the flags of every experiment.
 type compareFlags struct {
 	CommandOptions
@@ -337,7 +328,7 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	if err != nil {
 		return f.Unfit("", err)
 	}
-	if err := f.checkOutputs(c, s); err != nil {
+	if err := errors.Join(f.checkAlone(points, format), f.checkOutputs(c, s)); err != nil {
 		return err
 	}
 	open, err := f.overOpen(s)
@@ -370,9 +361,7 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 		}
 	}
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
-	files.Network(&f.links, &f.pcap, s.Record())
-	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
-	files.Result("--plot", f.plot, nil) // show draws it
+	f.outputs(&files, s, results)
 	shown := func(results []*Result, u *Unfinished) error {
 		if f.resume.Parted() {
 			return f.sayPart(c.OutOrStdout(), results, len(points))
@@ -380,14 +369,24 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 		return f.showBeside(c, s, results, format, u)
 	}
 	if err == nil && cutOf(results) != "" { // tables show the time before
-		return errors.Join(shown(results, nil), files.End(ctx, problems(results)))
+		return errors.Join(shown(results, nil), f.unjudged(files.End(ctx, problems(results))))
 	}
 	if err = files.End(ctx, err); err != nil {
 		return Finished(err, func(u *Unfinished) error {
 			return errors.Join(shown(u.Measured(), u), problems(u.Measured()))
 		})
 	}
-	return errors.Join(shown(results, nil), problems(results))
+	return errors.Join(shown(results, nil), f.unjudged(problems(results)))
+}
+
+// outputs adds the files of the results.
+func (f *compareFlags) outputs(files *cli.RunFiles, s *Sweep, results []*Result) {
+	files.Network(&f.links, &f.pcap, s.Record())
+	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
+	files.Result("--plot", f.plot, nil) // show draws it
+	if f.made.Output != nil {
+		files.Add(f.made.Output(s.Record()))
+	}
 }
 
 // checkOutputs refuses files that the sweep reads, too, and a plot of nothing.

@@ -92,7 +92,12 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 		return t.Write(out, format)
 	}
 	t.Answer, t.Cut = s.Answer(results), cutOf(results)
-	if err := t.Write(out, format); err != nil || f.plot == "" || t.Cut != "" {
+	if f.paged(format) && len(results) == 1 {
+		err = f.made.Page(out, results[0], slices.Concat(s.record.UnusedNotes(), s.record.Lines()))
+	} else {
+		err = t.Write(out, format)
+	}
+	if err != nil || f.plot == "" || t.Cut != "" {
 		return err
 	}
 	p := s.Plot()

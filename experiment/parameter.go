@@ -13,7 +13,7 @@ import (
 // the only one by default. Users give it others, of any kind, by --param
 // NAME=LIST. others are columns whose names its column must not have.
 func Parameter(name, value, help string, others []report.Column) Axis {
-	a := Axis{Name: name, Column: name, Default: value, Help: help}
+	a := Axis{Name: name, Column: columnName(name), Default: value, Help: help}
 	for slices.ContainsFunc(others, func(c report.Column) bool { return c.Name == a.Column || c.Key() == a.Column }) {
 		a.Column = "param_" + a.Column
 	}

@@ -82,8 +82,8 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 	}
 	for i := range r.Handlers {
 		h := &r.Handlers[i]
-		if h.Path == "" || a.Device != nil {
-			continue // a module of the program, or one that the file names
+		if h.Path == "" || !e.Replaceable {
+			continue // a module of the program, or one that the experiment is made with
 		}
 		wasm, err := read(h.Path)
 		if err == nil {

@@ -166,18 +166,7 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	if err := r.Parse(&a); err != nil {
 		return nil, err
 	}
-	words := strings.Fields(r.Command)
-	if !strings.HasPrefix(r.Command, CommandPrefix) { // the experiment is made from a file
-		for i := range r.Inputs {
-			if r.Inputs[i].Flag != "" {
-				words = append(words, "--"+r.Inputs[i].Flag)
-			}
-			words = append(words, r.Inputs[i].Name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Given)) {
-		words = append(words, "--"+name, a.Given[name])
-	}
+	words := append(strings.Fields(r.Command), madeLine(r, e, &a)...)
 	var profiles, overrides []string
 	for i := range r.Profiles {
 		profiles = append(profiles, r.Profiles[i].From)
@@ -203,8 +192,8 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 		words = append(words, "--set", set)
 	}
 	for i := range r.Handlers {
-		if r.Handlers[i].Path != "" {
-			words = append(words, "--handler", r.Handlers[i].Path)
+		if h := &r.Handlers[i]; h.Path != "" && e.Replaceable {
+			words = append(words, "--handler", h.Path)
 		}
 	}
 	if r.Seed != nil && *r.Seed != 1 {
@@ -214,6 +203,31 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 		words = append(words, "--engine", r.Engine)
 	}
 	return words, nil
+}
+
+// madeLine are the words for what the experiment is made from and with.
+func madeLine(r *provenance.Record, e *Experiment, a *sweepArguments) (words []string) {
+	if !strings.HasPrefix(r.Command, CommandPrefix) { // it is made from a file
+		for i := range r.Inputs {
+			switch flag := r.Inputs[i].Flag; {
+			case flag == "":
+				words = append(words, r.Inputs[i].Name)
+			case e.Axis(flag) == nil:
+				words = append(words, "--"+flag, r.Inputs[i].Name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Given)) {
+		for value := range strings.SplitSeq(a.Given[name], "\n") {
+			if name != "" {
+				words = append(words, "--"+name)
+			}
+			if value != "true" {
+				words = append(words, value)
+			}
+		}
+	}
+	return words
 }
 
 // axesLine are the words for the axes that have not their default values.

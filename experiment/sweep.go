@@ -46,7 +46,8 @@ type Sweep struct {
 	recorded []provenance.Profile // used in place of Profiles and Overrides; nil: load these
 	Inputs   []provenance.Input   // the files that the experiment is made from, for the record
 	// Given are flags, with their values, with which an experiment was made from
-	// a file, for the record.
+	// a file, for the record. Several values of a flag are lines; "" is the
+	// argument, unless it is the first of Inputs.
 	Given map[string]string
 	// OverOpen notes in the record that the results have ranges over what
 	// publications leave open.
