@@ -17,15 +17,20 @@ import (
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // adviseFlags are the flags of "advise": the module and device, as in "handler
 // run", and the messages.
 type adviseFlags struct {
-	handlerRunFlags
-	size string
-	hpus int
+	deviceFlags
+	state                       []string
+	payloadFile, handlerHost    string
+	header, payload, completion string
+	userHeader                  int
+	engine, size                string
+	hpus                        int
 }
 
 // maxAdvised is the longest message, bytes.
@@ -88,10 +93,10 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	chosen := f.preset(m, len(message))
 	var had used.Set
 	cfg := &handlerlab.Config{
-		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1, Used: had.Join,
+		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1, Watched: runtime.Config{Used: had.Join},
 	}
-	errs := []error{checkEngine(f.engine), messageErr, f.readState(cfg)}
-	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, ""); err != nil {
+	errs := []error{checkEngine(f.engine), messageErr, f.setState(cfg)}
+	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, nil); err != nil {
 		errs = append(errs, fmt.Errorf("--handler-host-memory: %w", err))
 	}
 	if f.userHeader < 0 {
@@ -127,6 +132,18 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	}
 	cli.SayBeside(c, format, record.UnusedNotes())
 	return t.Write(c.OutOrStdout(), format)
+}
+
+// setState sets the state of the flag. Without it the module's remains.
+func (f *adviseFlags) setState(cfg *handlerlab.Config) error {
+	_, err := cfg.Layout()
+	if err != nil || f.state == nil {
+		return err
+	}
+	if err = cfg.SetState(strings.Join(f.state, ",")); err != nil {
+		err = fmt.Errorf("--state: %w", err)
+	}
+	return err
 }
 
 // usual lists handlers and states to use if the user names none. It is for

@@ -5,21 +5,38 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
-	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/internal/visible"
-	"github.com/spinsim/spinsim/profile"
 )
 
 func handlerProfileCommand() *cobra.Command {
-	var f handlerRunFlags
 	var out string
+	f := benchFlags{lines: true}
+	f.show = func(_ *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error {
+		made.Alone = "handler profile"
+		made.Page = func(w io.Writer, _ *experiment.Result, below []string) error {
+			r := b.Last()
+			_, err := fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(r.Module), r.Profile, r.Cycles)
+			if err = errors.Join(err, r.Lines.Write(w)); err == nil {
+				_, err = fmt.Fprintf(w, "\n%s\n", strings.Join(below, "\n"))
+			}
+			return err
+		}
+		made.Output = func(of *experiment.Record) (flag, name string, write func(cut string) error) {
+			return "-o", out, func(cut string) error { return writePprof(out, b.Last(), of, cut) }
+		}
+		return nil
+	}
+	run := f.command("handler profile", "profile MODULE") // the same run with another output
 	c := &cobra.Command{
 		Use:   "profile MODULE",
 		Short: "Send messages to a handler and count its cycles by source line",
@@ -32,61 +49,35 @@ With --output the profile is written for pprof, with the calls that led to each 
   spinsim handler profile filter.wasm --packets packets.txt -o filter.pb.gz
   go tool pprof -top -lines filter.pb.gz`,
 		Args: exactArguments("MODULE"),
-		RunE: func(c *cobra.Command, args []string) error { return f.profileLines(c, args[0], out) },
+		RunE: run.RunE,
 	}
-	f.register(c)
+	f.register(c.Flags())
+	for _, a := range handlerlab.Axes() {
+		c.Flags().AddFlag(run.Flags().Lookup(a.Name))
+	}
+	for _, name := range []string{"profile", "set", "param", "seed", "engine", "trace", "until", "event-limit", "memory-limit", "time-limit"} {
+		c.Flags().AddFlag(run.Flags().Lookup(name))
+	}
 	c.Flags().StringVarP(&out, "output", "o", "", "profile to write, for go tool pprof: `FILE.pb.gz`")
 	return c
 }
 
-func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error {
-	if f.format != "text" {
-		return badInput(fmt.Errorf("--format: %q, expected text: --output writes a profile for other programs", f.format))
-	}
-	f.lines = true
-	cfg, err := f.config(c, name)
+// writePprof writes the cycles of a run for pprof. of is its record.
+func writePprof(name string, r *handlerlab.Report, of *provenance.Record, cut string) error {
+	var b, packed bytes.Buffer
+	p := r.Lines.Profile(of.Lines()...)
+	p.DurationNanos = r.End.Whole()
+	mark, err := seal.Of(of, seal.Pprof, cut)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := f.Context(c)
-	defer cancel()
-	record, err := f.record(c, cfg.Profile, cfg.Module)
-	if err != nil {
+	p.Comments = append(p.Comments, mark.String())
+	if err := errors.Join(p.CheckValid(), p.WriteUncompressed(&b)); err != nil {
 		return err
 	}
-	record.Engine = f.engine
-	var files cli.RunFiles
-	var report *handlerlab.Report
-	files.Add("-o", out, func(cut string) error {
-		var b bytes.Buffer
-		p := report.Lines.Profile(record.Lines()...)
-		p.DurationNanos = report.End.Whole()
-		mark, err := seal.Of(record, seal.Pprof, cut)
-		if err != nil {
-			return err
-		}
-		p.Comments = append(p.Comments, mark.String())
-		if err := errors.Join(p.CheckValid(), p.WriteUncompressed(&b)); err != nil {
-			return err
-		}
-		var packed bytes.Buffer
-		zip := gzip.NewWriter(&packed)
-		if _, err := zip.Write(mark.Fill(b.Bytes())); err != nil {
-			return err
-		}
-		return errors.Join(zip.Close(), file.Write(out, packed.Bytes()))
-	})
-	var had used.Set
-	cfg.Used = had.Join
-	if report, err = f.lab(ctx, c, cfg, &files); err != nil {
-		return files.End(ctx, ended(err))
-	}
-	files.Ended, record.Unused = true, profile.Unused(f.overrides, had)
-	failed := files.End(ctx, report.Err())
-	w := c.OutOrStdout()
-	fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(report.Module), report.Profile, report.Cycles)
-	if err := errors.Join(report.Lines.Write(w), writeLines(w, record, record.UnusedNotes()...)); err != nil {
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write(mark.Fill(b.Bytes())); err != nil {
 		return err
 	}
-	return failed
+	return errors.Join(zip.Close(), file.Write(name, packed.Bytes()))
 }

@@ -2,51 +2,79 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
-	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
-// handlerRunFlags are the flags of "handler run".
-type handlerRunFlags struct {
-	deviceFlags
-	hex                         []string
-	packets, payloadFile        string
-	header, payload, completion string
-	userHeader                  int
-	stateFormat, stateFile      string
-	state                       []string
-	memory, host, handlerHost   string
-	hostFile, handlerHostFile   string
-	faults                      []string
-	node, nodes                 int
-	bytes, race, lines          bool
-	trace                       string
-	engine, expect              string
-	ack, plain                  bool
-	limitFlags
+// handlerRunName is the name of handler run in the record of a result.
+const handlerRunName = "handler run"
+
+// benchFlags are the flags of "handler run" and "handler profile" besides those
+// of every experiment.
+type benchFlags struct {
+	stateFormat, stateFile    string
+	state                     []string
+	hex                       []string
+	userHeader                int
+	memory, host, handlerHost string
+	hostFile, handlerHostFile string
+	faults                    []string
+	node                      int
+	bytes, race, lines        bool
+	// says how people see a run
+	show func(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error
 }
 
 func handlerRunCommand() *cobra.Command {
-	var f handlerRunFlags
-	c := &cobra.Command{
-		Use:   "run MODULE",
-		Short: "Send messages to a handler on a device and show all its actions",
-		Long: `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster: node 0, or --device-node.
+	var f benchFlags
+	var expect string
+	var plain bool
+	f.show = func(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error {
+		made.Page = b.Page(plain)
+		if plain {
+			made.Alone = "--plain"
+		}
+		if expect == "" {
+			return nil
+		}
+		want, err := file.Read(expect, file.MaxData)
+		if err != nil {
+			return fmt.Errorf("--expect: %w", err)
+		}
+		made.Alone, made.Judged = "--expect", true
+		made.Page = func(out io.Writer, r *experiment.Result, _ []string) error {
+			var text bytes.Buffer
+			if err := errors.Join(b.Page(true)(&text, r, nil), handlerlab.Compare(expect, want, text.Bytes())); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(out, "as in %s\n", expect)
+			return err
+		}
+		return cli.CheckInputs(c.Context(), []string{expect})
+	}
+	c := f.command(handlerRunName, "run MODULE")
+	c.Short = "Send messages to a handler on a device and show all its actions"
+	c.Long = `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster: node 0, or --device-node.
 The other nodes send messages to it over the network of the profile. Run prints each handler with its actions, return code and cycles,
 the events that follow, and the changes in HPU memory and host memory. Times are simulated; those of actions count from the
-beginning of the handler.
+beginning of the handler. If a flag has several values, or --all is given, it prints a table with a row for each run.
 
-Messages come from --packets, --hex or --payload-file. A packets file has` + indent(handlerlab.PacketSyntax) + `
+Messages come from --packets, --hex, --payload-file or --size. A packets file has` + indent(handlerlab.PacketSyntax) + `
 
 The state in HPU memory begins with the values in the module's manifest, which handler inspect shows; --state changes them. For a module without
 a manifest, --state-format gives the types of its fields.
@@ -59,37 +87,47 @@ handlers read and write the same memory without an order between them (docs/hand
 
 A report lists at most 10,000 handlers, 100,000 actions and 10,000 events, and counts the others.
 
-The exit status is 1 if a handler fails, a message is refused, a limit ends the run, or the output differs from --expect.`,
-		Example: `  spinsim handler run count --hex '00*9000'
+The exit status is 1 if a handler fails, a message is refused, a limit ends the run, or the output differs from --expect.`
+	c.Example = `  spinsim handler run count --hex '00*9000'
   spinsim handler run filter.wasm --packets packets.txt --state messages=7
   spinsim handler run pingpong --payload stream_payload --hex '"hello"' --state pt=5,match_bits=0x99
   spinsim handler run accumulate --hex '00*64' --fault 2=denied
-  spinsim handler run filter.wasm --packets packets.txt --race`,
-		Args: exactArguments("MODULE"),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
-	}
-	f.register(c)
+  spinsim handler run filter.wasm --packets packets.txt --race
+  spinsim handler run count --size 64..64KiB*4 --profile spin-dis,spin-int --plot count.svg`
 	flags := c.Flags()
-	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
-	flags.BoolVar(&f.race, "race", false, "find loads and stores of shared memory without an order between them")
-	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs, which depend on the profile and the compiler")
-	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
+	flags.BoolVar(&plain, "plain", false, "leave out times, cycles and HPUs, which depend on the profile and the compiler")
+	flags.StringVar(&expect, "expect", "", "compare with the output of --plain in a `FILE`")
 	return c
 }
 
-// register adds the flags that choose what to run.
-func (f *handlerRunFlags) register(c *cobra.Command) {
-	f.deviceFlags.register(c)
-	flags := c.Flags()
-	flags.StringVar(&f.packets, "packets", "", "messages, one per line: `FILE`")
+// command makes the command of an experiment with one module.
+func (f *benchFlags) command(name, use string) *cobra.Command {
+	c := experiment.Command(handlerlab.Any(), experiment.CommandOptions{
+		Build: thisBuild(), Command: name, Use: use,
+		Input: func(c *cobra.Command, module string) (*experiment.Made, error) { return f.open(c, name, module) },
+	})
+	f.register(c.Flags())
+	for _, name := range handlerlab.Sources {
+		c.Flags().Lookup(name).DefValue = "" // one of them is given
+	}
+	c.Flags().Lookup("ack").NoOptDefVal = "true"
+	until := c.Flags().Lookup("until")
+	until.DefValue, until.Usage = "10ms", "end each run before the first event later than this `TIME`, of the simulation"
+	if err := until.Value.Set(until.DefValue); err != nil {
+		panic("main: " + err.Error()) //lint:panic programmer's mistake
+	}
+	for _, never := range []string{"breakdown", "samples", "over-open"} {
+		c.Flags().Lookup(never).Hidden = true // the error says why
+	}
+	return c
+}
+
+// register adds the flags that a run is made with.
+func (f *benchFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.hex, "hex", nil, "a message of these `BYTES`, such as '0100 00*60'; may be repeated")
-	flags.StringVar(&f.payloadFile, "payload-file", "", "a message of the bytes of a `FILE`")
-	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header, or the only one of its kind if no handler is named; - for none)")
-	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: payload, or as for headers)")
-	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: completion, or as for headers)")
 	flags.IntVar(&f.userHeader, "user-header", 0, "`BYTES` of the user header of every message (default: what the module needs)")
 	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64 (default: the fields that the module names)")
-	flags.StringArrayVar(&f.state, "state", nil, "initial state: `VALUES` NAME=VALUE, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal; may be repeated")
+	flags.StringArrayVar(&f.state, "state", nil, "initial state: `VALUES` NAME=VALUE or NAME=LIST, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal; may be repeated")
 	flags.StringVar(&f.stateFile, "state-file", "", "initial state: the bytes of a `FILE`")
 	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the module needs)")
 	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
@@ -98,83 +136,111 @@ func (f *handlerRunFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "initial content of the handler host memory: `FILE`")
 	flags.StringSliceVar(&f.faults, "fault", nil, "make DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
 	flags.IntVar(&f.node, "device-node", 0, "`NODE` of the device; messages without a source come from the first other node")
-	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
-	flags.BoolVar(&f.ack, "ack", false, "senders request acknowledgements")
-	flags.StringVar(&f.Until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
-	f.limitFlags.Register(c, "the run", true)
-	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
+	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
+	flags.BoolVar(&f.race, "race", false, "find loads and stores of shared memory without an order between them")
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// config turns the flags into a run. It reports everything wrong with them at
-// once.
-func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Config, error) {
-	p, m, err := f.open(name)
+// open makes the experiment of a module and its messages.
+func (f *benchFlags) open(c *cobra.Command, name, module string) (*experiment.Made, error) {
+	flags := c.Flags()
+	if format := flags.Lookup("format"); format != nil && format.Value.String() == "text" {
+		if err := format.Value.Set("table"); err != nil {
+			return nil, err
+		}
+	}
+	params, err := flags.GetStringArray("param")
 	if err != nil {
 		return nil, err
 	}
-	cfg := &handlerlab.Config{
-		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion,
-		UserHeader: f.userHeader, Node: f.node, Nodes: f.nodes, Ack: f.ack, Bytes: f.bytes, Race: f.race, Lines: f.lines, Faults: map[int]int64{},
+	single, axes, err := experiment.GivenParameters(params)
+	if err != nil {
+		return nil, err
 	}
-	var errs []error
-	keep := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+	axes = slices.AppendSeq(axes, maps.Keys(single))
+	for _, a := range handlerlab.Axes() {
+		if flags.Changed(a.Name) && !slices.Contains(axes, a.Name) {
+			axes = append(axes, a.Name)
 		}
 	}
-	errs = append(errs, checkEngine(f.engine))
-	cfg.Messages, err = f.messages()
-	errs = append(errs, err)
-	errs = append(errs, f.readState(cfg))
-	if f.memory != "" {
-		cfg.HPUMemory, err = handlerlab.ParseMemory(f.memory)
-		keep("memory", err)
-	}
-	for _, m := range []struct {
-		to         *[]byte
-		size, file string
-		flags      [2]string
-	}{
-		{&cfg.Host, f.host, f.hostFile, [2]string{"host-memory", "host-file"}},
-		{&cfg.HandlerHost, f.handlerHost, f.handlerHostFile, [2]string{"handler-host-memory", "handler-host-file"}},
-	} {
-		flag := m.flags[0]
-		if *m.to, err = handlerlab.HostMemory(m.size, m.file); err != nil && m.file != "" {
-			if _, wrong := handlerlab.HostMemory(m.size, ""); wrong == nil {
-				flag = m.flags[1]
-			}
+	fields, err := f.fields()
+	for _, one := range fields {
+		axis, _, _ := strings.Cut(one, "=")
+		if slices.Contains(axes, axis) {
+			err = errors.Join(err, fmt.Errorf("--param: %s is given by --state, too", axis))
 		}
-		keep(flag, err)
+		axes = append(axes, axis)
+		err = errors.Join(err, flags.Set("param", one))
 	}
-	for _, text := range f.faults {
-		keep("fault", parseFault(cfg.Faults, text))
+	m := newMaking(c, name)
+	l, openErr := handlers.Open(module)
+	b, benchErr := f.bench(m, l, axes)
+	if err = errors.Join(openErr, err, benchErr); err != nil {
+		return nil, err
 	}
-	cfg.Limits, err = f.Limits(c)
-	errs = append(errs, err)
-	keep(f.messageFlag(), handlerlab.CheckMessages(cfg.Messages))
-	if f.userHeader < 0 {
-		keep("user-header", fmt.Errorf("%d, expected 0 or more", f.userHeader))
-	}
-	if f.node < 0 || f.node > handlerlab.MaxNode {
-		keep("device-node", fmt.Errorf("%d, expected 0 to %d", f.node, handlerlab.MaxNode))
-	}
-	if f.nodes < 1 || f.nodes > handlerlab.MaxNode {
-		keep("nodes", fmt.Errorf("%d, expected 1 to %d", f.nodes, handlerlab.MaxNode))
-	}
-	return cfg, badInput(errors.Join(errs...))
+	made := &experiment.Made{Experiment: b.Experiment(), Inputs: m.Inputs, Given: f.given(flags, module)}
+	return made, f.show(c, b, made)
 }
 
-// readState reads the state from the one flag that gives it. Without such a
-// flag the module's default remains.
-func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
+// given are the flags that were set, for the record. Files are inputs, and fields
+// of the state are axes.
+func (f *benchFlags) given(flags *pflag.FlagSet, module string) map[string]string {
+	given := map[string]string{"": module}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(benchFlags).register(own)
+	own.VisitAll(func(flag *pflag.Flag) {
+		set := flags.Lookup(flag.Name)
+		if fields, _ := f.fields(); !set.Changed || strings.HasSuffix(flag.Name, "-file") || flag.Name == "state" && fields != nil {
+			return
+		}
+		given[flag.Name] = set.Value.String()
+		if list, is := set.Value.(pflag.SliceValue); is {
+			given[flag.Name] = strings.Join(list.GetSlice(), "\n")
+		}
+	})
+	return given
+}
+
+// fields are the fields of the state with values, as axes with lists; nil: the
+// state is given otherwise.
+func (f *benchFlags) fields() (list []string, err error) {
+	if f.stateFormat != "" || !strings.Contains(strings.Join(f.state, ","), "=") {
+		return nil, nil
+	}
+	var names []string
+	for _, text := range f.state {
+		begun := false
+		for part := range strings.SplitSeq(text, ",") {
+			name, value, given := strings.Cut(part, "=")
+			switch name = strings.TrimSpace(name); {
+			case !given && !begun:
+				return nil, fmt.Errorf("--state: %q: expected NAME=VALUE", part)
+			case !given: // goes on with the list
+				list[len(list)-1] += "," + part
+				continue
+			case slices.Contains(names, name):
+				return nil, fmt.Errorf("--state: %s is given twice", name)
+			}
+			begun = true
+			names, list = append(names, name), append(list, handlerlab.StatePrefix+name+"="+value)
+		}
+	}
+	for i, one := range list {
+		_, values, _ := strings.Cut(one, "=")
+		if _, _, err := experiment.NewList(names[i], values); err != nil {
+			return nil, fmt.Errorf("--state: %s: %w", names[i], err)
+		}
+	}
+	return list, nil
+}
+
+// read reads the state from the one flag that gives it, unless axes have its
+// fields. set is what ParseState gets; nil: nothing.
+func (f *benchFlags) read(cfg *handlerlab.Config, file func(flag, name string) ([]byte, error)) (set *string, err error) {
 	flag := "state-format"
 	if f.stateFormat != "" {
 		cfg.Format, err = handlerlab.ParseFormat(f.stateFormat)
-	} else if cfg.Format, err = cfg.Layout(); err != nil {
-		return err
 	}
 	switch {
 	case err != nil:
@@ -182,62 +248,90 @@ func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
 		flag, err = "state-file", errors.New("given beside --state, expected one of them")
 	case f.stateFile != "":
 		flag = "state-file"
-		cfg.State.Bytes, err = file.Read(f.stateFile, file.MaxData)
+		cfg.State.Bytes, err = file(flag, f.stateFile)
 	case f.state != nil || f.stateFormat != "":
-		flag = "state"
-		cfg.State, err = handlerlab.ParseState(strings.Join(f.state, ","), cfg.Format, cfg.Device())
+		text := strings.Join(f.state, ",")
+		set = &text
 	}
 	if err != nil {
 		err = fmt.Errorf("--%s: %w", flag, err)
 	}
-	return err
+	return set, err
 }
 
-// messages reads the messages from the one flag that gives them.
-func (f *handlerRunFlags) messages() ([]handlerlab.Message, error) {
-	given := 0
-	for _, is := range []bool{f.packets != "", len(f.hex) > 0, f.payloadFile != ""} {
-		if is {
+// bench makes the experiment of a module with axes. It reports everything wrong
+// with the flags at once.
+func (f *benchFlags) bench(m *making, l *handlers.Library, axes []string) (*handlerlab.Bench, error) {
+	b := &handlerlab.Bench{Axes: axes}
+	b.Module, b.UserHeader, b.Node, b.Bytes, b.Race, b.Lines, b.Faults = l, f.userHeader, f.node, f.bytes, f.race, f.lines, make(map[int]int64)
+	var errs []error
+	keep := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	read := func(flag, name string) (data []byte, err error) {
+		err = m.input(name, func(r io.Reader) error {
+			data, err = file.ReadFrom(r, name, file.MaxData)
+			return err
+		})
+		if err == nil {
+			m.Inputs[len(m.Inputs)-1].Flag = flag
+		}
+		return data, err
+	}
+	set, err := f.read(&b.Config, read)
+	errs = append(errs, err, f.messages(&b.Config, axes))
+	if b.StateText = set; f.memory != "" {
+		b.HPUMemory, err = handlerlab.ParseMemory(f.memory)
+		keep("memory", err)
+	}
+	for _, m := range []struct {
+		to               *[]byte
+		size, file, name string
+	}{{&b.Host, f.host, f.hostFile, "host"}, {&b.HandlerHost, f.handlerHost, f.handlerHostFile, "handler-host"}} {
+		var content []byte
+		if m.file != "" {
+			content, err = read(m.name+"-file", m.file)
+			keep(m.name+"-file", err)
+		}
+		*m.to, err = handlerlab.HostMemory(m.size, content)
+		keep(m.name+"-memory", err)
+	}
+	for _, text := range f.faults {
+		keep("fault", parseFault(b.Faults, text))
+	}
+	if f.userHeader < 0 {
+		keep("user-header", fmt.Errorf("%d, expected 0 or more", f.userHeader))
+	}
+	if f.node < 0 || f.node > handlerlab.MaxNode {
+		keep("device-node", fmt.Errorf("%d, expected 0 to %d", f.node, handlerlab.MaxNode))
+	}
+	return b, errors.Join(errs...)
+}
+
+// messages reads the messages of --hex. Those of other flags are an axis.
+func (f *benchFlags) messages(cfg *handlerlab.Config, axes []string) error {
+	given := min(len(f.hex), 1)
+	for _, source := range handlerlab.Sources {
+		if slices.Contains(axes, source) {
 			given++
 		}
 	}
 	if given != 1 {
-		return nil, errors.New("expected one of --packets, --hex and --payload-file: what to send")
+		return errors.New("expected one of --packets, --hex, --payload-file and --size: what to send")
 	}
-	switch {
-	case f.packets != "":
-		text, err := file.Read(f.packets, file.MaxData)
-		if err != nil {
-			return nil, fmt.Errorf("--packets: %w", err)
-		}
-		return handlerlab.ParsePackets(f.packets, text)
-	case f.payloadFile != "":
-		data, err := file.Read(f.payloadFile, file.MaxData)
-		if err != nil {
-			return nil, fmt.Errorf("--payload-file: %w", err)
-		}
-		return []handlerlab.Message{{Source: handlerlab.AnySource, Data: data}}, nil
-	}
-	var messages []handlerlab.Message
 	for _, text := range f.hex {
 		data, err := handlerlab.ParseHex(text)
 		if err != nil {
-			return nil, fmt.Errorf("--hex: %w", err)
+			return fmt.Errorf("--hex: %w", err)
 		}
-		messages = append(messages, handlerlab.Message{Source: handlerlab.AnySource, Data: data})
+		cfg.Messages = append(cfg.Messages, handlerlab.Message{Source: handlerlab.AnySource, Data: data})
 	}
-	return messages, nil
-}
-
-// messageFlag returns the flag that gives the messages.
-func (f *handlerRunFlags) messageFlag() string {
-	switch {
-	case f.packets != "":
-		return "packets"
-	case f.payloadFile != "":
-		return "payload-file"
+	if err := handlerlab.CheckMessages(cfg.Messages); err != nil {
+		return fmt.Errorf("--hex: %w", err)
 	}
-	return "hex"
+	return nil
 }
 
 // parseFault reads N or N=RESULT.
@@ -254,76 +348,51 @@ func parseFault(faults map[int]int64, text string) error {
 	return err
 }
 
-// lab runs the handlers, with a timeline if one is asked for. The caller ends
-// the files.
-func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config, files *cli.RunFiles) (*handlerlab.Report, error) {
-	if f.trace == "" {
-		return handlerlab.Run(ctx, cfg)
+// recordedHandler makes the experiment of a record of handler run.
+func recordedHandler(r *provenance.Record, folder string, stdin io.Reader) (*experiment.Experiment, error) {
+	given, err := experiment.GivenIn(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w; handler run has the document of an experiment now: spinsim handler run MODULE --format json writes it anew", err)
 	}
-	record, err := f.record(c, cfg.Profile, cfg.Module)
+	if len(r.Handlers) != 1 {
+		return nil, fmt.Errorf("provenance.handlers: %d, expected a module", len(r.Handlers))
+	}
+	single, axes, err := experiment.ParametersOf(r)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Tracer, err = files.Trace("--trace", f.trace, record); err != nil {
+	axes = slices.AppendSeq(axes, maps.Keys(single))
+	slices.Sort(axes)
+	var f benchFlags
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.register(own)
+	set := func(flag, value string) {
+		if e := own.Set(flag, value); e != nil {
+			err = errors.Join(err, fmt.Errorf("provenance.arguments: given: %s: %w", flag, e))
+		}
+	}
+	for flag, values := range given { //lint:maporder each is set alone
+		for value := range strings.SplitSeq(values, "\n") {
+			if flag != "" {
+				set(flag, value)
+			}
+		}
+	}
+	for i := range r.Inputs {
+		if in := &r.Inputs[i]; !slices.Contains(handlerlab.Sources, in.Flag) {
+			set(in.Flag, in.Name)
+		}
+	}
+	m := repeating(r, folder, stdin)
+	read := func(name string, limit int64) ([]byte, error) { return recordedFile(r, m, name, limit) }
+	l, e := handlers.Builtin(r.Handlers[0].Name)
+	if path := r.Handlers[0].Path; path != "" {
+		l, e = handlers.OpenFile(path, read)
+	}
+	b, wrong := f.bench(m, l, axes)
+	if err = errors.Join(err, e, wrong); err != nil {
 		return nil, err
 	}
-	return handlerlab.Run(ctx, cfg)
-}
-
-func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
-	cfg, err := f.config(c, name)
-	if err != nil {
-		return err
-	}
-	var want []byte
-	if f.expect != "" {
-		if want, err = file.Read(f.expect, file.MaxData); err != nil {
-			return badInput(fmt.Errorf("--expect: %w", err))
-		}
-	}
-	ctx, cancel := f.Context(c)
-	defer cancel()
-	var files cli.RunFiles
-	report, err := f.lab(ctx, c, cfg, &files)
-	if err != nil {
-		return files.End(ctx, ended(err))
-	}
-	files.Ended = true
-	failed := files.End(ctx, report.Err())
-	if f.expect != "" {
-		var plain bytes.Buffer
-		text := handlerlab.Text{Plain: true}
-		if err := errors.Join(text.Write(&plain, report), handlerlab.Compare(f.expect, want, plain.Bytes())); err != nil {
-			return err
-		}
-		fmt.Fprintf(c.OutOrStdout(), "as in %s\n", f.expect)
-		return nil
-	}
-	record, err := f.record(c, cfg.Profile, cfg.Module)
-	if err != nil {
-		return err
-	}
-	record.Engine = f.engine
-	if f.format == "json" {
-		cut := failed
-		if limit := (*sim.LimitError)(nil); !errors.As(failed, &limit) { // the run has come to its end
-			cut = nil
-		}
-		err = writeIndented(c.OutOrStdout(), record, report, cut)
-	} else {
-		err = handlerlab.Text{Plain: f.plain}.Write(c.OutOrStdout(), report)
-		if !f.plain {
-			err = errors.Join(err, writeLines(c.OutOrStdout(), record))
-		}
-	}
-	return errors.Join(err, failed)
-}
-
-// ended returns the error of a run without result. The input is to blame unless
-// a limit or the user has ended the run.
-func ended(err error) error {
-	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
-		return err
-	}
-	return badInput(err)
+	b.Read = read
+	return b.Experiment(), nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func rerunCommand() *cobra.Command {
-	return experiment.Rerun(`Rerun reads a document that compare, run, goal run, storage run or graph run wrote with --format json. It makes the result again from its
+	return experiment.Rerun(`Rerun reads a document that compare, run, handler run, goal run, storage run or graph run wrote with --format json. It makes the result again from its
 "provenance" and compares both: the bytes must be equal. If they are not, it names every value that differs by row and column, and the
 exit status is 1.
 
@@ -34,14 +34,17 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 	case strings.HasPrefix(r.Command, experiment.CommandPrefix):
 		return experiment.RerunAny(experiment.All())(ctx, r, folder, stdin)
 	}
-	return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
+	return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, handler run, goal run, storage run or graph run", r.Command))
 }
 
 // madeOf makes the experiment of a record from the recorded file; nil: it is
 // from no file.
 func madeOf(r *provenance.Record, folder string, stdin io.Reader) (*experiment.Experiment, error) {
-	if r.Command == runName {
+	switch r.Command {
+	case runName:
 		return recordedScenario(r, folder, stdin)
+	case handlerRunName:
+		return recordedHandler(r, folder, stdin)
 	}
 	if f := fileExperiment(r.Command); f != nil {
 		return f.recorded(r, folder, stdin)

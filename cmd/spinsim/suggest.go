@@ -27,7 +27,7 @@ func suggestFlags(root *cobra.Command) {
 	texts, languages := []string{"text", "json"}, langs()
 	for path, values := range map[string][]string{
 		"handler new --lang": languages, "handler build --lang": languages,
-		"handler inspect --format": texts, "handler run --format": texts, "explain --format": texts, "version --format": texts,
+		"handler inspect --format": texts, "explain --format": texts, "version --format": texts,
 		"goal run --on": {"model", "nodes"},
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
 	} {

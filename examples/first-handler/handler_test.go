@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
 	"github.com/spinsim/spinsim/spin/spintest"
@@ -52,7 +53,7 @@ func TestModule(t *testing.T) {
 	messages, err := handlerlab.ParsePackets("packets.txt", text)
 	require.NoError(t, err)
 	run := &handlerlab.Config{
-		Module: module, Profile: device, Messages: messages, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
+		Module: module, Profile: device, Messages: messages, Host: make([]byte, 64<<10), Watched: runtime.Config{Limits: sim.Limits{Until: sim.Millisecond}},
 	}
 	require.NoError(t, run.SetState("wanted=7"))
 	report, err := handlerlab.Run(t.Context(), run)

@@ -284,7 +284,7 @@ func (r *Record) Repeatable() bool {
 	if beside := strings.Contains(r.Command, " of "); beside {
 		return false
 	}
-	return !strings.HasPrefix(r.Command, "handler ") && !slices.Contains([]string{"advise", "explain", "topology", "topology path"}, r.Command)
+	return !slices.Contains([]string{"handler inspect", "handler profile", "advise", "explain", "topology", "topology path"}, r.Command)
 }
 
 // WithArguments sets the arguments.

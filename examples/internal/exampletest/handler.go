@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -26,7 +27,7 @@ func SameAsGo(t *testing.T, module []byte) {
 		require.NoError(t, err)
 		run := &handlerlab.Config{
 			Module: handlers.New("filter.wasm", module), Profile: device,
-			Messages: messages, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
+			Messages: messages, Host: make([]byte, 64<<10), Watched: runtime.Config{Limits: sim.Limits{Until: sim.Millisecond}},
 		}
 		require.NoError(t, run.SetState("wanted=7"))
 		report, err := handlerlab.Run(t.Context(), run)

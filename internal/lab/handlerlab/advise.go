@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -326,7 +327,7 @@ func (c *Config) watched(ctx context.Context) (*tally, error) {
 	defer t.stop()
 	t.most = loops * sent
 	own := *c
-	own.Tracer = t
+	own.Watched = runtime.Config{Tracer: t, Seed: 1, Used: c.Watched.Used}
 	report, err := Run(ctx, &own)
 	if len(t.running) > t.most {
 		return nil, &FailedError{fmt.Sprintf("handlers send so much to their own node that %d packets have become more than %d calls: the state says whom they send to", sent, t.most)}

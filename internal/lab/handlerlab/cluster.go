@@ -11,7 +11,6 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
-	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -56,12 +55,10 @@ type Config struct {
 	// count cycles and instructions by lines of the source (Report.Lines)
 	Lines bool
 	// report the bytes that handlers send or write to host memory
-	Bytes  bool
-	Tracer sim.Tracer // records a timeline; nil: none
-	Limits sim.Limits // of the run
-	// receives what has happened, with which values of the profile count; nil:
-	// nobody asks
-	Used func(used.Set)
+	Bytes bool
+	// looks at the run and bounds it: Tracer, Limits and others; what is of the
+	// device, its nodes and its handlers does not count
+	Watched runtime.Config
 }
 
 // DefaultHPUMemory is the default size of HPU memory in bytes.
@@ -75,8 +72,8 @@ const (
 	eventSlots = 1 << 20 // of the queues; nobody empties them, and no run has more events
 )
 
-// experiment is a run in progress.
-type experiment struct {
+// trial is a run in progress.
+type trial struct {
 	*Config
 	cluster *runtime.Cluster
 	chosen  *handlers.Plan
@@ -93,22 +90,26 @@ type experiment struct {
 // if the configuration is wrong; then nothing was run. Failures of handlers are
 // in the report.
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
-	own := *cfg
-	x := &experiment{Config: &own}
-	x.record = newRecorder(x)
-	err := x.check()
+	x, err := prepare(cfg)
 	if err != nil {
 		return nil, err
 	}
-	x.cluster, err = runtime.NewCluster(runtime.Config{
-		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine, Tracer: cfg.Tracer,
-		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits, Used: cfg.Used,
-	})
-	if err != nil {
+	c := cfg.Watched
+	c.Profile, c.Nodes, c.Engine = cfg.Profile, 1+x.nodes(), cfg.Engine
+	c.Explain, c.Watch, c.InjectDMA = x.record, x.record.watch, x.record.inject
+	if x.cluster, err = runtime.NewCluster(c); err != nil {
 		return nil, err
 	}
 	report, err := x.run(ctx)
 	return report, errors.Join(err, x.cluster.Close())
+}
+
+// prepare makes all checks of a configuration that need no cluster.
+func prepare(cfg *Config) (*trial, error) {
+	own := *cfg
+	x := &trial{Config: &own}
+	x.record = newRecorder(x)
+	return x, x.check()
 }
 
 // plan loads the module and chooses its handlers.
@@ -157,7 +158,7 @@ func (c *Config) SetState(text string) (err error) {
 func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, c.Node, 1+c.nodes()) }
 
 // check resolves the handlers and makes the checks that the cluster does not.
-func (x *experiment) check() error {
+func (x *trial) check() error {
 	if _, _, err := x.plan(); err != nil { // the error that the device would give
 		return err
 	}
@@ -201,7 +202,7 @@ func (x *experiment) check() error {
 
 // sources chooses a sender for each message without one. It is never the
 // device.
-func (x *experiment) sources() error {
+func (x *trial) sources() error {
 	if x.Node < 0 || x.Node > MaxNode {
 		return fmt.Errorf("the device at node %d, expected 0 to %d", x.Node, MaxNode)
 	}
@@ -223,7 +224,7 @@ func (x *experiment) sources() error {
 
 // memorySizes fills in the memory sizes that the configuration leaves open,
 // from the needs of the handlers.
-func (x *experiment) memorySizes(plan *handlers.Plan) error {
+func (x *trial) memorySizes(plan *handlers.Plan) error {
 	needed, err := plan.Memory(x.Device())
 	if err != nil {
 		return err
@@ -256,7 +257,7 @@ func (c *Config) nodes() int {
 	return n
 }
 
-func (x *experiment) run(ctx context.Context) (*Report, error) {
+func (x *trial) run(ctx context.Context) (*Report, error) {
 	ready := error(nil)
 	if err := x.cluster.Spawn(x.Node, "device", func(p *runtime.Proc) error {
 		ready = x.install(p)
@@ -288,7 +289,7 @@ func (x *experiment) run(ctx context.Context) (*Report, error) {
 }
 
 // install creates the entry with the handlers.
-func (x *experiment) install(p *runtime.Proc) error {
+func (x *trial) install(p *runtime.Proc) error {
 	x.ni = p.NI()
 	state, err := x.initialState()
 	if err != nil {
@@ -331,7 +332,7 @@ func prepared(p *runtime.Proc, content []byte) runtime.View {
 
 // initialState returns the state with the handles of the counters that it
 // names.
-func (x *experiment) initialState() (state []byte, err error) {
+func (x *trial) initialState() (state []byte, err error) {
 	if x.State.Bytes != nil {
 		state = append([]byte(nil), x.State.Bytes...)
 	} else if state, err = x.chosen.Initial(nil, x.Device()); err != nil {
@@ -355,7 +356,7 @@ func (x *experiment) initialState() (state []byte, err error) {
 
 // peer is the program of every other node. It offers memory to the operations
 // of handlers and sends the messages of its node.
-func (x *experiment) peer(p *runtime.Proc) error {
+func (x *trial) peer(p *runtime.Proc) error {
 	ni := p.NI()
 	memory := p.Alloc(peerMemory)
 	for i, b := 0, memory.Raw(); i < len(b); i++ {

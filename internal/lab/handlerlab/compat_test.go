@@ -14,6 +14,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -29,7 +30,7 @@ func module(t *testing.T, name string, overrides ...string) *Config {
 	require.NoError(t, err)
 	p, err := profile.Load("spin-dis", overrides...)
 	require.NoError(t, err)
-	return &Config{Module: m, Profile: p, Host: make([]byte, 256), Limits: sim.Limits{Until: 10 * sim.Millisecond}}
+	return &Config{Module: m, Profile: p, Host: make([]byte, 256), Watched: runtime.Config{Limits: sim.Limits{Until: 10 * sim.Millisecond}}}
 }
 
 func words(v ...uint32) (b []byte) {
@@ -110,15 +111,15 @@ func TestP4spinActions(t *testing.T) {
 		return r
 	}
 	r := run(1)
-	require.Equal(t, "payload!abcdefghpayload!", string(r.Host.After[16:40]))
-	require.Equal(t, "ABCDEFGH", string(r.Handler.After[8:16]))
-	require.Equal(t, words(0, 40, 2, 0, 5, 0, 6, 77), []byte(r.State.After[32:64]), "type, length, source, target, match bits, offset, header data, user header")
+	require.Equal(t, "payload!abcdefghpayload!", string(r.Host[16:40]))
+	require.Equal(t, "ABCDEFGH", string(r.Handler[8:16]))
+	require.Equal(t, words(0, 40, 2, 0, 5, 0, 6, 77), r.State[32:64], "type, length, source, target, match bits, offset, header data, user header")
 
 	r = run(2)
-	require.Equal(t, uint64(7), binary.LittleEndian.Uint64(r.Host.After[40:]))
-	require.Equal(t, words(0, 2), []byte(r.Host.After[56:64]), "32 bits: the neighbour stays as it was")
-	require.Equal(t, uint64(1<<40+1), binary.LittleEndian.Uint64(r.Host.After[64:]), "64 bits")
-	require.Equal(t, []uint64{42, 2}, []uint64{binary.LittleEndian.Uint64(r.State.After[16:]), binary.LittleEndian.Uint64(r.State.After[24:])})
+	require.Equal(t, uint64(7), binary.LittleEndian.Uint64(r.Host[40:]))
+	require.Equal(t, words(0, 2), r.Host[56:64], "32 bits: the neighbour stays as it was")
+	require.Equal(t, uint64(1<<40+1), binary.LittleEndian.Uint64(r.Host[64:]), "64 bits")
+	require.Equal(t, []uint64{42, 2}, []uint64{binary.LittleEndian.Uint64(r.State[16:]), binary.LittleEndian.Uint64(r.State[24:])})
 
 	run(4)
 
@@ -199,10 +200,10 @@ func testPsPIN(t *testing.T, cfg *Config) {
 	require.NoError(t, r.Err())
 	// 10+…+17
 	require.Equal(t, []string{"sum 108, 8 packets, first 10, last 0x11, numbers 9 10 10"}, logs(r))
-	require.Equal(t, uint64(0x1122334455667788), binary.LittleEndian.Uint64(r.Host.After[8:]))
-	require.Equal(t, uint64(5), binary.LittleEndian.Uint64(r.Host.After[16:]))
-	require.Equal(t, data[:8], []byte(r.Host.After[:8]))
-	require.Equal(t, data[:8], []byte(r.Host.After[24:32]))
+	require.Equal(t, uint64(0x1122334455667788), binary.LittleEndian.Uint64(r.Host[8:]))
+	require.Equal(t, uint64(5), binary.LittleEndian.Uint64(r.Host[16:]))
+	require.Equal(t, data[:8], r.Host[:8])
+	require.Equal(t, data[:8], r.Host[24:32])
 	for _, h := range r.Handlers {
 		waits := 0
 		for _, a := range h.Actions {
@@ -267,14 +268,14 @@ func TestFPsPIN(t *testing.T) {
 	r := mustRun(t, cfg)
 	require.NoError(t, r.Err())
 	require.Equal(t, []string{fmt.Sprintf("host: %d bytes for HPU 0", len(content))}, logs(r))
-	require.Equal(t, content, []byte(r.Host.After[pages:][:len(content)]))
-	require.Equal(t, uint64(1|len(content)<<8), binary.LittleEndian.Uint64(r.Host.After), "the request on the page of HPU 0")
+	require.Equal(t, content, r.Host[pages:][:len(content)])
+	require.Equal(t, uint64(1|len(content)<<8), binary.LittleEndian.Uint64(r.Host), "the request on the page of HPU 0")
 	state, err := cfg.Layout()
 	require.NoError(t, err)
 	for name, want := range map[string]string{"host_data.counters[0].count": "3", "host_data.counters[1].sum": "15"} {
 		n, err := state.state.Lookup(name)
 		require.NoError(t, err)
-		require.Equal(t, want, n.Text(r.State.After), name)
+		require.Equal(t, want, n.Text(r.State), name)
 	}
 }
 
@@ -311,7 +312,7 @@ func TestWideArithmetic(t *testing.T) {
 			new(big.Int).Mul(a, b), new(big.Int).Quo(a, b), new(big.Int).Rem(a, b), new(big.Int).Quo(sa, sb), new(big.Int).Rem(sa, sb),
 			new(big.Int).Lsh(a, shift), new(big.Int).Rsh(a, shift), new(big.Int).Rsh(sa, shift),
 		} {
-			got := little(r.Host.After[i*results+16*k:][:16])
+			got := little(r.Host[i*results+16*k:][:16])
 			require.Equal(t, modulo(want).String(), got.String(), "result %d of %x, %x, %d", k, a, b, shift)
 		}
 	}
@@ -409,7 +410,7 @@ func TestWholePackets(t *testing.T) {
 		cfg.Messages = []Message{{Source: 1, Data: data[:c.sent]}}
 		r := mustRun(t, cfg)
 		for i, want := range [][]byte{c.first, c.last} {
-			seen := r.Handler.After[1024*i:]
+			seen := r.Handler[1024*i:]
 			n := binary.LittleEndian.Uint64(seen)
 			require.Equal(t, len(want), int(n), "%+v, packet %d", c, i)
 			require.Equal(t, string(want), string(seen[8:8+n]))

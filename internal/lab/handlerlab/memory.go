@@ -12,10 +12,9 @@ const (
 	dumpLines = 16 // most lines of a difference shown to people
 )
 
-// state writes the fields of the HPU memory, or its changes.
+// state writes the fields of the HPU memory.
 func (p *printer) state() {
 	if p.format == nil {
-		p.memory("HPU memory", &p.State)
 		return
 	}
 	p.line("state")
@@ -41,52 +40,58 @@ func (p *printer) state() {
 		p.line("  and %s of arrays, as before", plural(p.same, "number"))
 	}
 	if p.outside > 0 {
-		p.line("  the other %d fields lie outside the HPU memory of %d B", p.outside, p.State.Bytes)
+		p.line("  the other %d fields lie outside the HPU memory of %d B", p.outside, p.hpuBytes)
 	}
 	p.line("")
-	at := int(min(p.format.state.Size, int64(len(p.State.After))))
-	rest := MemoryReport{p.State.Bytes - at, p.State.Before[at:], p.State.After[at:]}
-	if !bytes.Equal(rest.Before, rest.After) {
-		p.memoryFrom("HPU memory behind the state", &rest, at)
-	}
 }
 
-// memory writes the changes in a range of memory.
-func (p *printer) memory(title string, m *MemoryReport) { p.memoryFrom(title, m, 0) }
+// changed reports a memory: whole lines from the first that has changed to the
+// last. The memory begins at base.
+func changed(name string, before, after []byte, base int) MemoryReport {
+	m := MemoryReport{Name: name, Bytes: len(after)}
+	if bytes.Equal(before, after) {
+		return m
+	}
+	from, to := span(before, after)
+	from, to = from/dumpBytes*dumpBytes, min((to+dumpBytes-1)/dumpBytes*dumpBytes, len(after))
+	m.At, m.Before, m.After = base+from, before[from:to], after[from:to]
+	return m
+}
 
-func (p *printer) memoryFrom(title string, m *MemoryReport, base int) {
+// memory writes the changes in a memory.
+func (p *printer) memory(m *MemoryReport) {
 	if m.Bytes == 0 {
 		return
 	}
-	if bytes.Equal(m.Before, m.After) {
-		p.line("%s, %d B: unchanged", title, m.Bytes)
+	if len(m.After) == 0 {
+		p.line("%s, %d B: unchanged", m.Name, m.Bytes)
 		p.line("")
 		return
 	}
-	from, to := span(m)
+	from, to := span(m.Before, m.After)
 	wasZero := len(bytes.Trim(m.Before[from:to], "\x00")) == 0
-	p.line("%s, %d B: changed from byte %d to %d, where %s", title, m.Bytes, base+from, base+to-1, map[bool]string{
+	p.line("%s, %d B: changed from byte %d to %d, where %s", m.Name, m.Bytes, m.At+from, m.At+to-1, map[bool]string{
 		true: "it was zero", false: "- is before and + after",
 	}[wasZero])
-	p.difference(m, base, from/dumpBytes*dumpBytes, to, wasZero)
+	p.difference(m, wasZero)
 	p.line("")
 }
 
-// span returns the range that has changed. The end is exclusive.
-func span(m *MemoryReport) (from, to int) {
-	for m.Before[from] == m.After[from] {
+// span returns the range in which two memories differ. The end is exclusive.
+func span(before, after []byte) (from, to int) {
+	for before[from] == after[from] {
 		from++
 	}
-	for to = len(m.After); m.Before[to-1] == m.After[to-1]; to-- {
+	for to = len(after); before[to-1] == after[to-1]; to-- {
 	}
 	return from, to
 }
 
 // difference writes the lines that have changed. A run of equal lines is "*".
-func (p *printer) difference(m *MemoryReport, base, from, to int, wasZero bool) {
+func (p *printer) difference(m *MemoryReport, wasZero bool) {
 	var last []byte
 	shown, hidden, repeats := 0, 0, false
-	for at := from; at < to; at += dumpBytes {
+	for at := 0; at < len(m.After); at += dumpBytes {
 		end := min(at+dumpBytes, len(m.After))
 		before, after := m.Before[at:end], m.After[at:end]
 		if bytes.Equal(before, after) {
@@ -103,11 +108,11 @@ func (p *printer) difference(m *MemoryReport, base, from, to int, wasZero bool) 
 			}
 			repeats = true
 		case wasZero:
-			p.line("  %06x  %s", base+at, dump(after))
+			p.line("  %06x  %s", m.At+at, dump(after))
 			repeats = false
 			shown++
 		default:
-			p.line("  %06x - %s", base+at, dump(before))
+			p.line("  %06x - %s", m.At+at, dump(before))
 			p.line("         + %s", dump(after))
 			repeats = false
 			shown++

@@ -12,22 +12,21 @@ import (
 // RaceReport is a race: two places in the code access the same memory, at least
 // one writes it, and nothing orders the two handlers.
 type RaceReport struct {
-	Where  string     `json:"where"` // the first such byte: a field of the state, or an address
-	First  RaceAccess `json:"first"`
-	Second RaceAccess `json:"second"`
-	Times  int        `json:"times"` // how often it happened
+	Where         string // the first such byte: a field of the state, or an address
+	First, Second RaceAccess
+	Times         int // how often it happened
 }
 
 // RaceAccess is one side of a race.
 type RaceAccess struct {
-	Write bool `json:"write"`
+	Write bool
 	// file, line and function, or function and offset; the import, if the
 	// device makes the access
-	At      string `json:"at"`
-	Handler string `json:"handler"`
-	Message int    `json:"message"` // 0: a message that a handler sent to its own process
-	ID      uint64 `json:"msg_id"`
-	Packet  int    `json:"packet"`
+	At      string
+	Handler string
+	Message int // 0: a message that a handler sent to its own process
+	ID      uint64
+	Packet  int
 }
 
 // String describes a side of a race.

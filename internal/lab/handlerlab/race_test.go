@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -92,7 +93,7 @@ func TestLibrariesHaveNoRaces(t *testing.T) {
 			for _, set := range sets(t, l, p) {
 				cfg := &Config{
 					Module: l, Profile: p, Header: set[0], Payload: set[1], Completion: set[2], Race: true, Host: make([]byte, 1<<16),
-					Limits: sim.Limits{Until: 20 * sim.Microsecond, Events: 20_000},
+					Watched: runtime.Config{Limits: sim.Limits{Until: 20 * sim.Microsecond, Events: 20_000}},
 				}
 				for i := range 6 {
 					data := make([]byte, 9000)
@@ -145,7 +146,7 @@ func TestExampleHasNoRaces(t *testing.T) {
 	require.NoError(t, err)
 	p, err := profile.Load("spin-dis", "hpu.cores=8", "hpu.clusters=2")
 	require.NoError(t, err)
-	cfg := &Config{Module: lib, Profile: p, Race: true, Host: make([]byte, 1<<16), Limits: sim.Limits{Until: sim.Millisecond}}
+	cfg := &Config{Module: lib, Profile: p, Race: true, Host: make([]byte, 1<<16), Watched: runtime.Config{Limits: sim.Limits{Until: sim.Millisecond}}}
 	require.NoError(t, cfg.SetState("ready=1"))
 	for range 12 {
 		cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: make([]byte, 200)})

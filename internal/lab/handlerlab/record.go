@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -13,7 +14,7 @@ import (
 
 // recorder listens to the device and to the Portals interfaces of all nodes.
 type recorder struct {
-	x        *experiment
+	x        *trial
 	handlers []*HandlerReport
 	starts   []sim.Time // of the handlers
 	events   []EventReport
@@ -27,14 +28,14 @@ type recorder struct {
 	before   []byte         // HPU memory
 	end      sim.Time       // time of the last report
 	actions  int            // listed
-	cycles   int64          // of all handlers
 	left     Omitted
+	totals   totals
 	races    *races // nil: not looked for
 	lines    *Lines // nil: not counted
 }
 
-func newRecorder(x *experiment) *recorder {
-	return &recorder{x: x, handlers: []*HandlerReport{}, events: []EventReport{}, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
+func newRecorder(x *trial) *recorder {
+	return &recorder{x: x, totals: totals{returned: map[string]int{}}, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
 }
 
 // inject answers runtime.Config.InjectDMA.
@@ -108,9 +109,7 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 	if r.lines != nil {
 		r.lines.step(s)
 	}
-	if s.What == nic.StepEnded {
-		r.cycles += s.Cycles
-	}
+	r.totals.step(s)
 	if s.Number > listedHandlers {
 		r.omit(s)
 		return
@@ -126,7 +125,7 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 		}
 		r.actions++
 		a := ActionReport{
-			Cycles: s.Cycles, At: r.since(s), Name: s.Op.String(), What: r.describe(s.Action, s.Memory), op: s.Op, handle: -1, Bytes: r.sentBytes(s.Action, s.Memory),
+			Cycles: s.Cycles, At: r.since(s), Name: s.Op.String(), What: r.describe(s.Action, s.Memory), handle: -1, Bytes: r.sentBytes(s.Action, s.Memory),
 		}
 		if s.Suspended {
 			h.Actions = append(h.Actions, a)
@@ -148,13 +147,38 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 		r.landed(s)
 	case nic.StepEnded:
 		h := r.handlers[s.Number-1]
-		h.Cycles, h.Took, h.Code, h.Return, h.ended = s.Cycles, r.since(s), int(s.Code), codeName(s.Code), true
-		if s.Invalid {
-			h.Return = invalidCode
-		}
+		h.Cycles, h.Took, h.Code, h.Return, h.Ended = s.Cycles, r.since(s), int(s.Code), returned(s), true
 		if s.Err != nil {
 			h.Trap = s.Err.Error()
 		}
+	}
+}
+
+// returned names the return code of a handler that has ended.
+func returned(s *nic.HandlerStep) string {
+	if s.Invalid {
+		return invalidCode
+	}
+	return codeName(s.Code)
+}
+
+// step adds a step of any handler.
+func (t *totals) step(s *nic.HandlerStep) {
+	if s.What == nic.StepEnded {
+		t.cycles += s.Cycles
+		t.longest = max(t.longest, s.Cycles)
+		t.returned[returned(s)]++
+	}
+	if s.What != nic.StepActed {
+		return
+	}
+	switch a := s.Action; a.Op {
+	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
+		t.written += int64(a.Len)
+	case hpu.OpHostWrite, hpu.OpHostWriteNB:
+		t.written += 8
+	case hpu.OpPutFromDevice, hpu.OpPutFromHost, hpu.OpAtomicFromDevice, hpu.OpAtomicFromHost:
+		t.sent += int64(a.Desc.Length)
 	}
 }
 
@@ -187,7 +211,6 @@ const hpus = "HPU"
 func (r *recorder) began(s *nic.HandlerStep) {
 	h := &HandlerReport{
 		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, Pool: poolOf(s), HPU: s.HPU, Start: Nanoseconds(s.At),
-		Actions: []ActionReport{},
 	}
 	switch s.Handler {
 	case Kinds[0]:
@@ -368,13 +391,10 @@ func describeAtomic(a *hpu.Action, at string) string {
 	return fmt.Sprintf("%s, if %#x then %#x", at, a.B, a.A)
 }
 
-// maxLogBytes is the most bytes of log that a report keeps.
-const maxLogBytes = 1 << 20
-
 // line formats a line that a handler logs. The device has dropped its last cut
 // bytes.
 func (r *recorder) line(text []byte, cut uint64) string {
-	if r.logged += len(text); r.logged > maxLogBytes {
+	if r.logged += len(text); r.logged > lab.MaxLogBytes {
 		r.unlogged++
 		return "(not kept)"
 	}

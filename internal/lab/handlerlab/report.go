@@ -10,12 +10,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Nanoseconds is virtual time that JSON shows as an exact number of
+// Nanoseconds is virtual time that people see as an exact number of
 // nanoseconds.
 type Nanoseconds sim.Time
-
-// MarshalJSON writes the number.
-func (n Nanoseconds) MarshalJSON() ([]byte, error) { return []byte(n.text(-1)), nil }
 
 // Whole returns the number without its fraction.
 func (n Nanoseconds) Whole() int64 { return int64(n / Nanoseconds(sim.Nanosecond)) }
@@ -40,43 +37,52 @@ func (n Nanoseconds) digits() int {
 	return 0
 }
 
-// Report is the result of a run. Its JSON form is the output of "spinsim
-// handler run --format json".
+// Report is the result of a run. The experiment has its lists as tables, whose
+// columns are the fields with the tag column.
 type Report struct {
-	Module   string           `json:"module"`
-	Profile  string           `json:"profile"`
-	Node     int              `json:"device_node"`
-	HPUs     int              `json:"hpus"`
-	ClockHz  int64            `json:"clock_hz"`
-	MTU      int              `json:"mtu_bytes"`
-	Messages []MessageReport  `json:"messages"`
-	Handlers []*HandlerReport `json:"handlers"` // by message and packet
-	Events   []EventReport    `json:"events"`   // by time
-	Counters []CounterReport  `json:"counters,omitempty"`
-	State    MemoryReport     `json:"state"` // HPU memory
-	Fields   []FieldReport    `json:"state_fields,omitempty"`
-	Host     MemoryReport     `json:"host_memory"`
-	Handler  MemoryReport     `json:"handler_host_memory"`
-	End      Nanoseconds      `json:"end_ns"`
-	Cycles   int64            `json:"cycles"`
-	Races    []*RaceReport    `json:"races,omitempty"`
+	Module   string
+	Profile  string
+	Node     int
+	HPUs     int
+	ClockHz  int64
+	MTU      int
+	Messages []MessageReport
+	Handlers []*HandlerReport // by message and packet
+	Events   []EventReport    // by time
+	Counters []CounterReport
+	Fields   []FieldReport
+	Memory   []MemoryReport
+	// HPU memory, that of the entry, and that of handlers after the run; nil in a
+	// report that was made of a result
+	State, Host, Handler []byte
+	End                  Nanoseconds
+	Calls                int   // handlers that ran, listed or not
+	Cycles               int64 // of all handlers
+	Races                []*RaceReport
 	// cycles and instructions by line, if the configuration asks for them
-	Lines *Lines `json:"-"`
+	Lines *Lines
 	// errors of handlers in the order of time; empty after a good run
-	Errors  []string `json:"errors,omitempty"`
-	Notes   []string `json:"notes,omitempty"`
-	Omitted *Omitted `json:"omitted,omitempty"` // what is not listed; nil: nothing
+	Errors  []string
+	Notes   []string
+	Omitted Omitted // what is not listed
 
 	format        *Format
+	hpuBytes      int   // of HPU memory
 	same, outside int   // numbers of the state that Fields does not list
 	end           error // why the run stopped early; nil: it did not
+	totals        totals
 }
 
 // Omitted counts the parts that a report leaves out to stay short.
-type Omitted struct {
-	Handlers int `json:"handlers"`
-	Actions  int `json:"actions"`
-	Events   int `json:"events"`
+type Omitted struct{ Handlers, Actions, Events int }
+
+// totals are sums over all handlers, listed or not.
+type totals struct {
+	cycles        int64          // of all handlers
+	longest       int64          // cycles of the handler with the most
+	returned      map[string]int // codes
+	sent, written int64          // bytes
+	dropped       int64          // packets
 }
 
 // Limits of the lists of a report.
@@ -88,99 +94,83 @@ const (
 
 // MessageReport is the fate of a message.
 type MessageReport struct {
-	Number    int    `json:"message"` // from 1
-	Source    int    `json:"source"`
-	Bytes     int    `json:"bytes"`
-	Offset    uint64 `json:"offset"`
-	MatchBits uint64 `json:"match_bits"`
-	HdrData   uint64 `json:"hdr_data"`
-	Refused   string `json:"refused,omitempty"` // why the device refused it
+	Number    int    `column:"message" help:"Its number, from 1."`
+	Source    int    `column:"source" help:"Node that sent it."`
+	Bytes     int    `column:"bytes" help:"Its length, with the user header."`
+	Offset    uint64 `column:"offset,hex" help:"Remote offset."`
+	MatchBits uint64 `column:"match_bits,hex" help:"Match bits."`
+	HdrData   uint64 `column:"hdr_data,hex" help:"64 bits of the initiator."`
+	Refused   string `column:"refused" help:"Why the device refused it; empty: it did not."`
 }
 
 // HandlerReport is one run of a handler.
 type HandlerReport struct {
-	Kind    string `json:"handler"`
-	Message int    `json:"message"` // 0: a message that a handler sent to its own process
-	ID      uint64 `json:"msg_id"`
-	Packet  int    `json:"packet"`
-	// payload handler: bytes of the packet; header handler: bytes of the user
-	// header
-	Bytes   uint64         `json:"bytes"`
-	Offset  uint64         `json:"offset"`         // payload handler: of the packet in the message
-	Pool    string         `json:"pool,omitempty"` // of processors; "": the HPUs
-	HPU     int            `json:"hpu"`
-	Start   Nanoseconds    `json:"start_ns"`
-	Took    Nanoseconds    `json:"took_ns"`
-	Cycles  int64          `json:"cycles"`
-	Code    int            `json:"code"`
-	Return  string         `json:"return"`
-	Trap    string         `json:"trap,omitempty"`
-	Actions []ActionReport `json:"actions"`
+	Kind    string      `column:"kind" help:"Kind of handler."`
+	Message int         `column:"message" help:"Number of the message; 0: one that a handler sent to its own process."`
+	ID      uint64      `column:"msg_id" help:"Number of the message on the device."`
+	Packet  int         `column:"packet" help:"Number of the packet in the message."`
+	Bytes   uint64      `column:"bytes" help:"Of a payload handler the bytes of the packet, of a header handler those of the user header."`
+	Offset  uint64      `column:"offset,hex" help:"Of a payload handler the place of the packet in the message, bytes."`
+	Pool    string      `column:"pool" help:"Pool of its processor; empty: the HPUs."`
+	HPU     int         `column:"hpu" help:"Its processor."`
+	Start   Nanoseconds `column:"start" help:"When it began."`
+	Took    Nanoseconds `column:"took" help:"From its beginning to its end."`
+	Cycles  int64       `column:"cycles" help:"Cycles charged to it."`
+	Code    int         `column:"code" help:"Return code."`
+	Return  string      `column:"returned" help:"Name of the return code."`
+	Trap    string      `column:"trap" help:"What ended it in place of a return; empty: nothing."`
+	Ended   bool        `column:"ended" help:"Whether it ended before the run did."`
+	Actions []ActionReport
 
-	ended bool
-	cut   bool // an action is not listed
+	cut bool // an action is not listed
 }
 
 // ActionReport is one action of a handler. Times count from the beginning of
 // the handler.
 type ActionReport struct {
-	Name   string       `json:"action"`
-	At     Nanoseconds  `json:"at_ns"`
-	Cycles int64        `json:"cycles"`
-	What   string       `json:"what"`
-	Result int64        `json:"result"`
-	Answer string       `json:"answer,omitempty"`    // the result in words
-	Done   *Nanoseconds `json:"done_ns,omitempty"`   // when the handler went on after waiting
-	Landed *Nanoseconds `json:"landed_ns,omitempty"` // when a non-blocking operation took effect
-	// bytes that it sends or writes to host memory, in hexadecimal, if the
-	// configuration asks for them
-	Bytes  string `json:"bytes,omitempty"`
-	Failed string `json:"failed,omitempty"` // the error of a non-blocking operation
+	Name   string       `column:"action" help:"The import that it called."`
+	At     Nanoseconds  `column:"at" help:"When, since the beginning of the handler."`
+	Cycles int64        `column:"cycles" help:"Cycles charged to the handler by then."`
+	What   string       `column:"what" help:"Its arguments in words."`
+	Result int64        `column:"result" help:"What the call returned."`
+	Answer string       `column:"answer" help:"The same in words."`
+	Done   *Nanoseconds `column:"done" help:"When the handler went on after waiting; empty: it did not wait."`
+	Landed *Nanoseconds `column:"landed" help:"When a non-blocking operation took effect."`
+	Bytes  string       `column:"hex" help:"Bytes that it sent or wrote to host memory, with --bytes."`
+	Failed string       `column:"failed" help:"Error of a non-blocking operation; empty: none."`
 
-	op     hpu.Op
 	handle int
 }
 
 // EventReport is a full event of a node's process.
 type EventReport struct {
-	At        Nanoseconds `json:"at_ns"`
-	Node      int         `json:"node"`
-	Type      string      `json:"type"`
-	Fail      string      `json:"fail"`
-	PT        int         `json:"pt"`
-	Source    int         `json:"source"`
-	Length    uint64      `json:"length"`
-	Requested uint64      `json:"requested"`
-	Offset    uint64      `json:"offset"`
-	MatchBits uint64      `json:"match_bits"`
-	HdrData   uint64      `json:"hdr_data"`
+	At        Nanoseconds `column:"time" help:"When the event was posted."`
+	Node      int         `column:"node" help:"Node whose process got it."`
+	Type      string      `column:"event" help:"Type of the event."`
+	Fail      string      `column:"result" help:"OK, or why it failed."`
+	PT        int         `column:"pt" help:"Portal table index."`
+	Source    int         `column:"source" help:"Node of the initiator."`
+	Length    uint64      `column:"bytes" help:"Bytes that were moved."`
+	Requested uint64      `column:"requested_bytes" help:"Bytes that were asked for."`
+	Offset    uint64      `column:"offset,hex" help:"Remote offset."`
+	MatchBits uint64      `column:"match_bits,hex" help:"Match bits of the request."`
+	HdrData   uint64      `column:"hdr_data,hex" help:"64 bits of the initiator."`
 }
 
 // CounterReport is a counter of the host at the end.
 type CounterReport struct {
-	Name    string `json:"name"`
-	Success uint64 `json:"success"`
-	Failure uint64 `json:"failure"`
+	Name    string `column:"counter" help:"Its name in --state."`
+	Success uint64 `column:"success" help:"Successes."`
+	Failure uint64 `column:"failure" help:"Failures."`
 }
 
-// MemoryReport is memory before and after the run.
+// MemoryReport is a memory with what has changed in it: whole lines of a dump.
 type MemoryReport struct {
-	Bytes  int       `json:"bytes"`
-	Before HexString `json:"before"`
-	After  HexString `json:"after"`
-}
-
-// HexString is bytes that JSON shows in hexadecimal, without the zeros at the
-// end.
-type HexString []byte
-
-// MarshalText writes the digits.
-func (h HexString) MarshalText() ([]byte, error) {
-	n := len(h)
-	for n > 0 && h[n-1] == 0 {
-		n--
-	}
-	return fmt.Appendf(nil, "%x", []byte(h[:n])), nil
+	Name   string `column:"memory" help:"Which memory."`
+	Bytes  int    `column:"bytes" help:"Its length."`
+	At     int    `column:"offset" help:"Of the first byte that is listed."`
+	Before []byte `column:"before,hex" help:"Bytes from there before the run; empty: nothing has changed."`
+	After  []byte `column:"after,hex" help:"The same bytes behind the run."`
 }
 
 // invalidCode stands for a return code that the kind of handler may not return.
@@ -217,5 +207,5 @@ func ParseResult(s string) (int64, error) {
 // vague reports whether the action names a place in memory that the compiler
 // chose.
 func (a *ActionReport) vague() bool {
-	return a.op != hpu.OpLog && strings.Contains(a.What, "memory 0x")
+	return a.Name != hpu.OpLog.String() && strings.Contains(a.What, "memory 0x")
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -159,31 +158,38 @@ func (st *State) set(n manifest.Number, text string, d *manifest.Device) error {
 
 // FieldReport is a number of a state before and after a run.
 type FieldReport struct {
-	Name   string        `json:"name"`
-	Offset int64         `json:"offset"`
-	Type   manifest.Type `json:"type"`
-	Unit   string        `json:"unit,omitempty"`
-	Before string        `json:"before"`
-	After  string        `json:"after"`
+	Name   string        `column:"field" help:"Name of the field; of an array, a number that has changed."`
+	Offset int64         `column:"offset" help:"Where in the HPU memory, bytes."`
+	Type   manifest.Type `column:"type" help:"Type of the field."`
+	Unit   string        `column:"unit" help:"Unit of the number."`
+	Before string        `column:"before" help:"The value before the run."`
+	After  string        `column:"after" help:"The value behind the run."`
 }
 
 // fields lists the numbers of a state in HPU memory. Of an array in a manifest,
-// it lists only the numbers that have changed. It also returns how many numbers
-// are not listed, and how many lie outside the memory.
-func (f *Format) fields(m *MemoryReport) (list []FieldReport, same, outside int) {
+// it lists only the numbers that have changed.
+func (f *Format) fields(before, after []byte) (list []FieldReport) {
 	for n := range f.state.Numbers() {
-		if n.Offset+n.Field.Type.Size() > int64(len(m.After)) {
-			outside++
+		if n.Offset+n.Field.Type.Size() > int64(len(after)) {
 			continue
 		}
-		before, after := n.Text(m.Before), n.Text(m.After)
-		if before == after && (strings.Contains(n.Name, "[") || len(list) >= maxFields) {
-			same++
-			continue
+		was, is := n.Text(before), n.Text(after)
+		if was != is || !strings.Contains(n.Name, "[") && len(list) < maxFields {
+			list = append(list, FieldReport{n.Name, n.Offset, n.Field.Type, n.Field.Unit, was, is})
 		}
-		list = append(list, FieldReport{n.Name, n.Offset, n.Field.Type, n.Field.Unit, before, after})
 	}
-	return list, same, outside
+	return list
+}
+
+// unlisted counts the numbers of a state that are not among the listed ones, and
+// those that lie outside the memory.
+func (f *Format) unlisted(listed, memory int) (same, outside int) {
+	for n := range f.state.Numbers() {
+		if same++; n.Offset+n.Field.Type.Size() > int64(memory) {
+			outside++
+		}
+	}
+	return same - listed - outside, outside
 }
 
 // ParseMemory reads a size of memory, such as 4096 or 64KiB, below 4 GiB.
@@ -198,21 +204,15 @@ func ParseMemory(s string) (int, error) {
 // maxHostMemory is the largest host memory of a run, in bytes.
 const maxHostMemory = 1 << 28
 
-// HostMemory returns host memory of a size. If a file is named, the memory
-// begins with its content and is at least as large as the file.
-func HostMemory(size, file string) ([]byte, error) {
+// HostMemory returns host memory of a size. It begins with content and is at
+// least as large.
+func HostMemory(size string, content []byte) ([]byte, error) {
 	n, err := ParseMemory(size)
 	if err != nil {
 		return nil, err
 	}
 	if n > maxHostMemory {
 		return nil, fmt.Errorf("%s, expected at most %v", size, sim.Size(maxHostMemory))
-	}
-	var content []byte
-	if file != "" {
-		if content, err = input.Read(file, input.MaxData); err != nil {
-			return nil, err
-		}
 	}
 	memory := make([]byte, max(n, len(content)))
 	copy(memory, content)

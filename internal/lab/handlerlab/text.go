@@ -11,25 +11,21 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 )
 
 // report collects the results of the run.
-func (x *experiment) report(end error) *Report {
-	r, p := x.record, x.Profile
+func (x *trial) report(end error) *Report {
+	r := x.record
 	rep := &Report{
-		Module: x.Module.Name, Profile: p.Name, Node: x.Node, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
-		Messages: []MessageReport{}, Handlers: r.handlers, Events: r.events,
-		State:   MemoryReport{x.HPUMemory, r.before, bytes.Clone(x.memory.Bytes())},
-		Host:    MemoryReport{x.host.Len(), x.Host, x.host.Snapshot()},
-		Handler: MemoryReport{x.handler.Len(), x.HandlerHost, x.handler.Snapshot()},
-		End:     Nanoseconds(r.end), Cycles: r.cycles,
+		Handlers: r.handlers, Events: r.events, End: Nanoseconds(r.end), Calls: len(r.handlers) + r.left.Handlers, Cycles: r.totals.cycles, Omitted: r.left, totals: r.totals,
 	}
-	if rep.format = x.Format; rep.format != nil {
-		rep.Fields, rep.same, rep.outside = rep.format.fields(&rep.State)
-	}
+	rep.Memory = x.changes(rep)
+	x.about(rep)
+	rep.totals.dropped = x.cluster.Stats().PacketsDropped
 	for i := range x.Messages {
 		m := &x.Messages[i]
 		rep.Messages = append(rep.Messages, MessageReport{
@@ -55,14 +51,13 @@ func (x *experiment) report(end error) *Report {
 		rep.Errors, rep.end = append(rep.Errors, end.Error()), end
 	}
 	if left := r.left; left != (Omitted{}) {
-		rep.Omitted = &left
 		rep.Notes = append(rep.Notes, fmt.Sprintf("not listed, because there are too many: %d handlers, %d actions, %d events", left.Handlers, left.Actions, left.Events))
 	}
 	if n := x.cluster.Node(x.Node).Stats().LostActions; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
 	}
 	if r.unlogged > 0 {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", plural(r.unlogged, "line"), maxLogBytes))
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", plural(r.unlogged, "line"), lab.MaxLogBytes))
 	}
 	if note := x.Profile.Serve.Idle([]string{x.Module.Served()}); note != "" {
 		rep.Notes = append(rep.Notes, note)
@@ -75,8 +70,34 @@ func (x *experiment) report(end error) *Report {
 	return rep
 }
 
+// about tells a report what was run.
+func (x *trial) about(r *Report) {
+	p := x.Profile
+	r.Module, r.Profile, r.Node, r.HPUs, r.ClockHz, r.MTU = x.Module.Name, p.Name, x.Node, p.HPU.Cores, int64(p.HPU.Clock), int(p.Fabric.MTU)
+	r.hpuBytes = x.HPUMemory
+	if r.format = x.Format; r.format != nil {
+		r.same, r.outside = r.format.unlisted(len(r.Fields), x.HPUMemory)
+	}
+}
+
+// changes reports the memories. The numbers of a state are in the fields.
+func (x *trial) changes(r *Report) (list []MemoryReport) {
+	before, after := x.record.before, bytes.Clone(x.memory.Bytes())
+	r.State, r.Host, r.Handler = after, x.host.Snapshot(), x.handler.Snapshot()
+	if x.Format == nil {
+		list = append(list, changed("HPU memory", before, after, 0))
+	} else {
+		r.Fields = x.Format.fields(before, after)
+		at := int(min(x.Format.state.Size, int64(len(after))))
+		if !bytes.Equal(before[at:], after[at:]) {
+			list = append(list, changed("HPU memory behind the state", before[at:], after[at:], at))
+		}
+	}
+	return append(list, changed("host memory of the entry", x.Host, r.Host, 0), changed("handler host memory", x.HandlerHost, r.Handler, 0))
+}
+
 // failures returns the handlers that failed and the messages that were lost.
-func (x *experiment) failures() (errs []string) {
+func (x *trial) failures() (errs []string) {
 	failed, n := x.cluster.HandlerErrors()
 	for _, e := range failed {
 		errs = append(errs, fmt.Sprintf("%s at %s ns: %v", e.Who(), Nanoseconds(e.At).text(-1), e.Err))
@@ -92,14 +113,6 @@ func (x *experiment) failures() (errs []string) {
 		errs = append(errs, fmt.Sprintf("%d more messages were lost", n-known))
 	}
 	return errs
-}
-
-// handlers returns how many handlers ran, listed or not.
-func (r *Report) handlers() int {
-	if r.Omitted == nil {
-		return len(r.Handlers)
-	}
-	return len(r.Handlers) + r.Omitted.Handlers
 }
 
 // Err returns nil if no handler failed, no message was refused or lost, and the
@@ -143,11 +156,12 @@ func (t Text) Write(w io.Writer, r *Report) error {
 		p.line("  %s  success %d, failure %d", c.Name, c.Success, c.Failure)
 	})
 	p.state()
-	p.memory("host memory of the entry", &r.Host)
-	p.memory("handler host memory", &r.Handler)
+	for i := range r.Memory {
+		p.memory(&r.Memory[i])
+	}
 	p.list("notes", len(r.Notes), func(i int) { p.line("  %s", r.Notes[i]) })
 	if !t.Plain {
-		p.line("%s took %d cycles, the run %s ns", plural(r.handlers(), "handler"), r.Cycles, r.End.text(-1))
+		p.line("%s took %d cycles, the run %s ns", plural(r.Calls, "handler"), r.Cycles, r.End.text(-1))
 	}
 	_, err := w.Write(p.out.Bytes())
 	return err
@@ -281,7 +295,7 @@ func (p *printer) handler(h *HandlerReport) {
 			end = "trapped: " + h.Return
 		}
 	}
-	if !h.ended {
+	if !h.Ended {
 		end = "has not ended"
 	}
 	p.moment(h.Took, h.Cycles, end)
@@ -302,7 +316,7 @@ func (p *printer) action(a *ActionReport) {
 		s += "  " + a.What
 	}
 	// the answer depends on which handler came first
-	if a.Answer != "" && !(p.Plain && (a.op == hpu.OpFAdd || a.op == hpu.OpAtomic32)) {
+	if a.Answer != "" && !(p.Plain && (a.Name == hpu.OpFAdd.String() || a.Name == hpu.OpAtomic32.String())) {
 		s += ": " + a.Answer
 	}
 	if a.Failed != "" {

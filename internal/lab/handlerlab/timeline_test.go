@@ -43,7 +43,7 @@ func TestTimelineSaysWhatHandlersReturn(t *testing.T) {
 			cfg.Messages = append(cfg.Messages, Message{Source: source + 1, Data: make([]byte, 9000)})
 		}
 		drawn := &handlerSlices{}
-		cfg.Tracer = drawn
+		cfg.Watched.Tracer = drawn
 		r := mustRun(t, cfg)
 		var want, got []string
 		for _, h := range r.Handlers {

@@ -77,7 +77,7 @@ func TestSourceIsForPeople(t *testing.T) {
 func TestComputingAtTheEnd(t *testing.T) {
 	cfg := module(t, "traps")
 	require.NoError(t, cfg.SetState("n=3"))
-	cfg.Messages, cfg.Limits.Until = []Message{{Source: AnySource, Data: make([]byte, 8)}}, 2*sim.Microsecond
+	cfg.Messages, cfg.Watched.Limits.Until = []Message{{Source: AnySource, Data: make([]byte, 8)}}, 2*sim.Microsecond
 	require.ErrorContains(t, mustRun(t, cfg).Err(), ": payload handler of traps.wasm waits since 712.076 ns for the end of its own cycles")
 }
 

@@ -1,0 +1,399 @@
+package handlerlab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/lab"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Bench is a module with messages as an experiment. A point is a run.
+type Bench struct {
+	Config // what is the same at all points
+
+	// StateText is the state as ParseState reads it, unless Axes has fields of it.
+	StateText *string
+	// Axes are the axes of the points: names of Axes, and of fields of the state
+	// behind StatePrefix. Others are as in Config.
+	Axes []string
+	// Read reads a file that a point names; nil: from the disk.
+	Read func(name string, limit int64) ([]byte, error)
+
+	mu    sync.Mutex
+	files map[string]*packetsFile // by name
+	needs map[*experiment.Point]int64
+	last  *Report // of the run that has ended last
+}
+
+// packetsFile is a file with messages.
+type packetsFile struct {
+	messages []Message
+	record   provenance.Input
+}
+
+// StatePrefix begins the name of an axis that is a field of the state.
+const StatePrefix = "state."
+
+// Sources are the axes of which one has the messages, unless Config has them.
+var Sources = []string{"size", "packets", "payload-file"}
+
+// Axes are the axes that runs may have, besides fields of the state.
+func Axes() []experiment.Axis {
+	export := func(name, what string) experiment.Axis {
+		return experiment.Axis{Name: name, Default: name, Help: "exports that " + what + ", - for none; if no handler is named, also the only one of its kind"}
+	}
+	return []experiment.Axis{
+		{Name: "size", Kind: report.Size, Default: "4KiB", Most: "64MiB", Help: "bytes of a message of zeros"},
+		{Name: "packets", Default: "FILE", Help: "messages, one per line, in files"},
+		{Name: "payload-file", Default: "FILE", Help: "a message of the bytes of a file"},
+		export("header", "handle headers"), export("payload", "handle packets"), export("completion", "end messages"),
+		{Name: "nodes", Kind: report.Count, Least: "1", Most: fmt.Sprint(MaxNode), Help: "nodes besides the device, for handlers to send to"},
+		{Name: "ack", Kind: report.Flag, Help: "whether senders request acknowledgements"},
+	}
+}
+
+// Any is the experiment of no module: it has all axes but fields of the state.
+func Any() *experiment.Experiment {
+	b := &Bench{}
+	for _, a := range Axes() {
+		b.Axes = append(b.Axes, a.Name)
+	}
+	return b.Experiment()
+}
+
+// Tables of a report besides those of every run.
+const (
+	messagesTable = "sent"
+	handlersTable = "handlers"
+	actionsTable  = "actions"
+	eventsTable   = "events"
+	countersTable = "counters"
+	fieldsTable   = "fields"
+	memoryTable   = "memory"
+)
+
+// Experiment is the experiment of the bench.
+func (b *Bench) Experiment() *experiment.Experiment {
+	e := &experiment.Experiment{
+		Name: "handler", Short: "one module's handlers, and what they do with messages", Profiles: []string{"spin-dis"},
+		Points: b.check, Run: b.run, Memory: b.memory, Inputs: b.inputs,
+		Columns: columns(), Failures: lab.FailuresTable, Warnings: lab.WarningsTable, Cut: lab.CutColumn,
+		Undivided: "the page of a run has the time of every action",
+		View: experiment.View{
+			Value: lab.EndColumn, Answer: answer, Quiet: []string{"nodes", "ack"},
+			Summary: []string{experiment.ProfileColumn, lab.EndColumn, "handler_calls", "handler_cycles", "most_cycles", "returned"},
+		},
+	}
+	if b.Module != nil {
+		e.Short, e.Modules = "handlers of "+b.Module.Name, experiment.Always(b.Module)
+	}
+	number := func() report.Column {
+		return report.Column{Name: "number", Kind: report.Count, Help: "Number of the handler, by message and packet."}
+	}
+	for _, d := range []experiment.Detail{
+		{Name: messagesTable, Title: "Messages", Columns: columnsOf[MessageReport]()},
+		{Name: handlersTable, Title: "Handlers", Columns: append([]report.Column{number()}, columnsOf[HandlerReport]()...)},
+		{Name: actionsTable, Title: "Actions", Columns: append([]report.Column{number()}, columnsOf[ActionReport]()...)},
+		{Name: eventsTable, Title: "Events", Columns: columnsOf[EventReport]()},
+		{Name: countersTable, Title: "Counters", Columns: columnsOf[CounterReport]()},
+		{Name: fieldsTable, Title: "State", Columns: columnsOf[FieldReport]()},
+		{Name: memoryTable, Title: "Memory that has changed", Columns: columnsOf[MemoryReport]()},
+	} {
+		d.Quiet = true
+		e.Details = append(e.Details, d)
+	}
+	e.Details = append(e.Details, lab.Details()...)
+	taken := append(e.Columns, provenance.Columns()...)
+	for i := range e.Details {
+		taken = append(taken, e.Details[i].Columns...)
+	}
+	for _, a := range Axes() {
+		if slices.Contains(b.Axes, a.Name) || !slices.Contains(Sources, a.Name) && a.Kind != report.Text {
+			e.Axes = append(e.Axes, a)
+		}
+	}
+	for _, name := range b.Axes {
+		if field, is := strings.CutPrefix(name, StatePrefix); is {
+			e.Axes = append(e.Axes, experiment.Parameter(name, "0", "the field "+field+" of the state", taken))
+		}
+	}
+	return e
+}
+
+// columns are the columns of the table of runs.
+func columns() []report.Column {
+	return lab.Columns(
+		report.Column{Name: "handler_calls", Kind: report.Count, Help: "handlers that ran"},
+		report.Column{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to all of them"},
+		report.Column{Name: "most_cycles", Kind: report.Count, Help: "cycles of the handler that took the most"},
+		report.Column{Name: "returned", Kind: report.Text, Help: "how many handlers returned what"},
+		report.Column{Name: "bytes_sent", Kind: report.Size, Help: "bytes that handlers sent by puts and atomics"},
+		report.Column{Name: "bytes_written", Kind: report.Size, Help: "bytes that handlers wrote to host memory"},
+		report.Column{Name: "packets_dropped", Kind: report.Count, Help: "packets that a node or the network dropped"},
+		report.Column{Name: "messages_refused", Kind: report.Count, Help: "messages that the device refused"},
+	)
+}
+
+// answer says how many runs failed.
+func answer(results []*experiment.Result) []string {
+	failed, lines := lab.Happened(results)
+	if failed > 0 {
+		lines = slices.Insert(lines, 0, fmt.Sprintf("FAILED: %s of %d", lab.Plural(failed, "run", "runs"), len(results)))
+	}
+	return lines
+}
+
+// at is the configuration of a point.
+func (b *Bench) at(p *experiment.Point) (*Config, error) {
+	c := b.Config
+	c.Profile, c.Engine = p.Profile, p.Engine
+	c.Nodes, c.Ack = p.Int("nodes"), p.Flag("ack")
+	var state []string
+	for _, name := range b.Axes {
+		switch field, is := strings.CutPrefix(name, StatePrefix); {
+		case is:
+			state = append(state, field+"="+p.Written(name))
+		case name == "size":
+			c.Messages = []Message{{Source: AnySource, Data: make([]byte, p.Int(name))}}
+		case name == "header":
+			c.Header = p.Text(name)
+		case name == "payload":
+			c.Payload = p.Text(name)
+		case name == "completion":
+			c.Completion = p.Text(name)
+		case slices.Contains(Sources, name):
+			in, err := b.input(name, p.Text(name))
+			if err != nil {
+				return nil, fmt.Errorf("--%s: %w", name, err)
+			}
+			c.Messages = in.messages
+		}
+	}
+	if c.Format == nil {
+		var err error
+		if c.Format, err = c.Layout(); err != nil {
+			return nil, err
+		}
+	}
+	text := b.StateText
+	if state != nil {
+		all := strings.Join(state, ",")
+		text = &all
+	}
+	if text == nil {
+		return &c, nil
+	}
+	var err error
+	if c.State, err = ParseState(*text, c.Format, c.Device()); err != nil {
+		err = fmt.Errorf("--state: %w", err)
+	}
+	return &c, err
+}
+
+// input reads a file with messages once.
+func (b *Bench) input(axis, name string) (*packetsFile, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if in := b.files[name]; in != nil {
+		return in, nil
+	}
+	read := b.Read
+	if read == nil {
+		read = file.Read
+	}
+	data, err := read(name, file.MaxData)
+	if err != nil {
+		return nil, err
+	}
+	in := &packetsFile{record: provenance.NewInput(name, data)}
+	if in.record.Flag = axis; axis == "packets" {
+		in.messages, err = ParsePackets(name, data)
+	} else {
+		in.messages = []Message{{Source: AnySource, Data: data}}
+		err = CheckMessages(in.messages)
+	}
+	if b.files == nil {
+		b.files = make(map[string]*packetsFile)
+	}
+	if err == nil {
+		b.files[name] = in
+	}
+	return in, err
+}
+
+// inputs is Experiment.Inputs.
+func (b *Bench) inputs(p *experiment.Point) (list []provenance.Input) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range Sources[1:] {
+		if slices.Contains(b.Axes, name) {
+			list = append(list, b.files[p.Text(name)].record)
+		}
+	}
+	return list
+}
+
+// check is Experiment.Points.
+func (b *Bench) check(p *experiment.Point) (bool, error) {
+	_, err := b.ready(p)
+	return true, err
+}
+
+// ready is the checked run of a point.
+func (b *Bench) ready(p *experiment.Point) (*trial, error) {
+	c, err := b.at(p)
+	if err != nil {
+		return nil, err
+	}
+	return prepare(c)
+}
+
+// memory is Experiment.Memory: nodes, memories before and behind the run,
+// messages, and what the report lists.
+func (b *Bench) memory(p *experiment.Point) int64 {
+	b.mu.Lock()
+	need, known := b.needs[p]
+	b.mu.Unlock()
+	if known {
+		return need
+	}
+	x, err := b.ready(p)
+	if err != nil {
+		return 0 // not a point, but one with another value
+	}
+	packets := 0
+	need = p.Footprint(1+x.nodes()) + int64(x.nodes())*peerMemory + 3*int64(x.HPUMemory+len(x.Host)+len(x.HandlerHost))
+	for i := range x.Messages {
+		n := len(x.Messages[i].Data)
+		need += 2 * int64(n)
+		packets += 1 + n/int(p.Profile.Fabric.MTU)
+	}
+	if need += listedBytes * int64(min(packets, listedHandlers)); x.Race {
+		need += cmp.Or(x.history, mostHistory)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.needs == nil {
+		b.needs = make(map[*experiment.Point]int64)
+	}
+	b.needs[p] = need
+	return need
+}
+
+// listedBytes is about what the report of a packet takes: its handlers, actions
+// and events, in the report and as rows.
+const listedBytes = 4 << 10
+
+// run is Experiment.Run.
+func (b *Bench) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	c, err := b.at(p)
+	if err != nil {
+		return nil, err
+	}
+	c.Watched = p.Config(ctx, 0)
+	r, err := Run(ctx, c)
+	if err != nil {
+		if limit := (*sim.LimitError)(nil); !errors.Is(err, context.Canceled) && !errors.As(err, &limit) {
+			err = cli.BadInput(err)
+		}
+		return nil, err
+	}
+	b.mu.Lock()
+	b.last = r
+	b.mu.Unlock()
+	return r.values(), r.Err()
+}
+
+// Last is the report of the run that has ended last; nil: none has.
+func (b *Bench) Last() *Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
+// values are the values of a point.
+func (r *Report) values() experiment.Values {
+	values := lab.Values(sim.Time(r.End), cli.CutBy(r.end), r.Errors, r.Notes)
+	var codes []string
+	for _, code := range slices.Sorted(maps.Keys(r.totals.returned)) {
+		codes = append(codes, fmt.Sprintf("%d %s", r.totals.returned[code], code))
+	}
+	refused := 0
+	for i := range r.Messages {
+		if r.Messages[i].Refused != "" {
+			refused++
+		}
+	}
+	maps.Copy(values, experiment.Values{
+		"handler_calls": r.Calls, "handler_cycles": r.Cycles, "most_cycles": r.totals.longest, "returned": strings.Join(codes, ", "),
+		"bytes_sent": r.totals.sent, "bytes_written": r.totals.written, "packets_dropped": r.totals.dropped, "messages_refused": refused,
+		messagesTable: rowsOf(r.Messages), eventsTable: rowsOf(r.Events), countersTable: rowsOf(r.Counters), fieldsTable: rowsOf(r.Fields), memoryTable: rowsOf(r.Memory),
+	})
+	var ran, acted experiment.Rows
+	for i, h := range r.Handlers {
+		ran = append(ran, append([]any{i + 1}, rowOf(h)...))
+		for k := range h.Actions {
+			acted = append(acted, append([]any{i + 1}, rowOf(&h.Actions[k])...))
+		}
+	}
+	values[handlersTable], values[actionsTable] = ran, acted
+	return values
+}
+
+// Report makes the report of a result, without Lines and Races.
+func (b *Bench) Report(result *experiment.Result) (*Report, error) {
+	x, err := b.ready(result.Point)
+	if err != nil {
+		return nil, err
+	}
+	of := func(table string) experiment.Rows { rows, _ := result.Values[table].(experiment.Rows); return rows }
+	r := &Report{
+		Messages: from[MessageReport](of(messagesTable)), Events: from[EventReport](of(eventsTable)), Counters: from[CounterReport](of(countersTable)),
+		Fields: from[FieldReport](of(fieldsTable)), Memory: from[MemoryReport](of(memoryTable)),
+		Errors: lab.Texts(result, lab.FailuresTable), Notes: lab.Texts(result, lab.WarningsTable), End: Nanoseconds(result.Time(lab.EndColumn)),
+	}
+	calls, _ := experiment.Magnitude(result.Values["handler_calls"])
+	cycles, _ := experiment.Magnitude(result.Values["handler_cycles"])
+	r.Calls, r.Cycles = int(calls), int64(cycles)
+	for _, row := range of(handlersTable) {
+		h := &HandlerReport{}
+		fill(h, row[1:])
+		r.Handlers = append(r.Handlers, h)
+	}
+	for _, row := range of(actionsTable) {
+		a := ActionReport{}
+		fill(&a, row[1:])
+		number, _ := experiment.Magnitude(row[0])
+		h := r.Handlers[int(number)-1]
+		h.Actions = append(h.Actions, a)
+	}
+	x.about(r)
+	return r, nil
+}
+
+// Page writes the report of a result for people, and lines below it.
+func (b *Bench) Page(plain bool) func(out io.Writer, r *experiment.Result, below []string) error {
+	return func(out io.Writer, result *experiment.Result, below []string) error {
+		r, err := b.Report(result)
+		if err == nil {
+			err = Text{Plain: plain}.Write(out, r)
+		}
+		if err == nil && !plain {
+			_, err = fmt.Fprintf(out, "\n%s\n", strings.Join(below, "\n"))
+		}
+		return err
+	}
+}
