@@ -151,7 +151,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 		return names
 	})
 	f.resume.Register(c)
-	f.Register(c, "each measurement", false)
+	f.Register(c)
 }
 
 // registerDevice adds the flags that choose devices, and what to look at in

@@ -408,6 +408,17 @@ func (in *Installed) size(wanted, limit int64) (int64, error) {
 	return max(wanted, needed), nil
 }
 
+// Fits returns the error of Install for sizes of HPU memory and of handler host
+// memory, bytes. memory 0: as much as is needed. most: what the device has.
+func (p *Plan) Fits(d *manifest.Device, memory, host, most int64) error {
+	in := &Installed{Plan: *p, device: d}
+	_, err := in.size(memory, most)
+	if err == nil && host > 0 {
+		_, err = in.hostMemory(nil, portals.Region{Length: uint64(host)})
+	}
+	return err
+}
+
 // hostMemory returns the handler host memory: the given one, if it is large
 // enough, else a new one of the size in the manifest.
 func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.Region, error) {

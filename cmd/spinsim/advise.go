@@ -95,7 +95,10 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1, Watched: runtime.Config{Used: had.Join},
 	}
-	errs := []error{checkEngine(f.engine), messageErr, f.setState(cfg)}
+	errs := []error{messageErr, f.setState(cfg)}
+	if err := runtime.CheckEngine(f.engine); err != nil {
+		errs = append(errs, fmt.Errorf("--engine: %w", err))
+	}
 	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, nil); err != nil {
 		errs = append(errs, fmt.Errorf("--handler-host-memory: %w", err))
 	}

@@ -27,8 +27,8 @@ import (
 var whole = sync.OnceValue(func() map[string][]string {
 	whole := map[string][]string{
 		"spinsim advise":           {"count"},
-		"spinsim handler run":      {"count", "--hex", "00"},
-		"spinsim handler profile":  {"count", "--hex", "00"},
+		"spinsim handler run":      {"count", "--size", "8"},
+		"spinsim handler profile":  {"count", "--size", "8"},
 		"spinsim handler inspect":  {"count"},
 		"spinsim run":              {"count.yaml"},
 		"spinsim sweep":            {"--slurm", "job.sh", "compare", "pingpong"},

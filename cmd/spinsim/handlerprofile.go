@@ -21,12 +21,17 @@ import (
 func handlerProfileCommand() *cobra.Command {
 	var out string
 	f := benchFlags{lines: true}
-	f.show = func(_ *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error {
+	f.show = func(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error {
 		made.Alone = "handler profile"
-		made.Page = func(w io.Writer, _ *experiment.Result, below []string) error {
-			r := b.Last()
-			_, err := fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(r.Module), r.Profile, r.Cycles)
-			if err = errors.Join(err, r.Lines.Write(w)); err == nil {
+		made.Page = func(w io.Writer, result *experiment.Result, below []string) error {
+			r, err := b.Report(c.Context(), result)
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s on %s: %d cycles\n", visible.Line(r.Module), r.Profile, r.Cycles)
+			}
+			if err == nil {
+				err = r.Lines.Write(w)
+			}
+			if err == nil {
 				_, err = fmt.Fprintf(w, "\n%s\n", strings.Join(below, "\n"))
 			}
 			return err

@@ -45,27 +45,7 @@ func handlerRunCommand() *cobra.Command {
 	var expect string
 	var plain bool
 	f.show = func(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error {
-		made.Page = b.Page(plain)
-		if plain {
-			made.Alone = "--plain"
-		}
-		if expect == "" {
-			return nil
-		}
-		want, err := file.Read(expect, file.MaxData)
-		if err != nil {
-			return fmt.Errorf("--expect: %w", err)
-		}
-		made.Alone, made.Judged = "--expect", true
-		made.Page = func(out io.Writer, r *experiment.Result, _ []string) error {
-			var text bytes.Buffer
-			if err := errors.Join(b.Page(true)(&text, r, nil), handlerlab.Compare(expect, want, text.Bytes())); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(out, "as in %s\n", expect)
-			return err
-		}
-		return cli.CheckInputs(c.Context(), []string{expect})
+		return showRun(c, b, made, plain, expect)
 	}
 	c := f.command(handlerRunName, "run MODULE")
 	c.Short = "Send messages to a handler on a device and show all its actions"
@@ -100,6 +80,42 @@ The exit status is 1 if a handler fails, a message is refused, a limit ends the 
 	return c
 }
 
+// showRun makes the page of a run. If a file has what is expected, the page says
+// whether it is so.
+func showRun(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made, plain bool, expect string) (err error) {
+	var want []byte
+	switch {
+	case expect != "":
+		if want, err = file.Read(expect, file.MaxData); err != nil {
+			return fmt.Errorf("--expect: %w", err)
+		}
+		made.Alone, made.Judged = "--expect", true
+	case plain:
+		made.Alone = "--plain"
+	}
+	made.Page = func(out io.Writer, result *experiment.Result, below []string) error {
+		var text bytes.Buffer
+		r, err := b.Report(c.Context(), result)
+		if err == nil {
+			err = handlerlab.Text{Plain: made.Alone != ""}.Write(&text, r)
+		}
+		switch {
+		case err != nil:
+		case made.Judged:
+			err = handlerlab.Compare(expect, want, text.Bytes())
+			text.Reset()
+			fmt.Fprintf(&text, "as in %s\n", expect)
+		case !plain:
+			fmt.Fprintf(&text, "\n%s\n", strings.Join(below, "\n"))
+		}
+		if err == nil {
+			_, err = text.WriteTo(out)
+		}
+		return err
+	}
+	return cli.CheckInputs(c.Context(), []string{expect})
+}
+
 // command makes the command of an experiment with one module.
 func (f *benchFlags) command(name, use string) *cobra.Command {
 	c := experiment.Command(handlerlab.Any(), experiment.CommandOptions{
@@ -112,7 +128,7 @@ func (f *benchFlags) command(name, use string) *cobra.Command {
 	}
 	c.Flags().Lookup("ack").NoOptDefVal = "true"
 	until := c.Flags().Lookup("until")
-	until.DefValue, until.Usage = "10ms", "end each run before the first event later than this `TIME`, of the simulation"
+	until.DefValue = "10ms"
 	if err := until.Value.Set(until.DefValue); err != nil {
 		panic("main: " + err.Error()) //lint:panic programmer's mistake
 	}
@@ -262,6 +278,7 @@ func (f *benchFlags) read(cfg *handlerlab.Config, file func(flag, name string) (
 // bench makes the experiment of a module with axes. It reports everything wrong
 // with the flags at once.
 func (f *benchFlags) bench(m *making, l *handlers.Library, axes []string) (*handlerlab.Bench, error) {
+	slices.Sort(axes) // rows are in the same order again
 	b := &handlerlab.Bench{Axes: axes}
 	b.Module, b.UserHeader, b.Node, b.Bytes, b.Race, b.Lines, b.Faults = l, f.userHeader, f.node, f.bytes, f.race, f.lines, make(map[int]int64)
 	var errs []error
@@ -362,7 +379,6 @@ func recordedHandler(r *provenance.Record, folder string, stdin io.Reader) (*exp
 		return nil, err
 	}
 	axes = slices.AppendSeq(axes, maps.Keys(single))
-	slices.Sort(axes)
 	var f benchFlags
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.register(own)

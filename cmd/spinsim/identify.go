@@ -64,7 +64,7 @@ Without --questions it is asked what publications leave open about the experimen
 	flags.StringVar(&f.asked, "questions", "", "your questions, in place of a publication's: a `FILE`")
 	flags.StringSliceVar(&f.only, "only", nil, "only these questions: `NAMES` separated by commas")
 	flags.DurationVar(&f.longest, "longest", time.Second, "leave out rows of the ledger whose measurement takes more than this `DURATION`")
-	f.Register(c, "each measurement", false)
+	f.Register(c)
 	return c
 }
 

@@ -112,7 +112,7 @@ nothing else is asked for.`
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson, markdown or parquet")
 	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, in a table or another format instead of the original's")
-	f.Register(c, "each measurement", false)
+	f.Register(c)
 	return c
 }
 

@@ -55,7 +55,7 @@ until then.` + limitsHelp,
 	flags.BoolVar(&f.list, "list", false, "list the publications with their experiments, and measure nothing")
 	flags.StringVarP(&f.output, "output", "o", "", "write page and documents into a `FOLDER`, or only the page into a FILE.html")
 	flags.StringSliceVar(&f.only, "only", nil, "measure only these experiments: `NAMES` separated by commas")
-	f.Register(c, "each measurement", false)
+	f.Register(c)
 	return c
 }
 

@@ -22,9 +22,6 @@ type RunFiles struct {
 	// folders of which one must hold the timeline, links followed; nil: it may
 	// be anywhere
 	Below []string
-	// Ended: the run has come to its end, and its error is of what it found. So
-	// its files are complete.
-	Ended bool
 
 	timeline *trace.Writer      // nil: none
 	of       *provenance.Record // of the timeline
@@ -96,9 +93,6 @@ func (f *RunFiles) End(ctx context.Context, ran error) error {
 	limited := errors.As(ran, &limit)
 	cut := limited || ran != nil && ctx.Err() != nil
 	why := CutBy(ran)
-	if f.Ended && !cut {
-		why = ""
-	}
 	var left []string
 	errs := []error{nil}
 	switch {

@@ -34,14 +34,11 @@ A run that needs more memory than --memory-limit does not start, or ends, with s
 including control groups and ulimit. If the input exceeds a --memory-limit on the command line, nothing runs and the status is 2. No result
 depends on the limit.`
 
-// Register adds the flags. each, if not empty, names what the limits are for.
-// ownUntil: the command has its own --until.
-func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
+// Register adds the flags.
+func (f *LimitFlags) Register(c *cobra.Command) {
 	flags := c.Flags()
-	if !ownUntil {
-		flags.StringVar(&f.Until, "until", "", "end "+each+" before the first event later than this simulated `TIME`, such as 5ms")
-	}
-	flags.Uint64Var(&f.events, "event-limit", 0, "end "+each+" after this `NUMBER` of events; 0: no limit")
+	flags.StringVar(&f.Until, "until", "", "end each measurement before the first event later than this simulated `TIME`, such as 5ms")
+	flags.Uint64Var(&f.events, "event-limit", 0, "end each measurement after this `NUMBER` of events; 0: no limit")
 	f.Memory.Register(flags)
 	flags.DurationVar(&f.real, timeLimit, 0, timeLimitUsage)
 }

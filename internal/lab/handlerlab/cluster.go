@@ -186,6 +186,9 @@ func (x *trial) check() error {
 	if err := x.memorySizes(plan); err != nil {
 		return err
 	}
+	if err := plan.Fits(x.Device(), int64(x.HPUMemory), int64(len(x.HandlerHost)), x.Profile.HPU.MaxHPUMemory); err != nil {
+		return err
+	}
 	if err := x.sources(); err != nil {
 		return err
 	}

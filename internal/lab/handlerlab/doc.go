@@ -9,8 +9,9 @@
 //	state.go     the state of the handlers: typed values or bytes
 //	cluster.go   the nodes and their host programs
 //	record.go    records the steps of the handlers
-//	report.go    the results of a run, for programs
+//	report.go    the results of a run
 //	text.go      the same for people
+//	experiment.go, rows.go   runs as points of an experiment, and their tables
 //	expect.go    compares a report with a file
 //	inspect.go   checks a module for a device, without running it
 package handlerlab

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/cli"
@@ -32,10 +32,8 @@ type Bench struct {
 	// Read reads a file that a point names; nil: from the disk.
 	Read func(name string, limit int64) ([]byte, error)
 
-	mu    sync.Mutex
-	files map[string]*packetsFile // by name
-	needs map[*experiment.Point]int64
-	last  *Report // of the run that has ended last
+	files, needs sync.Map               // packetsFile by name; bytes of memory by point
+	last         atomic.Pointer[Report] // of the run that has ended last
 }
 
 // packetsFile is a file with messages.
@@ -74,17 +72,6 @@ func Any() *experiment.Experiment {
 	return b.Experiment()
 }
 
-// Tables of a report besides those of every run.
-const (
-	messagesTable = "sent"
-	handlersTable = "handlers"
-	actionsTable  = "actions"
-	eventsTable   = "events"
-	countersTable = "counters"
-	fieldsTable   = "fields"
-	memoryTable   = "memory"
-)
-
 // Experiment is the experiment of the bench.
 func (b *Bench) Experiment() *experiment.Experiment {
 	e := &experiment.Experiment{
@@ -100,20 +87,8 @@ func (b *Bench) Experiment() *experiment.Experiment {
 	if b.Module != nil {
 		e.Short, e.Modules = "handlers of "+b.Module.Name, experiment.Always(b.Module)
 	}
-	number := func() report.Column {
-		return report.Column{Name: "number", Kind: report.Count, Help: "Number of the handler, by message and packet."}
-	}
-	for _, d := range []experiment.Detail{
-		{Name: messagesTable, Title: "Messages", Columns: columnsOf[MessageReport]()},
-		{Name: handlersTable, Title: "Handlers", Columns: append([]report.Column{number()}, columnsOf[HandlerReport]()...)},
-		{Name: actionsTable, Title: "Actions", Columns: append([]report.Column{number()}, columnsOf[ActionReport]()...)},
-		{Name: eventsTable, Title: "Events", Columns: columnsOf[EventReport]()},
-		{Name: countersTable, Title: "Counters", Columns: columnsOf[CounterReport]()},
-		{Name: fieldsTable, Title: "State", Columns: columnsOf[FieldReport]()},
-		{Name: memoryTable, Title: "Memory that has changed", Columns: columnsOf[MemoryReport]()},
-	} {
-		d.Quiet = true
-		e.Details = append(e.Details, d)
+	for _, t := range (&Report{}).tables() {
+		e.Details = append(e.Details, t.Detail)
 	}
 	e.Details = append(e.Details, lab.Details()...)
 	taken := append(e.Columns, provenance.Columns()...)
@@ -205,10 +180,8 @@ func (b *Bench) at(p *experiment.Point) (*Config, error) {
 
 // input reads a file with messages once.
 func (b *Bench) input(axis, name string) (*packetsFile, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if in := b.files[name]; in != nil {
-		return in, nil
+	if in, known := b.files.Load(name); known {
+		return in.(*packetsFile), nil
 	}
 	read := b.Read
 	if read == nil {
@@ -225,22 +198,18 @@ func (b *Bench) input(axis, name string) (*packetsFile, error) {
 		in.messages = []Message{{Source: AnySource, Data: data}}
 		err = CheckMessages(in.messages)
 	}
-	if b.files == nil {
-		b.files = make(map[string]*packetsFile)
-	}
 	if err == nil {
-		b.files[name] = in
+		b.files.Store(name, in)
 	}
 	return in, err
 }
 
 // inputs is Experiment.Inputs.
 func (b *Bench) inputs(p *experiment.Point) (list []provenance.Input) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, name := range Sources[1:] {
 		if slices.Contains(b.Axes, name) {
-			list = append(list, b.files[p.Text(name)].record)
+			in, _ := b.files.Load(p.Text(name)) // check has read it
+			list = append(list, in.(*packetsFile).record)
 		}
 	}
 	return list
@@ -248,34 +217,29 @@ func (b *Bench) inputs(p *experiment.Point) (list []provenance.Input) {
 
 // check is Experiment.Points.
 func (b *Bench) check(p *experiment.Point) (bool, error) {
-	_, err := b.ready(p)
-	return true, err
-}
-
-// ready is the checked run of a point.
-func (b *Bench) ready(p *experiment.Point) (*trial, error) {
 	c, err := b.at(p)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = prepare(c)
 	}
-	return prepare(c)
+	return true, err
 }
 
 // memory is Experiment.Memory: nodes, memories before and behind the run,
 // messages, and what the report lists.
 func (b *Bench) memory(p *experiment.Point) int64 {
-	b.mu.Lock()
-	need, known := b.needs[p]
-	b.mu.Unlock()
-	if known {
-		return need
+	if need, known := b.needs.Load(p); known {
+		return need.(int64)
 	}
-	x, err := b.ready(p)
+	c, err := b.at(p)
 	if err != nil {
 		return 0 // not a point, but one with another value
 	}
+	x, err := prepare(c)
+	if err != nil {
+		return 0
+	}
 	packets := 0
-	need = p.Footprint(1+x.nodes()) + int64(x.nodes())*peerMemory + 3*int64(x.HPUMemory+len(x.Host)+len(x.HandlerHost))
+	need := p.Footprint(1+x.nodes()) + int64(x.nodes())*peerMemory + 3*int64(x.HPUMemory+len(x.Host)+len(x.HandlerHost))
 	for i := range x.Messages {
 		n := len(x.Messages[i].Data)
 		need += 2 * int64(n)
@@ -284,12 +248,7 @@ func (b *Bench) memory(p *experiment.Point) int64 {
 	if need += listedBytes * int64(min(packets, listedHandlers)); x.Race {
 		need += cmp.Or(x.history, mostHistory)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.needs == nil {
-		b.needs = make(map[*experiment.Point]int64)
-	}
-	b.needs[p] = need
+	b.needs.Store(p, need)
 	return need
 }
 
@@ -299,29 +258,30 @@ const listedBytes = 4 << 10
 
 // run is Experiment.Run.
 func (b *Bench) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	r, err := b.report(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	b.last.Store(r)
+	return r.values(), r.Err()
+}
+
+// report runs a point. Its input is to blame for an error, unless a limit or the
+// user has ended the run.
+func (b *Bench) report(ctx context.Context, p *experiment.Point) (*Report, error) {
 	c, err := b.at(p)
 	if err != nil {
 		return nil, err
 	}
 	c.Watched = p.Config(ctx, 0)
 	r, err := Run(ctx, c)
-	if err != nil {
-		if limit := (*sim.LimitError)(nil); !errors.Is(err, context.Canceled) && !errors.As(err, &limit) {
-			err = cli.BadInput(err)
-		}
-		return nil, err
+	if limit := (*sim.LimitError)(nil); err != nil && !errors.Is(err, context.Canceled) && !errors.As(err, &limit) {
+		return nil, cli.BadInput(err)
 	}
-	b.mu.Lock()
-	b.last = r
-	b.mu.Unlock()
-	return r.values(), r.Err()
-}
-
-// Last is the report of the run that has ended last; nil: none has.
-func (b *Bench) Last() *Report {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.last
+	if r != nil {
+		r.of = p
+	}
+	return r, err
 }
 
 // values are the values of a point.
@@ -340,60 +300,21 @@ func (r *Report) values() experiment.Values {
 	maps.Copy(values, experiment.Values{
 		"handler_calls": r.Calls, "handler_cycles": r.Cycles, "most_cycles": r.totals.longest, "returned": strings.Join(codes, ", "),
 		"bytes_sent": r.totals.sent, "bytes_written": r.totals.written, "packets_dropped": r.totals.dropped, "messages_refused": refused,
-		messagesTable: rowsOf(r.Messages), eventsTable: rowsOf(r.Events), countersTable: rowsOf(r.Counters), fieldsTable: rowsOf(r.Fields), memoryTable: rowsOf(r.Memory),
 	})
-	var ran, acted experiment.Rows
-	for i, h := range r.Handlers {
-		ran = append(ran, append([]any{i + 1}, rowOf(h)...))
-		for k := range h.Actions {
-			acted = append(acted, append([]any{i + 1}, rowOf(&h.Actions[k])...))
-		}
+	for _, t := range r.tables() {
+		values[t.Name] = t.rows
 	}
-	values[handlersTable], values[actionsTable] = ran, acted
 	return values
 }
 
-// Report makes the report of a result, without Lines and Races.
-func (b *Bench) Report(result *experiment.Result) (*Report, error) {
-	x, err := b.ready(result.Point)
-	if err != nil {
-		return nil, err
-	}
-	of := func(table string) experiment.Rows { rows, _ := result.Values[table].(experiment.Rows); return rows }
-	r := &Report{
-		Messages: from[MessageReport](of(messagesTable)), Events: from[EventReport](of(eventsTable)), Counters: from[CounterReport](of(countersTable)),
-		Fields: from[FieldReport](of(fieldsTable)), Memory: from[MemoryReport](of(memoryTable)),
-		Errors: lab.Texts(result, lab.FailuresTable), Notes: lab.Texts(result, lab.WarningsTable), End: Nanoseconds(result.Time(lab.EndColumn)),
-	}
-	calls, _ := experiment.Magnitude(result.Values["handler_calls"])
-	cycles, _ := experiment.Magnitude(result.Values["handler_cycles"])
-	r.Calls, r.Cycles = int(calls), int64(cycles)
-	for _, row := range of(handlersTable) {
-		h := &HandlerReport{}
-		fill(h, row[1:])
-		r.Handlers = append(r.Handlers, h)
-	}
-	for _, row := range of(actionsTable) {
-		a := ActionReport{}
-		fill(&a, row[1:])
-		number, _ := experiment.Magnitude(row[0])
-		h := r.Handlers[int(number)-1]
-		h.Actions = append(h.Actions, a)
-	}
-	x.about(r)
-	return r, nil
-}
+// Last is the report of the run that has ended last; nil: none has.
+func (b *Bench) Last() *Report { return b.last.Load() }
 
-// Page writes the report of a result for people, and lines below it.
-func (b *Bench) Page(plain bool) func(out io.Writer, r *experiment.Result, below []string) error {
-	return func(out io.Writer, result *experiment.Result, below []string) error {
-		r, err := b.Report(result)
-		if err == nil {
-			err = Text{Plain: plain}.Write(out, r)
-		}
-		if err == nil && !plain {
-			_, err = fmt.Fprintf(out, "\n%s\n", strings.Join(below, "\n"))
-		}
-		return err
+// Report returns the report of a result. If the result was kept, it is run again:
+// tables have less than the report.
+func (b *Bench) Report(ctx context.Context, r *experiment.Result) (*Report, error) {
+	if last := b.last.Load(); last != nil && last.of == r.Point {
+		return last, nil
 	}
+	return b.report(ctx, r.Point)
 }

@@ -40,9 +40,22 @@ func (p *printer) state() {
 		p.line("  and %s of arrays, as before", plural(p.same, "number"))
 	}
 	if p.outside > 0 {
-		p.line("  the other %d fields lie outside the HPU memory of %d B", p.outside, p.hpuBytes)
+		p.line("  the other %d fields lie outside the HPU memory of %d B", p.outside, len(p.Report.State))
 	}
 	p.line("")
+}
+
+// memories reports the numbers of the state, and the memories.
+func (x *trial) memories(r *Report) {
+	name, at := "HPU memory", 0
+	if f := r.format; f != nil {
+		r.Fields, r.same, r.outside = f.fields(x.record.before, r.State)
+		name, at = "HPU memory behind the state", int(min(f.state.Size, int64(len(r.State))))
+	}
+	if behind := changed(name, x.record.before[at:], r.State[at:], at); r.format == nil || behind.After != nil {
+		r.Memory = append(r.Memory, behind)
+	}
+	r.Memory = append(r.Memory, changed("host memory of the entry", x.Host, r.Host, 0), changed("handler host memory", x.HandlerHost, r.Handler, 0))
 }
 
 // changed reports a memory: whole lines from the first that has changed to the

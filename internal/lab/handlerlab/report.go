@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -52,8 +53,7 @@ type Report struct {
 	Counters []CounterReport
 	Fields   []FieldReport
 	Memory   []MemoryReport
-	// HPU memory, that of the entry, and that of handlers after the run; nil in a
-	// report that was made of a result
+	// HPU memory, that of the entry, and that of handlers after the run
 	State, Host, Handler []byte
 	End                  Nanoseconds
 	Calls                int   // handlers that ran, listed or not
@@ -67,9 +67,9 @@ type Report struct {
 	Omitted Omitted // what is not listed
 
 	format        *Format
-	hpuBytes      int   // of HPU memory
-	same, outside int   // numbers of the state that Fields does not list
-	end           error // why the run stopped early; nil: it did not
+	same, outside int               // numbers of the state that Fields does not list
+	end           error             // why the run stopped early; nil: it did not
+	of            *experiment.Point // that was run; nil: none
 	totals        totals
 }
 
@@ -105,6 +105,7 @@ type MessageReport struct {
 
 // HandlerReport is one run of a handler.
 type HandlerReport struct {
+	Number  int         `column:"number" help:"Its number, by message and packet."`
 	Kind    string      `column:"kind" help:"Kind of handler."`
 	Message int         `column:"message" help:"Number of the message; 0: one that a handler sent to its own process."`
 	ID      uint64      `column:"msg_id" help:"Number of the message on the device."`
@@ -128,6 +129,7 @@ type HandlerReport struct {
 // ActionReport is one action of a handler. Times count from the beginning of
 // the handler.
 type ActionReport struct {
+	Number int          `column:"number" help:"Number of the handler."`
 	Name   string       `column:"action" help:"The import that it called."`
 	At     Nanoseconds  `column:"at" help:"When, since the beginning of the handler."`
 	Cycles int64        `column:"cycles" help:"Cycles charged to the handler by then."`

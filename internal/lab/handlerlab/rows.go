@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -15,107 +14,85 @@ import (
 // The parts of a report are rows of tables: a field with the tag column is a
 // column, with ",hex" one of hexadecimal digits.
 
-// tagged lists the fields of a struct that are columns.
-func tagged(t reflect.Type) (list []reflect.StructField) {
-	for f := range t.Fields() {
-		if f.Tag.Get("column") != "" {
-			list = append(list, f)
-		}
-	}
-	return list
+// table is a list of a report.
+type table struct {
+	experiment.Detail
+
+	rows experiment.Rows
 }
 
-// columnsOf are the columns of rows of T.
-func columnsOf[T any]() (list []report.Column) {
-	for _, f := range tagged(reflect.TypeFor[T]()) {
-		name, _, isHex := strings.Cut(f.Tag.Get("column"), ",")
-		c := report.Column{Name: name, Kind: report.Count, Help: f.Tag.Get("help")}
-		switch of := f.Type; {
-		case isHex || of.Kind() == reflect.String:
-			c.Kind = report.Text
-		case of.Kind() == reflect.Bool:
-			c.Kind = report.Flag
-		case of == reflect.TypeFor[Nanoseconds](), of == reflect.TypeFor[*Nanoseconds]():
-			c.Kind, c.Unit = report.Duration, "ns"
-		}
-		list = append(list, c)
+// tables are the lists of a report.
+func (r *Report) tables() []table {
+	var actions []ActionReport
+	for _, h := range r.Handlers {
+		actions = append(actions, h.Actions...)
 	}
-	return list
+	return []table{
+		tableOf("sent", "Messages", r.Messages), tableOf("handlers", "Handlers", r.Handlers), tableOf("actions", "Actions", actions),
+		tableOf("events", "Events", r.Events), tableOf("counters", "Counters", r.Counters), tableOf("fields", "State", r.Fields),
+		tableOf("memory", "Memory", r.Memory),
+	}
 }
 
-// rowOf is the row of a struct.
-func rowOf(v any) (row []any) {
-	of := reflect.Indirect(reflect.ValueOf(v))
-	for _, f := range tagged(of.Type()) {
-		var cell any
-		switch x := of.FieldByIndex(f.Index); at := x.Interface().(type) {
-		case Nanoseconds:
-			cell = sim.Time(at)
-		case *Nanoseconds:
-			if at != nil {
-				cell = sim.Time(*at)
-			}
-		case []byte:
-			cell = hex.EncodeToString(at)
-		default:
-			if cell = at; x.Kind() == reflect.String {
-				cell = x.String()
-			} else if strings.HasSuffix(f.Tag.Get("column"), ",hex") {
-				cell = fmt.Sprintf("%#x", at)
-			}
-		}
-		row = append(row, cell)
+// tableOf makes a table of a list of structs, or of pointers to them.
+func tableOf[T any](name, title string, list []T) table {
+	of := reflect.TypeFor[T]()
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
 	}
-	return row
-}
-
-// rowsOf are the rows of a list.
-func rowsOf[T any](list []T) (rows experiment.Rows) {
+	t := table{Detail: experiment.Detail{Name: name, Title: title, Quiet: true}}
+	var columns []reflect.StructField
+	for f := range of.Fields() {
+		if text, is := f.Tag.Lookup("column"); is {
+			columns = append(columns, f)
+			t.Columns = append(t.Columns, columnOf(f, text))
+		}
+	}
 	for i := range list {
-		rows = append(rows, rowOf(&list[i]))
+		v := reflect.Indirect(reflect.ValueOf(list[i]))
+		row := make([]any, len(columns))
+		for k, f := range columns {
+			row[k] = cell(v.FieldByIndex(f.Index), t.Columns[k])
+		}
+		t.rows = append(t.rows, row)
 	}
-	return rows
+	return t
 }
 
-// fill is the inverse of rowOf. It panics if rowOf has not made the row: a
-// programmer's mistake.
-func fill(v any, row []any) {
-	of := reflect.ValueOf(v).Elem()
-	for i, f := range tagged(of.Type()) {
-		x := of.FieldByIndex(f.Index)
-		text, isText := row[i].(string)
-		switch {
-		case row[i] == nil:
-		case x.Kind() == reflect.Pointer:
-			at := Nanoseconds(row[i].(sim.Time))
-			x.Set(reflect.ValueOf(&at))
-		case x.Kind() == reflect.Slice:
-			b, err := hex.DecodeString(text)
-			must(err)
-			x.SetBytes(b)
-		case x.Kind() == reflect.Uint64 && isText:
-			n, err := strconv.ParseUint(text, 0, 64)
-			must(err)
-			x.SetUint(n)
-		default:
-			x.Set(reflect.ValueOf(row[i]).Convert(x.Type()))
+// columnOf is the column of a field. text is its tag.
+func columnOf(f reflect.StructField, text string) report.Column {
+	name, _, isHex := strings.Cut(text, ",")
+	c := report.Column{Name: name, Kind: report.Count, Help: f.Tag.Get("help")}
+	switch {
+	case isHex || f.Type.Kind() == reflect.String:
+		c.Kind = report.Text
+	case f.Type.Kind() == reflect.Bool:
+		c.Kind = report.Flag
+	case f.Type == reflect.TypeFor[Nanoseconds](), f.Type == reflect.TypeFor[*Nanoseconds]():
+		c.Kind, c.Unit = report.Duration, "ns"
+	}
+	return c
+}
+
+// cell is the value of a field in its column.
+func cell(v reflect.Value, c report.Column) any {
+	switch x := v.Interface().(type) {
+	case Nanoseconds:
+		return sim.Time(x)
+	case *Nanoseconds:
+		if x == nil {
+			return nil
+		}
+		return sim.Time(*x)
+	case []byte:
+		return hex.EncodeToString(x)
+	case uint64:
+		if c.Kind == report.Text {
+			return fmt.Sprintf("%#x", x)
 		}
 	}
-}
-
-// must panics if a row is none of rowOf.
-func must(err error) {
-	if err != nil {
-		panic("handlerlab: a row: " + err.Error()) //lint:panic programmer's mistake
+	if v.Kind() == reflect.String {
+		return v.String()
 	}
-}
-
-// from makes a list of its rows.
-func from[T any](v any) []T {
-	rows, _ := v.(experiment.Rows)
-	list := make([]T, len(rows))
-	for i := range rows {
-		fill(&list[i], rows[i])
-	}
-	return list
+	return v.Interface()
 }

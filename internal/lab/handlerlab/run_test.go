@@ -332,9 +332,9 @@ func TestStateOfManifest(t *testing.T) {
 		{"buffer_size", 8, manifest.U32, "bytes", "4096", "4096"},
 		{"reserved", 12, manifest.U32, "", "0", "0"},
 	}, r.Fields)
-	require.Equal(t, DefaultHPUMemory, r.hpuBytes)
+	require.Len(t, r.State, DefaultHPUMemory)
 	cfg.Profile.HPU.Cores, cfg.Profile.HPU.Contexts, cfg.HPUMemory = 32, 2, 0
-	require.Equal(t, 16+64*4096, mustRun(t, cfg).hpuBytes)
+	require.Len(t, mustRun(t, cfg).State, 16+64*4096)
 
 	cfg.Module, cfg.HPUMemory = handlers.Must("matching"), 0
 	r = mustRun(t, cfg)

@@ -167,29 +167,22 @@ type FieldReport struct {
 }
 
 // fields lists the numbers of a state in HPU memory. Of an array in a manifest,
-// it lists only the numbers that have changed.
-func (f *Format) fields(before, after []byte) (list []FieldReport) {
+// it lists only the numbers that have changed. It also returns how many numbers
+// are not listed, and how many lie outside the memory.
+func (f *Format) fields(was, is []byte) (list []FieldReport, same, outside int) {
 	for n := range f.state.Numbers() {
-		if n.Offset+n.Field.Type.Size() > int64(len(after)) {
+		if n.Offset+n.Field.Type.Size() > int64(len(is)) {
+			outside++
 			continue
 		}
-		was, is := n.Text(before), n.Text(after)
-		if was != is || !strings.Contains(n.Name, "[") && len(list) < maxFields {
-			list = append(list, FieldReport{n.Name, n.Offset, n.Field.Type, n.Field.Unit, was, is})
+		before, after := n.Text(was), n.Text(is)
+		if before == after && (strings.Contains(n.Name, "[") || len(list) >= maxFields) {
+			same++
+			continue
 		}
+		list = append(list, FieldReport{n.Name, n.Offset, n.Field.Type, n.Field.Unit, before, after})
 	}
-	return list
-}
-
-// unlisted counts the numbers of a state that are not among the listed ones, and
-// those that lie outside the memory.
-func (f *Format) unlisted(listed, memory int) (same, outside int) {
-	for n := range f.state.Numbers() {
-		if same++; n.Offset+n.Field.Type.Size() > int64(memory) {
-			outside++
-		}
-	}
-	return same - listed - outside, outside
+	return list, same, outside
 }
 
 // ParseMemory reads a size of memory, such as 4096 or 64KiB, below 4 GiB.

@@ -19,12 +19,13 @@ import (
 
 // report collects the results of the run.
 func (x *trial) report(end error) *Report {
-	r := x.record
+	r, p := x.record, x.Profile
 	rep := &Report{
+		Module: x.Module.Name, Profile: p.Name, Node: x.Node, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
+		State: bytes.Clone(x.memory.Bytes()), Host: x.host.Snapshot(), Handler: x.handler.Snapshot(), format: x.Format,
 		Handlers: r.handlers, Events: r.events, End: Nanoseconds(r.end), Calls: len(r.handlers) + r.left.Handlers, Cycles: r.totals.cycles, Omitted: r.left, totals: r.totals,
 	}
-	rep.Memory = x.changes(rep)
-	x.about(rep)
+	x.memories(rep)
 	rep.totals.dropped = x.cluster.Stats().PacketsDropped
 	for i := range x.Messages {
 		m := &x.Messages[i]
@@ -40,6 +41,12 @@ func (x *trial) report(end error) *Report {
 	slices.SortStableFunc(rep.Handlers, func(a, b *HandlerReport) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(slices.Index(Kinds[:], a.Kind), slices.Index(Kinds[:], b.Kind)), cmp.Compare(a.Packet, b.Packet))
 	})
+	for i, h := range rep.Handlers {
+		h.Number = i + 1
+		for k := range h.Actions {
+			h.Actions[k].Number = h.Number
+		}
+	}
 	rep.Errors = x.failures()
 	for _, m := range rep.Messages {
 		if m.Refused != "" {
@@ -68,32 +75,6 @@ func (x *trial) report(end error) *Report {
 		}
 	}
 	return rep
-}
-
-// about tells a report what was run.
-func (x *trial) about(r *Report) {
-	p := x.Profile
-	r.Module, r.Profile, r.Node, r.HPUs, r.ClockHz, r.MTU = x.Module.Name, p.Name, x.Node, p.HPU.Cores, int64(p.HPU.Clock), int(p.Fabric.MTU)
-	r.hpuBytes = x.HPUMemory
-	if r.format = x.Format; r.format != nil {
-		r.same, r.outside = r.format.unlisted(len(r.Fields), x.HPUMemory)
-	}
-}
-
-// changes reports the memories. The numbers of a state are in the fields.
-func (x *trial) changes(r *Report) (list []MemoryReport) {
-	before, after := x.record.before, bytes.Clone(x.memory.Bytes())
-	r.State, r.Host, r.Handler = after, x.host.Snapshot(), x.handler.Snapshot()
-	if x.Format == nil {
-		list = append(list, changed("HPU memory", before, after, 0))
-	} else {
-		r.Fields = x.Format.fields(before, after)
-		at := int(min(x.Format.state.Size, int64(len(after))))
-		if !bytes.Equal(before[at:], after[at:]) {
-			list = append(list, changed("HPU memory behind the state", before[at:], after[at:], at))
-		}
-	}
-	return append(list, changed("host memory of the entry", x.Host, r.Host, 0), changed("handler host memory", x.HandlerHost, r.Handler, 0))
 }
 
 // failures returns the handlers that failed and the messages that were lost.
