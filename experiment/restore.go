@@ -239,6 +239,8 @@ func axesLine(e *Experiment, a *sweepArguments) (words []string) {
 		case !given || err == nil && slices.Equal(values, axis.texts(usual)):
 		case axis.written != nil:
 			words = append(words, "--param", axis.Name+"="+strings.Join(values, ","))
+		case axis.Kind == report.Flag: // some commands have it as a switch
+			words = append(words, "--"+axis.Name+"="+strings.Join(values, ","))
 		default:
 			words = append(words, "--"+axis.Name, strings.Join(values, ","))
 		}

@@ -55,7 +55,7 @@ var cutRuns = map[string][]cutRun{
 	"goal proxies":    {{args: []string{"--app", "milc", "--iterations", "1"}, not: []string{"samples"}}},
 	"graph run":       {{args: []string{"two.graph", "--profile", "spin-int", "--kernel", "bfs", "--ranks", "2", "--mode", "host", "--breakdown"}}},
 	"storage run":     {{args: []string{"oltp.spc", "--profile", "spin-int", "--requests", "2", "--mode", "rdma"}, not: []string{"samples"}}},
-	"handler run":     {{args: []string{"count", "--hex", "0011"}}},
+	"handler run":     {{args: []string{"count", "--size", "8"}, not: []string{"samples"}}},
 	"handler profile": {{args: []string{"count", "--hex", "0011"}}},
 	"identify":        {{args: []string{"--profile", "spin-int", "--measured", "a.tsv", "--questions", "open.tsv"}}},
 }

@@ -190,9 +190,12 @@ func (f *benchFlags) open(c *cobra.Command, name, module string) (*experiment.Ma
 		err = errors.Join(err, flags.Set("param", one))
 	}
 	m := newMaking(c, name)
-	l, openErr := handlers.Open(module)
-	b, benchErr := f.bench(m, l, axes)
-	if err = errors.Join(openErr, err, benchErr); err != nil {
+	l, wrong := handlers.Open(module)
+	if wrong != nil {
+		return nil, wrong
+	}
+	b, wrong := f.bench(m, l, axes)
+	if err = errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
 	made := &experiment.Made{Experiment: b.Experiment(), Inputs: m.Inputs, Given: f.given(flags, module)}
