@@ -96,14 +96,11 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1, Watched: runtime.Config{Used: had.Join},
 	}
 	errs := []error{messageErr, f.setState(cfg)}
-	if err := runtime.CheckEngine(f.engine); err != nil {
-		errs = append(errs, fmt.Errorf("--engine: %w", err))
-	}
 	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, nil); err != nil {
 		errs = append(errs, fmt.Errorf("--handler-host-memory: %w", err))
 	}
-	if f.userHeader < 0 {
-		errs = append(errs, fmt.Errorf("--user-header: %d, expected 0 or more", f.userHeader))
+	if err := runtime.CheckEngine(f.engine); err != nil {
+		errs = append(errs, fmt.Errorf("--engine: %w", err))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return badInput(err)
@@ -137,8 +134,12 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	return t.Write(c.OutOrStdout(), format)
 }
 
-// setState sets the state of the flag. Without it the module's remains.
+// setState sets the state of the flag, behind the user header. Without it the
+// module's remains.
 func (f *adviseFlags) setState(cfg *handlerlab.Config) error {
+	if f.userHeader < 0 {
+		return fmt.Errorf("--user-header: %d, expected 0 or more", f.userHeader)
+	}
 	_, err := cfg.Layout()
 	if err != nil || f.state == nil {
 		return err
