@@ -53,8 +53,11 @@ type Row struct {
 	Published   Value
 	Unit        string // of the numbers in Published; "" if they have none
 	Class       Class
-	Why         string // what the class needs: a parameter, rows, a term, a reason
-	Same        string // the row that it repeats or is computed from, which counts instead; "": none
+	// Why is what the class needs: a parameter, rows, a term, a reason. A number that
+	// is predicted and far has the answers to open questions that bring it near, or
+	// what stands against it.
+	Why  string
+	Same string // the row that it repeats or is computed from, which counts instead; "": none
 }
 
 // Source names publication and section, for example "PART'22 §5.2".

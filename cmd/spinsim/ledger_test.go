@@ -173,3 +173,26 @@ func TestWhatRowsSet(t *testing.T) {
 		}
 	}
 }
+
+// A predicted number that is more than half off has a reason, and one that is
+// nearer has none that was forgotten.
+func TestFarRowsHaveReasons(t *testing.T) {
+	const far = 0.5
+	measured := ledger.AllMeasured()
+	for _, tag := range []string{"spin17", "tr488", "part22", "npf17"} {
+		for _, p := range ledger.Publications() {
+			for i := range p.Rows {
+				r := &p.Rows[i]
+				m := measured[r.ID]
+				if p.Tag != tag || r.Class != ledger.Predicted || r.Same != "" || r.Published.Claim() || m == nil {
+					continue
+				}
+				off, err := r.Off(m.Ours)
+				require.NoError(t, err)
+				if (off.Distance > far) != (r.Why != "") {
+					t.Errorf("%s: %.0f%% off, why: %q", r.ID, 100*off.Distance, r.Why)
+				}
+			}
+		}
+	}
+}

@@ -27,7 +27,7 @@ func ledgerColumns() []report.Column {
 		{Name: "conditions"},
 		{Name: "id"},
 		{Name: "section", ForPrograms: true},
-		{Name: "why", Help: "what the class needs: parameters that were set, rows it follows from, a reason"},
+		{Name: "why", Help: "what the class needs: parameters that were set, rows it follows from, a reason; of a number that is predicted and far, the answers that bring it near, or what stands against it"},
 		{Name: "same", Help: "the row that counts in place of this one"},
 		{Name: "command", Help: "measures ours"},
 		{Name: "how", Help: "what of the command's output counts; empty: one column"},
