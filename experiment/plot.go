@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,8 +91,6 @@ func (e *Experiment) places(x string) map[string]func(value func(string) float64
 			return value(x), value(own) * (1 + published) / (1 + ours)
 		}
 	}
-	for column, place := range e.View.Place { //lint:maporder a map is made of a map
-		all[column] = place
-	}
+	maps.Copy(all, e.View.Place)
 	return all
 }

@@ -81,8 +81,7 @@ func SimulateLossy(ctx context.Context, cfg runtime.Config, setup func(*runtime.
 // failed joins err with the lost messages and the failed handlers. These come
 // first if a program waits for ever: they are the cause.
 func failed(c *runtime.Cluster, err error) error {
-	var stuck *sim.StuckError
-	if errors.As(err, &stuck) {
+	if _, ok := errors.AsType[*sim.StuckError](err); ok {
 		return errors.Join(c.Broken(), err)
 	}
 	return errors.Join(err, c.Broken())

@@ -35,8 +35,7 @@ func (m *Simulator) stopped(n uint64, now int64, e event) error {
 }
 
 func (m *Simulator) interrupted(err error, n uint64, now int64, e event) error {
-	var limit *sim.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*sim.LimitError](err); ok {
 		return m.cut(limit.Limit, n, now, e)
 	}
 	return err

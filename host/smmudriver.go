@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/smmu"
@@ -190,10 +191,8 @@ func (d *SMMUDriver) Unresolvable(space *AddressSpace, addr uint64, write bool) 
 
 // Unbound implements IOMMUDriver.
 func (d *SMMUDriver) Unbound(space *AddressSpace) {
-	for _, s := range d.unbound {
-		if s == space {
-			return
-		}
+	if slices.Contains(d.unbound, space) {
+		return
 	}
 	d.unbound = append(d.unbound, space)
 	d.kernel.cpu.Use(used.BankHold)

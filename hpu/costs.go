@@ -241,7 +241,7 @@ func (t *CostTable) problems(path string) []error {
 	}
 	seen := make(map[string]bool)
 	for _, key := range slices.Sorted(maps.Keys(t.Instructions)) {
-		for _, name := range strings.Fields(key) {
+		for name := range strings.FieldsSeq(key) {
 			if _, ok := wasm.OpcodeByName(name); !ok {
 				p.errs = append(p.errs, fmt.Errorf("%sinstructions: no instruction %q in ABI version 1", path, name))
 			} else if seen[name] {
@@ -356,7 +356,7 @@ func (p *problems) core(c *Core) {
 
 func (p *problems) instruction(field string, c InstrCost, names string) {
 	least := int64(0)
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		if op, ok := wasm.OpcodeByName(name); ok && ends(op.Info().Class) {
 			least = 1
 		}

@@ -175,8 +175,7 @@ func (m *Module) checkShape(facts []wasm.Facts) error {
 }
 
 func (m *Module) loadError(err error) *LoadError {
-	var already *LoadError
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[*LoadError](err); ok {
 		return already
 	}
 	var e *wasm.Error
@@ -273,8 +272,7 @@ func (m *Module) readManifest() error {
 		return nil
 	}
 	read, err := manifest.Parse(c.Bytes)
-	var wrong *manifest.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*manifest.Error](err); ok {
 		at := c.Offset + wrong.Offset
 		wrong.Offset = -1 // the offset is in front of the cause
 		return &wasm.Error{Func: -1, Offset: at, Cause: wrong.Error()}

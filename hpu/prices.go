@@ -95,7 +95,7 @@ func newPrices(t *CostTable) *prices {
 	}
 	p.loopBranch = p.price(wasm.OpBrIf, InstrCost{Cost: t.LoopBranch, Slots: 1})
 	for names, cost := range t.Instructions { //lint:maporder each instruction stands in the table once
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			op, _ := wasm.OpcodeByName(name)
 			p.ops[op.Index()] = p.price(op, cost)
 		}

@@ -142,11 +142,11 @@ func (b *scoreboard) hole(una, mss uint32, whatever bool) (found Block, is bool)
 // last is (4) of NextSeg: the highest range without a block.
 func (b *scoreboard) last(una, top uint32) (found Block, is bool) {
 	found = Block{una, top}
-	for i := len(b.got) - 1; i >= 0; i-- {
-		if found.From = b.got[i].To; after(found.To, found.From) > 0 {
+	for _, block := range slices.Backward(b.got) {
+		if found.From = block.To; after(found.To, found.From) > 0 {
 			return found, true
 		}
-		found = Block{una, b.got[i].From}
+		found = Block{una, block.From}
 	}
 	return found, after(found.To, found.From) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/mailbox"
@@ -61,9 +62,7 @@ func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 		return nil, err
 	}
 	mail := exanet.Options{Depth: x.Depth, State: map[string]any{}}
-	for name, v := range x.State { //lint:maporder they are set by name
-		mail.State[name] = v
-	}
+	maps.Copy(mail.State, x.State)
 	if _, given := mail.State["peers"]; r.Size() > defaultPeers && !given {
 		mail.State["peers"] = r.Size()
 		mail.Memory = int64(r.Size()+defaultPeers) * mailbox.PeerSize

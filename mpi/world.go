@@ -113,8 +113,7 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
 	causes := w.c.Broken()
-	var stuck *sim.StuckError
-	if errors.As(err, &stuck) {
+	if _, ok := errors.AsType[*sim.StuckError](err); ok {
 		return errors.Join(w.mismatch(), causes, w.lost(), w.stuck(), err)
 	}
 	return errors.Join(w.mismatch(), err, causes, w.lost())

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -76,7 +77,7 @@ func (s *sheet) fold(width int) []part {
 			parts = append(parts, current)
 			current, used = part{columns: keys}, first
 		}
-		current.columns = append(current.columns[:len(current.columns):len(current.columns)], i)
+		current.columns = append(slices.Clip(current.columns), i)
 		if used += widths[i]; used > width && s.columns[i].Kind == Text {
 			current.widest = max(leastText, width-(used-widths[i])-columnGap)
 		}

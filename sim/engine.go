@@ -232,8 +232,7 @@ func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
 // interrupted ends the run before event ev, which stays pending.
 func (e *Engine) interrupted(err error, ev *Event) {
 	e.q.pending++
-	var limit *LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*LimitError](err); ok {
 		err = &LimitError{limit.Limit, e.now, e.handled, e.q.pending, ev.Time, e.waiting()}
 	}
 	e.Fail(err)

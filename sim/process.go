@@ -172,8 +172,7 @@ func (e *Engine) resume(ev *Event) {
 
 func (p *Process) main() {
 	err := p.body(p)
-	var limit *LimitError
-	if errors.As(err, &limit) { // the program saw the interruption first
+	if limit, ok := errors.AsType[*LimitError](err); ok { // the program saw the interruption first
 		next, _ := p.eng.q.next()
 		p.eng.Fail(&LimitError{limit.Limit, p.eng.now, p.eng.handled, p.eng.q.pending, next, p.eng.waiting()})
 	}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/spinsim/spinsim/sim"
@@ -93,7 +94,7 @@ func (c *chrome) appendTime(dst []byte, t sim.Time) []byte {
 
 func (c *chrome) appendArgs(dst []byte, args []sim.Arg, exact ...sim.Arg) []byte {
 	dst = append(dst, `,"args":{`...)
-	for i, a := range append(args[:len(args):len(args)], exact...) {
+	for i, a := range append(slices.Clip(args), exact...) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

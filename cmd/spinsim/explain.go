@@ -83,8 +83,7 @@ func readText(c *cobra.Command, file string) (string, error) {
 
 // scriptError adds the name of the file to an error.
 func scriptError(file string, err error) error {
-	var mistake *portalscript.Error
-	if errors.As(err, &mistake) {
+	if mistake, ok := errors.AsType[*portalscript.Error](err); ok {
 		return badInput(fmt.Errorf("%s:%d: %s", file, mistake.Line, mistake.Why))
 	}
 	return err

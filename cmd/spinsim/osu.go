@@ -145,8 +145,7 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	}
 	points, err := s.Points()
 	if err != nil {
-		var memory *experiment.MemoryError
-		if errors.As(err, &memory) {
+		if memory, ok := errors.AsType[*experiment.MemoryError](err); ok {
 			if i := slices.Index(memory.Axes, "size"); i >= 0 {
 				memory.Axes[i] = "message-size"
 			}

@@ -3,6 +3,7 @@ package ip
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spinsim/spinsim/exanet"
@@ -208,9 +209,7 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *rdma.Page, error) {
 	o.PDID = uint16(exanet.DefaultPDID)
 	if peers := rdma.Writes * len(n.nodes); o.State["peers"] == nil && peers > defaultPeers {
 		state := map[string]any{"peers": peers}
-		for name, v := range n.o.Channels.State { //lint:maporder they are set by name
-			state[name] = v
-		}
+		maps.Copy(state, n.o.Channels.State)
 		o.State = state
 		// State and contexts are smaller than the default peers.
 		o.Memory += int64(peers+defaultPeers) * rdma.PeerSize

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -114,9 +115,7 @@ func runLineRate(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, experiment.ClusterValues(&stats))
 	return values, nil
 }
 

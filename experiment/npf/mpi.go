@@ -3,6 +3,7 @@ package npf
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/rnr"
@@ -75,8 +76,6 @@ func npfMPI(ctx context.Context, p *experiment.Point, program func(r *mpi.Rank) 
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, experiment.ClusterValues(&stats))
 	return values, nil
 }

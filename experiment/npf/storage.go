@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -257,9 +258,7 @@ func runNPFStorage(ctx context.Context, p *experiment.Point) (experiment.Values,
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, experiment.ClusterValues(&stats))
 	took, s, bytes := slices.Max(r.end)-r.start, r.target.Stats(), float64(r.requests()*n*p.Int("size"))
 	values["bandwidth"] = bytes / 1e6 * float64(sim.Second) / float64(took)
 	values[experiment.LatencyColumn] = took / sim.Time(r.requests()*n)

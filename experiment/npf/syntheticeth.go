@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -154,9 +155,7 @@ func runSynthetic(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, experiment.ClusterValues(&stats))
 	values["throughput"], values["timeouts"], values["datagrams"], values["lost"] = 0.0, nil, nil, nil
 	if w.got > 0 {
 		w.OperationOf(p.Int("messages"))

@@ -3,6 +3,7 @@ package npf
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -120,9 +121,7 @@ func runNPFSynthetic(ctx context.Context, p *experiment.Point) (experiment.Value
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, experiment.ClusterValues(&stats))
 	w.OperationOf(p.Int("messages"))
 	w.NoteOperation(1, "receiver", w.begun, w.ended)
 	values["throughput"] = 8 * float64(p.Int("messages")*p.Int("size")) / (float64(w.ended-w.begun) / float64(sim.Nanosecond))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -147,9 +148,7 @@ func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, experiment.ClusterValues(&stats))
 	values[experiment.LatencyColumn], values["server_cpu"] = latency, servers
 	values["throughput"] = float64(size) / (1 << 30) * float64(sim.Second) / float64(latency)
 	return values, nil

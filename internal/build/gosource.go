@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -333,10 +334,7 @@ func (s *goSource) state(of *types.TypeName, layout *types.Struct) (string, erro
 
 // structFields describes the fields of a struct.
 func (s *goSource) structFields(layout *types.Struct) (out []manifest.Field, err error) {
-	var all []*types.Var
-	for i := range layout.NumFields() {
-		all = append(all, layout.Field(i))
-	}
+	all := slices.Collect(layout.Fields())
 	offsets := wasmSizes.Offsetsof(all)
 	for i, v := range all {
 		if v.Name() == "_" || wasmSizes.Sizeof(v.Type()) == 0 {

@@ -18,8 +18,7 @@ import (
 // flagError describes a wrong value of a flag in words for users, instead of
 // the library's.
 func flagError(c *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedShortnames() // one dash, as in Go's own commands: -format
 		if name == "" {
 			name = unknown.GetSpecifiedName()

@@ -85,8 +85,7 @@ type Large interface {
 // Unfit is the error of a command whose work cannot begin. It adds the origin of
 // the limit to a Large error. before is put before the text.
 func (f *LimitFlags) Unfit(before string, err error) error {
-	var e Large
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[Large](err); ok {
 		work, need := e.What()
 		return f.Memory.Refused(before+work, need)
 	}

@@ -269,8 +269,7 @@ func Write(name string, data []byte) error {
 // failed puts the user's name of the file into an error.
 func (w *Writer) failed(err error) error {
 	err = cause(err)
-	var link *os.LinkError
-	if errors.As(err, &link) {
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
 		err = link.Err
 	}
 	return &fs.PathError{Op: "write", Path: w.name, Err: err}

@@ -106,7 +106,7 @@ func (w *world) segment(n int, text string) (s inet.Segment, err error) {
 
 // options parses the options of a segment.
 func (w *world) options(n int, s *inet.Segment, text string) error {
-	for _, option := range strings.Split(text, ",") {
+	for option := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(option)
 		name, args := "", []string(nil)
 		if len(words) > 0 {

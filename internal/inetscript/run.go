@@ -294,7 +294,7 @@ func (w *world) facts(l *line) error {
 	cwnd, threshold, _ := x.Window()
 	n := &x.Stats
 	readable, _ := x.Readable()
-	for _, name := range strings.Fields(l.rest) {
+	for name := range strings.FieldsSeq(l.rest) {
 		var v any
 		switch name {
 		case "state":

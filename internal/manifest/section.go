@@ -87,8 +87,7 @@ func Read(module []byte) (*Manifest, error) {
 		return nil, nil
 	}
 	m, err := Parse(found.Contents)
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		e.Offset += found.Start
 	}
 	return m, err

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"math/bits"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,9 +54,9 @@ func (f *Field) Bytes() (size int64, ok bool) {
 // index formats the indices of element i of an array.
 func (f *Field) index(i int64) string {
 	s := ""
-	for k := len(f.Dims) - 1; k >= 0; k-- {
-		s = fmt.Sprintf("[%d]%s", i%f.Dims[k], s)
-		i /= f.Dims[k]
+	for _, dim := range slices.Backward(f.Dims) {
+		s = fmt.Sprintf("[%d]%s", i%dim, s)
+		i /= dim
 	}
 	return s
 }

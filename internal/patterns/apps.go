@@ -251,8 +251,8 @@ func (p Problem) lammps(rank, ranks int) *Plan {
 	const within = part * part * part
 	pair := rhodoNeighbours * (distanceOperations + within*forceOperations)
 	plan.Steps = append(plan.Steps, Step{Work: Work{int64(atoms * pair / rhodoPairShare), int64(atoms * rhodoNeighbours * pairBytes)}})
-	for i := len(forward) - 1; i >= 0; i-- { // forces go back the way that positions came
-		plan.Steps = append(plan.Steps, Step{Receives: forward[i].Sends, Sends: forward[i].Receives})
+	for _, f := range slices.Backward(forward) { // forces go back the way that positions came
+		plan.Steps = append(plan.Steps, Step{Receives: f.Sends, Sends: f.Receives})
 	}
 	// temperature; its tensor; the virial
 	plan.Steps = append(plan.Steps, Step{Reduce: 8}, Step{Reduce: 48}, Step{Reduce: 48})

@@ -256,7 +256,7 @@ func (c *command) iovec(key string) ([]portals.IOVec, error) {
 		return nil, nil
 	}
 	iov := []portals.IOVec{}
-	for _, part := range strings.Split(s, ",") {
+	for part := range strings.SplitSeq(s, ",") {
 		if part == "" {
 			continue
 		}

@@ -317,10 +317,8 @@ func (r *Record) UnusedNotes() (notes []string) {
 
 // AddHandler records a module unless the record has it.
 func (r *Record) AddHandler(h Handler) {
-	for _, o := range r.Handlers {
-		if o == h {
-			return
-		}
+	if slices.Contains(r.Handlers, h) {
+		return
 	}
 	r.Handlers = append(r.Handlers, h)
 }

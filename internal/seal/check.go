@@ -14,6 +14,7 @@ import (
 	"hash/crc32"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/spinsim/spinsim/internal/file"
 )
@@ -87,8 +88,7 @@ func (c *Checker) Verdict() (*Verdict, error) {
 	}
 	all := marks.FindAllSubmatchIndex(c.last, -1)
 	var v *Verdict
-	for i := len(all) - 1; i >= 0; i-- {
-		at := all[i]
+	for _, at := range slices.Backward(all) {
 		part := func(n int) string { return string(c.last[at[2*n]:at[2*n+1]]) }
 		m := Mark{Kind: Kind(part(2)), Program: part(1), Record: part(3), Cut: part(4)}
 		if m.Record == "none" {

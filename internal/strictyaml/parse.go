@@ -33,8 +33,7 @@ var ErrEmpty = errors.New("the text is empty")
 // for messages. Errors have type *Error.
 func Parse(file string, text []byte) (*yaml.Node, error) {
 	n, err := parse(text)
-	var wrong *Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*Error](err); ok {
 		wrong.File = file
 	}
 	return n, err

@@ -32,10 +32,7 @@ func (s *Instrs) Next(in *Instr) *Error {
 	in.Offset, in.Labels = r.pos, nil
 	op := Opcode(r.byte())
 	if op == 0xFC {
-		n := r.u32()
-		if n > 0xFF {
-			n = 0xFF
-		}
+		n := min(r.u32(), 0xFF)
 		op = 0xFC00 + Opcode(n)
 	}
 	in.Op, in.Info = op, op.Info()

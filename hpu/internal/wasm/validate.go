@@ -1,5 +1,7 @@
 package wasm
 
+import "slices"
+
 // Facts is the result of the validation of a function.
 type Facts struct {
 	Calls        []uint32 // functions called, once for each call instruction, in order
@@ -294,8 +296,8 @@ func (v *validator) call() {
 		v.facts.Indirect = append(v.facts.Indirect, uint32(v.in.Imm))
 		v.pop(I32)
 	}
-	for i := len(sig.Params) - 1; i >= 0; i-- {
-		v.pop(sig.Params[i])
+	for _, param := range slices.Backward(sig.Params) {
+		v.pop(param)
 	}
 	for _, t := range sig.Results {
 		v.push(t)

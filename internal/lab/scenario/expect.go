@@ -312,8 +312,8 @@ func (r *run) compareMemory(m *MemoryCheck, rank int, at *env) error {
 		return nil
 	}
 	i, wrong := 0, 0
-	for k := len(got) - 1; k >= 0; k-- {
-		if got[k] != want[k] {
+	for k, g := range slices.Backward(got) {
+		if g != want[k] {
 			i = k
 			wrong++
 		}

@@ -31,9 +31,7 @@ type run struct {
 	more     int // failures that are counted but not kept
 	checked  int // comparisons made
 	excused  map[excuse]bool
-	// A limit has ended the run.
-	incomplete bool
-	cut        string // as in Result
+	cut      string // as in Result
 }
 
 // excuse is a number that an expectation has checked. Then failed handlers, or
@@ -183,12 +181,9 @@ func (r *run) finish(err error) (*Result, error) {
 	}
 	r.cut = cli.CutBy(err)
 	if err != nil {
-		var stuck *sim.StuckError
-		var limit *sim.LimitError
-		if errors.As(err, &limit) {
-			r.incomplete = true
-		}
-		if r.incomplete || errors.As(err, &stuck) {
+		_, stuck := errors.AsType[*sim.StuckError](err)
+		_, limited := errors.AsType[*sim.LimitError](err)
+		if stuck || limited {
 			err = errors.Join(err, r.whereStuck())
 		}
 		err = errors.Join(err, r.whatWentWrong(failed))
