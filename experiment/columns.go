@@ -26,7 +26,9 @@ func commonSections(list []*Experiment, of func(e *Experiment) []report.Column) 
 	var columns []*known
 	for _, e := range list {
 		for _, c := range of(e) {
-			i := slices.IndexFunc(columns, func(k *known) bool { return sameColumn(k.column, c) })
+			i := slices.IndexFunc(columns, func(k *known) bool {
+				return k.column.Key() == c.Key() && k.column.Kind == c.Kind && k.column.Help == c.Help
+			})
 			if i < 0 {
 				i = len(columns)
 				columns = append(columns, &known{column: c})
@@ -44,11 +46,6 @@ func commonSections(list []*Experiment, of func(e *Experiment) []report.Column) 
 		sections[i].Columns = append(sections[i].Columns, k.column)
 	}
 	return sections
-}
-
-// sameColumn reports whether two columns have the same name and meaning.
-func sameColumn(a, b report.Column) bool {
-	return a.Key() == b.Key() && a.Kind == b.Kind && a.Help == b.Help
 }
 
 // Title names the experiments of the section. all is how many experiments there

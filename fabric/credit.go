@@ -43,19 +43,16 @@ type waiting struct {
 const kindReturn = sim.KindShared - 1
 
 // bound gives every link its lanes: channels of the first class, then of the
-// second.
+// second. A link has room for a power of two of them.
 func (n *network) bound() {
 	n.channels = n.topo.Channels()
-	n.bounded, n.shift = true, laneShift(n.channels)
+	n.bounded, n.shift = true, bits.Len(uint(Classes*n.channels-1))
 	n.lanes = make([]lane, (len(n.links)+len(n.ports))<<n.shift)
 	n.queues = make([]queue, 1)
 	for c := range n.sizes {
 		n.sizes[c] = n.spec.bufferOf(Class(c))
 	}
 }
-
-// laneShift returns the logarithm of the lanes that a link has room for.
-func laneShift(channels int) int { return bits.Len(uint(Classes*channels - 1)) }
 
 // laneOf returns the lane of a class of a node's link into the fabric.
 func (n *network) laneOf(p *port, c Class) *lane { return &n.lanes[n.ownLane(p, c)] }

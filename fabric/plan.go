@@ -272,17 +272,14 @@ func (t *planned) Link(link int) Link          { return t.links[link] }
 func (t *planned) Channels() int               { return t.channels }
 func (t *planned) SwitchName(s int) string     { return t.plan.Switches[s].Name }
 func (t *planned) LinkName(link int) string    { return t.names[link] }
-func (t *planned) choices(at, to int) (a, b int32) {
-	i := at*len(t.out) + to
-	return t.next[i], t.next[i+1]
-}
 
 func (t *planned) Route(at, src, dst int) (link, channel int) {
 	to := int(t.home[dst])
 	if at == to {
 		return dst, 0
 	}
-	first, behind := t.choices(at, to)
+	i := at*len(t.out) + to
+	first, behind := t.next[i], t.next[i+1]
 	if t.layer != nil {
 		channel = int(t.layer[int(t.home[src])*len(t.home)+dst])
 	}

@@ -84,7 +84,7 @@ const (
 // .bin, also before the ending of a packed file; else text.
 func FormOf(path string) Form {
 	ext := filepath.Ext(path)
-	if packs(ext) {
+	if ext == ".gz" || ext == ".xz" || ext == ".zst" {
 		ext = filepath.Ext(strings.TrimSuffix(path, ext))
 	}
 	if ext == ".bin" {
@@ -124,9 +124,6 @@ func WritePacked(f io.Writer, name string, write func(w io.Writer) error) error 
 	}
 	return nil
 }
-
-// packs reports whether an extension stands for packed files.
-func packs(ext string) bool { return ext == ".gz" || ext == ".xz" || ext == ".zst" }
 
 // pack returns a packer for the extension, or nil.
 func pack(w io.Writer, ext string) (io.WriteCloser, error) {

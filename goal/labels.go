@@ -55,8 +55,6 @@ func (t *labelTable) define(label []byte) bool {
 	return true
 }
 
-func (t *labelTable) nextOp() { t.op++ }
-
 func (t *labelTable) find(label []byte) (uint32, bool) {
 	if len(t.slots) == 0 {
 		return 0, false

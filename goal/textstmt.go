@@ -74,7 +74,7 @@ func (t *textReader) operation(keyword []byte, from int) error {
 	if t.b.err != nil {
 		return t.errorf("%v", t.b.err)
 	}
-	t.labels.nextOp()
+	t.labels.op++
 	if n := t.names; n != nil {
 		n.bytes = append(double(n.bytes, len(t.labels.last)), t.labels.last...)
 		n.end = append(n.end, uint32(uint64(len(n.bytes))-n.base[len(n.base)-1]))

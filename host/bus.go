@@ -269,7 +269,8 @@ func (b *Bus) known(a *Access, s Status) {
 	case a.way == aWrite:
 		b.admit(a)
 	case a.way == aStream:
-		b.letPass(a)
+		a.let = true // its next piece may have a turn
+		b.streamReady(a)
 	default:
 		a.state = launched
 		b.answer(a)
@@ -300,7 +301,7 @@ func (b *Bus) Handle(e *sim.Event) {
 	case kindMemory:
 		b.reached(a)
 	case kindRequest:
-		b.streamRequested(a)
+		b.streamReady(a)
 	case kindTurn:
 		b.streams.passing = false
 		b.turn()

@@ -50,9 +50,9 @@ func (s *streams) begin(a *Access) {
 	}
 }
 
-// streamRequested handles the request for a stream, or for the rest of a failed
-// one, at memory.
-func (b *Bus) streamRequested(a *Access) {
+// streamReady handles the request for a stream, or for the rest of a failed one,
+// at memory, and a late translation of its next piece.
+func (b *Bus) streamReady(a *Access) {
 	a.state = ready
 	b.streams.wants(a)
 	b.turn()
@@ -109,14 +109,6 @@ func (b *Bus) turn() {
 			b.known(a, answer)
 		}
 	}
-}
-
-// letPass handles a late translation of a stream's next piece: the stream may
-// have a turn.
-func (b *Bus) letPass(a *Access) {
-	a.let, a.state = true, ready
-	b.streams.wants(a)
-	b.turn()
 }
 
 // fetch sends the next piece of the stream that has the turn. The next turn

@@ -55,7 +55,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 		x.suspends = suspends[x.index]
 		handlers = append(handlers, x.index)
 	}
-	r.extent = newExtent(w.FuncCount())
+	r.extent = extent{instrs: make([]int64, w.FuncCount()), callees: make([][]uint32, w.FuncCount())}
 	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals

@@ -89,10 +89,6 @@ type extent struct {
 	aside   bool       // between runtime_begin and runtime_end
 }
 
-func newExtent(functions int) extent {
-	return extent{instrs: make([]int64, functions), callees: make([][]uint32, functions)}
-}
-
 // block counts the instructions of a block.
 func (e *extent) block(instrs int64) {
 	if !e.aside {

@@ -49,11 +49,6 @@ type allreducing struct {
 // allreduceWarmup is how many calls are not measured.
 const allreduceWarmup = 2
 
-// onPool returns the point with the modules on the processors of --pool.
-func onPool(p *experiment.Point) (*experiment.Point, error) {
-	return served(p, "serve.allreduce.payload", p.Text("pool"))
-}
-
 // served returns the point with handlers on other processors: a pool, or HPUs
 // with some clock. by may also leave them on the processors of the profile.
 func served(p *experiment.Point, field, by string) (*experiment.Point, error) {
@@ -76,7 +71,7 @@ func served(p *experiment.Point, field, by string) (*experiment.Point, error) {
 }
 
 func runAllreduce(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
-	if p, err = onPool(p); err != nil {
+	if p, err = served(p, "serve.allreduce.payload", p.Text("pool")); err != nil {
 		return nil, err
 	}
 	a := &allreducing{Point: p, o: allreduceOptions(p), calls: p.Int("calls"), t: allreduceType(p), op: allreduceOp(p)}

@@ -34,7 +34,7 @@ The firmware of the RDMA engine runs on the R5, which charges a time for each in
 	Smoke:    []experiment.Values{{"rounds": 2, "size": 5000, "mode": exanetMPI}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
-		{Name: "mode", Kind: report.Text, Of: exanetModes(), Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; the command's help describes each"},
+		{Name: "mode", Kind: report.Text, Of: []string{exanetMailbox, exanetMPI, exanetProcess, exanetTouch, exanetPART, exanetPortals}, Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; the command's help describes each"},
 		{Name: "path", Kind: report.Text, Of: exanetPaths(), Default: "intra-qfdb", Help: "where the processes are"},
 		{Name: "firmware", Kind: report.Text, Of: []string{poolOfProfile, "hpu", "150MHz", "1GHz", "2.5GHz"}, Default: poolOfProfile, Help: "processors that run the RDMA engine's firmware: those of the profile (the R5), or HPUs with the profile's clock or another"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "number that is measured, after two that are not"},
@@ -76,10 +76,6 @@ const (
 	exanetPART    = "mpi-part"
 	exanetPortals = "mpi-portals"
 )
-
-func exanetModes() []string {
-	return []string{exanetMailbox, exanetMPI, exanetProcess, exanetTouch, exanetPART, exanetPortals}
-}
 
 func exanetPaths() []string { return []string{"intra-fpga", "intra-qfdb", "b", "c", "d"} }
 

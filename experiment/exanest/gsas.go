@@ -29,7 +29,7 @@ the network MPSoCs (b), to another MPSoC of the board (c), and from another one 
 	Smoke:    []experiment.Values{{"op": gsasCompare, "size": 8, "rounds": 2, "processes": 3}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
-		{Name: "op", Kind: report.Text, Of: gsasOps(), Default: "read,write,fetch-add,compare-swap", Help: "operation; the command's help describes each"},
+		{Name: "op", Kind: report.Text, Of: []string{gsasRead, gsasWrite, gsasAdd, gsasCompare, gsasBarrier}, Default: "read,write,fetch-add,compare-swap", Help: "operation; the command's help describes each"},
 		{Name: "path", Kind: report.Text, Of: exanetPaths(), Default: "intra-fpga,intra-qfdb,d", Help: "where the memory is"},
 		{Name: "processes", Kind: report.Count, Least: "1", Most: "12", Default: "1", Help: "processes of one MPSoC that do it at the same time"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "number that is measured, after two that are not"},
@@ -60,8 +60,6 @@ const (
 	gsasCompare = "compare-swap"
 	gsasBarrier = "barrier"
 )
-
-func gsasOps() []string { return []string{gsasRead, gsasWrite, gsasAdd, gsasCompare, gsasBarrier} }
 
 // hasGSAS returns an error if the device cannot have the experiment.
 func hasGSAS(p *experiment.Point) (bool, error) {

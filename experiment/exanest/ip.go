@@ -32,7 +32,7 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report
 	Smoke:    []experiment.Values{{"traffic": ipTCP, "over": "sleeping", "size": 20000, "streams": 2, "mtu": 1500}},
 	Profiles: []string{"exanest"},
 	Axes: append([]experiment.Axis{
-		{Name: "over", Kind: report.Text, Of: ipOvers(), Default: "polling,sleeping,ethernet", Help: "what carries the packets; the command's help describes each"},
+		{Name: "over", Kind: report.Text, Of: []string{string(network.Polling), string(network.Sleeping), ipEthernet}, Default: "polling,sleeping,ethernet", Help: "what carries the packets; the command's help describes each"},
 		{Name: "traffic", Kind: report.Text, Of: ipTraffics(), Default: "tcp,udp,rtt", Help: "kind of traffic; the command's help describes each"},
 		{Name: "path", Kind: report.Text, Of: ipPaths(), Default: "5-hops", Help: "where the programs are"},
 		{Name: "streams", Kind: report.Count, Least: "1", Most: "32", Default: "1,4", Help: "streams of tcp and udp; rtt has one"},
@@ -76,9 +76,6 @@ const (
 	ipRTT      = "rtt"
 )
 
-func ipOvers() []string {
-	return []string{string(network.Polling), string(network.Sleeping), ipEthernet}
-}
 func ipTraffics() []string { return []string{ipTCP, ipUDP, ipRTT} }
 func ipPaths() []string    { return []string{"5-hops", "1-hop", "intra-qfdb"} }
 

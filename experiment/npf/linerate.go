@@ -228,11 +228,6 @@ func (w *lineRun) receive(p *runtime.Proc) error {
 	}
 }
 
-// lineRing is the ring of a flow.
-func lineRing(flow, rings int) int {
-	return int(rand.New(rand.NewPCG(uint64(flow), 0)).Uint64() % uint64(rings))
-}
-
 // send sends a sender's part of the frames without gaps.
 func (w *lineRun) send(p *runtime.Proc, lib *backupring.Loaded, sender int) error {
 	size, flows := w.Int("size"), lineFlows/lineSenders
@@ -251,7 +246,9 @@ func (w *lineRun) send(p *runtime.Proc, lib *backupring.Loaded, sender int) erro
 	rng := rand.New(rand.NewPCG(w.Seed, uint64(sender)))
 	p.Sleep(cacheBegin)
 	for i := range n {
-		if err := port.Send(i*size, size, 0, lineRing(sender*flows+rng.IntN(flows), len(w.rings))); err != nil {
+		flow := uint64(sender*flows + rng.IntN(flows))
+		ring := int(rand.New(rand.NewPCG(flow, 0)).Uint64() % uint64(len(w.rings)))
+		if err := port.Send(i*size, size, 0, ring); err != nil {
 			return err
 		}
 	}

@@ -86,12 +86,6 @@ const (
 	isendMost  = 512_000_000
 )
 
-// isendSize is the size of a sample.
-func isendSize(p *experiment.Point) int {
-	r := rand.New(rand.NewPCG(p.Seed, uint64(p.Int("sample"))))
-	return isendLeast + r.IntN(isendMost-isendLeast+1)
-}
-
 func isendOptions(p *experiment.Point) mpi.Options {
 	o := mpi.DefaultOptions(mpi.Host)
 	o.Eager = p.Int("eager")
@@ -113,7 +107,7 @@ func runIsend(ctx context.Context, p *experiment.Point) (values experiment.Value
 	if err != nil {
 		return nil, err
 	}
-	n := isendSize(p)
+	n := isendLeast + rand.New(rand.NewPCG(p.Seed, uint64(p.Int("sample")))).IntN(isendMost-isendLeast+1)
 	err = errors.Join(w.Spawn(1, func(*mpi.Rank) error { return nil }), w.Spawn(0, func(r *mpi.Rank) error {
 		before, err := r.Alloc(p.Int("eager") + 1)
 		if err != nil {

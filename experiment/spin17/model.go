@@ -161,7 +161,7 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 		options = append(options, goal.WithNoise(m.noise.Noise(m.schedule.Ranks(), uint64(p.Int("noise-seed")), p.Flag("noise-coscheduled")))) //nolint:gosec // 0 or more
 	}
 	simulator := goal.NewSimulator(m.schedule)
-	d := newDrawing(p.Tracer, m.schedule)
+	d := &drawing{to: p.Tracer, of: m.schedule, tracks: make(map[unitKey]sim.TrackID)}
 	traced := options
 	if p.Tracer != nil {
 		traced = append(traced, goal.WithTrace(d.span))
@@ -221,10 +221,6 @@ type unitKey struct {
 	rank  int
 	unit  goal.Unit
 	index uint8
-}
-
-func newDrawing(to sim.Tracer, s *goal.Schedule) *drawing {
-	return &drawing{to: to, of: s, tracks: make(map[unitKey]sim.TrackID)}
 }
 
 // latestDrawn is the last time of a timeline, in ns: it counts picoseconds.

@@ -32,7 +32,7 @@ Where there is a header handler, the first 16 bytes of a message are its user he
 	Source: "sPIN'17 §3.2",
 	Smoke:  []experiment.Values{{"size": 20000}},
 	Axes: []experiment.Axis{
-		{Name: "action", Kind: report.Text, Of: rulesActions(), Help: "what handlers do; the command's help describes each"},
+		{Name: "action", Kind: report.Text, Of: []string{actionDeposit, actionDrop, actionProceed, actionDevice, actionHost, actionAdd, actionEndless}, Help: "what handlers do; the command's help describes each"},
 		{Name: "messages", Kind: report.Count, Least: "1", Most: "1000", Default: "1", Help: "messages"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "16B", Most: "16MiB", Default: "8KiB", Help: "size of a message, with its user header"},
 		{Name: "puts", Kind: report.Count, Least: "1", Most: "1000", Default: "1", Help: "puts of a payload handler (device, host)"},
@@ -60,10 +60,6 @@ const (
 	actionAdd     = "add"
 	actionEndless = "endless"
 )
-
-func rulesActions() []string {
-	return []string{actionDeposit, actionDrop, actionProceed, actionDevice, actionHost, actionAdd, actionEndless}
-}
 
 // ruleStates are the handlers' states of the actions.
 var ruleStates = map[string]handler.State{

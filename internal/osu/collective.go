@@ -74,18 +74,13 @@ func (t *test) atRoot(n int) int {
 	return 0
 }
 
-// block returns a rank's part of a vector.
-func (t *test) block(v runtime.View, rank int) runtime.View {
-	return v.Slice(rank*t.Bytes, (rank+1)*t.Bytes)
-}
-
 // blocks calls f for each rank's part of a vector.
 func (t *test) blocks(v runtime.View, f func(part runtime.View, rank int) error) error {
 	if v.Len() == 0 {
 		return nil
 	}
 	for rank := range t.c.Size() {
-		if err := f(t.block(v, rank), rank); err != nil {
+		if err := f(v.Slice(rank*t.Bytes, (rank+1)*t.Bytes), rank); err != nil {
 			return err
 		}
 	}

@@ -108,15 +108,10 @@ func variableNames() []string {
 	return names
 }
 
-// rangeError is a value that does not fit.
-func rangeError(v, least, most fmt.Stringer) error {
-	return fmt.Errorf("%v, expected %v to %v", v, least, most)
-}
-
 func (e Expr) between(at *env, least, most *big.Int) (*big.Int, error) {
 	v, err := e.Value(at.of)
 	if err == nil && (v.Cmp(least) < 0 || v.Cmp(most) > 0) {
-		err = rangeError(v, least, most)
+		err = fmt.Errorf("%v, expected %v to %v", v, least, most)
 	}
 	if err != nil && e.String() != fmt.Sprint(v) {
 		err = fmt.Errorf("%s: %w", e, err)

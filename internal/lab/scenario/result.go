@@ -189,11 +189,9 @@ func must(ranks []int, err error) []int {
 
 func dump(b []byte, from int64, row func(off int64, row string)) {
 	for at := 0; at < len(b); at += dumpBytes {
-		row(from+int64(at), spaced(b[at:min(at+dumpBytes, len(b))]))
+		row(from+int64(at), fmt.Sprintf("% x", b[at:min(at+dumpBytes, len(b))]))
 	}
 }
-
-func spaced(b []byte) string { return strings.TrimSpace(fmt.Sprintf("% x", b)) }
 
 func (r *run) memoryTable() *report.Table {
 	t := report.New(memoryColumns()...)
