@@ -16,10 +16,10 @@ import (
 // so that a student can read them.
 const maxGuestLines = 400
 
-// guests bounds the code of handler libraries: handlers/NAME/guest, and what it
-// imports of the library's folders and of handlers/internal. Records and
-// helpers in handlers/NAME itself do not count, because handlers and hosts both
-// use them. Comments and lines without code do not count either.
+// guests bounds the code of handler libraries: handlers/NAME/guest, and the
+// folders of the library that it imports. Records and helpers in handlers/NAME
+// itself do not count, because handlers and hosts both use them. Comments and
+// lines without code do not count either.
 func guests(r *report) {
 	folders := map[string][]*source{}
 	for _, s := range r.tree.sources {
@@ -36,7 +36,7 @@ func guests(r *report) {
 		lines, seen := 0, map[string]bool{library: true}
 		var count func(dir string)
 		count = func(dir string) {
-			if seen[dir] || !strings.HasPrefix(dir, library+"/") && !within(dir, "handlers/internal") {
+			if seen[dir] || !strings.HasPrefix(dir, library+"/") {
 				return
 			}
 			seen[dir] = true

@@ -54,8 +54,9 @@ func isInternal(path string) bool { return strings.Contains(path+"/", "/internal
 // publicPackages are what users may import besides handlers/NAME and
 // experiment/NAME. exanet/gsas and exanet/ip stay apart from exanet: three
 // protocols, each with its own Options, Counts and constructor.
+// handlers/rdma/engine is for guests; its path is in the bytes of their modules.
 var publicPackages = []string{
-	"datatype", "exanet", "exanet/gsas", "exanet/ip", "experiment", "fabric", "goal", "handlers", "host", "hpu",
+	"datatype", "exanet", "exanet/gsas", "exanet/ip", "experiment", "fabric", "goal", "handlers", "handlers/rdma/engine", "host", "hpu",
 	"inet", "ledger", "mpi", "nic", "portals", "profile", "report", "runtime", "sim", "smmu", "spin", "spin/spintest", "trace",
 }
 

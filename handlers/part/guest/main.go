@@ -5,14 +5,14 @@
 //spin:library part 1.0
 //spin:needs memory=256*88+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
 //spin:needs handler=control user_header=64
-package main //lint:guest its engine is that of rdma
+package main
 
 import (
 	"unsafe"
 
-	"github.com/spinsim/spinsim/handlers/internal/engine"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/engine"
 	"github.com/spinsim/spinsim/spin"
 )
 

@@ -8,8 +8,8 @@
 package main //lint:guest issue 9: its engine is both sides of the whole protocol of TR-488 §4.5
 
 import (
-	"github.com/spinsim/spinsim/handlers/internal/engine"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/engine"
 	"github.com/spinsim/spinsim/spin"
 )
 
