@@ -258,6 +258,7 @@ const listedBytes = 4 << 10
 
 // run is Experiment.Run.
 func (b *Bench) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	p.Reads("fabric.mtu", "hpu.cores", "hpu.contexts", "hpu.clusters") // a state may have them
 	r, err := b.report(ctx, p)
 	if err != nil {
 		return nil, err
