@@ -78,7 +78,7 @@ func TestRanksAxes(t *testing.T) {
 		require.Equal(t, mean.Time(of), r.Time(experiment.LatencyColumn))
 		require.Equal(t, mean.Time("model"), r.Time("model"))
 	}
-	calls := at(experiment.Values{"one-way": "calls"})
-	require.Equal(t, mean.Time(experiment.LatencyColumn), calls.Time(experiment.LatencyColumn))
-	require.Less(t, calls.Time("model"), mean.Time("model"))
+	arrival := at(experiment.Values{"one-way": "arrival"})
+	require.Equal(t, mean.Time(experiment.LatencyColumn), arrival.Time(experiment.LatencyColumn))
+	require.Less(t, mean.Time("model"), arrival.Time("model"))
 }

@@ -32,7 +32,7 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		windowAxis(), iterationsAxis(), ranksWarmupAxis(),
 		{Name: "barrier", Kind: report.Flag, Of: []string{"false", "true"}, Default: "true", Help: "a barrier after each call of a collective, outside its time; without it ranks that are done call again at once"},
 		{Name: "statistic", Kind: report.Text, Of: []string{meanOfRanks, "most", "least"}, Default: meanOfRanks, Help: "whose time of a collective the latency is: the mean of all ranks, as OSU prints it, or that of the rank with the most or the least"},
-		{Name: "one-way", Kind: report.Text, Of: named(osu.OneWays()), Default: string(osu.ByArrival), Help: "time of a step of bcast's model: arrival, until its receive, which waits, has ended; half of a round trip; calls, of a blocking send and a blocking receive, in the mean, where nobody answers"},
+		{Name: "one-way", Kind: report.Text, Of: named(osu.OneWays()), Default: string(osu.ByCalls), Help: "time of a step of bcast's model: calls, of a blocking send and a blocking receive, in the mean, where nobody answers; arrival, until its receive, which waits, has ended; half of a round trip"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: experiment.MaxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
 	},
 	Points: func(p *experiment.Point) (bool, error) {
@@ -241,7 +241,7 @@ func bcastModel(ctx context.Context, p *experiment.Point, ranks, perNode int) (t
 // oneWayCalls is how many messages follow each other for osu.ByCalls.
 const oneWayCalls = 8
 
-// oneWay is the time of a message along a path while only one side sends.
+// oneWay is the time of a message along a path, as --one-way has it.
 func oneWay(ctx context.Context, p *experiment.Point, path string) (took sim.Time, err error) {
 	src, dst, err := p.Profile.Fabric.Path(path)
 	if err != nil {

@@ -116,7 +116,7 @@ func TestTimes(t *testing.T) {
 				}
 			}
 			_, err := osu.OneWay(r.World(), osu.Options{}, "nothing")
-			require.ErrorContains(t, err, `one way by "nothing", expected one of [arrival half calls]`)
+			require.ErrorContains(t, err, `one way by "nothing", expected one of [calls arrival half]`)
 			return nil
 		}))
 	}
