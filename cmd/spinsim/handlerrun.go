@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -332,14 +333,17 @@ func (f *benchFlags) bench(m *making, l *handlers.Library, axes []string) (*hand
 
 // messages reads the messages of --hex. Those of other flags are an axis.
 func (f *benchFlags) messages(cfg *handlerlab.Config, axes []string) error {
-	given := min(len(f.hex), 1)
+	var given []string
+	if f.hex != nil {
+		given = append(given, "--hex")
+	}
 	for _, source := range handlerlab.Sources {
 		if slices.Contains(axes, source) {
-			given++
+			given = append(given, "--"+source)
 		}
 	}
-	if given != 1 {
-		return errors.New("expected one of --packets, --hex, --payload-file and --size: what to send")
+	if len(given) != 1 {
+		return fmt.Errorf("expected one of --packets, --hex, --payload-file and --size, what to send; given: %s", cmp.Or(strings.Join(given, ", "), "none"))
 	}
 	for _, text := range f.hex {
 		data, err := handlerlab.ParseHex(text)
@@ -363,6 +367,9 @@ func parseFault(faults map[int]int64, text string) error {
 	}
 	if !given {
 		result = "fault"
+	}
+	if _, twice := faults[n]; twice {
+		return fmt.Errorf("operation %d is given twice", n)
 	}
 	faults[n], err = handlerlab.ParseResult(result)
 	return err

@@ -22,9 +22,10 @@ const (
 // MaxLogBytes is how many bytes of the log of handlers a run keeps.
 const MaxLogBytes = 1 << 20
 
-// Columns are EndColumn, others, and CutColumn.
+// Columns are EndColumn, others, the count of failures, and CutColumn.
 func Columns(others ...report.Column) []report.Column {
 	list := append([]report.Column{{Name: EndColumn, Unit: "ns", Kind: report.Duration, Help: "when the run ended"}}, others...)
+	list = append(list, report.Column{Name: "failed", Kind: report.Count, ForPrograms: true, Help: "what was expected and is not so: rows of the table failures"})
 	return append(list, report.Column{Name: CutColumn, Kind: report.Text, ForPrograms: true, Help: "what has ended the run early; empty: nothing"})
 }
 
@@ -46,7 +47,7 @@ func Values(end sim.Time, cut string, failures, warnings []string) experiment.Va
 		}
 		return rows
 	}
-	values := experiment.Values{EndColumn: end, CutColumn: nil, FailuresTable: texts(failures), WarningsTable: texts(warnings)}
+	values := experiment.Values{EndColumn: end, CutColumn: nil, "failed": len(failures), FailuresTable: texts(failures), WarningsTable: texts(warnings)}
 	if cut != "" {
 		values[CutColumn] = cut
 	}
@@ -70,8 +71,10 @@ func Happened(results []*experiment.Result) (failed int, lines []string) {
 		if len(results) > 1 {
 			where = r.Point.String() + ": "
 		}
-		if len(Texts(r, FailuresTable)) > 0 {
-			failed++
+		if texts := Texts(r, FailuresTable); len(texts) > 0 {
+			if failed++; where != "" {
+				lines = append(lines, where+"FAILED: "+texts[0])
+			}
 		}
 		if cut, _ := r.Values[CutColumn].(string); cut != "" {
 			lines = append(lines, where+"INCOMPLETE: "+cut)

@@ -134,11 +134,16 @@ func split(line string) (tokens []string, err error) {
 
 // fields reads the leading tokens of the form name=value.
 func (m *Message) fields(tokens []string) (rest []string, err error) {
+	given := make(map[string]bool)
 	for i, t := range tokens {
 		name, value, is := strings.Cut(t, "=")
 		if !is || strings.HasPrefix(t, `"`) {
 			return tokens[i:], nil
 		}
+		if given[name] {
+			return nil, fmt.Errorf("%s is given twice", name)
+		}
+		given[name] = true
 		switch name {
 		case "source":
 			var v uint64

@@ -34,7 +34,7 @@ type recorder struct {
 }
 
 func newRecorder(x *trial) *recorder {
-	return &recorder{x: x, totals: totals{returned: map[string]int{}}, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
+	return &recorder{x: x, totals: totals{returned: map[string]int{}, writes: map[write][]int64{}}, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
 }
 
 // inject answers runtime.Config.InjectDMA.
@@ -159,26 +159,6 @@ func returned(s *nic.HandlerStep) string {
 		return invalidCode
 	}
 	return codeName(s.Code)
-}
-
-// step adds a step of any handler.
-func (t *totals) step(s *nic.HandlerStep) {
-	if s.What == nic.StepEnded {
-		t.cycles += s.Cycles
-		t.longest = max(t.longest, s.Cycles)
-		t.returned[returned(s)]++
-	}
-	if s.What != nic.StepActed {
-		return
-	}
-	switch a := s.Action; a.Op {
-	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
-		t.written += int64(a.Len)
-	case hpu.OpHostWrite, hpu.OpHostWriteNB:
-		t.written += 8
-	case hpu.OpPutFromDevice, hpu.OpPutFromHost, hpu.OpAtomicFromDevice, hpu.OpAtomicFromHost:
-		t.sent += int64(a.Desc.Length)
-	}
 }
 
 // omit counts a step of a handler that is not listed.

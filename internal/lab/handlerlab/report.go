@@ -76,15 +76,6 @@ type Report struct {
 // Omitted counts the parts that a report leaves out to stay short.
 type Omitted struct{ Handlers, Actions, Events int }
 
-// totals are sums over all handlers, listed or not.
-type totals struct {
-	cycles        int64          // of all handlers
-	longest       int64          // cycles of the handler with the most
-	returned      map[string]int // codes
-	sent, written int64          // bytes
-	dropped       int64          // packets
-}
-
 // Limits of the lists of a report.
 const (
 	listedHandlers = 10_000
