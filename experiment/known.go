@@ -1,9 +1,13 @@
 package experiment
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/internal/batch"
+	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
@@ -29,6 +33,58 @@ type countingKey struct {
 
 // Reuse makes the plan take results that are known, and add those it measures.
 func (l *LedgerPlan) Reuse(k *Known) { l.known = k }
+
+// Ahead measures the points of several plans that are not known, all at once, so
+// that no processor waits for the last point of each plan. A point that fails is
+// measured again by its plan, which says why. The limits of the first plan hold.
+// begun is called with the number of points, and what it returns after each.
+func (k *Known) Ahead(ctx context.Context, plans []*LedgerPlan, kept *checkpoint.Folder, begun func(points int) (done func())) error {
+	rest := map[*Experiment][]*ledgerPoint{}
+	var order []*Experiment
+	planned := map[string]bool{}
+	for _, l := range plans {
+		for _, r := range l.rows {
+			for _, p := range r.points {
+				if !planned[p.id] && k.find(p.Point, p.at, p.device) == nil {
+					planned[p.id] = true
+					if rest[r.experiment] == nil {
+						order = append(order, r.experiment)
+					}
+					rest[r.experiment] = append(rest[r.experiment], p)
+				}
+			}
+		}
+	}
+	done := begun(len(planned))
+	for _, e := range order {
+		s, err := New(e)
+		if err == nil {
+			err = plans[0].adjust(s)
+		}
+		if err != nil {
+			return err
+		}
+		s.Checkpoint = kept
+		points := make([]*Point, len(rest[e]))
+		for i, p := range rest[e] {
+			points[i] = p.Point
+		}
+		results, err := s.batch(points).Measure(ctx, done)
+		if u := (*batch.Unfinished[Result])(nil); errors.As(err, &u) {
+			results = u.Results
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for i, r := range results {
+			if r != nil {
+				k.Measured++
+				k.add(r, rest[e][i].at, rest[e][i].device)
+			}
+		}
+	}
+	return nil
+}
 
 // find returns the result of a point; nil: it is not known. at identifies the
 // point without its device.

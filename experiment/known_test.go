@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,4 +45,46 @@ func TestKnownPointsAreNotMeasuredAgain(t *testing.T) {
 	require.Equal(t, plan(nil, "nic.overhead=1us"), slow)
 	require.Equal(t, slow, plan(&known, "nic.overhead=1us"))
 	require.Equal(t, 2*n, known.Measured)
+}
+
+// Points of several plans are measured once, all ahead of the plans: these then
+// measure nothing, and have the numbers that they have alone.
+func TestPlansAreMeasuredAhead(t *testing.T) {
+	e, err := experiment.Find("pingpong")
+	require.NoError(t, err)
+	plan := func(set ...string) *experiment.LedgerPlan {
+		want := func(id string) bool { return id == e.Ledger[0].ID }
+		p, err := experiment.PlanLedger([]*experiment.Experiment{e}, want, func(s *experiment.Sweep) error {
+			s.Overrides = set
+			return nil
+		})
+		require.NoError(t, err)
+		return p
+	}
+	sets := [][]string{nil, {"dma.latency=1us"}, {"dma.latency=2us"}, {"dma.latency=1us"}}
+	var known experiment.Known
+	var plans []*experiment.LedgerPlan
+	for _, set := range sets {
+		p := plan(set...)
+		p.Reuse(&known)
+		plans = append(plans, p)
+	}
+	var steps atomic.Int64
+	require.NoError(t, known.Ahead(t.Context(), plans, nil, func(points int) func() {
+		require.Equal(t, 3*plans[0].Points(), points)
+		return func() { steps.Add(1) }
+	}))
+	require.EqualValues(t, known.Measured, steps.Load())
+	measured := known.Measured
+	require.Equal(t, 3*plans[0].Points(), measured)
+	for i, p := range plans {
+		require.NoError(t, p.Run(t.Context(), nil, nil))
+		alone := plan(sets[i]...)
+		require.NoError(t, alone.Run(t.Context(), nil, nil))
+		require.Equal(t, alone.Others(nil), p.Others(nil), sets[i])
+	}
+	require.Equal(t, measured, known.Measured)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, known.Ahead(stopped, []*experiment.LedgerPlan{plan("dma.latency=3us")}, nil, func(int) func() { return func() {} }), context.Canceled)
 }

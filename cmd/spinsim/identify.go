@@ -130,30 +130,23 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 
 // measure measures the rows of a study with settings.
 func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *identification, settings [][]string, kept *checkpoint.Folder) ([]identify.Outcome, error) {
-	want := func(row string) bool {
-		return slices.ContainsFunc(id.study.Rows, func(r identify.Row) bool { return r.ID == row })
-	}
 	known, err := experiment.PublishedNames(id.experiments)
 	if err != nil {
 		return nil, err
 	}
 	outcomes := make([]identify.Outcome, len(settings))
-	progress := cli.NewProgress(c.ErrOrStderr(), id.name, len(settings))
-	defer progress.Stop()
-	for i, set := range settings {
-		a := experiment.Assignments{Set: set}
-		plan, err := experiment.PlanLedger(id.experiments, want, func(s *experiment.Sweep) error {
-			id.bound(s)
-			return a.Apply(s)
-		})
-		if err == nil {
-			err = a.Err()
+	plans := id.plans(settings, outcomes)
+	if err = f.ahead(ctx, c, id, plans, kept); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	for i, plan := range plans {
+		if plan == nil {
+			continue
 		}
+		err := context.Cause(ctx)
 		if err == nil {
-			plan.Reuse(&id.known)
 			err = plan.Run(ctx, kept, nil)
 		}
-		progress.Step()
 		if ctx.Err() != nil {
 			if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
 				err = u.Err // how many points of one setting are measured helps nobody
@@ -170,7 +163,7 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		if outcomes[i].Err = err; err != nil {
 			continue
 		}
-		if len(set) == 0 && f.measured != "" {
+		if len(settings[i]) == 0 && f.measured != "" {
 			id.unused = plan.Unused()
 		}
 		outcomes[i].Other, outcomes[i].Ours = plan.Others(known), map[string]ledger.Ours{}
@@ -179,4 +172,43 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		}
 	}
 	return outcomes, nil
+}
+
+// plans plans to measure the rows with settings. A setting that is not possible
+// has an error in its outcome, and no plan.
+func (id *identification) plans(settings [][]string, outcomes []identify.Outcome) []*experiment.LedgerPlan {
+	want := func(row string) bool {
+		return slices.ContainsFunc(id.study.Rows, func(r identify.Row) bool { return r.ID == row })
+	}
+	plans := make([]*experiment.LedgerPlan, len(settings))
+	for i, set := range settings {
+		a := experiment.Assignments{Set: set}
+		plan, err := experiment.PlanLedger(id.experiments, want, func(s *experiment.Sweep) error {
+			id.bound(s)
+			return a.Apply(s)
+		})
+		if err == nil {
+			err = a.Err()
+		}
+		if outcomes[i].Err = err; err == nil {
+			plan.Reuse(&id.known)
+			plans[i] = plan
+		}
+	}
+	return plans
+}
+
+// ahead measures the points of plans that are not known yet.
+func (f *identifyFlags) ahead(ctx context.Context, c *cobra.Command, id *identification, plans []*experiment.LedgerPlan, kept *checkpoint.Folder) error {
+	plans = slices.DeleteFunc(slices.Clone(plans), func(p *experiment.LedgerPlan) bool { return p == nil })
+	var progress *cli.Progress
+	defer func() {
+		if progress != nil {
+			progress.Stop()
+		}
+	}()
+	return id.known.Ahead(ctx, plans, kept, func(points int) func() {
+		progress = cli.NewProgress(c.ErrOrStderr(), id.name, points)
+		return progress.Step
+	})
 }

@@ -14,33 +14,42 @@ import (
 // them took the place of both, and the other one brings nothing as long as the
 // first stays where it is. nil: that does not bring enough.
 func (s *search) refitted(ctx context.Context, begin candidate) (*state, error) {
-	list := s.variants(begin)
-	var best *state
 	loss := (1 - least) * begin.loss
-	for _, c := range list[:min(most, len(list))] {
-		st, err := s.settle(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if st != nil && s.loss(st.values) < loss {
+	list := s.variants(begin)
+	states, err := s.nearestOf(ctx, list[:min(most, len(list))], most/2)
+	if err != nil {
+		return nil, err
+	}
+	var best *state
+	for _, st := range states {
+		if s.loss(st.values) < loss {
 			best, loss = st, s.loss(st.values)
 		}
 	}
 	return best, nil
 }
 
-// settle measures a candidate and fits the numbers of its ranges. nil: no such
-// device.
-func (s *search) settle(ctx context.Context, c candidate) (*state, error) {
-	states, err := s.measure(ctx, [][]*pick{c.picks})
-	if err != nil || states[0].err != nil {
+// nearestOf measures candidates, and fits some that are nearest. It returns what
+// was measured and what was fitted.
+func (s *search) nearestOf(ctx context.Context, list []candidate, some int) ([]*state, error) {
+	var settings [][]*pick
+	for _, c := range list {
+		settings = append(settings, c.picks)
+	}
+	states, err := s.measure(ctx, settings)
+	if err != nil {
 		return nil, err
 	}
-	fitted, err := s.fit(ctx, states[0])
-	if err == nil && s.loss(fitted.values) > s.loss(states[0].values) {
-		fitted = states[0]
+	states = slices.DeleteFunc(states, func(st *state) bool { return st.err != nil })
+	slices.SortStableFunc(states, func(a, b *state) int { return cmp.Compare(s.loss(a.values), s.loss(b.values)) })
+	for _, st := range states[:min(some, len(states))] {
+		fitted, err := s.fit(ctx, st)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, fitted)
 	}
-	return fitted, err
+	return states, nil
 }
 
 // variants lists what one more alternative, or one less, makes of a candidate if

@@ -20,8 +20,8 @@ type Rival struct {
 // counts as near as one that fits exactly.
 const exactly = 0.002
 
-// rivals puts other answers in the place of each that the search has found, and
-// fits them. Of all that the study has measured it then lists the sets that are
+// rivals puts another answer, or none, in the place of each that the search has
+// found, and fits them. Of all that the study has measured it then lists the sets that are
 // as near as the search's, the nearest first, and the one number that would tell
 // most of them from it.
 func (s *Study) rivals(ctx context.Context, fitted *state, of *effects) (list []Rival, number Measurement, err error) {
@@ -32,17 +32,16 @@ func (s *Study) rivals(ctx context.Context, fitted *state, of *effects) (list []
 		if p == nil {
 			continue
 		}
-		for _, c := range find.variants(find.changed(begin, q, nil, nil)) {
+		without := find.changed(begin, q, nil, nil)
+		for _, c := range append(find.variants(without), find.refit(without)) {
 			if !has(answers(c.picks), answers(fitted.picks)) {
 				others = append(others, c)
 			}
 		}
 	}
 	slices.SortStableFunc(others, func(a, b candidate) int { return cmp.Compare(a.loss, b.loss) })
-	for _, c := range others[:min(2*most, len(others))] {
-		if _, err := find.settle(ctx, c); err != nil {
-			return nil, Measurement{}, err
-		}
+	if _, err := find.nearestOf(ctx, others[:min(2*most, len(others))], most); err != nil {
+		return nil, Measurement{}, err
 	}
 	var all []Separation
 	for i, st := range s.asNear(fitted) {

@@ -26,6 +26,10 @@ const (
 	steps = 12
 )
 
+// agreed is the mean distance below which nothing is left to explain, as a
+// logarithm.
+const agreed = 2e-5
+
 // effects is what alternatives add to today's values alone: those that move
 // something.
 type effects struct {
@@ -147,6 +151,9 @@ func (s *search) best(at *state, k *known) (best *pick) {
 func (s *search) run(ctx context.Context, today *state) (path []*state, err error) {
 	at := today
 	for range steps {
+		if s.loss(at.values) < agreed {
+			break
+		}
 		next, err := s.step(ctx, at)
 		if err != nil {
 			return nil, err
@@ -306,7 +313,7 @@ func (s *search) fit(ctx context.Context, at *state) (*state, error) {
 // better is one round of fit. nil: there is nothing better.
 func (s *search) better(ctx context.Context, at *state, free []*pick, ranges []*ledger.Range) (*state, error) {
 	items := s.numbers(at)
-	if len(free) == 0 || len(items) == 0 {
+	if len(free) == 0 || len(items) == 0 || s.loss(at.values) < agreed {
 		return nil, nil //nolint:nilnil // nothing to fit
 	}
 	by, err := s.direction(ctx, at, free, ranges, items)
