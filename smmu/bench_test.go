@@ -1,6 +1,7 @@
 package smmu_test
 
 import (
+	"math"
 	"runtime"
 	"testing"
 
@@ -181,11 +182,15 @@ func TestMemoryOfTheSimulator(t *testing.T) {
 	spec, err := smmutest.Spec()
 	require.NoError(t, err)
 	eng := sim.New(1)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	s := new(smmu.SMMU)
-	s.Init(eng, 0, &smmu.Config{Spec: spec})
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
-	runtime.KeepAlive(s)
+	least := uint64(math.MaxUint64) // the runtime allocates now and then, too
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s := new(smmu.SMMU)
+		s.Init(eng, 0, &smmu.Config{Spec: spec})
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+		runtime.KeepAlive(s)
+	}
+	require.Less(t, least, uint64(64<<10))
 }
