@@ -90,59 +90,92 @@ type trial struct {
 // if the configuration is wrong; then nothing was run. Failures of handlers are
 // in the report.
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
-	x, err := prepare(cfg)
+	m, err := cfg.load()
 	if err != nil {
 		return nil, err
 	}
-	c := cfg.Watched
-	c.Profile, c.Nodes, c.Engine = cfg.Profile, 1+x.nodes(), cfg.Engine
+	x, err := prepare(cfg, m)
+	if err != nil {
+		return nil, err
+	}
+	return x.run(ctx)
+}
+
+// run runs a prepared configuration. The module has code that observes this run.
+func (x *trial) run(ctx context.Context) (*Report, error) {
+	m, err := x.observed(x.record)
+	if err != nil {
+		return nil, err
+	}
+	x.chosen = m.plan
+	x.record.look(m.module)
+	c := x.Watched
+	c.Profile, c.Nodes, c.Engine = x.Profile, 1+x.nodes(), x.Engine
 	c.Explain, c.Watch, c.InjectDMA = x.record, x.record.watch, x.record.inject
 	if x.cluster, err = runtime.NewCluster(c); err != nil {
 		return nil, err
 	}
-	report, err := x.run(ctx)
+	report, err := x.programs(ctx)
 	return report, errors.Join(err, x.cluster.Close())
 }
 
-// prepare makes all checks of a configuration that need no cluster.
-func prepare(cfg *Config) (*trial, error) {
+// prepare makes all checks of a configuration that need no cluster. m is the
+// module on the device.
+func prepare(cfg *Config, m *loaded) (*trial, error) {
 	own := *cfg
 	x := &trial{Config: &own}
 	x.record = newRecorder(x)
-	return x, x.check()
+	return x, x.check(m)
 }
 
-// plan loads the module and chooses its handlers.
-func (c *Config) plan() (m *hpu.Module, p *handlers.Plan, err error) {
-	return c.planOn(c.Profile.Device())
+// loaded is a module on a device with its chosen handlers.
+type loaded struct {
+	module *hpu.Module
+	plan   *handlers.Plan
 }
 
-func (c *Config) planOn(spec *hpu.Spec) (m *hpu.Module, p *handlers.Plan, err error) {
-	if m, err = hpu.Load(c.Module.Name, c.Module.Wasm, spec); err != nil {
-		return nil, nil, err
+// load loads the module as the device does, and chooses its handlers. It refuses
+// a module that cannot be observed.
+func (c *Config) load() (*loaded, error) {
+	m, err := c.loadOn(c.Profile.Device())
+	if err == nil {
+		_, err = c.observed(nil)
+	}
+	return m, err
+}
+
+// observed loads the module with code for an observer.
+func (c *Config) observed(o hpu.Observer) (*loaded, error) {
+	spec := c.Profile.Device()
+	spec.Watch = hpu.Watch{Null: true, Accesses: c.Race, Blocks: c.Lines, Observer: o}
+	return c.loadOn(spec)
+}
+
+func (c *Config) loadOn(spec *hpu.Spec) (*loaded, error) {
+	m, err := hpu.Load(c.Module.Name, c.Module.Wasm, spec)
+	if err != nil {
+		return nil, err
 	}
 	wanted := handlers.Exports{c.Header, c.Payload, c.Completion}
-	if wanted == (handlers.Exports{}) {
-		p, err = handlers.PlanOf(m, wanted)
-		return m, p, err
-	}
-	for i, kind := range manifest.Kinds() {
-		if wanted[i] == "" {
-			wanted[i] = handlers.Named(m, kind)
+	if wanted != (handlers.Exports{}) {
+		for i, kind := range manifest.Kinds() {
+			if wanted[i] == "" {
+				wanted[i] = handlers.Named(m, kind)
+			}
 		}
 	}
-	p, err = handlers.PlanOf(m, wanted)
-	return m, p, err
+	p, err := handlers.PlanOf(m, wanted)
+	return &loaded{m, p}, err
 }
 
 // Layout returns the layout of the state of the chosen handlers, nil if the
 // module declares none.
 func (c *Config) Layout() (*Format, error) {
-	_, p, err := c.plan()
+	m, err := c.load()
 	if err != nil {
 		return nil, err
 	}
-	return FormatOf(p.State), nil
+	return FormatOf(m.plan.State), nil
 }
 
 // SetState sets the state from text such as "wanted=7". The names are the
@@ -157,19 +190,9 @@ func (c *Config) SetState(text string) (err error) {
 // Device returns the device as the module's manifest sees it.
 func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, c.Node, 1+c.nodes()) }
 
-// check resolves the handlers and makes the checks that the cluster does not.
-func (x *trial) check() error {
-	if _, _, err := x.plan(); err != nil { // the error that the device would give
-		return err
-	}
-	spec := x.Profile.Device()
-	spec.Watch = hpu.Watch{Null: true, Accesses: x.Race, Blocks: x.Lines, Observer: x.record}
-	m, plan, err := x.planOn(spec)
-	if err != nil {
-		return err
-	}
-	x.chosen = plan
-	x.record.look(m)
+// check makes the checks that the cluster does not.
+func (x *trial) check(m *loaded) error {
+	plan := m.plan
 	if x.Format == nil {
 		x.Format = FormatOf(plan.State)
 	}
@@ -192,7 +215,7 @@ func (x *trial) check() error {
 	if err := x.sources(); err != nil {
 		return err
 	}
-	if _, err := m.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1))); err != nil {
+	if _, err := m.module.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1))); err != nil {
 		return err
 	}
 	for i := range x.Messages {
@@ -260,7 +283,8 @@ func (c *Config) nodes() int {
 	return n
 }
 
-func (x *trial) run(ctx context.Context) (*Report, error) {
+// programs runs the programs of all nodes.
+func (x *trial) programs(ctx context.Context) (*Report, error) {
 	ready := error(nil)
 	if err := x.cluster.Spawn(x.Node, "device", func(p *runtime.Proc) error {
 		ready = x.install(p)

@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -33,7 +35,15 @@ type Bench struct {
 	Read func(name string, limit int64) ([]byte, error)
 
 	files, needs sync.Map               // packetsFile by name; bytes of memory by point
+	modules      sync.Map               // *loaded by device
 	last         atomic.Pointer[Report] // of the run that has ended last
+}
+
+// device is what the choice of handlers depends on. Most points have the same
+// one, and loading a module takes longer than all else that is checked.
+type device struct {
+	profile *profile.Profile
+	names   handlers.Exports
 }
 
 // packetsFile is a file with messages.
@@ -131,8 +141,8 @@ func answer(results []*experiment.Result) []string {
 	return lines
 }
 
-// at is the configuration of a point.
-func (b *Bench) at(p *experiment.Point) (*Config, error) {
+// at prepares the run of a point.
+func (b *Bench) at(p *experiment.Point) (*trial, error) {
 	c := b.Config
 	c.Profile, c.Engine = p.Profile, p.Engine
 	c.Nodes, c.Ack = p.Int("nodes"), p.Flag("ack")
@@ -157,25 +167,37 @@ func (b *Bench) at(p *experiment.Point) (*Config, error) {
 			c.Messages = in.messages
 		}
 	}
+	m, err := b.load(&c)
+	if err != nil {
+		return nil, err
+	}
 	if c.Format == nil {
-		var err error
-		if c.Format, err = c.Layout(); err != nil {
-			return nil, err
-		}
+		c.Format = FormatOf(m.plan.State)
 	}
 	text := b.StateText
 	if state != nil {
 		all := strings.Join(state, ",")
 		text = &all
 	}
-	if text == nil {
-		return &c, nil
+	if text != nil {
+		if c.State, err = ParseState(*text, c.Format, c.Device()); err != nil {
+			return nil, fmt.Errorf("--state: %w", err)
+		}
 	}
-	var err error
-	if c.State, err = ParseState(*text, c.Format, c.Device()); err != nil {
-		err = fmt.Errorf("--state: %w", err)
+	return prepare(&c, m)
+}
+
+// load loads the module once for each device.
+func (b *Bench) load(c *Config) (*loaded, error) {
+	key := device{c.Profile, handlers.Exports{c.Header, c.Payload, c.Completion}}
+	if m, known := b.modules.Load(key); known {
+		return m.(*loaded), nil
 	}
-	return &c, err
+	m, err := c.load()
+	if err == nil {
+		b.modules.Store(key, m)
+	}
+	return m, err
 }
 
 // input reads a file with messages once.
@@ -215,28 +237,12 @@ func (b *Bench) inputs(p *experiment.Point) (list []provenance.Input) {
 	return list
 }
 
-// check is Experiment.Points.
+// check is Experiment.Points. It notes how much memory the point needs: for nodes,
+// memories before and behind the run, messages, and what the report lists.
 func (b *Bench) check(p *experiment.Point) (bool, error) {
-	c, err := b.at(p)
-	if err == nil {
-		_, err = prepare(c)
-	}
-	return true, err
-}
-
-// memory is Experiment.Memory: nodes, memories before and behind the run,
-// messages, and what the report lists.
-func (b *Bench) memory(p *experiment.Point) int64 {
-	if need, known := b.needs.Load(p); known {
-		return need.(int64)
-	}
-	c, err := b.at(p)
+	x, err := b.at(p)
 	if err != nil {
-		return 0 // not a point, but one with another value
-	}
-	x, err := prepare(c)
-	if err != nil {
-		return 0
+		return true, err
 	}
 	packets := 0
 	need := p.Footprint(1+x.nodes()) + int64(x.nodes())*peerMemory + 3*int64(x.HPUMemory+len(x.Host)+len(x.HandlerHost))
@@ -249,7 +255,18 @@ func (b *Bench) memory(p *experiment.Point) int64 {
 		need += cmp.Or(x.history, mostHistory)
 	}
 	b.needs.Store(p, need)
-	return need
+	return true, nil
+}
+
+// memory is Experiment.Memory. It is 0 for what is not a point, but one with
+// another value.
+func (b *Bench) memory(p *experiment.Point) int64 {
+	if _, known := b.needs.Load(p); !known {
+		b.check(p) //nolint:errcheck // it is not a point
+	}
+	need, _ := b.needs.Load(p)
+	bytes, _ := need.(int64)
+	return bytes
 }
 
 // listedBytes is about what the report of a packet takes: its handlers, actions
@@ -270,12 +287,12 @@ func (b *Bench) run(ctx context.Context, p *experiment.Point) (experiment.Values
 // report runs a point. Its input is to blame for an error, unless a limit or the
 // user has ended the run.
 func (b *Bench) report(ctx context.Context, p *experiment.Point) (*Report, error) {
-	c, err := b.at(p)
+	x, err := b.at(p)
 	if err != nil {
 		return nil, err
 	}
-	c.Watched = p.Config(ctx, 0)
-	r, err := Run(ctx, c)
+	x.Watched = p.Config(ctx, 0)
+	r, err := x.run(ctx)
 	if limit := (*sim.LimitError)(nil); err != nil && !errors.Is(err, context.Canceled) && !errors.As(err, &limit) {
 		return nil, cli.BadInput(err)
 	}
