@@ -126,7 +126,8 @@ func (a *Axis) write(v any) string {
 	return fmt.Sprint(v)
 }
 
-// show writes a value that stands alone: a number with what it counts.
+// show writes a value that stands alone: a number with what it counts, "barrier
+// true".
 func (a *Axis) show(v any) string {
 	if a.Field != "" && a.Name == a.Field { // added by Sweep.Set
 		return a.Name + " " + a.Plain(v)
@@ -151,6 +152,8 @@ func (a *Axis) show(v any) string {
 			what = a.title()
 		}
 		return fmt.Sprintf("%d %s", v, report.Counted(v, what))
+	case bool:
+		return a.title() + " " + a.Plain(v)
 	}
 	return a.Plain(v) + " " + a.title()
 }

@@ -225,6 +225,7 @@ func TestPlotAlongNames(t *testing.T) {
 	require.Equal(t, []string{"hpu_cores", "mode"}, []string{s.Plot().X, s.Plot().Series}, "numbers, where there are several")
 	require.Equal(t, "mode,noise", sweepOf(t, builtin("npf-latency"), nil).Plot().Series, "lines of several series are told apart by all of them")
 	require.Equal(t, "1 HPU", builtin("hpus").Axis("hpus").show(1))
+	require.Equal(t, "durable true", builtin("raid5").Axis("durable").show(true))
 	require.Equal(t, "1000000", s.grid.experiment.Axis("size").write(1e6))
 }
 
