@@ -262,8 +262,18 @@ func (f *compareFlags) param(c *cobra.Command, s *Sweep, text string) error {
 	return nil
 }
 
-// traced reports whether a flag needs a single run: a trace, links, or packets.
-func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
+// traced returns the flag that needs a single run: a trace, links, or packets.
+func (f *compareFlags) traced() string {
+	switch {
+	case f.trace != "":
+		return "--trace"
+	case f.links.Wanted():
+		return "--links"
+	case f.pcap.Wanted():
+		return "--pcap"
+	}
+	return ""
+}
 
 // checkTable checks the name of the table.
 func (f *compareFlags) checkTable() error {
@@ -291,7 +301,7 @@ func (f *compareFlags) checkFiles() error {
 	if err := f.samples.Check(f.resume.Given()); err != nil {
 		return cli.BadInput(err)
 	}
-	return cli.BadInput(f.resume.Check(f.traced()))
+	return cli.BadInput(f.resume.Check(f.traced() != ""))
 }
 
 func (f *compareFlags) run(c *cobra.Command, args []string) error {
@@ -371,7 +381,7 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 	if err == nil && cutOf(results) != "" { // tables show the time before
 		return errors.Join(shown(results, nil), f.unjudged(files.End(ctx, problems(results))))
 	}
-	if err = files.End(ctx, err); err != nil {
+	if err = files.End(ctx, f.alone(len(points), err)); err != nil {
 		return Finished(err, func(u *Unfinished) error {
 			return errors.Join(shown(u.Measured(), u), problems(u.Measured()))
 		})
@@ -405,7 +415,7 @@ func (f *compareFlags) overOpen(s *Sweep) (*overOpen, error) {
 	if !f.open {
 		return nil, nil //nolint:nilnil // none are wanted
 	}
-	if f.traced() || f.breakdown || f.samples.name != "" || s.Handler != nil || !f.resume.Whole() {
+	if f.traced() != "" || f.breakdown || f.samples.name != "" || s.Handler != nil || !f.resume.Whole() {
 		return nil, errAlone
 	}
 	return newOverOpen(s)

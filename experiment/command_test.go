@@ -113,9 +113,9 @@ func TestBadInput(t *testing.T) {
 		"one: --loss-rate: 200%, expected 0% to 100%\n":                        {"--loss-rate", "2"},
 		"one: --loss-rate: 1% is given twice\n":                                {"--loss-rate", "1%,0.01"},
 		"one: unknown flag: --ranks (did you mean --links?); see one --help\n": {"--ranks", "2"},
-		"one: no profile \"x\", expected a file or one of ":                    {"--profile", "x"},
+		"one: --profile: no profile \"x\", expected a file or one of ":         {"--profile", "x"},
 		"one: --format: ": {"--format", "xml"},
-		"one: a trace follows one run, but this sweep has 2: choose one value for --":      {"--trace", "t.json"},
+		"one: --trace: follows one run, but this sweep has 2: choose one value for --":     {"--trace", "t.json"},
 		"one: rerun: expected the argument RESULTS.json, got none; see one rerun --help\n": {"rerun"},
 		"one: columns: expected no argument, got \"x\"; see one columns --help\n":          {"columns", "x"},
 	} {

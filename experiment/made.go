@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -35,6 +36,14 @@ type Made struct {
 // paged reports whether people see a single point as its page.
 func (f *compareFlags) paged(format report.Format) bool {
 	return f.made.Page != nil && format == report.TextFormat && f.table == "" && !f.all
+}
+
+// alone is the error of a single point, which needs no name where it has a page.
+func (f *compareFlags) alone(points int, err error) error {
+	if one, is := errors.AsType[*pointError](err); is && points == 1 && f.made.Page != nil {
+		return one.err
+	}
+	return err
 }
 
 // unjudged is the error of a point, unless its page judges it.

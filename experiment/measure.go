@@ -18,7 +18,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	p.done, p.had, p.reads = &operations{}, &used.Set{}, e.Source != ""
 	values, ran := e.Run(ctx, p)
 	if ran != nil && (values == nil || e.Failures == "") {
-		return nil, fmt.Errorf("%s: %w", p.place(), ran)
+		return nil, &pointError{p.place(), ran}
 	}
 	if err := e.checkValues(values); err != nil {
 		return nil, fmt.Errorf("experiment %s: %w", e.Name, err)
@@ -28,6 +28,18 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	}
 	return &Result{p, values, *p.had, ran}, nil
 }
+
+// pointError is the error of a point that has no result.
+type pointError struct {
+	place string
+	err   error
+}
+
+// Error names the point.
+func (e *pointError) Error() string { return e.place + ": " + e.err.Error() }
+
+// Unwrap returns the error of the point's Run.
+func (e *pointError) Unwrap() error { return e.err }
 
 // checkValues compares the values of Run with the columns.
 func (e *Experiment) checkValues(values Values) error {

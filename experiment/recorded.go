@@ -37,6 +37,18 @@ func (s *Sweep) base(name string) (*profile.Profile, error) {
 	return p, err
 }
 
+// unread names the flag that an error of a profile comes from. A record has none,
+// and a waterfall its own.
+func unread(s *Sweep, name string, err error) error {
+	if s.recorded != nil || s.falls {
+		return err
+	}
+	if _, alone := profile.Load(name); alone != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	return fmt.Errorf("--set: %w", err)
+}
+
 // remember makes the record of the results. It refuses profiles whose rows
 // could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {

@@ -24,9 +24,10 @@ type Sweep struct {
 	Seed      uint64
 	Engine    string
 	Handler   *handlers.Library // the user's, in place of the experiment's
-	// a timeline or the loads of links are wanted: there must be exactly one
-	// point, and the caller sets its Tracer or Links
-	Traced bool
+	// Traced is what follows a run, such as the flag of a timeline: there must be
+	// exactly one point, and the caller sets its Tracer, Links or Capture. "":
+	// nothing.
+	Traced string
 	Limits sim.Limits // of each simulation
 	// how many points may run at once; 0: as many as there are processors
 	Workers int
@@ -138,12 +139,12 @@ func (s *Sweep) Points() ([]*Point, error) {
 	if err := s.unmeasured(points, missing); err != nil {
 		return nil, err
 	}
-	if s.Traced && len(points) > 1 {
+	if s.Traced != "" && len(points) > 1 {
 		several := s.grid.several()
 		if len(s.Profiles) > 1 {
 			several = slices.Insert(several, 0, "--"+ProfileColumn)
 		}
-		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one value for %s", len(points), strings.Join(several, ", "))
+		return nil, fmt.Errorf("%s: follows one run, but this sweep has %d: choose one value for %s", s.Traced, len(points), strings.Join(several, ", "))
 	}
 	if s.Handler != nil {
 		if err := s.checkHandler(points); err != nil {
@@ -171,7 +172,9 @@ func onDevices(s *Sweep, missing passedOver) (points []*Point, profiles []*profi
 	for i, name := range s.Profiles {
 		var base *profile.Profile
 		if e.Device == nil {
-			if base, err = s.base(name); err == nil {
+			if base, err = s.base(name); err != nil {
+				err = unread(s, name, err)
+			} else {
 				err = s.narrow(base)
 			}
 			profiles = append(profiles, base)
@@ -314,8 +317,8 @@ func (s *Sweep) check() error {
 	if s.Handler != nil && !s.grid.experiment.Replaceable {
 		fail("%s runs no handlers that yours could replace", s.grid.experiment.Name)
 	}
-	if s.Traced && s.grid.experiment.Untraced {
-		fail("a trace follows one run, but a point of %s takes several", s.grid.experiment.Name)
+	if s.Traced != "" && s.grid.experiment.Untraced {
+		fail("%s: follows one run, but a point of %s takes several", s.Traced, s.grid.experiment.Name)
 	}
 	if combined(s.grid.values) > maxPoints {
 		errs = append(errs, errTooMany)

@@ -283,8 +283,8 @@ func TestWrongSweeps(t *testing.T) {
 		"profile spin-int is given twice": func(s *Sweep) { s.Profiles = []string{"spin-int", "spin-dis", "spin-int"} },
 		`no profile "x"`:                  func(s *Sweep) { s.Profiles = []string{"x"} },
 		"expected wazero or wasmtime":     func(s *Sweep) { s.Engine = "v8" },
-		"a trace follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = true },
-		"own runs no handlers that yours could replace":                                      func(s *Sweep) { s.Handler = &handlers.Library{} },
+		"--links: follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = "--links" },
+		"own runs no handlers that yours could replace":                                       func(s *Sweep) { s.Handler = &handlers.Library{} },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
 			s.grid.experiment.Points = func(*Point) (bool, error) { return false, nil }
 		},
@@ -329,9 +329,9 @@ func TestWrongSweeps(t *testing.T) {
 	untraced.Untraced = true
 	s, err = New(untraced)
 	require.NoError(t, err)
-	s.Traced = true
+	s.Traced = "--pcap"
 	_, err = s.Points()
-	require.ErrorContains(t, err, "a trace follows one run, but a point of own takes several")
+	require.ErrorContains(t, err, "--pcap: follows one run, but a point of own takes several")
 }
 
 // Rows of two devices with one name could not be told apart.

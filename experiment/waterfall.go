@@ -66,8 +66,8 @@ var groups = []struct {
 // overrides of s, but not its profiles. An axis whose values nobody has chosen
 // has only its largest, except for series and the last other axis.
 func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
-	if s.Traced {
-		return nil, errors.New("a trace follows one run, a waterfall has many")
+	if s.Traced != "" {
+		return nil, fmt.Errorf("%s: follows one run, a waterfall has many", s.Traced)
 	}
 	if s.grid.experiment.Device != nil {
 		return nil, errors.New("the file names the device, a waterfall goes from one profile to another")

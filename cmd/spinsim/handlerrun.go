@@ -345,6 +345,7 @@ func (f *benchFlags) messages(cfg *handlerlab.Config, axes []string) error {
 	if len(given) != 1 {
 		return fmt.Errorf("expected one of --packets, --hex, --payload-file and --size, what to send; given: %s", cmp.Or(strings.Join(given, ", "), "none"))
 	}
+	cfg.From = "--hex"
 	for _, text := range f.hex {
 		data, err := handlerlab.ParseHex(text)
 		if err != nil {

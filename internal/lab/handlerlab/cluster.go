@@ -1,6 +1,7 @@
 package handlerlab
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -28,6 +29,7 @@ type Config struct {
 	// is missing, it is the only export of the kind. "-" is none.
 	Header, Payload, Completion string
 	Messages                    []Message
+	From                        string // their file, or the flag that has them, for errors
 	// bytes of user header in each message; 0: as many as the module needs
 	UserHeader int
 	State      State
@@ -158,10 +160,16 @@ func (c *Config) loadOn(spec *hpu.Spec) (*loaded, error) {
 	}
 	wanted := handlers.Exports{c.Header, c.Payload, c.Completion}
 	if wanted != (handlers.Exports{}) {
+		var errs []error
 		for i, kind := range manifest.Kinds() {
 			if wanted[i] == "" {
 				wanted[i] = handlers.Named(m, kind)
+			} else if wanted[i] != handlers.None {
+				errs = append(errs, flagged(true, string(kind), handlers.Check(m, kind, wanted[i])))
 			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
 		}
 	}
 	p, err := handlers.PlanOf(m, wanted)
@@ -190,40 +198,78 @@ func (c *Config) SetState(text string) (err error) {
 // Device returns the device as the module's manifest sees it.
 func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, c.Node, 1+c.nodes()) }
 
+// flagged names the flag of an error, if the flag was given.
+func flagged(given bool, name string, err error) error {
+	if err == nil || !given {
+		return err
+	}
+	return fmt.Errorf("--%s: %w", name, err)
+}
+
 // check makes the checks that the cluster does not.
 func (x *trial) check(m *loaded) error {
-	plan := m.plan
 	if x.Format == nil {
-		x.Format = FormatOf(plan.State)
+		x.Format = FormatOf(m.plan.State)
 	}
-	limits := &x.Profile.Limits
-	if most := min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)); max(x.UserHeader, int(plan.UserHeader)) > most {
-		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", max(x.UserHeader, int(plan.UserHeader)), most, x.Profile.Name)
-	}
-	if unit := x.Profile.PortalsLimits().MinFragmentationLimit; uint64(max(x.UserHeader, int(plan.UserHeader)))%unit != 0 {
-		return fmt.Errorf("user header of %d bytes, expected a multiple of %d in profile %s (min_fragmentation_limit)", max(x.UserHeader, int(plan.UserHeader)), unit, x.Profile.Name)
-	}
-	if err := plan.CheckUserHeader(max(int64(x.UserHeader), plan.UserHeader)); err != nil {
-		return fmt.Errorf("module %s: %w", x.Module.Name, err)
-	}
-	if err := x.memorySizes(plan); err != nil {
+	if err := flagged(x.UserHeader != 0, "user-header", x.userHeader(m.plan)); err != nil {
 		return err
 	}
-	if err := plan.Fits(x.Device(), int64(x.HPUMemory), int64(len(x.HandlerHost)), x.Profile.HPU.MaxHPUMemory); err != nil {
+	given := x.HPUMemory != 0
+	if err := x.memorySizes(m.plan); err != nil {
 		return err
+	}
+	err := error(nil)
+	if len(x.State.Bytes) > x.HPUMemory {
+		err = fmt.Errorf("state of %d bytes in HPU memory of %d", len(x.State.Bytes), x.HPUMemory)
+	}
+	if err == nil {
+		err = m.plan.Fits(x.Device(), int64(x.HPUMemory), 0, x.Profile.HPU.MaxHPUMemory)
+	}
+	if err == nil {
+		_, err = m.module.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1)))
+	}
+	if err != nil {
+		return flagged(given, "memory", err)
+	}
+	if err := m.plan.Fits(x.Device(), int64(x.HPUMemory), int64(len(x.HandlerHost)), x.Profile.HPU.MaxHPUMemory); err != nil {
+		return flagged(true, "handler-host-memory", err) // without it there is enough
 	}
 	if err := x.sources(); err != nil {
 		return err
 	}
-	if _, err := m.module.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1))); err != nil {
-		return err
-	}
 	for i := range x.Messages {
-		if n := len(x.Messages[i].Data); n > int(limits.MaxMsgSize) {
-			return fmt.Errorf("message %d of %d bytes, at most %d in profile %s (limits.max_msg_size)", i+1, n, limits.MaxMsgSize, x.Profile.Name)
+		if n, most := len(x.Messages[i].Data), x.Profile.Limits.MaxMsgSize; n > int(most) {
+			return x.wrong(i, fmt.Errorf("has %d bytes, at most %d in profile %s (limits.max_msg_size)", n, most, x.Profile.Name))
 		}
 	}
 	return nil
+}
+
+// userHeader checks the size of the user header of all messages.
+func (x *trial) userHeader(plan *handlers.Plan) error {
+	n, most := cmp.Or(int64(x.UserHeader), plan.UserHeader), min(int64(x.Profile.Limits.MaxUserHdrSize), int64(x.Profile.Fabric.MTU))
+	if n > most {
+		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", n, most, x.Profile.Name)
+	}
+	if unit := x.Profile.PortalsLimits().MinFragmentationLimit; uint64(n)%unit != 0 {
+		return fmt.Errorf("user header of %d bytes, expected a multiple of %d in profile %s (min_fragmentation_limit)", n, unit, x.Profile.Name)
+	}
+	if err := plan.CheckUserHeader(n); err != nil {
+		return fmt.Errorf("module %s: %w", x.Module.Name, err)
+	}
+	return nil
+}
+
+// wrong says which message an error is of, and where it comes from.
+func (x *trial) wrong(message int, err error) error {
+	err = fmt.Errorf("message %d %w", message+1, err)
+	switch line := x.Messages[message].Line; {
+	case line > 0:
+		return fmt.Errorf("%s:%d: %w", x.From, line, err)
+	case x.From != "":
+		return fmt.Errorf("%s: %w", x.From, err)
+	}
+	return err
 }
 
 // sources chooses a sender for each message without one. It is never the
@@ -242,7 +288,7 @@ func (x *trial) sources() error {
 		case AnySource:
 			m.Source = first
 		case x.Node:
-			return fmt.Errorf("message %d comes from node %d, which is the device", i+1, m.Source)
+			return x.wrong(i, fmt.Errorf("comes from node %d, which is the device", m.Source))
 		}
 	}
 	return nil
@@ -257,9 +303,6 @@ func (x *trial) memorySizes(plan *handlers.Plan) error {
 	}
 	if x.HPUMemory == 0 {
 		x.HPUMemory = min(int(max(DefaultHPUMemory, needed, int64(len(x.State.Bytes)))), int(x.Profile.HPU.MaxHPUMemory))
-	}
-	if len(x.State.Bytes) > x.HPUMemory {
-		return fmt.Errorf("state of %d bytes in HPU memory of %d", len(x.State.Bytes), x.HPUMemory)
 	}
 	host, err := plan.HostMemory(x.Device())
 	if err == nil && host > maxHostMemory {

@@ -152,7 +152,7 @@ func (b *Bench) at(p *experiment.Point) (*trial, error) {
 		case is:
 			state = append(state, field+"="+p.Written(name))
 		case name == "size":
-			c.Messages = []Message{{Source: AnySource, Data: make([]byte, p.Int(name))}}
+			c.From, c.Messages = "--"+name, []Message{{Source: AnySource, Data: make([]byte, p.Int(name))}}
 		case name == "header":
 			c.Header = p.Text(name)
 		case name == "payload":
@@ -164,7 +164,7 @@ func (b *Bench) at(p *experiment.Point) (*trial, error) {
 			if err != nil {
 				return nil, fmt.Errorf("--%s: %w", name, err)
 			}
-			c.Messages = in.messages
+			c.From, c.Messages = "--"+name+": "+p.Text(name), in.messages
 		}
 	}
 	m, err := b.load(&c)
@@ -174,15 +174,20 @@ func (b *Bench) at(p *experiment.Point) (*trial, error) {
 	if c.Format == nil {
 		c.Format = FormatOf(m.plan.State)
 	}
-	text := b.StateText
+	text, flag := b.StateText, "state-file"
 	if state != nil {
 		all := strings.Join(state, ",")
 		text = &all
 	}
 	if text != nil {
-		if c.State, err = ParseState(*text, c.Format, c.Device()); err != nil {
-			return nil, fmt.Errorf("--state: %w", err)
-		}
+		flag = "state"
+		c.State, err = ParseState(*text, c.Format, c.Device())
+	}
+	if n, most := len(c.State.Bytes), int64(c.Profile.Limits.MaxInitialState); err == nil && int64(n) > most {
+		err = fmt.Errorf("%d bytes, at most %d in profile %s (limits.max_initial_state)", n, most, c.Profile.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return prepare(&c, m)
 }
@@ -218,7 +223,9 @@ func (b *Bench) input(axis, name string) (*packetsFile, error) {
 		in.messages, err = ParsePackets(name, data)
 	} else {
 		in.messages = []Message{{Source: AnySource, Data: data}}
-		err = CheckMessages(in.messages)
+		if err = CheckMessages(in.messages); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	if err == nil {
 		b.files.Store(name, in)

@@ -244,16 +244,16 @@ func TestBadEnds(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"no handler is given: module actions.wasm has [0-9]+ payload handlers, dma, ": func(c *Config) { c.Payload = "" },
-		"exports no handler nix":                            func(c *Config) { c.Payload = "nix" },
-		"user header of 300 bytes, at most 256":             func(c *Config) { c.UserHeader = 300 },
-		"user header of 12 bytes, expected a multiple of 8": func(c *Config) { c.UserHeader = 12 },
-		"state of 9 bytes in HPU memory of 8":               func(c *Config) { c.State.Bytes, c.HPUMemory = make([]byte, 9), 8 },
-		"HPU memory of 16777217 bytes, at most 16777216":    func(c *Config) { c.HPUMemory = 16<<20 + 1 },
-		"message 1 of 17 bytes, at most 16":                 func(c *Config) { c.Messages[0].Data, c.Profile.Limits.MaxMsgSize = make([]byte, 17), 16 },
-		"no wasm engine \"v8\"":                             func(c *Config) { c.Engine = "v8" },
-		"not a WebAssembly module":                          func(c *Config) { c.Module.Wasm = []byte("hello") },
-		"initial state of 70000 bytes, largest is 65536":    func(c *Config) { c.State.Bytes = make([]byte, 70000) },
-		"5 functions, at most 1 on this device|at most 1 ":  func(c *Config) { c.Profile.HPU.MaxFunctions = 1 },
+		"--payload: .*exports no handler nix":                                         func(c *Config) { c.Payload = "nix" },
+		"--user-header: user header of 300 bytes, at most 256":                        func(c *Config) { c.UserHeader = 300 },
+		"user header of 12 bytes, expected a multiple of 8":                           func(c *Config) { c.UserHeader = 12 },
+		"--memory: state of 9 bytes in HPU memory of 8":                               func(c *Config) { c.State.Bytes, c.HPUMemory = make([]byte, 9), 8 },
+		"HPU memory of 16777217 bytes, at most 16777216":                              func(c *Config) { c.HPUMemory = 16<<20 + 1 },
+		"message 1 has 17 bytes, at most 16":                                          func(c *Config) { c.Messages[0].Data, c.Profile.Limits.MaxMsgSize = make([]byte, 17), 16 },
+		"no wasm engine \"v8\"":                                                       func(c *Config) { c.Engine = "v8" },
+		"not a WebAssembly module":                                                    func(c *Config) { c.Module.Wasm = []byte("hello") },
+		"initial state of 70000 bytes, largest is 65536":                              func(c *Config) { c.State.Bytes = make([]byte, 70000) },
+		"5 functions, at most 1 on this device|at most 1 ":                            func(c *Config) { c.Profile.HPU.MaxFunctions = 1 },
 	} {
 		cfg := start(t, "retry")
 		change(cfg)
