@@ -86,14 +86,14 @@ func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format r
 	if err != nil {
 		return err
 	}
-	t.Notes = s.Notes()
+	t.Notes = slices.Concat(t.Notes, s.Notes(results))
 	if u != nil { // neither an answer nor a picture
 		t.Answer, t.Cut = []string{cli.PartOf(u)}, u.Cut()
 		return t.Write(out, format)
 	}
 	t.Answer, t.Cut = s.Answer(results), cutOf(results)
 	if f.paged(format) && len(results) == 1 {
-		err = f.made.Page(out, results[0], slices.Concat(s.record.UnusedNotes(), s.record.Lines()))
+		err = f.made.Page(out, results[0], slices.Concat(s.idle, s.record.UnusedNotes(), s.record.Lines()))
 	} else {
 		err = t.Write(out, format)
 	}

@@ -41,18 +41,36 @@ func (r *Result) problem() error {
 	return errors.Join(all...)
 }
 
+// mostWarnings is how many different warnings are shown. The table has all.
+const mostWarnings = 10
+
 // warnings lists what happened at points without being an error: the rows of
-// Experiment.Warnings.
+// Experiment.Warnings. What happened at several points is listed once.
 func warnings(results []*Result) (lines []string) {
+	at := make(map[string][]*Point)
 	for _, r := range results {
 		rows, _ := r.Values[r.Point.experiment.Warnings].(Rows)
 		for _, row := range rows {
-			line := fmt.Sprint(row[0])
-			if len(results) > 1 {
-				line = r.Point.String() + ": " + line
+			text := fmt.Sprint(row[0])
+			if at[text] == nil {
+				lines = append(lines, text)
 			}
-			lines = append(lines, line)
+			at[text] = append(at[text], r.Point)
 		}
+	}
+	more := len(lines) - mostWarnings
+	lines = lines[:min(len(lines), mostWarnings)]
+	for i, text := range lines {
+		switch n := len(at[text]); {
+		case n >= len(results): // everywhere
+		case n > 1:
+			lines[i] = fmt.Sprintf("%s, and %d more: %s", at[text][0], n-1, text)
+		default:
+			lines[i] = fmt.Sprintf("%s: %s", at[text][0], text)
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("And %d more warnings.", more))
 	}
 	return lines
 }

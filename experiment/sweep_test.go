@@ -188,7 +188,7 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 	summary, err := s.Summary(table)
 	require.NoError(t, err)
 	require.Positive(t, summary.Len())
-	summary.Answer, summary.Notes = s.Answer(results), s.Notes()
+	summary.Answer, summary.Notes = s.Answer(results), s.Notes(results)
 	for _, format := range report.Formats {
 		require.NoError(t, summary.Write(&strings.Builder{}, format))
 		var whole bytes.Buffer

@@ -208,9 +208,10 @@ func beside(t *report.Table, columns []string) (all []string) {
 	return all
 }
 
-// Notes explain how to read the table of a sweep.
-func (s *Sweep) Notes() []string {
-	notes := slices.Concat(s.idle, s.record.UnusedNotes())
+// Notes list what happened at points without being an error, and explain how to
+// read the table of a sweep.
+func (s *Sweep) Notes(results []*Result) []string {
+	notes := slices.Concat(warnings(results), s.idle, s.record.UnusedNotes())
 	if all := s.grid.everywhere(); all != "" {
 		notes = append(notes, all)
 	}

@@ -178,7 +178,7 @@ func TestTermsAreExplained(t *testing.T) {
 		return s, table
 	}
 	s, table := sweep("ours,two")
-	require.Contains(t, s.Notes(), "Values of term, each with what those before it change: one: seven (--a 7); two, a what-if: nine (--b 9, --set host.message=77ns). A what-if was made for the published number and predicts nothing; no profile has it.")
+	require.Contains(t, s.Notes(nil), "Values of term, each with what those before it change: one: seven (--a 7); two, a what-if: nine (--b 9, --set host.message=77ns). A what-if was made for the published number and predicts nothing; no profile has it.")
 	require.Equal(t, []string{
 		"two, 9 b, spin-int: sum 16, published 16 (Nobody'01 (made for it)), 0.0%.",
 		"ours, 3 b, spin-int: sum 4, published 4 (Nobody'01 (checks)), 0.0%.", "ours, 3 b, spin-int: sum 5, published 4 (Nobody'01 (checks)), +25.0%.",
@@ -196,10 +196,10 @@ func TestTermsAreExplained(t *testing.T) {
 			}
 		}
 		require.Equal(t, of.columns, strings.Join(names, " "), of.terms)
-		require.Equal(t, of.everywhere, s.Notes()[0])
+		require.Equal(t, of.everywhere, s.Notes(nil)[0])
 	}
 
 	s, table = sweep("ours")
-	require.NotContains(t, strings.Join(s.Notes(), "\n"), "what-if")
+	require.NotContains(t, strings.Join(s.Notes(nil), "\n"), "what-if")
 	require.Equal(t, "3 b, spin-int: sum 4, published 4 (Nobody'01 (checks)), 0.0%.", table.Comparisons()[0])
 }

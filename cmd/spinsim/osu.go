@@ -191,7 +191,7 @@ func (f *osuFlags) show(c *cobra.Command, s *experiment.Sweep, results []*experi
 	if f.breakdown && len(first) == 0 {
 		first = s.Answer(results)
 	}
-	if t.Answer, t.Notes = first, s.Notes(); u != nil {
+	if t.Answer, t.Notes = first, s.Notes(results); u != nil {
 		t.Cut = u.Cut()
 	}
 	return t.Write(out, format)

@@ -63,8 +63,8 @@ func Texts(r *experiment.Result, table string) (list []string) {
 	return list
 }
 
-// Happened begins an answer. It counts the results with failures, and lists what
-// has ended runs early, and warnings.
+// Happened begins an answer. It counts the results with failures, and lists them
+// and what has ended runs early.
 func Happened(results []*experiment.Result) (failed int, lines []string) {
 	for _, r := range results {
 		where := ""
@@ -78,9 +78,6 @@ func Happened(results []*experiment.Result) (failed int, lines []string) {
 		}
 		if cut, _ := r.Values[CutColumn].(string); cut != "" {
 			lines = append(lines, where+"INCOMPLETE: "+cut)
-		}
-		for _, text := range Texts(r, WarningsTable) {
-			lines = append(lines, where+text)
 		}
 	}
 	return failed, lines

@@ -112,7 +112,7 @@ func TestDocumentsOfExperiments(t *testing.T) {
 		r, err := source.Section("a.json", document)
 		require.NoError(t, err, s.Experiment().Name)
 		require.Equal(t, s.Answer(results), r.Answer)
-		require.Equal(t, append([]string{}, s.Notes()...), append([]string{}, r.Notes...), "and no difference is noted")
+		require.Equal(t, append([]string{}, s.Notes(results)...), append([]string{}, r.Notes...), "and no difference is noted")
 		require.Len(t, r.Plots, 1)
 		table, err := s.Table(results)
 		require.NoError(t, err)

@@ -22,7 +22,7 @@ func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Resu
 	}
 	out := &Result{Deviations: all.Deviations()}
 	out.Title = all.Title
-	out.Notes = s.Notes()
+	out.Notes = s.Notes(results)
 	if len(results) < points {
 		out.Answer = []string{fmt.Sprintf("Ended before all was done: %d of %d points were measured.", len(results), points)}
 	} else {

@@ -66,9 +66,6 @@ func (x *trial) report(end error) *Report {
 	if r.unlogged > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", plural(r.unlogged, "line"), lab.MaxLogBytes))
 	}
-	if note := x.Profile.Serve.Idle([]string{x.Module.Served()}); note != "" {
-		rep.Notes = append(rep.Notes, note)
-	}
 	for _, number := range slices.Sorted(maps.Keys(x.Faults)) {
 		if number > r.dma {
 			rep.Notes = append(rep.Notes, fmt.Sprintf("DMA operation %d was to fail, but there were %d", number, r.dma))
