@@ -51,7 +51,7 @@ func addFurther(s *Sweep, t *report.Table, results []*Result) error {
 }
 
 // seenBy makes a further table for people: only axes with several values have a
-// column.
+// column, and only what some row has.
 func seenBy(s *Sweep, d *Detail, all *report.Table) (*report.Table, error) {
 	var names []string
 	if len(s.Profiles) > 1 {
@@ -62,30 +62,38 @@ func seenBy(s *Sweep, d *Detail, all *report.Table) (*report.Table, error) {
 			names = append(names, s.grid.experiment.Axes[i].column().Name)
 		}
 	}
-	var zero []string
+	var zero, empty []string
 	for i, c := range d.Columns {
-		if d.Zeros > 0 && i >= d.Zeros && zeroIn(all, c) {
+		switch {
+		case d.Zeros > 0 && i >= d.Zeros && inEvery(all, c, isZero):
 			zero = append(zero, strings.ReplaceAll(c.Name, "_", " "))
-			continue
+		case inEvery(all, c, func(v any) bool { return v == nil || v == "" }):
+			empty = append(empty, strings.ReplaceAll(c.Name, "_", " "))
+		default:
+			names = append(names, c.Name)
 		}
-		names = append(names, c.Name)
 	}
 	seen, err := all.Select(names...)
 	if err == nil && zero != nil {
 		seen.Notes = append(seen.Notes, "Zero in every row: "+strings.Join(zero, ", ")+".")
 	}
+	if err == nil && empty != nil {
+		seen.Notes = append(seen.Notes, "Empty in every row: "+strings.Join(empty, ", ")+".")
+	}
 	return seen, err
 }
 
-// zeroIn reports whether a column of numbers is zero in every row.
-func zeroIn(t *report.Table, c report.Column) bool {
+// isZero reports whether a value is the number 0.
+func isZero(v any) bool {
+	x, isNumber := Magnitude(v)
+	return isNumber && x == 0
+}
+
+// inEvery reports whether a column has such a value in every row, and there is a
+// row.
+func inEvery(t *report.Table, c report.Column, such func(v any) bool) bool {
 	i := slices.IndexFunc(t.Columns, func(o report.Column) bool { return o.Key() == c.Key() })
-	for _, row := range t.Rows() {
-		if x, ok := Magnitude(row[i]); !ok || x != 0 {
-			return false
-		}
-	}
-	return true
+	return t.Len() > 0 && !slices.ContainsFunc(t.Rows(), func(row []any) bool { return !such(row[i]) })
 }
 
 // recordedProfiles are profiles as records have them.

@@ -148,6 +148,9 @@ func (s *sheet) pretty(of part) table.Writer {
 
 // markdown renders all columns for a document.
 func (s *sheet) markdown() string {
+	if len(s.cells) == 0 {
+		return noRows
+	}
 	escape := func(cells []string) {
 		for i, cell := range cells {
 			cells[i] = strings.ReplaceAll(MarkdownFormat.Line(cell), `\|`, "|") // go-pretty escapes these

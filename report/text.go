@@ -255,6 +255,9 @@ func asLines(t *Table, out *strings.Builder, width int) {
 	}
 }
 
+// noRows stands in place of a table without rows.
+const noRows = "none"
+
 // grid writes title, heads and rows. It folds them to width unless that is 0.
 func (t *Table) grid(out *strings.Builder, width int) {
 	style := table.StyleLight
@@ -263,6 +266,10 @@ func (t *Table) grid(out *strings.Builder, width int) {
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", columnGap)
 	if t.Title != "" {
 		fmt.Fprintf(out, "%s%s\n", gap(out), wrapped(visible.Line(t.Title), width))
+	}
+	if len(t.rows) == 0 {
+		fmt.Fprintf(out, "%s%s\n", gap(out), noRows)
+		return
 	}
 	s := t.sheet(false)
 	for _, part := range s.fold(width) {

@@ -220,34 +220,34 @@ func (r *recorder) landed(s *nic.HandlerStep) {
 // answer notes the result of an action.
 func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 	a.Result = s.Result
-	switch s.Op {
-	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpDMAFAddTypedNB, hpu.OpHostWriteNB:
-		a.Answer = resultName(s.Result)
-		if s.Result >= 0 {
-			a.handle = int(s.Result)
-			a.Answer = fmt.Sprintf("handle %d", s.Result)
-		}
+	switch s.Op { // their results are values
 	case hpu.OpFAdd, hpu.OpAtomic32:
 		a.Answer = fmt.Sprintf("was %d", s.Result)
-	case hpu.OpCAS, hpu.OpDMACAS:
-		a.Answer = resultName(s.Result)
-		if s.Result >= 0 {
-			a.Answer = [2]string{"not equal", "swapped"}[s.Result&1]
-		}
-	case hpu.OpDMATest:
-		a.Answer = resultName(s.Result)
-		if s.Result >= 0 {
-			a.Answer = [2]string{"not yet", "done"}[s.Result&1]
-		}
+		return
 	case hpu.OpLog, hpu.OpYield, hpu.OpWait32:
+		return
 	case hpu.OpFlowID:
 		a.Answer = fmt.Sprint(s.Result)
+		return
 	case hpu.OpScratchpad, hpu.OpMessageMemory:
 		if a.Answer = "none"; s.Result != 0 {
 			a.Answer = fmt.Sprintf("%d B at %s", uint64(s.Result)>>32, r.where(uint32(s.Result)))
 		}
-	default:
-		a.Answer = resultName(s.Result)
+		return
+	}
+	a.Answer = resultName(s.Result)
+	if s.Result < 0 {
+		a.Failed = a.Answer
+		return
+	}
+	switch s.Op {
+	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpDMAFAddTypedNB, hpu.OpHostWriteNB:
+		a.handle = int(s.Result)
+		a.Answer = fmt.Sprintf("handle %d", s.Result)
+	case hpu.OpCAS, hpu.OpDMACAS:
+		a.Answer = [2]string{"not equal", "swapped"}[s.Result&1]
+	case hpu.OpDMATest:
+		a.Answer = [2]string{"not yet", "done"}[s.Result&1]
 	}
 }
 

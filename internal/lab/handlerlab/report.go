@@ -130,7 +130,7 @@ type ActionReport struct {
 	Done   *Nanoseconds `column:"done" help:"When the handler went on after waiting; empty: it did not wait."`
 	Landed *Nanoseconds `column:"landed" help:"When a non-blocking operation took effect."`
 	Bytes  string       `column:"hex" help:"Bytes that it sent or wrote to host memory, with --bytes."`
-	Failed string       `column:"failed" help:"Error of a non-blocking operation; empty: none."`
+	Failed string       `column:"failed" help:"Error that the call or its operation ended with; empty: none."`
 
 	handle int
 }

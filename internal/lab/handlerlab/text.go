@@ -297,7 +297,7 @@ func (p *printer) action(a *ActionReport) {
 	if a.Answer != "" && !(p.Plain && (a.Name == hpu.OpFAdd.String() || a.Name == hpu.OpAtomic32.String())) {
 		s += ": " + a.Answer
 	}
-	if a.Failed != "" {
+	if a.Failed != "" && a.Failed != a.Answer {
 		s += ", ended with " + a.Failed
 	}
 	if !p.Plain {
